@@ -1,0 +1,21 @@
+//! Elements on the ACK path: they see both directions at a gateway and may edit what passes.
+
+use crate::packet::TcpView;
+use crate::units::Instant;
+
+/// Sees every TCP segment at a gateway. `outbound` is the direction of the link whose congestion is to be prevented;
+/// `inbound` segments carry the ACKs of that traffic.
+pub trait AckPath {
+    /// True when the element wants to see segments at all; a gateway skips the calls otherwise.
+    const ACTIVE: bool = false;
+
+    /// A segment is about to enter the bottleneck's queue.
+    fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        let _ = (segment, now);
+    }
+
+    /// A segment came back from the bottleneck's far side.
+    fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        let _ = (segment, now);
+    }
+}

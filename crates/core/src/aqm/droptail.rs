@@ -1,0 +1,36 @@
+//! DropTail: no management at all. Packets wait in order of arrival and die only for want of room.
+//!
+//! Source: the baseline of every document; Linux calls it `pfifo` and `bfifo`. The limit, in packets or bytes, is
+//! that of the queue it judges. State: none. Cost: O(1).
+
+use super::Aqm;
+use crate::ack::AckPath;
+use crate::packet::Packet;
+use crate::queue::Fifo;
+use crate::registry::{ConfigError, Discipline, LinkFacts};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters: none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {}
+
+/// The algorithm.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DropTail;
+
+impl Discipline for Config {
+    type Queue<P: Packet> = Fifo<P, DropTail>;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts) -> Fifo<P, DropTail> {
+        Fifo::new(link.limit, DropTail)
+    }
+}
+
+impl Aqm for DropTail {}
+impl AckPath for DropTail {}

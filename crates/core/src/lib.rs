@@ -1,0 +1,24 @@
+//! Penstock's algorithms: sans-IO state machines that judge, schedule and rewrite packets.
+//!
+//! Nothing here reads a clock, a socket, a thread or a global random source. Follow one packet by opening the files
+//! in this order:
+//!
+//! 1. [`units`]: time, span, size, rate; [`rng`]: named random streams.
+//! 2. [`packet`]: what an algorithm may see of a packet.
+//! 3. [`qdisc`]: the queue discipline trait, drop reasons, conservation; [`queue`]: the shared FIFO.
+//! 4. [`aqm`]: the algorithms that judge packets in a queue.
+//! 5. [`ack`]: elements that see both directions and edit ACKs (PINK).
+//! 6. [`cc`]: congestion control.
+//! 7. [`wire`]: the same views over real bytes.
+//! 8. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it.
+
+pub mod ack;
+pub mod aqm;
+pub mod cc;
+pub mod packet;
+pub mod qdisc;
+pub mod queue;
+pub mod registry;
+pub mod rng;
+pub mod units;
+pub mod wire;

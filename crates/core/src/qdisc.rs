@@ -1,0 +1,164 @@
+//! The queue discipline: what stands before a link and decides what goes next, what waits and what dies.
+//!
+//! A discipline owns packets; an [`Aqm`](crate::aqm::Aqm) only judges them. [`Fifo`](crate::queue::Fifo) joins the two.
+
+use crate::packet::Packet;
+use crate::rng::Rng;
+use crate::units::{Bytes, Instant};
+use serde::Serialize;
+
+/// Why a packet was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// The AQM refused it on arrival.
+    Early,
+    /// There was no room.
+    Overflow,
+    /// The AQM dropped it from the queue.
+    Dequeue,
+}
+
+impl DropReason {
+    /// The word used in traces and tables.
+    pub const fn fate(self) -> &'static str {
+        match self {
+            Self::Early => "drop_early",
+            Self::Overflow => "drop_overflow",
+            Self::Dequeue => "drop_dequeue",
+        }
+    }
+}
+
+/// What an AQM decided about one packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let it go on.
+    Pass,
+    /// Let it go on with CE set; given only for ECN-capable packets.
+    Mark,
+    /// Drop it.
+    Drop,
+}
+
+/// What happened to a packet given to [`Qdisc::enqueue`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It waits in the queue.
+    Queued,
+    /// It is gone; the reason was told to [`Fates`].
+    Dropped(DropReason),
+}
+
+/// Is told of every packet that a discipline drops or marks. `()` listens to nothing.
+pub trait Fates<P> {
+    /// `packet` was dropped.
+    fn dropped(&mut self, packet: P, reason: DropReason, now: Instant);
+    /// `packet` was marked CE and goes on.
+    fn marked(&mut self, packet: &P, now: Instant);
+}
+
+impl<P> Fates<P> for () {
+    fn dropped(&mut self, _: P, _: DropReason, _: Instant) {}
+    fn marked(&mut self, _: &P, _: Instant) {}
+}
+
+/// How much a queue holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Backlog {
+    /// One packet more.
+    #[inline]
+    pub fn add(&mut self, size: Bytes) {
+        self.packets += 1;
+        self.bytes += size.get();
+    }
+    /// One packet less.
+    #[inline]
+    pub fn remove(&mut self, size: Bytes) {
+        self.packets -= 1;
+        self.bytes -= size.get();
+    }
+}
+
+/// Counters of a discipline, in packets and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Stats {
+    /// Given to `enqueue`.
+    pub arrived: Backlog,
+    /// Returned by `dequeue`.
+    pub sent: Backlog,
+    /// Dropped by the AQM on arrival.
+    pub dropped_early: Backlog,
+    /// Dropped for want of room.
+    pub dropped_overflow: Backlog,
+    /// Dropped by the AQM from the queue.
+    pub dropped_dequeue: Backlog,
+    /// Marked CE (and sent, unless they were dropped later).
+    pub marked: Backlog,
+}
+
+impl Stats {
+    /// Counts a drop.
+    pub fn count_drop(&mut self, reason: DropReason, size: Bytes) {
+        match reason {
+            DropReason::Early => self.dropped_early.add(size),
+            DropReason::Overflow => self.dropped_overflow.add(size),
+            DropReason::Dequeue => self.dropped_dequeue.add(size),
+        }
+    }
+
+    /// Dropped by the AQM, on arrival or from the queue, in packets.
+    pub fn dropped_by_aqm(&self) -> u64 {
+        self.dropped_early.packets + self.dropped_dequeue.packets
+    }
+
+    /// Conservation: arrived = sent + dropped + queued, in packets and in bytes.
+    ///
+    /// # Errors
+    /// A sentence with the numbers when they do not add up.
+    pub fn check(&self, queued: Backlog) -> Result<(), String> {
+        let sum = |of: fn(&Backlog) -> u64| {
+            let out = [&self.sent, &self.dropped_early, &self.dropped_overflow, &self.dropped_dequeue, &queued];
+            (of(&self.arrived), out.map(of).iter().sum::<u64>())
+        };
+        for (unit, (arrived, accounted)) in [("packets", sum(|b| b.packets)), ("bytes", sum(|b| b.bytes))] {
+            if arrived != accounted {
+                return Err(format!("conservation is broken: {arrived} {unit} arrived, {accounted} are accounted for"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A queue discipline over packets of type `P`.
+pub trait Qdisc<P: Packet> {
+    /// Takes a packet. Other packets may be dropped to make room; each is told to `fates`.
+    fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued;
+
+    /// The next packet for the link, if any. Packets the AQM drops on the way are told to `fates`.
+    fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P>;
+
+    /// When `dequeue` or a timer wants to be called though no packet arrived; `None` when only arrivals matter.
+    /// Changes only inside `enqueue`, `dequeue` and [`Qdisc::on_wakeup`].
+    fn next_wakeup(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The time told by [`Qdisc::next_wakeup`] has come.
+    fn on_wakeup(&mut self, now: Instant) {
+        let _ = now;
+    }
+
+    /// What waits.
+    fn backlog(&self) -> Backlog;
+
+    /// Counters since the start.
+    fn stats(&self) -> &Stats;
+}

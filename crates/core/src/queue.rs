@@ -1,0 +1,139 @@
+//! Shared queue storage: a FIFO with a limit in packets or bytes, judged by an [`Aqm`].
+
+use crate::ack::AckPath;
+use crate::aqm::{Aqm, Meta};
+use crate::packet::{Packet, TcpView};
+use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
+use crate::rng::Rng;
+use crate::units::{Instant, Limit};
+use std::collections::VecDeque;
+
+#[derive(Debug, Clone)]
+struct Waiting<P> {
+    packet: P,
+    since: Instant,
+}
+
+/// One queue in order of arrival, with a limit and an AQM.
+///
+/// On arrival the AQM judges first (it must see every packet, to keep its averages); a packet it lets pass is still
+/// dropped when there is no room. On departure it is asked about each head packet until it lets one pass.
+#[derive(Debug, Clone)]
+pub struct Fifo<P, A> {
+    waiting: VecDeque<Waiting<P>>,
+    limit: Limit,
+    backlog: Backlog,
+    stats: Stats,
+    aqm: A,
+}
+
+impl<P: Packet, A: Aqm> Fifo<P, A> {
+    /// An empty queue.
+    pub fn new(limit: Limit, aqm: A) -> Self {
+        Self { waiting: VecDeque::new(), limit, backlog: Backlog::default(), stats: Stats::default(), aqm }
+    }
+
+    /// The AQM, to read its state.
+    pub fn aqm(&self) -> &A {
+        &self.aqm
+    }
+
+    /// The AQM, for elements that also see the other direction.
+    pub fn aqm_mut(&mut self) -> &mut A {
+        &mut self.aqm
+    }
+
+    fn has_room(&self, size: u64) -> bool {
+        match self.limit {
+            Limit::Packets(n) => self.backlog.packets < n,
+            Limit::Bytes(n) => self.backlog.bytes + size <= n.get(),
+        }
+    }
+
+    fn drop<F: Fates<P>>(&mut self, packet: P, reason: DropReason, now: Instant, fates: &mut F) {
+        self.stats.count_drop(reason, packet.size());
+        fates.dropped(packet, reason, now);
+    }
+
+    fn mark<F: Fates<P>>(&mut self, packet: &mut P, now: Instant, fates: &mut F) {
+        debug_assert!(packet.ecn().is_capable(), "an AQM marked a packet that is not ECN-capable");
+        packet.mark_ce();
+        self.stats.marked.add(packet.size());
+        fates.marked(packet, now);
+    }
+}
+
+impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
+    #[inline]
+    fn enqueue<F: Fates<P>>(&mut self, mut packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+        let size = packet.size();
+        self.stats.arrived.add(size);
+        let verdict = self.aqm.on_enqueue(&Meta::of(&packet), self.backlog, now, rng);
+        let refused = match verdict {
+            Verdict::Drop => Some(DropReason::Early),
+            _ if !self.has_room(size.get()) => Some(DropReason::Overflow),
+            _ => None,
+        };
+        if let Some(reason) = refused {
+            if reason == DropReason::Overflow {
+                self.aqm.on_overflow(now);
+            }
+            self.drop(packet, reason, now, fates);
+            return Enqueued::Dropped(reason);
+        }
+        if verdict == Verdict::Mark {
+            self.mark(&mut packet, now, fates);
+        }
+        self.backlog.add(size);
+        self.waiting.push_back(Waiting { packet, since: now });
+        Enqueued::Queued
+    }
+
+    #[inline]
+    fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+        while let Some(Waiting { mut packet, since }) = self.waiting.pop_front() {
+            let size = packet.size();
+            self.backlog.remove(size);
+            match self.aqm.on_dequeue(&Meta::of(&packet), now.since(since), self.backlog, now, rng) {
+                Verdict::Drop => {
+                    self.drop(packet, DropReason::Dequeue, now, fates);
+                    continue;
+                }
+                Verdict::Mark => self.mark(&mut packet, now, fates),
+                Verdict::Pass => {}
+            }
+            self.stats.sent.add(size);
+            return Some(packet);
+        }
+        self.aqm.on_empty(now);
+        None
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.aqm.next_wakeup()
+    }
+
+    fn on_wakeup(&mut self, now: Instant) {
+        self.aqm.on_wakeup(self.backlog, now);
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+impl<P, A: AckPath> AckPath for Fifo<P, A> {
+    const ACTIVE: bool = A::ACTIVE;
+
+    fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        self.aqm.outbound(segment, now);
+    }
+
+    fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        self.aqm.inbound(segment, now);
+    }
+}

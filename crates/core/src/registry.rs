@@ -1,0 +1,246 @@
+//! Every algorithm by name. Command-line listings, scenario parsing, docs tables and bindings are read from here;
+//! adding an algorithm is its file and one line in the `registry!` table below.
+
+use crate::ack::AckPath;
+use crate::aqm;
+use crate::packet::{Packet, TcpView};
+use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats};
+use crate::rng::Rng;
+use crate::units::{Instant, Limit, Rate};
+use serde::de::{DeserializeOwned, Deserializer};
+use serde::{Deserialize, Serialize};
+
+/// A parameter whose value cannot work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
+pub struct ConfigError {
+    /// The parameter, as it is written in a scenario.
+    pub key: &'static str,
+    /// What is wrong and what is allowed.
+    pub message: String,
+}
+
+impl ConfigError {
+    /// `key` is wrong because of `message`.
+    pub fn new(key: &'static str, message: impl Into<String>) -> Self {
+        Self { key, message: message.into() }
+    }
+}
+
+/// What a discipline is told of the link it feeds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkFacts {
+    /// The rate of the link.
+    pub rate: Rate,
+    /// How much the queue may hold.
+    pub limit: Limit,
+}
+
+/// The configuration of a discipline is its factory.
+pub trait Discipline: Default + Clone + Serialize + DeserializeOwned + schemars::JsonSchema {
+    /// What it builds.
+    type Queue<P: Packet>: Qdisc<P> + AckPath;
+
+    /// Refuses values that cannot work.
+    ///
+    /// # Errors
+    /// The first parameter that is out of its range.
+    fn validate(&self) -> Result<(), ConfigError>;
+
+    /// Builds the discipline for a link. Call only after [`Discipline::validate`].
+    fn build<P: Packet>(&self, link: &LinkFacts) -> Self::Queue<P>;
+}
+
+/// What a listing says of an algorithm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entry {
+    /// The name used everywhere.
+    pub name: &'static str,
+    /// `aqm`, `ack-path`, `flow-queueing` or `cc`.
+    pub kind: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// Document and section, or RFC.
+    pub source: &'static str,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+}
+
+/// One parameter of an algorithm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameter {
+    /// Its key.
+    pub name: String,
+    /// Its default, as JSON; `null` means derived from the link.
+    pub default: serde_json::Value,
+    /// What it means.
+    pub about: String,
+}
+
+/// The parameters of a configuration, from its doc comments and its defaults.
+fn parameters<C: Discipline>() -> Vec<Parameter> {
+    let schema = schemars::schema_for!(C);
+    let defaults = serde_json::to_value(C::default()).unwrap_or_default();
+    let Some(properties) = schema.get("properties").and_then(|p| p.as_object()) else { return Vec::new() };
+    properties
+        .iter()
+        .map(|(name, property)| Parameter {
+            name: name.clone(),
+            default: defaults.get(name).cloned().unwrap_or_default(),
+            about: property.get("description").and_then(|d| d.as_str()).unwrap_or_default().replace('\n', " "),
+        })
+        .collect()
+}
+
+macro_rules! registry {
+    ($($variant:ident $config:ty, $name:literal, $kind:literal, $about:literal, $source:literal;)*) => {
+        /// The configuration of any discipline of the registry.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum AnyConfig { $(#[doc = $about] $variant($config),)* }
+
+        /// Any discipline of the registry.
+        #[derive(Debug, Clone)]
+        pub enum AnyQdisc<P: Packet> {
+            $(#[doc = $about] $variant(<$config as Discipline>::Queue<P>),)*
+        }
+
+        /// Everything there is, in the order of the docs.
+        pub fn entries() -> Vec<Entry> {
+            vec![$(Entry {
+                name: $name, kind: $kind, about: $about, source: $source,
+                parameters: parameters::<$config>(),
+            },)*]
+        }
+
+        /// The names of all disciplines.
+        pub const NAMES: &[&str] = &[$($name,)*];
+
+        impl AnyConfig {
+            /// The default configuration of `name`.
+            pub fn default_of(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant(Default::default())),)*
+                    _ => None,
+                }
+            }
+
+            /// Reads the parameters of `name`; `None` if no such algorithm exists.
+            ///
+            /// # Errors
+            /// Those of the deserializer, with its spans.
+            pub fn deserialize<'de, D: Deserializer<'de>>(name: &str, parameters: D) -> Option<Result<Self, D::Error>> {
+                match name {
+                    $($name => Some(Deserialize::deserialize(parameters).map(Self::$variant)),)*
+                    _ => None,
+                }
+            }
+
+            /// The name in the registry.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+
+            /// Refuses values that cannot work.
+            ///
+            /// # Errors
+            /// The first parameter that is out of its range.
+            pub fn validate(&self) -> Result<(), ConfigError> {
+                match self { $(Self::$variant(config) => config.validate(),)* }
+            }
+
+            /// Builds the discipline for a link. Call only after [`AnyConfig::validate`].
+            pub fn build<P: Packet>(&self, link: &LinkFacts) -> AnyQdisc<P> {
+                match self { $(Self::$variant(config) => AnyQdisc::$variant(config.build(link)),)* }
+            }
+        }
+
+        impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
+            #[inline]
+            fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+                match self { $(Self::$variant(q) => q.enqueue(packet, now, rng, fates),)* }
+            }
+            #[inline]
+            fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+                match self { $(Self::$variant(q) => q.dequeue(now, rng, fates),)* }
+            }
+            fn next_wakeup(&self) -> Option<Instant> {
+                match self { $(Self::$variant(q) => q.next_wakeup(),)* }
+            }
+            fn on_wakeup(&mut self, now: Instant) {
+                match self { $(Self::$variant(q) => q.on_wakeup(now),)* }
+            }
+            #[inline]
+            fn backlog(&self) -> Backlog {
+                match self { $(Self::$variant(q) => q.backlog(),)* }
+            }
+            fn stats(&self) -> &Stats {
+                match self { $(Self::$variant(q) => q.stats(),)* }
+            }
+        }
+
+        impl<P: Packet> AnyQdisc<P> {
+            /// True when this discipline wants to see the segments of both directions.
+            pub fn sees_segments(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as AckPath>::ACTIVE,)*
+                }
+            }
+        }
+
+        impl<P: Packet> AckPath for AnyQdisc<P> {
+            fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+                match self { $(Self::$variant(q) => q.outbound(segment, now),)* }
+            }
+            fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+                match self { $(Self::$variant(q) => q.inbound(segment, now),)* }
+            }
+        }
+    };
+}
+
+registry! {
+    DropTail aqm::droptail::Config, "droptail", "aqm", "no management: packets die only for want of room", "000 §5; Linux pfifo, bfifo";
+}
+
+/// The names closest to `name`, best first, for "did you mean".
+pub fn nearest(name: &str, known: &[&'static str]) -> Vec<&'static str> {
+    let mut scored: Vec<_> = known.iter().map(|k| (distance(name, k), *k)).filter(|(d, _)| *d <= 3).collect();
+    scored.sort_unstable();
+    scored.into_iter().map(|(_, k)| k).take(3).collect()
+}
+
+/// Levenshtein's distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, cb) in b.iter().enumerate() {
+            let cost = if ca == *cb { diagonal } else { 1 + diagonal.min(row[j]).min(row[j + 1]) };
+            diagonal = std::mem::replace(&mut row[j + 1], cost);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_finds_its_neighbour() {
+        assert_eq!(nearest("droptial", NAMES), ["droptail"]);
+        assert!(nearest("zzzzzzzzzz", NAMES).is_empty());
+    }
+
+    #[test]
+    fn every_default_is_valid_and_documented() {
+        for entry in entries() {
+            AnyConfig::default_of(entry.name).unwrap().validate().unwrap();
+            for parameter in entry.parameters {
+                assert!(!parameter.about.is_empty(), "{}.{} has no description", entry.name, parameter.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Time, span, size and rate: newtypes over integers, so that a number cannot be used as the wrong thing.
+//!
+//! Only meaningful arithmetic exists (`Instant - Instant = Span`, `Rate::time_for(Bytes) = Span`). At the border every
+//! value is a string with its unit, and what is printed parses back to the same value:
+//!
+//! ```
+//! use penstock_core::units::{Bytes, Limit, Rate, Span};
+//! assert_eq!("5ms".parse::<Span>().unwrap(), Span::from_millis(5));
+//! assert_eq!("10Mbit/s".parse::<Rate>().unwrap(), Rate::from_bps(10_000_000));
+//! assert_eq!("125kB".parse::<Bytes>().unwrap(), Bytes::new(125_000));
+//! assert_eq!("1000p".parse::<Limit>().unwrap(), Limit::Packets(1000));
+//! assert_eq!(Span::from_micros(1500).to_string(), "1.5ms");
+//! ```
+
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
+use std::str::FromStr;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// A text that is not a quantity of the expected kind; the message says what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not {what}; write {example}")]
+pub struct UnitError {
+    text: String,
+    what: &'static str,
+    example: &'static str,
+}
+
+/// A point in time, in nanoseconds since the start of the run (or since boot, on a real box).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Instant(u64);
+
+/// A length of time in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(u64);
+
+/// A size in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(u64);
+
+/// A rate in bits per second; never zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+/// How much a queue may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// At most this many packets.
+    Packets(u64),
+    /// At most this many bytes.
+    Bytes(Bytes),
+}
+
+impl Instant {
+    /// The start of the run.
+    pub const ZERO: Self = Self(0);
+    /// Later than any event.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// `ns` nanoseconds after the start.
+    pub const fn from_nanos(ns: u64) -> Self {
+        Self(ns)
+    }
+    /// Nanoseconds since the start.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+    /// Seconds since the start, for display and statistics.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / NS_PER_S as f64
+    }
+    /// Time since `earlier`, zero if `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// Longer than any run.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A span of `ns` nanoseconds.
+    pub const fn from_nanos(ns: u64) -> Self {
+        Self(ns)
+    }
+    /// A span of `us` microseconds.
+    pub const fn from_micros(us: u64) -> Self {
+        Self(us * 1_000)
+    }
+    /// A span of `ms` milliseconds.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+    /// A span of `s` seconds.
+    pub const fn from_secs(s: u64) -> Self {
+        Self(s * NS_PER_S)
+    }
+    /// Rounds `s` seconds to the nearest nanosecond; negative and NaN become zero.
+    pub fn from_secs_f64(s: f64) -> Self {
+        Self((s * NS_PER_S as f64 + 0.5) as u64)
+    }
+    /// Nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+    /// Seconds, for equations and display.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / NS_PER_S as f64
+    }
+    /// Milliseconds, for display.
+    pub fn as_millis_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+    /// The span divided by a whole number.
+    pub const fn div(self, by: u64) -> Self {
+        Self(self.0 / by)
+    }
+    /// The difference, zero if `other` is longer.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Bytes {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// `n` bytes.
+    pub const fn new(n: u64) -> Self {
+        Self(n)
+    }
+    /// The count of bytes.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+    /// The difference, zero if `other` is larger.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Rate {
+    /// `bps` bits per second. Zero is taken as 1 bit/s: a rate is never zero (parsing refuses zero).
+    pub const fn from_bps(bps: u64) -> Self {
+        Self(if bps == 0 { 1 } else { bps })
+    }
+    /// Bits per second.
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+    /// Bytes per second, for equations.
+    pub fn bytes_per_sec(self) -> f64 {
+        self.0 as f64 / 8.0
+    }
+    /// The time `size` takes at this rate, rounded down; a [`Serializer`] keeps the remainder.
+    pub fn time_for(self, size: Bytes) -> Span {
+        Span((u128::from(size.0) * 8 * u128::from(NS_PER_S) / u128::from(self.0)) as u64)
+    }
+    /// The bytes this rate carries in `span`, rounded down: with a round trip time this is the BDP.
+    pub fn bytes_in(self, span: Span) -> Bytes {
+        Bytes((u128::from(self.0) * u128::from(span.0) / (8 * u128::from(NS_PER_S))) as u64)
+    }
+}
+
+/// Puts packets on a wire one after the other and keeps the remainder of each division, so that `n` packets take
+/// exactly the time of their bytes together.
+///
+/// ```
+/// use penstock_core::units::{Bytes, Rate, Serializer};
+/// let mut wire = Serializer::new(Rate::from_bps(3_000_000_000));
+/// let ns: u64 = (0..3).map(|_| wire.send(Bytes::new(1)).as_nanos()).sum();
+/// assert_eq!(ns, 8); // 24 bits at 3 Gbit/s, though one byte alone takes 2.67 ns
+/// ```
+#[derive(Debug, Clone)]
+pub struct Serializer {
+    rate: Rate,
+    remainder: u64,
+}
+
+impl Serializer {
+    /// A wire of the given rate.
+    pub fn new(rate: Rate) -> Self {
+        Self { rate, remainder: 0 }
+    }
+    /// The rate of the wire.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+    /// The time until the last bit of `size` is on the wire. `size` is capped at 1 GiB.
+    #[inline]
+    pub fn send(&mut self, size: Bytes) -> Span {
+        let work = size.0.min(1 << 30) * (8 * NS_PER_S) + self.remainder;
+        self.remainder = work % self.rate.0;
+        Span(work / self.rate.0)
+    }
+}
+
+macro_rules! arithmetic {
+    ($lhs:ty, $op:ident, $f:ident, $rhs:ty, $out:ident, $how:ident) => {
+        impl $op<$rhs> for $lhs {
+            type Output = $out;
+            #[inline]
+            fn $f(self, rhs: $rhs) -> $out {
+                $out(self.0.$how(rhs.0))
+            }
+        }
+    };
+}
+arithmetic!(Instant, Add, add, Span, Instant, saturating_add);
+arithmetic!(Instant, Sub, sub, Span, Instant, saturating_sub);
+arithmetic!(Instant, Sub, sub, Instant, Span, saturating_sub);
+arithmetic!(Span, Add, add, Span, Span, saturating_add);
+arithmetic!(Span, Sub, sub, Span, Span, saturating_sub);
+arithmetic!(Bytes, Add, add, Bytes, Bytes, saturating_add);
+arithmetic!(Bytes, Sub, sub, Bytes, Bytes, saturating_sub);
+
+impl Mul<u64> for Span {
+    type Output = Span;
+    fn mul(self, by: u64) -> Span {
+        Span(self.0.saturating_mul(by))
+    }
+}
+impl AddAssign<Span> for Instant {
+    fn add_assign(&mut self, rhs: Span) {
+        *self = *self + rhs;
+    }
+}
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, rhs: Self) {
+        *self = *self + rhs;
+    }
+}
+impl SubAssign for Bytes {
+    fn sub_assign(&mut self, rhs: Self) {
+        *self = *self - rhs;
+    }
+}
+
+// Text. A quantity is a decimal number and a unit; the value must be a whole number of the base unit.
+
+/// Splits `text` into digits before and after the point and the unit, and scales by `unit(suffix)`.
+fn parse_scaled(text: &str, unit: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let scale = unit(suffix.trim())?;
+    let (whole, frac) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || frac.len() > 18 || (number.contains('.') && frac.is_empty()) {
+        return None;
+    }
+    let whole = whole.parse::<u64>().ok()?.checked_mul(scale)?;
+    let frac_value = if frac.is_empty() { 0 } else { frac.parse::<u128>().ok()? };
+    let below = 10u128.pow(frac.len() as u32);
+    let scaled = frac_value * u128::from(scale);
+    (scaled % below == 0).then(|| whole.checked_add((scaled / below) as u64)).flatten()
+}
+
+/// Writes `value` with the largest unit in which it has at most three decimals.
+fn write_scaled(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
+    let (scale, name) = units
+        .iter()
+        .find(|(scale, _)| value >= *scale && (*scale < 1000 || value.is_multiple_of(scale / 1000)))
+        .unwrap_or(&units[units.len() - 1]);
+    let (whole, rest) = (value / scale, value % scale);
+    if rest == 0 {
+        return write!(f, "{whole}{name}");
+    }
+    let digits = scale.ilog10() as usize;
+    let frac = format!("{rest:0digits$}");
+    write!(f, "{whole}.{}{name}", frac.trim_end_matches('0'))
+}
+
+macro_rules! text {
+    ($type:ty, $what:literal, $example:literal, $parse:expr, $write:expr) => {
+        impl FromStr for $type {
+            type Err = UnitError;
+            fn from_str(text: &str) -> Result<Self, UnitError> {
+                let parse: fn(&str) -> Option<Self> = $parse;
+                parse(text).ok_or_else(|| UnitError { text: text.to_owned(), what: $what, example: $example })
+            }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let write: fn(&Self, &mut fmt::Formatter<'_>) -> fmt::Result = $write;
+                write(self, f)
+            }
+        }
+        impl Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "format": $what })
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl serde::de::Visitor<'_> for Text {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, "{} in quotes with its unit, such as {}", $what, $example)
+                    }
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                d.deserialize_any(Text)
+            }
+        }
+    };
+}
+
+fn span_unit(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => NS_PER_S,
+        "min" => 60 * NS_PER_S,
+        "h" => 3600 * NS_PER_S,
+        _ => return None,
+    })
+}
+
+fn bytes_unit(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "B" => 1,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return None,
+    })
+}
+
+fn rate_unit(unit: &str) -> Option<u64> {
+    Some(match unit.strip_suffix("/s").or_else(|| unit.strip_suffix("ps")).unwrap_or(unit) {
+        "bit" => 1,
+        "kbit" => 1_000,
+        "Mbit" => 1_000_000,
+        "Gbit" => 1_000_000_000,
+        "Tbit" => 1_000_000_000_000,
+        _ => return None,
+    })
+}
+
+text!(Span, "a time", "\"5ms\" (units: ns, us, ms, s, min, h)", |t| parse_scaled(t, span_unit).map(Span), |v, f| {
+    write_scaled(f, v.0, &[(NS_PER_S, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
+});
+text!(
+    Bytes,
+    "a size",
+    "\"125kB\" (units: B, kB = 1000 B, MB, GB, TB, KiB = 1024 B, MiB, GiB)",
+    |t| parse_scaled(t, bytes_unit).map(Bytes),
+    |v, f| write_scaled(f, v.0, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "B")])
+);
+text!(
+    Rate,
+    "a rate above zero",
+    "\"10Mbit/s\" (units: bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s)",
+    |t| parse_scaled(t, rate_unit).filter(|bps| *bps > 0).map(Rate),
+    |v, f| write_scaled(f, v.0, &[(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s"), (1, "bit/s")])
+);
+text!(
+    Limit,
+    "a queue limit above zero",
+    "\"1000p\" (packets) or \"125kB\" (units: p, B, kB = 1000 B, MB, GB, KiB = 1024 B, MiB, GiB)",
+    |t| match t.trim().strip_suffix('p') {
+        Some(packets) => packets.trim().parse().ok().filter(|n| *n > 0).map(Limit::Packets),
+        None => parse_scaled(t, bytes_unit).filter(|n| *n > 0).map(|n| Limit::Bytes(Bytes(n))),
+    },
+    |v, f| match v {
+        Limit::Packets(n) => write!(f, "{n}p"),
+        Limit::Bytes(bytes) => bytes.fmt(f),
+    }
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn serializer_loses_no_bit_over_a_long_run() {
+        let mut wire = Serializer::new(Rate::from_bps(7_000_003));
+        let total: u64 = (0..10_000).map(|_| wire.send(Bytes::new(1052)).as_nanos()).sum();
+        let exact = 10_000u128 * 1052 * 8 * 1_000_000_000 / 7_000_003;
+        assert_eq!(u128::from(total), exact);
+    }
+
+    #[test]
+    fn bdp_of_the_dsl_testbed_is_125_kb() {
+        let bdp = Rate::from_bps(10_000_000).bytes_in(Span::from_millis(100));
+        assert_eq!(bdp.to_string(), "125kB");
+    }
+
+    #[test]
+    fn a_number_without_unit_or_with_nonsense_is_refused() {
+        for text in
+            ["5", "", "ms", "-5ms", "5 parsecs", "1e3ms", "99999999999999999999s", "1.ms", ".5ms", "0.0000000001s"]
+        {
+            assert!(text.parse::<Span>().is_err(), "{text:?} must be refused");
+        }
+        assert!("0Mbit/s".parse::<Rate>().is_err());
+        assert!("0p".parse::<Limit>().is_err());
+        let message = "5".parse::<Span>().unwrap_err().to_string();
+        assert!(message.contains("\"5ms\""), "{message}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_parses_back(ns: u64, bps in 1u64.., size: u64) {
+            prop_assert_eq!(Span(ns).to_string().parse::<Span>().unwrap(), Span(ns));
+            prop_assert_eq!(Rate(bps).to_string().parse::<Rate>().unwrap(), Rate(bps));
+            prop_assert_eq!(Bytes(size).to_string().parse::<Bytes>().unwrap(), Bytes(size));
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Bytes of real packets: parsing without allocation, and rewriting that keeps checksums right.

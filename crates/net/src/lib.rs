@@ -1,0 +1,1 @@
+//! Real packets: a userspace bottleneck that runs the same queue disciplines.

@@ -1,0 +1,1 @@
+//! The packet simulator: virtual time, links, hosts, TCP, traffic.

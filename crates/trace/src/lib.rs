@@ -1,0 +1,1 @@
+//! Traces: pcap, pcapng and CSV in, pcapng out, and replay of arrivals through any queue discipline.
