@@ -204,7 +204,7 @@ registry! {
 }
 
 /// The names closest to `name`, best first, for "did you mean".
-pub fn nearest(name: &str, known: &[&'static str]) -> Vec<&'static str> {
+pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     let mut scored: Vec<_> = known.iter().map(|k| (distance(name, k), *k)).filter(|(d, _)| *d <= 3).collect();
     scored.sort_unstable();
     scored.into_iter().map(|(_, k)| k).take(3).collect()

@@ -4,6 +4,24 @@
 
 use crate::units::{Instant, Rate, Span};
 
+#[cfg(test)]
+mod driver;
+
+pub mod cubic;
+pub mod newreno;
+
+use cubic::Cubic;
+use newreno::NewReno;
+
+/// What a control is told when a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// Segment size in bytes.
+    pub mss: u64,
+    /// Initial window in bytes.
+    pub initial_window: u64,
+}
+
 /// What an ACK of new data tells.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack {
@@ -53,5 +71,67 @@ pub trait CongestionControl {
     /// Pacing rate, if the control paces.
     fn pacing_rate(&self) -> Option<Rate> {
         None
+    }
+}
+
+/// Any control, by match and not by pointer: a control is asked several times per segment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyCc {
+    /// NewReno.
+    NewReno(NewReno),
+    /// CUBIC.
+    Cubic(Cubic),
+}
+
+/// The names of all controls.
+pub const NAMES: &[&str] = &["newreno", "cubic"];
+
+impl AnyCc {
+    /// The control with this name.
+    pub fn new(name: &str, setup: &Setup) -> Option<Self> {
+        Some(match name {
+            "newreno" => Self::NewReno(NewReno::new(setup)),
+            "cubic" => Self::Cubic(Cubic::new(setup)),
+            _ => return None,
+        })
+    }
+}
+
+macro_rules! each {
+    ($self:ident, $cc:ident => $call:expr) => {
+        match $self {
+            Self::NewReno($cc) => $call,
+            Self::Cubic($cc) => $call,
+        }
+    };
+}
+
+impl CongestionControl for AnyCc {
+    #[inline]
+    fn cwnd(&self) -> u64 {
+        each!(self, cc => cc.cwnd())
+    }
+    #[inline]
+    fn ssthresh(&self) -> u64 {
+        each!(self, cc => cc.ssthresh())
+    }
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        each!(self, cc => cc.on_ack(ack));
+    }
+    fn on_loss(&mut self, loss: &Loss) {
+        each!(self, cc => cc.on_loss(loss));
+    }
+    fn on_recovered(&mut self, now: Instant) {
+        each!(self, cc => cc.on_recovered(now));
+    }
+    fn on_rto(&mut self, loss: &Loss) {
+        each!(self, cc => cc.on_rto(loss));
+    }
+    fn on_idle(&mut self, now: Instant, initial_window: u64) {
+        each!(self, cc => cc.on_idle(now, initial_window));
+    }
+    fn pacing_rate(&self) -> Option<Rate> {
+        each!(self, cc => cc.pacing_rate())
     }
 }
