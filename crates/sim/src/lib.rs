@@ -1,1 +1,28 @@
 //! The packet simulator: virtual time, links, hosts, TCP, traffic.
+//!
+//! Deterministic for (scenario, seed): one thread, integer time, events of equal time in the order they were set, a
+//! named random stream per consumer. Follow one packet by opening the files in this order:
+//!
+//! 1. [`scenario`]: what is to be simulated; [`network`]: links, routes and flows made of it.
+//! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
+//! 3. [`tcp`]: the endpoint that makes a [`segment`].
+//! 4. [`link`]: where it waits and travels; [`probe`] measures, [`capture`] writes it down.
+//! 5. [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells.
+
+pub mod capture;
+pub mod digest;
+pub mod event;
+pub mod flow;
+pub mod link;
+pub mod network;
+pub mod probe;
+pub mod scenario;
+pub mod seconds;
+pub mod segment;
+pub mod sim;
+pub mod summary;
+pub mod tcp;
+
+pub use scenario::Scenario;
+pub use sim::{Broken, Simulation};
+pub use summary::{Column, Table};

@@ -1,0 +1,130 @@
+//! Packets of chosen queues as pcapng, each with the reason of its drop or mark.
+
+use crate::segment::Segment;
+use penstock_core::packet::{Packet, TcpFlags, TcpView};
+use penstock_core::qdisc::{DropReason, Fates};
+use penstock_core::units::{Bytes, Instant};
+use penstock_trace::headers::{self, Ip, Tcp, Udp};
+use penstock_trace::pcapng::{MARK_COMMENT, Writer, drop_comment};
+use std::io::{self, Write};
+
+/// Where captures go.
+pub type Sink = Box<dyn Write + Send>;
+
+/// A capture of some of the queues of a run.
+pub struct Capture {
+    writer: Writer<Sink>,
+    /// Interface in the file for each queue; `None` for queues that are not captured.
+    interfaces: Vec<Option<u32>>,
+    /// The first error of the writer; nothing is written after it.
+    error: Option<io::Error>,
+}
+
+impl std::fmt::Debug for Capture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Capture").field("interfaces", &self.interfaces).finish_non_exhaustive()
+    }
+}
+
+impl Capture {
+    /// A capture of the queues for which `chosen` gives a name.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn new(out: Sink, chosen: &[Option<String>]) -> io::Result<Self> {
+        let mut writer = Writer::new(out)?;
+        let add = |name: &Option<String>| name.as_ref().map(|n| writer.add_interface(n, Bytes::ZERO)).transpose();
+        let interfaces = chosen.iter().map(add).collect::<io::Result<_>>()?;
+        Ok(Self { writer, interfaces, error: None })
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// The first error of any write.
+    pub fn finish(self) -> io::Result<()> {
+        match self.error {
+            Some(error) => Err(error),
+            None => self.writer.finish().map(drop),
+        }
+    }
+
+    fn write(&mut self, queue: u32, packet: &Segment, now: Instant, comment: Option<&str>) {
+        let Some(Some(interface)) = self.interfaces.get(queue as usize).copied() else { return };
+        if self.error.is_none() {
+            let headers = if packet.is_udp() { udp(packet) } else { tcp(packet) };
+            self.error =
+                self.writer.packet(interface, now, headers.original_len, &headers.bytes, comment).err();
+        }
+    }
+}
+
+/// Hosts are numbered so that flow `f` runs from 10.(2f) to 10.(2f + 1).
+fn ip(packet: &Segment) -> Ip {
+    let (client, server) = (2 * packet.flow + 1, 2 * packet.flow + 2);
+    let (src, dst) = if packet.from_client() { (client, server) } else { (server, client) };
+    Ip { src, dst, ecn: packet.ecn() }
+}
+
+const CLIENT_PORT: u16 = 40_000;
+const SERVER_PORT: u16 = 5_001;
+
+fn ports(packet: &Segment) -> (u16, u16) {
+    if packet.from_client() { (CLIENT_PORT, SERVER_PORT) } else { (SERVER_PORT, CLIENT_PORT) }
+}
+
+fn tcp(packet: &Segment) -> headers::Headers {
+    let (src_port, dst_port) = ports(packet);
+    let options = packet.syn_options();
+    headers::tcp(&Tcp {
+        ip: ip(packet),
+        src_port,
+        dst_port,
+        seq: packet.seq,
+        ack: if packet.flags.has(TcpFlags::ACK) { packet.ack } else { 0 },
+        flags: packet.flags,
+        window: packet.window,
+        payload: Bytes::new(packet.len.into()),
+        mss: options.map(|o| o.mss),
+        window_scale: options.and_then(|o| o.window_scale),
+        sack_permitted: options.is_some_and(|o| o.sack_permitted),
+        timestamps: packet.timestamps(),
+        sack: packet.sacks(),
+    })
+}
+
+fn udp(packet: &Segment) -> headers::Headers {
+    let (src_port, dst_port) = ports(packet);
+    headers::udp(&Udp { ip: ip(packet), src_port, dst_port, payload: Bytes::new(packet.len.into()) })
+}
+
+/// What a queue tells the capture.
+pub struct Tap<'a> {
+    capture: Option<&'a mut Capture>,
+    queue: u32,
+}
+
+impl<'a> Tap<'a> {
+    /// The tap of one queue; it costs one test per drop when nothing is captured.
+    pub fn new(capture: &'a mut Option<Capture>, queue: u32) -> Self {
+        Self { capture: capture.as_mut(), queue }
+    }
+
+    /// The packet begins its transmission.
+    #[inline]
+    pub fn sent(&mut self, packet: &Segment, now: Instant) {
+        if let Some(capture) = &mut self.capture {
+            capture.write(self.queue, packet, now, packet.is_marked().then_some(MARK_COMMENT));
+        }
+    }
+}
+
+impl Fates<Segment> for Tap<'_> {
+    fn dropped(&mut self, packet: Segment, reason: DropReason, now: Instant) {
+        if let Some(capture) = &mut self.capture {
+            capture.write(self.queue, &packet, now, Some(drop_comment(reason)));
+        }
+    }
+
+    fn marked(&mut self, _: &Segment, _: Instant) {} // written when it is sent, with the mark
+}

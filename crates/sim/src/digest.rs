@@ -1,0 +1,156 @@
+//! A small histogram of times for every flow: log-linear buckets of 1/128 of an octave, stored only from the smallest
+//! to the largest value seen. (An HDR histogram of two digits takes 3.4 kB; this takes half a kilobyte per octave.)
+
+use penstock_core::units::Span;
+
+const MANTISSA_BITS: u32 = 7;
+/// Values are counted in units of 1024 ns.
+const UNIT_BITS: u32 = 10;
+
+/// Counts of times, with quantiles exact to 0.4 %.
+#[derive(Debug, Clone, Default)]
+pub struct Digest {
+    first_key: u32,
+    counts: Vec<u32>,
+    total: u64,
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+fn key_of(ns: u64) -> u32 {
+    let value = ns >> UNIT_BITS;
+    if value < 1 << MANTISSA_BITS {
+        return value as u32;
+    }
+    let exponent = value.ilog2() - MANTISSA_BITS;
+    ((exponent + 1) << MANTISSA_BITS) + ((value >> exponent) as u32 - (1 << MANTISSA_BITS))
+}
+
+/// The middle of a bucket.
+fn value_of(key: u32) -> u64 {
+    let (octave, mantissa) = (key >> MANTISSA_BITS, u64::from(key & ((1 << MANTISSA_BITS) - 1)));
+    let (low, width) = match octave {
+        0 => (mantissa, 1),
+        _ => ((mantissa + (1 << MANTISSA_BITS)) << (octave - 1), 1 << (octave - 1)),
+    };
+    (low << UNIT_BITS) + (width << UNIT_BITS) / 2
+}
+
+impl Digest {
+    /// Counts one value.
+    #[inline]
+    pub fn record(&mut self, span: Span) {
+        let ns = span.as_nanos();
+        let key = key_of(ns);
+        let index = key.wrapping_sub(self.first_key) as usize;
+        match self.counts.get_mut(index) {
+            Some(count) => *count += 1,
+            None => self.widen(key),
+        }
+        self.min_ns = if self.total == 0 { ns } else { self.min_ns.min(ns) };
+        self.max_ns = self.max_ns.max(ns);
+        self.total += 1;
+        self.sum_ns += u128::from(ns);
+    }
+
+    #[cold]
+    fn widen(&mut self, key: u32) {
+        if self.counts.is_empty() {
+            self.first_key = key;
+        } else if key < self.first_key {
+            let more = (self.first_key - key) as usize;
+            self.counts.splice(0..0, std::iter::repeat_n(0, more));
+            self.first_key = key;
+        }
+        let index = (key - self.first_key) as usize;
+        if index >= self.counts.len() {
+            self.counts.reserve_exact(index + 1 - self.counts.len());
+            self.counts.resize(index + 1, 0);
+        }
+        self.counts[index] += 1;
+    }
+
+    /// Adds the counts of another.
+    pub fn merge(&mut self, other: &Self) {
+        for (i, count) in other.counts.iter().enumerate().filter(|(_, c)| **c > 0) {
+            let key = other.first_key + i as u32;
+            let index = key.wrapping_sub(self.first_key) as usize;
+            if self.counts.get(index).is_none() {
+                self.widen(key);
+                self.counts[(key - self.first_key) as usize] -= 1;
+            }
+            self.counts[(key - self.first_key) as usize] += count;
+        }
+        if other.total > 0 {
+            self.min_ns = if self.total == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
+            self.max_ns = self.max_ns.max(other.max_ns);
+        }
+        self.total += other.total;
+        self.sum_ns += other.sum_ns;
+    }
+
+    /// How many values were counted.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+
+    /// The smallest value; zero if there is none.
+    pub fn min(&self) -> Span {
+        Span::from_nanos(self.min_ns)
+    }
+
+    /// The largest value.
+    pub fn max(&self) -> Span {
+        Span::from_nanos(self.max_ns)
+    }
+
+    /// The mean; zero if there is none.
+    pub fn mean(&self) -> Span {
+        Span::from_nanos((self.sum_ns / u128::from(self.total.max(1))) as u64)
+    }
+
+    /// The value below or at which a share `q` of all values lies; zero if there is none.
+    pub fn quantile(&self, q: f64) -> Span {
+        let rank = ((q * self.total as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        for (i, count) in self.counts.iter().enumerate() {
+            seen += u64::from(*count);
+            if seen >= rank {
+                return Span::from_nanos(value_of(self.first_key + i as u32).clamp(self.min_ns, self.max_ns));
+            }
+        }
+        Span::from_nanos(self.max_ns)
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quantiles_are_those_of_the_sorted_list(values in prop::collection::vec(1_000u64..10_000_000_000, 1..300), cut in 0..300usize) {
+            let (mut left, mut right) = (Digest::default(), Digest::default());
+            for (i, ns) in values.iter().enumerate() {
+                if i < cut { left.record(Span::from_nanos(*ns)) } else { right.record(Span::from_nanos(*ns)) }
+            }
+            left.merge(&right);
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!(left.count(), values.len() as u64);
+            prop_assert_eq!(left.min().as_nanos(), sorted[0]);
+            for q in [0.1, 0.5, 0.9, 0.99, 1.0] {
+                let exact = sorted[((q * sorted.len() as f64).ceil() as usize).max(1) - 1];
+                let got = left.quantile(q).as_nanos();
+                prop_assert!(got.abs_diff(exact) <= exact / 250 + 1024, "q {} exact {} got {}", q, exact, got);
+            }
+        }
+    }
+}

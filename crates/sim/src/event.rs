@@ -1,0 +1,322 @@
+//! The event queue: a hierarchical timing wheel in exact order of (time, sequence number).
+//!
+//! Every source of events (a link, a timer, an application) owns one id and at most one pending event, so the queue is
+//! a set of intrusive lists over an array: no allocation, no comparison tree, and re-arming is O(1). Four levels of
+//! 4096 slots; a slot of the finest level spans 1024 ns and keeps its few events sorted.
+
+use penstock_core::units::Instant;
+
+/// Who is called when an event is due.
+pub type SourceId = u32;
+
+const NONE: u32 = u32::MAX;
+const TICK_BITS: u32 = 10;
+const SLOT_BITS: u32 = 12;
+const SLOTS: usize = 1 << SLOT_BITS;
+const LEVELS: usize = 4;
+
+#[derive(Debug, Clone)]
+struct Node {
+    time: u64,
+    seq: u64,
+    prev: u32,
+    next: u32,
+    /// `level * SLOTS + slot`, or `NONE` when nothing is pending.
+    place: u32,
+}
+
+impl Node {
+    fn key(&self) -> (u64, u64) {
+        (self.time, self.seq)
+    }
+}
+
+/// One level: the head of each slot's list, and which slots are in use.
+#[derive(Debug, Clone)]
+struct Level {
+    heads: Box<[u32; SLOTS]>,
+    used: [u64; SLOTS / 64],
+    summary: u64,
+}
+
+impl Level {
+    fn new() -> Self {
+        Self { heads: Box::new([NONE; SLOTS]), used: [0; SLOTS / 64], summary: 0 }
+    }
+
+    fn set(&mut self, slot: usize) {
+        self.used[slot / 64] |= 1 << (slot % 64);
+        self.summary |= 1 << (slot / 64);
+    }
+
+    fn clear(&mut self, slot: usize) {
+        self.used[slot / 64] &= !(1 << (slot % 64));
+        if self.used[slot / 64] == 0 {
+            self.summary &= !(1 << (slot / 64));
+        }
+    }
+
+    /// The first slot in use at or after `from`.
+    #[inline]
+    fn first_from(&self, from: usize) -> Option<usize> {
+        if from >= SLOTS {
+            return None;
+        }
+        let (word, bit) = (from / 64, from % 64);
+        let here = self.used[word] & (u64::MAX << bit);
+        if here != 0 {
+            return Some(word * 64 + here.trailing_zeros() as usize);
+        }
+        let later = self.summary & u64::MAX.checked_shl(word as u32 + 1).unwrap_or(0);
+        (later != 0).then(|| {
+            let word = later.trailing_zeros() as usize;
+            word * 64 + self.used[word].trailing_zeros() as usize
+        })
+    }
+}
+
+/// Pending events of a fixed set of sources.
+#[derive(Debug, Clone)]
+pub struct EventQueue {
+    nodes: Vec<Node>,
+    levels: [Level; LEVELS],
+    /// The tick up to which coarser slots have been spread; no pending event is before it.
+    tick: u64,
+    seq: u64,
+}
+
+impl EventQueue {
+    /// A queue for sources `0..sources`.
+    pub fn new(sources: usize) -> Self {
+        let node = Node { time: 0, seq: 0, prev: NONE, next: NONE, place: NONE };
+        Self { nodes: vec![node; sources], levels: std::array::from_fn(|_| Level::new()), tick: 0, seq: 0 }
+    }
+
+    /// When the event of `id` is due, if it has one.
+    pub fn due(&self, id: SourceId) -> Option<Instant> {
+        let node = &self.nodes[id as usize];
+        (node.place != NONE).then(|| Instant::from_nanos(node.time))
+    }
+
+    /// Sets the event of `id` to `at`, in place of the one it had. Events at the same time come in the order in which
+    /// they were set. `at` must not be before the last event taken.
+    #[inline]
+    pub fn set(&mut self, id: SourceId, at: Instant) {
+        if self.nodes[id as usize].place != NONE {
+            self.unlink(id);
+        }
+        self.seq += 1;
+        let node = &mut self.nodes[id as usize];
+        node.time = at.as_nanos();
+        node.seq = self.seq;
+        self.link(id);
+    }
+
+    /// Sets the event of `id` to `at` unless it has one that is due no later; that one is then expected to set itself
+    /// again (a lazy timer).
+    #[inline]
+    pub fn set_at_latest(&mut self, id: SourceId, at: Instant) {
+        if self.due(id).is_none_or(|due| due > at) {
+            self.set(id, at);
+        }
+    }
+
+    /// Takes the next event that is due at or before `limit`.
+    #[inline]
+    pub fn pop_until(&mut self, limit: Instant) -> Option<(SourceId, Instant)> {
+        loop {
+            if let Some(slot) = self.levels[0].first_from((self.tick & (SLOTS as u64 - 1)) as usize) {
+                let id = self.levels[0].heads[slot];
+                let time = self.nodes[id as usize].time;
+                if time > limit.as_nanos() {
+                    return None;
+                }
+                self.tick = time >> TICK_BITS;
+                self.unlink(id);
+                return Some((id, Instant::from_nanos(time)));
+            }
+            if !self.spread_next(limit) {
+                return None;
+            }
+        }
+    }
+
+    /// Moves the events of the next coarse slot to finer ones; false if none begins by `limit`.
+    fn spread_next(&mut self, limit: Instant) -> bool {
+        for level in 1..LEVELS {
+            let shift = SLOT_BITS * level as u32;
+            let here = (self.tick >> shift) & (SLOTS as u64 - 1);
+            if let Some(slot) = self.levels[level].first_from(here as usize + 1) {
+                let start = (((self.tick >> shift) & !(SLOTS as u64 - 1)) | slot as u64) << shift;
+                if start << TICK_BITS > limit.as_nanos() {
+                    return false;
+                }
+                self.tick = start;
+                self.spread(level, slot);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn spread(&mut self, level: usize, slot: usize) {
+        let mut id = std::mem::replace(&mut self.levels[level].heads[slot], NONE);
+        self.levels[level].clear(slot);
+        while id != NONE {
+            let next = self.nodes[id as usize].next;
+            self.link(id);
+            id = next;
+        }
+    }
+
+    /// The level and slot of a time: the finest level whose current frame contains it. What is beyond the coarsest
+    /// frame (9 years) is never due.
+    fn place_of(&self, time: u64) -> (usize, usize) {
+        let tick = (time >> TICK_BITS).max(self.tick);
+        let distance = tick ^ self.tick;
+        let level = (0..LEVELS).find(|l| distance >> (SLOT_BITS * (*l as u32 + 1)) == 0);
+        match level {
+            Some(level) => (level, ((tick >> (SLOT_BITS * level as u32)) & (SLOTS as u64 - 1)) as usize),
+            None => (LEVELS - 1, SLOTS - 1),
+        }
+    }
+
+    #[inline]
+    fn link(&mut self, id: SourceId) {
+        let (level, slot) = self.place_of(self.nodes[id as usize].time);
+        self.nodes[id as usize].place = (level * SLOTS + slot) as u32;
+        let head = self.levels[level].heads[slot];
+        if head == NONE {
+            let node = &mut self.nodes[id as usize];
+            (node.prev, node.next) = (id, NONE);
+            self.levels[level].heads[slot] = id;
+            self.levels[level].set(slot);
+            return;
+        }
+        // The head's `prev` is the tail. The finest level is kept in order, searched from the tail.
+        let tail = self.nodes[head as usize].prev;
+        let mut after = tail;
+        if level == 0 {
+            let key = self.nodes[id as usize].key();
+            while self.nodes[after as usize].key() > key {
+                if after == head {
+                    return self.link_first(id, head, tail, slot);
+                }
+                after = self.nodes[after as usize].prev;
+            }
+        }
+        let next = std::mem::replace(&mut self.nodes[after as usize].next, id);
+        let node = &mut self.nodes[id as usize];
+        (node.prev, node.next) = (after, next);
+        let before_next = if next == NONE { head } else { next };
+        self.nodes[before_next as usize].prev = id;
+    }
+
+    fn link_first(&mut self, id: SourceId, head: u32, tail: u32, slot: usize) {
+        let node = &mut self.nodes[id as usize];
+        (node.prev, node.next) = (tail, head);
+        self.nodes[head as usize].prev = id;
+        self.levels[0].heads[slot] = id;
+    }
+
+    #[inline]
+    fn unlink(&mut self, id: SourceId) {
+        let Node { prev, next, place, .. } = self.nodes[id as usize];
+        self.nodes[id as usize].place = NONE;
+        let (level, slot) = (place as usize / SLOTS, place as usize % SLOTS);
+        let head = self.levels[level].heads[slot];
+        if head == id {
+            self.levels[level].heads[slot] = next;
+            if next == NONE {
+                self.levels[level].clear(slot);
+            } else {
+                self.nodes[next as usize].prev = prev;
+            }
+            return;
+        }
+        self.nodes[prev as usize].next = next;
+        let before_next = if next == NONE { head } else { next };
+        self.nodes[before_next as usize].prev = prev;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const END: Instant = Instant::MAX;
+
+    #[test]
+    fn events_at_the_same_time_come_in_the_order_they_were_set() {
+        let mut queue = EventQueue::new(3);
+        for id in [2, 0, 1] {
+            queue.set(id, Instant::from_nanos(5));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop_until(END)).map(|(id, _)| id).collect();
+        assert_eq!(order, [2, 0, 1]);
+    }
+
+    #[test]
+    fn a_lazy_timer_keeps_its_earlier_event() {
+        let mut queue = EventQueue::new(1);
+        queue.set(0, Instant::from_nanos(10));
+        queue.set_at_latest(0, Instant::from_nanos(20));
+        assert_eq!(queue.pop_until(END), Some((0, Instant::from_nanos(10))));
+        queue.set_at_latest(0, Instant::from_nanos(20));
+        assert_eq!(queue.pop_until(END), Some((0, Instant::from_nanos(20))));
+    }
+
+    #[test]
+    fn nothing_is_taken_beyond_the_limit_and_nothing_is_lost_by_looking() {
+        let mut queue = EventQueue::new(2);
+        queue.set(0, Instant::from_nanos(1 << 40));
+        assert_eq!(queue.pop_until(Instant::from_nanos((1 << 40) - 1)), None);
+        queue.set(1, Instant::from_nanos((1 << 40) - 1));
+        assert_eq!(queue.pop_until(END).map(|(id, _)| id), Some(1));
+        assert_eq!(queue.pop_until(END).map(|(id, _)| id), Some(0));
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Set(u32, u64),
+        PopUntil(u64),
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        /// Against a sorted list, with spans from nanoseconds to days.
+        #[test]
+        fn order_is_that_of_a_sorted_list(steps in prop::collection::vec(prop_oneof![
+            (0..40u32, 0..47u32, any::<u64>()).prop_map(|(id, bits, r)| Step::Set(id, r & ((1 << bits) - 1))),
+            (0..47u32, any::<u64>()).prop_map(|(bits, r)| Step::PopUntil(r & ((1 << bits) - 1))),
+        ], 1..200)) {
+            let mut queue = EventQueue::new(40);
+            let mut model: Vec<(u64, u64, u32)> = Vec::new();
+            let (mut now, mut seq) = (0u64, 0u64);
+            for step in steps {
+                match step {
+                    Step::Set(id, ahead) => {
+                        seq += 1;
+                        model.retain(|(_, _, other)| *other != id);
+                        model.push((now + ahead, seq, id));
+                        queue.set(id, Instant::from_nanos(now + ahead));
+                    }
+                    Step::PopUntil(ahead) => {
+                        let limit = now + ahead;
+                        loop {
+                            model.sort_unstable();
+                            let expected = model.first().filter(|(t, _, _)| *t <= limit).copied();
+                            let got = queue.pop_until(Instant::from_nanos(limit));
+                            prop_assert_eq!(got, expected.map(|(t, _, id)| (id, Instant::from_nanos(t))));
+                            let Some((t, _, _)) = expected else { break };
+                            prop_assert!(t >= now);
+                            model.remove(0);
+                        }
+                        now = limit;
+                    }
+                }
+            }
+        }
+    }
+}

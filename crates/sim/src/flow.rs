@@ -1,0 +1,128 @@
+//! Flows: the traffic of one application between two hosts, with its endpoints and what is measured of it.
+
+use crate::digest::Digest;
+use crate::segment::Segment;
+use crate::tcp::Endpoint;
+use penstock_core::rng::Rng;
+use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
+
+/// What the application does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Sends as much as TCP lets it.
+    Bulk,
+    /// Sends this many bytes, then closes.
+    Transfer(Bytes),
+    /// UDP at a constant rate.
+    Cbr,
+    /// UDP at a constant rate during exponential on-times (means of on and off).
+    OnOff(Span, Span),
+}
+
+impl Kind {
+    /// The word of scenarios and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "bulk",
+            Self::Transfer(_) => "transfer",
+            Self::Cbr => "cbr",
+            Self::OnOff(..) => "onoff",
+        }
+    }
+}
+
+/// A UDP source.
+#[derive(Debug, Clone)]
+pub struct UdpSource {
+    clock: Serializer,
+    payload: u16,
+    next_seq: u32,
+    received: u64,
+    rng: Rng,
+    /// End of the current on-time.
+    on_until: Instant,
+}
+
+impl UdpSource {
+    /// A source whose IP packets, with `payload` bytes each, come at `rate` while it is on.
+    pub fn new(rate: Rate, payload: u16, rng: Rng) -> Self {
+        Self { clock: Serializer::new(rate), payload, next_seq: 0, received: 0, rng, on_until: Instant::ZERO }
+    }
+
+    /// The datagram to send now and the time of the next.
+    pub fn send(&mut self, kind: Kind, flow: u32, now: Instant) -> (Segment, Instant) {
+        if let Kind::OnOff(on, _) = kind
+            && self.on_until == Instant::ZERO
+        {
+            self.on_until = now + self.draw(on);
+        }
+        let packet = Segment::udp(flow, self.next_seq, self.payload);
+        self.next_seq = self.next_seq.wrapping_add(1);
+        let mut next = now + self.clock.send(penstock_core::packet::Packet::size(&packet));
+        if let Kind::OnOff(on, off) = kind {
+            while next >= self.on_until {
+                next = next.max(self.on_until) + self.draw(off);
+                self.on_until = next + self.draw(on);
+            }
+        }
+        (packet, next)
+    }
+
+    fn draw(&mut self, mean: Span) -> Span {
+        // At least a nanosecond, so that a chain of on and off times always moves forward.
+        Span::from_secs_f64(self.rng.exponential(mean.as_secs_f64())).max(Span::from_nanos(1))
+    }
+
+    /// A datagram arrived at the other end.
+    pub fn receive(&mut self, packet: &Segment) {
+        self.received += u64::from(packet.len);
+    }
+}
+
+/// The two ends of a flow.
+#[derive(Debug)]
+pub enum Transport {
+    /// A TCP connection: client, server.
+    Tcp(Endpoint, Endpoint),
+    /// A UDP source and its sink.
+    Udp(UdpSource),
+}
+
+/// One flow.
+#[derive(Debug)]
+pub struct Flow {
+    /// What the application does.
+    pub kind: Kind,
+    /// Congestion control; empty for UDP.
+    pub cc: String,
+    /// When the application begins.
+    pub start: Instant,
+    /// When it stops, if it does.
+    pub stop: Option<Instant>,
+    /// Its ends.
+    pub transport: Transport,
+    /// First entries in the table of routes: from the client, from the server.
+    pub routes: [u32; 2],
+    /// Round trip times seen by the client.
+    pub rtt: Digest,
+    /// When all was delivered.
+    pub completed: Option<Instant>,
+    /// Bytes delivered up to the last full second.
+    pub counted: u64,
+}
+
+impl Flow {
+    /// Payload bytes delivered to the application.
+    pub fn delivered(&self) -> u64 {
+        match &self.transport {
+            Transport::Tcp(_, server) => server.delivered(),
+            Transport::Udp(source) => source.received,
+        }
+    }
+
+    /// True if the flow sent, or could have, during all of `[from, to]`.
+    pub fn active_throughout(&self, from: Instant, to: Instant) -> bool {
+        let end = [self.completed, self.stop].into_iter().flatten().min();
+        self.start <= from && end.is_none_or(|end| end >= to)
+    }
+}

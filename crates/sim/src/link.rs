@@ -1,0 +1,132 @@
+//! Links: one direction each, with the packets in flight in order of arrival and at most one pending event.
+//!
+//! A plain link has no limit: when a packet is given to it, its whole future on the link is known, and it is put
+//! straight into flight. A managed link has a queue discipline before it and decides at the end of each transmission.
+
+use crate::capture::{Capture, Tap};
+use crate::probe::QueueProbe;
+use crate::segment::Segment;
+use penstock_core::ack::AckPath;
+use penstock_core::packet::Packet;
+use penstock_core::qdisc::Qdisc;
+use penstock_core::registry::AnyQdisc;
+use penstock_core::rng::Rng;
+use penstock_core::units::{Instant, Serializer, Span};
+use std::collections::VecDeque;
+
+/// What stands before a managed link.
+#[derive(Debug)]
+pub struct Queue {
+    /// The discipline.
+    pub qdisc: AnyQdisc<Segment>,
+    /// Its random stream.
+    pub rng: Rng,
+    /// What is measured there.
+    pub probe: QueueProbe,
+    /// Index in captures.
+    pub interface: u32,
+    /// The discipline wants to see the segments of both directions.
+    pub sees_segments: bool,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub struct Link {
+    wire: Serializer,
+    delay: Span,
+    busy_until: Instant,
+    in_flight: VecDeque<Segment>,
+    /// The discipline of a managed link.
+    pub queue: Option<Box<Queue>>,
+    /// The link of the other direction whose discipline sees what this one delivers.
+    pub ack_path_of: Option<u32>,
+}
+
+impl Link {
+    /// An idle link.
+    pub fn new(wire: Serializer, delay: Span, queue: Option<Box<Queue>>) -> Self {
+        Self { wire, delay, busy_until: Instant::ZERO, in_flight: VecDeque::new(), queue, ack_path_of: None }
+    }
+
+    /// Takes a packet; true if the link's event may have changed.
+    #[inline]
+    pub fn offer(&mut self, packet: Segment, now: Instant, capture: &mut Option<Capture>) -> bool {
+        if self.queue.is_some() {
+            self.enqueue(packet, now, capture);
+            return true;
+        }
+        let was_empty = self.in_flight.is_empty();
+        self.put_on_wire(packet, now);
+        was_empty
+    }
+
+    #[inline]
+    fn put_on_wire(&mut self, mut packet: Segment, now: Instant) {
+        self.busy_until = self.busy_until.max(now) + self.wire.send(packet.size());
+        packet.at = self.busy_until + self.delay;
+        self.in_flight.push_back(packet);
+    }
+
+    fn enqueue(&mut self, mut packet: Segment, now: Instant, capture: &mut Option<Capture>) {
+        let Some(queue) = &mut self.queue else { return };
+        packet.at = now;
+        packet.clear_marked();
+        if queue.sees_segments
+            && let Some(segment) = packet.tcp()
+        {
+            queue.qdisc.outbound(segment, now);
+        }
+        queue.probe.before_change(queue.qdisc.backlog(), now);
+        let _ = queue.qdisc.enqueue(packet, now, &mut queue.rng, &mut Tap::new(capture, queue.interface));
+        queue.probe.after_arrival(queue.qdisc.backlog());
+        if self.busy_until <= now {
+            self.start_next(now, capture);
+        }
+    }
+
+    /// Asks the discipline for a packet and begins to transmit it.
+    fn start_next(&mut self, now: Instant, capture: &mut Option<Capture>) {
+        let Some(queue) = &mut self.queue else { return };
+        queue.probe.before_change(queue.qdisc.backlog(), now);
+        let mut tap = Tap::new(capture, queue.interface);
+        if let Some(packet) = queue.qdisc.dequeue(now, &mut queue.rng, &mut tap) {
+            queue.probe.on_departure(&packet, now);
+            tap.sent(&packet, now);
+            self.put_on_wire(packet, now);
+        }
+    }
+
+    /// The link's event is due: transmissions that ended make room, and the packet that arrives now is returned.
+    #[inline]
+    pub fn on_event(&mut self, now: Instant, capture: &mut Option<Capture>) -> Option<Segment> {
+        if self.queue.is_some() {
+            self.on_managed_event(now, capture);
+        }
+        let due = self.in_flight.front().is_some_and(|p| p.at <= now);
+        if due { self.in_flight.pop_front() } else { None }
+    }
+
+    fn on_managed_event(&mut self, now: Instant, capture: &mut Option<Capture>) {
+        let Some(queue) = &mut self.queue else { return };
+        if queue.qdisc.next_wakeup().is_some_and(|at| at <= now) {
+            queue.qdisc.on_wakeup(now);
+        }
+        if self.busy_until <= now && queue.qdisc.backlog().packets > 0 {
+            self.start_next(now, capture);
+        }
+    }
+
+    /// When the link next has something to do.
+    #[inline]
+    pub fn next_event(&self) -> Option<Instant> {
+        let arrival = self.in_flight.front().map(|p| p.at);
+        let Some(queue) = &self.queue else { return arrival };
+        let transmit = (queue.qdisc.backlog().packets > 0).then_some(self.busy_until);
+        [arrival, transmit, queue.qdisc.next_wakeup()].into_iter().flatten().min()
+    }
+
+    /// Rate of the link.
+    pub fn rate(&self) -> penstock_core::units::Rate {
+        self.wire.rate()
+    }
+}

@@ -1,0 +1,215 @@
+//! From a scenario to links, routes and flows.
+
+use crate::flow::{Flow, Kind, Transport, UdpSource};
+use crate::link::{Link, Queue};
+use crate::probe::QueueProbe;
+use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario};
+use crate::tcp::{Endpoint, Role};
+use penstock_core::registry::LinkFacts;
+use penstock_core::rng::Streams;
+use penstock_core::units::{Instant, Rate, Serializer, Span};
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+/// In the table of routes: the packet is at its host.
+pub const END: u32 = u32::MAX;
+
+/// A queue that is looked at.
+#[derive(Debug)]
+pub struct Bottleneck {
+    /// Its name.
+    pub name: String,
+    /// Its discipline.
+    pub aqm: &'static str,
+    /// Its link.
+    pub link: usize,
+    /// The flows that cross it from client to server.
+    pub flows: Vec<u32>,
+}
+
+/// Everything a run needs.
+pub struct Network {
+    /// Links, each one direction.
+    pub links: Vec<Link>,
+    /// Routes, one after the other, each ended by [`END`].
+    pub routes: Vec<u32>,
+    /// Flows.
+    pub flows: Vec<Flow>,
+    /// Queues that are looked at.
+    pub bottlenecks: Vec<Bottleneck>,
+}
+
+/// Builds the network of a scenario.
+pub fn build(scenario: &Scenario) -> Network {
+    let mut builder = Builder {
+        scenario,
+        streams: Streams::new(scenario.seed),
+        network: Network { links: Vec::new(), routes: Vec::new(), flows: Vec::new(), bottlenecks: Vec::new() },
+        edges: BTreeMap::new(),
+        paths: BTreeMap::new(),
+    };
+    scenario.links.iter().for_each(|spec| builder.add_duplex(spec));
+    for (group, spec) in scenario.flows.iter().enumerate() {
+        builder.add_group(group, spec);
+    }
+    builder.network
+}
+
+/// A directed edge: where it leads, how long it takes, which link it is.
+#[derive(Debug, Clone, Copy)]
+struct Edge<'a> {
+    to: &'a str,
+    delay: Span,
+    link: u32,
+}
+
+struct Builder<'a> {
+    scenario: &'a Scenario,
+    streams: Streams,
+    network: Network,
+    edges: BTreeMap<&'a str, Vec<Edge<'a>>>,
+    /// Paths already found, as links.
+    paths: BTreeMap<(&'a str, &'a str), Vec<u32>>,
+}
+
+impl<'a> Builder<'a> {
+    fn add_duplex(&mut self, spec: &'a LinkSpec) {
+        let forward = self.add_link(spec, &spec.queue, &spec.name);
+        let backward = self.add_link(spec, &spec.reverse_queue, &format!("{}-reverse", spec.name));
+        self.edges.entry(&spec.a).or_default().push(Edge { to: &spec.b, delay: spec.delay, link: forward });
+        self.edges.entry(&spec.b).or_default().push(Edge { to: &spec.a, delay: spec.delay, link: backward });
+        // What a link delivers has passed the other direction's far end: its discipline may want to see it.
+        for (here, there) in [(forward, backward), (backward, forward)] {
+            let sees = self.network.links[here as usize].queue.as_ref().is_some_and(|q| q.sees_segments);
+            self.network.links[there as usize].ack_path_of = sees.then_some(here);
+        }
+    }
+
+    fn add_link(&mut self, spec: &LinkSpec, queue: &QueueSpec, name: &str) -> u32 {
+        let index = self.network.links.len();
+        let facts = LinkFacts { rate: spec.rate, limit: queue.limit };
+        let qdisc = queue.config.build(&facts);
+        let invariant = if queue.looked_at { self.scenario.invariants.max_queue } else { None };
+        let managed = Queue {
+            sees_segments: qdisc.sees_segments(),
+            qdisc,
+            rng: self.streams.get(&format!("{name}/{}", queue.config.name())),
+            probe: QueueProbe::new(invariant),
+            interface: if queue.looked_at { self.network.bottlenecks.len() as u32 } else { u32::MAX },
+        };
+        if queue.looked_at {
+            let aqm = queue.config.name();
+            self.network.bottlenecks.push(Bottleneck { name: name.into(), aqm, link: index, flows: Vec::new() });
+        }
+        self.network.links.push(Link::new(Serializer::new(spec.rate), spec.delay, Some(Box::new(managed))));
+        index as u32
+    }
+
+    fn add_plain(&mut self, rate: Rate, delay: Span) -> u32 {
+        self.network.links.push(Link::new(Serializer::new(rate), delay, None));
+        self.network.links.len() as u32 - 1
+    }
+
+    fn add_group(&mut self, group: usize, spec: &'a FlowSpec) {
+        let mut starts = self.streams.get(&format!("flows{group}/start"));
+        let tcp = Arc::new(spec.tcp.clone());
+        for i in 0..spec.count {
+            let spread = Span::from_secs_f64(starts.uniform() * spec.start_spread.as_secs_f64());
+            let start = Instant::ZERO + spec.start + spec.start_step * u64::from(i) + spread;
+            let id = self.network.flows.len() as u32;
+            let routes = self.add_hosts(spec, id);
+            let transport = self.transport(spec, &tcp, id);
+            let cc = if matches!(transport, Transport::Tcp(..)) { spec.tcp.cc.clone() } else { String::new() };
+            self.network.flows.push(Flow {
+                kind: spec.kind,
+                cc,
+                start,
+                stop: spec.stop.map(|s| Instant::ZERO + s),
+                transport,
+                routes,
+                rtt: Default::default(),
+                completed: None,
+                counted: 0,
+            });
+        }
+    }
+
+    fn transport(&self, spec: &FlowSpec, tcp: &Arc<crate::tcp::TcpConfig>, id: u32) -> Transport {
+        match spec.kind {
+            Kind::Bulk | Kind::Transfer(_) => {
+                let mut iss = self.streams.get(&format!("flow{id}/iss"));
+                let mut end = |role| Endpoint::new(tcp.clone(), id, role, iss.bits() as u32);
+                Transport::Tcp(end(Role::Client), end(Role::Server))
+            }
+            Kind::Cbr | Kind::OnOff(..) => {
+                let rng = self.streams.get(&format!("flow{id}/onoff"));
+                Transport::Udp(UdpSource::new(spec.rate, spec.packet_size.get() as u16, rng))
+            }
+        }
+    }
+
+    /// A host pair with access links of its own, and the routes between the two.
+    fn add_hosts(&mut self, spec: &'a FlowSpec, id: u32) -> [u32; 2] {
+        let access = &self.scenario.access;
+        let left = spec.access_delay.unwrap_or(access.delay);
+        let client = [self.add_plain(access.rate, left), self.add_plain(access.rate, left)];
+        let server = [self.add_plain(access.rate, access.delay), self.add_plain(access.rate, access.delay)];
+        let there = self.path(&spec.from, &spec.to);
+        let back = self.path(&spec.to, &spec.from);
+        for link in &there {
+            let crossed = self.network.bottlenecks.iter_mut().find(|b| b.link == *link as usize);
+            if let Some(bottleneck) = crossed {
+                bottleneck.flows.push(id);
+            }
+        }
+        [self.add_route(client[0], &there, server[1]), self.add_route(server[0], &back, client[1])]
+    }
+
+    fn add_route(&mut self, first: u32, path: &[u32], last: u32) -> u32 {
+        let start = self.network.routes.len() as u32;
+        self.network.routes.push(first);
+        self.network.routes.extend_from_slice(path);
+        self.network.routes.extend([last, END]);
+        start
+    }
+
+    /// Links of the path of least delay; ties go to the links named first. The scenario was checked: it exists.
+    fn path(&mut self, from: &'a str, to: &'a str) -> Vec<u32> {
+        if let Some(path) = self.paths.get(&(from, to)) {
+            return path.clone();
+        }
+        let path = shortest(&self.edges, from, to).unwrap_or_default();
+        self.paths.insert((from, to), path.clone());
+        path
+    }
+}
+
+/// Dijkstra's algorithm over (delay, hops, links).
+fn shortest(edges: &BTreeMap<&str, Vec<Edge<'_>>>, from: &str, to: &str) -> Option<Vec<u32>> {
+    let mut done = BTreeMap::new();
+    let mut open = BinaryHeap::from([std::cmp::Reverse((Span::ZERO, Vec::<u32>::new(), from))]);
+    while let Some(std::cmp::Reverse((delay, path, node))) = open.pop() {
+        if node == to {
+            return Some(path);
+        }
+        if done.insert(node, ()).is_some() {
+            continue;
+        }
+        for edge in edges.get(node).into_iter().flatten() {
+            let longer: Vec<u32> = path.iter().copied().chain([edge.link]).collect();
+            open.push(std::cmp::Reverse((delay + edge.delay, longer, edge.to)));
+        }
+    }
+    None
+}
+
+/// True when the links of a scenario connect two nodes.
+pub fn connected(links: &[LinkSpec], from: &str, to: &str) -> bool {
+    let mut edges: BTreeMap<&str, Vec<Edge<'_>>> = BTreeMap::new();
+    for spec in links {
+        for (a, b) in [(&spec.a, &spec.b), (&spec.b, &spec.a)] {
+            edges.entry(a).or_default().push(Edge { to: b, delay: spec.delay, link: 0 });
+        }
+    }
+    shortest(&edges, from, to).is_some()
+}

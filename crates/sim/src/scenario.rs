@@ -1,0 +1,418 @@
+//! Scenario files: TOML in, a checked [`Scenario`] out, or a diagnosis that shows the line and says what is allowed.
+//!
+//! The format is described in `docs/scenarios.md`. Reading has two steps: [`raw`] mirrors the file, then this module
+//! turns it into links and flows and checks what the types cannot.
+
+mod diagnosis;
+mod raw;
+
+pub use diagnosis::Diagnosis;
+
+use crate::flow::Kind;
+use crate::network;
+use crate::tcp::TcpConfig;
+use diagnosis::Source;
+use penstock_core::registry::{AnyConfig, NAMES, nearest};
+use penstock_core::units::{Bytes, Limit, Rate, Span};
+use raw::{RawFlow, RawLink, RawScenario, RawTopology};
+use serde::Deserialize as _;
+
+/// Longest run: the books are kept in 64 bits of nanoseconds, and nobody waits that long.
+const MAX_DURATION: Span = Span::from_secs(24 * 3600);
+const MAX_FLOWS: u64 = 200_000;
+const MAX_LINKS: usize = 10_000;
+const MAX_RATE_BPS: u64 = 1_000_000_000_000;
+const MAX_DELAY: Span = Span::from_secs(600);
+
+/// One queue of a link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueSpec {
+    /// How much it holds.
+    pub limit: Limit,
+    /// Its discipline.
+    pub config: AnyConfig,
+    /// It appears in summaries.
+    pub looked_at: bool,
+}
+
+/// A duplex link between two routers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkSpec {
+    /// Its name.
+    pub name: String,
+    /// One end.
+    pub a: String,
+    /// The other end.
+    pub b: String,
+    /// Rate, each way.
+    pub rate: Rate,
+    /// Delay, one way.
+    pub delay: Span,
+    /// The queue from `a` to `b`.
+    pub queue: QueueSpec,
+    /// The queue from `b` to `a`.
+    pub reverse_queue: QueueSpec,
+}
+
+/// The links of hosts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Access {
+    /// Rate.
+    pub rate: Rate,
+    /// Delay, one way.
+    pub delay: Span,
+}
+
+/// A group of equal flows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowSpec {
+    /// What their applications do.
+    pub kind: Kind,
+    /// How many.
+    pub count: u64,
+    /// Start of the first.
+    pub start: Span,
+    /// Distance between starts.
+    pub start_step: Span,
+    /// Random spread of each start.
+    pub start_spread: Span,
+    /// When they stop.
+    pub stop: Option<Span>,
+    /// Rate of UDP sources.
+    pub rate: Rate,
+    /// Payload of UDP packets.
+    pub packet_size: Bytes,
+    /// Delay of the client's access link.
+    pub access_delay: Option<Span>,
+    /// Router of the clients.
+    pub from: String,
+    /// Router of the servers.
+    pub to: String,
+    /// Their TCP.
+    pub tcp: TcpConfig,
+}
+
+/// What must hold at every instant.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Invariants {
+    /// Most bytes waiting at any bottleneck.
+    pub max_queue: Option<Bytes>,
+    /// No packet is dropped at any bottleneck.
+    pub no_drops: bool,
+}
+
+/// What is written down.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// Tables per flow and second.
+    pub series: bool,
+    /// Queues to capture.
+    pub pcapng: Vec<String>,
+}
+
+/// A checked scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// Simulated time.
+    pub duration: Span,
+    /// The seed of all randomness.
+    pub seed: u64,
+    /// Seconds left out of per-second statistics.
+    pub warmup: Span,
+    /// Links between routers.
+    pub links: Vec<LinkSpec>,
+    /// Links of hosts.
+    pub access: Access,
+    /// Groups of flows.
+    pub flows: Vec<FlowSpec>,
+    /// What must hold.
+    pub invariants: Invariants,
+    /// What is written down.
+    pub output: Output,
+    resolved: String,
+}
+
+impl Scenario {
+    /// Reads a scenario; `file` is the name used in messages.
+    ///
+    /// # Errors
+    /// The first mistake, with its line.
+    pub fn parse(text: &str, file: &str) -> Result<Self, Diagnosis> {
+        let source = Source::new(text, file);
+        let raw: RawScenario = toml::from_str(text).map_err(|e| source.toml(&e))?;
+        Checker { source: &source, raw: &raw }.scenario(file)
+    }
+
+    /// The scenario with every default written out, as TOML that parses to the same scenario.
+    pub fn resolved(&self) -> String {
+        self.resolved.replacen("seed = SEED", &format!("seed = {}", self.seed), 1)
+    }
+}
+
+struct Checker<'a> {
+    source: &'a Source<'a>,
+    raw: &'a RawScenario,
+}
+
+type Check<T> = Result<T, Diagnosis>;
+
+impl Checker<'_> {
+    fn scenario(&self, file: &str) -> Check<Scenario> {
+        let raw = self.raw;
+        self.within_span("duration", &["duration"], raw.duration, Span::from_nanos(1), MAX_DURATION)?;
+        if raw.warmup >= raw.duration {
+            return Err(self.source.at(&["warmup"], &format!("warmup must be shorter than duration ({})", raw.duration)));
+        }
+        let (links, access) = self.topology()?;
+        let mut flows = Vec::new();
+        for (i, flow) in raw.flows.iter().enumerate() {
+            flows.push(self.flow(i, flow, &links)?);
+        }
+        let total: u64 = flows.iter().map(|f| f.count).fold(0, u64::saturating_add);
+        if flows.is_empty() || total > MAX_FLOWS {
+            let message = format!("a scenario has 1 to {MAX_FLOWS} flows; this one has {total}: write [[flows]] tables");
+            return Err(self.source.at(&["flows"], &message));
+        }
+        for name in &raw.output.pcapng {
+            let known: Vec<_> = links.iter().map(|l| l.name.as_str()).collect();
+            if !known.contains(&name.as_str()) {
+                return Err(self.source.at(&["output", "pcapng"], &format!("no bottleneck {name:?}; there are {known:?}")));
+            }
+        }
+        let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned());
+        let name = raw.name.clone().or(stem).unwrap_or_else(|| "scenario".into());
+        let mut scenario = Scenario {
+            name,
+            duration: raw.duration,
+            seed: raw.seed,
+            warmup: raw.warmup,
+            links,
+            access,
+            flows,
+            invariants: Invariants { max_queue: raw.invariants.max_queue, no_drops: raw.invariants.no_drops },
+            output: Output { series: raw.output.series, pcapng: raw.output.pcapng.clone() },
+            resolved: String::new(),
+        };
+        scenario.resolved = raw::write(&scenario);
+        Ok(scenario)
+    }
+
+    fn within_span(&self, what: &str, path: &[&str], value: Span, low: Span, high: Span) -> Check<()> {
+        if (low..=high).contains(&value) {
+            return Ok(());
+        }
+        Err(self.source.at(path, &format!("{what} is {value}; allowed are {low} to {high}")))
+    }
+
+    fn topology(&self) -> Check<(Vec<LinkSpec>, Access)> {
+        let at = |key: &str, message: &str| self.source.at(&["topology", key], message);
+        let topology = &self.raw.topology;
+        let access = Access { rate: topology.access_rate(), delay: topology.access_delay() };
+        self.within_span("access_delay", &["topology", "access_delay"], access.delay, Span::ZERO, MAX_DELAY)?;
+        let links = match topology {
+            RawTopology::Dumbbell(d) => {
+                let aqm = self.raw.aqm.as_ref();
+                let config = self.algorithm(aqm, &["aqm"])?;
+                let reverse = self.algorithm(d.reverse_aqm.as_ref(), &["topology", "reverse_aqm"])?;
+                self.rate_and_delay(&["topology"], d.rate, d.delay)?;
+                vec![LinkSpec {
+                    name: "bottleneck".into(),
+                    a: "left".into(),
+                    b: "right".into(),
+                    rate: d.rate,
+                    delay: d.delay,
+                    queue: QueueSpec { limit: d.limit, config, looked_at: true },
+                    reverse_queue: QueueSpec { limit: d.reverse_limit, config: reverse, looked_at: false },
+                }]
+            }
+            RawTopology::ParkingLot(p) => {
+                let hops = p.hops.iter().enumerate().map(|(i, hop)| self.link("hops", i, &hop.on_route(i)));
+                hops.collect::<Check<_>>()?
+            }
+            RawTopology::Graph(g) => {
+                g.links.iter().enumerate().map(|(i, link)| self.link("links", i, link)).collect::<Check<_>>()?
+            }
+        };
+        if links.is_empty() || links.len() > MAX_LINKS {
+            return Err(at("kind", &format!("a topology has 1 to {MAX_LINKS} links; this one has {}", links.len())));
+        }
+        if let Some(twice) = links.iter().enumerate().find(|(i, l)| links[..*i].iter().any(|m| m.name == l.name)) {
+            return Err(at("links", &format!("two links have the name {:?}", twice.1.name)));
+        }
+        if !matches!(topology, RawTopology::Dumbbell(_)) && self.raw.aqm.is_some() {
+            return Err(self.source.at(&["aqm"], "[aqm] belongs to a dumbbell; here each hop or link has its own `aqm`"));
+        }
+        Ok((links, access))
+    }
+
+    fn rate_and_delay(&self, path: &[&str], rate: Rate, delay: Span) -> Check<()> {
+        if rate.as_bps() > MAX_RATE_BPS {
+            let path: Vec<&str> = path.iter().copied().chain(["rate"]).collect();
+            return Err(self.source.at(&path, &format!("rate is {rate}; allowed is up to 1Tbit/s")));
+        }
+        let path: Vec<&str> = path.iter().copied().chain(["delay"]).collect();
+        self.within_span("delay", &path, delay, Span::ZERO, MAX_DELAY)
+    }
+
+    fn link(&self, key: &str, i: usize, raw: &RawLink) -> Check<LinkSpec> {
+        let index = i.to_string();
+        let base = ["topology", key, index.as_str()];
+        self.rate_and_delay(&base, raw.rate, raw.delay)?;
+        let with = |last| [base[0], base[1], base[2], last];
+        let config = self.algorithm(raw.aqm.as_ref(), &with("aqm"))?;
+        let reverse = self.algorithm(raw.reverse_aqm.as_ref(), &with("reverse_aqm"))?;
+        if raw.a == raw.b {
+            return Err(self.source.at(&base, &format!("a link from {:?} to itself", raw.a)));
+        }
+        let looked_at = raw.bottleneck.unwrap_or(raw.aqm.is_some());
+        Ok(LinkSpec {
+            name: raw.name.clone().unwrap_or_else(|| format!("{}-{}", raw.a, raw.b)),
+            a: raw.a.clone(),
+            b: raw.b.clone(),
+            rate: raw.rate,
+            delay: raw.delay,
+            queue: QueueSpec { limit: raw.limit, config, looked_at },
+            reverse_queue: QueueSpec {
+                limit: raw.reverse_limit,
+                config: reverse,
+                looked_at: looked_at && raw.reverse_aqm.is_some(),
+            },
+        })
+    }
+
+    /// `{ name = "red", ... }` to a configuration.
+    fn algorithm(&self, table: Option<&toml::Table>, path: &[&str]) -> Check<AnyConfig> {
+        let Some(table) = table else { return Ok(AnyConfig::default_of("droptail").expect("droptail is in the registry")) };
+        let mut parameters = table.clone();
+        let name = parameters.remove("name");
+        let Some(name) = name.as_ref().and_then(|n| n.as_str()) else {
+            return Err(self.source.at(path, &format!("`name` is missing; it is one of {NAMES:?}")));
+        };
+        let sub = |key: &str| path.iter().map(|p| (*p).to_owned()).chain([key.to_owned()]).collect::<Vec<_>>();
+        let Some(config) = AnyConfig::deserialize(name, toml::Value::Table(parameters.clone())) else {
+            let near = nearest(name, NAMES);
+            let hint = near.first().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
+            return Err(self.source.at_owned(&sub("name"), &format!("no algorithm {name:?}{hint}; there are {NAMES:?}")));
+        };
+        let config = config.map_err(|e| {
+            let named = parameters.keys().find(|k| e.message().contains(&format!("`{k}`")));
+            let key = named.cloned().or_else(|| self.offending(name, &parameters));
+            let where_ = key.map_or_else(|| sub("name"), |k| sub(&k));
+            self.source.at_owned(&where_, &format!("{name}: {}", e.message()))
+        })?;
+        config.validate().map_err(|e| self.source.at_owned(&sub(e.key), &format!("{name}: {e}")))?;
+        Ok(config)
+    }
+
+    /// The first parameter that alone cannot be read.
+    fn offending(&self, name: &str, parameters: &toml::Table) -> Option<String> {
+        parameters.iter().find_map(|(key, value)| {
+            let alone = toml::Table::from_iter([(key.clone(), value.clone())]);
+            let failed = AnyConfig::deserialize(name, toml::Value::Table(alone)).is_some_and(|r| r.is_err());
+            failed.then(|| key.clone())
+        })
+    }
+
+    fn flow(&self, i: usize, raw: &RawFlow, links: &[LinkSpec]) -> Check<FlowSpec> {
+        let index = i.to_string();
+        let at = |key: &str, message: &str| self.source.at(&["flows", &index, key], message);
+        let spans = [("start", raw.start), ("start_step", raw.start_step), ("start_spread", raw.start_spread)];
+        for (key, span) in spans {
+            self.within_span(key, &["flows", &index, key], span, Span::ZERO, MAX_DURATION)?;
+        }
+        if raw.stop.is_some_and(|stop| stop <= raw.start) {
+            return Err(at("stop", &format!("stop must be after start ({})", raw.start)));
+        }
+        let dumbbell = matches!(self.raw.topology, RawTopology::Dumbbell(_));
+        let end = |key: &str, value: &Option<String>, default: &str| match (dumbbell, value) {
+            (true, None) => Ok(default.to_owned()),
+            (true, Some(_)) => Err(at(key, "a dumbbell's flows go from left to right; leave `from` and `to` out")),
+            (false, Some(node)) => Ok(node.clone()),
+            (false, None) => Err(at("kind", &format!("`{key}` is missing: name the router of the flow's hosts"))),
+        };
+        let (from, to) = (end("from", &raw.from, "left")?, end("to", &raw.to, "right")?);
+        if from == to || !network::connected(links, &from, &to) {
+            return Err(at("from", &format!("no path from {from:?} to {to:?}")));
+        }
+        let kind = self.kind(&index, raw)?;
+        if let Some(delay) = raw.access_delay {
+            self.within_span("access_delay", &["flows", &index, "access_delay"], delay, Span::ZERO, MAX_DELAY)?;
+        }
+        Ok(FlowSpec {
+            kind,
+            count: raw.count,
+            start: raw.start,
+            start_step: raw.start_step,
+            start_spread: raw.start_spread,
+            stop: raw.stop,
+            rate: raw.rate.unwrap_or(Rate::from_bps(1)),
+            packet_size: raw.packet_size.unwrap_or(Bytes::new(1200)),
+            access_delay: raw.access_delay,
+            from,
+            to,
+            tcp: self.tcp(&index, raw)?,
+        })
+    }
+
+    fn kind(&self, index: &str, raw: &RawFlow) -> Check<Kind> {
+        let at = |key: &str, message: &str| self.source.at(&["flows", index, key], message);
+        let udp = matches!(raw.kind.as_str(), "cbr" | "onoff");
+        let given = [
+            ("size", raw.size.is_some(), raw.kind == "transfer"),
+            ("rate", raw.rate.is_some(), udp),
+            ("mean_on", raw.mean_on.is_some(), raw.kind == "onoff"),
+            ("mean_off", raw.mean_off.is_some(), raw.kind == "onoff"),
+        ];
+        for (key, given, wanted) in given {
+            if given != wanted {
+                let message = if given { format!("`{key}` means nothing for kind {:?}", raw.kind) } else {
+                    format!("kind {:?} needs `{key}`", raw.kind)
+                };
+                return Err(at(if given { key } else { "kind" }, &message));
+            }
+        }
+        if raw.packet_size.is_some_and(|s| !(1..=65_000).contains(&s.get())) {
+            return Err(at("packet_size", "a packet carries 1B to 65kB"));
+        }
+        match raw.kind.as_str() {
+            "bulk" => Ok(Kind::Bulk),
+            "transfer" if raw.stop.is_some() => Err(at("stop", "a transfer stops by itself; leave `stop` out")),
+            "transfer" => match raw.size {
+                Some(size) if (1..=1 << 50).contains(&size.get()) => Ok(Kind::Transfer(size)),
+                _ => Err(at("size", "a transfer has 1B to 1PB")),
+            },
+            "cbr" => Ok(Kind::Cbr),
+            "onoff" => Ok(Kind::OnOff(raw.mean_on.unwrap_or_default(), raw.mean_off.unwrap_or_default())),
+            other => Err(at("kind", &format!("no kind {other:?}; there are bulk, transfer, cbr, onoff"))),
+        }
+    }
+
+    /// The scenario's `[tcp]` with the flow's `tcp` and `cc` over it.
+    fn tcp(&self, index: &str, raw: &RawFlow) -> Check<TcpConfig> {
+        let mut merged = self.raw.tcp.clone();
+        merged.extend(raw.tcp.clone());
+        if let Some(cc) = &raw.cc {
+            merged.insert("cc".into(), cc.clone().into());
+        }
+        let place = |key: &str| -> Vec<String> {
+            if key == "cc" && raw.cc.is_some() {
+                return ["flows", index, "cc"].map(String::from).to_vec();
+            }
+            let mut path = if raw.tcp.contains_key(key) { vec!["flows", index, "tcp"] } else { vec!["tcp"] };
+            path.push(key);
+            path.into_iter().map(String::from).collect()
+        };
+        let config = TcpConfig::deserialize(toml::Value::Table(merged.clone())).map_err(|e| {
+            let alone = |k: &&String| {
+                let one = toml::Table::from_iter([((*k).clone(), merged[*k].clone())]);
+                TcpConfig::deserialize(toml::Value::Table(one)).is_err()
+            };
+            let key = merged.keys().find(alone).map_or("", String::as_str);
+            self.source.at_owned(&place(key), e.message())
+        })?;
+        config.validate().map_err(|e| self.source.at_owned(&place(e.key), &e.to_string()))?;
+        Ok(config)
+    }
+}

@@ -1,0 +1,304 @@
+//! The file as it is written, before anything is checked.
+
+use super::{LinkSpec, QueueSpec, Scenario};
+use crate::flow::Kind;
+use penstock_core::units::{Bytes, Limit, Rate, Span};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawScenario {
+    pub name: Option<String>,
+    pub duration: Span,
+    #[serde(default = "one")]
+    pub seed: u64,
+    #[serde(default)]
+    pub warmup: Span,
+    pub topology: RawTopology,
+    pub aqm: Option<Table>,
+    #[serde(default)]
+    pub tcp: Table,
+    #[serde(default)]
+    pub flows: Vec<RawFlow>,
+    #[serde(default)]
+    pub output: RawOutput,
+    #[serde(default)]
+    pub invariants: RawInvariants,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum RawTopology {
+    Dumbbell(RawDumbbell),
+    ParkingLot(RawParkingLot),
+    Graph(RawGraph),
+}
+
+impl RawTopology {
+    pub fn access_rate(&self) -> Rate {
+        match self {
+            Self::Dumbbell(d) => d.access_rate,
+            Self::ParkingLot(p) => p.access_rate,
+            Self::Graph(g) => g.access_rate,
+        }
+    }
+    pub fn access_delay(&self) -> Span {
+        match self {
+            Self::Dumbbell(d) => d.access_delay,
+            Self::ParkingLot(p) => p.access_delay,
+            Self::Graph(g) => g.access_delay,
+        }
+    }
+}
+
+fn access_rate() -> Rate {
+    Rate::from_bps(1_000_000_000)
+}
+
+fn thousand_packets() -> Limit {
+    Limit::Packets(1000)
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawDumbbell {
+    pub rate: Rate,
+    pub delay: Span,
+    #[serde(default = "thousand_packets")]
+    pub limit: Limit,
+    #[serde(default = "thousand_packets")]
+    pub reverse_limit: Limit,
+    pub reverse_aqm: Option<Table>,
+    #[serde(default = "access_rate")]
+    pub access_rate: Rate,
+    #[serde(default)]
+    pub access_delay: Span,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawParkingLot {
+    pub hops: Vec<RawHop>,
+    #[serde(default = "access_rate")]
+    pub access_rate: Rate,
+    #[serde(default)]
+    pub access_delay: Span,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawHop {
+    rate: Rate,
+    delay: Span,
+    #[serde(default = "thousand_packets")]
+    limit: Limit,
+    aqm: Option<Table>,
+}
+
+impl RawHop {
+    /// The hop as the link from `r<i>` to the next router.
+    pub fn on_route(&self, i: usize) -> RawLink {
+        RawLink {
+            name: Some(format!("hop{i}")),
+            a: format!("r{i}"),
+            b: format!("r{}", i + 1),
+            rate: self.rate,
+            delay: self.delay,
+            limit: self.limit,
+            reverse_limit: thousand_packets(),
+            aqm: self.aqm.clone(),
+            reverse_aqm: None,
+            bottleneck: Some(true),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawGraph {
+    pub links: Vec<RawLink>,
+    #[serde(default = "access_rate")]
+    pub access_rate: Rate,
+    #[serde(default)]
+    pub access_delay: Span,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawLink {
+    pub name: Option<String>,
+    pub a: String,
+    pub b: String,
+    pub rate: Rate,
+    pub delay: Span,
+    #[serde(default = "thousand_packets")]
+    pub limit: Limit,
+    #[serde(default = "thousand_packets")]
+    pub reverse_limit: Limit,
+    pub aqm: Option<Table>,
+    pub reverse_aqm: Option<Table>,
+    pub bottleneck: Option<bool>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawFlow {
+    pub kind: String,
+    #[serde(default = "one")]
+    pub count: u64,
+    #[serde(default)]
+    pub start: Span,
+    #[serde(default)]
+    pub start_step: Span,
+    #[serde(default)]
+    pub start_spread: Span,
+    pub stop: Option<Span>,
+    pub size: Option<Bytes>,
+    pub rate: Option<Rate>,
+    pub packet_size: Option<Bytes>,
+    pub mean_on: Option<Span>,
+    pub mean_off: Option<Span>,
+    pub access_delay: Option<Span>,
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub cc: Option<String>,
+    #[serde(default)]
+    pub tcp: Table,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawOutput {
+    pub series: bool,
+    pub pcapng: Vec<String>,
+}
+
+impl Default for RawOutput {
+    fn default() -> Self {
+        Self { series: true, pcapng: Vec::new() }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RawInvariants {
+    pub max_queue: Option<Bytes>,
+    pub no_drops: bool,
+}
+
+/// The scenario as TOML with every default written out. Every topology is written as a graph or a dumbbell.
+pub fn write(scenario: &Scenario) -> String {
+    let mut root = Table::new();
+    root.insert("name".into(), scenario.name.clone().into());
+    root.insert("duration".into(), text(scenario.duration));
+    root.insert("seed".into(), "SEED".into());
+    root.insert("warmup".into(), text(scenario.warmup));
+    root.insert("output".into(), output(scenario));
+    root.insert("invariants".into(), invariants(scenario));
+    let mut topology = Table::new();
+    let dumbbell = matches!(scenario.links.as_slice(), [l] if l.name == "bottleneck" && l.a == "left" && l.b == "right");
+    topology.insert("kind".into(), if dumbbell { "dumbbell" } else { "graph" }.into());
+    topology.insert("access_rate".into(), text(scenario.access.rate));
+    topology.insert("access_delay".into(), text(scenario.access.delay));
+    if dumbbell {
+        let link = &scenario.links[0];
+        topology.insert("rate".into(), text(link.rate));
+        topology.insert("delay".into(), text(link.delay));
+        topology.insert("limit".into(), text(link.queue.limit));
+        topology.insert("reverse_limit".into(), text(link.reverse_queue.limit));
+        topology.insert("reverse_aqm".into(), algorithm(&link.reverse_queue));
+        root.insert("aqm".into(), algorithm(&link.queue));
+    } else {
+        topology.insert("links".into(), Value::Array(scenario.links.iter().map(link).collect()));
+    }
+    root.insert("topology".into(), Value::Table(topology));
+    root.insert("flows".into(), Value::Array(scenario.flows.iter().map(|f| flow(f, dumbbell)).collect()));
+    toml::to_string(&root).unwrap_or_default().replacen("seed = \"SEED\"", "seed = SEED", 1)
+}
+
+fn text(value: impl ToString) -> Value {
+    Value::String(value.to_string())
+}
+
+fn output(scenario: &Scenario) -> Value {
+    let names = scenario.output.pcapng.iter().map(|n| Value::String(n.clone())).collect();
+    Value::Table(Table::from_iter([
+        ("series".to_owned(), Value::Boolean(scenario.output.series)),
+        ("pcapng".to_owned(), Value::Array(names)),
+    ]))
+}
+
+fn invariants(scenario: &Scenario) -> Value {
+    let mut table = Table::from_iter([("no_drops".to_owned(), Value::Boolean(scenario.invariants.no_drops))]);
+    if let Some(bytes) = scenario.invariants.max_queue {
+        table.insert("max_queue".into(), text(bytes));
+    }
+    Value::Table(table)
+}
+
+/// A configuration as a table; parameters that are derived from the link have no value and are left out.
+fn algorithm(queue: &QueueSpec) -> Value {
+    let mut table = Table::from_iter([("name".to_owned(), Value::String(queue.config.name().into()))]);
+    if let Ok(Value::Table(parameters)) = Value::try_from(&queue.config) {
+        table.extend(parameters);
+    }
+    Value::Table(table)
+}
+
+fn link(spec: &LinkSpec) -> Value {
+    Value::Table(Table::from_iter([
+        ("name".to_owned(), Value::String(spec.name.clone())),
+        ("a".to_owned(), Value::String(spec.a.clone())),
+        ("b".to_owned(), Value::String(spec.b.clone())),
+        ("rate".to_owned(), text(spec.rate)),
+        ("delay".to_owned(), text(spec.delay)),
+        ("limit".to_owned(), text(spec.queue.limit)),
+        ("reverse_limit".to_owned(), text(spec.reverse_queue.limit)),
+        ("aqm".to_owned(), algorithm(&spec.queue)),
+        ("reverse_aqm".to_owned(), algorithm(&spec.reverse_queue)),
+        ("bottleneck".to_owned(), Value::Boolean(spec.queue.looked_at)),
+    ]))
+}
+
+fn flow(spec: &super::FlowSpec, dumbbell: bool) -> Value {
+    let mut table = Table::from_iter([
+        ("kind".to_owned(), Value::String(spec.kind.name().into())),
+        ("count".to_owned(), Value::Integer(spec.count as i64)),
+        ("start".to_owned(), text(spec.start)),
+        ("start_step".to_owned(), text(spec.start_step)),
+        ("start_spread".to_owned(), text(spec.start_spread)),
+    ]);
+    let mut add = |key: &str, value| table.insert(key.to_owned(), value);
+    if let Some(stop) = spec.stop {
+        add("stop", text(stop));
+    }
+    if let Some(delay) = spec.access_delay {
+        add("access_delay", text(delay));
+    }
+    if !dumbbell {
+        add("from", Value::String(spec.from.clone()));
+        add("to", Value::String(spec.to.clone()));
+    }
+    match spec.kind {
+        Kind::Bulk | Kind::Transfer(_) => {
+            add("tcp", Value::try_from(&spec.tcp).unwrap_or(Value::Table(Table::new())));
+        }
+        Kind::Cbr | Kind::OnOff(..) => {
+            add("rate", text(spec.rate));
+            add("packet_size", text(spec.packet_size));
+        }
+    }
+    if let Kind::Transfer(size) = spec.kind {
+        add("size", text(size));
+    }
+    if let Kind::OnOff(on, off) = spec.kind {
+        add("mean_on", text(on));
+        add("mean_off", text(off));
+    }
+    Value::Table(table)
+}

@@ -1,0 +1,127 @@
+//! The run second by second: goodput of each flow, fairness, queues.
+
+use crate::flow::{Flow, Transport};
+use crate::link::Link;
+use crate::network::Bottleneck;
+use crate::summary::{Column, Table};
+use penstock_core::qdisc::Qdisc;
+use penstock_core::units::{Instant, Span};
+
+/// What was seen at the end of each second.
+#[derive(Debug, Default)]
+pub struct Seconds {
+    keep_series: bool,
+    /// Goodput of all flows together, in bit/s, for each second after the warm-up.
+    pub goodput_bps: Vec<f64>,
+    /// Jain's index over the TCP flows active throughout, for each second after the warm-up.
+    pub jain: Vec<f64>,
+    flow_time: Vec<f64>,
+    flow_id: Vec<u32>,
+    flow_bps: Vec<f64>,
+    queue_time: Vec<f64>,
+    queue_id: Vec<u32>,
+    queue_bps: Vec<f64>,
+    queue_max: Vec<u64>,
+}
+
+/// Jain's index `(sum x)^2 / (n sum x^2)`; `None` without flows or when all rates are zero.
+pub fn jain(rates: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for rate in rates {
+        n += 1.0;
+        sum += rate;
+        squares += rate * rate;
+    }
+    (squares > 0.0).then(|| sum * sum / (n * squares))
+}
+
+impl Seconds {
+    /// Nothing seen yet; `keep_series` keeps a row per flow and second.
+    pub fn new(keep_series: bool) -> Self {
+        Self { keep_series, ..Self::default() }
+    }
+
+    /// A second ends at `now`.
+    pub fn close(
+        &mut self,
+        now: Instant,
+        warmup: Instant,
+        flows: &mut [Flow],
+        links: &mut [Link],
+        bottlenecks: &[Bottleneck],
+    ) {
+        let begin = now - Span::from_secs(1);
+        let mut fair = Vec::with_capacity(flows.len());
+        let mut total = 0.0;
+        for (id, flow) in flows.iter_mut().enumerate() {
+            let delivered = flow.delivered();
+            let bps = ((delivered - flow.counted) * 8) as f64;
+            flow.counted = delivered;
+            total += bps;
+            if matches!(flow.transport, Transport::Tcp(..)) && flow.active_throughout(begin, now) {
+                fair.push(bps);
+            }
+            if self.keep_series && flow.start < now {
+                self.flow_time.push(now.as_secs_f64());
+                self.flow_id.push(id as u32);
+                self.flow_bps.push(bps);
+            }
+        }
+        if begin >= warmup {
+            self.goodput_bps.push(total);
+            self.jain.extend(jain(fair.into_iter()));
+        }
+        self.close_queues(now, links, bottlenecks);
+    }
+
+    fn close_queues(&mut self, now: Instant, links: &mut [Link], bottlenecks: &[Bottleneck]) {
+        for (id, bottleneck) in bottlenecks.iter().enumerate() {
+            let Some(queue) = &mut links[bottleneck.link].queue else { continue };
+            let (sent, most) = queue.probe.take_window(queue.qdisc.backlog());
+            if self.keep_series {
+                self.queue_time.push(now.as_secs_f64());
+                self.queue_id.push(id as u32);
+                self.queue_bps.push((sent * 8) as f64);
+                self.queue_max.push(most);
+            }
+        }
+    }
+
+    /// The series as tables.
+    pub fn tables(&self) -> Vec<Table> {
+        if !self.keep_series {
+            return Vec::new();
+        }
+        let flow = Table {
+            name: "flow_seconds",
+            columns: vec![
+                ("t_s", Column::F64(self.flow_time.clone())),
+                ("flow", Column::U32(self.flow_id.clone())),
+                ("goodput_bps", Column::F64(self.flow_bps.clone())),
+            ],
+        };
+        let queue = Table {
+            name: "queue_seconds",
+            columns: vec![
+                ("t_s", Column::F64(self.queue_time.clone())),
+                ("queue", Column::U32(self.queue_id.clone())),
+                ("throughput_bps", Column::F64(self.queue_bps.clone())),
+                ("queue_bytes_max", Column::U64(self.queue_max.clone())),
+            ],
+        };
+        vec![flow, queue]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_of_the_textbook() {
+        assert_eq!(jain([5.0, 5.0, 5.0].into_iter()), Some(1.0));
+        assert_eq!(jain([1.0, 0.0, 0.0, 0.0].into_iter()), Some(0.25));
+        assert_eq!(jain([3.0, 1.0].into_iter()), Some(16.0 / 20.0));
+        assert_eq!(jain([0.0, 0.0].into_iter()), None);
+    }
+}

@@ -1,0 +1,271 @@
+//! The simulated packet: a TCP segment or UDP datagram as a 64-byte value, moved and never boxed.
+
+use penstock_core::packet::{Ecn, FlowId, Packet, TcpFlags, TcpView};
+use penstock_core::units::{Bytes, Instant};
+
+/// Most SACK blocks a segment carries: what fits beside timestamps (RFC 2018 §3).
+pub const MAX_SACK: usize = 3;
+
+const IP_HEADER: u8 = 20;
+const UDP_HEADER: u8 = 8;
+const TCP_HEADER: u8 = 20;
+
+/// What the header of a TCP segment says besides flags and numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SynOptions {
+    /// Maximum segment size.
+    pub mss: u16,
+    /// Window scale, if offered.
+    pub window_scale: Option<u8>,
+    /// SACK permitted.
+    pub sack_permitted: bool,
+}
+
+/// A packet in the simulator. Payload is counted, not carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// When it entered the queue it waits in, or will arrive at the end of the link it travels.
+    pub at: Instant,
+    /// Flow.
+    pub flow: u32,
+    /// Where its next hop stands in the table of routes.
+    pub cursor: u32,
+    /// Sequence number of its first byte.
+    pub seq: u32,
+    /// Acknowledgment number.
+    pub ack: u32,
+    /// TSval.
+    pub tsval: u32,
+    /// TSecr.
+    pub tsecr: u32,
+    /// SACK blocks; on a SYN the options of [`Segment::syn_options`].
+    blocks: [(u32, u32); MAX_SACK],
+    /// Bytes of payload.
+    pub len: u16,
+    /// Window field, unscaled.
+    pub window: u16,
+    /// TCP flags; zero for UDP.
+    pub flags: TcpFlags,
+    /// Bytes of IP and transport headers.
+    header: u8,
+    bits: u8,
+    sacks: u8,
+}
+
+const ECN_MASK: u8 = 0b11;
+const UDP: u8 = 1 << 2;
+const TIMESTAMPS: u8 = 1 << 3;
+/// Sent by the side that opened the connection.
+const FROM_CLIENT: u8 = 1 << 4;
+const RETRANSMISSION: u8 = 1 << 5;
+/// Marked CE by the queue it is in.
+const MARKED: u8 = 1 << 6;
+
+impl Segment {
+    /// A TCP segment without options.
+    pub fn tcp(flow: u32, from_client: bool, flags: TcpFlags) -> Self {
+        Self {
+            at: Instant::ZERO,
+            flow,
+            cursor: 0,
+            seq: 0,
+            ack: 0,
+            tsval: 0,
+            tsecr: 0,
+            blocks: [(0, 0); MAX_SACK],
+            len: 0,
+            window: 0,
+            flags,
+            header: IP_HEADER + TCP_HEADER,
+            bits: if from_client { FROM_CLIENT } else { 0 },
+            sacks: 0,
+        }
+    }
+
+    /// A UDP datagram with a sequence number in its payload.
+    pub fn udp(flow: u32, seq: u32, len: u16) -> Self {
+        let mut packet = Self::tcp(flow, true, TcpFlags(0));
+        packet.header = IP_HEADER + UDP_HEADER;
+        packet.bits |= UDP;
+        packet.seq = seq;
+        packet.len = len;
+        packet
+    }
+
+    /// Adds the options of a SYN: MSS 4 bytes, SACK-permitted 2 (padded to 4 unless timestamps follow), scale 3 + 1.
+    pub fn set_syn_options(&mut self, options: SynOptions) {
+        let scale = options.window_scale.map_or(u32::MAX, u32::from);
+        self.blocks[0] = (u32::from(options.mss), scale);
+        self.blocks[1].0 = u32::from(options.sack_permitted);
+        let sack = if options.sack_permitted && !self.has_timestamps() { 4 } else { 0 };
+        self.header += 4 + sack + if options.window_scale.is_some() { 4 } else { 0 };
+    }
+
+    /// The options of a SYN; `None` on other segments.
+    pub fn syn_options(&self) -> Option<SynOptions> {
+        let (mss, scale) = self.blocks[0];
+        self.flags.has(TcpFlags::SYN).then(|| SynOptions {
+            mss: mss as u16,
+            window_scale: u8::try_from(scale).ok(),
+            sack_permitted: self.blocks[1].0 == 1,
+        })
+    }
+
+    /// Adds timestamps (10 bytes, padded to 12; on a SYN they fill SACK-permitted's padding).
+    pub fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
+        (self.tsval, self.tsecr) = (tsval, tsecr);
+        self.bits |= TIMESTAMPS;
+        self.header += 12;
+    }
+
+    /// True with the timestamps option.
+    pub fn has_timestamps(&self) -> bool {
+        self.bits & TIMESTAMPS != 0
+    }
+
+    /// Adds one SACK block; those beyond [`MAX_SACK`] are left out. Not for a SYN.
+    pub fn add_sack(&mut self, start: u32, end: u32) {
+        let n = usize::from(self.sacks);
+        if n < MAX_SACK {
+            self.header += if n == 0 { 12 } else { 8 };
+            self.blocks[n] = (start, end);
+            self.sacks += 1;
+        }
+    }
+
+    /// Its SACK blocks, most recent first.
+    pub fn sacks(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.sacks)]
+    }
+
+    /// True for UDP.
+    pub fn is_udp(&self) -> bool {
+        self.bits & UDP != 0
+    }
+
+    /// True when the side that opened the connection sent it.
+    pub fn from_client(&self) -> bool {
+        self.bits & FROM_CLIENT != 0
+    }
+
+    /// Sets the ECN field.
+    pub fn set_ecn(&mut self, ecn: Ecn) {
+        self.bits = (self.bits & !ECN_MASK) | ecn as u8;
+    }
+
+    /// Marks it as a retransmission, for traces and statistics.
+    pub fn set_retransmission(&mut self) {
+        self.bits |= RETRANSMISSION;
+    }
+
+    /// True for a retransmission.
+    pub fn is_retransmission(&self) -> bool {
+        self.bits & RETRANSMISSION != 0
+    }
+
+    /// True when the queue it is in, or just left, marked it.
+    pub fn is_marked(&self) -> bool {
+        self.bits & MARKED != 0
+    }
+
+    /// It enters the next queue.
+    pub fn clear_marked(&mut self) {
+        self.bits &= !MARKED;
+    }
+
+    /// Bytes of sequence space it takes: payload, SYN, FIN.
+    pub fn sequence_len(&self) -> u32 {
+        let one = |flag| u32::from(self.flags.has(flag));
+        u32::from(self.len) + one(TcpFlags::SYN) + one(TcpFlags::FIN)
+    }
+}
+
+impl Packet for Segment {
+    type Tcp = Self;
+
+    #[inline]
+    fn size(&self) -> Bytes {
+        Bytes::new(u64::from(self.len) + u64::from(self.header))
+    }
+    #[inline]
+    fn flow(&self) -> FlowId {
+        FlowId(self.flow)
+    }
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        Ecn::from_bits(self.bits)
+    }
+    fn mark_ce(&mut self) {
+        self.set_ecn(Ecn::Ce);
+        self.bits |= MARKED;
+    }
+    #[inline]
+    fn tcp(&mut self) -> Option<&mut Self> {
+        (!self.is_udp()).then_some(self)
+    }
+}
+
+impl TcpView for Segment {
+    fn flow(&self) -> FlowId {
+        FlowId(self.flow)
+    }
+    fn flags(&self) -> TcpFlags {
+        self.flags
+    }
+    fn seq(&self) -> u32 {
+        self.seq
+    }
+    fn ack(&self) -> u32 {
+        self.ack
+    }
+    fn payload_len(&self) -> u32 {
+        u32::from(self.len)
+    }
+    fn window(&self) -> u16 {
+        self.window
+    }
+    fn set_window(&mut self, window: u16) {
+        self.window = window;
+    }
+    fn window_scale(&self) -> Option<u8> {
+        self.syn_options().and_then(|o| o.window_scale)
+    }
+    fn mss(&self) -> Option<u16> {
+        self.syn_options().map(|o| o.mss)
+    }
+    fn timestamps(&self) -> Option<(u32, u32)> {
+        self.has_timestamps().then_some((self.tsval, self.tsecr))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_one_cache_line() {
+        assert_eq!(size_of::<Segment>(), 64);
+    }
+
+    #[test]
+    fn sizes_are_those_of_a_linux_host() {
+        // 1000 bytes of payload with timestamps: the 1052-byte frame of the PINK paper.
+        let mut data = Segment::tcp(0, true, TcpFlags::ACK);
+        data.len = 1000;
+        data.set_timestamps(1, 2);
+        assert_eq!(data.size(), Bytes::new(1052));
+        // SYN with MSS, SACK-permitted, timestamps and scale: 60 bytes of IPv4.
+        let mut syn = Segment::tcp(0, true, TcpFlags::SYN);
+        syn.set_timestamps(1, 0);
+        syn.set_syn_options(SynOptions { mss: 1448, window_scale: Some(7), sack_permitted: true });
+        assert_eq!(syn.size(), Bytes::new(60));
+        // An ACK with timestamps and three SACK blocks: 20 + 20 + 12 + 28.
+        let mut ack = Segment::tcp(0, false, TcpFlags::ACK);
+        ack.set_timestamps(1, 2);
+        for i in 0..4 {
+            ack.add_sack(i, i + 1);
+        }
+        assert_eq!(ack.size(), Bytes::new(80));
+        assert_eq!(ack.sacks().len(), 3);
+    }
+}

@@ -1,0 +1,338 @@
+//! The run: pops events in order and moves packets between hosts, links and queues.
+
+use crate::capture::{Capture, Sink};
+use crate::event::EventQueue;
+use crate::flow::{Flow, Kind, Transport};
+use crate::link::Link;
+use crate::network::{self, END};
+use crate::scenario::Scenario;
+use crate::seconds::Seconds;
+use crate::segment::Segment;
+use crate::summary::{self, Summary, Table};
+use crate::tcp::Endpoint;
+use penstock_core::ack::AckPath;
+use penstock_core::packet::Packet;
+use penstock_core::qdisc::Qdisc;
+use penstock_core::units::{Instant, Span};
+
+/// How much a bulk application has to send: more than any run can.
+const ENDLESS: u64 = 1 << 60;
+
+/// An invariant of the scenario that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Broken(pub String);
+
+/// One run of one scenario.
+#[derive(Debug)]
+pub struct Simulation {
+    now: Instant,
+    end: Instant,
+    pub(crate) warmup: Instant,
+    pub(crate) seed: u64,
+    pub(crate) name: String,
+    no_drops: bool,
+    events: EventQueue,
+    /// Events handled.
+    pub(crate) handled: u64,
+    pub(crate) links: Vec<Link>,
+    routes: Vec<u32>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) bottlenecks: Vec<network::Bottleneck>,
+    capture: Option<Capture>,
+    pub(crate) seconds: Seconds,
+}
+
+// Sources of events: links, then two timers and one application per flow, then the clock of whole seconds.
+impl Simulation {
+    fn timer_source(&self, flow: usize, server: bool) -> u32 {
+        (self.links.len() + 2 * flow + usize::from(server)) as u32
+    }
+    fn app_source(&self, flow: usize) -> u32 {
+        (self.links.len() + 2 * self.flows.len() + flow) as u32
+    }
+    fn clock_source(&self) -> u32 {
+        (self.links.len() + 3 * self.flows.len()) as u32
+    }
+}
+
+impl Simulation {
+    /// Builds the network and the flows.
+    pub fn new(scenario: &Scenario) -> Self {
+        let network = network::build(scenario);
+        let (links, flows) = (network.links, network.flows);
+        let end = Instant::ZERO + scenario.duration;
+        let mut simulation = Self {
+            now: Instant::ZERO,
+            end,
+            warmup: Instant::ZERO + scenario.warmup,
+            seed: scenario.seed,
+            name: scenario.name.clone(),
+            no_drops: scenario.invariants.no_drops,
+            events: EventQueue::new(links.len() + 3 * flows.len() + 1),
+            handled: 0,
+            seconds: Seconds::new(scenario.output.series),
+            links,
+            routes: network.routes,
+            flows,
+            bottlenecks: network.bottlenecks,
+            capture: None,
+        };
+        for flow in 0..simulation.flows.len() {
+            let start = simulation.flows[flow].start;
+            if start <= end {
+                simulation.events.set(simulation.app_source(flow), start);
+            }
+        }
+        simulation.events.set(simulation.clock_source(), Instant::ZERO + Span::from_secs(1));
+        simulation
+    }
+
+    /// Writes the packets of the queues named in `[output] pcapng` to `out`; of all bottlenecks if none is named.
+    /// Call before the run begins.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn capture_to(&mut self, out: Sink, scenario: &Scenario) -> std::io::Result<()> {
+        let wanted = &scenario.output.pcapng;
+        let chosen = |b: &network::Bottleneck| (wanted.is_empty() || wanted.contains(&b.name)).then(|| b.name.clone());
+        let names: Vec<_> = self.bottlenecks.iter().map(chosen).collect();
+        self.capture = Some(Capture::new(out, &names)?);
+        Ok(())
+    }
+
+    /// Ends the capture.
+    ///
+    /// # Errors
+    /// The first error of any write to it.
+    pub fn finish_capture(&mut self) -> std::io::Result<()> {
+        self.capture.take().map_or(Ok(()), Capture::finish)
+    }
+
+    /// Simulated time so far.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Simulated time at the end of the run.
+    pub fn duration(&self) -> Span {
+        self.end.since(Instant::ZERO)
+    }
+
+    /// Simulates up to `by` more; true when the run is over.
+    ///
+    /// # Errors
+    /// An invariant of the scenario broke, or the books of a queue do not balance.
+    pub fn advance(&mut self, by: Span) -> Result<bool, Broken> {
+        let limit = (self.now + by).min(self.end);
+        while let Some((source, now)) = self.events.pop_until(limit) {
+            self.now = now;
+            self.handled += 1;
+            self.dispatch(source as usize);
+        }
+        self.now = limit;
+        self.check()?;
+        Ok(self.now == self.end)
+    }
+
+    #[inline]
+    fn dispatch(&mut self, source: usize) {
+        let (links, flows) = (self.links.len(), self.flows.len());
+        if source < links {
+            self.on_link(source);
+        } else if source < links + 2 * flows {
+            let index = source - links;
+            self.on_timer(index / 2, index % 2 == 1);
+        } else if source < links + 3 * flows {
+            self.on_app(source - links - 2 * flows);
+        } else {
+            self.on_second();
+        }
+    }
+
+    fn check(&self) -> Result<(), Broken> {
+        for bottleneck in &self.bottlenecks {
+            let Some(queue) = &self.links[bottleneck.link].queue else { continue };
+            let (name, stats) = (&bottleneck.name, queue.qdisc.stats());
+            stats.check(queue.qdisc.backlog()).map_err(|e| Broken(format!("queue {name:?}: {e}")))?;
+            if let Some((at, bytes)) = queue.probe.broken {
+                let at = at.as_secs_f64();
+                return Err(Broken(format!("invariant max_queue: {bytes} bytes waited at {name:?} at {at:.6} s")));
+            }
+            let drops = stats.dropped_by_aqm() + stats.dropped_overflow.packets;
+            if self.no_drops && drops > 0 {
+                return Err(Broken(format!("invariant no_drops: {drops} packets were dropped at {name:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    // Links.
+
+    #[inline]
+    fn on_link(&mut self, index: usize) {
+        let now = self.now;
+        let link = &mut self.links[index];
+        let arrived = link.on_event(now, &mut self.capture);
+        if let Some(next) = link.next_event() {
+            self.events.set(index as u32, next);
+        }
+        if let Some(packet) = arrived {
+            let ack_path_of = link.ack_path_of;
+            self.deliver(packet, ack_path_of);
+        }
+    }
+
+    /// A packet reached the end of a link: an element on the ACK path sees it, then it goes on.
+    #[inline]
+    fn deliver(&mut self, mut packet: Segment, ack_path_of: Option<u32>) {
+        if let Some(forward) = ack_path_of
+            && let Some(queue) = &mut self.links[forward as usize].queue
+            && let Some(segment) = packet.tcp()
+        {
+            queue.qdisc.inbound(segment, self.now);
+        }
+        match self.routes[packet.cursor as usize] {
+            END => self.on_host(packet),
+            link => {
+                packet.cursor += 1;
+                self.offer(link as usize, packet);
+            }
+        }
+    }
+
+    #[inline]
+    fn offer(&mut self, index: usize, packet: Segment) {
+        let link = &mut self.links[index];
+        if link.offer(packet, self.now, &mut self.capture)
+            && let Some(next) = link.next_event()
+            && self.events.due(index as u32) != Some(next)
+        {
+            self.events.set(index as u32, next);
+        }
+    }
+
+    // Hosts.
+
+    fn on_host(&mut self, packet: Segment) {
+        let (index, now) = (packet.flow as usize, self.now);
+        let flow = &mut self.flows[index];
+        let server = packet.from_client();
+        match &mut flow.transport {
+            Transport::Udp(source) => return source.receive(&packet),
+            Transport::Tcp(_, endpoint) if server => {
+                endpoint.on_segment(&packet, now);
+                if let Kind::Transfer(size) = flow.kind
+                    && flow.completed.is_none()
+                    && endpoint.delivered() >= size.get()
+                {
+                    flow.completed = Some(now);
+                }
+            }
+            Transport::Tcp(endpoint, _) => {
+                endpoint.on_segment(&packet, now);
+                if let Some(rtt) = endpoint.take_rtt_sample() {
+                    flow.rtt.record(rtt);
+                }
+            }
+        }
+        self.pump(index, server);
+    }
+
+    /// Sends what an endpoint has to send and keeps its timer.
+    #[inline]
+    fn pump(&mut self, index: usize, server: bool) {
+        let now = self.now;
+        while let Some(mut packet) = self.endpoint(index, server).and_then(|e| e.transmit(now)) {
+            let cursor = self.flows[index].routes[usize::from(server)];
+            packet.cursor = cursor + 1;
+            self.offer(self.routes[cursor as usize] as usize, packet);
+        }
+        let deadline = self.endpoint(index, server).and_then(|e| e.deadline());
+        if let Some(at) = deadline {
+            self.events.set_at_latest(self.timer_source(index, server), at.max(now));
+        }
+    }
+
+    #[inline]
+    fn endpoint(&mut self, index: usize, server: bool) -> Option<&mut Endpoint> {
+        match &mut self.flows[index].transport {
+            Transport::Tcp(_, endpoint) if server => Some(endpoint),
+            Transport::Tcp(endpoint, _) => Some(endpoint),
+            Transport::Udp(_) => None,
+        }
+    }
+
+    fn on_timer(&mut self, index: usize, server: bool) {
+        let now = self.now;
+        let Some(endpoint) = self.endpoint(index, server) else { return };
+        if endpoint.deadline().is_some_and(|at| at <= now) {
+            endpoint.on_timer(now);
+            self.pump(index, server);
+        } else if let Some(at) = endpoint.deadline() {
+            // A lazy timer: what it was set for has moved.
+            self.events.set(self.timer_source(index, server), at);
+        }
+    }
+
+    /// The application begins, stops, or sends its next datagram.
+    fn on_app(&mut self, index: usize) {
+        let now = self.now;
+        let source = self.app_source(index);
+        let flow = &mut self.flows[index];
+        let stopping = flow.stop.is_some_and(|stop| stop <= now);
+        match &mut flow.transport {
+            Transport::Udp(_) if stopping => {}
+            Transport::Udp(udp) => {
+                let (mut packet, next) = udp.send(flow.kind, index as u32, now);
+                let cursor = flow.routes[0];
+                packet.cursor = cursor + 1;
+                self.events.set(source, next);
+                self.offer(self.routes[cursor as usize] as usize, packet);
+            }
+            Transport::Tcp(client, _) => {
+                if stopping {
+                    client.stop();
+                } else {
+                    client.open();
+                    match flow.kind {
+                        Kind::Transfer(size) => {
+                            client.write(size.get());
+                            client.close();
+                        }
+                        _ => client.write(ENDLESS),
+                    }
+                    if let Some(stop) = flow.stop {
+                        self.events.set(source, stop);
+                    }
+                }
+                self.pump(index, false);
+            }
+        }
+    }
+
+    // Measurement.
+
+    fn on_second(&mut self) {
+        self.seconds.close(self.now, self.warmup, &mut self.flows, &mut self.links, &self.bottlenecks);
+        self.events.set(self.clock_source(), self.now + Span::from_secs(1));
+    }
+
+    /// What the run measured so far.
+    pub fn summary(&self) -> Summary {
+        summary::of(self)
+    }
+
+    /// The run second by second; empty without `[output] series`.
+    pub fn tables(&self) -> Vec<Table> {
+        self.seconds.tables()
+    }
+
+    /// Bytes of state kept for each flow: endpoints, its four access links, its measurements; packets in flight are
+    /// not counted.
+    pub fn bytes_per_flow(&self) -> usize {
+        let digests: usize = self.flows.iter().map(|f| f.rtt.heap_bytes()).sum();
+        let links = size_of::<Link>() * (self.links.len() - 2 * self.bottlenecks.len());
+        (size_of::<Flow>() * self.flows.len() + links + digests) / self.flows.len().max(1)
+    }
+}

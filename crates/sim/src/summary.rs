@@ -1,0 +1,297 @@
+//! The result of a run: totals as one JSON object, and tables by column.
+
+use crate::digest::Digest;
+use crate::flow::{Flow, Transport};
+use crate::network::Bottleneck;
+use crate::probe::QueueProbe;
+use crate::seconds::jain;
+use crate::sim::Simulation;
+use penstock_core::qdisc::Qdisc;
+use penstock_core::units::Instant;
+use serde::Serialize;
+
+/// One column of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Column {
+    /// Unsigned 64-bit integers.
+    U64(Vec<u64>),
+    /// Floating point numbers.
+    F64(Vec<f64>),
+    /// Unsigned 32-bit integers.
+    U32(Vec<u32>),
+}
+
+/// A table with named columns of equal length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Its name, which is also its file's.
+    pub name: &'static str,
+    /// Columns; names end with their unit.
+    pub columns: Vec<(&'static str, Column)>,
+}
+
+/// Quantiles of a quantity.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// 10th percentile.
+    pub p10: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Bytes waiting.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QueueBytes {
+    /// Mean over time.
+    pub mean: f64,
+    /// Largest.
+    pub max: u64,
+}
+
+/// One bottleneck, over the whole run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BottleneckSummary {
+    /// Its name.
+    pub name: String,
+    /// Its queue discipline.
+    pub aqm: &'static str,
+    /// Share of the link's rate in use, of all bits sent.
+    pub utilization: f64,
+    /// Bits sent per second, with headers.
+    pub throughput_bps: f64,
+    /// Payload of the flows that cross it, delivered to applications, per second.
+    pub goodput_bps: f64,
+    /// TCP segments with payload and UDP datagrams sent.
+    pub packets: u64,
+    /// Packets of any kind sent.
+    pub packets_all: u64,
+    /// Packets dropped for want of room.
+    pub drops_overflow: u64,
+    /// Packets dropped by the AQM.
+    pub drops_aqm: u64,
+    /// Bytes dropped, for any reason.
+    pub dropped_bytes: u64,
+    /// Packets marked CE.
+    pub marks: u64,
+    /// Time in the queue of packets sent.
+    pub queue_delay_ms: Quantiles,
+    /// Bytes waiting, without the packet on the wire.
+    pub queue_bytes: QueueBytes,
+}
+
+/// Round trip times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RttSummary {
+    /// Smallest.
+    pub min: f64,
+    /// Mean.
+    pub mean: f64,
+    /// 10th percentile.
+    pub p10: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// One flow.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FlowSummary {
+    /// Its number.
+    pub id: u32,
+    /// `bulk`, `transfer`, `cbr`, `onoff`.
+    pub kind: &'static str,
+    /// Congestion control; empty for UDP.
+    pub cc: String,
+    /// When it began.
+    pub start_s: f64,
+    /// Payload delivered per second while it was active.
+    pub goodput_bps: f64,
+    /// Payload delivered.
+    pub delivered_bytes: u64,
+    /// From its start until all was delivered; `null` if it was not, or has no end.
+    pub completion_s: Option<f64>,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Round trip times as its sender measured them.
+    pub rtt_ms: RttSummary,
+}
+
+/// Jain's index.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JainSummary {
+    /// Of the TCP flows' goodput over the time each was active.
+    pub overall: f64,
+    /// Mean over the seconds after the warm-up.
+    pub mean_1s: f64,
+    /// The worst second after the warm-up.
+    pub worst_1s: f64,
+}
+
+/// A whole run. The same bytes for the same scenario and seed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Name of the scenario.
+    pub name: String,
+    /// Simulated seconds.
+    pub duration_s: f64,
+    /// Seconds left out of per-second statistics.
+    pub warmup_s: f64,
+    /// The seed.
+    pub seed: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Queues that are looked at.
+    pub bottlenecks: Vec<BottleneckSummary>,
+    /// Flows.
+    pub flows: Vec<FlowSummary>,
+    /// Fairness.
+    pub jain: JainSummary,
+    /// Goodput of all flows together, per second, after the warm-up.
+    pub goodput_1s_bps: Quantiles,
+    /// Round trip times of all flows together.
+    pub rtt_ms: RttSummary,
+}
+
+/// Six digits after the point are more than any of these numbers mean, and keep files small.
+fn round(x: f64) -> f64 {
+    (x * 1e6).round() / 1e6
+}
+
+pub(crate) fn of(sim: &Simulation) -> Summary {
+    let now = sim.now();
+    let mut rtt = Digest::default();
+    sim.flows.iter().for_each(|f| rtt.merge(&f.rtt));
+    Summary {
+        name: sim.name.clone(),
+        duration_s: now.as_secs_f64(),
+        warmup_s: sim.warmup.as_secs_f64(),
+        seed: sim.seed,
+        events: sim.handled,
+        bottlenecks: sim.bottlenecks.iter().filter_map(|b| bottleneck(sim, b)).collect(),
+        flows: sim.flows.iter().enumerate().map(|(id, flow)| flow_summary(id as u32, flow, now)).collect(),
+        jain: fairness(sim),
+        goodput_1s_bps: quantiles(&sim.seconds.goodput_bps),
+        rtt_ms: rtt_summary(&rtt),
+    }
+}
+
+fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
+    let link = &sim.links[b.link];
+    let queue = link.queue.as_ref()?;
+    let (stats, backlog, now) = (queue.qdisc.stats(), queue.qdisc.backlog(), sim.now());
+    let seconds = now.as_secs_f64().max(1e-9);
+    let throughput = (stats.sent.bytes * 8) as f64 / seconds;
+    let payload: u64 = b.flows.iter().map(|f| sim.flows[*f as usize].delivered()).sum();
+    let dropped = stats.dropped_early.bytes + stats.dropped_overflow.bytes + stats.dropped_dequeue.bytes;
+    Some(BottleneckSummary {
+        name: b.name.clone(),
+        aqm: b.aqm,
+        utilization: round(throughput / link.rate().as_bps() as f64),
+        throughput_bps: round(throughput),
+        goodput_bps: round((payload * 8) as f64 / seconds),
+        packets: queue.probe.data_packets,
+        packets_all: stats.sent.packets,
+        drops_overflow: stats.dropped_overflow.packets,
+        drops_aqm: stats.dropped_by_aqm(),
+        dropped_bytes: dropped,
+        marks: stats.marked.packets,
+        queue_delay_ms: delay(&queue.probe),
+        queue_bytes: QueueBytes { mean: round(queue.probe.mean_bytes(backlog, now)), max: queue.probe.max_bytes },
+    })
+}
+
+fn delay(probe: &QueueProbe) -> Quantiles {
+    let at = |q: f64| round(probe.delay_ns.value_at_quantile(q) as f64 / 1e6);
+    Quantiles {
+        mean: round(probe.mean_delay_ns() / 1e6),
+        p10: at(0.1),
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        max: at(1.0),
+    }
+}
+
+fn flow_summary(id: u32, flow: &Flow, now: Instant) -> FlowSummary {
+    let end = [flow.completed, flow.stop, Some(now)].into_iter().flatten().min().unwrap_or(now);
+    let active = end.since(flow.start).as_secs_f64();
+    let counters = match &flow.transport {
+        Transport::Tcp(client, _) => client.counters(),
+        Transport::Udp(_) => Default::default(),
+    };
+    FlowSummary {
+        id,
+        kind: flow.kind.name(),
+        cc: flow.cc.clone(),
+        start_s: flow.start.as_secs_f64(),
+        goodput_bps: if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { 0.0 },
+        delivered_bytes: flow.delivered(),
+        completion_s: flow.completed.map(|at| at.since(flow.start).as_secs_f64()),
+        retransmits: counters.retransmits,
+        timeouts: counters.timeouts,
+        rtt_ms: rtt_summary(&flow.rtt),
+    }
+}
+
+fn rtt_summary(rtt: &Digest) -> RttSummary {
+    let ms = |span: penstock_core::units::Span| round(span.as_millis_f64());
+    RttSummary {
+        min: ms(rtt.min()),
+        mean: ms(rtt.mean()),
+        p10: ms(rtt.quantile(0.1)),
+        p50: ms(rtt.quantile(0.5)),
+        p90: ms(rtt.quantile(0.9)),
+        p99: ms(rtt.quantile(0.99)),
+    }
+}
+
+/// Without a second to judge, an index is 1: nobody was treated unfairly.
+fn fairness(sim: &Simulation) -> JainSummary {
+    let tcp = sim.flows.iter().filter(|f| matches!(f.transport, Transport::Tcp(..)) && f.start < sim.now());
+    let overall = jain(tcp.enumerate().map(|(id, f)| flow_summary(id as u32, f, sim.now()).goodput_bps));
+    let seconds = &sim.seconds.jain;
+    let n = seconds.len().max(1) as f64;
+    JainSummary {
+        overall: round(overall.unwrap_or(1.0)),
+        mean_1s: if seconds.is_empty() { 1.0 } else { round(seconds.iter().sum::<f64>() / n) },
+        worst_1s: round(seconds.iter().copied().fold(1.0, f64::min)),
+    }
+}
+
+/// Nearest-rank quantiles of a list.
+fn quantiles(values: &[f64]) -> Quantiles {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |q: f64| {
+        let rank = ((q * sorted.len() as f64).ceil() as usize).max(1) - 1;
+        round(sorted.get(rank).copied().unwrap_or(0.0))
+    };
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    Quantiles { mean: round(mean), p10: at(0.1), p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_by_nearest_rank() {
+        let values: Vec<f64> = (1..=10).map(f64::from).collect();
+        let q = quantiles(&values);
+        assert_eq!((q.mean, q.p10, q.p50, q.p90, q.max), (5.5, 1.0, 5.0, 9.0, 10.0));
+        assert_eq!(quantiles(&[]).p50, 0.0);
+    }
+}

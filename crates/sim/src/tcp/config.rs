@@ -1,0 +1,110 @@
+//! What a host's TCP does and does not do. Defaults are those of a current Linux host; the options exist to match the
+//! simulators that papers used.
+
+use penstock_core::cc;
+use penstock_core::registry::{ConfigError, nearest};
+use penstock_core::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+/// The sender's rule for segments that the peer's window makes short (silly window avoidance).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SillyWindow {
+    /// Linux: one short segment may be outstanding (Minshall's variant of Nagle's rule).
+    #[default]
+    Minshall,
+    /// RFC 9293 §3.8.6.2.1: full segments only, unless half the largest window is free and nothing is in flight.
+    Strict,
+}
+
+/// Options of one TCP endpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TcpConfig {
+    /// Congestion control.
+    pub cc: String,
+    /// Largest payload of a segment.
+    pub mss: Bytes,
+    /// Initial window in segments (RFC 6928).
+    pub initial_window: u32,
+    /// Selective acknowledgments (RFC 2018, RFC 6675).
+    pub sack: bool,
+    /// Proportional rate reduction (RFC 6937).
+    pub prr: bool,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: bool,
+    /// Timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Window scaling (RFC 7323).
+    pub window_scaling: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
+    /// No delayed ACK.
+    pub ack_every_segment: bool,
+    /// Longest wait of an ACK (RFC 5681 §4.2: at most 500 ms).
+    pub delayed_ack_timeout: Span,
+    /// Floor of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux 200 ms).
+    pub min_rto: Span,
+    /// Floor of the timeout's variance term, `max(G, 4 RTTVAR)` (RFC 6298 §2.3; Linux 200 ms).
+    pub rto_granularity: Span,
+    /// The largest window advertised.
+    pub receive_buffer: Bytes,
+    /// The most data that may be unacknowledged.
+    pub send_buffer: Bytes,
+    /// The sender's rule for short segments.
+    pub silly_window: SillyWindow,
+}
+
+impl Default for TcpConfig {
+    fn default() -> Self {
+        Self {
+            cc: "cubic".into(),
+            mss: Bytes::new(1448),
+            initial_window: 10,
+            sack: true,
+            prr: true,
+            limited_transmit: true,
+            timestamps: true,
+            window_scaling: true,
+            ecn: false,
+            ack_every_segment: false,
+            delayed_ack_timeout: Span::from_millis(40),
+            min_rto: Span::from_millis(200),
+            rto_granularity: Span::from_millis(200),
+            receive_buffer: Bytes::new(6_000_000),
+            send_buffer: Bytes::new(16_000_000),
+            silly_window: SillyWindow::Minshall,
+        }
+    }
+}
+
+impl TcpConfig {
+    /// Refuses values that cannot work.
+    ///
+    /// # Errors
+    /// The first option that is out of its range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if !cc::NAMES.contains(&self.cc.as_str()) {
+            let near = nearest(&self.cc, cc::NAMES);
+            let hint = near.first().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
+            return Err(ConfigError::new("cc", format!("{:?} is not one of {:?}{hint}", self.cc, cc::NAMES)));
+        }
+        let within = |key, value: u64, low: u64, high: u64, unit: &str| {
+            let message = || format!("{value}{unit} is not within {low}{unit} and {high}{unit}");
+            if (low..=high).contains(&value) { Ok(()) } else { Err(ConfigError::new(key, message())) }
+        };
+        within("mss", self.mss.get(), 64, 65_000, "B")?;
+        within("initial_window", self.initial_window.into(), 1, 10_000, "")?;
+        within("receive_buffer", self.receive_buffer.get(), self.mss.get(), 1 << 30, "B")?;
+        within("send_buffer", self.send_buffer.get(), self.mss.get(), 1 << 40, "B")?;
+        let ms = |span: Span| span.as_nanos() / 1_000_000;
+        within("delayed_ack_timeout", ms(self.delayed_ack_timeout), 1, 500, "ms")?;
+        within("min_rto", ms(self.min_rto), 1, 60_000, "ms")?;
+        within("rto_granularity", ms(self.rto_granularity), 0, 60_000, "ms")
+    }
+
+    /// The smallest scale with which the receive buffer can be told; at most 14 (RFC 7323 §2.3).
+    pub(super) fn window_scale(&self) -> u8 {
+        (0..14).find(|s| self.receive_buffer.get() >> s <= 0xffff).unwrap_or(14)
+    }
+}

@@ -1,0 +1,418 @@
+//! One side of a connection: handshake, close and timers (RFC 9293 §3.3, §3.5, §3.6), around a sender and a receiver.
+//!
+//! How to drive it: give it segments ([`Endpoint::on_segment`]) and times ([`Endpoint::on_timer`], at or after
+//! [`Endpoint::deadline`]); after each, take what it wants to send with [`Endpoint::transmit`] until there is no more.
+
+use super::config::TcpConfig;
+use super::receiver::Receiver;
+use super::sender::{Counters, Sender};
+use super::sequence;
+use crate::segment::{Segment, SynOptions};
+use penstock_core::cc::CongestionControl;
+use penstock_core::packet::TcpFlags;
+use penstock_core::units::{Instant, Span};
+use std::sync::Arc;
+
+/// The timestamp clock: microseconds (RFC 7323 §4.1 leaves the tick to the host; Linux offers the same).
+pub(super) fn timestamp(now: Instant) -> u32 {
+    (now.as_nanos() / 1000) as u32
+}
+
+/// Which side of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Opens it.
+    Client,
+    /// Is opened.
+    Server,
+}
+
+/// Where the connection stands. Closing is told by [`Endpoint::is_done`] and the halves themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// No connection; also after a reset.
+    Closed,
+    /// Waiting for a SYN.
+    Listen,
+    /// SYN sent.
+    SynSent,
+    /// SYN received and answered.
+    SynReceived,
+    /// The handshake is done.
+    Established,
+}
+
+/// One side of a connection.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    config: Arc<TcpConfig>,
+    flow: u32,
+    role: Role,
+    state: State,
+    iss: u32,
+    sender: Sender,
+    receiver: Receiver,
+    /// SYN or SYN-ACK is to be sent.
+    greet: bool,
+    greeted_at: Option<Instant>,
+    greetings: u32,
+    peer_options: Option<SynOptions>,
+    timestamps: bool,
+    scaling: bool,
+    ecn: bool,
+    reset: Option<Segment>,
+    close_with_peer: bool,
+    rtt_sample: Option<Span>,
+}
+
+impl Endpoint {
+    /// A closed client or a listening server with the given initial sequence number.
+    pub fn new(config: Arc<TcpConfig>, flow: u32, role: Role, iss: u32) -> Self {
+        let state = if role == Role::Client { State::Closed } else { State::Listen };
+        Self {
+            flow,
+            role,
+            state,
+            iss,
+            sender: Sender::new(&config, iss),
+            receiver: Receiver::new(&config, 0, 0),
+            greet: false,
+            greeted_at: None,
+            greetings: 0,
+            peer_options: None,
+            timestamps: config.timestamps,
+            scaling: config.window_scaling,
+            ecn: config.ecn,
+            reset: None,
+            close_with_peer: role == Role::Server,
+            rtt_sample: None,
+            config,
+        }
+    }
+
+    /// Where the connection stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Both directions are closed and acknowledged, or the connection was reset.
+    pub fn is_done(&self) -> bool {
+        match self.state {
+            State::Closed => self.greetings > 0 || self.role == Role::Server,
+            State::Established => self.sender.finished() && self.receiver.finished(),
+            _ => false,
+        }
+    }
+
+    /// Payload bytes delivered in order to the application.
+    pub fn delivered(&self) -> u64 {
+        self.receiver.delivered()
+    }
+
+    /// Payload bytes of this side that the peer acknowledged.
+    pub fn acked(&self) -> u64 {
+        self.sender.acked()
+    }
+
+    /// True when the peer acknowledged this side's FIN.
+    pub fn all_acked(&self) -> bool {
+        self.sender.finished()
+    }
+
+    /// Counters of the sending half.
+    pub fn counters(&self) -> Counters {
+        self.sender.counters
+    }
+
+    /// Congestion window and slow start threshold in bytes.
+    pub fn windows(&self) -> (u64, u64) {
+        (self.sender.cc.cwnd(), self.sender.cc.ssthresh())
+    }
+
+    /// Smoothed round trip time; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        self.sender.rtt.srtt()
+    }
+
+    /// The round trip time sample of the last segment taken, once.
+    pub fn take_rtt_sample(&mut self) -> Option<Span> {
+        self.rtt_sample.take()
+    }
+
+    /// A client opens the connection.
+    pub fn open(&mut self) {
+        if self.state == State::Closed && self.role == Role::Client {
+            self.state = State::SynSent;
+            self.greet = true;
+        }
+    }
+
+    /// The application gives `n` more bytes to send.
+    pub fn write(&mut self, n: u64) {
+        self.sender.write(n);
+    }
+
+    /// The application stops: what was not yet sent is forgotten, then the connection closes.
+    pub fn stop(&mut self) {
+        self.sender.truncate();
+        self.close();
+    }
+
+    /// The application has no more to send.
+    pub fn close(&mut self) {
+        self.sender.close();
+    }
+
+    /// The application reads only what [`Endpoint::read`] takes.
+    pub fn read_by_hand(&mut self) {
+        self.receiver.read_by_hand();
+    }
+
+    /// The application reads up to `n` bytes.
+    pub fn read(&mut self, n: u64) {
+        self.receiver.read(n, self.sender.mss());
+    }
+
+    /// The application aborts: a reset is sent.
+    pub fn abort(&mut self) {
+        if !matches!(self.state, State::Closed | State::Listen) {
+            let mut reset = self.template(TcpFlags::RST.with(TcpFlags::ACK), Instant::ZERO, false);
+            reset.seq = self.sender.sequence_number();
+            reset.ack = self.receiver.ack_number();
+            self.reset = Some(reset);
+            self.state = State::Closed;
+            self.greetings = self.greetings.max(1);
+        }
+    }
+
+    /// The earliest time at which [`Endpoint::on_timer`] has something to do.
+    #[inline]
+    pub fn deadline(&self) -> Option<Instant> {
+        if self.state == State::Closed {
+            return None;
+        }
+        let timers = [self.greeted_at, self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at];
+        timers.into_iter().flatten().min()
+    }
+
+    /// Time passed.
+    pub fn on_timer(&mut self, now: Instant) {
+        if self.receiver.ack_at.is_some_and(|at| at <= now) {
+            self.receiver.ack_at = None;
+            self.receiver.ack_now = true;
+        }
+        if self.greeted_at.is_some_and(|at| at <= now) {
+            self.greeted_at = None;
+            self.greet = true;
+            self.sender.rtt.back_off();
+        }
+        if self.sender.rto_at.is_some_and(|at| at <= now) && self.state == State::Established && !self.sender.on_rto(now) {
+            self.abort();
+        }
+        if self.sender.persist_at.is_some_and(|at| at <= now) {
+            self.sender.on_persist();
+        }
+    }
+
+    /// A segment arrived.
+    #[inline]
+    pub fn on_segment(&mut self, segment: &Segment, now: Instant) {
+        match self.state {
+            State::Established => self.on_established(segment, now),
+            State::Closed => self.refuse(segment),
+            State::Listen => self.on_listen(segment),
+            State::SynSent => self.on_syn_sent(segment, now),
+            State::SynReceived => self.on_syn_received(segment, now),
+        }
+    }
+
+    /// RFC 9293 §3.10.7.1: a segment for no connection is answered with a reset.
+    fn refuse(&mut self, segment: &Segment) {
+        if segment.flags.has(TcpFlags::RST) {
+            return;
+        }
+        let mut reset = Segment::tcp(self.flow, self.role == Role::Client, TcpFlags::RST);
+        if segment.flags.has(TcpFlags::ACK) {
+            reset.seq = segment.ack;
+        } else {
+            reset.flags = reset.flags.with(TcpFlags::ACK);
+            reset.ack = segment.seq.wrapping_add(segment.sequence_len());
+        }
+        self.reset = Some(reset);
+    }
+
+    fn on_listen(&mut self, segment: &Segment) {
+        if segment.flags.has(TcpFlags::RST) {
+            return;
+        }
+        if segment.flags.has(TcpFlags::ACK) || !segment.flags.has(TcpFlags::SYN) {
+            return self.refuse(segment);
+        }
+        self.learn(segment);
+        self.ecn &= segment.flags.has(TcpFlags::ECE.with(TcpFlags::CWR));
+        self.state = State::SynReceived;
+        self.greet = true;
+    }
+
+    fn on_syn_sent(&mut self, segment: &Segment, now: Instant) {
+        let acks_syn = segment.flags.has(TcpFlags::ACK);
+        if acks_syn && segment.ack != self.iss.wrapping_add(1) {
+            return self.refuse(segment);
+        }
+        if segment.flags.has(TcpFlags::RST) {
+            self.state = if acks_syn { State::Closed } else { self.state };
+            return;
+        }
+        if !segment.flags.has(TcpFlags::SYN) {
+            return;
+        }
+        self.learn(segment);
+        if acks_syn {
+            // RFC 3168 §6.1.1: ECE without CWR agrees to ECN.
+            self.ecn &= segment.flags.has(TcpFlags::ECE) && !segment.flags.has(TcpFlags::CWR);
+            self.sample_handshake(segment, now);
+            self.establish();
+            self.receiver.ack_now = true;
+        } else {
+            self.state = State::SynReceived; // simultaneous open
+            self.greet = true;
+        }
+    }
+
+    fn on_syn_received(&mut self, segment: &Segment, now: Instant) {
+        if segment.flags.has(TcpFlags::RST) {
+            self.state = State::Closed;
+        } else if segment.flags.has(TcpFlags::ACK) && segment.ack == self.iss.wrapping_add(1) {
+            self.sample_handshake(segment, now);
+            self.establish();
+            if !segment.flags.has(TcpFlags::SYN) {
+                self.on_established(segment, now);
+            }
+        } else if segment.flags.has(TcpFlags::SYN) {
+            self.greet = true; // our SYN-ACK was lost
+        }
+    }
+
+    /// Takes the peer's SYN: its number, its options, its window.
+    fn learn(&mut self, syn: &Segment) {
+        let options = syn.syn_options().unwrap_or_default();
+        self.timestamps &= syn.has_timestamps();
+        self.scaling &= options.window_scale.is_some();
+        self.sender.sack &= options.sack_permitted;
+        self.sender.limit_mss(if options.mss == 0 { 536 } else { options.mss.into() }, &self.config);
+        self.sender.scale = if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
+        self.receiver = Receiver::new(&self.config, syn.seq, if self.scaling { self.config.window_scale() } else { 0 });
+        self.receiver.set_ts_recent(syn.tsval);
+        self.sender.set_first_window(syn.window);
+        self.peer_options = Some(options);
+    }
+
+    fn sample_handshake(&mut self, segment: &Segment, now: Instant) {
+        // Karn: without timestamps a retransmitted SYN gives no sample.
+        let sample = if self.timestamps && segment.has_timestamps() {
+            Span::from_micros(timestamp(now).wrapping_sub(segment.tsecr).into())
+        } else {
+            return;
+        };
+        self.sender.rtt.sample(sample);
+        self.rtt_sample = Some(sample);
+    }
+
+    fn establish(&mut self) {
+        self.state = State::Established;
+        self.greeted_at = None;
+        self.greet = false;
+        self.sender.rtt.reset_backoff();
+        self.sender.ecn = self.ecn;
+    }
+
+    fn on_established(&mut self, segment: &Segment, now: Instant) {
+        if segment.flags.has(TcpFlags::RST) {
+            if sequence::unwrap(segment.seq, sequence::initial(self.receiver.ack_number())) as u32
+                == self.receiver.ack_number()
+            {
+                self.state = State::Closed; // RFC 5961 §3.2: only an exact match resets
+            }
+            return;
+        }
+        if segment.flags.has(TcpFlags::SYN) {
+            self.receiver.ack_now = true; // a SYN-ACK again: our ACK was lost (RFC 5961 §4.2 answers with an ACK)
+            return;
+        }
+        if !self.receiver.on_segment(segment, &self.config, now) && segment.sequence_len() == 0 {
+            return;
+        }
+        if segment.flags.has(TcpFlags::ACK) {
+            let progress = self.sender.on_ack(segment, &self.config, now);
+            self.rtt_sample = progress.rtt.or(self.rtt_sample);
+        }
+        if self.close_with_peer && self.receiver.finished() {
+            self.sender.close();
+        }
+    }
+
+    /// The next segment to send now, if any.
+    #[inline]
+    pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
+        if let Some(reset) = self.reset.take() {
+            return Some(reset);
+        }
+        match self.state {
+            State::Established => self.transmit_established(now),
+            State::SynSent | State::SynReceived if self.greet => Some(self.greeting(now)),
+            _ => None,
+        }
+    }
+
+    fn transmit_established(&mut self, now: Instant) -> Option<Segment> {
+        let template = self.template(TcpFlags::ACK, now, self.timestamps);
+        let mut segment = match self.sender.next_segment(template, &self.config, now) {
+            Some(segment) => segment,
+            None if self.receiver.ack_now => {
+                let mut ack = template;
+                ack.seq = self.sender.sequence_number();
+                ack
+            }
+            None => return None,
+        };
+        self.receiver.fill(&mut segment, self.sender.sack, self.sender.mss());
+        Some(segment)
+    }
+
+    fn template(&self, flags: TcpFlags, now: Instant, timestamps: bool) -> Segment {
+        let mut segment = Segment::tcp(self.flow, self.role == Role::Client, flags);
+        if timestamps {
+            segment.set_timestamps(timestamp(now), self.receiver.ts_recent());
+        }
+        segment
+    }
+
+    /// SYN or SYN-ACK with its options; the window field of both is not scaled.
+    fn greeting(&mut self, now: Instant) -> Segment {
+        let answering = self.state == State::SynReceived;
+        let mut flags = TcpFlags::SYN;
+        if answering {
+            flags = flags.with(TcpFlags::ACK);
+        }
+        if self.ecn {
+            // RFC 3168 §6.1.1; a repeated SYN falls back to no ECN (§6.1.1.1).
+            flags = flags.with(if answering { TcpFlags::ECE } else { TcpFlags::ECE.with(TcpFlags::CWR) });
+            if self.greetings > 0 && !answering {
+                flags = TcpFlags::SYN;
+            }
+        }
+        let mut segment = self.template(flags, now, self.timestamps);
+        segment.set_syn_options(SynOptions {
+            mss: self.config.mss.get() as u16,
+            window_scale: self.scaling.then(|| self.config.window_scale()),
+            sack_permitted: if answering { self.sender.sack } else { self.config.sack },
+        });
+        segment.seq = self.iss;
+        segment.ack = if answering { self.receiver.ack_number() } else { 0 };
+        segment.window = self.config.receive_buffer.get().min(0xffff) as u16;
+        self.greet = false;
+        self.greetings += 1;
+        self.greeted_at = Some(now + self.sender.rtt.rto());
+        segment
+    }
+}

@@ -1,0 +1,213 @@
+//! The receiving half: reassembly, when to acknowledge, what window to tell, what to report as SACK.
+//!
+//! Sources: RFC 9293 §3.8.6 (window, silly window avoidance), RFC 5681 §4.2 (delayed ACK), RFC 2018 §4 (SACK blocks),
+//! RFC 7323 §4.3 (which timestamp to echo), RFC 3168 §6.1.3 (ECN echo).
+
+use super::config::TcpConfig;
+use super::ranges::Ranges;
+use super::sequence;
+use crate::segment::{MAX_SACK, Segment};
+use penstock_core::packet::{Ecn, Packet, TcpFlags};
+use penstock_core::units::Instant;
+
+/// State of the receiving half.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    /// Next number expected.
+    next: u64,
+    /// Number of the peer's first data byte.
+    first: u64,
+    /// In-order bytes the application has taken.
+    read: u64,
+    /// What arrived beyond a gap.
+    early: Ranges,
+    /// Numbers within recently changed ranges, most recent first, for the order of SACK blocks.
+    recent: [u64; MAX_SACK],
+    /// The right edge of the last window told; it never moves left.
+    edge: u64,
+    buffer: u64,
+    scale: u8,
+    /// Segments since the last ACK went out.
+    unacked: u8,
+    pub(super) ack_now: bool,
+    pub(super) ack_at: Option<Instant>,
+    ts_recent: u32,
+    last_ack_sent: u64,
+    fin_at: Option<u64>,
+    /// ECN: congestion is echoed until the sender answers.
+    echo: bool,
+    /// The application reads at once.
+    auto_read: bool,
+}
+
+impl Receiver {
+    /// A receiver whose peer's SYN had sequence number `irs`.
+    pub fn new(config: &TcpConfig, irs: u32, scale: u8) -> Self {
+        let first = sequence::initial(irs) + 1;
+        // A whole number of the window field's units, so that rounding never moves an edge.
+        let buffer = (config.receive_buffer.get() >> scale) << scale;
+        Self {
+            next: first,
+            first,
+            read: first,
+            early: Ranges::default(),
+            recent: [0; MAX_SACK],
+            edge: first + buffer.min(0xffff),
+            buffer,
+            scale,
+            unacked: 0,
+            ack_now: false,
+            ack_at: None,
+            ts_recent: 0,
+            last_ack_sent: first,
+            fin_at: None,
+            echo: false,
+            auto_read: true,
+        }
+    }
+
+    /// In-order payload bytes so far.
+    pub fn delivered(&self) -> u64 {
+        let fin = u64::from(self.fin_at.is_some_and(|at| self.next > at));
+        self.next - self.first - fin
+    }
+
+    /// True once everything up to and with the peer's FIN arrived.
+    pub fn finished(&self) -> bool {
+        self.fin_at.is_some_and(|at| self.next > at)
+    }
+
+    /// Next number expected, as the wire carries it.
+    pub fn ack_number(&self) -> u32 {
+        self.next as u32
+    }
+
+    /// From now on the application reads only what [`Receiver::read`] takes.
+    pub fn read_by_hand(&mut self) {
+        self.auto_read = false;
+        self.read = self.next;
+    }
+
+    /// The application takes up to `n` bytes. A window that opens by enough is told at once (RFC 9293 §3.8.6.2.2).
+    pub fn read(&mut self, n: u64, mss: u64) {
+        self.read = (self.read + n).min(self.next);
+        let opened = (self.read + self.buffer).saturating_sub(self.edge);
+        if opened >= mss.min(self.buffer / 2) {
+            self.ack_now = true;
+        }
+    }
+
+    /// Takes the peer's segment: payload, FIN, timestamp, ECN. False if none of it was acceptable.
+    pub fn on_segment(&mut self, segment: &Segment, config: &TcpConfig, now: Instant) -> bool {
+        let start = sequence::unwrap(segment.seq, self.next);
+        let end = start + u64::from(segment.sequence_len());
+        self.note_ecn(segment);
+        let window_end = self.edge.max(self.next);
+        let in_window =
+            if start == end { (self.next..=window_end).contains(&start) } else { start < window_end && end > self.next };
+        let stale = segment.has_timestamps() && (segment.tsval.wrapping_sub(self.ts_recent) as i32) < 0; // PAWS
+        if !in_window || stale {
+            self.ack_now = true; // RFC 9293 §3.10.7.4: an unacceptable segment is answered with an ACK
+            return false;
+        }
+        if segment.has_timestamps() && start <= self.last_ack_sent {
+            self.ts_recent = segment.tsval;
+        }
+        if start == end {
+            return true;
+        }
+        if segment.flags.has(TcpFlags::FIN) {
+            self.fin_at = Some(end - 1);
+        }
+        self.take(start, end.min(window_end), config, now, segment.flags.has(TcpFlags::FIN));
+        true
+    }
+
+    fn take(&mut self, start: u64, end: u64, config: &TcpConfig, now: Instant, fin: bool) {
+        if start > self.next {
+            self.early.insert(start, end);
+            self.remember(start);
+            self.ack_now = true; // RFC 5681 §4.2: out of order
+            return;
+        }
+        let filled_gap = !self.early.is_empty();
+        self.next = end;
+        if filled_gap {
+            if let Some((_, reach)) = self.early.containing(self.next) {
+                self.next = reach;
+            }
+            self.early.remove_below(self.next);
+        }
+        if self.auto_read {
+            self.read = self.next;
+        }
+        self.unacked = self.unacked.saturating_add(1);
+        if config.ack_every_segment || filled_gap || fin || self.unacked >= 2 {
+            self.ack_now = true;
+        } else if self.ack_at.is_none() {
+            self.ack_at = Some(now + config.delayed_ack_timeout);
+        }
+    }
+
+    fn note_ecn(&mut self, segment: &Segment) {
+        if segment.flags.has(TcpFlags::CWR) {
+            self.echo = false;
+        }
+        if segment.ecn() == Ecn::Ce {
+            self.echo = true;
+        }
+    }
+
+    /// Puts the range that contains `at` at the front of the order of SACK blocks.
+    fn remember(&mut self, at: u64) {
+        let same = |r: &u64| self.early.containing(*r).is_some_and(|(s, e)| (s..e).contains(&at));
+        let position = self.recent.iter().position(same).unwrap_or(MAX_SACK - 1);
+        self.recent[..=position].rotate_right(1);
+        self.recent[0] = at;
+    }
+
+    /// Fills what every outgoing segment says of this direction, and counts it as the ACK.
+    pub fn fill(&mut self, segment: &mut Segment, sack: bool, mss: u64) {
+        segment.ack = self.next as u32;
+        segment.flags = segment.flags.with(TcpFlags::ACK);
+        segment.window = self.window(mss);
+        if self.echo {
+            segment.flags = segment.flags.with(TcpFlags::ECE);
+        }
+        if sack && !self.early.is_empty() {
+            for at in self.recent {
+                if let Some((start, end)) = self.early.containing(at)
+                    && !segment.sacks().iter().any(|b| b.0 == start as u32)
+                {
+                    segment.add_sack(start as u32, end as u32);
+                }
+            }
+        }
+        self.unacked = 0;
+        self.ack_now = false;
+        self.ack_at = None;
+        self.last_ack_sent = self.next;
+    }
+
+    /// The timestamp to echo.
+    pub fn ts_recent(&self) -> u32 {
+        self.ts_recent
+    }
+
+    /// Remembers the timestamp of the peer's SYN.
+    pub fn set_ts_recent(&mut self, tsval: u32) {
+        self.ts_recent = tsval;
+    }
+
+    /// The window field: the edge moves right only by a full segment or half the buffer (RFC 9293 §3.8.6.2.2), and
+    /// rounding to the scale never moves it left (RFC 7323 §2.4).
+    fn window(&mut self, mss: u64) -> u16 {
+        let edge = self.read + self.buffer;
+        if edge.saturating_sub(self.edge) >= mss.min(self.buffer / 2) {
+            self.edge = edge;
+        }
+        let told = self.edge.saturating_sub(self.next).div_ceil(1 << self.scale).min(0xffff);
+        self.edge = self.edge.max(self.next + (told << self.scale));
+        told as u16
+    }
+}

@@ -1,0 +1,104 @@
+//! Round trip time and retransmission timeout (RFC 6298).
+
+use penstock_core::units::Span;
+
+const INITIAL_RTO: Span = Span::from_secs(1); // RFC 6298 §2.1
+const MAX_RTO: Span = Span::from_secs(60); // RFC 6298 §2.5
+const MAX_BACKOFF: u32 = 15;
+
+/// SRTT, RTTVAR and the timeout derived from them.
+#[derive(Debug, Clone)]
+pub struct RttEstimator {
+    srtt: Span,
+    rttvar: Span,
+    min: Span,
+    granularity: Span,
+    min_rto: Span,
+    backoff: u32,
+}
+
+impl RttEstimator {
+    /// No sample yet: the timeout is one second.
+    pub fn new(min_rto: Span, granularity: Span) -> Self {
+        Self { srtt: Span::ZERO, rttvar: Span::ZERO, min: Span::MAX, granularity, min_rto, backoff: 0 }
+    }
+
+    /// A sample from a segment that was not retransmitted, or from timestamps (Karn's algorithm is the caller's).
+    pub fn sample(&mut self, r: Span) {
+        self.min = self.min.min(r);
+        if self.srtt == Span::ZERO {
+            (self.srtt, self.rttvar) = (r, r.div(2)); // §2.2
+        } else {
+            let error = self.srtt.as_nanos().abs_diff(r.as_nanos());
+            // §2.3 with alpha = 1/8, beta = 1/4, in this order.
+            self.rttvar = Span::from_nanos((3 * self.rttvar.as_nanos() + error) / 4);
+            self.srtt = Span::from_nanos((7 * self.srtt.as_nanos() + r.as_nanos()) / 8);
+        }
+    }
+
+    /// SRTT; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        self.srtt
+    }
+
+    /// The smallest sample; zero before the first.
+    pub fn min_rtt(&self) -> Span {
+        if self.min == Span::MAX { Span::ZERO } else { self.min }
+    }
+
+    /// The timeout with its backoff: §2.3, §2.4, §5.5.
+    pub fn rto(&self) -> Span {
+        let base = if self.srtt == Span::ZERO {
+            INITIAL_RTO
+        } else {
+            (self.srtt + self.granularity.max(self.rttvar * 4)).max(self.min_rto)
+        };
+        (base * (1 << self.backoff)).min(MAX_RTO)
+    }
+
+    /// The timer fired: double the timeout.
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+    }
+
+    /// New data was acknowledged.
+    pub fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// How often the timer fired in a row.
+    pub fn backoff(&self) -> u32 {
+        self.backoff
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    const MS: fn(u64) -> Span = Span::from_millis;
+
+    #[test]
+    fn rfc_6298_by_hand() {
+        let mut rtt = RttEstimator::new(Span::from_secs(1), MS(1));
+        assert_eq!(rtt.rto(), Span::from_secs(1));
+        rtt.sample(MS(800));
+        assert_eq!((rtt.srtt(), rtt.rto()), (MS(800), MS(800 + 4 * 400)));
+        rtt.sample(MS(400)); // RTTVAR = 3/4 400 + 1/4 400 = 400, SRTT = 7/8 800 + 1/8 400 = 750
+        assert_eq!((rtt.srtt(), rtt.rto()), (MS(750), MS(750 + 1600)));
+        assert_eq!(rtt.min_rtt(), MS(400));
+    }
+
+    #[test]
+    fn the_timeout_has_a_floor_doubles_and_has_a_ceiling() {
+        let mut rtt = RttEstimator::new(Span::from_secs(1), MS(1));
+        rtt.sample(MS(10));
+        assert_eq!(rtt.rto(), Span::from_secs(1));
+        rtt.back_off();
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Span::from_secs(4));
+        (0..30).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.rto(), Span::from_secs(60));
+        rtt.reset_backoff();
+        assert_eq!(rtt.rto(), Span::from_secs(1));
+    }
+}

@@ -1,0 +1,172 @@
+//! What the sender knows of its flight: which bytes arrived beyond a gap, which are deemed lost, which were sent again.
+//!
+//! RFC 6675 §4 in terms of three edges instead of per-segment flags: a byte is *lost* if it is below `lost_edge` and not
+//! SACKed (the rule is monotone: what is below a lost byte and not SACKed is lost too), and *sent again* if it is below
+//! `high_rxt` and not SACKed. After a timeout `lost_edge` is the end of the flight.
+
+use super::ranges::Ranges;
+
+const DUP_THRESH: usize = 3; // RFC 6675 §2
+
+/// The scoreboard.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scoreboard {
+    sacked: Ranges,
+    lost_edge: u64,
+    high_rxt: u64,
+    rescued: bool,
+}
+
+impl Scoreboard {
+    /// Bytes reported by SACK.
+    pub fn sacked(&self) -> u64 {
+        self.sacked.total()
+    }
+
+    /// Takes a SACK block; tells how many of its bytes are news.
+    pub fn sack(&mut self, start: u64, end: u64) -> u64 {
+        self.sacked.insert(start, end)
+    }
+
+    /// The cumulative ACK advanced to `una`; tells how many of the bytes below it had been SACKed.
+    pub fn advance(&mut self, una: u64) -> u64 {
+        self.lost_edge = self.lost_edge.max(una);
+        self.high_rxt = self.high_rxt.max(una);
+        self.sacked.remove_below(una)
+    }
+
+    /// IsLost of RFC 6675 §4, for all bytes at once: below the place from which three ranges, or more than two
+    /// segments' worth of bytes, are SACKed above.
+    pub fn update_lost(&mut self, mss: u64) {
+        let (mut ranges, mut bytes) = (0, 0);
+        for (start, end) in self.sacked.as_slice().iter().rev() {
+            ranges += 1;
+            bytes += end - start;
+            if ranges >= DUP_THRESH || bytes > (DUP_THRESH as u64 - 1) * mss {
+                self.lost_edge = self.lost_edge.max(*start);
+                return;
+            }
+        }
+    }
+
+    /// True when some byte at or above `una` is deemed lost.
+    pub fn any_lost(&self, una: u64) -> bool {
+        self.sacked.gap_from(una).0 < self.lost_edge
+    }
+
+    /// Loss recovery begins: nothing has been sent again yet.
+    pub fn begin(&mut self, una: u64) {
+        self.high_rxt = una;
+        self.rescued = false;
+    }
+
+    /// The retransmission timer fired: all of the flight that is not SACKed is lost.
+    pub fn all_lost(&mut self, una: u64, nxt: u64) {
+        self.begin(una);
+        self.lost_edge = nxt;
+    }
+
+    /// `[start, end)` was sent again.
+    pub fn retransmitted(&mut self, end: u64) {
+        self.high_rxt = self.high_rxt.max(end);
+    }
+
+    /// SetPipe of RFC 6675 §4: bytes thought to be in the network.
+    pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
+        if self.sacked.is_empty() && self.lost_edge <= una {
+            return nxt - una;
+        }
+        let lost_edge = self.lost_edge.max(una);
+        let not_lost = (nxt - lost_edge) - (self.sacked.total() - self.sacked.bytes_below(lost_edge));
+        let high_rxt = self.high_rxt.max(una);
+        not_lost + (high_rxt - una) - self.sacked.bytes_below(high_rxt)
+    }
+
+    /// The gap that begins at `from`: its start and where a SACKed range ends it.
+    pub fn sacked_gap(&self, from: u64) -> (u64, Option<u64>) {
+        self.sacked.gap_from(from)
+    }
+
+    /// NextSeg rule 1 of RFC 6675 §4: the next lost bytes not yet sent again, at most `mss` of them.
+    pub fn next_lost(&self, mss: u64) -> Option<(u64, u64)> {
+        let (start, resume) = self.sacked.gap_from(self.high_rxt);
+        (start < self.lost_edge).then(|| (start, (start + mss).min(resume.unwrap_or(u64::MAX)).min(self.lost_edge)))
+    }
+
+    /// NextSeg rules 3 and 4: without news to send, bytes not deemed lost but below a SACKed range, and once per
+    /// recovery the last bytes before `recover`.
+    pub fn next_spare(&mut self, mss: u64, recover: u64) -> Option<(u64, u64)> {
+        let highest = self.sacked.as_slice().last().map_or(0, |(_, end)| *end);
+        let (start, resume) = self.sacked.gap_from(self.high_rxt);
+        if start < highest {
+            let end = (start + mss).min(resume.unwrap_or(u64::MAX));
+            self.retransmitted(end);
+            return Some((start, end));
+        }
+        let (last, _) = self.sacked.gap_from(recover.saturating_sub(mss).max(self.high_rxt));
+        if self.rescued || highest == 0 || last >= recover {
+            return None;
+        }
+        self.rescued = true;
+        Some((last, recover))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    const MSS: u64 = 1000;
+
+    /// A flight of ten segments, [0, 10000), of which the given ones were SACKed.
+    fn board(segments: &[u64]) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        segments.iter().for_each(|n| assert_eq!(board.sack(n * MSS, (n + 1) * MSS), MSS));
+        board.update_lost(MSS);
+        board
+    }
+
+    #[test]
+    fn three_separate_ranges_above_make_a_loss() {
+        assert!(!board(&[2, 4]).any_lost(0));
+        let board = board(&[2, 4, 6]);
+        assert!(board.any_lost(0));
+        assert_eq!(board.next_lost(MSS), Some((0, 1000)));
+    }
+
+    #[test]
+    fn more_than_two_segments_above_make_a_loss() {
+        assert!(!board(&[1, 2]).any_lost(0));
+        assert!(board(&[1, 2, 3]).any_lost(0));
+    }
+
+    #[test]
+    fn pipe_counts_what_is_neither_sacked_nor_lost_and_what_was_sent_again() {
+        // Segments 1, 3, 4 and 5 SACKed: 0 and 2 are lost, 6 to 9 are in flight.
+        let mut board = board(&[1, 3, 4, 5]);
+        board.begin(0);
+        assert_eq!(board.pipe(0, 10 * MSS), 4 * MSS);
+        board.retransmitted(MSS);
+        assert_eq!(board.pipe(0, 10 * MSS), 5 * MSS);
+        assert_eq!(board.next_lost(MSS), Some((2 * MSS, 3 * MSS)));
+    }
+
+    #[test]
+    fn a_timeout_makes_everything_lost_that_was_not_sacked() {
+        let mut board = board(&[8]);
+        board.all_lost(0, 10 * MSS);
+        assert_eq!(board.pipe(0, 10 * MSS), 0);
+        board.retransmitted(8 * MSS);
+        assert_eq!(board.next_lost(MSS), Some((9 * MSS, 10 * MSS)));
+    }
+
+    #[test]
+    fn the_rescue_is_sent_once() {
+        // Segments 1 to 3 SACKed, 0 sent again; 4 to 9 have no SACK above them.
+        let mut board = board(&[1, 2, 3]);
+        board.begin(0);
+        board.retransmitted(MSS);
+        assert_eq!(board.next_lost(MSS), None);
+        assert_eq!(board.next_spare(MSS, 10 * MSS), Some((9 * MSS, 10 * MSS)));
+        assert_eq!(board.next_spare(MSS, 10 * MSS), None);
+    }
+}

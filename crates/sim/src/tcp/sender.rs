@@ -1,0 +1,601 @@
+//! The sending half: what may be sent when, what is lost, what is sent again.
+//!
+//! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 6937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
+//! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows).
+//!
+//! State table of loss recovery:
+//!
+//! | state | enters on | leaves on | window |
+//! |---|---|---|---|
+//! | Open | start, end of recovery | loss, timeout | cwnd of the control |
+//! | Recovery | a lost byte (SACK), three duplicate ACKs | `una` reaches `recover` | PRR or inflation around ssthresh |
+//! | Loss | retransmission timeout | `una` reaches `recover` | cwnd of the control, from one segment |
+//!
+//! Invariant: `una <= nxt`, and nothing beyond the peer's window is sent except one-byte probes.
+
+use super::config::{SillyWindow, TcpConfig};
+use super::rtt::RttEstimator;
+use super::scoreboard::Scoreboard;
+use super::sequence;
+use crate::segment::Segment;
+use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, Setup};
+use penstock_core::packet::TcpFlags;
+use penstock_core::units::{Instant, Span};
+
+const DUP_THRESH: u32 = 3; // RFC 5681 §3.2
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    Recovery,
+    Loss,
+}
+
+/// Proportional rate reduction (RFC 6937 §3).
+#[derive(Debug, Clone, Default)]
+struct Prr {
+    delivered: u64,
+    out: u64,
+    recover_fs: u64,
+}
+
+impl Prr {
+    /// `sndcnt` for this ACK.
+    fn send_count(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) -> u64 {
+        self.delivered += delivered;
+        if pipe > ssthresh {
+            let target = (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_fs.max(1)));
+            return (target as u64).saturating_sub(self.out);
+        }
+        // Slow start reduction bound.
+        let limit = self.delivered.saturating_sub(self.out).max(delivered) + mss;
+        (ssthresh - pipe).min(limit)
+    }
+}
+
+/// Counters of the sending half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Data segments sent, with retransmissions.
+    pub segments: u64,
+    /// Of these, retransmissions.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Window reductions for loss or ECN, without timeouts.
+    pub reductions: u64,
+}
+
+/// State of the sending half.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    pub(super) cc: AnyCc,
+    pub(super) rtt: RttEstimator,
+    pub(super) counters: Counters,
+    mss: u64,
+    una: u64,
+    nxt: u64,
+    first: u64,
+    /// Past the last byte the application gave.
+    app_end: u64,
+    closing: bool,
+    // The peer's window.
+    edge: u64,
+    max_window: u64,
+    window_seq: u64,
+    pub(super) scale: u8,
+    // Loss recovery.
+    phase: Phase,
+    board: Scoreboard,
+    recover: u64,
+    recovery_window: u64,
+    prr: Prr,
+    dupacks: u32,
+    forced: bool,
+    first_partial: bool,
+    // Timers.
+    pub(super) rto_at: Option<Instant>,
+    pub(super) persist_at: Option<Instant>,
+    probe_due: bool,
+    /// A one-byte probe beyond the window is out; its ACK may cover that byte.
+    probed: bool,
+    last_sent: Instant,
+    /// One timed segment: (end, sent), when there are no timestamps.
+    timed: Option<(u64, Instant)>,
+    // ECN.
+    pub(super) ecn: bool,
+    cwr: bool,
+    reduced_at: u64,
+    /// Past the last byte of the newest short segment (Minshall).
+    short_end: u64,
+    pub(super) sack: bool,
+}
+
+/// Why a segment is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// New data.
+    New,
+    /// It was lost.
+    Again,
+    /// It may have been lost (NextSeg rules 3 and 4); it does not count as sent again.
+    Spare,
+}
+
+/// What an ACK brought.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    /// A round trip time sample.
+    pub rtt: Option<Span>,
+}
+
+impl Sender {
+    /// A sender whose SYN has number `iss`; nothing is in flight.
+    pub fn new(config: &TcpConfig, iss: u32) -> Self {
+        let first = sequence::initial(iss) + 1;
+        let mss = config.mss.get();
+        let setup = Setup { mss, initial_window: mss * u64::from(config.initial_window) };
+        Self {
+            cc: AnyCc::new(&config.cc, &setup).expect("the configuration was validated"),
+            rtt: RttEstimator::new(config.min_rto, config.rto_granularity),
+            counters: Counters::default(),
+            mss,
+            una: first,
+            nxt: first,
+            first,
+            app_end: first,
+            closing: false,
+            edge: first,
+            max_window: 0,
+            window_seq: 0,
+            scale: 0,
+            phase: Phase::Open,
+            board: Scoreboard::default(),
+            recover: first,
+            recovery_window: 0,
+            prr: Prr::default(),
+            dupacks: 0,
+            forced: false,
+            first_partial: false,
+            rto_at: None,
+            persist_at: None,
+            probe_due: false,
+            probed: false,
+            last_sent: Instant::ZERO,
+            timed: None,
+            ecn: false,
+            cwr: false,
+            reduced_at: first,
+            short_end: first,
+            sack: config.sack,
+        }
+    }
+
+    /// The handshake agreed on a smaller segment size.
+    pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
+        if peer < self.mss {
+            self.mss = peer;
+            let setup = Setup { mss: peer, initial_window: peer * u64::from(config.initial_window) };
+            self.cc = AnyCc::new(&config.cc, &setup).expect("the configuration was validated");
+        }
+    }
+
+    /// Segment size in force.
+    pub fn mss(&self) -> u64 {
+        self.mss
+    }
+
+    /// The application gives `n` more bytes.
+    pub fn write(&mut self, n: u64) {
+        if !self.closing {
+            self.app_end = self.app_end.saturating_add(n).min(u64::MAX / 2);
+        }
+    }
+
+    /// The application takes back what was not yet sent.
+    pub fn truncate(&mut self) {
+        self.app_end = self.app_end.min(self.nxt);
+    }
+
+    /// The application has no more to send: a FIN follows its last byte.
+    pub fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Bytes of payload acknowledged.
+    pub fn acked(&self) -> u64 {
+        self.una.min(self.app_end) - self.first
+    }
+
+    /// True when the FIN was acknowledged.
+    pub fn finished(&self) -> bool {
+        self.closing && self.una > self.app_end
+    }
+
+    /// Next number to send, as the wire carries it.
+    pub fn sequence_number(&self) -> u32 {
+        self.nxt as u32
+    }
+
+    /// Bytes sent and not acknowledged.
+    pub fn flight(&self) -> u64 {
+        self.nxt - self.una
+    }
+
+    /// The end of the sequence space to send, with the FIN.
+    fn end(&self) -> u64 {
+        self.app_end + u64::from(self.closing)
+    }
+
+    /// Bytes thought to be in the network.
+    fn pipe(&self) -> u64 {
+        if self.phase == Phase::Open && !self.sack { self.flight() } else { self.board.pipe(self.una, self.nxt) }
+    }
+
+    /// The window in force: that of the control, or of recovery.
+    fn window(&self, config: &TcpConfig) -> u64 {
+        match self.phase {
+            Phase::Recovery => self.recovery_window,
+            Phase::Loss => self.cc.cwnd(),
+            Phase::Open if !config.limited_transmit => self.cc.cwnd().saturating_sub(self.board.sacked()),
+            // Without SACK the first two duplicate ACKs each allow one segment; with SACK the pipe shrinks by itself.
+            Phase::Open if !self.sack => self.cc.cwnd() + u64::from(self.dupacks.min(DUP_THRESH - 1)) * self.mss,
+            Phase::Open => self.cc.cwnd(),
+        }
+    }
+
+    /// The window told by the SYN or SYN-ACK, unscaled.
+    pub fn set_first_window(&mut self, window: u16) {
+        self.edge = self.una + u64::from(window);
+        self.max_window = u64::from(window);
+        self.window_seq = 0;
+    }
+
+    /// Takes an acceptable segment's acknowledgment. `seq` is its own number, unwrapped by the receiver.
+    pub fn on_ack(&mut self, segment: &Segment, config: &TcpConfig, now: Instant) -> Progress {
+        let ack = sequence::unwrap(segment.ack, self.una);
+        if ack > self.nxt + u64::from(self.probed) || ack < self.una {
+            return Progress::default();
+        }
+        let before = self.edge;
+        self.update_window(segment, ack);
+        let mut sacked = 0;
+        if self.sack {
+            for (start, end) in segment.sacks() {
+                let start = sequence::unwrap(*start, self.una).max(ack);
+                let end = sequence::unwrap(*end, self.una).min(self.nxt);
+                sacked += self.board.sack(start, end);
+            }
+        }
+        let mut progress = Progress::default();
+        if ack > self.una {
+            progress.rtt = self.advance(segment, ack, sacked, config, now);
+        } else if self.flight() > 0 && segment.sequence_len() == 0 && (sacked > 0 || (!self.sack && before == self.edge)) {
+            self.on_duplicate(sacked, config, now);
+        }
+        if segment.flags.has(TcpFlags::ECE) {
+            self.on_ecn_echo(now);
+        }
+        progress
+    }
+
+    fn update_window(&mut self, segment: &Segment, ack: u64) {
+        let window = u64::from(segment.window) << self.scale;
+        let seq = sequence::unwrap(segment.seq, self.window_seq.max(1 << 32));
+        if self.window_seq == 0 || seq >= self.window_seq {
+            self.window_seq = if self.window_seq == 0 { sequence::initial(segment.seq) } else { seq };
+            self.edge = ack + window;
+            self.max_window = self.max_window.max(window);
+        }
+        if self.edge > self.nxt {
+            self.persist_at = None;
+        }
+    }
+
+    /// New data was acknowledged.
+    fn advance(&mut self, segment: &Segment, ack: u64, sacked: u64, config: &TcpConfig, now: Instant) -> Option<Span> {
+        let in_flight = self.flight();
+        let acked = ack - self.una;
+        let delivered = acked + sacked - self.board.advance(ack);
+        self.una = ack;
+        self.nxt = self.nxt.max(ack);
+        self.probed = false;
+        let sample = self.rtt_sample(segment, ack, now);
+        if let Some(rtt) = sample {
+            self.rtt.sample(rtt);
+        }
+        self.rtt.reset_backoff();
+        let partial = self.phase == Phase::Recovery && ack < self.recover && !self.sack;
+        if !partial || self.first_partial {
+            self.rto_at = (self.flight() > 0).then(|| now + self.rtt.rto());
+        }
+        match self.phase {
+            Phase::Open => {
+                self.dupacks = 0;
+                self.grow(acked, in_flight, sample, now);
+                self.detect_loss(delivered, config, now);
+            }
+            Phase::Recovery if ack >= self.recover => self.leave_recovery(now),
+            Phase::Recovery => self.on_partial(acked, delivered, config),
+            Phase::Loss => {
+                self.grow(acked, in_flight, sample, now);
+                if ack >= self.recover {
+                    self.phase = Phase::Open;
+                    self.dupacks = 0;
+                }
+            }
+        }
+        sample
+    }
+
+    fn rtt_sample(&mut self, segment: &Segment, ack: u64, now: Instant) -> Option<Span> {
+        if segment.has_timestamps() {
+            let elapsed = super::endpoint::timestamp(now).wrapping_sub(segment.tsecr);
+            return Some(Span::from_micros(u64::from(elapsed)));
+        }
+        let (end, sent) = self.timed?;
+        if ack < end {
+            return None;
+        }
+        self.timed = None;
+        Some(now.since(sent))
+    }
+
+    fn grow(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, now: Instant) {
+        let cwnd = self.cc.cwnd();
+        let slow_start = cwnd < self.cc.ssthresh();
+        // In slow start a flight of half the window will need the whole of it next round trip.
+        let cwnd_limited = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
+        let (srtt, min_rtt) = (self.rtt.srtt(), self.rtt.min_rtt());
+        self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited });
+    }
+
+    fn on_duplicate(&mut self, sacked: u64, config: &TcpConfig, now: Instant) {
+        self.dupacks += 1;
+        match self.phase {
+            Phase::Open => self.detect_loss(sacked, config, now),
+            Phase::Recovery if self.sack => self.on_partial(0, sacked, config),
+            Phase::Recovery => self.recovery_window += self.mss,
+            Phase::Loss => {}
+        }
+    }
+
+    /// RFC 6675 §5 (1), (2); RFC 6582 §3.2 step 2.
+    fn detect_loss(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
+        self.board.update_lost(self.mss);
+        let lost = self.flight() > 0 && (self.dupacks >= DUP_THRESH || (self.sack && self.board.any_lost(self.una)));
+        if lost && self.una >= self.recover {
+            self.enter_recovery(delivered, config, now);
+        }
+    }
+
+    fn enter_recovery(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
+        let flight = self.flight();
+        if self.una >= self.reduced_at {
+            self.reduce(flight, false, now);
+        }
+        self.reduced_at = self.nxt;
+        self.phase = Phase::Recovery;
+        self.recover = self.nxt;
+        self.board.begin(self.una);
+        self.forced = true;
+        self.first_partial = true;
+        self.timed = None;
+        self.prr = Prr { delivered: 0, out: 0, recover_fs: flight };
+        let (ssthresh, pipe) = (self.cc.ssthresh(), self.pipe());
+        self.recovery_window = match (self.sack, config.prr) {
+            (true, true) => pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss),
+            (true, false) => ssthresh,
+            (false, _) => ssthresh + u64::from(DUP_THRESH) * self.mss,
+        };
+    }
+
+    fn reduce(&mut self, in_flight: u64, ecn: bool, now: Instant) {
+        self.counters.reductions += 1;
+        self.cc.on_loss(&Loss { now, in_flight, ecn });
+        self.cwr = self.ecn;
+    }
+
+    /// An ACK within recovery that does not end it.
+    fn on_partial(&mut self, acked: u64, delivered: u64, config: &TcpConfig) {
+        if !self.sack {
+            // RFC 6582 §3.2 step 3: send the next hole, deflate by what was acknowledged, add back one segment.
+            self.forced = true;
+            self.first_partial = false;
+            let back = if acked >= self.mss { self.mss } else { 0 };
+            self.recovery_window = self.recovery_window.saturating_sub(acked).max(self.mss) + back;
+            return;
+        }
+        self.board.update_lost(self.mss);
+        if config.prr {
+            let pipe = self.pipe();
+            self.recovery_window = pipe + self.prr.send_count(delivered, pipe, self.cc.ssthresh(), self.mss);
+        }
+    }
+
+    fn leave_recovery(&mut self, now: Instant) {
+        self.phase = Phase::Open;
+        self.dupacks = 0;
+        self.forced = false;
+        self.cc.on_recovered(now);
+    }
+
+    /// RFC 3168 §6.1.2: once per window of data.
+    fn on_ecn_echo(&mut self, now: Instant) {
+        if self.ecn && self.phase == Phase::Open && self.una >= self.reduced_at {
+            self.reduced_at = self.nxt;
+            self.reduce(self.flight(), true, now);
+            self.cc.on_recovered(now);
+        }
+    }
+
+    /// The retransmission timer fired (RFC 6298 §5.4 to 5.6). False when there have been too many in a row.
+    pub fn on_rto(&mut self, now: Instant) -> bool {
+        self.counters.timeouts += 1;
+        let progressed = self.phase != Phase::Loss || self.rtt.backoff() == 0;
+        if progressed {
+            // RFC 5681 §3.1: ssthresh is set once per loss event.
+            self.cc.on_rto(&Loss { now, in_flight: self.flight(), ecn: false });
+        }
+        self.phase = Phase::Loss;
+        self.recover = self.nxt;
+        self.reduced_at = self.nxt;
+        self.board.all_lost(self.una, self.nxt);
+        self.dupacks = 0;
+        self.forced = false;
+        self.timed = None;
+        self.rtt.back_off();
+        self.rto_at = Some(now + self.rtt.rto());
+        self.rtt.backoff() < 15 // R2 of RFC 9293 §3.8.3, as Linux counts it
+    }
+
+    /// The persist timer fired: what little the window permits may go now, or a probe of one byte.
+    pub fn on_persist(&mut self) {
+        self.persist_at = None;
+        self.probe_due = true;
+        self.rtt.back_off();
+    }
+
+    /// The next data segment, if one may be sent. Only sequence, length and flags are filled.
+    pub fn next_segment(&mut self, template: Segment, config: &TcpConfig, now: Instant) -> Option<Segment> {
+        if let Some((start, end)) = self.next_retransmission(config) {
+            return Some(self.emit(template, start, end, Kind::Again, now));
+        }
+        if self.nxt < self.end() {
+            self.restart_if_idle(config, now);
+            let len = self.sendable(config);
+            if len > 0 {
+                let end = self.nxt + len;
+                return Some(self.emit(template, self.nxt, end, Kind::New, now));
+            }
+        }
+        if let Some((start, end)) = self.next_spare(config) {
+            return Some(self.emit(template, start, end, Kind::Spare, now));
+        }
+        self.probe_or_wait(template, config, now)
+    }
+
+    fn next_retransmission(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
+        if self.phase == Phase::Open {
+            return None;
+        }
+        if std::mem::take(&mut self.forced) {
+            let (_, resume) = self.board.sacked_gap(self.una);
+            let end = (self.una + self.mss).min(resume.unwrap_or(u64::MAX)).min(self.nxt);
+            return Some((self.una, end));
+        }
+        if self.phase == Phase::Recovery && !self.sack {
+            return None;
+        }
+        let (start, end) = self.board.next_lost(self.mss)?;
+        (self.pipe() + (end - start) <= self.window(config)).then_some((start, end))
+    }
+
+    fn next_spare(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
+        if self.phase != Phase::Recovery || !self.sack || self.pipe() + self.mss > self.window(config) {
+            return None;
+        }
+        self.board.next_spare(self.mss, self.recover)
+    }
+
+    /// RFC 5681 §4.1.
+    fn restart_if_idle(&mut self, config: &TcpConfig, now: Instant) {
+        let idle = self.flight() == 0 && self.counters.segments > 0 && now.since(self.last_sent) > self.rtt.rto();
+        if idle && self.persist_at.is_none() && !self.probe_due {
+            self.cc.on_idle(now, self.mss * u64::from(config.initial_window));
+            self.last_sent = now;
+        }
+    }
+
+    /// Length of new data (with the FIN) that all rules together let go now; 0 for none.
+    fn sendable(&self, config: &TcpConfig) -> u64 {
+        let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
+        let fin = u64::from(self.closing && self.nxt + left == self.app_end);
+        let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);
+        let usable = self.edge.saturating_sub(self.nxt).min(buffer);
+        let congestion = self.window(config).saturating_sub(self.pipe());
+        if left == 0 {
+            return fin;
+        }
+        if congestion < left {
+            return 0;
+        }
+        if usable >= left {
+            return left + if usable > left { fin } else { 0 };
+        }
+        let allowed = match config.silly_window {
+            SillyWindow::Minshall => self.short_end <= self.una || self.flight() == 0,
+            SillyWindow::Strict => self.flight() == 0 && 2 * usable >= self.max_window,
+        };
+        if allowed { usable } else { 0 }
+    }
+
+    /// Nothing can go: if only the peer's window is in the way and no ACK is on its way, a timer must probe it.
+    fn probe_or_wait(&mut self, template: Segment, config: &TcpConfig, now: Instant) -> Option<Segment> {
+        if self.flight() > 0 || self.window(config) < self.mss || self.nxt >= self.end() {
+            return None;
+        }
+        if !std::mem::take(&mut self.probe_due) {
+            self.persist_at = self.persist_at.or(Some(now + self.rtt.rto()));
+            return None;
+        }
+        let usable = self.edge.saturating_sub(self.nxt).min(self.app_end - self.nxt);
+        if usable > 0 {
+            let end = self.nxt + usable.min(self.mss);
+            return Some(self.emit(template, self.nxt, end, Kind::New, now));
+        }
+        self.persist_at = Some(now + self.rtt.rto());
+        self.probed = true;
+        let mut probe = template;
+        (probe.seq, probe.len) = (self.nxt as u32, 1);
+        Some(probe)
+    }
+
+    fn emit(&mut self, template: Segment, start: u64, end: u64, kind: Kind, now: Instant) -> Segment {
+        let mut segment = template;
+        let data_end = end.min(self.app_end);
+        segment.seq = start as u32;
+        segment.len = (data_end - start.min(data_end)) as u16;
+        if end > self.app_end {
+            segment.flags = segment.flags.with(TcpFlags::FIN);
+        }
+        if data_end == self.app_end {
+            segment.flags = segment.flags.with(TcpFlags::PSH);
+        }
+        self.counters.segments += 1;
+        match kind {
+            Kind::New => self.note_new(&mut segment, end, now),
+            Kind::Again => self.board.retransmitted(end),
+            Kind::Spare => {}
+        }
+        if kind != Kind::New {
+            self.counters.retransmits += 1;
+            segment.set_retransmission();
+            self.timed = None;
+        }
+        if self.phase == Phase::Recovery {
+            self.prr.out += end - start;
+        }
+        self.last_sent = now;
+        if self.rto_at.is_none() {
+            self.rto_at = Some(now + self.rtt.rto());
+        }
+        segment
+    }
+
+    fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {
+        self.nxt = end;
+        if u64::from(segment.len) < self.mss && end < self.app_end {
+            self.short_end = end;
+        }
+        if self.timed.is_none() && !segment.has_timestamps() {
+            self.timed = Some((end, now));
+        }
+        if self.ecn && segment.len > 0 {
+            segment.set_ecn(penstock_core::packet::Ecn::Ect0);
+            if std::mem::take(&mut self.cwr) {
+                segment.flags = segment.flags.with(TcpFlags::CWR);
+            }
+        }
+    }
+}
