@@ -201,6 +201,9 @@ macro_rules! registry {
 
 registry! {
     DropTail aqm::droptail::Config, "droptail", "aqm", "no management: packets die only for want of room", "000 §5; Linux pfifo, bfifo";
+    Red aqm::red::Config, "red", "aqm", "drops arrivals with a probability that grows with the average queue", "Floyd and Jacobson 1993";
+    Ared aqm::ared::Config, "ared", "aqm", "RED that adapts max_p to hold the average between its thresholds", "Floyd, Gummadi, Shenker 2001";
+    Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
 }
 
 /// The names closest to `name`, best first, for "did you mean".

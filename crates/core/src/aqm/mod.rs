@@ -6,7 +6,10 @@ use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
 
+pub mod ared;
+pub mod codel;
 pub mod droptail;
+pub mod red;
 
 /// What an AQM may know of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

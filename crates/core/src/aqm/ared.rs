@@ -1,0 +1,212 @@
+//! Adaptive RED: RED that keeps its average queue in the middle of its thresholds by adapting max_p.
+//!
+//! Source: Floyd, Gummadi, Shenker, "Adaptive RED: an algorithm for increasing the robustness of RED's active queue
+//! management", 2001, §3 and Figure 2; automatic parameters §3.3.
+//!
+//! ```text
+//! every 0.5 s:  avg > min + 0.6 (max - min), max_p <= 0.5:   max_p += min(0.01, max_p / 4)
+//!               avg < min + 0.4 (max - min), max_p >= 0.01:  max_p *= 0.9
+//! min = max(5, target C / 2), max = 3 min, w = 1 - exp(-1 / C)    C the link's rate in mean packets per second
+//! ```
+//!
+//! The rest is RED in packets, gentle, with the current max_p in both slopes.
+//!
+//! DIFFERENCE: the half second is checked at arrivals, as in ns-2, not by a timer: without arrivals nothing is to be
+//! decided. Pinned by `max_p_moves_once_in_half_a_second`.
+//! DIFFERENCE: ns-2 and ns-3 keep the first max_p in the gentle slope, so their probability jumps at `max` once max_p
+//! has moved; here it is continuous. Pinned by `the_probability_is_continuous_at_the_threshold`.
+
+use super::red::{self, Red};
+use super::{Aqm, Meta};
+use crate::ack::AckPath;
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, Verdict};
+use crate::queue::Fifo;
+use crate::registry::{ConfigError, Discipline, LinkFacts};
+use crate::rng::Rng;
+use crate::units::{Bytes, Instant, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const TOP: f64 = 0.5;
+const BOTTOM: f64 = 0.01;
+const ALPHA: f64 = 0.01;
+const BETA: f64 = 0.9;
+const LEAST_MIN_THRESHOLD: f64 = 5.0;
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Target mean queueing delay, from which the thresholds follow (ns-2: 5ms).
+    pub target: Span,
+    /// Time between adaptations of max_p (§3: 500ms).
+    pub interval: Span,
+    /// The first max_p (1997 note on RED: 0.1).
+    pub max_probability: f64,
+    /// Mean packet size, for the link's rate in packets.
+    pub mean_packet: Bytes,
+    /// Mark ECN-capable packets instead of dropping them early.
+    pub ecn: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(500),
+            max_probability: 0.1,
+            mean_packet: Bytes::new(1000),
+            ecn: false,
+        }
+    }
+}
+
+impl Discipline for Config {
+    type Queue<P: Packet> = Fifo<P, Ared>;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        if self.target == Span::ZERO {
+            return Err(ConfigError::new("target", "must be above 0"));
+        }
+        if self.interval == Span::ZERO {
+            return Err(ConfigError::new("interval", "must be above 0"));
+        }
+        if !(BOTTOM..=TOP).contains(&self.max_probability) {
+            return Err(ConfigError::new("max_probability", format!("must be within {BOTTOM} and {TOP}")));
+        }
+        if self.mean_packet == Bytes::ZERO {
+            return Err(ConfigError::new("mean_packet", "must be above 0B"));
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts) -> Fifo<P, Ared> {
+        Fifo::new(link.limit, Ared::new(self, link))
+    }
+}
+
+/// The algorithm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ared {
+    red: Red,
+    /// The target zone of the average.
+    low: f64,
+    high: f64,
+    interval: Span,
+    adapted: Instant,
+}
+
+impl Ared {
+    /// RED with thresholds and weight from the link.
+    pub fn new(config: &Config, link: &LinkFacts) -> Self {
+        let c = link.rate.bytes_per_sec() / config.mean_packet.get() as f64;
+        let min = (config.target.as_secs_f64() * c / 2.0).max(LEAST_MIN_THRESHOLD);
+        let max = 3.0 * min;
+        let base = red::Config {
+            max_probability: config.max_probability,
+            weight: 1.0 - libm::exp(-1.0 / c),
+            mean_packet: config.mean_packet,
+            ecn: config.ecn,
+            ..red::Config::default()
+        };
+        let mut red = Red::new(&base, link);
+        red.set_thresholds(min, max);
+        let part = 0.4 * (max - min);
+        Self { red, low: min + part, high: max - part, interval: config.interval, adapted: Instant::ZERO }
+    }
+
+    fn adapt(&mut self) {
+        let avg = self.red.average();
+        let max_p = self.red.max_p_mut();
+        if avg > self.high && *max_p <= TOP {
+            *max_p += ALPHA.min(*max_p / 4.0);
+        } else if avg < self.low && *max_p >= BOTTOM {
+            *max_p *= BETA;
+        }
+    }
+}
+
+impl Aqm for Ared {
+    #[inline]
+    fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        if now.since(self.adapted) >= self.interval {
+            self.adapted = now;
+            self.adapt();
+        }
+        self.red.on_enqueue(packet, backlog, now, rng)
+    }
+
+    #[inline]
+    fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        self.red.on_dequeue(packet, sojourn, backlog, now, rng)
+    }
+
+    fn on_overflow(&mut self, now: Instant) {
+        self.red.on_overflow(now);
+    }
+}
+
+impl AckPath for Ared {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Ecn, FlowId};
+    use crate::rng::Streams;
+    use crate::units::{Limit, Rate};
+
+    fn ared(rate_bps: u64) -> Ared {
+        Ared::new(&Config::default(), &LinkFacts { rate: Rate::from_bps(rate_bps), limit: Limit::Packets(10_000) })
+    }
+
+    /// Feeds a constant queue for `ms`, one packet per millisecond, from `from`.
+    fn feed(ared: &mut Ared, queued: u64, from: u64, ms: u64) {
+        let (mut rng, packet) =
+            (Streams::new(1).get("t"), Meta { size: Bytes::new(1000), ecn: Ecn::NotEct, flow: FlowId(0) });
+        for t in from..from + ms {
+            let backlog = Backlog { packets: queued, bytes: queued * 1000 };
+            ared.on_enqueue(&packet, backlog, Instant::ZERO + Span::from_millis(t), &mut rng);
+        }
+    }
+
+    #[test]
+    fn thresholds_follow_the_target_delay() {
+        // 10 Mbit/s: 1250 packets/s; 5 ms of them are 6.25, half of it is below the least threshold of 5.
+        let slow = ared(10_000_000);
+        assert!((slow.low - 9.0).abs() < 1e-9 && (slow.high - 11.0).abs() < 1e-9);
+        // 1 Gbit/s: 125,000 packets/s, min = 312.5, max = 937.5, zone 562.5 to 687.5.
+        let fast = ared(1_000_000_000);
+        assert!((fast.low - 562.5).abs() < 1e-9 && (fast.high - 687.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn max_p_moves_once_in_half_a_second() {
+        let mut ared = ared(1_000_000);
+        feed(&mut ared, 14, 0, 2000); // C = 125/s: the average is 14 after a few tens of packets
+        // Adapted at 500, 1000 and 1500 ms: three steps of 0.01 from 0.1.
+        assert!((*ared.red.max_p_mut() - 0.13).abs() < 1e-12);
+        feed(&mut ared, 0, 2000, 1001); // at 2000 once more up, then the average is gone: at 2500 and 3000 down
+        assert!((*ared.red.max_p_mut() - 0.14 * 0.81).abs() < 1e-12);
+    }
+
+    #[test]
+    fn max_p_stays_within_its_range() {
+        let mut ared = ared(1_000_000);
+        feed(&mut ared, 14, 0, 100_000);
+        assert!((TOP..=TOP + ALPHA).contains(ared.red.max_p_mut()));
+        feed(&mut ared, 0, 100_000, 100_000);
+        assert!((BOTTOM * BETA..=BOTTOM).contains(ared.red.max_p_mut()));
+    }
+
+    #[test]
+    fn the_probability_is_continuous_at_the_threshold() {
+        let mut ared = ared(1_000_000);
+        feed(&mut ared, 14, 0, 5000);
+        let max_p = *ared.red.max_p_mut();
+        assert!(max_p > 0.15);
+        let below = ared.red.probability_at(15.0 - 1e-9);
+        let above = ared.red.probability_at(15.0 + 1e-9);
+        assert!((below - max_p).abs() < 1e-6 && (above - max_p).abs() < 1e-6, "{below} and {above}, not {max_p}");
+    }
+}

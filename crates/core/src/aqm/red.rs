@@ -1,0 +1,351 @@
+//! RED: drop arriving packets with a probability that grows with the average queue.
+//!
+//! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", 1993, §4; the gentle form
+//! is Floyd's note of 2000; recommended parameters are Floyd's note of 1997.
+//!
+//! ```text
+//! avg  = (1 - w) avg + w q            on an arrival to a queue that is not empty
+//! avg  = (1 - w)^m avg, m = idle / s  after an idle time, s the time to send a mean packet
+//! pb   = max_p (avg - min) / (max - min)                 min <= avg < max
+//! pb   = max_p + (1 - max_p) (avg - max) / max           max <= avg < 2 max, gentle
+//! pa   = pb / (1 - count pb)                             gaps uniform in 1..1/pb - 1
+//! pa   = pb / (2 - count pb) if count pb >= 1, else 0    `wait`: gaps uniform in 1/pb..2/pb - 1
+//! ```
+//!
+//! `count`: packets since the last mark; -1 below `min`. Above the hard limit (`max`, or `2 max` when gentle) every
+//! packet is dropped, ECN-capable or not. One random number per packet with 0 < pa < 1, none otherwise.
+//!
+//! DIFFERENCE: a packet lost for want of room restarts `count`, as in ns-2; the paper has no full queues. Pinned by
+//! `an_overflow_restarts_the_count`. Cost: O(1); one power after an idle time.
+
+use super::{Aqm, Meta};
+use crate::ack::AckPath;
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, Verdict};
+use crate::queue::Fifo;
+use crate::registry::{ConfigError, Discipline, LinkFacts};
+use crate::rng::Rng;
+use crate::units::{Bytes, Instant, Limit, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the average counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Packets.
+    #[default]
+    Packets,
+    /// Bytes.
+    Bytes,
+}
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Average queue below which nothing is dropped (1997 note: 5 packets).
+    pub min_threshold: Limit,
+    /// Average queue at which the probability is max_probability (1997 note: three times min_threshold).
+    pub max_threshold: Limit,
+    /// Probability at max_threshold, max_p (1997 note: 0.1).
+    pub max_probability: f64,
+    /// Weight w of the newest queue length in the average (§6: 0.002).
+    pub weight: f64,
+    /// Mean packet size: converts thresholds, and gives the time unit of idle compensation.
+    pub mean_packet: Bytes,
+    /// What the average counts: "packets" or "bytes".
+    pub mode: Mode,
+    /// Scale the probability by packet size / mean packet (§4, byte mode of marking).
+    pub byte_drop: bool,
+    /// Let the probability rise to 1 between max_threshold and twice that.
+    pub gentle: bool,
+    /// Space drops at least 1/pb apart, as ns-2 does by default.
+    pub wait: bool,
+    /// Mark ECN-capable packets instead of dropping them early.
+    pub ecn: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            min_threshold: Limit::Packets(5),
+            max_threshold: Limit::Packets(15),
+            max_probability: 0.1,
+            weight: 0.002,
+            mean_packet: Bytes::new(1000),
+            mode: Mode::Packets,
+            byte_drop: false,
+            gentle: true,
+            wait: false,
+            ecn: false,
+        }
+    }
+}
+
+impl Config {
+    /// A threshold in the unit of the average.
+    fn threshold(&self, limit: Limit) -> f64 {
+        let mean = self.mean_packet.get() as f64;
+        match (limit, self.mode) {
+            (Limit::Packets(n), Mode::Packets) => n as f64,
+            (Limit::Packets(n), Mode::Bytes) => n as f64 * mean,
+            (Limit::Bytes(b), Mode::Packets) => b.get() as f64 / mean,
+            (Limit::Bytes(b), Mode::Bytes) => b.get() as f64,
+        }
+    }
+}
+
+impl Discipline for Config {
+    type Queue<P: Packet> = Fifo<P, Red>;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        if self.mean_packet == Bytes::ZERO {
+            return Err(ConfigError::new("mean_packet", "must be above 0B"));
+        }
+        if self.threshold(self.min_threshold) >= self.threshold(self.max_threshold) {
+            let message = format!("must be above min_threshold ({})", self.min_threshold);
+            return Err(ConfigError::new("max_threshold", message));
+        }
+        if !(self.max_probability > 0.0 && self.max_probability <= 1.0) {
+            return Err(ConfigError::new("max_probability", "must be above 0 and at most 1"));
+        }
+        if !(self.weight > 0.0 && self.weight <= 1.0) {
+            return Err(ConfigError::new("weight", "must be above 0 and at most 1"));
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts) -> Fifo<P, Red> {
+        Fifo::new(link.limit, Red::new(self, link))
+    }
+}
+
+/// The algorithm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Red {
+    min: f64,
+    max: f64,
+    max_p: f64,
+    weight: f64,
+    mean_packet: f64,
+    mean_time: Span,
+    mode: Mode,
+    byte_drop: bool,
+    gentle: bool,
+    wait: bool,
+    ecn: bool,
+    avg: f64,
+    /// Packets since the last mark; `None` is the paper's -1.
+    count: Option<u64>,
+    idle_since: Option<Instant>,
+}
+
+impl Red {
+    /// An empty, idle queue.
+    pub fn new(config: &Config, link: &LinkFacts) -> Self {
+        Self {
+            min: config.threshold(config.min_threshold),
+            max: config.threshold(config.max_threshold),
+            max_p: config.max_probability,
+            weight: config.weight,
+            mean_packet: config.mean_packet.get() as f64,
+            mean_time: link.rate.time_for(config.mean_packet).max(Span::from_nanos(1)),
+            mode: config.mode,
+            byte_drop: config.byte_drop,
+            gentle: config.gentle,
+            wait: config.wait,
+            ecn: config.ecn,
+            avg: 0.0,
+            count: None,
+            idle_since: Some(Instant::ZERO),
+        }
+    }
+
+    /// The thresholds in the unit of the average, for algorithms that set them (ARED).
+    pub(super) fn set_thresholds(&mut self, min: f64, max: f64) {
+        (self.min, self.max) = (min, max);
+    }
+
+    /// The average queue.
+    pub fn average(&self) -> f64 {
+        self.avg
+    }
+
+    /// `max_p`, for algorithms that adapt it (ARED).
+    pub(super) fn max_p_mut(&mut self) -> &mut f64 {
+        &mut self.max_p
+    }
+
+    /// The base probability if the average were `avg`.
+    #[cfg(test)]
+    pub(super) fn probability_at(&self, avg: f64) -> f64 {
+        Self { avg, ..self.clone() }.base_probability().unwrap_or(1.0)
+    }
+
+    fn update_average(&mut self, backlog: Backlog, now: Instant) {
+        let q = match self.mode {
+            Mode::Packets => backlog.packets as f64,
+            Mode::Bytes => backlog.bytes as f64,
+        };
+        match self.idle_since.take() {
+            Some(since) => {
+                let m = now.since(since).as_nanos() as f64 / self.mean_time.as_nanos() as f64;
+                self.avg *= libm::pow(1.0 - self.weight, m);
+            }
+            None => self.avg += self.weight * (q - self.avg),
+        }
+    }
+
+    /// `pb` of the header; `None` above the hard limit.
+    fn base_probability(&self) -> Option<f64> {
+        if self.avg < self.max {
+            Some(self.max_p * (self.avg - self.min) / (self.max - self.min))
+        } else if self.gentle && self.avg < 2.0 * self.max {
+            Some(self.max_p + (1.0 - self.max_p) * (self.avg - self.max) / self.max)
+        } else {
+            None
+        }
+    }
+
+    /// `pa` of the header.
+    fn spaced_probability(&self, pb: f64, count: u64) -> f64 {
+        let x = count as f64 * pb;
+        let pa = match (self.wait, x) {
+            (true, x) if x < 1.0 => 0.0,
+            (true, x) if x < 2.0 => pb / (2.0 - x),
+            (false, x) if x < 1.0 => pb / (1.0 - x),
+            _ => 1.0,
+        };
+        pa.min(1.0)
+    }
+}
+
+impl Aqm for Red {
+    #[inline]
+    fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        self.update_average(backlog, now);
+        if self.avg < self.min {
+            self.count = None;
+            return Verdict::Pass;
+        }
+        let Some(mut pb) = self.base_probability() else {
+            self.count = Some(0);
+            return Verdict::Drop;
+        };
+        let count = self.count.map_or(0, |n| n + 1);
+        self.count = Some(count);
+        if self.byte_drop {
+            pb *= packet.size.get() as f64 / self.mean_packet;
+        }
+        let pa = self.spaced_probability(pb, count);
+        if pa <= 0.0 || (pa < 1.0 && rng.uniform() >= pa) {
+            return Verdict::Pass;
+        }
+        self.count = Some(0);
+        if self.ecn && packet.ecn.is_capable() { Verdict::Mark } else { Verdict::Drop }
+    }
+
+    #[inline]
+    fn on_dequeue(&mut self, _: &Meta, _: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
+        if backlog.packets == 0 {
+            self.idle_since = Some(now);
+        }
+        Verdict::Pass
+    }
+
+    fn on_overflow(&mut self, _: Instant) {
+        self.count = Some(0);
+    }
+}
+
+impl AckPath for Red {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Ecn, FlowId};
+    use crate::rng::Streams;
+    use crate::units::Rate;
+
+    const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(1000) };
+
+    fn red(config: Config) -> Red {
+        config.validate().unwrap();
+        Red::new(&config, &LINK)
+    }
+
+    fn arrive(red: &mut Red, queued: u64, now: Instant, rng: &mut Rng) -> Verdict {
+        let packet = Meta { size: Bytes::new(1000), ecn: Ecn::NotEct, flow: FlowId(0) };
+        red.on_enqueue(&packet, Backlog { packets: queued, bytes: queued * 1000 }, now, rng)
+    }
+
+    #[test]
+    fn the_average_is_the_papers() {
+        let (mut red, mut rng) = (red(Config { weight: 0.5, ..Config::default() }), Streams::new(1).get("t"));
+        arrive(&mut red, 0, Instant::ZERO, &mut rng);
+        for (queued, average) in [(4, 2.0), (4, 3.0), (1, 2.0)] {
+            arrive(&mut red, queued, Instant::ZERO, &mut rng);
+            assert_eq!(red.average(), average);
+        }
+        // Idle for 3 ms; a mean packet of 1000 B takes 1 ms at 8 Mbit/s: avg = 2 (1 - 0.5)^3 = 0.25.
+        red.on_dequeue(
+            &Meta { size: Bytes::new(1), ecn: Ecn::NotEct, flow: FlowId(0) },
+            Span::ZERO,
+            Backlog::default(),
+            Instant::ZERO,
+            &mut rng,
+        );
+        arrive(&mut red, 0, Instant::ZERO + Span::from_millis(3), &mut rng);
+        assert!((red.average() - 0.25).abs() < 1e-12);
+    }
+
+    /// The first packet after a drop has count 1, so with the average held gaps are uniform in 1..1/pb - 1: their mean
+    /// is 1/(2 pb). With `wait` they are uniform in 1/pb..2/pb - 1.
+    #[test]
+    fn gaps_between_drops_are_uniform() {
+        for (wait, mean, longest) in [(false, 10.0, 19), (true, 29.5, 39)] {
+            // weight 1 makes the average the queue: 10 of 5..15 packets, pb = 0.1 * 0.5 = 0.05.
+            let mut red = red(Config { weight: 1.0, wait, ..Config::default() });
+            let mut rng = Streams::new(3).get("gaps");
+            arrive(&mut red, 0, Instant::ZERO, &mut rng);
+            let (mut gap, mut gaps) = (0u32, Vec::new());
+            for _ in 0..200_000 {
+                gap += 1;
+                if arrive(&mut red, 10, Instant::ZERO, &mut rng) == Verdict::Drop {
+                    gaps.push(std::mem::take(&mut gap));
+                }
+            }
+            let seen = gaps.iter().map(|g| f64::from(*g)).sum::<f64>() / gaps.len() as f64;
+            // The deviation of a uniform gap is 5.8; of the mean of 19,000 or 6,700 gaps below 0.08.
+            assert!((seen - mean).abs() < 0.4, "mean gap {seen}, theory {mean}");
+            assert!(gaps[1..].iter().all(|g| *g <= longest), "longest {:?}", gaps.iter().max());
+        }
+    }
+
+    #[test]
+    fn gentle_rises_to_one_at_twice_the_threshold_and_plain_jumps() {
+        let mut gentle = red(Config::default());
+        gentle.avg = 22.5;
+        assert!((gentle.base_probability().unwrap() - 0.55).abs() < 1e-12);
+        gentle.avg = 30.0;
+        assert_eq!(gentle.base_probability(), None);
+        let mut plain = red(Config { gentle: false, ..Config::default() });
+        plain.avg = 15.0;
+        assert_eq!(plain.base_probability(), None);
+    }
+
+    #[test]
+    fn an_overflow_restarts_the_count() {
+        let mut red = red(Config::default());
+        red.count = Some(17);
+        red.on_overflow(Instant::ZERO);
+        assert_eq!(red.count, Some(0));
+    }
+
+    #[test]
+    fn thresholds_in_the_wrong_order_are_refused_by_name() {
+        let config = Config { min_threshold: Limit::Bytes(Bytes::new(20_000)), ..Config::default() };
+        assert_eq!(config.validate().unwrap_err().key, "max_threshold");
+    }
+}
