@@ -6,7 +6,6 @@
 use super::config::TcpConfig;
 use super::receiver::Receiver;
 use super::sender::{Counters, Sender};
-use super::sequence;
 use crate::segment::{Segment, SynOptions};
 use penstock_core::cc::CongestionControl;
 use penstock_core::packet::TcpFlags;
@@ -328,10 +327,11 @@ impl Endpoint {
 
     fn on_established(&mut self, segment: &Segment, now: Instant) {
         if segment.flags.has(TcpFlags::RST) {
-            if sequence::unwrap(segment.seq, sequence::initial(self.receiver.ack_number())) as u32
-                == self.receiver.ack_number()
-            {
-                self.state = State::Closed; // RFC 5961 §3.2: only an exact match resets
+            // RFC 5961 §3.2: only an exact match resets; within the window it is challenged.
+            if segment.seq == self.receiver.ack_number() {
+                self.state = State::Closed;
+            } else if self.receiver.in_window(segment.seq) {
+                self.receiver.ack_now = true;
             }
             return;
         }

@@ -82,6 +82,11 @@ impl Receiver {
         self.next as u32
     }
 
+    /// True for a number within the window told.
+    pub fn in_window(&self, wire: u32) -> bool {
+        (self.next..self.edge.max(self.next)).contains(&sequence::unwrap(wire, self.next))
+    }
+
     /// From now on the application reads only what [`Receiver::read`] takes.
     pub fn read_by_hand(&mut self) {
         self.auto_read = false;

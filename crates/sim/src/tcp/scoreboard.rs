@@ -94,8 +94,8 @@ impl Scoreboard {
     }
 
     /// NextSeg rules 3 and 4: without news to send, bytes not deemed lost but below a SACKed range, and once per
-    /// recovery the last bytes before `recover`.
-    pub fn next_spare(&mut self, mss: u64, recover: u64) -> Option<(u64, u64)> {
+    /// recovery the last bytes of the flight.
+    pub fn next_spare(&mut self, mss: u64, nxt: u64) -> Option<(u64, u64)> {
         let highest = self.sacked.as_slice().last().map_or(0, |(_, end)| *end);
         let (start, resume) = self.sacked.gap_from(self.high_rxt);
         if start < highest {
@@ -103,12 +103,12 @@ impl Scoreboard {
             self.retransmitted(end);
             return Some((start, end));
         }
-        let (last, _) = self.sacked.gap_from(recover.saturating_sub(mss).max(self.high_rxt));
-        if self.rescued || highest == 0 || last >= recover {
+        let (last, resume) = self.sacked.gap_from(nxt.saturating_sub(mss).max(self.high_rxt));
+        if self.rescued || last >= nxt {
             return None;
         }
         self.rescued = true;
-        Some((last, recover))
+        Some((last, resume.unwrap_or(nxt)))
     }
 }
 

@@ -312,7 +312,10 @@ impl Sender {
         match self.phase {
             Phase::Open => {
                 self.dupacks = 0;
-                self.grow(acked, in_flight, sample, now);
+                // RFC 3168 §6.1.2: an ACK with an echo never opens the window.
+                if !(self.ecn && segment.flags.has(TcpFlags::ECE)) {
+                    self.grow(acked, in_flight, sample, now);
+                }
                 self.detect_loss(delivered, config, now);
             }
             Phase::Recovery if ack >= self.recover => self.leave_recovery(now),
@@ -495,7 +498,7 @@ impl Sender {
         if self.phase != Phase::Recovery || !self.sack || self.pipe() + self.mss > self.window(config) {
             return None;
         }
-        self.board.next_spare(self.mss, self.recover)
+        self.board.next_spare(self.mss, self.nxt)
     }
 
     /// RFC 5681 §4.1.
