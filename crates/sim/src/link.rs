@@ -61,16 +61,22 @@ impl Link {
     }
 
     #[inline]
-    fn put_on_wire(&mut self, mut packet: Segment, now: Instant) {
+    fn put_on_wire(&mut self, packet: Segment, now: Instant) {
         self.busy_until = self.busy_until.max(now) + self.wire.send(packet.size());
-        packet.at = self.busy_until + self.delay;
         self.in_flight.push_back(packet);
+        // Written in place: writing a few bytes before the copy of the whole would stall it (store forwarding).
+        if let Some(packet) = self.in_flight.back_mut() {
+            packet.at = self.busy_until + self.delay;
+            packet.cursor += 1;
+        }
     }
 
     fn enqueue(&mut self, mut packet: Segment, now: Instant, capture: &mut Option<Capture>) {
         let Some(queue) = &mut self.queue else { return };
-        packet.at = now;
-        packet.clear_marked();
+        debug_assert_eq!(packet.at, now, "a packet enters a queue when it arrives");
+        if packet.is_marked() {
+            packet.clear_marked();
+        }
         if queue.sees_segments
             && let Some(segment) = packet.tcp()
         {

@@ -11,7 +11,7 @@ use crate::segment::Segment;
 use crate::summary::{self, Summary, Table};
 use crate::tcp::Endpoint;
 use penstock_core::ack::AckPath;
-use penstock_core::packet::Packet;
+use penstock_core::packet::{Packet, TcpFlags};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Span};
 
@@ -194,10 +194,7 @@ impl Simulation {
         }
         match self.routes[packet.cursor as usize] {
             END => self.on_host(packet),
-            link => {
-                packet.cursor += 1;
-                self.offer(link as usize, packet);
-            }
+            link => self.offer(link as usize, packet),
         }
     }
 
@@ -243,10 +240,12 @@ impl Simulation {
     #[inline]
     fn pump(&mut self, index: usize, server: bool) {
         let now = self.now;
-        while let Some(mut packet) = self.endpoint(index, server).and_then(|e| e.transmit(now)) {
-            let cursor = self.flows[index].routes[usize::from(server)];
-            packet.cursor = cursor + 1;
-            self.offer(self.routes[cursor as usize] as usize, packet);
+        let cursor = self.flows[index].routes[usize::from(server)];
+        let first = self.routes[cursor as usize] as usize;
+        let mut packet = Segment::tcp(index as u32, !server, TcpFlags(0));
+        while self.endpoint(index, server).is_some_and(|e| e.transmit_into(&mut packet, now)) {
+            packet.cursor = cursor;
+            self.offer(first, packet);
         }
         let deadline = self.endpoint(index, server).and_then(|e| e.deadline());
         if let Some(at) = deadline {
@@ -286,7 +285,7 @@ impl Simulation {
             Transport::Udp(udp) => {
                 let (mut packet, next) = udp.send(flow.kind, index as u32, now);
                 let cursor = flow.routes[0];
-                packet.cursor = cursor + 1;
+                packet.cursor = cursor;
                 self.events.set(source, next);
                 self.offer(self.routes[cursor as usize] as usize, packet);
             }

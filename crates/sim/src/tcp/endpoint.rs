@@ -352,33 +352,37 @@ impl Endpoint {
     }
 
     /// The next segment to send now, if any.
-    #[inline]
     pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
-        if let Some(reset) = self.reset.take() {
-            return Some(reset);
+        let mut segment = Segment::tcp(self.flow, self.role == Role::Client, TcpFlags(0));
+        self.transmit_into(&mut segment, now).then_some(segment)
+    }
+
+    /// Like [`Endpoint::transmit`], into a segment of the caller's; false if there is none.
+    #[inline]
+    pub fn transmit_into(&mut self, segment: &mut Segment, now: Instant) -> bool {
+        if self.state == State::Established {
+            return self.transmit_established(segment, now);
         }
-        match self.state {
-            State::Established => self.transmit_established(now),
+        let other = match self.state {
             State::SynSent | State::SynReceived if self.greet => Some(self.greeting(now)),
-            _ => None,
-        }
-    }
-
-    fn transmit_established(&mut self, now: Instant) -> Option<Segment> {
-        let template = self.template(TcpFlags::ACK, now, self.timestamps);
-        let mut segment = match self.sender.next_segment(template, &self.config, now) {
-            Some(segment) => segment,
-            None if self.receiver.ack_now => {
-                let mut ack = template;
-                ack.seq = self.sender.sequence_number();
-                ack
-            }
-            None => return None,
+            _ => self.reset.take(),
         };
-        self.receiver.fill(&mut segment, self.sender.sack, self.sender.mss());
-        Some(segment)
+        other.inspect(|other| *segment = *other).is_some()
     }
 
+    fn transmit_established(&mut self, segment: &mut Segment, now: Instant) -> bool {
+        *segment = self.template(TcpFlags::ACK, now, self.timestamps);
+        if !self.sender.next_segment(segment, &self.config, now) {
+            if !self.receiver.ack_now {
+                return false;
+            }
+            segment.seq = self.sender.sequence_number();
+        }
+        self.receiver.fill(segment, self.sender.sack, self.sender.mss());
+        true
+    }
+
+    #[inline]
     fn template(&self, flags: TcpFlags, now: Instant, timestamps: bool) -> Segment {
         let mut segment = Segment::tcp(self.flow, self.role == Role::Client, flags);
         if timestamps {

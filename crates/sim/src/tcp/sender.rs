@@ -459,29 +459,31 @@ impl Sender {
         self.rtt.back_off();
     }
 
-    /// The next data segment, if one may be sent. Only sequence, length and flags are filled.
-    pub fn next_segment(&mut self, template: Segment, config: &TcpConfig, now: Instant) -> Option<Segment> {
-        if let Some((start, end)) = self.next_retransmission(config) {
-            return Some(self.emit(template, start, end, Kind::Again, now));
+    /// Makes `segment` the next data segment, if one may be sent: sequence, length and flags are filled.
+    #[inline]
+    pub fn next_segment(&mut self, segment: &mut Segment, config: &TcpConfig, now: Instant) -> bool {
+        if self.phase != Phase::Open
+            && let Some((start, end)) = self.next_retransmission(config)
+        {
+            self.emit(segment, start, end, Kind::Again, now);
+            return true;
         }
         if self.nxt < self.end() {
             self.restart_if_idle(config, now);
             let len = self.sendable(config);
             if len > 0 {
-                let end = self.nxt + len;
-                return Some(self.emit(template, self.nxt, end, Kind::New, now));
+                self.emit(segment, self.nxt, self.nxt + len, Kind::New, now);
+                return true;
             }
         }
         if let Some((start, end)) = self.next_spare(config) {
-            return Some(self.emit(template, start, end, Kind::Spare, now));
+            self.emit(segment, start, end, Kind::Spare, now);
+            return true;
         }
-        self.probe_or_wait(template, config, now)
+        self.flight() == 0 && self.probe_or_wait(segment, config, now)
     }
 
     fn next_retransmission(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
-        if self.phase == Phase::Open {
-            return None;
-        }
         if std::mem::take(&mut self.forced) {
             let (_, resume) = self.board.sacked_gap(self.una);
             let end = (self.una + self.mss).min(resume.unwrap_or(u64::MAX)).min(self.nxt);
@@ -533,29 +535,27 @@ impl Sender {
         if allowed { usable } else { 0 }
     }
 
-    /// Nothing can go: if only the peer's window is in the way and no ACK is on its way, a timer must probe it.
-    fn probe_or_wait(&mut self, template: Segment, config: &TcpConfig, now: Instant) -> Option<Segment> {
-        if self.flight() > 0 || self.window(config) < self.mss || self.nxt >= self.end() {
-            return None;
+    /// Nothing is in flight and nothing can go: if only the peer's window is in the way, a timer must probe it.
+    fn probe_or_wait(&mut self, segment: &mut Segment, config: &TcpConfig, now: Instant) -> bool {
+        if self.window(config) < self.mss || self.nxt >= self.end() {
+            return false;
         }
         if !std::mem::take(&mut self.probe_due) {
             self.persist_at = self.persist_at.or(Some(now + self.rtt.rto()));
-            return None;
+            return false;
         }
         let usable = self.edge.saturating_sub(self.nxt).min(self.app_end - self.nxt);
         if usable > 0 {
-            let end = self.nxt + usable.min(self.mss);
-            return Some(self.emit(template, self.nxt, end, Kind::New, now));
+            self.emit(segment, self.nxt, self.nxt + usable.min(self.mss), Kind::New, now);
+            return true;
         }
         self.persist_at = Some(now + self.rtt.rto());
         self.probed = true;
-        let mut probe = template;
-        (probe.seq, probe.len) = (self.nxt as u32, 1);
-        Some(probe)
+        (segment.seq, segment.len) = (self.nxt as u32, 1);
+        true
     }
 
-    fn emit(&mut self, template: Segment, start: u64, end: u64, kind: Kind, now: Instant) -> Segment {
-        let mut segment = template;
+    fn emit(&mut self, segment: &mut Segment, start: u64, end: u64, kind: Kind, now: Instant) {
         let data_end = end.min(self.app_end);
         segment.seq = start as u32;
         segment.len = (data_end - start.min(data_end)) as u16;
@@ -567,7 +567,7 @@ impl Sender {
         }
         self.counters.segments += 1;
         match kind {
-            Kind::New => self.note_new(&mut segment, end, now),
+            Kind::New => self.note_new(segment, end, now),
             Kind::Again => self.board.retransmitted(end),
             Kind::Spare => {}
         }
@@ -583,7 +583,6 @@ impl Sender {
         if self.rto_at.is_none() {
             self.rto_at = Some(now + self.rtt.rto());
         }
-        segment
     }
 
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {

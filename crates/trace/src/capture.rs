@@ -1,0 +1,552 @@
+//! Frames of pcap and pcapng captures, read one after the other with little memory.
+//!
+//! Source: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. A length that a file claims is compared with a limit
+//! before anything is read, and memory grows with the bytes that are there, not with those that are claimed. Every
+//! error names the packet and the byte at which its record begins.
+//!
+//! It is written by hand because files in use break what the `pcap-file` crate (2.0) asks of them: it refuses a
+//! packet longer than the snap length, which is what a snap length is for; it refuses options without an end mark,
+//! which is allowed; and it reads pcapng times as nanoseconds whatever the interface says. The tests use it as an
+//! independent writer.
+
+use crate::error::ReadError;
+use crate::link::LinkType;
+use std::io::Read;
+
+const NS_PER_S: i128 = 1_000_000_000;
+
+/// The most bytes of one packet in a pcap file.
+const MAX_RECORD: u32 = 65_535 * 16 + 1024;
+
+/// The longest block of a pcapng file.
+const MAX_BLOCK: u32 = 16 << 20;
+
+/// The most interfaces of one section of a pcapng file.
+const MAX_INTERFACES: usize = 65_536;
+
+/// The first four bytes of a pcapng file.
+pub const PCAPNG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+/// The byte order and the nanoseconds per unit of a pcap file's fractions, from its first four bytes.
+pub fn pcap_magic(magic: [u8; 4]) -> Option<(Order, u32)> {
+    Some(match magic {
+        [0xa1, 0xb2, 0xc3, 0xd4] => (Order::Big, 1000),
+        [0xa1, 0xb2, 0x3c, 0x4d] => (Order::Big, 1),
+        [0xd4, 0xc3, 0xb2, 0xa1] => (Order::Little, 1000),
+        [0x4d, 0x3c, 0xb2, 0xa1] => (Order::Little, 1),
+        _ => return None,
+    })
+}
+
+/// Byte order of a file or section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Most significant byte first.
+    Big,
+    /// Least significant byte first.
+    Little,
+}
+
+impl Order {
+    /// The number at `at`; zero outside of `bytes`, whose length callers have checked.
+    fn u16(self, bytes: &[u8], at: usize) -> u16 {
+        let raw = bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).unwrap_or_default();
+        if self == Self::Big { u16::from_be_bytes(raw) } else { u16::from_le_bytes(raw) }
+    }
+
+    fn u32(self, bytes: &[u8], at: usize) -> u32 {
+        let raw = bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).unwrap_or_default();
+        if self == Self::Big { u32::from_be_bytes(raw) } else { u32::from_le_bytes(raw) }
+    }
+}
+
+/// What a capture says of one frame; its bytes are in the buffer that was lent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Nanoseconds since 1970, if the capture has a time for it.
+    pub epoch_ns: Option<i128>,
+    /// How to find the IP header.
+    pub link: LinkType,
+    /// Length on the wire, with link header.
+    pub original_len: u32,
+}
+
+/// A capture being read.
+#[derive(Debug)]
+pub struct Capture<R> {
+    bytes: Source<R>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Pcap { order: Order, fraction_ns: u32, link: LinkType },
+    Pcapng { order: Order, interfaces: Vec<Interface>, block: Vec<u8> },
+}
+
+impl<R: Read> Capture<R> {
+    /// Reads the header of a pcap file.
+    ///
+    /// # Errors
+    /// [`ReadError::Capture`] when it is cut short or its link type is not supported.
+    pub fn pcap(reader: R) -> Result<Self, ReadError> {
+        let mut bytes = Source::new("pcap", reader);
+        let mut header = Vec::new();
+        bytes.exactly(24, &mut header, "the file header")?;
+        let magic = [header[0], header[1], header[2], header[3]];
+        let (order, fraction_ns) =
+            pcap_magic(magic).ok_or_else(|| bytes.error("the first four bytes are not those of a pcap file"))?;
+        if order.u16(&header, 4) != 2 {
+            return Err(bytes.error(format!("version {} of the format; only 2 can be read", order.u16(&header, 4))));
+        }
+        // The upper half of the field may hold the length of a frame check sequence.
+        let link = LinkType::from_number(order.u32(&header, 20) & 0xffff).map_err(|what| bytes.error(what))?;
+        Ok(Self { bytes, kind: Kind::Pcap { order, fraction_ns, link } })
+    }
+
+    /// Reads the first block of a pcapng file.
+    ///
+    /// # Errors
+    /// [`ReadError::Capture`] when it is not a section header.
+    pub fn pcapng(reader: R) -> Result<Self, ReadError> {
+        let mut bytes = Source::new("pcapng", reader);
+        let mut block = Vec::new();
+        // The order only matters for the block's type, which reads the same both ways.
+        match bytes.block(Order::Little, &mut block)? {
+            Some((SECTION_HEADER, order)) => {
+                Ok(Self { bytes, kind: Kind::Pcapng { order, interfaces: Vec::new(), block } })
+            }
+            _ => Err(bytes.error("the file does not begin with a section header block")),
+        }
+    }
+
+    /// The next frame, its captured bytes in `data`; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// [`ReadError::Capture`] with the packet and the byte at which its record begins. Do not go on after an error.
+    pub fn next_frame(&mut self, data: &mut Vec<u8>) -> Result<Option<Frame>, ReadError> {
+        let bytes = &mut self.bytes;
+        match &mut self.kind {
+            Kind::Pcap { order, fraction_ns, link } => bytes.record(*order, *fraction_ns, *link, data),
+            Kind::Pcapng { order, interfaces, block } => loop {
+                let Some((kind, block_order)) = bytes.block(*order, block)? else { return Ok(None) };
+                *order = block_order;
+                if kind == SECTION_HEADER {
+                    interfaces.clear();
+                } else if kind == INTERFACE {
+                    if interfaces.len() == MAX_INTERFACES {
+                        return Err(bytes.error(format!("more than {MAX_INTERFACES} interfaces")));
+                    }
+                    interfaces.push(Interface::read(*order, block).map_err(|what| bytes.error(what))?);
+                } else if let Some(frame) =
+                    packet_block(kind, *order, block, interfaces, data).map_err(|what| bytes.error(what))?
+                {
+                    bytes.packet += 1;
+                    return Ok(Some(frame));
+                }
+            },
+        }
+    }
+}
+
+/// Bytes with a memory of where the current record began.
+#[derive(Debug)]
+struct Source<R> {
+    format: &'static str,
+    reader: R,
+    /// Bytes read so far.
+    offset: u64,
+    /// Where the current record or block begins.
+    begin: u64,
+    /// The packet that is being read, from 1.
+    packet: u64,
+}
+
+impl<R: Read> Source<R> {
+    fn new(format: &'static str, reader: R) -> Self {
+        Self { format, reader, offset: 0, begin: 0, packet: 1 }
+    }
+
+    fn error(&self, what: impl Into<String>) -> ReadError {
+        ReadError::Capture { format: self.format, packet: self.packet, offset: self.begin, what: what.into() }
+    }
+
+    /// Reads `n` bytes, or fewer at the end of the file, into `into`.
+    fn up_to(&mut self, n: u32, into: &mut Vec<u8>) -> Result<usize, ReadError> {
+        into.clear();
+        let read = self.reader.by_ref().take(u64::from(n)).read_to_end(into);
+        self.offset += into.len() as u64;
+        read.map_err(|source| ReadError::Io { offset: self.offset, source })
+    }
+
+    fn exactly(&mut self, n: u32, into: &mut Vec<u8>, what: &str) -> Result<(), ReadError> {
+        let got = self.up_to(n, into)?;
+        if got < n as usize {
+            return Err(self.error(format!("the file ends within {what}: {got} of {n} bytes are there")));
+        }
+        Ok(())
+    }
+
+    /// One record of a pcap file.
+    fn record(
+        &mut self,
+        order: Order,
+        fraction_ns: u32,
+        link: LinkType,
+        data: &mut Vec<u8>,
+    ) -> Result<Option<Frame>, ReadError> {
+        self.begin = self.offset;
+        match self.up_to(16, data)? {
+            0 => return Ok(None),
+            16 => {}
+            got => return Err(self.error(format!("the file ends within a packet header: {got} of 16 bytes are there"))),
+        }
+        let [seconds, fraction, captured, original_len] = [0, 4, 8, 12].map(|at| order.u32(data, at));
+        if captured > MAX_RECORD {
+            return Err(self.error(format!("{captured} captured bytes; at most {MAX_RECORD} are allowed")));
+        }
+        let ns = i128::from(fraction) * i128::from(fraction_ns);
+        if ns >= NS_PER_S {
+            return Err(self.error(format!("the fraction of its time, {fraction}, is more than a second")));
+        }
+        self.exactly(captured, data, "a packet")?;
+        self.packet += 1;
+        Ok(Some(Frame { epoch_ns: Some(i128::from(seconds) * NS_PER_S + ns), link, original_len }))
+    }
+
+    /// One block of a pcapng file: its type, the byte order that holds from it on, and its body in `body`.
+    fn block(&mut self, order: Order, body: &mut Vec<u8>) -> Result<Option<(u32, Order)>, ReadError> {
+        self.begin = self.offset;
+        match self.up_to(12, body)? {
+            0 => return Ok(None),
+            12 => {}
+            got => return Err(self.error(format!("the file ends within a block header: {got} of 12 bytes are there"))),
+        }
+        let order = if body[..4] == PCAPNG_MAGIC { self.section_order(body)? } else { order };
+        let (kind, length) = (order.u32(body, 0), order.u32(body, 4));
+        if length % 4 != 0 || !(12..=MAX_BLOCK).contains(&length) {
+            return Err(self.error(format!(
+                "a block of {length} bytes; a block has 12 to {MAX_BLOCK} bytes, in whole words of 4"
+            )));
+        }
+        let first_word = [body[8], body[9], body[10], body[11]];
+        let mut trailer = order.u32(&first_word, 0);
+        if length > 12 {
+            self.exactly(length - 12, body, "a block")?;
+            trailer = order.u32(body, body.len() - 4);
+            body.truncate(body.len() - 4);
+            body.splice(0..0, first_word);
+        } else {
+            body.clear();
+        }
+        if trailer != length {
+            return Err(self.error(format!("a block that begins with length {length} ends with length {trailer}")));
+        }
+        Ok(Some((kind, order)))
+    }
+
+    fn section_order(&self, header: &[u8]) -> Result<Order, ReadError> {
+        match header[8..12] {
+            [0x1a, 0x2b, 0x3c, 0x4d] => Ok(Order::Big),
+            [0x4d, 0x3c, 0x2b, 0x1a] => Ok(Order::Little),
+            _ => Err(self.error("a section header without its byte-order mark")),
+        }
+    }
+}
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE: u32 = 1;
+const OBSOLETE_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+
+/// An interface of a pcapng section.
+#[derive(Debug, Clone)]
+struct Interface {
+    /// The link type, or why it cannot be read; a problem only once a packet refers to it.
+    link: Result<LinkType, String>,
+    snaplen: u32,
+    resolution: Resolution,
+    /// Seconds to add to every time.
+    offset_s: i64,
+}
+
+/// The unit of time stamps.
+#[derive(Debug, Clone, Copy)]
+enum Resolution {
+    /// 10^-n seconds.
+    Decimal(u32),
+    /// 2^-n seconds.
+    Binary(u32),
+}
+
+impl Resolution {
+    fn from_option(value: u8) -> Result<Self, String> {
+        match (value & 0x80, u32::from(value & 0x7f)) {
+            (0, n) if n <= 19 => Ok(Self::Decimal(n)),
+            (0x80, n) if n <= 63 => Ok(Self::Binary(n)),
+            _ => Err(format!("if_tsresol is {value}; 0 to 19 and 128 to 191 are allowed")),
+        }
+    }
+
+    fn nanoseconds(self, ticks: u64) -> i128 {
+        let scaled = i128::from(ticks) * NS_PER_S;
+        match self {
+            Self::Decimal(n) => scaled / 10i128.pow(n),
+            Self::Binary(n) => scaled >> n,
+        }
+    }
+}
+
+impl Interface {
+    fn read(order: Order, body: &[u8]) -> Result<Self, String> {
+        if body.len() < 8 {
+            return Err(format!("an interface block with a body of {} bytes; at least 8 are needed", body.len()));
+        }
+        let mut interface = Self {
+            link: LinkType::from_number(u32::from(order.u16(body, 0))),
+            snaplen: order.u32(body, 4),
+            resolution: Resolution::Decimal(6),
+            offset_s: 0,
+        };
+        let mut at = 8;
+        while body.len() >= at + 4 {
+            let (code, length) = (order.u16(body, at), usize::from(order.u16(body, at + 2)));
+            let value = body.get(at + 4..at + 4 + length).ok_or("an option that is longer than its block")?;
+            match (code, length) {
+                (0, _) => break,
+                (9, 1) => interface.resolution = Resolution::from_option(value[0])?,
+                (14, 8) => interface.offset_s = offset_option(order, value),
+                _ => {}
+            }
+            at += 4 + length.next_multiple_of(4);
+        }
+        Ok(interface)
+    }
+
+    fn time(&self, ticks: u64) -> i128 {
+        self.resolution.nanoseconds(ticks) + i128::from(self.offset_s) * NS_PER_S
+    }
+}
+
+fn offset_option(order: Order, value: &[u8]) -> i64 {
+    let (first, second) = (u64::from(order.u32(value, 0)), u64::from(order.u32(value, 4)));
+    let (high, low) = if order == Order::Big { (first, second) } else { (second, first) };
+    (high << 32 | low) as i64
+}
+
+/// The frame of a packet block, its bytes in `data`; `None` for other blocks.
+fn packet_block(
+    kind: u32,
+    order: Order,
+    body: &[u8],
+    interfaces: &[Interface],
+    data: &mut Vec<u8>,
+) -> Result<Option<Frame>, String> {
+    let fixed = match kind {
+        ENHANCED_PACKET | OBSOLETE_PACKET => 20,
+        SIMPLE_PACKET => 4,
+        _ => return Ok(None),
+    };
+    if body.len() < fixed {
+        return Err(format!("a packet block with a body of {} bytes; at least {fixed} are needed", body.len()));
+    }
+    let id = match kind {
+        ENHANCED_PACKET => order.u32(body, 0),
+        OBSOLETE_PACKET => u32::from(order.u16(body, 0)),
+        _ => 0,
+    };
+    let interface = interfaces
+        .get(id as usize)
+        .ok_or_else(|| format!("interface {id} is not described; {} are", interfaces.len()))?;
+    let (captured, original_len, epoch_ns) = if kind == SIMPLE_PACKET {
+        let original = order.u32(body, 0);
+        let limit = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
+        // The captured length is not written: it is what the block can hold of the packet.
+        (original.min(limit).min((body.len() - fixed) as u32), original, None)
+    } else {
+        let ticks = u64::from(order.u32(body, 4)) << 32 | u64::from(order.u32(body, 8));
+        (order.u32(body, 12), order.u32(body, 16), Some(interface.time(ticks)))
+    };
+    let frame = body
+        .get(fixed..fixed.saturating_add(captured as usize))
+        .ok_or_else(|| format!("{captured} captured bytes in a block that has room for {}", body.len() - fixed))?;
+    data.clear();
+    data.extend_from_slice(frame);
+    Ok(Some(Frame { epoch_ns, link: interface.link.clone()?, original_len }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+    use pcap_file::pcapng::PcapNgWriter;
+    use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+    use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+    use pcap_file::{DataLink, Endianness, TsResolution};
+    use proptest::prelude::*;
+    use std::borrow::Cow;
+    use std::time::Duration;
+
+    type Seen = (Option<i128>, u32, Vec<u8>);
+
+    fn all(capture: Result<Capture<&[u8]>, ReadError>) -> Result<Vec<Seen>, ReadError> {
+        let (mut capture, mut seen, mut data) = (capture?, Vec::new(), Vec::new());
+        while let Some(frame) = capture.next_frame(&mut data)? {
+            seen.push((frame.epoch_ns, frame.original_len, data.clone()));
+        }
+        Ok(seen)
+    }
+
+    fn pcap_of(endianness: Endianness, ts_resolution: TsResolution) -> Vec<u8> {
+        let header = PcapHeader { datalink: DataLink::RAW, ts_resolution, endianness, ..PcapHeader::default() };
+        let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
+        for (ns, bytes) in [(1_700_000_000_123_456_000, &b"first"[..]), (1_700_000_001_000_000_000, b"")] {
+            writer.write_packet(&PcapPacket::new(Duration::from_nanos(ns), 1500, bytes)).unwrap();
+        }
+        writer.into_writer()
+    }
+
+    #[test]
+    fn pcap_is_read_in_both_orders_and_both_resolutions() {
+        for endianness in [Endianness::Big, Endianness::Little] {
+            for resolution in [TsResolution::MicroSecond, TsResolution::NanoSecond] {
+                let seen = all(Capture::pcap(&pcap_of(endianness, resolution)[..])).unwrap();
+                assert_eq!(seen[0], (Some(1_700_000_000_123_456_000), 1500, b"first".to_vec()));
+                assert_eq!(seen[1], (Some(1_700_000_001_000_000_000), 1500, Vec::new()));
+                assert_eq!(seen.len(), 2);
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_longer_than_the_snap_length_is_read() {
+        let mut file = pcap_of(Endianness::Little, TsResolution::MicroSecond);
+        file[16..20].copy_from_slice(&96u32.to_le_bytes());
+        assert_eq!(all(Capture::pcap(&file[..])).unwrap().len(), 2);
+    }
+
+    fn pcapng_of(endianness: Endianness, options: Vec<InterfaceDescriptionOption<'static>>, ticks: u64) -> Vec<u8> {
+        let mut writer = PcapNgWriter::with_endianness(Vec::new(), endianness).unwrap();
+        let interface = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options };
+        writer.write_pcapng_block(interface).unwrap();
+        let packet = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: Duration::from_nanos(ticks),
+            original_len: 1500,
+            data: Cow::Borrowed(b"first"),
+            options: vec![],
+        };
+        writer.write_pcapng_block(packet).unwrap();
+        writer.into_inner()
+    }
+
+    #[test]
+    fn pcapng_times_follow_the_resolution_of_their_interface() {
+        use InterfaceDescriptionOption::{IfTsOffset, IfTsResol};
+        let ticks = 3 << 30;
+        // 10^-6 s when nothing is said; 10^-9; 2^-30, of which 3 * 2^30 are three seconds; moved by 2^33 seconds.
+        let cases = [
+            (vec![], i128::from(ticks) * 1000),
+            (vec![IfTsResol(9)], i128::from(ticks)),
+            (vec![IfTsResol(0x80 | 30)], 3 * NS_PER_S),
+            (vec![IfTsResol(9), IfTsOffset(1 << 33)], i128::from(ticks) + (1 << 33) * NS_PER_S),
+        ];
+        for (options, ns) in cases {
+            for endianness in [Endianness::Big, Endianness::Little] {
+                let seen = all(Capture::pcapng(&pcapng_of(endianness, options.clone(), ticks)[..])).unwrap();
+                assert_eq!(seen, [(Some(ns), 1500, b"first".to_vec())]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_cut_is_an_error_with_its_place_or_a_shorter_trace() {
+        let pcap = pcap_of(Endianness::Little, TsResolution::NanoSecond);
+        for cut in 0..pcap.len() {
+            match all(Capture::pcap(&pcap[..cut])) {
+                Ok(seen) => assert!([24, 45].contains(&cut), "{cut}: {seen:?}"),
+                Err(ReadError::Capture { packet, offset, what, .. }) => {
+                    let begin = if cut < 24 {
+                        0
+                    } else if cut < 45 {
+                        24
+                    } else {
+                        45
+                    };
+                    assert_eq!((offset, packet), (begin, if begin == 45 { 2 } else { 1 }), "{cut}: {what}");
+                    assert!(what.contains("ends within"), "{what}");
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn claimed_lengths_beyond_reason_are_refused() {
+        let mut pcap = pcap_of(Endianness::Little, TsResolution::NanoSecond);
+        pcap[32..36].copy_from_slice(&u32::MAX.to_le_bytes());
+        let message = all(Capture::pcap(&pcap[..])).unwrap_err().to_string();
+        assert_eq!(message, "pcap: packet 1, at byte 24: 4294967295 captured bytes; at most 1049584 are allowed");
+        let mut ng = pcapng_of(Endianness::Little, vec![], 0);
+        let second_block = u32::from_le_bytes(ng[4..8].try_into().unwrap()) as usize;
+        ng[second_block + 4..second_block + 8].copy_from_slice(&0xffff_fffcu32.to_le_bytes());
+        let message = all(Capture::pcapng(&ng[..])).unwrap_err().to_string();
+        assert!(message.contains("a block of 4294967292 bytes"), "{message}");
+    }
+
+    /// A little-endian block.
+    fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+        let length = (12 + body.len() as u32).to_le_bytes();
+        [&kind.to_le_bytes()[..], &length, body, &length].concat()
+    }
+
+    /// A section with one interface of raw IP, nanoseconds and snap length 3, whose options have no end mark.
+    fn section(then: &[Vec<u8>]) -> Vec<u8> {
+        let header = [0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255];
+        let interface = [101, 0, 0, 0, 3, 0, 0, 0, 9, 0, 1, 0, 9, 0, 0, 0];
+        [block(SECTION_HEADER, &header), block(INTERFACE, &interface), then.concat()].concat()
+    }
+
+    #[test]
+    fn options_without_an_end_mark_and_unknown_blocks_are_read_over() {
+        let packet = [0, 0, 0, 0, 0, 0, 0, 0, 77, 0, 0, 0, 1, 0, 0, 0, 40, 0, 0, 0, b'x', 0, 0, 0];
+        let ng = section(&[block(0x0bad, &[1, 2, 3, 4]), block(0x0bad, &[]), block(ENHANCED_PACKET, &packet)]);
+        assert_eq!(all(Capture::pcapng(&ng[..])).unwrap(), [(Some(77), 40, b"x".to_vec())]);
+    }
+
+    #[test]
+    fn older_and_simpler_packet_blocks_are_read() {
+        // Interface 0 with 9 drops before; then a packet of which only the snap length is there, without a time.
+        let old = [0, 0, 9, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 40, 0, 0, 0, b'o', b'k', 0, 0];
+        let simple = [40, 0, 0, 0, b'a', b'b', b'c', 0];
+        let ng = section(&[block(OBSOLETE_PACKET, &old), block(SIMPLE_PACKET, &simple)]);
+        let expected = [(Some(1 << 32), 40, b"ok".to_vec()), (None, 40, b"abc".to_vec())];
+        assert_eq!(all(Capture::pcapng(&ng[..])).unwrap(), expected);
+    }
+
+    #[test]
+    fn interfaces_end_with_their_section() {
+        let packet = [0; 20];
+        let mut ng = [section(&[]), section(&[block(ENHANCED_PACKET, &packet)])].concat();
+        assert_eq!(all(Capture::pcapng(&ng[..])).unwrap().len(), 1);
+        ng.extend_from_slice(&section(&[])[..28]);
+        ng.extend_from_slice(&block(ENHANCED_PACKET, &packet));
+        let message = all(Capture::pcapng(&ng[..])).unwrap_err().to_string();
+        assert!(message.contains("packet 2") && message.contains("interface 0 is not described; 0 are"), "{message}");
+    }
+
+    proptest! {
+        #[test]
+        fn damage_never_panics(at in 0usize..200, value: u8, big: bool) {
+            let endianness = if big { Endianness::Big } else { Endianness::Little };
+            for file in [pcap_of(endianness, TsResolution::MicroSecond), pcapng_of(endianness, vec![], 5)] {
+                let mut damaged = file;
+                let at = at % damaged.len();
+                damaged[at] = value;
+                let _ = all(Capture::pcap(&damaged[..]));
+                let _ = all(Capture::pcapng(&damaged[..]));
+            }
+        }
+    }
+}

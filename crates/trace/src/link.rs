@@ -1,0 +1,258 @@
+//! The IP packet inside a captured frame: its length, ECN field and the five values that name its flow.
+
+use crate::arrival::MAX_SIZE;
+use penstock_core::packet::Ecn;
+use penstock_core::units::Bytes;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Link types that can be read, with the numbers captures use for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkType {
+    /// BSD loopback: four bytes of address family in the order of the capturing machine (0, 108).
+    Loopback,
+    /// Ethernet, with any number of VLAN tags up to four (1).
+    Ethernet,
+    /// The IP header comes first (12, 14, 101, 228, 229).
+    RawIp,
+    /// Linux cooked capture (113).
+    Cooked,
+    /// Linux cooked capture, version 2 (276).
+    Cooked2,
+}
+
+impl LinkType {
+    /// The link type of a capture's number.
+    ///
+    /// # Errors
+    /// A sentence with the numbers that can be read.
+    pub fn from_number(number: u32) -> Result<Self, String> {
+        Ok(match number {
+            0 | 108 => Self::Loopback,
+            1 => Self::Ethernet,
+            12 | 14 | 101 | 228 | 229 => Self::RawIp,
+            113 => Self::Cooked,
+            276 => Self::Cooked2,
+            _ => {
+                return Err(format!(
+                    "link type {number} is not supported; supported are Ethernet (1), raw IP (12, 14, 101, 228, 229), \
+                     Linux cooked (113, 276) and loopback (0, 108)"
+                ));
+            }
+        })
+    }
+
+    /// Where the IP header begins; `None` when the frame carries something else or is cut before it.
+    fn ip_offset(self, frame: &[u8]) -> Option<usize> {
+        match self {
+            Self::RawIp => Some(0),
+            Self::Loopback => Some(4),
+            Self::Ethernet => ethernet_payload(frame),
+            Self::Cooked => is_ip(be16(frame, 14)?).then_some(16),
+            Self::Cooked2 => is_ip(be16(frame, 0)?).then_some(20),
+        }
+    }
+}
+
+/// The five values that name a flow, smaller end first, so that both directions have the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FlowKey {
+    ends: [(IpAddr, u16); 2],
+    protocol: u8,
+}
+
+/// What a trace needs of an IP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IpPacket {
+    /// Flow. Fragments have no ports: all of a pair of hosts share one key per protocol.
+    pub key: FlowKey,
+    /// Length of the packet from its own header.
+    pub size: Bytes,
+    /// ECN field.
+    pub ecn: Ecn,
+}
+
+/// Finds the IP packet in a captured frame of `original_len` bytes on the wire; `None` if there is none, or if too
+/// little of it was captured to tell its flow.
+pub fn ip_packet(link: LinkType, frame: &[u8], original_len: u32) -> Option<IpPacket> {
+    let at = link.ip_offset(frame)?;
+    let ip = frame.get(at..)?;
+    let on_wire = u64::from(original_len).saturating_sub(at as u64);
+    let packet = match ip.first()? >> 4 {
+        4 => ipv4(ip, on_wire),
+        6 => ipv6(ip, on_wire),
+        _ => None,
+    }?;
+    (Bytes::ZERO < packet.size && packet.size <= MAX_SIZE).then_some(packet)
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn is_ip(ethertype: u16) -> bool {
+    matches!(ethertype, 0x0800 | 0x86dd)
+}
+
+/// Steps over VLAN tags (802.1Q, 802.1ad and the older number for stacked tags).
+fn ethernet_payload(frame: &[u8]) -> Option<usize> {
+    (0..=4).map(|tags| 12 + 4 * tags).find_map(|at| match be16(frame, at) {
+        Some(0x8100 | 0x88a8 | 0x9100) => None,
+        other => Some(other.filter(|ethertype| is_ip(*ethertype)).map(|_| at + 2)),
+    })?
+}
+
+fn key(src: IpAddr, dst: IpAddr, protocol: u8, ports: (u16, u16)) -> FlowKey {
+    let mut ends = [(src, ports.0), (dst, ports.1)];
+    ends.sort_unstable();
+    FlowKey { ends, protocol }
+}
+
+/// TCP, UDP, DCCP, SCTP and UDP-Lite begin with their ports; other protocols count as having none.
+fn ports(protocol: u8, transport: &[u8]) -> Option<(u16, u16)> {
+    match protocol {
+        6 | 17 | 33 | 132 | 136 => Some((be16(transport, 0)?, be16(transport, 2)?)),
+        _ => Some((0, 0)),
+    }
+}
+
+/// A length of zero is written by captures of packets that the network card was to split: take the wire's.
+fn size(header_says: u64, on_wire: u64) -> Bytes {
+    Bytes::new(if header_says == 0 { on_wire } else { header_says })
+}
+
+fn ipv4(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
+    let header_len = usize::from(ip[0] & 0x0f) * 4;
+    let header = ip.get(..header_len).filter(|h| h.len() >= 20)?;
+    let protocol = header[9];
+    let is_fragment = be16(header, 6)? & 0x3fff != 0;
+    let ports = if is_fragment { (0, 0) } else { ports(protocol, &ip[header_len..])? };
+    let address = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(header.get(at..at + 4)?).ok()?));
+    Some(IpPacket {
+        key: key(address(12)?, address(16)?, protocol, ports),
+        size: size(u64::from(be16(header, 2)?), on_wire),
+        ecn: Ecn::from_bits(header[1]),
+    })
+}
+
+fn ipv6(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
+    let header = ip.get(..40)?;
+    let (protocol, ports) = ipv6_transport(header[6], &ip[40..])?;
+    let address = |at: usize| Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(header.get(at..at + 16)?).ok()?)));
+    let payload = u64::from(be16(header, 4)?);
+    Some(IpPacket {
+        key: key(address(8)?, address(24)?, protocol, ports),
+        size: size(if payload == 0 && on_wire > 40 { 0 } else { payload + 40 }, on_wire),
+        ecn: Ecn::from_bits(header[1] >> 4),
+    })
+}
+
+/// Steps over the extension headers (at most eight) to the protocol and its ports.
+fn ipv6_transport(mut next: u8, mut rest: &[u8]) -> Option<(u8, (u16, u16))> {
+    for _ in 0..8 {
+        match next {
+            0 | 43 | 60 => {
+                next = *rest.first()?;
+                rest = rest.get((usize::from(*rest.get(1)?) + 1) * 8..)?;
+            }
+            44 => return Some((*rest.first()?, (0, 0))),
+            _ => return Some((next, ports(next, rest)?)),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An IPv4 UDP packet of 1000 bytes from 192.0.2.1:1000 to 192.0.2.2:53, ECT(0), of which 28 were captured.
+    pub(crate) fn udp4(src: u8, dst: u8, sport: u16, dport: u16) -> Vec<u8> {
+        let mut ip = vec![0x45, 0x02, 0x03, 0xe8, 0, 0, 0x40, 0, 64, 17, 0, 0, 192, 0, 2, src, 192, 0, 2, dst];
+        ip.extend_from_slice(&sport.to_be_bytes());
+        ip.extend_from_slice(&dport.to_be_bytes());
+        ip.extend_from_slice(&[0x03, 0xd4, 0, 0]);
+        ip
+    }
+
+    fn framed(header: &[u8]) -> Vec<u8> {
+        [header, &udp4(1, 2, 1000, 53)].concat()
+    }
+
+    #[test]
+    fn every_link_type_finds_the_same_packet() {
+        let mac = [0u8; 12];
+        let frames = [
+            (101, framed(&[])),
+            (12, framed(&[])),
+            (14, framed(&[])),
+            (0, framed(&[2, 0, 0, 0])),
+            (108, framed(&[0, 0, 0, 2])),
+            (1, framed(&[&mac[..], &[8, 0]].concat())),
+            (1, framed(&[&mac[..], &[0x81, 0, 0, 7, 8, 0]].concat())),
+            (1, framed(&[&mac[..], &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 9, 8, 0]].concat())),
+            (113, framed(&[0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0])),
+            (276, framed(&[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0])),
+        ];
+        for (number, frame) in frames {
+            let link = LinkType::from_number(number).unwrap();
+            let packet = ip_packet(link, &frame, 2000).unwrap_or_else(|| panic!("link type {number}"));
+            assert_eq!((packet.size, packet.ecn), (Bytes::new(1000), Ecn::Ect0), "link type {number}");
+        }
+    }
+
+    #[test]
+    fn both_directions_share_a_key_and_other_ports_do_not() {
+        let key = |frame: Vec<u8>| ip_packet(LinkType::RawIp, &frame, 1000).unwrap().key;
+        assert_eq!(key(udp4(1, 2, 1000, 53)), key(udp4(2, 1, 53, 1000)));
+        assert_ne!(key(udp4(1, 2, 1000, 53)), key(udp4(1, 2, 1001, 53)));
+        assert_ne!(key(udp4(1, 2, 1000, 53)), key(udp4(2, 1, 1000, 53)));
+    }
+
+    #[test]
+    fn fragments_have_no_ports() {
+        let mut first = udp4(1, 2, 1000, 53);
+        first[6] = 0x20;
+        let mut later = udp4(1, 2, 7, 7);
+        later[7] = 0xb9;
+        let key = |frame: Vec<u8>| ip_packet(LinkType::RawIp, &frame, 1000).unwrap().key;
+        assert_eq!(key(first), key(later));
+    }
+
+    #[test]
+    fn a_length_of_zero_is_taken_from_the_wire() {
+        let mut offloaded = framed(&[&[0u8; 12][..], &[8, 0]].concat());
+        offloaded[16] = 0;
+        offloaded[17] = 0;
+        assert_eq!(ip_packet(LinkType::Ethernet, &offloaded, 9014).unwrap().size, Bytes::new(9000));
+    }
+
+    #[test]
+    fn ipv6_is_read_through_extension_headers() {
+        let mut ip = vec![0x60, 0x30, 0, 0, 0, 28, 0, 64];
+        ip.extend_from_slice(&[0x20; 32]);
+        ip.extend_from_slice(&[6, 0, 0, 0, 0, 0, 0, 0]);
+        ip.extend_from_slice(&[0x13, 0x88, 0, 80]);
+        let packet = ip_packet(LinkType::RawIp, &ip, 68).unwrap();
+        assert_eq!((packet.size, packet.ecn), (Bytes::new(68), Ecn::Ce));
+        assert_eq!(packet.key.protocol, 6);
+        assert_eq!(packet.key.ends.map(|(_, port)| port), [80, 5000]);
+    }
+
+    #[test]
+    fn what_is_not_ip_is_not_a_packet() {
+        let arp = [&[0u8; 12][..], &[8, 6], &[0; 28]].concat();
+        assert_eq!(ip_packet(LinkType::Ethernet, &arp, 42), None);
+        let message = LinkType::from_number(105).unwrap_err();
+        assert!(message.contains("105") && message.contains("Ethernet (1)"), "{message}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_frame_makes_it_panic(link in 0u32..300, frame in proptest::collection::vec(any::<u8>(), 0..120), wire: u32) {
+            if let Ok(link) = LinkType::from_number(link) {
+                let _ = ip_packet(link, &frame, wire);
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Writes pcapng captures that say why each packet died: nanosecond times, one interface per queue, and the fate of a
+//! packet in its comment, where Wireshark shows it.
+//!
+//! Source: draft-ietf-opsawg-pcapng, §4.1 (section header), §4.2 (interface), §4.3 (enhanced packet). Link type 101:
+//! a packet begins with its IP header.
+
+use penstock_core::qdisc::DropReason;
+use penstock_core::units::{Bytes, Instant};
+use std::io::{self, Write};
+
+const LINKTYPE_RAW: u16 = 101;
+const OPT_COMMENT: u16 = 1;
+const SHB_USERAPPL: u16 = 4;
+const IF_NAME: u16 = 2;
+const IF_TSRESOL: u16 = 9;
+
+/// The comment of a packet that was dropped.
+pub const fn drop_comment(reason: DropReason) -> &'static str {
+    match reason {
+        DropReason::Early => "drop_early: the AQM refused it on arrival",
+        DropReason::Overflow => "drop_overflow: the queue had no room for it",
+        DropReason::Dequeue => "drop_dequeue: the AQM dropped it from the queue",
+    }
+}
+
+/// The comment of a packet that was marked.
+pub const MARK_COMMENT: &str = "mark: the AQM set CE instead of dropping it";
+
+/// A capture being written. Give a buffered writer.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    /// The most bytes kept of a packet, per interface.
+    snaplens: Vec<u32>,
+    body: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the section header.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn new(out: W) -> io::Result<Self> {
+        let mut writer = Self { out, snaplens: Vec::new(), body: Vec::new() };
+        writer.body.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
+        writer.body.extend_from_slice(&[1, 0, 0, 0]);
+        writer.body.extend_from_slice(&u64::MAX.to_le_bytes());
+        writer.option(SHB_USERAPPL, b"penstock")?;
+        writer.end_of_options();
+        writer.block(0x0a0d_0d0a)?;
+        Ok(writer)
+    }
+
+    /// Describes one more queue and gives its number. Of each of its packets at most `snaplen` bytes are kept; zero
+    /// means all.
+    ///
+    /// # Errors
+    /// Those of the writer; [`io::ErrorKind::InvalidInput`] when the name is longer than 65535 bytes.
+    pub fn add_interface(&mut self, name: &str, snaplen: Bytes) -> io::Result<u32> {
+        let snaplen = u32::try_from(snaplen.get()).unwrap_or(0);
+        self.body.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
+        self.body.extend_from_slice(&[0, 0]);
+        self.body.extend_from_slice(&snaplen.to_le_bytes());
+        self.option(IF_NAME, name.as_bytes())?;
+        self.option(IF_TSRESOL, &[9])?;
+        self.end_of_options();
+        self.block(1)?;
+        self.snaplens.push(if snaplen == 0 { u32::MAX } else { snaplen });
+        Ok((self.snaplens.len() - 1) as u32)
+    }
+
+    /// Writes a packet of `original_len` bytes, of which `bytes` are at hand, beginning with the IP header.
+    ///
+    /// # Errors
+    /// Those of the writer; [`io::ErrorKind::InvalidInput`] when no such interface was added, when `bytes` are more
+    /// than the packet has, or when the comment is longer than 65535 bytes.
+    pub fn packet(
+        &mut self,
+        iface: u32,
+        t: Instant,
+        original_len: Bytes,
+        bytes: &[u8],
+        comment: Option<&str>,
+    ) -> io::Result<()> {
+        let snaplen = *self.snaplens.get(iface as usize).ok_or_else(|| invalid("no such interface was added"))?;
+        let original = u32::try_from(original_len.get()).map_err(|_| invalid("a packet of more than 4 GiB"))?;
+        if bytes.len() as u64 > u64::from(original) {
+            return Err(invalid("more bytes were captured than the packet has"));
+        }
+        let kept = &bytes[..bytes.len().min(snaplen as usize)];
+        let ns = t.as_nanos();
+        for field in [iface, (ns >> 32) as u32, ns as u32, kept.len() as u32, original] {
+            self.body.extend_from_slice(&field.to_le_bytes());
+        }
+        self.body.extend_from_slice(kept);
+        self.pad();
+        if let Some(comment) = comment {
+            self.option(OPT_COMMENT, comment.as_bytes())?;
+            self.end_of_options();
+        }
+        self.block(6)
+    }
+
+    /// Flushes and gives the writer back.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn pad(&mut self) {
+        self.body.resize(self.body.len().next_multiple_of(4), 0);
+    }
+
+    fn option(&mut self, code: u16, value: &[u8]) -> io::Result<()> {
+        let Ok(length) = u16::try_from(value.len()) else {
+            // Half a block must not be left behind for the next one.
+            self.body.clear();
+            return Err(invalid("a name or comment is longer than 65535 bytes"));
+        };
+        self.body.extend_from_slice(&code.to_le_bytes());
+        self.body.extend_from_slice(&length.to_le_bytes());
+        self.body.extend_from_slice(value);
+        self.pad();
+        Ok(())
+    }
+
+    fn end_of_options(&mut self) {
+        self.body.extend_from_slice(&[0; 4]);
+    }
+
+    /// Writes the body that was put together as one block of this type.
+    fn block(&mut self, kind: u32) -> io::Result<()> {
+        let length = (self.body.len() as u32 + 12).to_le_bytes();
+        self.out.write_all(&kind.to_le_bytes())?;
+        self.out.write_all(&length)?;
+        self.out.write_all(&self.body)?;
+        self.body.clear();
+        self.out.write_all(&length)
+    }
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}

@@ -1,0 +1,492 @@
+//! Replay: recorded arrivals through any queue discipline before a link of a given rate.
+//!
+//! The link asks for a packet when it becomes free, and when a packet comes while it is free. A packet leaves the
+//! queue when its transmission begins, so its sojourn time is the queueing time that an AQM sees. Everything that
+//! happens at one instant happens in a fixed order:
+//!
+//! 1. timers of the discipline: they judge the queue as it was up to now;
+//! 2. the link becomes free and takes the next packet: a place is free before the next packet needs it;
+//! 3. the arrival, which goes on to the link at once if that is idle and nothing waits before it.
+//!
+//! Between the last arrival and the end the queue is drained. Packets are told in the order of their arrival, and only
+//! those whose fate is open are held in memory. The random numbers are those of the stream `replay/<algorithm>`.
+//! A trace has one direction and no headers: what an algorithm does to ACKs is not seen here.
+
+use crate::arrival::{Arrival, MAX_SIZE, MAX_TIME};
+use crate::error::{ReadError, ReplayError};
+use crate::summary::{Summary, Tally};
+use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
+use penstock_core::qdisc::{DropReason, Fates, Qdisc};
+use penstock_core::registry::{AnyConfig, LinkFacts};
+use penstock_core::rng::{Rng, Streams};
+use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+/// The columns of [`Outcome::write_csv`].
+pub const COLUMNS: &str = "id,t_arr_ns,flow,size,fate,t_fate_ns,sojourn_ns,ecn_out";
+
+/// A discipline that asks to be woken this often without time going on will ask for ever.
+const MAX_WAKEUPS_PER_INSTANT: u32 = 1_000_000;
+
+/// How a packet ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It left the queue for the link.
+    Sent,
+    /// It was dropped.
+    Dropped(DropReason),
+}
+
+impl Fate {
+    /// The word used in traces and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Dropped(reason) => reason.fate(),
+        }
+    }
+}
+
+/// One packet of a replay. Its place in the trace, from 0, is its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When it arrived.
+    pub t_arr: Instant,
+    /// When it left the queue or was dropped.
+    pub t_fate: Instant,
+    /// The flow as the trace calls it.
+    pub flow: u64,
+    /// Bytes.
+    pub size: u32,
+    /// How it ended.
+    pub fate: Fate,
+    /// Its ECN field at the end.
+    pub ecn_out: Ecn,
+}
+
+impl Record {
+    /// Time from arrival to fate.
+    pub fn sojourn(&self) -> Span {
+        self.t_fate.since(self.t_arr)
+    }
+
+    /// Writes the packet as a row under [`COLUMNS`].
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_csv(&self, id: u64, out: &mut impl Write) -> io::Result<()> {
+        let (arr, fate_at, sojourn) = (self.t_arr.as_nanos(), self.t_fate.as_nanos(), self.sojourn().as_nanos());
+        let (flow, size, fate, ecn) = (self.flow, self.size, self.fate.name(), self.ecn_out as u8);
+        writeln!(out, "{id},{arr},{flow},{size},{fate},{fate_at},{sojourn},{ecn}")
+    }
+}
+
+/// A finished replay.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Every packet, in the order of arrival.
+    pub packets: Vec<Record>,
+    /// The run in numbers.
+    pub summary: Summary,
+}
+
+impl Outcome {
+    /// Writes all packets as CSV with the columns [`COLUMNS`].
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_csv(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "{COLUMNS}")?;
+        self.packets.iter().zip(0..).try_for_each(|(packet, id)| packet.write_csv(id, out))
+    }
+}
+
+/// Replays a trace and keeps every packet.
+///
+/// # Errors
+/// Those of the trace, a configuration that is not valid, and arrivals out of order.
+pub fn replay(
+    arrivals: impl IntoIterator<Item = Result<Arrival, ReadError>>,
+    config: &AnyConfig,
+    link: LinkFacts,
+    seed: u64,
+) -> Result<Outcome, ReplayError> {
+    let mut packets = Vec::new();
+    let summary = replay_each(arrivals, config, link, seed, |packet| packets.push(*packet))?;
+    Ok(Outcome { packets, summary })
+}
+
+/// Replays a trace of any length in little memory: `each` is told of every packet, in the order of arrival, as soon as
+/// its fate and those of all before it are known.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_each(
+    arrivals: impl IntoIterator<Item = Result<Arrival, ReadError>>,
+    config: &AnyConfig,
+    link: LinkFacts,
+    seed: u64,
+    each: impl FnMut(&Record),
+) -> Result<Summary, ReplayError> {
+    config.validate()?;
+    run(Run::new(config.name(), config.build(&link), link.rate, seed, each), arrivals)
+}
+
+fn run<Q: Qdisc<Job>, F: FnMut(&Record)>(
+    mut run: Run<Q, F>,
+    arrivals: impl IntoIterator<Item = Result<Arrival, ReadError>>,
+) -> Result<Summary, ReplayError> {
+    for arrival in arrivals {
+        let arrival = arrival?;
+        run.advance_to(arrival.t)?;
+        run.arrive(&arrival)?;
+    }
+    run.drain()?;
+    run.finish()
+}
+
+/// What travels through the discipline.
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    id: u64,
+    size: Bytes,
+    flow: FlowId,
+    ecn: Ecn,
+}
+
+impl Packet for Job {
+    type Tcp = NoTcp;
+
+    fn size(&self) -> Bytes {
+        self.size
+    }
+    fn flow(&self) -> FlowId {
+        self.flow
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+    fn tcp(&mut self) -> Option<&mut NoTcp> {
+        None
+    }
+}
+
+/// Packets whose fate, or that of one before them, is open.
+struct Ledger<F> {
+    open: VecDeque<(Record, bool)>,
+    /// Id of the first of them.
+    first: u64,
+    tally: Tally,
+    each: F,
+    /// A packet that was sent or dropped twice, or that never came.
+    stray: Option<u64>,
+}
+
+impl<F: FnMut(&Record)> Ledger<F> {
+    fn next_id(&self) -> u64 {
+        self.first + self.open.len() as u64
+    }
+
+    fn open(&mut self, arrival: &Arrival) {
+        let record = Record {
+            t_arr: arrival.t,
+            t_fate: arrival.t,
+            flow: arrival.label,
+            size: arrival.size.get() as u32,
+            fate: Fate::Sent,
+            ecn_out: arrival.ecn,
+        };
+        self.open.push_back((record, false));
+    }
+
+    fn settle(&mut self, job: &Job, fate: Fate, now: Instant) {
+        let place = job.id.checked_sub(self.first).and_then(|at| self.open.get_mut(at as usize));
+        let Some((record, settled)) = place.filter(|(_, settled)| !settled) else {
+            self.stray = Some(job.id);
+            return;
+        };
+        *settled = true;
+        (record.fate, record.t_fate, record.ecn_out) = (fate, now, job.ecn);
+        while let Some((record, true)) = self.open.front() {
+            self.tally.count(record);
+            (self.each)(record);
+            self.open.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+impl<F: FnMut(&Record)> Fates<Job> for Ledger<F> {
+    fn dropped(&mut self, job: Job, reason: DropReason, now: Instant) {
+        self.settle(&job, Fate::Dropped(reason), now);
+    }
+    fn marked(&mut self, _: &Job, _: Instant) {}
+}
+
+/// A replay on its way.
+struct Run<Q, F> {
+    name: &'static str,
+    queue: Q,
+    rng: Rng,
+    wire: Serializer,
+    ledger: Ledger<F>,
+    now: Instant,
+    /// When the transmission under way ends; `None` while the link is idle.
+    free_at: Option<Instant>,
+    wakeups_now: u32,
+}
+
+impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
+    fn new(name: &'static str, queue: Q, rate: Rate, seed: u64, each: F) -> Self {
+        let tally = Tally::new(name, rate);
+        Self {
+            name,
+            queue,
+            rng: Streams::new(seed).get(&format!("replay/{name}")),
+            wire: Serializer::new(rate),
+            ledger: Ledger { open: VecDeque::new(), first: 0, tally, each, stray: None },
+            now: Instant::ZERO,
+            free_at: None,
+            wakeups_now: 0,
+        }
+    }
+
+    fn broken(&self, what: impl Into<String>) -> ReplayError {
+        ReplayError::Broken { name: self.name, what: what.into() }
+    }
+
+    /// Lets everything happen that comes before an arrival at `t`.
+    fn advance_to(&mut self, t: Instant) -> Result<(), ReplayError> {
+        if t < self.now {
+            return Err(ReplayError::Backwards { id: self.ledger.next_id(), t_ns: t.as_nanos() });
+        }
+        while self.step(t)? {}
+        self.set_now(t);
+        Ok(())
+    }
+
+    /// The next timer or departure, if there is one until `until`.
+    fn step(&mut self, until: Instant) -> Result<bool, ReplayError> {
+        let wakeup = self.queue.next_wakeup().map_or(Instant::MAX, |t| t.max(self.now));
+        let free = self.free_at.unwrap_or(Instant::MAX);
+        let next = wakeup.min(free);
+        if next > until || next == Instant::MAX {
+            return Ok(false);
+        }
+        self.set_now(next);
+        if wakeup <= free {
+            self.wakeups_now += 1;
+            if self.wakeups_now > MAX_WAKEUPS_PER_INSTANT {
+                return Err(self.broken(format!("it asks for ever to be woken at {} ns", next.as_nanos())));
+            }
+            self.queue.on_wakeup(next);
+            self.offer();
+        } else {
+            self.free_at = None;
+            self.take();
+        }
+        Ok(true)
+    }
+
+    fn set_now(&mut self, t: Instant) {
+        if t > self.now {
+            self.wakeups_now = 0;
+        }
+        self.now = t;
+    }
+
+    fn arrive(&mut self, arrival: &Arrival) -> Result<(), ReplayError> {
+        if arrival.size == Bytes::ZERO || arrival.size > MAX_SIZE || arrival.t > MAX_TIME {
+            return Err(ReplayError::OutOfRange { id: self.ledger.next_id() });
+        }
+        let job = Job { id: self.ledger.next_id(), size: arrival.size, flow: arrival.flow, ecn: arrival.ecn };
+        self.ledger.open(arrival);
+        self.queue.enqueue(job, self.now, &mut self.rng, &mut self.ledger);
+        self.offer();
+        Ok(())
+    }
+
+    /// An idle link takes a packet if one waits. It does not ask an empty queue again: that was told when it fell idle.
+    fn offer(&mut self) {
+        if self.free_at.is_none() && self.queue.backlog().packets > 0 {
+            self.take();
+        }
+    }
+
+    /// The link asks for a packet and begins to send it.
+    fn take(&mut self) {
+        if let Some(job) = self.queue.dequeue(self.now, &mut self.rng, &mut self.ledger) {
+            let end = self.now + self.wire.send(job.size);
+            self.free_at = Some(end);
+            self.ledger.tally.busy_until(end);
+            self.ledger.settle(&job, Fate::Sent, self.now);
+        }
+    }
+
+    /// Goes on until nothing waits and the link is idle. Timers may go on for ever; they are then left alone.
+    fn drain(&mut self) -> Result<(), ReplayError> {
+        let mut idle_since = self.now;
+        while self.free_at.is_some() || self.queue.backlog().packets > 0 {
+            let held = self.queue.backlog().packets;
+            if self.free_at.is_some() {
+                idle_since = self.now;
+            } else if self.now.since(idle_since) > MAX_TIME.since(Instant::ZERO) {
+                return Err(self.broken(format!("it kept {held} packets from an idle link for a million seconds")));
+            }
+            if !self.step(Instant::MAX)? {
+                return Err(self.broken(format!("it keeps {held} packets and does not say when to ask again")));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Summary, ReplayError> {
+        if let Some(id) = self.ledger.stray {
+            return Err(self.broken(format!("packet {id} was sent or dropped twice, or never came")));
+        }
+        if !self.ledger.open.is_empty() {
+            return Err(self.broken(format!("packet {} was neither sent nor dropped", self.ledger.first)));
+        }
+        let stats = *self.queue.stats();
+        stats.check(self.queue.backlog()).map_err(|what| self.broken(what))?;
+        let summary = self.ledger.tally.finish(stats.marked.packets);
+        let counted = (summary.packets, summary.sent, summary.bytes, summary.sent_bytes);
+        let told = (stats.arrived.packets, stats.sent.packets, stats.arrived.bytes, stats.sent.bytes);
+        if counted != told {
+            let what = format!("it counted {told:?} packets and bytes in and out, of which {counted:?} happened");
+            return Err(ReplayError::Broken { name: self.name, what });
+        }
+        Ok(summary)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::qdisc::{Backlog, Enqueued, Stats};
+
+    const MS: u64 = 1_000_000;
+    /// At this rate 1000 bytes take a millisecond.
+    const RATE: Rate = Rate::from_bps(8_000_000);
+
+    /// Lets packets go only at whole multiples of 10 ms, one each time, and writes down what it is asked.
+    #[derive(Default)]
+    struct Gate {
+        waiting: VecDeque<Job>,
+        open: bool,
+        next: Option<Instant>,
+        stats: Stats,
+        log: Vec<(u64, &'static str)>,
+        /// Never names a time.
+        mute: bool,
+        /// Names the same time for ever.
+        frantic: bool,
+        /// Tells of each packet twice.
+        doubles: bool,
+    }
+
+    impl Qdisc<Job> for Gate {
+        fn enqueue<F: Fates<Job>>(&mut self, job: Job, now: Instant, _: &mut Rng, fates: &mut F) -> Enqueued {
+            self.log.push((now.as_nanos() / MS, "arrival"));
+            self.stats.arrived.add(job.size);
+            self.waiting.push_back(job);
+            let boundary = (now.as_nanos() / (10 * MS) + 1) * 10 * MS;
+            self.next = self.next.or(Some(Instant::from_nanos(boundary)));
+            if self.doubles {
+                fates.dropped(job, DropReason::Early, now);
+            }
+            Enqueued::Queued
+        }
+        fn dequeue<F: Fates<Job>>(&mut self, now: Instant, _: &mut Rng, _: &mut F) -> Option<Job> {
+            self.log.push((now.as_nanos() / MS, "departure"));
+            let job = if std::mem::take(&mut self.open) { self.waiting.pop_front() } else { None }?;
+            self.stats.sent.add(job.size);
+            Some(job)
+        }
+        fn next_wakeup(&self) -> Option<Instant> {
+            self.next.filter(|_| !self.mute)
+        }
+        fn on_wakeup(&mut self, now: Instant) {
+            self.log.push((now.as_nanos() / MS, "timer"));
+            if self.frantic {
+                return;
+            }
+            self.open = true;
+            self.next = Some(Instant::from_nanos(now.as_nanos() + 10 * MS)).filter(|_| !self.waiting.is_empty());
+        }
+        fn backlog(&self) -> Backlog {
+            let bytes = self.waiting.iter().map(|job| job.size.get()).sum();
+            Backlog { packets: self.waiting.len() as u64, bytes }
+        }
+        fn stats(&self) -> &Stats {
+            &self.stats
+        }
+    }
+
+    fn at(ms: u64) -> Arrival {
+        let t = Instant::from_nanos(ms * MS);
+        Arrival { t, flow: FlowId(0), label: 0, size: Bytes::new(10_000), ecn: Ecn::NotEct }
+    }
+
+    fn fails(gate: Gate, arrivals: &[Arrival]) -> String {
+        run(Run::new("gate", gate, RATE, 1, |_: &Record| ()), arrivals.iter().copied().map(Ok)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn at_one_instant_the_timer_comes_before_the_departure_and_that_before_the_arrival() {
+        let mut run = Run::new("gate", Gate::default(), RATE, 1, |_: &Record| ());
+        for arrival in [at(1), at(2), at(20)] {
+            run.advance_to(arrival.t).unwrap();
+            run.arrive(&arrival).unwrap();
+        }
+        // Until 20 ms the link sends the packet it was given at 10 ms: only timers and arrivals are seen meanwhile.
+        let expected = [
+            (1, "arrival"),
+            (1, "departure"),
+            (2, "arrival"),
+            (2, "departure"),
+            (10, "timer"),
+            (10, "departure"),
+            (20, "timer"),
+            (20, "departure"),
+            (20, "arrival"),
+        ];
+        assert_eq!(run.queue.log, expected);
+    }
+
+    #[test]
+    fn what_is_held_back_is_drained_at_the_times_the_discipline_names() {
+        let mut sent = Vec::new();
+        let each = |packet: &Record| sent.push((packet.fate, packet.t_fate.as_nanos() / MS));
+        let arrivals = [at(1), at(2), at(20)].map(Ok);
+        let summary = run(Run::new("gate", Gate::default(), RATE, 1, each), arrivals).unwrap();
+        assert_eq!(sent, [(Fate::Sent, 10), (Fate::Sent, 20), (Fate::Sent, 30)]);
+        // From 1 ms to 40 ms, three times 10 ms of transmission.
+        assert_eq!((summary.duration_s, summary.sojourn_ms.max), (0.039, 18.0));
+        assert!((summary.utilization - 30.0 / 39.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_discipline_that_breaks_its_contract_is_found_out() {
+        let mute = fails(Gate { mute: true, ..Gate::default() }, &[at(1)]);
+        assert!(mute.contains("keeps 1 packets and does not say when to ask again"), "{mute}");
+        let frantic = fails(Gate { frantic: true, ..Gate::default() }, &[at(1)]);
+        assert!(frantic.contains("for ever to be woken at 10000000 ns"), "{frantic}");
+        let doubles = fails(Gate { doubles: true, ..Gate::default() }, &[at(1)]);
+        assert!(doubles.contains("packet 0 was sent or dropped twice"), "{doubles}");
+    }
+
+    #[test]
+    fn arrivals_that_no_trace_may_hold_are_refused() {
+        let backwards = fails(Gate::default(), &[at(5), at(4)]);
+        assert_eq!(backwards, "packet 1 arrives at 4000000 ns, before its predecessor; sort the arrivals by time");
+        let empty = fails(Gate::default(), &[Arrival { size: Bytes::ZERO, ..at(5) }]);
+        assert!(empty.contains("packet 0"), "{empty}");
+        let late = fails(Gate::default(), &[Arrival { t: Instant::MAX, ..at(5) }]);
+        assert!(late.contains("10^15"), "{late}");
+    }
+}

@@ -1,0 +1,144 @@
+//! A replay in numbers.
+
+use crate::replay::{Fate, Record};
+use hdrhistogram::Histogram;
+use penstock_core::qdisc::DropReason;
+use penstock_core::units::{Instant, Rate, Span};
+use serde::Serialize;
+
+/// What became of the packets of a replay.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The algorithm.
+    pub aqm: &'static str,
+    /// Packets that arrived.
+    pub packets: u64,
+    /// Bytes that arrived.
+    pub bytes: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Packets the AQM refused on arrival.
+    pub drop_early: u64,
+    /// Packets that found no room, or had to make room.
+    pub drop_overflow: u64,
+    /// Packets the AQM dropped from the queue.
+    pub drop_dequeue: u64,
+    /// Packets marked CE here.
+    pub marked: u64,
+    /// Seconds from the first arrival to the end of the last transmission, or to the last drop if that is later.
+    pub duration_s: f64,
+    /// Bits sent per second of that time.
+    pub throughput_bps: f64,
+    /// Throughput as a share of the link's rate.
+    pub utilization: f64,
+    /// Time in the queue of the packets that were sent.
+    pub sojourn_ms: Sojourn,
+}
+
+/// A distribution of times in milliseconds. Mean and maximum are exact; percentiles are good to 0.1 %.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Sojourn {
+    /// Mean.
+    pub mean: f64,
+    /// A tenth of the packets waited no longer.
+    pub p10: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Longest.
+    pub max: f64,
+}
+
+/// Collects what a [`Summary`] says.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    summary: Summary,
+    rate: Rate,
+    sojourns: Histogram<u64>,
+    sojourn_sum_ns: u128,
+    sojourn_max_ns: u64,
+    first: Option<Instant>,
+    end: Instant,
+}
+
+impl Tally {
+    pub(crate) fn new(aqm: &'static str, rate: Rate) -> Self {
+        let summary = Summary {
+            aqm,
+            packets: 0,
+            bytes: 0,
+            sent: 0,
+            sent_bytes: 0,
+            drop_early: 0,
+            drop_overflow: 0,
+            drop_dequeue: 0,
+            marked: 0,
+            duration_s: 0.0,
+            throughput_bps: 0.0,
+            utilization: 0.0,
+            sojourn_ms: Sojourn::default(),
+        };
+        // Any time of a run fits: from a nanosecond to 2^62 of them, with three digits.
+        let sojourns = Histogram::new_with_bounds(1, 1 << 62, 3).expect("the bounds are constants that fit");
+        Self { summary, rate, sojourns, sojourn_sum_ns: 0, sojourn_max_ns: 0, first: None, end: Instant::ZERO }
+    }
+
+    /// The link is busy until `end`.
+    pub(crate) fn busy_until(&mut self, end: Instant) {
+        self.end = self.end.max(end);
+    }
+
+    pub(crate) fn count(&mut self, record: &Record) {
+        let summary = &mut self.summary;
+        self.first.get_or_insert(record.t_arr);
+        self.end = self.end.max(record.t_fate);
+        summary.packets += 1;
+        summary.bytes += u64::from(record.size);
+        match record.fate {
+            Fate::Dropped(DropReason::Early) => summary.drop_early += 1,
+            Fate::Dropped(DropReason::Overflow) => summary.drop_overflow += 1,
+            Fate::Dropped(DropReason::Dequeue) => summary.drop_dequeue += 1,
+            Fate::Sent => {
+                summary.sent += 1;
+                summary.sent_bytes += u64::from(record.size);
+                let ns = record.sojourn().as_nanos();
+                self.sojourns.saturating_record(ns);
+                self.sojourn_sum_ns += u128::from(ns);
+                self.sojourn_max_ns = self.sojourn_max_ns.max(ns);
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self, marked: u64) -> Summary {
+        self.summary.marked = marked;
+        let duration = self.end.since(self.first.unwrap_or(self.end));
+        self.summary.duration_s = duration.as_secs_f64();
+        if duration > Span::ZERO {
+            self.summary.throughput_bps = self.summary.sent_bytes as f64 * 8.0 / duration.as_secs_f64();
+            self.summary.utilization = self.summary.throughput_bps / self.rate.as_bps() as f64;
+        }
+        self.summary.sojourn_ms = self.sojourn();
+        self.summary
+    }
+
+    fn sojourn(&self) -> Sojourn {
+        // The histogram answers with the upper end of a bucket, which may lie above every value in it.
+        let quantile = |q: f64| self.sojourns.value_at_quantile(q).min(self.sojourn_max_ns) as f64 / 1e6;
+        if self.summary.sent == 0 {
+            return Sojourn::default();
+        }
+        Sojourn {
+            mean: self.sojourn_sum_ns as f64 / self.summary.sent as f64 / 1e6,
+            p10: quantile(0.10),
+            p50: quantile(0.50),
+            p90: quantile(0.90),
+            p99: quantile(0.99),
+            max: self.sojourn_max_ns as f64 / 1e6,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Arrivals from CSV: a header row with the columns `t_ns`, `flow`, `size` and `ecn` in any order; others are ignored.
+//!
+//! | column | meaning | allowed |
+//! |---|---|---|
+//! | `t_ns` | time of arrival in nanoseconds since the start of the trace | 0 to 10^15, never less than the line before |
+//! | `flow` | the flow it belongs to | 0 to 2^64 - 1 |
+//! | `size` | bytes without link header | 1 to 1048560 |
+//! | `ecn` | the ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE | 0 to 3 |
+//!
+//! Lines that begin with `#` are comments.
+
+use crate::arrival::{Arrival, FlowTable, MAX_SIZE, MAX_TIME};
+use crate::error::ReadError;
+use csv::{ByteRecord, ErrorKind, ReaderBuilder, Trim};
+use penstock_core::packet::Ecn;
+use penstock_core::units::{Bytes, Instant};
+use std::io::Read;
+use std::ops::RangeInclusive;
+
+const COLUMNS: [&str; 4] = ["t_ns", "flow", "size", "ecn"];
+
+/// A table of arrivals being read.
+#[derive(Debug)]
+pub struct Table<R> {
+    reader: csv::Reader<R>,
+    /// Where each of [`COLUMNS`] is.
+    at: [usize; 4],
+    record: ByteRecord,
+    flows: FlowTable<u64>,
+    last: u64,
+}
+
+impl<R: Read> Table<R> {
+    /// Reads the header row.
+    ///
+    /// # Errors
+    /// [`ReadError::Table`] when a column is missing or there twice.
+    pub fn new(reader: R) -> Result<Self, ReadError> {
+        let mut reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
+        let header = reader.byte_headers().map_err(|e| failure(&e))?.clone();
+        let line = header.position().map_or(1, csv::Position::line);
+        let mut at = [0; 4];
+        for (slot, name) in at.iter_mut().zip(COLUMNS) {
+            let mut places = header.iter().enumerate().filter(|(_, cell)| *cell == name.as_bytes());
+            *slot = match (places.next(), places.next()) {
+                (Some((place, _)), None) => place,
+                (None, _) => return Err(missing(line, name, &header)),
+                _ => return Err(ReadError::Table { line, what: format!("the column {name} is there twice") }),
+            };
+        }
+        Ok(Self { reader, at, record: ByteRecord::new(), flows: FlowTable::default(), last: 0 })
+    }
+
+    /// The next arrival; `None` at the end of the table.
+    ///
+    /// # Errors
+    /// [`ReadError::Table`] with line, column and what is allowed. Do not go on after an error.
+    pub fn next_arrival(&mut self) -> Result<Option<Arrival>, ReadError> {
+        if !self.reader.read_byte_record(&mut self.record).map_err(|e| failure(&e))? {
+            return Ok(None);
+        }
+        let t_ns = self.number(0, 0..=MAX_TIME.as_nanos())?;
+        let label = self.number(1, 0..=u64::MAX)?;
+        let size = self.number(2, 1..=MAX_SIZE.get())?;
+        let ecn = self.number(3, 0..=3)?;
+        if t_ns < self.last {
+            let what = format!("t_ns is {t_ns}, but the line before has {}; times must not go backwards", self.last);
+            return Err(ReadError::Table { line: self.line(), what });
+        }
+        self.last = t_ns;
+        Ok(Some(Arrival {
+            t: Instant::from_nanos(t_ns),
+            flow: self.flows.id(label),
+            label,
+            size: Bytes::new(size),
+            ecn: Ecn::from_bits(ecn as u8),
+        }))
+    }
+
+    fn line(&self) -> u64 {
+        self.record.position().map_or(0, csv::Position::line)
+    }
+
+    fn number(&self, column: usize, allowed: RangeInclusive<u64>) -> Result<u64, ReadError> {
+        let cell = self.record.get(self.at[column]).unwrap_or_default();
+        let text = String::from_utf8_lossy(cell);
+        text.parse().ok().filter(|value| allowed.contains(value)).ok_or_else(|| {
+            let (name, low, high) = (COLUMNS[column], allowed.start(), allowed.end());
+            let shown: String = text.chars().take(40).collect();
+            let what = format!("{name} is {shown:?}; whole numbers from {low} to {high} are allowed");
+            ReadError::Table { line: self.line(), what }
+        })
+    }
+}
+
+fn missing(line: u64, name: &str, header: &ByteRecord) -> ReadError {
+    let there: Vec<_> = header.iter().take(20).map(|c| String::from_utf8_lossy(&c[..c.len().min(40)])).collect();
+    let what = format!("the column {name} is missing from the header row; there are: {}", there.join(", "));
+    ReadError::Table { line, what }
+}
+
+fn failure(error: &csv::Error) -> ReadError {
+    let (line, byte) = error.position().map_or((0, 0), |p| (p.line(), p.byte()));
+    match error.kind() {
+        ErrorKind::Io(e) => ReadError::Io { offset: byte, source: std::io::Error::new(e.kind(), e.to_string()) },
+        _ => ReadError::Table { line, what: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Result<Vec<Arrival>, ReadError> {
+        let mut table = Table::new(text.as_bytes())?;
+        std::iter::from_fn(|| table.next_arrival().transpose()).collect()
+    }
+
+    fn error(text: &str) -> String {
+        all(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn columns_come_in_any_order_among_others() {
+        let text = "# made by hand\nnote,ecn, size ,t_ns,flow\n\"a, b\",2,1500,0,900\n,0,40,10,7\n,3,1,10,900\n";
+        let seen: Vec<_> =
+            all(text).unwrap().iter().map(|a| (a.t.as_nanos(), a.flow.0, a.label, a.size.get(), a.ecn)).collect();
+        assert_eq!(seen, [(0, 0, 900, 1500, Ecn::Ect0), (10, 1, 7, 40, Ecn::NotEct), (10, 0, 900, 1, Ecn::Ce)]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_header() {
+        assert_eq!(all("\u{feff}t_ns,flow,size,ecn\n1,2,3,0\n").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn mistakes_name_line_column_and_what_is_allowed() {
+        let head = "t_ns,flow,size,ecn\n";
+        for (lines, expected) in [
+            ("0,1,40,0\n5,1,zwei,0\n", "CSV line 3: size is \"zwei\"; whole numbers from 1 to 1048560 are allowed"),
+            ("0,1,0,0\n", "CSV line 2: size is \"0\"; whole numbers from 1 to 1048560 are allowed"),
+            ("0,1,1048561,0\n", "CSV line 2: size is \"1048561\"; whole numbers from 1 to 1048560 are allowed"),
+            ("0,1,40,4\n", "CSV line 2: ecn is \"4\"; whole numbers from 0 to 3 are allowed"),
+            ("0,1,40\n", "CSV line 2: ecn is \"\"; whole numbers from 0 to 3 are allowed"),
+            ("-1,1,40,0\n", "CSV line 2: t_ns is \"-1\"; whole numbers from 0 to 1000000000000000 are allowed"),
+            ("7,1,40,0\n6,1,40,0\n", "CSV line 3: t_ns is 6, but the line before has 7; times must not go backwards"),
+        ] {
+            assert_eq!(error(&format!("{head}{lines}")), expected);
+        }
+        let message = error("t_ns,flow,bytes,ecn\n");
+        assert!(
+            message.contains("line 1") && message.contains("size is missing") && message.contains("bytes"),
+            "{message}"
+        );
+        assert!(error("t_ns,flow,size,ecn,size\n").contains("size is there twice"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Any bytes as a packet whose window is rewritten and that is marked: no panic, nothing but these fields and their
+//! checksums changes, a checksum keeps its relation to what it covers, and one that was right stays right to the bit.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use penstock_core::packet::{Ecn, FlowId, Packet, TcpView};
+use penstock_core::wire::{FlowKey, Headers, IpVersion, RealPacket, Transport, TransportChecksum};
+
+/// The ones' complement sum of the words, as its residue modulo 65535: slow and plain, as RFC 1071 §1 has it.
+fn residue(bytes: &[u8]) -> u64 {
+    bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0))).sum::<u64>() % 0xffff
+}
+
+/// The checksum of these bytes, whose own field holds zero.
+fn checksum(bytes: &[u8]) -> [u8; 2] {
+    let mut sum: u32 = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    (!(sum as u16)).to_be_bytes()
+}
+
+/// Fills in the right checksum at `at` of what it covers.
+fn make_right(covered: &mut [u8], at: usize) {
+    covered[at..at + 2].fill(0);
+    let right = checksum(covered);
+    covered[at..at + 2].copy_from_slice(&right);
+}
+
+/// What differs between two packets of one length.
+fn changed(before: &[u8], after: &[u8]) -> Vec<usize> {
+    assert_eq!(before.len(), after.len());
+    (0..before.len()).filter(|at| before[*at] != after[*at]).collect()
+}
+
+/// The window, with checksums as they come (`right` false) or made right before.
+fn set_window(mut bytes: Vec<u8>, window: u16, offset: usize, end: usize, right: bool) {
+    let sum = offset + 16;
+    if right {
+        make_right(&mut bytes[offset..end], 16);
+    }
+    let mut packet = RealPacket::new(bytes.clone(), FlowId(0));
+    let tcp = packet.tcp().expect("a TCP header was found");
+    let kept = (tcp.flags(), tcp.seq(), tcp.ack(), tcp.payload_len(), tcp.mss(), tcp.window_scale(), tcp.timestamps());
+    tcp.set_window(window);
+    assert_eq!(tcp.window(), window);
+    let after = (tcp.flags(), tcp.seq(), tcp.ack(), tcp.payload_len(), tcp.mss(), tcp.window_scale(), tcp.timestamps());
+    assert_eq!(kept, after);
+    let after = packet.into_bytes();
+    assert!(changed(&bytes, &after).iter().all(|at| (sum - 2..sum + 2).contains(at)));
+    assert_eq!(residue(&bytes[offset..end]), residue(&after[offset..end]));
+    if right && after[offset..end].iter().enumerate().any(|(at, byte)| *byte != 0 && !(16..18).contains(&at)) {
+        let mut fresh = after.to_vec();
+        make_right(&mut fresh[offset..end], 16);
+        assert_eq!(fresh[..], after[..], "a right checksum stays right to the bit");
+    }
+    let mut pending = RealPacket::new(bytes.clone(), FlowId(0)).with_checksum(TransportChecksum::Pending);
+    pending.tcp().expect("a TCP header was found").set_window(window);
+    assert!(changed(&bytes, pending.bytes()).iter().all(|at| (sum - 2..sum).contains(at)));
+}
+
+fn mark(mut bytes: Vec<u8>, version: IpVersion, right: bool) {
+    let header = usize::from(bytes[0] & 0xf) * 4;
+    if right && version == IpVersion::V4 {
+        make_right(&mut bytes[..header], 10);
+    }
+    let mut packet = RealPacket::new(bytes.clone(), FlowId(0));
+    if !packet.ecn().is_capable() {
+        return;
+    }
+    packet.mark_ce();
+    assert_eq!(packet.ecn(), Ecn::Ce);
+    let after = packet.into_bytes();
+    let may_change: &[usize] = if version == IpVersion::V4 { &[1, 10, 11] } else { &[1] };
+    assert!(changed(&bytes, &after).iter().all(|at| may_change.contains(at)));
+    if version == IpVersion::V4 {
+        assert_eq!(residue(&bytes[..header]), residue(&after[..header]));
+        if right {
+            assert_eq!(checksum(&after[..header]), [0, 0], "a right checksum stays right");
+        }
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((window, bytes)) = data.split_first_chunk::<2>() else { return };
+    let window = u16::from_be_bytes(*window);
+    let headers = Headers::parse(bytes);
+    assert!(headers.end <= bytes.len());
+    assert_eq!(FlowKey::of(bytes, &headers).is_none(), headers.version == IpVersion::Unknown);
+    let mut packet = RealPacket::new(bytes, FlowId(0));
+    assert_eq!(packet.tcp().is_some(), matches!(headers.transport, Transport::Tcp { .. }));
+    if headers.version == IpVersion::Unknown {
+        packet.mark_ce();
+        assert_eq!(packet.bytes(), bytes, "what is not understood passes untouched");
+        return;
+    }
+    for right in [false, true] {
+        mark(bytes.to_vec(), headers.version, right);
+        if let Transport::Tcp { offset, payload } = headers.transport {
+            assert!(offset + 20 <= payload && payload <= headers.end);
+            set_window(bytes.to_vec(), window, offset, headers.end, right);
+        }
+    }
+});
