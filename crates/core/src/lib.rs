@@ -10,7 +10,8 @@
 //! 5. [`ack`]: elements that see both directions and edit ACKs (PINK).
 //! 6. [`cc`]: congestion control.
 //! 7. [`wire`]: the same views over real bytes.
-//! 8. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it.
+//! 8. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it; [`settings`]: parameters
+//!    from `key=value` texts.
 
 pub mod ack;
 pub mod aqm;
@@ -18,7 +19,9 @@ pub mod cc;
 pub mod packet;
 pub mod qdisc;
 pub mod queue;
+mod recency;
 pub mod registry;
 pub mod rng;
+pub mod settings;
 pub mod units;
 pub mod wire;

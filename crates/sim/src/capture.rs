@@ -53,8 +53,7 @@ impl Capture {
         let Some(Some(interface)) = self.interfaces.get(queue as usize).copied() else { return };
         if self.error.is_none() {
             let headers = if packet.is_udp() { udp(packet) } else { tcp(packet) };
-            self.error =
-                self.writer.packet(interface, now, headers.original_len, &headers.bytes, comment).err();
+            self.error = self.writer.packet(interface, now, headers.original_len, &headers.bytes, comment).err();
         }
     }
 }

@@ -10,6 +10,7 @@ use penstock_core::units::Instant;
 pub type SourceId = u32;
 
 const NONE: u32 = u32::MAX;
+const NOWHERE: u16 = u16::MAX;
 const TICK_BITS: u32 = 10;
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << SLOT_BITS;
@@ -18,16 +19,18 @@ const LEVELS: usize = 4;
 #[derive(Debug, Clone)]
 struct Node {
     time: u64,
-    seq: u64,
+    /// Order among equal times; it wraps, and no two events of one time are 2^31 settings apart.
+    seq: u32,
     prev: u32,
     next: u32,
-    /// `level * SLOTS + slot`, or `NONE` when nothing is pending.
-    place: u32,
+    /// `level * SLOTS + slot`, or `NOWHERE` when nothing is pending.
+    place: u16,
 }
 
 impl Node {
-    fn key(&self) -> (u64, u64) {
-        (self.time, self.seq)
+    #[inline]
+    fn is_after(&self, other: &Self) -> bool {
+        self.time > other.time || (self.time == other.time && (self.seq.wrapping_sub(other.seq) as i32) > 0)
     }
 }
 
@@ -82,30 +85,33 @@ pub struct EventQueue {
     levels: [Level; LEVELS],
     /// The tick up to which coarser slots have been spread; no pending event is before it.
     tick: u64,
-    seq: u64,
+    seq: u32,
 }
 
 impl EventQueue {
+    /// Memory of one source.
+    pub const BYTES_PER_SOURCE: usize = size_of::<Node>();
+
     /// A queue for sources `0..sources`.
     pub fn new(sources: usize) -> Self {
-        let node = Node { time: 0, seq: 0, prev: NONE, next: NONE, place: NONE };
+        let node = Node { time: 0, seq: 0, prev: NONE, next: NONE, place: NOWHERE };
         Self { nodes: vec![node; sources], levels: std::array::from_fn(|_| Level::new()), tick: 0, seq: 0 }
     }
 
     /// When the event of `id` is due, if it has one.
     pub fn due(&self, id: SourceId) -> Option<Instant> {
         let node = &self.nodes[id as usize];
-        (node.place != NONE).then(|| Instant::from_nanos(node.time))
+        (node.place != NOWHERE).then(|| Instant::from_nanos(node.time))
     }
 
     /// Sets the event of `id` to `at`, in place of the one it had. Events at the same time come in the order in which
     /// they were set. `at` must not be before the last event taken.
     #[inline]
     pub fn set(&mut self, id: SourceId, at: Instant) {
-        if self.nodes[id as usize].place != NONE {
+        if self.nodes[id as usize].place != NOWHERE {
             self.unlink(id);
         }
-        self.seq += 1;
+        self.seq = self.seq.wrapping_add(1);
         let node = &mut self.nodes[id as usize];
         node.time = at.as_nanos();
         node.seq = self.seq;
@@ -184,7 +190,7 @@ impl EventQueue {
     #[inline]
     fn link(&mut self, id: SourceId) {
         let (level, slot) = self.place_of(self.nodes[id as usize].time);
-        self.nodes[id as usize].place = (level * SLOTS + slot) as u32;
+        self.nodes[id as usize].place = (level * SLOTS + slot) as u16;
         let head = self.levels[level].heads[slot];
         if head == NONE {
             let node = &mut self.nodes[id as usize];
@@ -197,8 +203,7 @@ impl EventQueue {
         let tail = self.nodes[head as usize].prev;
         let mut after = tail;
         if level == 0 {
-            let key = self.nodes[id as usize].key();
-            while self.nodes[after as usize].key() > key {
+            while self.nodes[after as usize].is_after(&self.nodes[id as usize]) {
                 if after == head {
                     return self.link_first(id, head, tail, slot);
                 }
@@ -222,7 +227,7 @@ impl EventQueue {
     #[inline]
     fn unlink(&mut self, id: SourceId) {
         let Node { prev, next, place, .. } = self.nodes[id as usize];
-        self.nodes[id as usize].place = NONE;
+        self.nodes[id as usize].place = NOWHERE;
         let (level, slot) = (place as usize / SLOTS, place as usize % SLOTS);
         let head = self.levels[level].heads[slot];
         if head == id {

@@ -27,6 +27,8 @@ pub struct Queue {
     pub interface: u32,
     /// The discipline wants to see the segments of both directions.
     pub sees_segments: bool,
+    /// The link of the other direction whose discipline sees what this one delivers.
+    pub ack_path_of: Option<u32>,
 }
 
 /// One direction of a link.
@@ -38,14 +40,12 @@ pub struct Link {
     in_flight: VecDeque<Segment>,
     /// The discipline of a managed link.
     pub queue: Option<Box<Queue>>,
-    /// The link of the other direction whose discipline sees what this one delivers.
-    pub ack_path_of: Option<u32>,
 }
 
 impl Link {
     /// An idle link.
     pub fn new(wire: Serializer, delay: Span, queue: Option<Box<Queue>>) -> Self {
-        Self { wire, delay, busy_until: Instant::ZERO, in_flight: VecDeque::new(), queue, ack_path_of: None }
+        Self { wire, delay, busy_until: Instant::ZERO, in_flight: VecDeque::new(), queue }
     }
 
     /// Takes a packet; true if the link's event may have changed.

@@ -81,7 +81,9 @@ impl<'a> Builder<'a> {
         // What a link delivers has passed the other direction's far end: its discipline may want to see it.
         for (here, there) in [(forward, backward), (backward, forward)] {
             let sees = self.network.links[here as usize].queue.as_ref().is_some_and(|q| q.sees_segments);
-            self.network.links[there as usize].ack_path_of = sees.then_some(here);
+            if let Some(queue) = &mut self.network.links[there as usize].queue {
+                queue.ack_path_of = sees.then_some(here);
+            }
         }
     }
 
@@ -92,6 +94,7 @@ impl<'a> Builder<'a> {
         let invariant = if queue.looked_at { self.scenario.invariants.max_queue } else { None };
         let managed = Queue {
             sees_segments: qdisc.sees_segments(),
+            ack_path_of: None,
             qdisc,
             rng: self.streams.get(&format!("{name}/{}", queue.config.name())),
             probe: QueueProbe::new(invariant),
@@ -115,14 +118,12 @@ impl<'a> Builder<'a> {
         let tcp = Arc::new(spec.tcp.clone());
         for i in 0..spec.count {
             let spread = Span::from_secs_f64(starts.uniform() * spec.start_spread.as_secs_f64());
-            let start = Instant::ZERO + spec.start + spec.start_step * u64::from(i) + spread;
+            let start = Instant::ZERO + spec.start + spec.start_step * i + spread;
             let id = self.network.flows.len() as u32;
             let routes = self.add_hosts(spec, id);
             let transport = self.transport(spec, &tcp, id);
-            let cc = if matches!(transport, Transport::Tcp(..)) { spec.tcp.cc.clone() } else { String::new() };
             self.network.flows.push(Flow {
                 kind: spec.kind,
-                cc,
                 start,
                 stop: spec.stop.map(|s| Instant::ZERO + s),
                 transport,

@@ -4,18 +4,69 @@ use crate::segment::Segment;
 use hdrhistogram::Histogram;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
-use penstock_core::units::{Bytes, Instant};
+use penstock_core::units::{Bytes, Instant, Span};
 
 const MICROSECOND: u64 = 1_000;
 const HOUR: u64 = 3_600_000_000_000;
 
+/// Times of one kind, with quantiles to three digits and an exact mean, smallest and largest.
+#[derive(Debug)]
+pub struct TimeHistogram {
+    counts: Histogram<u64>,
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Default for TimeHistogram {
+    fn default() -> Self {
+        let counts = Histogram::new_with_bounds(MICROSECOND, HOUR, 3).expect("the bounds are a histogram's");
+        Self { counts, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+}
+
+impl TimeHistogram {
+    /// Counts one time.
+    #[inline]
+    pub fn record(&mut self, span: Span) {
+        let ns = span.as_nanos();
+        self.counts.saturating_record(ns);
+        self.sum_ns += u128::from(ns);
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.counts.len()
+    }
+
+    /// Their mean; zero if there is none.
+    pub fn mean_ns(&self) -> f64 {
+        self.sum_ns as f64 / self.count().max(1) as f64
+    }
+
+    /// The smallest.
+    pub fn min_ns(&self) -> u64 {
+        self.min_ns
+    }
+
+    /// The largest; zero if there is none.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// The time at or below which a share `q` of all lies; zero if there is none.
+    pub fn quantile_ns(&self, q: f64) -> u64 {
+        if self.count() == 0 { 0 } else { self.counts.value_at_quantile(q).clamp(self.min_ns, self.max_ns) }
+    }
+}
+
 /// Measurements of one queue.
 #[derive(Debug)]
 pub struct QueueProbe {
-    /// Queueing delay of packets sent, in nanoseconds.
-    pub delay_ns: Histogram<u64>,
-    /// Sum of delays, for an exact mean.
-    delay_sum_ns: u128,
+    /// Queueing delay of packets sent.
+    pub delay: TimeHistogram,
     /// Integral of bytes waiting over time, in byte-nanoseconds.
     area: u128,
     last_change: Instant,
@@ -36,8 +87,7 @@ impl QueueProbe {
     /// Nothing measured yet; `max_allowed` is the invariant on bytes waiting.
     pub fn new(max_allowed: Option<Bytes>) -> Self {
         Self {
-            delay_ns: Histogram::new_with_bounds(MICROSECOND, HOUR, 3).expect("the bounds are a histogram's"),
-            delay_sum_ns: 0,
+            delay: TimeHistogram::default(),
             area: 0,
             last_change: Instant::ZERO,
             max_bytes: 0,
@@ -72,18 +122,11 @@ impl QueueProbe {
     /// A packet leaves the queue.
     #[inline]
     pub fn on_departure(&mut self, packet: &Segment, now: Instant) {
-        let delay = now.since(packet.at).as_nanos();
-        self.delay_sum_ns += u128::from(delay);
-        self.delay_ns.saturating_record(delay);
+        self.delay.record(now.since(packet.at));
         self.window_sent += packet.size().get();
         if packet.len > 0 || packet.is_udp() {
             self.data_packets += 1;
         }
-    }
-
-    /// Mean queueing delay in nanoseconds.
-    pub fn mean_delay_ns(&self) -> f64 {
-        self.delay_sum_ns as f64 / self.delay_ns.len().max(1) as f64
     }
 
     /// Mean of bytes waiting over `[0, now]`, given what waits now.

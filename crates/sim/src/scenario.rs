@@ -163,7 +163,9 @@ impl Checker<'_> {
         let raw = self.raw;
         self.within_span("duration", &["duration"], raw.duration, Span::from_nanos(1), MAX_DURATION)?;
         if raw.warmup >= raw.duration {
-            return Err(self.source.at(&["warmup"], &format!("warmup must be shorter than duration ({})", raw.duration)));
+            return Err(self
+                .source
+                .at(&["warmup"], &format!("warmup must be shorter than duration ({})", raw.duration)));
         }
         let (links, access) = self.topology()?;
         let mut flows = Vec::new();
@@ -172,13 +174,16 @@ impl Checker<'_> {
         }
         let total: u64 = flows.iter().map(|f| f.count).fold(0, u64::saturating_add);
         if flows.is_empty() || total > MAX_FLOWS {
-            let message = format!("a scenario has 1 to {MAX_FLOWS} flows; this one has {total}: write [[flows]] tables");
+            let message =
+                format!("a scenario has 1 to {MAX_FLOWS} flows; this one has {total}: write [[flows]] tables");
             return Err(self.source.at(&["flows"], &message));
         }
         for name in &raw.output.pcapng {
             let known: Vec<_> = links.iter().map(|l| l.name.as_str()).collect();
             if !known.contains(&name.as_str()) {
-                return Err(self.source.at(&["output", "pcapng"], &format!("no bottleneck {name:?}; there are {known:?}")));
+                return Err(self
+                    .source
+                    .at(&["output", "pcapng"], &format!("no bottleneck {name:?}; there are {known:?}")));
             }
         }
         let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned());
@@ -242,7 +247,9 @@ impl Checker<'_> {
             return Err(at("links", &format!("two links have the name {:?}", twice.1.name)));
         }
         if !matches!(topology, RawTopology::Dumbbell(_)) && self.raw.aqm.is_some() {
-            return Err(self.source.at(&["aqm"], "[aqm] belongs to a dumbbell; here each hop or link has its own `aqm`"));
+            return Err(self
+                .source
+                .at(&["aqm"], "[aqm] belongs to a dumbbell; here each hop or link has its own `aqm`"));
         }
         Ok((links, access))
     }
@@ -284,7 +291,9 @@ impl Checker<'_> {
 
     /// `{ name = "red", ... }` to a configuration.
     fn algorithm(&self, table: Option<&toml::Table>, path: &[&str]) -> Check<AnyConfig> {
-        let Some(table) = table else { return Ok(AnyConfig::default_of("droptail").expect("droptail is in the registry")) };
+        let Some(table) = table else {
+            return Ok(AnyConfig::default_of("droptail").expect("droptail is in the registry"));
+        };
         let mut parameters = table.clone();
         let name = parameters.remove("name");
         let Some(name) = name.as_ref().and_then(|n| n.as_str()) else {
@@ -294,7 +303,9 @@ impl Checker<'_> {
         let Some(config) = AnyConfig::deserialize(name, toml::Value::Table(parameters.clone())) else {
             let near = nearest(name, NAMES);
             let hint = near.first().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
-            return Err(self.source.at_owned(&sub("name"), &format!("no algorithm {name:?}{hint}; there are {NAMES:?}")));
+            return Err(self
+                .source
+                .at_owned(&sub("name"), &format!("no algorithm {name:?}{hint}; there are {NAMES:?}")));
         };
         let config = config.map_err(|e| {
             let named = parameters.keys().find(|k| e.message().contains(&format!("`{k}`")));
@@ -367,7 +378,9 @@ impl Checker<'_> {
         ];
         for (key, given, wanted) in given {
             if given != wanted {
-                let message = if given { format!("`{key}` means nothing for kind {:?}", raw.kind) } else {
+                let message = if given {
+                    format!("`{key}` means nothing for kind {:?}", raw.kind)
+                } else {
                     format!("kind {:?} needs `{key}`", raw.kind)
                 };
                 return Err(at(if given { key } else { "kind" }, &message));

@@ -5,6 +5,7 @@ use crate::event::EventQueue;
 use crate::flow::{Flow, Kind, Transport};
 use crate::link::Link;
 use crate::network::{self, END};
+use crate::probe::TimeHistogram;
 use crate::scenario::Scenario;
 use crate::seconds::Seconds;
 use crate::segment::Segment;
@@ -40,6 +41,8 @@ pub struct Simulation {
     pub(crate) flows: Vec<Flow>,
     pub(crate) bottlenecks: Vec<network::Bottleneck>,
     capture: Option<Capture>,
+    /// Round trip times of all flows.
+    pub(crate) rtt: TimeHistogram,
     pub(crate) seconds: Seconds,
 }
 
@@ -77,6 +80,7 @@ impl Simulation {
             flows,
             bottlenecks: network.bottlenecks,
             capture: None,
+            rtt: TimeHistogram::default(),
         };
         for flow in 0..simulation.flows.len() {
             let start = simulation.flows[flow].start;
@@ -178,7 +182,7 @@ impl Simulation {
             self.events.set(index as u32, next);
         }
         if let Some(packet) = arrived {
-            let ack_path_of = link.ack_path_of;
+            let ack_path_of = link.queue.as_ref().and_then(|q| q.ack_path_of);
             self.deliver(packet, ack_path_of);
         }
     }
@@ -230,6 +234,7 @@ impl Simulation {
                 endpoint.on_segment(&packet, now);
                 if let Some(rtt) = endpoint.take_rtt_sample() {
                     flow.rtt.record(rtt);
+                    self.rtt.record(rtt);
                 }
             }
         }
@@ -327,11 +332,12 @@ impl Simulation {
         self.seconds.tables()
     }
 
-    /// Bytes of state kept for each flow: endpoints, its four access links, its measurements; packets in flight are
-    /// not counted.
+    /// Bytes of state kept for each flow: endpoints, its four access links, its pending events, its measurements;
+    /// packets in flight are not counted.
     pub fn bytes_per_flow(&self) -> usize {
         let digests: usize = self.flows.iter().map(|f| f.rtt.heap_bytes()).sum();
-        let links = size_of::<Link>() * (self.links.len() - 2 * self.bottlenecks.len());
-        (size_of::<Flow>() * self.flows.len() + links + digests) / self.flows.len().max(1)
+        let access_links = 4 * size_of::<Link>();
+        let events = 7 * EventQueue::BYTES_PER_SOURCE;
+        size_of::<Flow>() + access_links + events + digests / self.flows.len().max(1)
     }
 }

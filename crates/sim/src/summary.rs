@@ -3,7 +3,7 @@
 use crate::digest::Digest;
 use crate::flow::{Flow, Transport};
 use crate::network::Bottleneck;
-use crate::probe::QueueProbe;
+use crate::probe::{QueueProbe, TimeHistogram};
 use crate::seconds::jain;
 use crate::sim::Simulation;
 use penstock_core::qdisc::Qdisc;
@@ -112,7 +112,7 @@ pub struct FlowSummary {
     /// `bulk`, `transfer`, `cbr`, `onoff`.
     pub kind: &'static str,
     /// Congestion control; empty for UDP.
-    pub cc: String,
+    pub cc: &'static str,
     /// When it began.
     pub start_s: f64,
     /// Payload delivered per second while it was active.
@@ -172,8 +172,6 @@ fn round(x: f64) -> f64 {
 
 pub(crate) fn of(sim: &Simulation) -> Summary {
     let now = sim.now();
-    let mut rtt = Digest::default();
-    sim.flows.iter().for_each(|f| rtt.merge(&f.rtt));
     Summary {
         name: sim.name.clone(),
         duration_s: now.as_secs_f64(),
@@ -184,7 +182,7 @@ pub(crate) fn of(sim: &Simulation) -> Summary {
         flows: sim.flows.iter().enumerate().map(|(id, flow)| flow_summary(id as u32, flow, now)).collect(),
         jain: fairness(sim),
         goodput_1s_bps: quantiles(&sim.seconds.goodput_bps),
-        rtt_ms: rtt_summary(&rtt),
+        rtt_ms: all_rtts(&sim.rtt),
     }
 }
 
@@ -214,14 +212,14 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
 }
 
 fn delay(probe: &QueueProbe) -> Quantiles {
-    let at = |q: f64| round(probe.delay_ns.value_at_quantile(q) as f64 / 1e6);
+    let at = |q: f64| round(probe.delay.quantile_ns(q) as f64 / 1e6);
     Quantiles {
-        mean: round(probe.mean_delay_ns() / 1e6),
+        mean: round(probe.delay.mean_ns() / 1e6),
         p10: at(0.1),
         p50: at(0.5),
         p90: at(0.9),
         p99: at(0.99),
-        max: at(1.0),
+        max: round(probe.delay.max_ns() as f64 / 1e6),
     }
 }
 
@@ -235,13 +233,13 @@ fn flow_summary(id: u32, flow: &Flow, now: Instant) -> FlowSummary {
     FlowSummary {
         id,
         kind: flow.kind.name(),
-        cc: flow.cc.clone(),
+        cc: flow.cc(),
         start_s: flow.start.as_secs_f64(),
         goodput_bps: if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { 0.0 },
         delivered_bytes: flow.delivered(),
         completion_s: flow.completed.map(|at| at.since(flow.start).as_secs_f64()),
         retransmits: counters.retransmits,
-        timeouts: counters.timeouts,
+        timeouts: counters.timeouts.into(),
         rtt_ms: rtt_summary(&flow.rtt),
     }
 }
@@ -256,6 +254,12 @@ fn rtt_summary(rtt: &Digest) -> RttSummary {
         p90: ms(rtt.quantile(0.9)),
         p99: ms(rtt.quantile(0.99)),
     }
+}
+
+fn all_rtts(rtt: &TimeHistogram) -> RttSummary {
+    let at = |q: f64| round(rtt.quantile_ns(q) as f64 / 1e6);
+    let min = if rtt.count() == 0 { 0.0 } else { round(rtt.min_ns() as f64 / 1e6) };
+    RttSummary { min, mean: round(rtt.mean_ns() / 1e6), p10: at(0.1), p50: at(0.5), p90: at(0.9), p99: at(0.99) }
 }
 
 /// Without a second to judge, an index is 1: nobody was treated unfairly.

@@ -3,6 +3,9 @@
 use crate::packet::TcpView;
 use crate::units::Instant;
 
+pub mod pink;
+pub mod rtt;
+
 /// Sees every TCP segment at a gateway. `outbound` is the direction of the link whose congestion is to be prevented;
 /// `inbound` segments carry the ACKs of that traffic.
 pub trait AckPath {

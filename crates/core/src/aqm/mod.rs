@@ -9,6 +9,7 @@ use crate::units::{Bytes, Instant, Span};
 pub mod ared;
 pub mod codel;
 pub mod droptail;
+pub mod green;
 pub mod red;
 
 /// What an AQM may know of a packet.

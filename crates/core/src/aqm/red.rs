@@ -219,12 +219,9 @@ impl Red {
         };
         pa.min(1.0)
     }
-}
 
-impl Aqm for Red {
-    #[inline]
-    fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        self.update_average(backlog, now);
+    /// Drop, mark or pass, by the average as it is now.
+    fn judge(&mut self, packet: &Meta, rng: &mut Rng) -> Verdict {
         if self.avg < self.min {
             self.count = None;
             return Verdict::Pass;
@@ -244,6 +241,20 @@ impl Aqm for Red {
         }
         self.count = Some(0);
         if self.ecn && packet.ecn.is_capable() { Verdict::Mark } else { Verdict::Drop }
+    }
+}
+
+impl Aqm for Red {
+    #[inline]
+    fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        self.update_average(backlog, now);
+        let verdict = self.judge(packet, rng);
+        if verdict == Verdict::Drop && backlog.packets == 0 {
+            // The queue is as empty as before: without this the average would not age until the next departure, and
+            // one above the hard limit would refuse every packet for ever.
+            self.idle_since = Some(now);
+        }
+        verdict
     }
 
     #[inline]
@@ -333,6 +344,17 @@ mod tests {
         let mut plain = red(Config { gentle: false, ..Config::default() });
         plain.avg = 15.0;
         assert_eq!(plain.base_probability(), None);
+    }
+
+    #[test]
+    fn a_drop_at_an_empty_queue_does_not_end_the_idle_time() {
+        let (mut red, mut rng) = (red(Config { weight: 0.5, ..Config::default() }), Streams::new(1).get("t"));
+        red.avg = 64.0;
+        red.idle_since = Some(Instant::ZERO);
+        // 1 ms of idle time at a time halves the average: 32 and above is over the hard limit of 30.
+        let verdicts = [1, 2].map(|ms| arrive(&mut red, 0, Instant::ZERO + Span::from_millis(ms), &mut rng));
+        assert_eq!(verdicts[0], Verdict::Drop);
+        assert!((red.average() - 16.0).abs() < 1e-12, "two halvings of 64, not {}", red.average());
     }
 
     #[test]

@@ -29,26 +29,37 @@ pub fn round_trip(cc: &mut impl CongestionControl, rtt_ms: u64) {
     round_trip_from(cc, Instant::ZERO, rtt_ms);
 }
 
-/// The mean window in segments over many losses, one after every `1/p` segments, without the first ten.
-pub fn mean_window(cc: &mut impl CongestionControl, p: f64, rtt_ms: u64) -> f64 {
-    let per_loss = (1.0 / p) as u64;
-    let (mut now, mut sent, mut losses) = (Instant::ZERO, 0, 0);
-    let (mut windows, mut rounds) = (0.0, 0.0);
-    while losses < 60 {
-        let segments = cc.cwnd() / MSS;
-        now = round_trip_from(cc, now, rtt_ms);
-        if losses >= 10 {
-            windows += segments as f64;
-            rounds += 1.0;
+const MEASURED: u64 = 40;
+
+/// The mean window in segments over time (what is delivered per round trip), one loss after every `1/p` segments, once
+/// the control has settled for so many losses.
+pub fn mean_window_after(settling: u64, cc: &mut impl CongestionControl, p: f64, rtt_ms: u64) -> f64 {
+    let per_loss = (1.0 / p).round() as u64;
+    let rtt = Span::from_millis(rtt_ms).as_secs_f64();
+    let (mut now, mut begin) = (Instant::ZERO, Instant::ZERO);
+    for period in 0..settling + MEASURED {
+        if period == settling {
+            begin = now;
         }
-        sent += segments;
-        if sent >= per_loss {
-            sent -= per_loss;
-            losses += 1;
-            let signal = Loss { now, ..loss(cc.cwnd()) };
-            cc.on_loss(&signal);
-            cc.on_recovered(now);
+        for _ in 0..per_loss {
+            now += Span::from_secs_f64(rtt * MSS as f64 / cc.cwnd() as f64);
+            cc.on_ack(&Ack { now, ..ack(MSS, rtt_ms) });
         }
+        cc.on_loss(&Loss { now, ..loss(cc.cwnd()) });
+        cc.on_recovered(now);
     }
-    windows / rounds
+    (MEASURED * per_loss) as f64 * rtt / now.since(begin).as_secs_f64()
+}
+
+pub fn mean_window(cc: &mut impl CongestionControl, p: f64, rtt_ms: u64) -> f64 {
+    mean_window_after(20, cc, p, rtt_ms)
+}
+
+/// Mean window of AIMD(1, 1/2) in segments.
+pub fn reno_law(p: f64) -> f64 {
+    (1.5 / p).sqrt()
+}
+
+pub fn assert_close(got: f64, expected: f64, tolerance: f64) {
+    assert!((got / expected - 1.0).abs() < tolerance, "{got} segments, the law says {expected}");
 }

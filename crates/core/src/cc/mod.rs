@@ -1,6 +1,17 @@
 //! Congestion control: the TCP endpoint detects loss, the control owns the window.
 //!
-//! Sizes are bytes. A control is told of events and asked for its window; it never reads a clock.
+//! Sizes are bytes. A control is told of events and asked for its window; it never reads a clock. The contract with the
+//! endpoint, event by event:
+//!
+//! | the endpoint sees | it calls | the control |
+//! |---|---|---|
+//! | an ACK of new data outside loss recovery, or after a timeout | [`on_ack`](CongestionControl::on_ack) | grows |
+//! | fast recovery begins, or an ECN echo; once per window | [`on_loss`](CongestionControl::on_loss) | sets `ssthresh` |
+//! | recovery ended; at once for an ECN echo | [`on_recovered`](CongestionControl::on_recovered) | falls to `ssthresh` |
+//! | the first timeout of a segment | [`on_rto`](CongestionControl::on_rto) | sets `ssthresh`, falls to one segment |
+//! | new data after an idle time | [`on_idle`](CongestionControl::on_idle) | restarts |
+//!
+//! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`); `cwnd` is not asked for.
 
 use crate::units::{Instant, Rate, Span};
 
@@ -16,7 +27,7 @@ use newreno::NewReno;
 /// What a control is told when a connection begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
-    /// Segment size in bytes.
+    /// Segment size in bytes; 0 is taken as 1.
     pub mss: u64,
     /// Initial window in bytes.
     pub initial_window: u64,
@@ -27,7 +38,7 @@ pub struct Setup {
 pub struct Ack {
     /// When it arrived.
     pub now: Instant,
-    /// Bytes newly acknowledged, cumulatively.
+    /// Bytes newly acknowledged, cumulatively. After a timeout this may be more than a window.
     pub acked: u64,
     /// A new round trip time sample, if this ACK gave one.
     pub rtt: Option<Span>,
@@ -64,7 +75,7 @@ pub trait CongestionControl {
     fn on_loss(&mut self, loss: &Loss);
     /// Loss recovery ended; the window becomes `ssthresh` unless the control knows better.
     fn on_recovered(&mut self, now: Instant);
-    /// The retransmission timer fired.
+    /// The retransmission timer fired for a segment not yet sent again: once per loss event (RFC 5681 §3.1).
     fn on_rto(&mut self, loss: &Loss);
     /// The connection was idle for longer than the retransmission timeout (RFC 5681 §4.1): restart the window.
     fn on_idle(&mut self, now: Instant, initial_window: u64);
@@ -94,6 +105,14 @@ impl AnyCc {
             "cubic" => Self::Cubic(Cubic::new(setup)),
             _ => return None,
         })
+    }
+
+    /// The name with which [`AnyCc::new`] makes it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NewReno(_) => "newreno",
+            Self::Cubic(_) => "cubic",
+        }
     }
 }
 
@@ -133,5 +152,78 @@ impl CongestionControl for AnyCc {
     }
     fn pacing_rate(&self) -> Option<Rate> {
         each!(self, cc => cc.pacing_rate())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::driver::{self, MSS};
+    use super::*;
+
+    #[test]
+    fn every_name_builds_its_control_and_no_other_name_does() {
+        for name in NAMES {
+            let cc = AnyCc::new(name, &driver::SETUP).expect(name);
+            assert_eq!((cc.cwnd(), cc.ssthresh(), cc.pacing_rate()), (10 * MSS, u64::MAX, None));
+            assert_eq!(cc.name(), *name);
+        }
+        assert!(matches!(AnyCc::new("newreno", &driver::SETUP), Some(AnyCc::NewReno(_))));
+        assert!(matches!(AnyCc::new("cubic", &driver::SETUP), Some(AnyCc::Cubic(_))));
+        assert_eq!(AnyCc::new("vegas", &driver::SETUP), None);
+    }
+
+    /// One of each event, to the control by itself and through the enum: the same state after each.
+    fn same_through_the_enum<C: CongestionControl + Clone>(mut cc: C, wrap: impl Fn(C) -> AnyCc) {
+        let mut any = wrap(cc.clone());
+        let now = Instant::from_nanos(1_000_000);
+        let events: [fn(&mut dyn CongestionControl, Instant); 6] = [
+            |cc, _| cc.on_ack(&driver::ack(MSS, 100)),
+            |cc, _| cc.on_loss(&driver::loss(10 * MSS)),
+            |cc, now| cc.on_recovered(now),
+            |cc, now| cc.on_idle(now, 3 * MSS),
+            |cc, _| cc.on_rto(&driver::loss(8 * MSS)),
+            |cc, _| cc.on_ack(&driver::ack(MSS, 100)),
+        ];
+        for event in events {
+            let before = any.clone();
+            event(&mut cc, now);
+            event(&mut any, now);
+            assert_eq!(any, wrap(cc.clone()));
+            assert_ne!(any, before, "each of these events changes something");
+        }
+    }
+
+    #[test]
+    fn the_enum_passes_every_event_on() {
+        same_through_the_enum(NewReno::new(&driver::SETUP), AnyCc::NewReno);
+        same_through_the_enum(Cubic::new(&driver::SETUP), AnyCc::Cubic);
+    }
+
+    proptest::proptest! {
+        /// Whatever happens, there is a window to send with, a threshold of two segments, and no panic.
+        #[test]
+        fn no_order_of_events_leaves_a_connection_without_a_window(
+            mss in 0u64..9000,
+            events in proptest::collection::vec((0u8..6, 0u64..1 << 40, 0u64..100_000_000), 1..200),
+        ) {
+            for name in NAMES {
+                let setup = Setup { mss, initial_window: 10 * mss.max(1) };
+                let mut cc = AnyCc::new(name, &setup).expect(name);
+                let mut now = Instant::ZERO;
+                for (what, bytes, gap_us) in &events {
+                    now += Span::from_micros(*gap_us);
+                    let loss = Loss { now, in_flight: *bytes, ecn: bytes % 2 == 0 };
+                    match what {
+                        0 | 1 => cc.on_ack(&Ack { now, cwnd_limited: *what == 0, ..driver::ack(*bytes, 100) }),
+                        2 => cc.on_loss(&loss),
+                        3 => cc.on_recovered(now),
+                        4 => cc.on_rto(&loss),
+                        _ => cc.on_idle(now, setup.initial_window),
+                    }
+                    proptest::prop_assert!(cc.cwnd() >= mss, "{name}: {} after {what}", cc.cwnd());
+                    proptest::prop_assert!(cc.ssthresh() >= 2 * mss);
+                }
+            }
+        }
     }
 }

@@ -1,21 +1,36 @@
 //! NewReno: slow start and additive increase, halving on loss.
 //!
-//! Source: RFC 5681 §3.1 and §4.1, RFC 6582 (recovery, in the endpoint), RFC 3465 (byte counting, L = 2).
+//! Source: RFC 5681 §3.1 and §4.1, RFC 6582 (its recovery is the endpoint's), RFC 3465 (byte counting).
 //!
 //! ```text
-//! slow start            cwnd += min(N, L SMSS)          RFC 5681 eq. (2), RFC 3465 §2.2
-//! congestion avoidance  cwnd += SMSS per cwnd bytes     RFC 3465 §2.1
+//! slow start            cwnd += min(N, L SMSS)                 RFC 5681 eq. (2), RFC 3465 §2.2
+//! congestion avoidance  cwnd += SMSS per cwnd bytes            RFC 5681 §3.1, RFC 3465 §2.1
 //! loss                  ssthresh = max(FlightSize/2, 2 SMSS)   RFC 5681 eq. (4)
-//! timeout               the same, and cwnd = 1 SMSS
+//! timeout               the same, and cwnd = 1 SMSS            RFC 5681 §3.1
+//! idle                  cwnd = min(IW, cwnd)                   RFC 5681 §4.1
 //! ```
 //!
-//! State: `cwnd`, `ssthresh`, bytes acknowledged towards the next increment. Cost: O(1).
+//! | constant | value | source |
+//! |---|---|---|
+//! | L | 2 | RFC 3465 §2.3 |
+//! | L in the slow start after a timeout | 1 | RFC 3465 §2.3, RFC 5681 eq. (2) |
+//!
+//! | state | meaning |
+//! |---|---|
+//! | `cwnd`, `ssthresh` | bytes |
+//! | `acked` | bytes acknowledged towards the next increment |
+//! | `limit` | L SMSS in force |
+//!
+//! Invariants: `cwnd >= SMSS` if it began so, `ssthresh >= 2 SMSS`. Cost: O(1).
+//!
+//! DIFFERENCE: an ACK in congestion avoidance counts for at most one window, since after a timeout an ACK that fills a
+//! hole covers data that left the network long ago. Pinned by `an_ack_that_fills_a_hole_counts_for_one_window`.
 
 use super::{Ack, CongestionControl, Loss, Setup};
 use crate::units::Instant;
 
-/// L of RFC 3465: most segments by which one ACK may open the window in slow start.
-const SLOW_START_LIMIT: u64 = 2;
+/// L of RFC 3465 §2.3: most segments by which one ACK may open the window in slow start.
+pub(super) const L: u64 = 2;
 
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,23 +39,35 @@ pub struct NewReno {
     cwnd: u64,
     ssthresh: u64,
     acked: u64,
+    limit: u64,
+}
+
+// RFC 5681 eq. (4)
+fn ssthresh(flight_size: u64, smss: u64) -> u64 {
+    (flight_size / 2).max(2 * smss)
 }
 
 impl NewReno {
     /// A control that begins in slow start.
     pub fn new(setup: &Setup) -> Self {
-        Self { mss: setup.mss, cwnd: setup.initial_window, ssthresh: u64::MAX, acked: 0 }
+        let mss = setup.mss.max(1);
+        Self { mss, cwnd: setup.initial_window, ssthresh: u64::MAX, acked: 0, limit: L * mss }
     }
 
     fn halve(&mut self, in_flight: u64) {
-        self.ssthresh = (in_flight / 2).max(2 * self.mss); // RFC 5681 eq. (4)
+        self.ssthresh = ssthresh(in_flight, self.mss);
         self.acked = 0;
     }
-}
 
-/// Slow start of RFC 5681 with the byte limit of RFC 3465; never beyond `ssthresh` by more than one increment.
-pub(super) fn slow_start(cwnd: u64, acked: u64, mss: u64) -> u64 {
-    cwnd + acked.min(SLOW_START_LIMIT * mss)
+    #[inline]
+    fn avoid_congestion(&mut self, acked: u64) {
+        self.limit = L * self.mss;
+        self.acked += acked.min(self.cwnd);
+        if self.acked >= self.cwnd {
+            self.acked -= self.cwnd;
+            self.cwnd += self.mss;
+        }
+    }
 }
 
 impl CongestionControl for NewReno {
@@ -60,31 +87,33 @@ impl CongestionControl for NewReno {
             return;
         }
         if self.cwnd < self.ssthresh {
-            self.cwnd = slow_start(self.cwnd, ack.acked, self.mss);
-            return;
-        }
-        self.acked += ack.acked;
-        if self.acked >= self.cwnd {
-            self.acked -= self.cwnd;
-            self.cwnd += self.mss;
+            self.cwnd += ack.acked.min(self.limit);
+        } else {
+            self.avoid_congestion(ack.acked);
         }
     }
 
     fn on_loss(&mut self, loss: &Loss) {
         self.halve(loss.in_flight);
+        self.limit = L * self.mss;
     }
 
     fn on_recovered(&mut self, _: Instant) {
-        self.cwnd = self.ssthresh;
+        // Without a signal before there is no threshold to fall to.
+        if self.ssthresh < u64::MAX {
+            self.cwnd = self.ssthresh;
+        }
     }
 
     fn on_rto(&mut self, loss: &Loss) {
         self.halve(loss.in_flight);
         self.cwnd = self.mss;
+        self.limit = self.mss;
     }
 
     fn on_idle(&mut self, _: Instant, initial_window: u64) {
-        self.cwnd = self.cwnd.min(initial_window); // RFC 5681 §4.1
+        self.cwnd = self.cwnd.min(initial_window);
+        self.acked = 0;
     }
 }
 
@@ -93,39 +122,155 @@ mod tests {
     use super::super::driver::{self, MSS};
     use super::*;
 
-    #[test]
-    fn slow_start_doubles_each_round_trip_and_avoidance_adds_one_segment() {
+    /// In congestion avoidance with a window of `segments`.
+    fn avoiding(segments: u64) -> NewReno {
         let mut cc = NewReno::new(&driver::SETUP);
-        driver::round_trip(&mut cc, 100);
-        assert_eq!(cc.cwnd(), 20 * MSS);
-        cc.on_loss(&driver::loss(20 * MSS));
+        cc.on_loss(&driver::loss(2 * segments * MSS));
         cc.on_recovered(Instant::ZERO);
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, 10 * MSS));
-        driver::round_trip(&mut cc, 100);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (segments * MSS, segments * MSS));
+        cc
+    }
+
+    #[test]
+    fn slow_start_doubles_the_window_each_round_trip() {
+        let mut cc = NewReno::new(&driver::SETUP);
+        for expected in [20, 40, 80] {
+            driver::round_trip(&mut cc, 100);
+            assert_eq!(cc.cwnd(), expected * MSS);
+        }
+    }
+
+    #[test]
+    fn congestion_avoidance_adds_one_segment_each_round_trip() {
+        let mut cc = avoiding(10);
+        for expected in [11, 12, 13] {
+            driver::round_trip(&mut cc, 100);
+            assert_eq!(cc.cwnd(), expected * MSS);
+        }
+    }
+
+    /// RFC 3465: bytes count, not ACKs, so a receiver that acknowledges every second segment slows nobody down.
+    #[test]
+    fn delayed_acks_slow_neither_phase_down() {
+        let mut cc = NewReno::new(&driver::SETUP);
+        (0..5).for_each(|_| cc.on_ack(&driver::ack(2 * MSS, 100)));
+        assert_eq!(cc.cwnd(), 20 * MSS);
+        let mut cc = avoiding(10);
+        (0..5).for_each(|_| cc.on_ack(&driver::ack(2 * MSS, 100)));
         assert_eq!(cc.cwnd(), 11 * MSS);
+    }
+
+    #[test]
+    fn one_ack_opens_the_window_by_two_segments_at_most_and_by_one_after_a_timeout() {
+        let mut cc = NewReno::new(&driver::SETUP);
+        cc.on_ack(&driver::ack(8 * MSS, 100));
+        assert_eq!(cc.cwnd(), 12 * MSS);
+        cc.on_rto(&driver::loss(12 * MSS));
+        cc.on_ack(&driver::ack(8 * MSS, 100));
+        assert_eq!(cc.cwnd(), 2 * MSS);
+        cc.on_loss(&driver::loss(40 * MSS));
+        cc.on_recovered(Instant::ZERO);
+        cc.on_idle(Instant::ZERO, 10 * MSS);
+        cc.on_ack(&driver::ack(8 * MSS, 100));
+        assert_eq!(cc.cwnd(), 12 * MSS, "the limit of a timeout ends with the next loss");
+    }
+
+    #[test]
+    fn the_limit_of_a_timeout_ends_with_congestion_avoidance() {
+        let mut cc = NewReno::new(&driver::SETUP);
+        cc.on_rto(&driver::loss(20 * MSS));
+        while cc.cwnd() <= cc.ssthresh() {
+            driver::round_trip(&mut cc, 100);
+        }
+        cc.on_idle(Instant::ZERO, 4 * MSS);
+        cc.on_ack(&driver::ack(8 * MSS, 100));
+        assert_eq!(cc.cwnd(), 6 * MSS);
+    }
+
+    #[test]
+    fn an_ack_that_fills_a_hole_counts_for_one_window() {
+        let mut cc = avoiding(10);
+        cc.on_ack(&driver::ack(500 * MSS, 100));
+        assert_eq!(cc.cwnd(), 11 * MSS);
+        (0..10).for_each(|_| cc.on_ack(&driver::ack(MSS, 100)));
+        assert_eq!(cc.cwnd(), 11 * MSS, "nothing of it is left over");
+    }
+
+    /// Nine tenths of an increment, earned with the old window, are not carried over to a smaller one.
+    #[test]
+    fn a_smaller_window_earns_its_increment_anew() {
+        let cuts: [fn(&mut NewReno); 2] = [
+            |cc| {
+                cc.on_loss(&driver::loss(10 * MSS));
+                cc.on_recovered(Instant::ZERO);
+            },
+            |cc| {
+                cc.on_idle(Instant::ZERO, 5 * MSS);
+                (0..5).for_each(|_| cc.on_ack(&driver::ack(MSS, 100))); // back in congestion avoidance
+            },
+        ];
+        for cut in cuts {
+            let mut cc = avoiding(10);
+            (0..9).for_each(|_| cc.on_ack(&driver::ack(MSS, 100)));
+            cut(&mut cc);
+            let before = cc.cwnd();
+            (1..before / MSS).for_each(|_| cc.on_ack(&driver::ack(MSS, 100)));
+            assert_eq!(cc.cwnd(), before);
+            cc.on_ack(&driver::ack(MSS, 100));
+            assert_eq!(cc.cwnd(), before + MSS);
+        }
     }
 
     #[test]
     fn a_timeout_leaves_one_segment_and_the_threshold_is_at_least_two() {
         let mut cc = NewReno::new(&driver::SETUP);
+        cc.on_rto(&driver::loss(20 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (MSS, 10 * MSS));
         cc.on_rto(&driver::loss(3 * MSS));
         assert_eq!((cc.cwnd(), cc.ssthresh()), (MSS, 2 * MSS));
     }
 
     #[test]
+    fn a_loss_halves_the_flight_and_not_the_window() {
+        let mut cc = avoiding(50);
+        cc.on_loss(&driver::loss(30 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (50 * MSS, 15 * MSS), "the endpoint brings the window down");
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!(cc.cwnd(), 15 * MSS);
+    }
+
+    #[test]
     fn a_window_that_is_not_used_does_not_grow() {
+        for mut cc in [NewReno::new(&driver::SETUP), avoiding(10)] {
+            (0..20).for_each(|_| cc.on_ack(&Ack { cwnd_limited: false, ..driver::ack(MSS, 100) }));
+            assert_eq!(cc.cwnd(), 10 * MSS);
+        }
+    }
+
+    #[test]
+    fn an_idle_connection_restarts_from_the_initial_window_at_most() {
+        let mut cc = avoiding(50);
+        cc.on_idle(Instant::ZERO, 10 * MSS);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, 50 * MSS));
+        let mut cc = avoiding(5);
+        cc.on_idle(Instant::ZERO, 10 * MSS);
+        assert_eq!(cc.cwnd(), 5 * MSS);
+    }
+
+    #[test]
+    fn the_end_of_a_recovery_without_a_signal_changes_nothing() {
         let mut cc = NewReno::new(&driver::SETUP);
-        cc.on_ack(&Ack { cwnd_limited: false, ..driver::ack(MSS, 100) });
-        assert_eq!(cc.cwnd(), 10 * MSS);
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, u64::MAX));
     }
 
     /// AIMD(1, 1/2) with one loss per 1/p segments: the window runs from W/2 to W in W/2 round trips, 3/8 W^2
-    /// segments, so W = sqrt(8/(3p)) and the mean is 3/4 W.
+    /// segments, so W = sqrt(8/(3p)) and the mean is 3/4 W = sqrt(3/(2p)), the law of RFC 9438 §4.3 eq. (3).
     #[test]
     fn the_mean_window_is_that_of_the_square_root_law() {
-        let p = 1.0 / 2400.0;
-        let mean = driver::mean_window(&mut NewReno::new(&driver::SETUP), p, 100);
-        let law = 0.75 * (8.0 / (3.0 * p) as f64).sqrt();
-        assert!((mean / law - 1.0).abs() < 0.03, "{mean} segments, the law says {law}");
+        for (p, rtt_ms) in [(1e-3, 10), (1e-3, 300), (1e-4, 100)] {
+            let mean = driver::mean_window(&mut NewReno::new(&driver::SETUP), p, rtt_ms);
+            driver::assert_close(mean, driver::reno_law(p), 0.03);
+        }
     }
 }

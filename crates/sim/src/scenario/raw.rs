@@ -201,7 +201,8 @@ pub fn write(scenario: &Scenario) -> String {
     root.insert("output".into(), output(scenario));
     root.insert("invariants".into(), invariants(scenario));
     let mut topology = Table::new();
-    let dumbbell = matches!(scenario.links.as_slice(), [l] if l.name == "bottleneck" && l.a == "left" && l.b == "right");
+    let dumbbell =
+        matches!(scenario.links.as_slice(), [l] if l.name == "bottleneck" && l.a == "left" && l.b == "right");
     topology.insert("kind".into(), if dumbbell { "dumbbell" } else { "graph" }.into());
     topology.insert("access_rate".into(), text(scenario.access.rate));
     topology.insert("access_delay".into(), text(scenario.access.delay));

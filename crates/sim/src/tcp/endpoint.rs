@@ -53,13 +53,14 @@ pub struct Endpoint {
     receiver: Receiver,
     /// SYN or SYN-ACK is to be sent.
     greet: bool,
-    greeted_at: Option<Instant>,
-    greetings: u32,
-    peer_options: Option<SynOptions>,
+    /// When to greet again; `Instant::MAX` is never.
+    greeted_at: Instant,
+    greetings: u16,
     timestamps: bool,
     scaling: bool,
     ecn: bool,
-    reset: Option<Segment>,
+    /// A reset to be sent; rare, hence elsewhere.
+    reset: Option<Box<Segment>>,
     close_with_peer: bool,
     rtt_sample: Option<Span>,
 }
@@ -76,9 +77,8 @@ impl Endpoint {
             sender: Sender::new(&config, iss),
             receiver: Receiver::new(&config, 0, 0),
             greet: false,
-            greeted_at: None,
+            greeted_at: Instant::MAX,
             greetings: 0,
-            peer_options: None,
             timestamps: config.timestamps,
             scaling: config.window_scaling,
             ecn: config.ecn,
@@ -126,6 +126,11 @@ impl Endpoint {
     /// Congestion window and slow start threshold in bytes.
     pub fn windows(&self) -> (u64, u64) {
         (self.sender.cc.cwnd(), self.sender.cc.ssthresh())
+    }
+
+    /// Name of the congestion control.
+    pub fn cc_name(&self) -> &'static str {
+        self.sender.cc.name()
     }
 
     /// Smoothed round trip time; zero before the first sample.
@@ -178,7 +183,7 @@ impl Endpoint {
             let mut reset = self.template(TcpFlags::RST.with(TcpFlags::ACK), Instant::ZERO, false);
             reset.seq = self.sender.sequence_number();
             reset.ack = self.receiver.ack_number();
-            self.reset = Some(reset);
+            self.reset = Some(Box::new(reset));
             self.state = State::Closed;
             self.greetings = self.greetings.max(1);
         }
@@ -190,25 +195,26 @@ impl Endpoint {
         if self.state == State::Closed {
             return None;
         }
-        let timers = [self.greeted_at, self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at];
-        timers.into_iter().flatten().min()
+        let timers = [self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at];
+        let first = timers.into_iter().fold(self.greeted_at, Instant::min);
+        (first != Instant::MAX).then_some(first)
     }
 
     /// Time passed.
     pub fn on_timer(&mut self, now: Instant) {
-        if self.receiver.ack_at.is_some_and(|at| at <= now) {
-            self.receiver.ack_at = None;
+        if self.receiver.ack_at <= now {
+            self.receiver.ack_at = Instant::MAX;
             self.receiver.ack_now = true;
         }
-        if self.greeted_at.is_some_and(|at| at <= now) {
-            self.greeted_at = None;
+        if self.greeted_at <= now {
+            self.greeted_at = Instant::MAX;
             self.greet = true;
             self.sender.rtt.back_off();
         }
-        if self.sender.rto_at.is_some_and(|at| at <= now) && self.state == State::Established && !self.sender.on_rto(now) {
+        if self.sender.rto_at <= now && self.state == State::Established && !self.sender.on_rto(now) {
             self.abort();
         }
-        if self.sender.persist_at.is_some_and(|at| at <= now) {
+        if self.sender.persist_at <= now {
             self.sender.on_persist();
         }
     }
@@ -237,7 +243,7 @@ impl Endpoint {
             reset.flags = reset.flags.with(TcpFlags::ACK);
             reset.ack = segment.seq.wrapping_add(segment.sequence_len());
         }
-        self.reset = Some(reset);
+        self.reset = Some(Box::new(reset));
     }
 
     fn on_listen(&mut self, segment: &Segment) {
@@ -303,7 +309,6 @@ impl Endpoint {
         self.receiver = Receiver::new(&self.config, syn.seq, if self.scaling { self.config.window_scale() } else { 0 });
         self.receiver.set_ts_recent(syn.tsval);
         self.sender.set_first_window(syn.window);
-        self.peer_options = Some(options);
     }
 
     fn sample_handshake(&mut self, segment: &Segment, now: Instant) {
@@ -319,7 +324,7 @@ impl Endpoint {
 
     fn establish(&mut self) {
         self.state = State::Established;
-        self.greeted_at = None;
+        self.greeted_at = Instant::MAX;
         self.greet = false;
         self.sender.rtt.reset_backoff();
         self.sender.ecn = self.ecn;
@@ -365,7 +370,7 @@ impl Endpoint {
         }
         let other = match self.state {
             State::SynSent | State::SynReceived if self.greet => Some(self.greeting(now)),
-            _ => self.reset.take(),
+            _ => self.reset.take().map(|reset| *reset),
         };
         other.inspect(|other| *segment = *other).is_some()
     }
@@ -415,8 +420,8 @@ impl Endpoint {
         segment.ack = if answering { self.receiver.ack_number() } else { 0 };
         segment.window = self.config.receive_buffer.get().min(0xffff) as u16;
         self.greet = false;
-        self.greetings += 1;
-        self.greeted_at = Some(now + self.sender.rtt.rto());
+        self.greetings = self.greetings.saturating_add(1);
+        self.greeted_at = now + self.sender.rtt.rto();
         segment
     }
 }

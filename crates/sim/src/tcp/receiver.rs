@@ -30,7 +30,8 @@ pub struct Receiver {
     /// Segments since the last ACK went out.
     unacked: u8,
     pub(super) ack_now: bool,
-    pub(super) ack_at: Option<Instant>,
+    /// When a delayed ACK is due; `Instant::MAX` is never.
+    pub(super) ack_at: Instant,
     ts_recent: u32,
     last_ack_sent: u64,
     fin_at: Option<u64>,
@@ -57,7 +58,7 @@ impl Receiver {
             scale,
             unacked: 0,
             ack_now: false,
-            ack_at: None,
+            ack_at: Instant::MAX,
             ts_recent: 0,
             last_ack_sent: first,
             fin_at: None,
@@ -108,8 +109,11 @@ impl Receiver {
         let end = start + u64::from(segment.sequence_len());
         self.note_ecn(segment);
         let window_end = self.edge.max(self.next);
-        let in_window =
-            if start == end { (self.next..=window_end).contains(&start) } else { start < window_end && end > self.next };
+        let in_window = if start == end {
+            (self.next..=window_end).contains(&start)
+        } else {
+            start < window_end && end > self.next
+        };
         let stale = segment.has_timestamps() && (segment.tsval.wrapping_sub(self.ts_recent) as i32) < 0; // PAWS
         if !in_window || stale {
             self.ack_now = true; // RFC 9293 §3.10.7.4: an unacceptable segment is answered with an ACK
@@ -149,8 +153,8 @@ impl Receiver {
         self.unacked = self.unacked.saturating_add(1);
         if config.ack_every_segment || filled_gap || fin || self.unacked >= 2 {
             self.ack_now = true;
-        } else if self.ack_at.is_none() {
-            self.ack_at = Some(now + config.delayed_ack_timeout);
+        } else if self.ack_at == Instant::MAX {
+            self.ack_at = now + config.delayed_ack_timeout;
         }
     }
 
@@ -190,7 +194,7 @@ impl Receiver {
         }
         self.unacked = 0;
         self.ack_now = false;
-        self.ack_at = None;
+        self.ack_at = Instant::MAX;
         self.last_ack_sent = self.next;
     }
 

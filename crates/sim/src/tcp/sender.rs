@@ -44,7 +44,8 @@ impl Prr {
     fn send_count(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) -> u64 {
         self.delivered += delivered;
         if pipe > ssthresh {
-            let target = (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_fs.max(1)));
+            let target =
+                (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_fs.max(1)));
             return (target as u64).saturating_sub(self.out);
         }
         // Slow start reduction bound.
@@ -61,9 +62,9 @@ pub struct Counters {
     /// Of these, retransmissions.
     pub retransmits: u64,
     /// Retransmission timeouts.
-    pub timeouts: u64,
+    pub timeouts: u32,
     /// Window reductions for loss or ECN, without timeouts.
-    pub reductions: u64,
+    pub reductions: u32,
 }
 
 /// State of the sending half.
@@ -94,8 +95,9 @@ pub struct Sender {
     forced: bool,
     first_partial: bool,
     // Timers.
-    pub(super) rto_at: Option<Instant>,
-    pub(super) persist_at: Option<Instant>,
+    /// Retransmission timer; `Instant::MAX` is never, here and below.
+    pub(super) rto_at: Instant,
+    pub(super) persist_at: Instant,
     probe_due: bool,
     /// A one-byte probe beyond the window is out; its ACK may cover that byte.
     probed: bool,
@@ -157,8 +159,8 @@ impl Sender {
             dupacks: 0,
             forced: false,
             first_partial: false,
-            rto_at: None,
-            persist_at: None,
+            rto_at: Instant::MAX,
+            persist_at: Instant::MAX,
             probe_due: false,
             probed: false,
             last_sent: Instant::ZERO,
@@ -270,7 +272,10 @@ impl Sender {
         let mut progress = Progress::default();
         if ack > self.una {
             progress.rtt = self.advance(segment, ack, sacked, config, now);
-        } else if self.flight() > 0 && segment.sequence_len() == 0 && (sacked > 0 || (!self.sack && before == self.edge)) {
+        } else if self.flight() > 0
+            && segment.sequence_len() == 0
+            && (sacked > 0 || (!self.sack && before == self.edge))
+        {
             self.on_duplicate(sacked, config, now);
         }
         if segment.flags.has(TcpFlags::ECE) {
@@ -288,7 +293,7 @@ impl Sender {
             self.max_window = self.max_window.max(window);
         }
         if self.edge > self.nxt {
-            self.persist_at = None;
+            self.persist_at = Instant::MAX;
         }
     }
 
@@ -307,7 +312,7 @@ impl Sender {
         self.rtt.reset_backoff();
         let partial = self.phase == Phase::Recovery && ack < self.recover && !self.sack;
         if !partial || self.first_partial {
-            self.rto_at = (self.flight() > 0).then(|| now + self.rtt.rto());
+            self.rto_at = if self.flight() > 0 { now + self.rtt.rto() } else { Instant::MAX };
         }
         match self.phase {
             Phase::Open => {
@@ -448,13 +453,13 @@ impl Sender {
         self.forced = false;
         self.timed = None;
         self.rtt.back_off();
-        self.rto_at = Some(now + self.rtt.rto());
+        self.rto_at = now + self.rtt.rto();
         self.rtt.backoff() < 15 // R2 of RFC 9293 §3.8.3, as Linux counts it
     }
 
     /// The persist timer fired: what little the window permits may go now, or a probe of one byte.
     pub fn on_persist(&mut self) {
-        self.persist_at = None;
+        self.persist_at = Instant::MAX;
         self.probe_due = true;
         self.rtt.back_off();
     }
@@ -506,7 +511,7 @@ impl Sender {
     /// RFC 5681 §4.1.
     fn restart_if_idle(&mut self, config: &TcpConfig, now: Instant) {
         let idle = self.flight() == 0 && self.counters.segments > 0 && now.since(self.last_sent) > self.rtt.rto();
-        if idle && self.persist_at.is_none() && !self.probe_due {
+        if idle && self.persist_at == Instant::MAX && !self.probe_due {
             self.cc.on_idle(now, self.mss * u64::from(config.initial_window));
             self.last_sent = now;
         }
@@ -541,7 +546,7 @@ impl Sender {
             return false;
         }
         if !std::mem::take(&mut self.probe_due) {
-            self.persist_at = self.persist_at.or(Some(now + self.rtt.rto()));
+            self.persist_at = self.persist_at.min(now + self.rtt.rto());
             return false;
         }
         let usable = self.edge.saturating_sub(self.nxt).min(self.app_end - self.nxt);
@@ -549,7 +554,7 @@ impl Sender {
             self.emit(segment, self.nxt, self.nxt + usable.min(self.mss), Kind::New, now);
             return true;
         }
-        self.persist_at = Some(now + self.rtt.rto());
+        self.persist_at = now + self.rtt.rto();
         self.probed = true;
         (segment.seq, segment.len) = (self.nxt as u32, 1);
         true
@@ -580,8 +585,8 @@ impl Sender {
             self.prr.out += end - start;
         }
         self.last_sent = now;
-        if self.rto_at.is_none() {
-            self.rto_at = Some(now + self.rtt.rto());
+        if self.rto_at == Instant::MAX {
+            self.rto_at = now + self.rtt.rto();
         }
     }
 

@@ -1,0 +1,798 @@
+//! PINK as stories. The link is 10 Mbit/s, the WAN half 100 ms, the LAN half 4 ms, the MSS 1000 bytes, unless told
+//! otherwise: eq. 1 then gives 1.25e6 B/s * 0.104 s * 0.95 / n = 123500 / n bytes.
+
+use super::*;
+use crate::packet::FlowId;
+use crate::wire::RealPacket;
+use crate::wire::tests::assert_checksums;
+use etherparse::{PacketBuilder, TcpOptionElement};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const LINK: Rate = Rate::from_bps(10_000_000);
+const SHARE_OF_ONE: u64 = 123_500;
+const WAN: Span = Span::from_millis(100);
+const LAN: Span = Span::from_millis(4);
+const ISN: u32 = 999;
+const FAR_ISN: u32 = 4999;
+
+#[derive(Debug, Clone, Copy)]
+struct Seg {
+    flow: u32,
+    flags: TcpFlags,
+    seq: u32,
+    ack: u32,
+    len: u32,
+    window: u16,
+    scale: Option<u8>,
+    mss: Option<u16>,
+}
+
+impl Seg {
+    fn new(flow: u32, flags: TcpFlags, seq: u32, ack: u32) -> Self {
+        Self { flow, flags, seq, ack, len: 0, window: 0xffff, scale: None, mss: None }
+    }
+    fn syn(flow: u32, scale: Option<u8>) -> Self {
+        Self { scale, mss: Some(1000), ..Self::new(flow, TcpFlags::SYN, ISN, 0) }
+    }
+    fn syn_ack(flow: u32, scale: Option<u8>) -> Self {
+        let flags = TcpFlags::SYN.with(TcpFlags::ACK);
+        Self { scale, mss: Some(1000), ..Self::new(flow, flags, FAR_ISN, ISN + 1) }
+    }
+    fn data(flow: u32, seq: u32, len: u32) -> Self {
+        Self { len, ..Self::new(flow, TcpFlags::ACK, seq, FAR_ISN + 1) }
+    }
+    fn ack(flow: u32, ack: u32, window: u16) -> Self {
+        Self { window, ..Self::new(flow, TcpFlags::ACK, FAR_ISN + 1, ack) }
+    }
+    fn with(mut self, flags: TcpFlags) -> Self {
+        self.flags = self.flags.with(flags);
+        self
+    }
+
+    /// The same segment as bytes of an IPv4 packet.
+    fn bytes(&self) -> Vec<u8> {
+        let mut options = vec![];
+        options.extend(self.mss.map(TcpOptionElement::MaximumSegmentSize));
+        options.extend(self.scale.map(TcpOptionElement::WindowScale));
+        let has = |flag| self.flags.has(flag);
+        let mut tcp = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(1, 2, self.seq, self.window);
+        tcp = if has(TcpFlags::ACK) { tcp.ack(self.ack) } else { tcp };
+        tcp = if has(TcpFlags::SYN) { tcp.syn() } else { tcp };
+        tcp = if has(TcpFlags::FIN) { tcp.fin() } else { tcp };
+        tcp = if has(TcpFlags::RST) { tcp.rst() } else { tcp };
+        let mut bytes = Vec::new();
+        tcp.options(&options).unwrap().write(&mut bytes, &vec![0; self.len as usize]).unwrap();
+        bytes
+    }
+}
+
+impl TcpView for Seg {
+    fn flow(&self) -> FlowId {
+        FlowId(self.flow)
+    }
+    fn flags(&self) -> TcpFlags {
+        self.flags
+    }
+    fn seq(&self) -> u32 {
+        self.seq
+    }
+    fn ack(&self) -> u32 {
+        self.ack
+    }
+    fn payload_len(&self) -> u32 {
+        self.len
+    }
+    fn window(&self) -> u16 {
+        self.window
+    }
+    fn set_window(&mut self, window: u16) {
+        self.window = window;
+    }
+    fn window_scale(&self) -> Option<u8> {
+        self.scale
+    }
+    fn mss(&self) -> Option<u16> {
+        self.mss
+    }
+    fn timestamps(&self) -> Option<(u32, u32)> {
+        None
+    }
+}
+
+/// A gateway with PINK and a clock.
+struct Gate {
+    pink: Pink,
+    now: Instant,
+}
+
+impl Gate {
+    fn new(edit: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::default();
+        edit(&mut config);
+        config.validate().unwrap();
+        Self { pink: Pink::new(&config, LINK), now: Instant::ZERO }
+    }
+    fn literal() -> Self {
+        Self::new(|c| c.window = Window::Literal)
+    }
+    fn wait(&mut self, span: Span) {
+        self.now += span;
+    }
+    fn out(&mut self, mut segment: Seg) {
+        self.pink.outbound(&mut segment, self.now);
+    }
+    /// The window field with which the segment leaves PINK.
+    fn back(&mut self, mut segment: Seg) -> u16 {
+        self.pink.inbound(&mut segment, self.now);
+        self.pink.stats.check().unwrap();
+        segment.window
+    }
+    /// Opens flows together from inside; the scales are those of the inner and of the far side.
+    fn open(&mut self, flows: std::ops::Range<u32>, near: Option<u8>, far: Option<u8>) {
+        flows.clone().for_each(|f| self.out(Seg::syn(f, near)));
+        self.wait(WAN);
+        for f in flows.clone() {
+            self.back(Seg::syn_ack(f, far));
+        }
+        self.wait(LAN);
+        flows.for_each(|f| self.out(Seg::data(f, ISN + 1, 0)));
+    }
+    /// The flow sends a full segment at `seq` and it is acknowledged: the window of that ACK.
+    fn acked(&mut self, flow: u32, seq: u32, field: u16) -> u16 {
+        self.out(Seg::data(flow, seq, 1000));
+        self.wait(WAN);
+        self.back(Seg::ack(flow, seq + 1000, field))
+    }
+}
+
+#[test]
+fn eq_1_by_hand() {
+    let capacity = |config: Config, link| Pink::new(&config, link).capacity;
+    let full = Config { c: 1.0, ..Config::default() };
+    // 10 Mbit/s, 100 ms, c = 0.95, 4 flows: 1.25e6 * 0.1 * 0.95 / 4 = 29687.5
+    assert_eq!(share(capacity(Config::default(), LINK), WAN, 4), 29_687);
+    // The SAT testbed: 4 Mbit/s, 700 ms, 2 flows: 350 kB / 2.
+    let sat = Rate::from_bps(4_000_000);
+    assert_eq!(share(capacity(full.clone(), sat), Span::from_millis(700), 2), 175_000);
+    let overridden = Config { rate: Some(sat), ..full };
+    assert_eq!(share(capacity(overridden, LINK), Span::from_millis(700), 2), 175_000);
+    assert_eq!(share(u128::MAX, Span::MAX, 1), 65_535 << 14, "never more than TCP can say");
+}
+
+#[test]
+fn the_share_is_that_of_the_whole_round_trip() {
+    let mut gate = Gate::literal();
+    gate.open(0..4, None, None);
+    assert_eq!(gate.acked(0, ISN + 1, 65_535), 30_875); // 123500 / 4
+}
+
+#[test]
+fn the_syn_ack_is_clamped_by_the_wan_half_and_unscaled() {
+    let mut gate = Gate::literal();
+    (0..4).for_each(|f| gate.out(Seg::syn(f, Some(7))));
+    gate.wait(WAN);
+    assert_eq!(gate.back(Seg::syn_ack(0, Some(7))), 29_687);
+}
+
+#[test]
+fn literal_windows_are_eq_1() {
+    let mut gate = Gate::literal();
+    gate.open(0..10, Some(0), Some(0));
+    assert_eq!(gate.acked(3, ISN + 1, 65_535), 12_350);
+    assert_eq!(gate.pink.stats.rewritten, 11, "ten SYN-ACKs and one ACK");
+}
+
+#[test]
+fn the_first_flight_is_half_the_share() {
+    let mut gate = Gate::new(|_| {});
+    gate.out(Seg::syn(0, None));
+    (1..4).for_each(|f| gate.out(Seg::syn(f, None)));
+    gate.wait(WAN);
+    // Flow 0 has no error to start with: half of 29687 is 14 segments.
+    assert_eq!(gate.back(Seg::syn_ack(0, None)), 14_000);
+    gate.wait(LAN);
+    gate.out(Seg::data(0, ISN + 1, 0));
+    assert_eq!(gate.acked(0, ISN + 1, 65_535), 30_000, "123500 / 4 in whole segments");
+}
+
+#[test]
+fn the_window_scale_counts_only_if_both_sides_offered_it() {
+    let window = |near, far| {
+        let mut gate = Gate::literal();
+        gate.open(0..4, near, far);
+        gate.acked(0, ISN + 1, 65_535)
+    };
+    assert_eq!(window(Some(2), Some(5)), 30_875 >> 5, "the far side's scale");
+    assert_eq!(window(Some(2), None), 30_875);
+    assert_eq!(window(None, Some(5)), 30_875);
+    assert_eq!(window(Some(0), Some(20)), 30_875 >> 14, "RFC 7323 2.3: at most 14");
+}
+
+#[test]
+fn a_flow_opened_from_outside_is_clamped_as_well() {
+    let mut gate = Gate::literal();
+    (0..4).for_each(|f| assert_eq!(gate.back(Seg::syn(f, Some(3))), 65_535, "no round trip time is known"));
+    assert_eq!((gate.pink.stats.active, gate.pink.stats.opening), (4, 4));
+    gate.wait(LAN);
+    gate.out(Seg { ack: ISN + 1, ..Seg::syn(0, Some(9)).with(TcpFlags::ACK) });
+    assert_eq!(gate.pink.stats.opening, 3);
+    gate.wait(WAN);
+    assert_eq!(gate.back(Seg::ack(0, ISN + 1, 65_535)), 30_875 >> 3, "the opener's scale, the whole round trip");
+}
+
+#[test]
+fn unknown_scale_means_hands_off() {
+    let mut gate = Gate::literal();
+    gate.out(Seg::data(0, 1, 1000));
+    assert_eq!(gate.back(Seg::ack(0, 1001, 65_535)), 65_535);
+    assert_eq!(gate.back(Seg::syn_ack(1, Some(7))), 65_535, "a SYN-ACK without its SYN");
+    assert_eq!((gate.pink.stats.left_alone, gate.pink.active()), (2, 0));
+    gate.open(0..1, None, None);
+    assert_eq!(gate.pink.active(), 1, "its next SYN makes it known");
+}
+
+#[test]
+fn a_flow_beyond_the_table_is_left_alone() {
+    let mut gate = Gate::new(|c| c.max_flows = 2);
+    gate.open(0..3, None, None);
+    assert_eq!(gate.acked(2, ISN + 1, 65_535), 65_535);
+    assert_eq!((gate.pink.active(), gate.pink.stats.beyond_table, gate.pink.flows.len()), (2, 5, 2));
+}
+
+#[test]
+fn smaller_windows_and_zero_stay_as_they_are() {
+    let mut gate = Gate::new(|_| {});
+    gate.open(0..4, None, None);
+    for window in [0, 1, 999, 15_000] {
+        assert_eq!(gate.back(Seg::ack(0, ISN + 1, window)), window);
+    }
+}
+
+#[test]
+fn a_share_below_one_segment_is_counted() {
+    let mut gate = Gate::literal();
+    gate.open(0..200, None, None); // 617 bytes each
+    let before = gate.pink.stats.below_one_segment;
+    assert_eq!(gate.acked(0, ISN + 1, 65_535), 1000);
+    assert_eq!(gate.pink.stats.below_one_segment, before + 1);
+    let mut dither = Gate::new(|_| {});
+    dither.open(0..200, None, None);
+    assert_eq!(dither.acked(0, ISN + 1, 65_535), 1000);
+}
+
+/// A sender that the window alone holds back, in round trips: sends what it may, gets all ACKs, and so on.
+struct Sender {
+    una: u32,
+    nxt: u32,
+    edge: u32,
+    flight: VecDeque<u32>,
+    scale: u8,
+    segment: u32,
+    /// Sends one short segment when none is in flight (Minshall); otherwise only full ones.
+    splits: bool,
+    short_end: u32,
+    /// Acknowledges every so many segments, and the last.
+    stretch: usize,
+}
+
+impl Sender {
+    fn new(first_window: u16, scale: u8, segment: u32, splits: bool, stretch: usize) -> Self {
+        let una = ISN + 1;
+        let edge = una + u32::from(first_window);
+        Self { una, nxt: una, edge, flight: VecDeque::new(), scale, segment, splits, short_end: una, stretch }
+    }
+    fn send(&mut self, gate: &mut Gate, flow: u32) {
+        while after(self.edge, self.nxt) {
+            let usable = self.edge.wrapping_sub(self.nxt);
+            let short_allowed = self.splits && !after(self.short_end, self.una);
+            if usable < self.segment && !short_allowed {
+                break;
+            }
+            let len = usable.min(self.segment);
+            gate.out(Seg::data(flow, self.nxt, len));
+            self.nxt = self.nxt.wrapping_add(len);
+            if len < self.segment {
+                self.short_end = self.nxt;
+            }
+            self.flight.push_back(self.nxt);
+        }
+    }
+    /// The ACKs of one round trip; the flow's bytes that they acknowledge.
+    fn round(&mut self, gate: &mut Gate, flow: u32) -> u64 {
+        let before = self.una;
+        let acks: Vec<u32> = self.flight.drain(..).collect();
+        for (i, ack) in acks.iter().enumerate() {
+            if (i + 1) % self.stretch == 0 || i + 1 == acks.len() {
+                let window = gate.back(Seg::ack(flow, *ack, 65_535));
+                (self.una, self.edge) = (*ack, ack.wrapping_add(u32::from(window) << self.scale));
+                self.send(gate, flow);
+            }
+        }
+        u64::from(self.una.wrapping_sub(before))
+    }
+}
+
+/// Bytes per round trip of flow 0 among `n`, on average over `rounds` after a few to settle.
+fn mean_of_a_window_limited_sender(n: u32, scale: u8, splits: bool, stretch: usize, rounds: u64) -> f64 {
+    let mut gate = Gate::new(|c| c.silent_timeout = Span::from_secs(86_400));
+    gate.open(0..n, Some(scale), Some(scale));
+    let mut sender = Sender::new(1000, scale, 1000, splits, stretch);
+    sender.send(&mut gate, 0);
+    let mut total = 0;
+    for round in 0..rounds + 10 {
+        gate.wait(WAN + LAN);
+        let bytes = sender.round(&mut gate, 0);
+        total += if round < 10 { 0 } else { bytes };
+    }
+    total as f64 / rounds as f64
+}
+
+#[test]
+fn windows_dither_between_whole_segments() {
+    for n in [2, 3, 7, 17, 50, 64, 85] {
+        let share = SHARE_OF_ONE as f64 / f64::from(n);
+        let rounds = 400;
+        let mean = mean_of_a_window_limited_sender(n, 0, false, 1, rounds);
+        // The error is at most two segments at either end of the average.
+        assert!((mean - share).abs() <= 4.0 * 1000.0 / rounds as f64, "n = {n}: {mean} instead of {share}");
+    }
+}
+
+#[test]
+fn scaling_short_segments_and_stretched_acks_do_not_bias_the_mean() {
+    for scale in [0, 7, 9] {
+        for splits in [false, true] {
+            for stretch in [1, 2, 5] {
+                for n in [3, 40, 64] {
+                    let share = SHARE_OF_ONE as f64 / f64::from(n);
+                    let rounds = 1000;
+                    let mean = mean_of_a_window_limited_sender(n, scale, splits, stretch, rounds);
+                    let what = format!("scale {scale}, splits {splits}, stretch {stretch}, n {n}: {mean} for {share}");
+                    assert!((mean - share).abs() <= 0.01 * share, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_segment_longer_than_the_units_of_the_field_is_never_lost_to_rounding() {
+    let plain = Flow::default();
+    for (bytes, segment, unit) in [(1999, 1000, 128), (1448, 1448, 1024), (5000, 1000, 16), (900, 1000, 128)] {
+        let window = whole_segments(bytes, segment, unit, &plain);
+        let whole = (bytes as u64 / segment).max(1);
+        assert_eq!(window / segment, whole, "{bytes} {segment} {unit}");
+        assert_eq!(window % unit, 0);
+    }
+    assert_eq!(whole_segments(40_000, 1448, 16_384, &plain), 32_768, "units in place of segments");
+    assert_eq!(whole_segments(-1, 1448, 16_384, &plain), 16_384);
+}
+
+#[test]
+fn rounding_and_steps_follow_the_habits_of_the_ends() {
+    // A flow whose handshake took `rtt`, with half of it on either side.
+    let with_rtt = |habits: u8, rtt: Span| {
+        let mut gate = Gate::new(|_| {});
+        gate.out(Seg::syn(0, None));
+        gate.wait(rtt.div(2));
+        gate.back(Seg::syn_ack(0, None));
+        gate.wait(rtt.div(2));
+        gate.out(Seg::data(0, ISN + 1, 0));
+        Flow { habits: habits << 2, ..gate.pink.flows[0].clone() }
+    };
+    let habit = |habits| with_rtt(habits, WAN);
+    assert_eq!(whole_segments(2999, 1000, 128, &habit(SPLITS)), 1920, "down for a sender that splits: 15 * 128");
+    assert_eq!(whole_segments(1999, 1000, 128, &habit(SPLITS)), 1024, "but never below one segment");
+    assert_eq!(whole_segments(5999, 1000, 1, &habit(STRETCHES)), 4000, "pairs for a receiver that delays ACKs");
+    assert_eq!(whole_segments(1999, 1000, 1, &habit(STRETCHES)), 1000);
+    let satellite = with_rtt(STRETCHES, Span::from_millis(700));
+    assert_eq!(whole_segments(5999, 1000, 1, &satellite), 5000, "40 ms are little of 700");
+    // What was seen counts in the next round, and only there.
+    let mut flow = Flow { flight: Flight::Later, ..Flow::default() };
+    flow.note_ack(1001, 1000);
+    assert!(!flow.had(STRETCHES));
+    flow.turn_round(1001, 5000, 1000);
+    assert!(flow.had(STRETCHES));
+    flow.let_through(1001, 5000);
+    flow.note_ack(2001, 1000);
+    flow.turn_round(2001, 5000, 1000);
+    assert!(!flow.had(STRETCHES));
+}
+
+#[test]
+fn flows_that_open_together_do_not_step_up_together() {
+    let mut gate = Gate::new(|_| {});
+    let n = 85; // 1452 bytes each: 45 % of the flows get two segments
+    gate.open(0..n, None, None);
+    (0..n).for_each(|f| gate.out(Seg::data(f, ISN + 1, 1000)));
+    gate.wait(WAN);
+    let windows: Vec<u16> = (0..n).map(|f| gate.back(Seg::ack(f, ISN + 1001, 65_535))).collect();
+    let double = windows.iter().filter(|w| **w == 2000).count();
+    assert!(windows.iter().all(|w| [1000, 2000].contains(w)), "{windows:?}");
+    assert!((36..=40).contains(&double), "{double} of 85 instead of 38"); // 0.452 * 85 = 38.4
+}
+
+#[test]
+fn the_segment_is_what_full_segments_carry() {
+    let flow = |mss, largest| Flow { mss, largest, ..Flow::default() };
+    assert_eq!(flow(1460, 0).segment(true), 1460, "nothing seen yet");
+    assert_eq!(flow(1460, 1448).segment(true), 1448, "a Linux host with timestamps");
+    assert_eq!(flow(1000, 1000).segment(true), 1000);
+    assert_eq!(flow(1460, 20).segment(true), 1448, "short messages say nothing of the segment size");
+    assert_eq!(flow(1460, 20).segment(false), 1460);
+    assert_eq!(flow(0, 0).segment(false), 48, "an absurd option");
+}
+
+#[test]
+fn the_mss_is_the_smaller_option_and_536_without_any() {
+    let mut gate = Gate::new(|_| {});
+    gate.out(Seg { mss: None, ..Seg::syn(0, None) });
+    gate.back(Seg { mss: None, ..Seg::syn_ack(0, None) });
+    gate.out(Seg { mss: Some(1360), ..Seg::syn(1, None) });
+    gate.back(Seg { mss: Some(1460), ..Seg::syn_ack(1, None) });
+    assert_eq!((gate.pink.flows[0].mss, gate.pink.flows[1].mss), (536, 1360));
+}
+
+#[test]
+fn a_cut_takes_effect_as_acks_advance() {
+    let mut gate = Gate::literal();
+    gate.open(0..2, None, None);
+    assert_eq!(gate.acked(0, ISN + 1, 65_535), 61_750); // 123500 / 2: the edge is ISN + 1001 + 61750
+    (2..4).for_each(|f| gate.out(Seg::syn(f, None)));
+    for acked in [1000, 20_000, 30_000] {
+        let window = gate.back(Seg::ack(0, ISN + 1001 + acked as u32, 65_535));
+        assert_eq!(window, 61_750 - acked, "the edge stands still");
+    }
+    assert_eq!(gate.back(Seg::ack(0, ISN + 1001 + 35_000, 65_535)), 30_875, "the new share");
+    assert_eq!(gate.back(Seg::ack(0, ISN + 1001 + 36_000, 65_535)), 30_875);
+}
+
+#[test]
+fn an_immediate_cut_moves_the_edge_left() {
+    let mut gate = Gate::new(|c| (c.window, c.shrink) = (Window::Literal, Shrink::Immediate));
+    gate.open(0..2, None, None);
+    assert_eq!(gate.acked(0, ISN + 1, 65_535), 61_750);
+    (2..4).for_each(|f| gate.out(Seg::syn(f, None)));
+    assert_eq!(gate.back(Seg::ack(0, ISN + 2001, 65_535)), 30_875);
+}
+
+#[test]
+fn a_coarse_scale_still_lets_a_cut_happen() {
+    let mut gate = Gate::new(|_| {});
+    let scale = 11; // units of 2048 bytes, more than a segment
+    gate.open(0..2, Some(scale), Some(scale));
+    let mut edge = {
+        let window = gate.acked(0, ISN + 1, 65_535);
+        ISN + 1001 + (u32::from(window) << scale)
+    };
+    (2..12).for_each(|f| gate.out(Seg::syn(f, None)));
+    let mut last = 0;
+    for i in 1..=80 {
+        let ack = ISN + 1001 + i * 1000;
+        last = u32::from(gate.back(Seg::ack(0, ack, 65_535))) << scale;
+        assert!(ack + last + (1 << scale) > edge, "left by a whole unit or more");
+        edge = edge.max(ack + last);
+    }
+    assert!(last <= 123_500 / 12 + 2 * 2048, "{last} is not the share of twelve");
+}
+
+#[test]
+fn a_retransmitted_syn_counts_once() {
+    let mut gate = Gate::new(|_| {});
+    (0..3).for_each(|_| gate.out(Seg::syn(0, None)));
+    assert_eq!((gate.pink.active(), gate.pink.stats.opening), (1, 1));
+    gate.back(Seg::syn_ack(0, None));
+    gate.out(Seg::syn(0, None)); // late
+    gate.back(Seg::syn_ack(0, None));
+    assert_eq!((gate.pink.active(), gate.pink.stats.opening, gate.pink.stats.started), (1, 0, 1));
+}
+
+#[test]
+fn another_connection_on_an_old_index_starts_afresh() {
+    let mut gate = Gate::literal();
+    gate.open(0..1, Some(7), Some(7));
+    gate.out(Seg { seq: 77_777, ..Seg::syn(0, None) });
+    assert_eq!((gate.pink.active(), gate.pink.stats.opening, gate.pink.stats.ended), (1, 1, 1));
+    assert_eq!(gate.pink.flows[0].scale, None);
+    assert_eq!(gate.pink.flows[0].probe.wan(), None);
+}
+
+#[test]
+fn a_simultaneous_open_is_one_flow() {
+    let mut gate = Gate::new(|_| {});
+    gate.out(Seg::syn(0, Some(2)));
+    gate.back(Seg::syn(0, Some(5)));
+    assert_eq!((gate.pink.active(), gate.pink.stats.opening), (1, 0));
+    assert_eq!(gate.pink.flows[0].scale, Some(5), "the far side's");
+}
+
+#[test]
+fn a_flow_ends_when_its_fin_is_acknowledged() {
+    let mut gate = Gate::new(|_| {});
+    gate.open(0..1, None, None);
+    gate.back(Seg::ack(0, ISN + 1, 65_535).with(TcpFlags::FIN));
+    assert_eq!(gate.pink.active(), 1, "the far side closed, our data may go on");
+    gate.out(Seg::data(0, ISN + 1, 1000).with(TcpFlags::FIN));
+    gate.back(Seg::ack(0, ISN + 1001, 65_535));
+    assert_eq!(gate.pink.active(), 1, "the FIN is not acknowledged");
+    assert_eq!(gate.back(Seg::ack(0, ISN + 1002, 65_535)), 65_535);
+    assert_eq!((gate.pink.active(), gate.pink.stats.ended), (0, 1));
+    assert_eq!(gate.back(Seg::ack(0, ISN + 1002, 65_000)), 65_000, "untouched after the end");
+}
+
+#[test]
+fn a_reset_from_either_side_ends_a_flow() {
+    let mut gate = Gate::new(|_| {});
+    gate.open(0..2, None, None);
+    gate.out(Seg::data(0, ISN + 1, 0).with(TcpFlags::RST));
+    gate.back(Seg::ack(1, ISN + 1, 0).with(TcpFlags::RST));
+    assert_eq!((gate.pink.active(), gate.pink.stats.ended), (0, 2));
+    gate.out(Seg::syn(2, None));
+    gate.back(Seg::ack(2, ISN + 1, 0).with(TcpFlags::RST));
+    assert_eq!((gate.pink.active(), gate.pink.stats.opening), (0, 0), "a refused connection");
+}
+
+#[test]
+fn a_flow_that_never_sends_stops_counting() {
+    let mut gate = Gate::literal();
+    gate.open(0..1, None, None);
+    gate.out(Seg::data(0, ISN + 1, 1000));
+    (1..1000).for_each(|f| gate.out(Seg::syn(f, None)));
+    assert_eq!(gate.pink.active(), 1000);
+    gate.wait(Span::from_millis(3001));
+    gate.out(Seg::data(0, ISN + 1001, 1000));
+    assert_eq!((gate.pink.active(), gate.pink.stats.expired, gate.pink.stats.opening), (1, 999, 0));
+    assert_eq!(gate.back(Seg::ack(0, ISN + 1001, 65_535)), 65_535, "the whole link again: 123500");
+}
+
+#[test]
+fn an_idle_flow_stops_counting_and_its_data_bring_it_back() {
+    let mut gate = Gate::literal();
+    gate.open(0..3, None, None);
+    (0..3).for_each(|f| gate.out(Seg::data(f, ISN + 1, 1000)));
+    gate.wait(Span::from_secs(59));
+    gate.out(Seg::data(0, ISN + 1001, 1000));
+    gate.wait(Span::from_secs(2));
+    gate.back(Seg::ack(0, ISN + 1, 0));
+    assert_eq!((gate.pink.active(), gate.pink.stats.expired), (1, 2));
+    assert_eq!(gate.back(Seg::ack(1, ISN + 1001, 65_535)), 61_750, "its share if it sent now: one of two");
+    gate.out(Seg::data(1, ISN + 1001, 1000));
+    assert_eq!((gate.pink.active(), gate.pink.stats.woken), (2, 1));
+}
+
+#[test]
+fn state_is_small() {
+    let node = 16; // of the list by last use
+    assert!(size_of::<Flow>() + node <= 128, "{}", size_of::<Flow>());
+}
+
+#[test]
+fn impossible_parameters_are_refused() {
+    let refused = |edit: fn(&mut Config)| {
+        let mut config = Config::default();
+        edit(&mut config);
+        config.validate().unwrap_err().key
+    };
+    assert_eq!(refused(|c| c.c = 0.0), "c");
+    assert_eq!(refused(|c| c.c = 1.01), "c");
+    assert_eq!(refused(|c| c.c = f64::NAN), "c");
+    assert_eq!(refused(|c| c.idle_timeout = Span::ZERO), "idle_timeout");
+    assert_eq!(refused(|c| c.silent_timeout = Span::from_millis(999)), "silent_timeout");
+    assert_eq!(refused(|c| c.max_flows = 0), "max_flows");
+}
+
+#[test]
+fn a_scenario_file_can_say_it_all() {
+    let text = "c = 0.9\nrate = \"4Mbit/s\"\nshrink = \"immediate\"\nwindow = \"literal\"\nidle_timeout = \"30s\"";
+    let config: Config = toml::from_str(text).unwrap();
+    assert_eq!((config.rate, config.shrink), (Some(Rate::from_bps(4_000_000)), Shrink::Immediate));
+    assert_eq!((config.window, config.idle_timeout), (Window::Literal, Span::from_secs(30)));
+    assert!(toml::from_str::<Config>("cc = 1").is_err());
+}
+
+// Properties.
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    SynOut(u32),
+    SynIn(u32),
+    SynAckIn(u32),
+    SynAckOut(u32),
+    Data(u32, u32),
+    Ack(u32, u32, u16),
+    Fin(u32),
+    FinAck(u32),
+    Rst(u32, bool),
+    Wait(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let flow = || 0..4u32;
+    let step = prop_oneof![
+        2 => flow().prop_map(Step::SynOut),
+        1 => flow().prop_map(Step::SynIn),
+        3 => flow().prop_map(Step::SynAckIn),
+        1 => flow().prop_map(Step::SynAckOut),
+        6 => (flow(), 1..1500u32).prop_map(|(f, n)| Step::Data(f, n)),
+        12 => (flow(), 0..5000u32, any::<u16>()).prop_map(|(f, n, w)| Step::Ack(f, n, w)),
+        1 => flow().prop_map(Step::Fin),
+        1 => flow().prop_map(Step::FinAck),
+        1 => (flow(), any::<bool>()).prop_map(|(f, out)| Step::Rst(f, out)),
+        3 => (1..2000u64).prop_map(Step::Wait),
+        1 => (2000..70_000u64).prop_map(Step::Wait),
+    ];
+    prop::collection::vec(step, 1..200)
+}
+
+/// What decides whether a flow counts, in the plainest form.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Plain {
+    open: bool,
+    answered: bool,
+    from_inside: bool,
+    isn: u32,
+    sent_data: bool,
+    fin: Option<u32>,
+    counts: bool,
+    last: u64,
+}
+
+/// Flows by the book, with their sequence numbers, and a clock in milliseconds.
+#[derive(Debug, Default)]
+struct Model {
+    flows: [Plain; 4],
+    acked: [u32; 4],
+    sent: [u32; 4],
+    /// Connections so far, for a new ISN each.
+    generation: [u32; 4],
+    now: u64,
+}
+
+impl Model {
+    fn segment(&mut self, step: Step) -> Option<(Seg, bool)> {
+        let syn = |m: &Self, f: u32| Seg { seq: m.generation[f as usize] * 1_000_000, ..Seg::syn(f, Some(3)) };
+        Some(match step {
+            Step::SynOut(f) => (syn(self, f), true),
+            Step::SynIn(f) => (syn(self, f), false),
+            Step::SynAckIn(f) => (Seg { ack: self.acked[f as usize], ..Seg::syn_ack(f, Some(3)) }, false),
+            Step::SynAckOut(f) => (Seg::syn_ack(f, Some(3)), true),
+            Step::Data(f, n) => {
+                let seq = self.sent[f as usize];
+                self.sent[f as usize] = seq.wrapping_add(n);
+                (Seg::data(f, seq, n), true)
+            }
+            Step::Ack(f, n, w) => {
+                let i = f as usize;
+                self.acked[i] = self.acked[i].wrapping_add(n.min(self.sent[i].wrapping_sub(self.acked[i])));
+                (Seg::ack(f, self.acked[i], w), false)
+            }
+            Step::Fin(f) => (Seg::data(f, self.sent[f as usize], 0).with(TcpFlags::FIN), true),
+            Step::FinAck(f) => (Seg::ack(f, self.sent[f as usize].wrapping_add(1), 9000), false),
+            Step::Rst(f, out) => (Seg::data(f, 0, 0).with(TcpFlags::RST), out),
+            Step::Wait(ms) => {
+                self.now += ms;
+                return None;
+            }
+        })
+    }
+
+    fn expire(&mut self) {
+        for flow in &mut self.flows {
+            let timeout = if flow.sent_data { 60_000 } else { 3000 };
+            flow.counts &= self.now - flow.last <= timeout;
+        }
+    }
+
+    fn follow(&mut self, segment: &Seg, out: bool) {
+        self.expire();
+        let (now, i) = (self.now, segment.flow as usize);
+        let flow = &mut self.flows[i];
+        let has = |f| segment.flags.has(f);
+        if has(TcpFlags::SYN) && !has(TcpFlags::ACK) {
+            let again = flow.open && flow.from_inside == out && flow.isn == segment.seq;
+            if flow.open && !flow.answered && flow.from_inside != out {
+                flow.answered = true;
+            } else if !again {
+                let fresh = Plain {
+                    open: true,
+                    from_inside: out,
+                    isn: segment.seq,
+                    counts: true,
+                    last: now,
+                    ..Plain::default()
+                };
+                *flow = fresh;
+            }
+            return;
+        }
+        if has(TcpFlags::RST) {
+            *flow = Plain::default();
+            return;
+        }
+        if has(TcpFlags::SYN) {
+            flow.answered |= flow.open && flow.from_inside != out;
+        }
+        if out && flow.open {
+            if segment.len > 0 {
+                (flow.counts, flow.sent_data, flow.last) = (true, true, now);
+            }
+            if has(TcpFlags::FIN) {
+                flow.fin = Some(segment.seq.wrapping_add(1));
+            }
+        } else if flow.open && flow.answered && flow.fin.is_some_and(|fin| !after(fin, segment.ack)) {
+            *flow = Plain::default();
+        }
+    }
+}
+
+proptest! {
+    /// Random segments of random flows, as values and as bytes of real packets.
+    #[test]
+    fn windows_only_shrink_edges_only_advance_and_n_is_right(steps in steps(), literal: bool, restart in 0..20u32) {
+        let mut gate = Gate::new(|c| c.window = if literal { Window::Literal } else { Window::Dither });
+        let mut real = gate.pink.clone();
+        let mut model = Model::default();
+        let mut edges = [None::<u32>; 4];
+        for (at, step) in steps.into_iter().enumerate() {
+            if let Step::SynOut(f) | Step::SynIn(f) = step {
+                model.generation[f as usize] += u32::from(at as u32 % 20 == restart);
+            }
+            let Some((segment, out)) = model.segment(step) else { continue };
+            gate.now = Instant::ZERO + Span::from_millis(model.now);
+            let known = gate.pink.flows.get(segment.flow as usize).map(|f| (f.phase, f.isn));
+            model.follow(&segment, out);
+            let mut packet = RealPacket::new(segment.bytes(), FlowId(segment.flow));
+            let tcp = packet.tcp().unwrap();
+            if out {
+                gate.out(segment);
+                real.outbound(tcp, gate.now);
+                prop_assert_eq!(tcp.window(), segment.window, "outbound segments are not edited");
+            } else {
+                let window = gate.back(segment);
+                real.inbound(tcp, gate.now);
+                prop_assert_eq!(tcp.window(), window, "bytes and values agree");
+                prop_assert!(window <= segment.window, "raised");
+                prop_assert_eq!(window == 0, segment.window == 0, "zeroed");
+                let flow = &gate.pink.flows[segment.flow as usize];
+                let scale = if segment.flags.has(TcpFlags::SYN) { 0 } else { flow.scale.unwrap_or(0) };
+                let (told, left) = (u64::from(segment.window) << scale, u64::from(window) << scale);
+                prop_assert!(left >= told.min(flow.segment(false)), "below one segment: {} of {}", left, told);
+                let same = known == Some((Phase::Open, flow.isn)) && flow.phase == Phase::Open;
+                let i = segment.flow as usize;
+                if !same {
+                    edges[i] = None;
+                }
+                if flow.phase == Phase::Open && segment.flags.has(TcpFlags::ACK) {
+                    let edge = segment.ack.wrapping_add(left as u32);
+                    if let Some(before) = edges[i].filter(|_| window < segment.window) {
+                        prop_assert!(!after(before, edge), "the edge moved left from {} to {}", before, edge);
+                    }
+                    edges[i] = Some(edges[i].filter(|e| after(*e, edge)).unwrap_or(edge));
+                }
+            }
+            assert_checksums(packet.bytes());
+            prop_assert_eq!(gate.pink.active(), model.flows.iter().filter(|f| f.counts).count() as u64);
+            prop_assert!(gate.pink.stats.check().is_ok());
+            prop_assert_eq!(gate.pink.stats(), real.stats());
+        }
+    }
+
+    /// Segments that make no sense at all.
+    #[test]
+    fn nonsense_never_panics(raw in prop::collection::vec((0..3u32, any::<u8>(), any::<u32>(), any::<u32>(), 0..70_000u32,
+                             any::<u16>(), any::<Option<u8>>(), any::<Option<u16>>(), any::<bool>(), 0..5000u64), 0..100)) {
+        let mut gate = Gate::new(|_| {});
+        for (flow, flags, seq, ack, len, window, scale, mss, out, ms) in raw {
+            gate.wait(Span::from_millis(ms));
+            let segment = Seg { flow, flags: TcpFlags(flags), seq, ack, len, window, scale, mss };
+            if out {
+                gate.out(segment);
+            } else {
+                let written = gate.back(segment);
+                prop_assert!(written <= window && (written == 0) == (window == 0));
+            }
+            prop_assert!(gate.pink.stats.check().is_ok());
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Round trip times seen from a gateway: the smallest WAN half, the smallest LAN half, and their sum, per flow.
+//!
+//! A gateway in the middle of a path sees two loops. The *WAN half* starts when a segment passes outbound and ends when
+//! the answer passes inbound; the *LAN half* starts inbound and ends outbound. A sender's round trip is both together.
+//!
+//! Sources of samples, each of which starts at a segment and ends at the first answer that proves its receipt:
+//! - the handshake (SYN to SYN-ACK, SYN-ACK to ACK), from whichever side it is opened, by sequence number;
+//! - afterwards timestamps (RFC 7323 §4.1): the first segment with a new TSval to the first TSecr that reached it;
+//! - without timestamps, new data to the ACK that covers it.
+//!
+//! A half has at most one sample in flight, and a retransmission ends it (Karn's rule, RFC 6298 §3): the answer to it
+//! could be the answer to the original. Only segments never seen before start a sample, so a sample is never shorter
+//! than the path; delayed ACKs, queues and applications make it longer, hence only the minimum is kept. It is never
+//! forgotten within a connection: a route that gets longer is not followed. A SYN with a new sequence number starts
+//! another connection and forgets everything. Of a connection whose handshake was not seen, the first segment in
+//! each direction only shows where the counters stand.
+//!
+//! State: 64 bytes per flow. Cost: O(1) per segment. Resets are ignored: a middlebox may have sent them.
+
+use crate::packet::{TcpFlags, TcpView};
+use crate::units::{Instant, Span};
+use std::num::NonZeroU64;
+
+/// The round trip times of one flow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RttProbe {
+    wan: Half,
+    lan: Half,
+}
+
+impl RttProbe {
+    /// Shows a segment that leaves through the bottleneck.
+    pub fn outbound<S: TcpView>(&mut self, segment: &S, now: Instant) {
+        if Self::opens_another(&self.wan, segment) {
+            *self = Self::default();
+        }
+        Self::pass(&mut self.wan, &mut self.lan, segment, now);
+    }
+
+    /// Shows a segment that comes from the far side of the bottleneck.
+    pub fn inbound<S: TcpView>(&mut self, segment: &S, now: Instant) {
+        if Self::opens_another(&self.lan, segment) {
+            *self = Self::default();
+        }
+        Self::pass(&mut self.lan, &mut self.wan, segment, now);
+    }
+
+    /// Smallest time from an outbound segment to its answer.
+    pub fn wan(&self) -> Option<Span> {
+        self.wan.min()
+    }
+
+    /// Smallest time from an inbound segment to its answer.
+    pub fn lan(&self) -> Option<Span> {
+        self.lan.min()
+    }
+
+    /// Both halves together, once both are known: the sender's round trip without queues.
+    pub fn whole(&self) -> Option<Span> {
+        Some(self.wan()? + self.lan()?)
+    }
+
+    fn pass<S: TcpView>(starts: &mut Half, ends: &mut Half, segment: &S, now: Instant) {
+        if !segment.flags().has(TcpFlags::RST) {
+            ends.answered(segment, now);
+            starts.sent(segment, now);
+        }
+    }
+
+    /// True for a SYN of the side that opens, if this half already knows another sequence space.
+    fn opens_another<S: TcpView>(half: &Half, segment: &S) -> bool {
+        let flags = segment.flags();
+        let opens = flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK) && !flags.has(TcpFlags::RST);
+        opens && half.knows_seq && half.newest_seq != segment.seq().wrapping_add(1)
+    }
+}
+
+/// What proves the receipt of the segment under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Proof {
+    /// No sample is under way.
+    #[default]
+    Nothing,
+    /// An acknowledgment number that reached `expected`.
+    Ack,
+    /// A timestamp echo that reached `expected`.
+    Echo,
+}
+
+/// One loop: segments start samples in one direction, answers in the other end them. Options are spelt as a value and a
+/// flag to keep it at 32 bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Half {
+    /// The smallest sample in nanoseconds; no sample is below one.
+    min: Option<NonZeroU64>,
+    started: Instant,
+    expected: u32,
+    newest_seq: u32,
+    newest_tsval: u32,
+    proof: Proof,
+    knows_seq: bool,
+    knows_tsval: bool,
+}
+
+impl Half {
+    fn min(&self) -> Option<Span> {
+        self.min.map(|ns| Span::from_nanos(ns.get()))
+    }
+
+    fn start(&mut self, proof: Proof, expected: u32, now: Instant) {
+        (self.proof, self.expected, self.started) = (proof, expected, now);
+    }
+
+    /// A segment that may start a sample.
+    fn sent<S: TcpView>(&mut self, segment: &S, now: Instant) {
+        if segment.flags().has(TcpFlags::SYN) {
+            return self.sent_syn(segment, now);
+        }
+        let tsval = segment.timestamps().map(|(tsval, _)| tsval);
+        let new_seq = self.note_sequence(segment);
+        let new_tsval = tsval.is_some_and(|tsval| advance(&mut self.newest_tsval, &mut self.knows_tsval, tsval));
+        if self.proof == Proof::Nothing {
+            match tsval {
+                Some(tsval) if new_tsval => self.start(Proof::Echo, tsval, now),
+                None if new_seq => self.start(Proof::Ack, end_of(segment), now),
+                _ => {}
+            }
+        }
+    }
+
+    /// Handshakes go by sequence number: whether timestamps will be used is not agreed yet.
+    fn sent_syn<S: TcpView>(&mut self, segment: &S, now: Instant) {
+        let first = !self.knows_seq;
+        // Data in a SYN (RFC 7413) does not count: it may be left unacknowledged, and a repeated SYN comes without it.
+        let after_syn = segment.seq().wrapping_add(1);
+        (self.newest_seq, self.knows_seq) = (after_syn, true);
+        self.knows_tsval = false;
+        if let Some((tsval, _)) = segment.timestamps() {
+            (self.newest_tsval, self.knows_tsval) = (tsval, true);
+        }
+        self.start(if first { Proof::Ack } else { Proof::Nothing }, after_syn, now);
+    }
+
+    /// Follows the sequence space; true if all of the segment is new. A retransmission ends the sample under way.
+    fn note_sequence<S: TcpView>(&mut self, segment: &S) -> bool {
+        let end = end_of(segment);
+        if end == segment.seq() {
+            if !self.knows_seq {
+                advance(&mut self.newest_seq, &mut self.knows_seq, end);
+            }
+            return false;
+        }
+        let overlaps = self.knows_seq && is_before(segment.seq(), self.newest_seq);
+        if overlaps {
+            self.proof = Proof::Nothing;
+        }
+        advance(&mut self.newest_seq, &mut self.knows_seq, end) && !overlaps
+    }
+
+    /// A segment of the other direction that may end the sample under way.
+    fn answered<S: TcpView>(&mut self, segment: &S, now: Instant) {
+        if !segment.flags().has(TcpFlags::ACK) {
+            return;
+        }
+        let proven = match self.proof {
+            Proof::Nothing => false,
+            Proof::Ack => !is_before(segment.ack(), self.expected),
+            Proof::Echo => segment.timestamps().is_some_and(|(_, tsecr)| !is_before(tsecr, self.expected)),
+        };
+        if proven {
+            let sample = NonZeroU64::new((now - self.started).as_nanos()).unwrap_or(NonZeroU64::MIN);
+            self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+            self.proof = Proof::Nothing;
+        }
+    }
+}
+
+/// The sequence number after a segment that is no SYN; a FIN counts one (RFC 9293 §3.4).
+fn end_of<S: TcpView>(segment: &S) -> u32 {
+    let fin = u32::from(segment.flags().has(TcpFlags::FIN));
+    segment.seq().wrapping_add(segment.payload_len()).wrapping_add(fin)
+}
+
+/// Order in a space that wraps around (RFC 9293 §3.4, RFC 7323 §5.2).
+fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+/// Moves `newest` on to `value`; true if it was known and moved.
+fn advance(newest: &mut u32, known: &mut bool, value: u32) -> bool {
+    let moved = *known && is_before(*newest, value);
+    if moved || !*known {
+        (*newest, *known) = (value, true);
+    }
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::FlowId;
+
+    /// A segment of a ladder: `Seg::data(1000, 100)`, `Seg::ack(1100).ts(7, 5)`.
+    #[derive(Debug, Clone, Copy)]
+    struct Seg {
+        flags: TcpFlags,
+        seq: u32,
+        ack: u32,
+        len: u32,
+        ts: Option<(u32, u32)>,
+    }
+
+    impl Seg {
+        fn new(flags: TcpFlags, seq: u32, ack: u32, len: u32) -> Self {
+            Self { flags, seq, ack, len, ts: None }
+        }
+        fn syn(seq: u32) -> Self {
+            Self::new(TcpFlags::SYN, seq, 0, 0)
+        }
+        fn syn_ack(seq: u32, ack: u32) -> Self {
+            Self::new(TcpFlags::SYN.with(TcpFlags::ACK), seq, ack, 0)
+        }
+        fn data(seq: u32, len: u32) -> Self {
+            Self::new(TcpFlags::ACK, seq, 501, len)
+        }
+        fn ack(ack: u32) -> Self {
+            Self::new(TcpFlags::ACK, 501, ack, 0)
+        }
+        fn ts(mut self, tsval: u32, tsecr: u32) -> Self {
+            self.ts = Some((tsval, tsecr));
+            self
+        }
+    }
+
+    impl TcpView for Seg {
+        fn flow(&self) -> FlowId {
+            FlowId(0)
+        }
+        fn flags(&self) -> TcpFlags {
+            self.flags
+        }
+        fn seq(&self) -> u32 {
+            self.seq
+        }
+        fn ack(&self) -> u32 {
+            self.ack
+        }
+        fn payload_len(&self) -> u32 {
+            self.len
+        }
+        fn window(&self) -> u16 {
+            65535
+        }
+        fn set_window(&mut self, _: u16) {}
+        fn window_scale(&self) -> Option<u8> {
+            None
+        }
+        fn mss(&self) -> Option<u16> {
+            None
+        }
+        fn timestamps(&self) -> Option<(u32, u32)> {
+            self.ts
+        }
+    }
+
+    enum Way {
+        Out,
+        In,
+    }
+    use Way::{In, Out};
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    /// Shows a ladder of (milliseconds, direction, segment).
+    fn after(ladder: &[(u64, Way, Seg)]) -> RttProbe {
+        let mut probe = RttProbe::default();
+        for (ms, way, segment) in ladder {
+            match way {
+                Out => probe.outbound(segment, at(*ms)),
+                In => probe.inbound(segment, at(*ms)),
+            }
+        }
+        probe
+    }
+
+    fn ms(span: Option<Span>) -> Option<u64> {
+        span.map(|s| s.as_nanos() / 1_000_000)
+    }
+
+    #[test]
+    fn state_is_compact() {
+        assert!(size_of::<RttProbe>() <= 64, "{}", size_of::<RttProbe>());
+    }
+
+    #[test]
+    fn an_outbound_handshake_gives_both_halves() {
+        let probe = after(&[(0, Out, Seg::syn(99)), (80, In, Seg::syn_ack(500, 100)), (83, Out, Seg::ack(501))]);
+        assert_eq!((ms(probe.wan()), ms(probe.lan()), ms(probe.whole())), (Some(80), Some(3), Some(83)));
+    }
+
+    #[test]
+    fn an_inbound_handshake_gives_the_lan_half_first() {
+        let half_way = [(0, In, Seg::syn(99)), (3, Out, Seg::syn_ack(500, 100))];
+        let probe = after(&half_way);
+        assert_eq!((ms(probe.wan()), ms(probe.lan()), probe.whole()), (None, Some(3), None));
+        let probe = after(&[(0, In, Seg::syn(99)), (3, Out, Seg::syn_ack(500, 100)), (83, In, Seg::ack(501))]);
+        assert_eq!((ms(probe.wan()), ms(probe.whole())), (Some(80), Some(83)));
+    }
+
+    #[test]
+    fn a_retransmitted_syn_or_syn_ack_is_not_sampled() {
+        let syn_twice = after(&[
+            (0, Out, Seg::syn(99)),
+            (1000, Out, Seg::syn(99)),
+            (1010, In, Seg::syn_ack(500, 100)),
+            (1012, Out, Seg::ack(501)),
+        ]);
+        assert_eq!((syn_twice.wan(), ms(syn_twice.lan())), (None, Some(2)));
+        let with_data = Seg::new(TcpFlags::SYN, 99, 0, 50); // RFC 7413; repeated without the data
+        let fast_open = after(&[(0, Out, with_data), (1000, Out, Seg::syn(99)), (1010, In, Seg::syn_ack(500, 150))]);
+        assert_eq!(fast_open.wan(), None);
+        let syn_ack_twice = after(&[
+            (0, Out, Seg::syn(99)),
+            (80, In, Seg::syn_ack(500, 100)),
+            (1080, In, Seg::syn_ack(500, 100)),
+            (1081, Out, Seg::ack(501)),
+        ]);
+        assert_eq!((ms(syn_ack_twice.wan()), syn_ack_twice.lan()), (Some(80), None));
+    }
+
+    #[test]
+    fn an_answer_without_the_right_number_is_no_answer() {
+        let probe = after(&[(0, Out, Seg::syn(99)), (5, In, Seg::ack(99)), (80, In, Seg::syn_ack(500, 100))]);
+        assert_eq!(ms(probe.wan()), Some(80));
+        let refused = Seg::new(TcpFlags::RST.with(TcpFlags::ACK), 0, 100, 0);
+        assert_eq!(after(&[(0, Out, Seg::syn(99)), (5, In, refused)]).wan(), None);
+    }
+
+    #[test]
+    fn timestamps_refresh_both_halves_and_the_minimum_is_kept() {
+        let probe = after(&[
+            (0, Out, Seg::data(100, 10).ts(1000, 1)), // first seen: shows where the clocks stand
+            (1, In, Seg::ack(100).ts(70, 900)),
+            (10, Out, Seg::data(110, 10).ts(1010, 1)),   // starts the WAN half
+            (15, Out, Seg::data(120, 10).ts(1015, 1)),   // one sample in flight
+            (100, In, Seg::ack(120).ts(80, 1010)),       // WAN 90; starts the LAN half
+            (104, Out, Seg::data(130, 10).ts(1104, 80)), // LAN 4; starts the WAN half
+            (200, In, Seg::ack(140).ts(180, 1104)),      // WAN 96: longer
+        ]);
+        assert_eq!((ms(probe.wan()), ms(probe.lan())), (Some(90), Some(4)));
+    }
+
+    #[test]
+    fn a_coarse_clock_does_not_shorten_a_sample() {
+        // Two segments in one tick: the echo at 90 answers the first, so the second must not have started a sample.
+        let probe = after(&[
+            (0, Out, Seg::data(100, 10).ts(1, 0)),
+            (10, Out, Seg::data(110, 10).ts(2, 0)),
+            (90, In, Seg::ack(120).ts(7, 2)),
+            (91, Out, Seg::data(120, 10).ts(2, 7)),
+            (95, In, Seg::ack(130).ts(7, 2)),
+        ]);
+        assert_eq!(ms(probe.wan()), Some(80));
+    }
+
+    #[test]
+    fn timestamps_and_sequence_numbers_wrap() {
+        let probe = after(&[
+            (0, Out, Seg::data(u32::MAX - 20, 10).ts(u32::MAX - 1, 0)),
+            (10, Out, Seg::data(u32::MAX - 10, 20).ts(3, 0)),
+            (60, In, Seg::ack(9).ts(7, 3)),
+        ]);
+        assert_eq!(ms(probe.wan()), Some(50));
+        let plain = after(&[
+            (0, Out, Seg::data(u32::MAX - 20, 10)),
+            (10, Out, Seg::data(u32::MAX - 10, 20)),
+            (20, In, Seg::ack(u32::MAX - 10)),
+            (60, In, Seg::ack(9)),
+        ]);
+        assert_eq!(ms(plain.wan()), Some(50));
+    }
+
+    #[test]
+    fn without_timestamps_new_data_is_timed_and_a_retransmission_ends_the_sample() {
+        let opened = || [(0, Out, Seg::syn(99)), (80, In, Seg::syn_ack(500, 100)), (83, Out, Seg::ack(501))];
+        let timed = [(90, Out, Seg::data(100, 10)), (91, Out, Seg::data(110, 10)), (160, In, Seg::ack(110))];
+        let probe = after(&opened().into_iter().chain(timed).collect::<Vec<_>>());
+        assert_eq!(ms(probe.wan()), Some(70));
+        let lost = [
+            (90, Out, Seg::data(100, 10)),
+            (120, Out, Seg::data(100, 10)),
+            (121, In, Seg::ack(110)), // answers the original: neither 31 nor 1 is taken
+        ];
+        let probe = after(&opened().into_iter().chain(lost).collect::<Vec<_>>());
+        assert_eq!(ms(probe.wan()), Some(80));
+    }
+
+    #[test]
+    fn a_segment_that_repeats_some_old_data_starts_no_sample() {
+        let probe = after(&[
+            (0, Out, Seg::data(100, 10)),
+            (10, Out, Seg::data(105, 10)), // five bytes old, five new
+            (11, In, Seg::ack(115)),
+        ]);
+        assert_eq!(probe.wan(), None);
+    }
+
+    #[test]
+    fn another_connection_with_the_same_addresses_starts_afresh() {
+        let probe = after(&[
+            (0, Out, Seg::syn(99)),
+            (10, In, Seg::syn_ack(500, 100)),
+            (11, Out, Seg::ack(501)),
+            (5000, Out, Seg::syn(77_000)),
+            (5080, In, Seg::syn_ack(9000, 77_001)),
+        ]);
+        assert_eq!((ms(probe.wan()), probe.lan()), (Some(80), None));
+    }
+}

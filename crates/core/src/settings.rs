@@ -1,0 +1,230 @@
+//! `key=value` texts, as a command line gives them, become the configuration of a discipline.
+//!
+//! ```
+//! use penstock_core::settings::config_from_settings;
+//! let config = config_from_settings("codel", &["target=10ms".to_owned()]).unwrap();
+//! assert_eq!(config.name(), "codel");
+//! let error = config_from_settings("codle", &[]).unwrap_err();
+//! assert!(error.to_string().contains("did you mean codel?"));
+//! ```
+
+use crate::registry::{AnyConfig, ConfigError, NAMES, entries, nearest};
+use serde_json::{Map, Number, Value};
+
+/// A setting that cannot be; each message says what is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// No discipline has this name.
+    #[error("there is no algorithm {name:?}; {}", choices(.name, NAMES))]
+    UnknownAlgorithm {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// The text has no equals sign, or nothing before it.
+    #[error("{text:?} is not a setting; write key=value, such as target=5ms")]
+    NotASetting {
+        /// The text.
+        text: String,
+    },
+    /// The algorithm has no such parameter.
+    #[error("{name} has no parameter {key:?}; {}", parameter_choices(.key, .allowed))]
+    UnknownKey {
+        /// The algorithm.
+        name: &'static str,
+        /// The key that was given.
+        key: String,
+        /// The keys it has.
+        allowed: Vec<String>,
+    },
+    /// The same parameter stands twice.
+    #[error("{name}: {key} is set twice")]
+    Twice {
+        /// The algorithm.
+        name: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// The value is of the wrong kind.
+    #[error("{name}: {key}={value}: {message}")]
+    BadValue {
+        /// The algorithm.
+        name: &'static str,
+        /// The key.
+        key: String,
+        /// The value, as it was written.
+        value: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Each value can be read, but the configuration cannot work.
+    #[error("{name}: {source}")]
+    Invalid {
+        /// The algorithm.
+        name: &'static str,
+        /// The parameter at fault.
+        source: ConfigError,
+    },
+}
+
+/// Builds and validates the configuration of `name` from its defaults and these `key=value` texts.
+///
+/// A value that is a whole number, a decimal number, `true` or `false` is taken as such, any other as text.
+///
+/// # Errors
+/// The first setting that cannot be, with what is allowed instead.
+pub fn config_from_settings(name: &str, settings: &[String]) -> Result<AnyConfig, SettingsError> {
+    let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
+    config_from_pairs(name, &pairs?)
+}
+
+/// The same for settings that are pairs already.
+///
+/// # Errors
+/// Those of [`config_from_settings`].
+pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyConfig, SettingsError> {
+    let Some(entry) = entries().into_iter().find(|entry| entry.name == name) else {
+        return Err(SettingsError::UnknownAlgorithm { name: name.to_owned() });
+    };
+    let name = entry.name;
+    let mut all = Map::new();
+    for (key, text) in pairs {
+        if !entry.parameters.iter().any(|p| p.name == *key) {
+            let allowed = entry.parameters.iter().map(|p| p.name.clone()).collect();
+            return Err(SettingsError::UnknownKey { name, key: key.clone(), allowed });
+        }
+        if all.insert(key.clone(), value_of(text)).is_some() {
+            return Err(SettingsError::Twice { name, key: key.clone() });
+        }
+        // Alone among defaults, a value that cannot be read is at fault itself.
+        deserialize(name, Map::from_iter([(key.clone(), value_of(text))]))
+            .map_err(|message| SettingsError::BadValue { name, key: key.clone(), value: text.clone(), message })?;
+    }
+    let config = deserialize(name, all).map_err(|message| SettingsError::BadValue {
+        name,
+        key: "settings".to_owned(),
+        value: pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" "),
+        message,
+    })?;
+    config.validate().map_err(|source| SettingsError::Invalid { name, source })?;
+    Ok(config)
+}
+
+/// Splits `key=value` at the first equals sign.
+///
+/// # Errors
+/// A text without one, or with nothing before it.
+pub fn split_setting(text: &str) -> Result<(String, String), SettingsError> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err(SettingsError::NotASetting { text: text.to_owned() }),
+    }
+}
+
+fn deserialize(name: &str, values: Map<String, Value>) -> Result<AnyConfig, String> {
+    match AnyConfig::deserialize(name, Value::Object(values)) {
+        Some(result) => result.map_err(|e| e.to_string()),
+        None => Err(format!("there is no algorithm {name:?}")),
+    }
+}
+
+fn value_of(text: &str) -> Value {
+    if let Ok(flag) = text.parse() {
+        return Value::Bool(flag);
+    }
+    if let Ok(whole) = text.parse::<i64>() {
+        return Value::Number(whole.into());
+    }
+    // `nan` and `inf` also parse as floats, but are no values of any parameter.
+    let decimal = text.parse().ok().and_then(Number::from_f64);
+    decimal.map_or_else(|| Value::String(text.to_owned()), Value::Number)
+}
+
+fn choices(name: &str, known: &[&str]) -> String {
+    let near = nearest(name, known);
+    let hint = if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) };
+    format!("{hint}known: {}", known.join(", "))
+}
+
+fn parameter_choices(key: &str, allowed: &[String]) -> String {
+    if allowed.is_empty() {
+        return "it has none".to_owned();
+    }
+    choices(key, &allowed.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, settings: &[&str]) -> Result<AnyConfig, SettingsError> {
+        config_from_settings(name, &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
+    }
+
+    fn message(name: &str, settings: &[&str]) -> String {
+        set(name, settings).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn no_settings_give_the_defaults() {
+        for name in NAMES {
+            assert_eq!(set(name, &[]).unwrap(), AnyConfig::default_of(name).unwrap());
+        }
+    }
+
+    /// Every default, written as a setting, is read back as itself.
+    #[test]
+    fn every_parameter_can_be_set() {
+        for entry in entries() {
+            let texts: Vec<String> = (entry.parameters.iter())
+                .filter_map(|parameter| match &parameter.default {
+                    Value::String(text) => Some(format!("{}={text}", parameter.name)),
+                    plain @ (Value::Number(_) | Value::Bool(_)) => Some(format!("{}={plain}", parameter.name)),
+                    _ => None,
+                })
+                .collect();
+            let config = config_from_settings(entry.name, &texts).unwrap();
+            assert_eq!(config, AnyConfig::default_of(entry.name).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_value_that_was_set_is_the_one_that_is_used() {
+        let AnyConfig::Codel(config) = set("codel", &["target=7ms"]).unwrap() else { panic!("not codel") };
+        assert_eq!(config.target, crate::units::Span::from_millis(7));
+    }
+
+    #[test]
+    fn mistakes_say_what_is_known() {
+        let misspelt = message("droptial", &[]);
+        assert!(misspelt.contains("no algorithm \"droptial\"; did you mean droptail?"), "{misspelt}");
+        assert!(misspelt.contains("known: droptail, "), "{misspelt}");
+        assert!(message("droptail", &["target=5ms"]).ends_with("it has none"));
+        assert!(message("codel", &["traget=5ms"]).contains("did you mean target?"));
+        assert!(message("codel", &["target"]).contains("write key=value"));
+        assert!(message("codel", &["=5ms"]).contains("write key=value"));
+        assert!(message("codel", &["target=5ms", "target=6ms"]).contains("set twice"));
+        let unit = message("codel", &["target=5"]);
+        assert!(unit.contains("target=5") && unit.contains("\"5ms\""), "{unit}");
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_work_is_refused() {
+        assert!(matches!(set("codel", &["interval=0ms"]), Err(SettingsError::Invalid { name: "codel", .. })));
+    }
+
+    #[test]
+    fn texts_become_the_values_they_look_like() {
+        for (text, value) in [
+            ("5ms", Value::from("5ms")),
+            ("0.25", Value::from(0.25)),
+            ("1e-3", Value::from(0.001)),
+            ("12", Value::from(12)),
+            ("-1", Value::from(-1)),
+            ("true", Value::Bool(true)),
+            ("nan", Value::from("nan")),
+            ("inf", Value::from("inf")),
+        ] {
+            assert_eq!(value_of(text), value, "{text}");
+        }
+    }
+}

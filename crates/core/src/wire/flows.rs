@@ -1,0 +1,346 @@
+//! Connections of real packets as dense indices: 5-tuple to [`FlowId`], in bounded memory.
+//!
+//! Both directions of a connection have one key. A hash map finds the key's slot, the slot's number is the [`FlowId`];
+//! a list in order of last use makes expiry O(1). A table that is full says so ([`Tracking::Untracked`])
+//! instead of taking a slot from a living connection. The hash is keyed by the caller, so that who chooses ports and
+//! addresses cannot choose collisions, and so that nothing here draws random numbers.
+//!
+//! Invariants: `len() <= capacity`; a [`FlowId`] names one key at a time; a slot passes to another key only after
+//! its idle time.
+
+use super::headers::{Headers, IpVersion, Transport, be16};
+use crate::packet::{FlowId, TcpFlags};
+use crate::recency::Recency;
+use crate::units::{Instant, Span};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// The bytes of a key: two addresses of 16 bytes, two ports, protocol, version.
+pub const KEY_LEN: usize = 38;
+
+/// A connection, the same in both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FlowKey([u8; KEY_LEN]);
+
+impl FlowKey {
+    /// The key of a packet; ports are zero where there are none to read. `None` if it is no IP packet.
+    pub fn of(bytes: &[u8], headers: &Headers) -> Option<Self> {
+        let (addresses, width, version) = match headers.version {
+            IpVersion::V4 => (bytes.get(12..20)?, 4, 4),
+            IpVersion::V6 => (bytes.get(8..40)?, 16, 6),
+            IpVersion::Unknown => return None,
+        };
+        let (protocol, ports) = match headers.transport {
+            Transport::Tcp { offset, .. } => (6, [be16(bytes, offset), be16(bytes, offset + 2)]),
+            Transport::Udp { offset } => (17, [be16(bytes, offset), be16(bytes, offset + 2)]),
+            Transport::Other(protocol) => (protocol, [0, 0]),
+        };
+        let end = |address: &[u8], port: u16| {
+            let mut end = [0; 18];
+            end[..width].copy_from_slice(address);
+            end[16..].copy_from_slice(&port.to_be_bytes());
+            end
+        };
+        let (a, b) = (end(&addresses[..width], ports[0]), end(&addresses[width..], ports[1]));
+        let (low, high) = if a <= b { (a, b) } else { (b, a) };
+        let mut key = [0; KEY_LEN];
+        key[..18].copy_from_slice(&low);
+        key[18..36].copy_from_slice(&high);
+        key[36..].copy_from_slice(&[protocol, version]);
+        Some(Self(key))
+    }
+
+    /// Its bytes, to hash.
+    pub fn as_bytes(&self) -> &[u8; KEY_LEN] {
+        &self.0
+    }
+}
+
+/// What the table says of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracking {
+    /// Its connection has this index.
+    Tracked {
+        /// The index.
+        flow: FlowId,
+        /// The table has seen its first SYN; otherwise window scale and round trip time cannot be known, and the
+        /// index may have belonged to another connection before: show its TCP header to nobody.
+        from_syn: bool,
+    },
+    /// There is no index for it: the table is full, or it is no IP packet.
+    Untracked,
+}
+
+/// The keyed hash of a connection, supplied by the owner of the table.
+pub trait KeyHash {
+    /// Hashes a key.
+    fn hash(&self, key: &FlowKey) -> u64;
+}
+
+impl<F: Fn(&FlowKey) -> u64> KeyHash for F {
+    fn hash(&self, key: &FlowKey) -> u64 {
+        self(key)
+    }
+}
+
+/// SipHash-2-4 under a 128-bit secret (Aumasson and Bernstein 2012): what a gateway should use.
+#[derive(Debug, Clone, Copy)]
+pub struct SipHash(pub u64, pub u64);
+
+impl SipHash {
+    /// Hashes any bytes.
+    pub fn of(&self, bytes: &[u8]) -> u64 {
+        let mut v = [
+            self.0 ^ 0x736f_6d65_7073_6575,
+            self.1 ^ 0x646f_7261_6e64_6f6d,
+            self.0 ^ 0x6c79_6765_6e65_7261,
+            self.1 ^ 0x7465_6462_7974_6573,
+        ];
+        let mut words = bytes.chunks_exact(8);
+        let mut absorb = |word: u64| {
+            v[3] ^= word;
+            sip_rounds(&mut v, 2);
+            v[0] ^= word;
+        };
+        for chunk in &mut words {
+            absorb(chunk.iter().rev().fold(0, |word, b| word << 8 | u64::from(*b)));
+        }
+        let tail = words.remainder().iter().rev().fold(0, |word, b| word << 8 | u64::from(*b));
+        absorb(tail | (bytes.len() as u64) << 56);
+        v[2] ^= 0xff;
+        sip_rounds(&mut v, 4);
+        v[0] ^ v[1] ^ v[2] ^ v[3]
+    }
+}
+
+impl KeyHash for SipHash {
+    fn hash(&self, key: &FlowKey) -> u64 {
+        self.of(key.as_bytes())
+    }
+}
+
+fn sip_rounds(v: &mut [u64; 4], rounds: usize) {
+    for _ in 0..rounds {
+        v[0] = v[0].wrapping_add(v[1]);
+        v[2] = v[2].wrapping_add(v[3]);
+        v[1] = v[1].rotate_left(13) ^ v[0];
+        v[3] = v[3].rotate_left(16) ^ v[2];
+        v[0] = v[0].rotate_left(32);
+        v[2] = v[2].wrapping_add(v[1]);
+        v[0] = v[0].wrapping_add(v[3]);
+        v[1] = v[1].rotate_left(17) ^ v[2];
+        v[3] = v[3].rotate_left(21) ^ v[0];
+        v[2] = v[2].rotate_left(32);
+    }
+}
+
+/// Gives the map the hash that was computed outside.
+#[derive(Debug, Clone, Copy, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        debug_assert!(false, "a hashed key writes one u64, not {bytes:?}");
+    }
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct HashedKey {
+    hash: u64,
+    key: FlowKey,
+}
+
+impl std::hash::Hash for HashedKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Slot {
+    key: HashedKey,
+    from_syn: bool,
+}
+
+/// Connections with an index.
+#[derive(Debug, Clone)]
+pub struct FlowTable<H> {
+    hash: H,
+    idle: Span,
+    capacity: u32,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    index: HashMap<HashedKey, u32, BuildHasherDefault<Hashed>>,
+    recency: Recency<1>,
+}
+
+impl<H: KeyHash> FlowTable<H> {
+    /// An empty table of at most `capacity` connections, whose slots are given away after `idle` without a packet.
+    ///
+    /// `idle` must be longer than any idle time of the elements that use the indices, so that these have forgotten a
+    /// connection before its index comes back as another one.
+    pub fn new(capacity: u32, idle: Span, hash: H) -> Self {
+        let room = capacity as usize;
+        Self {
+            hash,
+            idle,
+            capacity: capacity.min(u32::MAX - 1),
+            slots: Vec::new(),
+            free: Vec::new(),
+            index: HashMap::with_capacity_and_hasher(room.min(1 << 16), BuildHasherDefault::default()),
+            recency: Recency::new(),
+        }
+    }
+
+    /// Connections with an index now.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// True when no connection has an index.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// The index of the packet in `bytes`, which has these `headers`. A new connection gets one if there is room.
+    pub fn lookup(&mut self, bytes: &[u8], headers: &Headers, now: Instant) -> Tracking {
+        let Some(key) = FlowKey::of(bytes, headers) else { return Tracking::Untracked };
+        let syn = match headers.transport {
+            Transport::Tcp { offset, .. } => {
+                let flags = TcpFlags(bytes.get(offset + 13).copied().unwrap_or(0));
+                flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK)
+            }
+            _ => false,
+        };
+        self.lookup_key(key, syn, now)
+    }
+
+    /// The same for a key that is already known; `syn` tells that the packet opens a connection.
+    pub fn lookup_key(&mut self, key: FlowKey, syn: bool, now: Instant) -> Tracking {
+        self.expire(now);
+        let key = HashedKey { hash: self.hash.hash(&key), key };
+        let slot = match self.index.get(&key) {
+            Some(&slot) => {
+                self.recency.remove(0, slot);
+                slot
+            }
+            None => match self.claim(key) {
+                Some(slot) => slot,
+                None => return Tracking::Untracked,
+            },
+        };
+        self.recency.push(0, slot, now);
+        let entry = &mut self.slots[slot as usize];
+        entry.from_syn |= syn;
+        Tracking::Tracked { flow: FlowId(slot), from_syn: entry.from_syn }
+    }
+
+    /// A slot for a new key: the one freed last, or a fresh one.
+    fn claim(&mut self, key: HashedKey) -> Option<u32> {
+        let entry = Slot { key: key.clone(), from_syn: false };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = entry;
+                slot
+            }
+            None if (self.slots.len() as u32) < self.capacity => {
+                self.slots.push(entry);
+                self.slots.len() as u32 - 1
+            }
+            None => return None,
+        };
+        self.index.insert(key, slot);
+        Some(slot)
+    }
+
+    /// Frees what has been idle for too long; each connection is freed once, so this is O(1) amortized.
+    fn expire(&mut self, now: Instant) {
+        while let Some(slot) = self.recency.expired(0, now, self.idle) {
+            self.recency.remove(0, slot);
+            self.index.remove(&self.slots[slot as usize].key);
+            self.free.push(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const SECRET: SipHash = SipHash(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
+
+    fn key(n: u8) -> FlowKey {
+        FlowKey([n; KEY_LEN])
+    }
+
+    fn at(s: u64) -> Instant {
+        Instant::ZERO + Span::from_secs(s)
+    }
+
+    fn tracked(flow: u32, from_syn: bool) -> Tracking {
+        Tracking::Tracked { flow: FlowId(flow), from_syn }
+    }
+
+    #[test]
+    fn siphash_agrees_with_its_authors() {
+        // Appendix A of the paper: key 00..0f, message 00..0e.
+        let message: Vec<u8> = (0..15).collect();
+        assert_eq!(SECRET.of(&message), 0xa129_ca61_49be_45e5);
+    }
+
+    #[test]
+    fn a_full_table_says_so_and_a_slot_returns_after_its_idle_time() {
+        let mut table = FlowTable::new(2, Span::from_secs(10), SECRET);
+        assert_eq!(table.lookup_key(key(1), true, at(0)), tracked(0, true));
+        assert_eq!(table.lookup_key(key(2), true, at(5)), tracked(1, true));
+        assert_eq!(table.lookup_key(key(3), true, at(10)), Tracking::Untracked);
+        assert_eq!(table.lookup_key(key(3), true, at(11)), tracked(0, true), "the first was idle for 11 s");
+        assert_eq!(table.lookup_key(key(1), false, at(12)), Tracking::Untracked);
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn a_connection_met_in_the_middle_is_marked_until_its_next_syn() {
+        let mut table = FlowTable::new(2, Span::from_secs(10), SECRET);
+        assert_eq!(table.lookup_key(key(1), false, at(0)), tracked(0, false));
+        assert_eq!(table.lookup_key(key(1), true, at(1)), tracked(0, true));
+        assert_eq!(table.lookup_key(key(1), false, at(2)), tracked(0, true));
+    }
+
+    proptest! {
+        /// Against a map that is scanned on every step.
+        #[test]
+        fn behaves_like_a_plain_map(steps in prop::collection::vec((0..12u8, 0..6u64), 1..200), hash_bits in 0..64u32) {
+            // A hash of few bits forces collisions.
+            let hash = |k: &FlowKey| SECRET.hash(k) >> hash_bits;
+            let mut table = FlowTable::new(4, Span::from_secs(10), hash);
+            let mut model: BTreeMap<u8, (u64, u32)> = BTreeMap::new();
+            let mut now = 0;
+            for (n, wait) in steps {
+                now += wait;
+                model.retain(|_, (last, _)| now - *last <= 10);
+                let got = table.lookup_key(key(n), true, at(now));
+                match (got, model.get(&n).copied()) {
+                    (Tracking::Untracked, known) => prop_assert!(known.is_none() && model.len() == 4),
+                    (Tracking::Tracked { flow, .. }, Some((_, id))) => prop_assert_eq!(flow.0, id),
+                    (Tracking::Tracked { flow, .. }, None) => {
+                        prop_assert!(flow.0 < 4);
+                        prop_assert!(model.values().all(|(_, id)| *id != flow.0), "an index in use was given away");
+                    }
+                }
+                if let Tracking::Tracked { flow, .. } = got {
+                    model.insert(n, (now, flow.0));
+                }
+                prop_assert_eq!(table.len(), model.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Against etherparse: the same fields, and checksums that are right after any rewriting.
+
+use super::*;
+use crate::units::{Instant, Span};
+use etherparse::{IpFragOffset, PacketBuilder, SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
+use proptest::prelude::*;
+
+const FLOW: FlowId = FlowId(3);
+
+/// What a test chooses of a segment.
+#[derive(Debug, Clone)]
+struct Choice {
+    v6: bool,
+    ports: (u16, u16),
+    seq: u32,
+    ack: u32,
+    window: u16,
+    syn: bool,
+    tos: u8,
+    options: Vec<TcpOptionElement>,
+    payload: Vec<u8>,
+}
+
+fn build(choice: &Choice) -> Vec<u8> {
+    let builder = if choice.v6 {
+        PacketBuilder::ipv6([0x20; 16], [0x31; 16], 64)
+    } else {
+        PacketBuilder::ipv4([10, 0, 0, 1], [192, 168, 7, 9], 64)
+    };
+    let mut tcp = builder.tcp(choice.ports.0, choice.ports.1, choice.seq, choice.window).ack(choice.ack);
+    if choice.syn {
+        tcp = tcp.syn();
+    }
+    let tcp = tcp.options(&choice.options).unwrap();
+    let mut bytes = Vec::new();
+    tcp.write(&mut bytes, &choice.payload).unwrap();
+    set_tos(&mut bytes, choice.tos);
+    bytes
+}
+
+/// Sets the whole TOS byte or traffic class, with a header checksum computed from nothing.
+fn set_tos(bytes: &mut [u8], tos: u8) {
+    if bytes[0] >> 4 == 6 {
+        bytes[0] = 0x60 | tos >> 4;
+        bytes[1] = bytes[1] & 0xf | tos << 4;
+    } else {
+        bytes[1] = tos;
+        let header = etherparse::Ipv4HeaderSlice::from_slice(bytes).unwrap().to_header();
+        bytes[10..12].copy_from_slice(&header.calc_header_checksum().to_be_bytes());
+    }
+}
+
+/// Both checksums are what etherparse computes from nothing.
+pub(crate) fn assert_checksums(bytes: &[u8]) {
+    let sliced = SlicedPacket::from_ip(bytes).unwrap();
+    let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("no TCP in {bytes:?}") };
+    let right = if bytes[0] >> 4 == 6 {
+        tcp.calc_checksum_ipv6(bytes[8..24].try_into().unwrap(), bytes[24..40].try_into().unwrap()).unwrap()
+    } else {
+        let header = etherparse::Ipv4HeaderSlice::from_slice(bytes).unwrap();
+        assert_eq!(header.header_checksum(), header.to_header().calc_header_checksum(), "IPv4 header checksum");
+        tcp.calc_checksum_ipv4(header.source(), header.destination()).unwrap()
+    };
+    assert_eq!(tcp.checksum(), right, "TCP checksum");
+}
+
+fn oracle(bytes: &[u8]) -> TcpSlice<'_> {
+    match SlicedPacket::from_ip(bytes).unwrap().transport {
+        Some(TransportSlice::Tcp(tcp)) => tcp,
+        other => panic!("no TCP: {other:?}"),
+    }
+}
+
+fn choices() -> impl Strategy<Value = Choice> {
+    let option = prop_oneof![
+        Just(TcpOptionElement::Noop),
+        any::<u16>().prop_map(TcpOptionElement::MaximumSegmentSize),
+        any::<u8>().prop_map(TcpOptionElement::WindowScale),
+        Just(TcpOptionElement::SelectiveAcknowledgementPermitted),
+        any::<(u32, u32)>().prop_map(|(a, b)| TcpOptionElement::Timestamp(a, b)),
+    ];
+    let numbers = (any::<(u16, u16)>(), any::<u32>(), any::<u32>(), any::<u16>());
+    let rest = (any::<bool>(), any::<bool>(), any::<u8>(), prop::collection::vec(option, 0..4));
+    (numbers, rest, prop::collection::vec(any::<u8>(), 0..64)).prop_map(
+        |((ports, seq, ack, window), (v6, syn, tos, options), payload)| Choice {
+            v6,
+            ports,
+            seq,
+            ack,
+            window,
+            syn,
+            tos,
+            options,
+            payload,
+        },
+    )
+}
+
+fn plain() -> Choice {
+    Choice {
+        v6: false,
+        ports: (443, 50000),
+        seq: 1,
+        ack: 2,
+        window: 3,
+        syn: false,
+        tos: 2,
+        options: vec![],
+        payload: vec![7; 5],
+    }
+}
+
+#[test]
+fn fragments_are_passed_on_untouched() {
+    for fragment in [(true, 0), (false, 8), (true, 8)] {
+        let mut header =
+            etherparse::Ipv4Header::new(32, 64, etherparse::IpNumber::TCP, [1, 2, 3, 4], [5, 6, 7, 8]).unwrap();
+        header.more_fragments = fragment.0;
+        header.fragment_offset = IpFragOffset::try_new(fragment.1).unwrap();
+        header.header_checksum = header.calc_header_checksum();
+        let mut bytes = header.to_bytes().to_vec();
+        bytes.extend([0x50; 32]);
+        let mut packet = RealPacket::new(bytes.clone(), FLOW);
+        assert!(packet.tcp().is_none(), "{fragment:?}");
+        assert_eq!(packet.headers().transport, Transport::Other(6));
+        assert_eq!(packet.bytes(), bytes);
+    }
+}
+
+#[test]
+fn ipv6_extension_headers_are_stepped_over_but_not_a_fragment_header() {
+    let whole = build(&Choice { v6: true, ..plain() });
+    // Hop-by-hop options of 8 bytes (PadN of 4), then TCP.
+    let with_extension = |kind: u8| {
+        let mut bytes = whole[..40].to_vec();
+        bytes[6] = kind;
+        let length = (whole.len() - 40 + 8) as u16;
+        bytes[4..6].copy_from_slice(&length.to_be_bytes());
+        bytes.extend([6, 0, 1, 4, 0, 0, 0, 0]);
+        bytes.extend(&whole[40..]);
+        bytes
+    };
+    let mut packet = RealPacket::new(with_extension(0), FLOW);
+    let tcp = packet.tcp().expect("TCP behind hop-by-hop options");
+    tcp.set_window(999);
+    assert_checksums(packet.bytes());
+    assert!(RealPacket::new(with_extension(44), FLOW).tcp().is_none(), "a fragment header");
+}
+
+#[test]
+fn other_protocols_and_broken_headers_show_no_tcp() {
+    let good = build(&plain());
+    let broken = |edit: fn(&mut Vec<u8>)| {
+        let mut bytes = good.clone();
+        edit(&mut bytes);
+        RealPacket::new(bytes, FLOW).tcp().is_none()
+    };
+    assert!(!broken(|_| {}));
+    assert!(broken(|b| b[9] = 47), "GRE");
+    assert!(broken(|b| b[0] = 0x44), "an IP header of 16 bytes");
+    assert!(broken(|b| b[0] = 0x55), "IP version 5");
+    assert!(broken(|b| b[2] = 1), "a total length beyond the buffer");
+    assert!(broken(|b| b[3] = 39), "a TCP header cut short");
+    assert!(broken(|b| b[32] = 0x40), "a TCP header of 16 bytes");
+    assert!(broken(|b| b[32] = 0xf0), "a TCP header beyond the packet");
+    assert!(broken(Vec::clear));
+}
+
+#[test]
+fn padding_is_neither_payload_nor_size() {
+    let mut bytes = build(&plain());
+    let size = bytes.len() as u64;
+    bytes.resize(64, 0);
+    let mut packet = RealPacket::new(bytes, FLOW);
+    assert_eq!(packet.size().get(), size);
+    assert_eq!(packet.tcp().unwrap().payload_len(), 5);
+}
+
+#[test]
+fn a_pending_checksum_is_left_to_the_card() {
+    let bytes = build(&plain());
+    let before = oracle(&bytes).checksum();
+    let mut packet = RealPacket::new(bytes, FLOW).with_checksum(TransportChecksum::Pending);
+    packet.tcp().unwrap().set_window(77);
+    assert_eq!(oracle(packet.bytes()).window_size(), 77);
+    assert_eq!(oracle(packet.bytes()).checksum(), before);
+}
+
+#[test]
+fn both_directions_have_one_key_and_another_port_has_another() {
+    let key = |bytes: &[u8]| FlowKey::of(bytes, &Headers::parse(bytes)).unwrap();
+    let there = build(&plain());
+    let mut back = there.clone();
+    back[12..16].copy_from_slice(&there[16..20]);
+    back[16..20].copy_from_slice(&there[12..16]);
+    back[20..22].copy_from_slice(&there[22..24]);
+    back[22..24].copy_from_slice(&there[20..22]);
+    assert_eq!(key(&there), key(&back));
+    assert_ne!(key(&there), key(&build(&Choice { ports: (443, 50001), ..plain() })));
+    // The ports swapped but not the addresses: another connection.
+    assert_ne!(key(&there), key(&build(&Choice { ports: (50000, 443), ..plain() })));
+}
+
+#[test]
+fn a_table_finds_a_connection_from_its_bytes() {
+    let mut table = FlowTable::new(8, Span::from_secs(60), flows::SipHash(1, 2));
+    let mut lookup = |choice: &Choice| {
+        let bytes = build(choice);
+        table.lookup(&bytes, &Headers::parse(&bytes), Instant::ZERO)
+    };
+    // A SYN-ACK does not open a connection: its SYN was missed.
+    let missed = Choice { syn: true, ..plain() };
+    assert_eq!(lookup(&missed), Tracking::Tracked { flow: FlowId(0), from_syn: false });
+    let mut bytes = build(&missed);
+    bytes[33] &= !0x10; // without the ACK flag it is a SYN
+    let opened = table.lookup(&bytes, &Headers::parse(&bytes), Instant::ZERO);
+    assert_eq!(opened, Tracking::Tracked { flow: FlowId(0), from_syn: true });
+    assert_eq!(table.lookup(&[1, 2, 3], &Headers::parse(&[1, 2, 3]), Instant::ZERO), Tracking::Untracked);
+}
+
+#[test]
+fn hidden_tcp_is_not_shown() {
+    assert!(RealPacket::new(build(&plain()), FLOW).hide_tcp().tcp().is_none());
+}
+
+proptest! {
+    #[test]
+    fn fields_are_those_etherparse_reads(choice in choices()) {
+        let bytes = build(&choice);
+        let mut packet = RealPacket::new(bytes.clone(), FLOW);
+        prop_assert_eq!(packet.ecn(), Ecn::from_bits(choice.tos));
+        prop_assert_eq!(packet.size().get(), bytes.len() as u64);
+        let tcp = packet.tcp().expect("TCP");
+        let right = oracle(&bytes);
+        prop_assert_eq!((tcp.seq(), tcp.ack(), tcp.window()), (choice.seq, choice.ack, choice.window));
+        prop_assert_eq!(tcp.flags().has(TcpFlags::SYN), right.syn());
+        prop_assert!(tcp.flags().has(TcpFlags::ACK));
+        prop_assert_eq!(tcp.payload_len() as usize, right.payload().len());
+        let first = |pick: fn(&TcpOptionElement) -> Option<u64>| {
+            right.options_iterator().filter_map(Result::ok).find_map(|o| pick(&o))
+        };
+        let mss = first(|o| if let TcpOptionElement::MaximumSegmentSize(v) = o { Some((*v).into()) } else { None });
+        let scale = first(|o| if let TcpOptionElement::WindowScale(v) = o { Some((*v).into()) } else { None });
+        let stamps =
+            first(|o| if let TcpOptionElement::Timestamp(a, b) = o { Some(u64::from(*a) << 32 | u64::from(*b)) } else { None });
+        prop_assert_eq!(tcp.mss().map(u64::from), mss.filter(|_| choice.syn));
+        prop_assert_eq!(tcp.window_scale().map(u64::from), scale.filter(|_| choice.syn));
+        prop_assert_eq!(tcp.timestamps().map(|(a, b)| u64::from(a) << 32 | u64::from(b)), stamps);
+    }
+
+    /// Any sequence of rewrites leaves both checksums as if they were computed from nothing.
+    #[test]
+    fn checksums_survive_any_rewriting(choice in choices(), steps in prop::collection::vec(any::<Option<u16>>(), 0..20)) {
+        let mut packet = RealPacket::new(build(&choice), FLOW);
+        for step in steps {
+            match step {
+                Some(window) => packet.tcp().unwrap().set_window(window),
+                None if packet.ecn().is_capable() => packet.mark_ce(),
+                None => {}
+            }
+            assert_checksums(packet.bytes());
+        }
+    }
+
+    /// Nothing but the window, the ECN bits and the checksums changes.
+    #[test]
+    fn rewriting_touches_nothing_else(choice in choices(), window: u16) {
+        let bytes = build(&choice);
+        let mut packet = RealPacket::new(bytes.clone(), FLOW);
+        packet.tcp().unwrap().set_window(window);
+        let offset = if choice.v6 { 40 } else { 20 };
+        for (at, (new, old)) in packet.bytes().iter().zip(&bytes).enumerate() {
+            prop_assert!(new == old || (offset + 14..offset + 18).contains(&at), "byte {}", at);
+        }
+    }
+
+    /// Random bytes, and real packets cut and bent: never a panic, and what shows TCP lies within the buffer.
+    #[test]
+    fn no_bytes_make_it_panic(choice in choices(), noise in prop::collection::vec(any::<u8>(), 0..120),
+                              cut in 0..120usize, bent in prop::collection::vec((0..60usize, any::<u8>()), 0..4)) {
+        let mut bytes = build(&choice);
+        bytes.truncate(cut);
+        for (at, value) in bent {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = value;
+            }
+        }
+        let mut table = FlowTable::new(4, Span::from_secs(1), flows::SipHash(1, 2));
+        for bytes in [bytes, noise] {
+            let before = bytes.len();
+            table.lookup(&bytes, &Headers::parse(&bytes), Instant::ZERO);
+            let mut packet = RealPacket::new(bytes, FLOW);
+            packet.mark_ce();
+            if let Some(tcp) = packet.tcp() {
+                tcp.set_window(5);
+                prop_assert_eq!(tcp.window(), 5);
+                let _ = (tcp.flags(), tcp.seq(), tcp.ack(), tcp.payload_len(), tcp.mss(), tcp.timestamps());
+            }
+            prop_assert!(packet.size().get() as usize <= before);
+            prop_assert_eq!(packet.into_bytes().len(), before);
+        }
+    }
+}

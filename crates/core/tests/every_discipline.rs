@@ -1,0 +1,310 @@
+//! What must hold for every discipline of the registry, whatever packets and segments come, and in whatever order.
+
+use penstock_core::ack::AckPath;
+use penstock_core::packet::{Ecn, FlowId, Packet, TcpFlags, TcpView};
+use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
+use penstock_core::registry::{AnyConfig, AnyQdisc, LinkFacts, NAMES};
+use penstock_core::rng::{Rng, Streams};
+use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
+use proptest::prelude::*;
+
+/// A TCP segment as random as its fields allow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Segment {
+    flow: u32,
+    flags: u8,
+    seq: u32,
+    ack: u32,
+    len: u32,
+    window: u16,
+    scale: Option<u8>,
+    ts: Option<(u32, u32)>,
+}
+
+impl TcpView for Segment {
+    fn flow(&self) -> FlowId {
+        FlowId(self.flow)
+    }
+    fn flags(&self) -> TcpFlags {
+        TcpFlags(self.flags)
+    }
+    fn seq(&self) -> u32 {
+        self.seq
+    }
+    fn ack(&self) -> u32 {
+        self.ack
+    }
+    fn payload_len(&self) -> u32 {
+        self.len
+    }
+    fn window(&self) -> u16 {
+        self.window
+    }
+    fn set_window(&mut self, window: u16) {
+        self.window = window;
+    }
+    fn window_scale(&self) -> Option<u8> {
+        self.scale
+    }
+    fn mss(&self) -> Option<u16> {
+        self.scale.map(|_| 1448)
+    }
+    fn timestamps(&self) -> Option<(u32, u32)> {
+        self.ts
+    }
+}
+
+#[derive(Debug, Clone)]
+struct TestPacket {
+    number: u64,
+    size: Bytes,
+    ecn: Ecn,
+    segment: Segment,
+}
+
+impl Packet for TestPacket {
+    type Tcp = Segment;
+
+    fn size(&self) -> Bytes {
+        self.size
+    }
+    fn flow(&self) -> FlowId {
+        FlowId(self.segment.flow)
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark_ce(&mut self) {
+        assert!(self.ecn.is_capable(), "a packet that is not ECN-capable was marked");
+        self.ecn = Ecn::Ce;
+    }
+    fn tcp(&mut self) -> Option<&mut Segment> {
+        Some(&mut self.segment)
+    }
+}
+
+/// What the world does next.
+#[derive(Debug, Clone)]
+enum Step {
+    Wait(u64),
+    Arrive { size: u64, ecn: u8, segment: Segment },
+    Depart,
+    Inbound(Segment),
+}
+
+/// Few values, so that segments of a flow answer each other now and then.
+fn segments() -> impl Strategy<Value = Segment> {
+    let number = prop_oneof![0..20u32, (0..20u32).prop_map(|n| u32::MAX - n), any::<u32>()];
+    let flags = prop_oneof![Just(0x02u8), Just(0x12), Just(0x10), Just(0x10), Just(0x11), any::<u8>()];
+    let times = prop::option::of((0..20u32, 0..20u32));
+    let lengths = prop_oneof![Just(0u32), 1..5u32, Just(1448)];
+    (0..6u32, flags, number.clone(), number, lengths, any::<u16>(), prop::option::of(0..=14u8), times).prop_map(
+        |(flow, flags, seq, ack, len, window, scale, ts)| Segment { flow, flags, seq, ack, len, window, scale, ts },
+    )
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let waits = prop_oneof![Just(0u64), 1..2_000_000u64, 1_000_000..500_000_000u64, Just(20_000_000_000)];
+    let arrival = (1..=1600u64, 0..4u8, segments());
+    let step = prop_oneof![
+        3 => waits.prop_map(Step::Wait),
+        6 => arrival.prop_map(|(size, ecn, segment)| Step::Arrive { size, ecn, segment }),
+        4 => Just(Step::Depart),
+        2 => segments().prop_map(Step::Inbound),
+    ];
+    prop::collection::vec(step, 0..400)
+}
+
+fn links() -> impl Strategy<Value = LinkFacts> {
+    let limit = prop_oneof![
+        (1..40u64).prop_map(Limit::Packets),
+        (1..40_000u64).prop_map(|n| Limit::Bytes(Bytes::new(n))),
+        Just(Limit::Packets(u64::MAX)),
+    ];
+    (prop_oneof![Just(1u64), 10_000..100_000_000u64, Just(u64::MAX)], limit)
+        .prop_map(|(bps, limit)| LinkFacts { rate: Rate::from_bps(bps), limit })
+}
+
+/// Everything told of packets, in order.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    dropped: Vec<(u64, DropReason)>,
+    marked: Vec<u64>,
+    sent: Vec<(u64, u32, Ecn)>,
+}
+
+impl Fates<TestPacket> for Told {
+    fn dropped(&mut self, packet: TestPacket, reason: DropReason, _: Instant) {
+        self.dropped.push((packet.number, reason));
+    }
+    fn marked(&mut self, packet: &TestPacket, _: Instant) {
+        self.marked.push(packet.number);
+    }
+}
+
+/// A discipline in its world.
+struct World {
+    queue: AnyQdisc<TestPacket>,
+    link: LinkFacts,
+    rng: Rng,
+    now: Instant,
+    arrived: u64,
+    told: Told,
+}
+
+impl World {
+    fn new(config: &AnyConfig, link: LinkFacts) -> Self {
+        config.validate().expect("the configuration is valid");
+        let rng = Streams::new(1).get("property");
+        Self { queue: config.build(&link), link, rng, now: Instant::ZERO, arrived: 0, told: Told::default() }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Wait(ns) => self.wait(Span::from_nanos(*ns))?,
+            Step::Arrive { size, ecn, segment } => self.arrive(*size, *ecn, *segment)?,
+            Step::Depart => self.depart()?,
+            Step::Inbound(segment) => self.inbound(*segment)?,
+        }
+        self.check()
+    }
+
+    /// Lets time pass and timers fire, each at its time, and not without end.
+    fn wait(&mut self, span: Span) -> Result<(), TestCaseError> {
+        let until = self.now + span;
+        let mut calls_now = 0;
+        while let Some(due) = self.queue.next_wakeup().filter(|due| *due <= until) {
+            calls_now = if due > self.now { 0 } else { calls_now + 1 };
+            prop_assert!(calls_now < 1000, "it asks for ever to be woken at {} ns", self.now.as_nanos());
+            self.now = self.now.max(due);
+            self.queue.on_wakeup(self.now);
+        }
+        self.now = until;
+        Ok(())
+    }
+
+    fn arrive(&mut self, size: u64, ecn: u8, mut segment: Segment) -> Result<(), TestCaseError> {
+        if self.queue.sees_segments() {
+            self.queue.outbound(&mut segment, self.now);
+        }
+        let packet = TestPacket { number: self.arrived, size: Bytes::new(size), ecn: Ecn::from_bits(ecn), segment };
+        let before = self.told.dropped.len();
+        self.arrived += 1;
+        let answer = self.queue.enqueue(packet, self.now, &mut self.rng, &mut self.told);
+        if let Enqueued::Dropped(reason) = answer {
+            let told = &self.told.dropped[before..];
+            prop_assert!(told.contains(&(self.arrived - 1, reason)), "a drop was answered but not told");
+        }
+        Ok(())
+    }
+
+    fn depart(&mut self) -> Result<(), TestCaseError> {
+        if let Some(packet) = self.queue.dequeue(self.now, &mut self.rng, &mut self.told) {
+            self.told.sent.push((packet.number, packet.segment.flow, packet.ecn));
+        }
+        Ok(())
+    }
+
+    /// An element may lower the window of a segment that comes back, and nothing else.
+    fn inbound(&mut self, before: Segment) -> Result<(), TestCaseError> {
+        if self.queue.sees_segments() {
+            let mut after = before;
+            self.queue.inbound(&mut after, self.now);
+            prop_assert!(after.window <= before.window, "a window was raised");
+            prop_assert_eq!(Segment { window: before.window, ..after }, before);
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), TestCaseError> {
+        let (backlog, stats) = (self.queue.backlog(), self.queue.stats());
+        stats.check(backlog).map_err(TestCaseError::fail)?;
+        let told = (self.arrived, self.told.sent.len(), self.told.marked.len(), self.told.dropped.len());
+        let dropped = stats.dropped_by_aqm() + stats.dropped_overflow.packets;
+        let counted =
+            (stats.arrived.packets, stats.sent.packets as usize, stats.marked.packets as usize, dropped as usize);
+        prop_assert_eq!(counted, told, "arrived, sent, marked, dropped: counted and told");
+        match self.link.limit {
+            Limit::Packets(n) => prop_assert!(backlog.packets <= n, "{} packets, limit {n}", backlog.packets),
+            Limit::Bytes(n) => prop_assert!(backlog.bytes <= n.get(), "{} bytes, limit {n}", backlog.bytes),
+        }
+        Ok(())
+    }
+
+    /// No packet ends twice, and within a flow packets leave in the order in which they came.
+    fn check_end(&self) -> Result<(), TestCaseError> {
+        let mut ended: Vec<u64> = self.told.sent.iter().map(|sent| sent.0).collect();
+        ended.extend(self.told.dropped.iter().map(|dropped| dropped.0));
+        let all = ended.len();
+        ended.sort_unstable();
+        ended.dedup();
+        prop_assert_eq!(ended.len(), all, "a packet ended twice");
+        for flow in 0..6 {
+            let of_flow = self.told.sent.iter().filter(|sent| sent.1 == flow).map(|sent| sent.0);
+            prop_assert!(of_flow.is_sorted(), "flow {} was reordered", flow);
+        }
+        Ok(())
+    }
+}
+
+/// The default configuration, and the one with `ecn` where there is such a parameter.
+fn configurations(name: &str) -> Vec<AnyConfig> {
+    let default = AnyConfig::default_of(name).expect("every name has a default");
+    let with_ecn = serde_json::json!({ "ecn": true });
+    let marking = AnyConfig::deserialize(name, with_ecn).and_then(Result::ok);
+    std::iter::once(default).chain(marking).collect()
+}
+
+/// Runs a life and tells what became of its packets.
+fn live(config: &AnyConfig, link: LinkFacts, life: &[Step]) -> Result<Told, TestCaseError> {
+    let mut world = World::new(config, link);
+    for step in life {
+        world.step(step)?;
+    }
+    world.check_end()?;
+    Ok(world.told)
+}
+
+proptest! {
+    #[test]
+    fn conserves_packets_keeps_its_limit_and_its_order(link in links(), life in steps()) {
+        for name in NAMES {
+            for config in configurations(name) {
+                live(&config, link, &life).map_err(|e| TestCaseError::fail(format!("{name}: {e}")))?;
+            }
+        }
+    }
+
+    #[test]
+    fn does_the_same_again(link in links(), life in steps()) {
+        for name in NAMES {
+            for config in configurations(name) {
+                prop_assert_eq!(live(&config, link, &life)?, live(&config, link, &life)?, "{}", name);
+            }
+        }
+    }
+}
+
+/// A standing queue makes each manager of queues act. Ten flows send 1500 B packets at twice the rate of the link for
+/// ten seconds, without handshakes.
+#[test]
+fn every_aqm_signals_when_a_queue_stands() {
+    let link = LinkFacts { rate: Rate::from_bps(12_000_000), limit: Limit::Packets(1000) };
+    for name in ["red", "ared", "codel", "green"] {
+        for config in configurations(name) {
+            let mut world = World::new(&config, link);
+            for tick in 0..20_000u32 {
+                let segment =
+                    Segment { flow: tick % 10, flags: 0x10, seq: 0, ack: 0, len: 0, window: 0, scale: None, ts: None };
+                world.step(&Step::Arrive { size: 1500, ecn: 2, segment }).unwrap();
+                if tick % 2 == 0 {
+                    world.step(&Step::Depart).unwrap();
+                }
+                world.step(&Step::Wait(500_000)).unwrap();
+            }
+            let stats = world.queue.stats();
+            let signals = stats.dropped_by_aqm() + stats.marked.packets;
+            assert!(signals > 0, "{name} with {config:?} never signalled");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Golden traces: small lives of an algorithm, followed by hand in the files of `golden/`.
+
+use penstock_core::aqm::{codel, red};
+use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
+use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
+use penstock_core::registry::{Discipline, LinkFacts};
+use penstock_core::rng::{Rng, Streams};
+use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};
+
+#[derive(Debug, Clone, Copy)]
+struct Numbered {
+    number: u64,
+    size: Bytes,
+}
+
+impl Packet for Numbered {
+    type Tcp = NoTcp;
+
+    fn size(&self) -> Bytes {
+        self.size
+    }
+    fn flow(&self) -> FlowId {
+        FlowId(0)
+    }
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+    fn mark_ce(&mut self) {
+        panic!("a packet that is not ECN-capable was marked")
+    }
+    fn tcp(&mut self) -> Option<&mut NoTcp> {
+        None
+    }
+}
+
+/// Numbers of dropped packets with their times.
+#[derive(Default)]
+struct Drops(Vec<(Span, u64)>);
+
+impl Fates<Numbered> for Drops {
+    fn dropped(&mut self, packet: Numbered, _: DropReason, now: Instant) {
+        self.0.push((now.since(Instant::ZERO), packet.number));
+    }
+    fn marked(&mut self, _: &Numbered, _: Instant) {}
+}
+
+/// The words of each line that is not a comment.
+fn lines(file: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    file.lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_whitespace().collect())
+        .filter(|words: &Vec<&str>| !words.is_empty())
+}
+
+/// The one line that begins with `key`, without the key.
+fn header(file: &'static str, key: &str) -> Vec<&'static str> {
+    lines(file).find(|words| words[0] == key).expect("the header is complete")[1..].to_vec()
+}
+
+fn link(file: &'static str) -> LinkFacts {
+    let words = header(file, "link");
+    LinkFacts { rate: words[0].parse().unwrap(), limit: words[1].parse().unwrap() }
+}
+
+fn rng(file: &'static str, stream: &str) -> Rng {
+    Streams::new(header(file, "seed")[0].parse().unwrap()).get(stream)
+}
+
+/// The configuration that the `set` line describes.
+fn config<C: Discipline>(file: &'static str) -> C {
+    let mut json = serde_json::Map::new();
+    for setting in header(file, "set") {
+        let (key, value) = setting.split_once('=').unwrap();
+        let value = value.parse::<f64>().map_or_else(|_| value.into(), serde_json::Value::from);
+        json.insert(key.to_owned(), value);
+    }
+    let config: C = serde_json::from_value(json.into()).unwrap();
+    config.validate().unwrap();
+    config
+}
+
+fn ms(text: &str) -> Span {
+    text.parse().unwrap()
+}
+
+/// Serves bursts one after the other; each is served before the next comes.
+fn serve_bursts<Q: Qdisc<Numbered>>(file: &'static str, mut queue: Q, rate: Rate) -> Vec<(Span, u64)> {
+    let (mut drops, mut random, mut number) = (Drops::default(), rng(file, "golden"), 0);
+    for burst in lines(file).filter(|words| words[0] == "burst") {
+        let mut now = Instant::ZERO + ms(burst[1]);
+        for _ in 0..burst[2].parse::<u32>().unwrap() {
+            let packet = Numbered { number, size: burst[3].parse().unwrap() };
+            assert_eq!(queue.enqueue(packet, now, &mut random, &mut drops), Enqueued::Queued);
+            number += 1;
+        }
+        let mut wire = Serializer::new(rate);
+        while let Some(packet) = queue.dequeue(now, &mut random, &mut drops) {
+            now += wire.send(packet.size);
+        }
+    }
+    drops.0
+}
+
+#[test]
+fn codel_drops_at_the_times_of_the_control_law() {
+    let file = include_str!("golden/codel.txt");
+    let link = link(file);
+    let drops = serve_bursts(file, config::<codel::Config>(file).build(&link), link.rate);
+    let expected: Vec<(Span, u64)> =
+        lines(file).filter(|w| w[0] == "drop").map(|w| (ms(w[1]), w[2].parse().unwrap())).collect();
+    assert_eq!(drops, expected);
+}
+
+#[test]
+fn red_follows_its_equations_step_by_step() {
+    let file = include_str!("golden/red.txt");
+    let link = link(file);
+    assert_eq!(link.limit, Limit::Packets(7), "with room for all, every drop is early");
+    let mut queue = config::<red::Config>(file).build(&link);
+    let (mut drops, mut random, mut number) = (Drops::default(), rng(file, "golden/red"), 0);
+    let mut unused = random.clone();
+    for step in lines(file).filter(|words| ["arrive", "depart"].contains(&words[0])) {
+        let now = Instant::ZERO + ms(step[1]);
+        if step[0] == "depart" {
+            assert!(queue.dequeue(now, &mut random, &mut drops).is_some(), "{step:?}");
+            continue;
+        }
+        assert_eq!(queue.backlog().packets.to_string(), step[2], "{step:?}");
+        let fate = match queue.enqueue(Numbered { number, size: Bytes::new(1000) }, now, &mut random, &mut drops) {
+            Enqueued::Queued => "queued",
+            Enqueued::Dropped(reason) => reason.fate(),
+        };
+        assert_eq!(format!("{:.6}", queue.aqm().average()), step[3], "{step:?}");
+        assert_eq!(fate, step[8], "{step:?}");
+        if step[7] != "-" {
+            assert_eq!(format!("{:.6}", unused.uniform()), step[7], "{step:?}");
+        }
+        assert_eq!(random, unused, "as many random numbers are drawn as the file says: {step:?}");
+        number += 1;
+    }
+    assert_eq!(number, 18, "all arrivals were read");
+}

@@ -1,0 +1,41 @@
+"""Penstock's lab: scenarios in, summaries, tables and reports out.
+
+    >>> import penstock
+    >>> result = penstock.run("dsl.toml")              # doctest: +SKIP
+    >>> result.summary["jain"]["overall"]              # doctest: +SKIP
+    >>> result.frame("queue_seconds")                  # doctest: +SKIP
+
+A scenario is a path, the TOML text itself, or the same thing as a Python object (`docs/scenarios.md`).
+"""
+
+from penstock.engine import (
+    BrokenInvariant,
+    Entry,
+    Parameter,
+    Result,
+    ScenarioError,
+    Stopped,
+    TraceError,
+    core_version,
+    entries,
+    replay,
+    run,
+)
+from penstock.scenario import Source
+
+__version__ = core_version()
+
+__all__ = [
+    "BrokenInvariant",
+    "Entry",
+    "Parameter",
+    "Result",
+    "ScenarioError",
+    "Source",
+    "Stopped",
+    "TraceError",
+    "__version__",
+    "entries",
+    "replay",
+    "run",
+]

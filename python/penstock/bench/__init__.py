@@ -1,0 +1,126 @@
+"""How much CPU time a simulated packet costs, here and in ns-3: `penstock bench`, docs/benchmarks.md.
+
+`cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `instructions` counts what the
+processor does, `measure` does all three in turn and this module shows the result.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from penstock.bench import cases, instructions, ns3
+from penstock.bench.measure import Row, measure
+from penstock.mistake import MistakeError
+
+__all__ = ["main"]
+
+COMPARED = (
+    "CPU seconds per TCP segment with payload that the bottleneck sent, the least of the repetitions of each program; "
+    "ratio: ns-3's over Penstock's"
+)
+
+
+def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: int = 3) -> int:
+    """Measures and prints; returns the exit code. Ctrl-C keeps the scenarios that are done."""
+    if repeat < 1:
+        raise MistakeError(f"--repeat {repeat}: must be at least 1")
+    rows: list[Row] = []
+    counted: instructions.Count | str = "not reached"
+    missing: str | None = "not asked for (--no-peer)"
+    interrupted = False
+    try:
+        program, missing = ns3.ready() if peer else (None, missing)
+        if missing:
+            _say(f"without ns-3: {missing}")
+        for case in cases.load(quick):
+            rows.append(measure(case, program, repeat, _say))
+        counted = instructions.count(_say)
+    except KeyboardInterrupt:
+        interrupted = True
+        _say("interrupted: what is done is shown")
+    if json:
+        _print_json(rows, missing, counted, interrupted)
+    else:
+        _print_table(rows, missing, counted)
+    return 130 if interrupted else 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _print_json(rows: list[Row], missing: str | None, counted: instructions.Count | str, interrupted: bool) -> None:
+    from penstock.cli import show
+
+    show.as_json(
+        {
+            "rows": [row.to_json() for row in rows],
+            "compared": COMPARED,
+            "processor": cases.processor(),
+            "peer_missing": missing,
+            "instructions_per_packet": None if isinstance(counted, str) else counted.per_packet,
+            "bytes_per_flow": None if isinstance(counted, str) else counted.bytes_per_flow,
+            "instructions_missing": counted if isinstance(counted, str) else None,
+            "interrupted": interrupted,
+        }
+    )
+
+
+_COLUMNS = (
+    "scenario",
+    "flows",
+    "simulated s",
+    "packets",
+    "use",
+    "CPU s",
+    "ns/packet",
+    "ns-3 packets",
+    "use",
+    "CPU s",
+    "ns/packet",
+    "ratio",
+)
+
+
+def _print_table(rows: list[Row], missing: str | None, counted: instructions.Count | str) -> None:
+    from penstock.cli import show
+
+    show.table("CPU time per packet: Penstock, then ns-3", _COLUMNS, [_cells(row) for row in rows])
+    print(f"\n{COMPARED}")
+    print(f"processor: {cases.processor()}")
+    builds = {row.peer.build for row in rows if row.peer}
+    for build in sorted(builds):
+        print(f"ns-3: {build}")
+    if missing:
+        print(f"no ns-3: {missing}")
+    for row in rows:
+        if row.peer_failure:
+            print(f"{row.name}: no ns-3: {row.peer_failure}")
+    if isinstance(counted, str):
+        print(f"instructions per packet: not counted: {counted}")
+    else:
+        print(f"instructions per packet: {counted.per_packet:,.0f} ({counted.scenario}, callgrind)")
+        print(f"memory per flow: {counted.bytes_per_flow:,} B ({counted.scenario})")
+
+
+def _cells(row: Row) -> list[str]:
+    own = [
+        row.name,
+        f"{row.flows:,}",
+        f"{row.duration_s:g}",
+        f"{row.packets:,}",
+        f"{row.utilization:.1%}",
+        f"{row.cpu_s:.3f}",
+        f"{row.ns_per_packet:,.0f}",
+    ]
+    if row.peer is None:
+        return [*own, "-", "-", "-", "-", "-"]
+    peer = row.peer
+    return [
+        *own,
+        f"{peer.packets:,}",
+        f"{peer.utilization:.1%}",
+        f"{peer.cpu_s:.2f}",
+        f"{peer.ns_per_packet:,.0f}",
+        "-" if row.ratio is None else f"{row.ratio:.0f}x",
+    ]

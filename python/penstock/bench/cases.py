@@ -1,0 +1,87 @@
+"""What is run: the scenarios of bench/scenarios, in full or short."""
+
+from __future__ import annotations
+
+import platform
+import re
+import tomllib
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from penstock.mistake import MistakeError
+
+ROOT = Path(__file__).resolve().parents[3]
+SCENARIOS = ROOT / "bench" / "scenarios"
+
+# In the order of the table. Those that grow show how the cost depends on the number of flows, and need no peer.
+_WITH_PEER = ("dsl-4", "dsl-64", "sat-64", "gigabit-codel", "thousand-red")
+_ALONE = ("growth-4", "growth-100", "growth-1000", "growth-10000")
+
+# Short runs are still longer than the second within which the flows start.
+_QUICK_SHARE = Decimal("0.2")
+_QUICK_LEAST_S = Decimal(2)
+
+_TIME_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One scenario as a plain object, and whether ns-3 runs it too."""
+
+    name: str
+    tree: dict[str, Any]
+    with_peer: bool
+
+    @property
+    def duration_s(self) -> float:
+        """Simulated time."""
+        return scaled(self.tree["duration"], _TIME_NS) / 1e9
+
+
+def load(quick: bool) -> list[Case]:
+    """All scenarios."""
+    if not SCENARIOS.is_dir():
+        raise MistakeError(f"{SCENARIOS}: not found: `penstock bench` needs the source tree")
+    names = [(name, True) for name in _WITH_PEER] + [(name, False) for name in _ALONE]
+    return [Case(name, _tree(name, quick), with_peer) for name, with_peer in names]
+
+
+def tree(name: str) -> dict[str, Any]:
+    """One scenario as it is in its file."""
+    return tomllib.loads((SCENARIOS / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _tree(name: str, quick: bool) -> dict[str, Any]:
+    scenario = tree(name)
+    return {**scenario, "duration": shorter(scenario["duration"])} if quick else scenario
+
+
+def shorter(duration: str) -> str:
+    """A fifth of a duration, but at least two seconds."""
+    seconds = Decimal(scaled(duration, _TIME_NS)) / _TIME_NS["s"]
+    return f"{max(seconds * _QUICK_SHARE, _QUICK_LEAST_S).normalize():f}s"
+
+
+def scaled(text: str, units: dict[str, int]) -> int:
+    """A number with a unit in the unit that counts 1."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/]+)", text.strip())
+    if match is None or match[2] not in units:
+        raise MistakeError(f"{text!r}: a number with one of the units {', '.join(units)}")
+    return int(Decimal(match[1]) * units[match[2]])
+
+
+def time_ns(text: str) -> int:
+    """A time such as "1.45ms" in nanoseconds."""
+    return scaled(text, _TIME_NS)
+
+
+def processor() -> str:
+    """The name of the machine's processor."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1].strip() if found else platform.machine()

@@ -1,0 +1,103 @@
+"""Runs one scenario in both programs, in turn, and keeps the least CPU time of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock import engine
+from penstock.bench import ns3
+from penstock.bench.cases import Case
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scenario's cost."""
+
+    name: str
+    flows: int
+    duration_s: float
+    packets: int
+    events: int
+    utilization: float
+    drops: int
+    cpu_s: float
+    peer: ns3.Run | None
+    peer_failure: str | None
+
+    @property
+    def ns_per_packet(self) -> float:
+        """CPU time per data segment."""
+        return self.cpu_s * 1e9 / max(self.packets, 1)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times ns-3's cost per packet is Penstock's; `None` when either did no work to speak of."""
+        if self.peer is None or not self.peer.packets or not self.ns_per_packet:
+            return None
+        return self.peer.ns_per_packet / self.ns_per_packet
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        peer = self.peer
+        return {
+            "name": self.name,
+            "flows": self.flows,
+            "duration_s": self.duration_s,
+            "packets": self.packets,
+            "events": self.events,
+            "utilization": self.utilization,
+            "drops": self.drops,
+            "cpu_s": self.cpu_s,
+            "ns_per_packet": self.ns_per_packet,
+            "peer": f"ns-3 {peer.version}" if peer else None,
+            "peer_build": peer.build if peer else None,
+            "peer_packets": peer.packets if peer else None,
+            "peer_events": peer.events if peer else None,
+            "peer_utilization": peer.utilization if peer else None,
+            "peer_drops": peer.drops if peer else None,
+            "peer_cpu_s": peer.cpu_s if peer else None,
+            "peer_ns_per_packet": peer.ns_per_packet if peer else None,
+            "ratio": self.ratio,
+            "peer_failure": self.peer_failure,
+        }
+
+
+def measure(case: Case, program: Path | None, repeat: int, say: Callable[[str], None]) -> Row:
+    """Both programs by turns, so that a disturbance of the machine meets both; the least is the least disturbed."""
+    ours: list[engine.Result] = []
+    theirs: list[ns3.Run] = []
+    failure: str | None = None
+    for turn in range(1, repeat + 1):
+        say(f"{case.name}, {turn} of {repeat}: Penstock, {case.duration_s:g} s simulated")
+        ours.append(engine.run(case.tree))
+        if program is None or not case.with_peer or failure:
+            continue
+        say(f"{case.name}, {turn} of {repeat}: ns-3")
+        try:
+            theirs.append(ns3.run(program, case.tree))
+        except ns3.PeerError as error:
+            failure = str(error)
+            say(f"{case.name}: ns-3: {failure}")
+    least = min(ours, key=lambda result: result.cpu_s)
+    peer = min(theirs, key=lambda run: run.cpu_s) if theirs and not failure else None
+    return row(case, least.summary, least.cpu_s, peer, failure)
+
+
+def row(case: Case, summary: dict[str, Any], cpu_s: float, peer: ns3.Run | None, failure: str | None) -> Row:
+    """A row of the table from a run's summary."""
+    bottleneck = summary["bottlenecks"][0]
+    return Row(
+        name=case.name,
+        flows=len(summary["flows"]),
+        duration_s=summary["duration_s"],
+        packets=bottleneck["packets"],
+        events=summary["events"],
+        utilization=bottleneck["utilization"],
+        drops=bottleneck["drops_overflow"] + bottleneck["drops_aqm"],
+        cpu_s=cpu_s,
+        peer=peer,
+        peer_failure=failure,
+    )

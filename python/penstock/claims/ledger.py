@@ -1,0 +1,116 @@
+"""What a claim is, how single comparisons make up a verdict, and the list of all claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from penstock.reproduce.results import Evidence
+
+_SHOWN = 3  # comparisons that a reason quotes; the rest are counted
+
+
+class Verdict(StrEnum):
+    """What a run says of a claim."""
+
+    HOLDS = "holds"
+    PARTLY = "partly"
+    FAILS = "fails"
+    NOT_RUN = "not-run"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found."""
+
+    verdict: Verdict
+    measured: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One yes-or-no part of a claim, with the numbers that decided it."""
+
+    holds: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a document."""
+
+    id: str
+    document: str
+    section: str
+    item: str  # figure, table, equation or theorem
+    claim: str  # in our words
+    paper: str  # the document's number
+    needs: tuple[str, ...]  # experiments
+    check: Callable[[Mapping[str, Evidence]], Finding]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the ledger."""
+
+    id: str
+    document: str
+    section: str
+    item: str
+    claim: str
+    paper: str
+    measured: str
+    verdict: str
+    reason: str
+    scope: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As `claims --json` prints it."""
+        return asdict(self)
+
+
+def judge(measured: str, comparisons: Iterable[Comparison]) -> Finding:
+    """All comparisons hold: holds. None does: fails. Else: partly. The reason quotes those that decided."""
+    parts = list(comparisons)
+    if not parts:
+        return Finding(Verdict.NOT_RUN, "", "the results at hand do not cover this claim")
+    against = [part.text for part in parts if not part.holds]
+    if not against:
+        return Finding(Verdict.HOLDS, measured, _quote([part.text for part in parts]))
+    if len(against) == len(parts):
+        return Finding(Verdict.FAILS, measured, _quote(against))
+    reason = f"{len(parts) - len(against)} of {len(parts)} comparisons agree; against it: {_quote(against)}"
+    return Finding(Verdict.PARTLY, measured, reason)
+
+
+def _quote(texts: list[str]) -> str:
+    rest = len(texts) - _SHOWN
+    return "; ".join(texts[:_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")
+
+
+def claims() -> list[Claim]:
+    """Every claim, in the order of the documents."""
+    from penstock.claims import pink
+
+    return pink.CLAIMS
+
+
+def ledger(evidence: Mapping[str, Evidence], only: str | None = None) -> list[Entry]:
+    """Judges every claim, or those of experiment `only`, by the results at hand."""
+    return [_entry(claim, evidence) for claim in claims() if only is None or only in claim.needs]
+
+
+def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
+    missing = [name for name in claim.needs if name not in evidence]
+    if missing:
+        commands = " and ".join(f"`penstock reproduce {name}`" for name in missing)
+        finding = Finding(Verdict.NOT_RUN, "", f"no results: run {commands}")
+        scope = ""
+    else:
+        finding = claim.check(evidence)
+        scope = "; ".join(f"{name}: {evidence[name].scope()}" for name in claim.needs)
+    about = (claim.id, claim.document, claim.section, claim.item, claim.claim, claim.paper)
+    return Entry(*about, finding.measured, finding.verdict.value, finding.reason, scope)

@@ -1,0 +1,101 @@
+"""`list`, `replay`, `bench`: single algorithms."""
+
+from __future__ import annotations
+
+import importlib
+import json as jsonlib
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from penstock import engine
+from penstock.cli import app, show
+from penstock.mistake import MistakeError
+
+
+@app.command("list")
+def list_(json: bool = typer.Option(False, "--json", help="Print a JSON list.")) -> None:
+    """List the algorithms with their parameters and sources."""
+    entries = engine.entries()
+    if json:
+        show.as_json(
+            [
+                {
+                    "name": entry.name,
+                    "kind": entry.kind,
+                    "about": entry.about,
+                    "source": entry.source,
+                    "parameters": [vars(parameter) for parameter in entry.parameters],
+                }
+                for entry in entries
+            ]
+        )
+        return
+    out = show.console()
+    for entry in entries:
+        out.print(
+            f"[bold]{entry.name}[/bold] [dim]({entry.kind}; {entry.source})[/dim]\n  {entry.about}", soft_wrap=True
+        )
+        for parameter in entry.parameters:
+            default = "from the link" if parameter.default is None else jsonlib.dumps(parameter.default)
+            out.print(f"    {parameter.name} = {default}", end="", markup=False)
+            out.print(f"  {parameter.about}", style="dim", markup=False, soft_wrap=True)
+
+
+@app.command()
+def replay(
+    trace: Path = typer.Argument(help="A pcap, pcapng or CSV file (columns t_ns,flow,size,ecn).", metavar="TRACE"),
+    aqm: str = typer.Option(..., help="The discipline, see `penstock list`."),
+    rate: str = typer.Option(..., help='Of the link, such as "10Mbit/s".'),
+    limit: str = typer.Option(..., help='Of the queue, such as "125kB" or "1000p".'),
+    settings: list[str] = typer.Option([], "--set", help="A parameter of the discipline: key=value. Repeatable."),
+    seed: int = typer.Option(1, min=0, help="Of the discipline's random numbers."),
+    csv: bool = typer.Option(False, "--csv", help="Print every packet as CSV."),
+    json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
+) -> None:
+    """Send the arrivals of a recorded trace through a queue discipline."""
+    if csv and json:
+        raise MistakeError("--csv and --json both want stdout; give one of them")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the compiled part does not come back before the end
+    try:
+        summary = engine.replay(trace, aqm, rate, limit, settings, seed, sys.stdout.buffer if csv else None)
+    except engine.TraceError:
+        raise
+    except ValueError as error:
+        raise MistakeError(str(error)) from None
+    if json:
+        show.as_json(summary)
+    elif not csv:
+        _print_replay(summary)
+
+
+def _print_replay(summary: dict[str, Any]) -> None:
+    sojourn = summary["sojourn_ms"]
+    rows = [
+        ["arrived", f"{summary['packets']:,} packets, {summary['bytes']:,} B"],
+        ["sent", f"{summary['sent']:,} packets, {summary['sent_bytes']:,} B"],
+        [
+            "dropped early, full, at the head",
+            f"{summary['drop_early']:,}, {summary['drop_overflow']:,}, {summary['drop_dequeue']:,}",
+        ],
+        ["marked", f"{summary['marked']:,}"],
+        ["throughput", f"{summary['throughput_bps'] / 1e6:.3f} Mbit/s, {summary['utilization']:.1%} of the link"],
+        [
+            "sojourn ms p10, p50, p90, p99, max",
+            ", ".join(f"{sojourn[q]:.2f}" for q in ("p10", "p50", "p90", "p99", "max")),
+        ],
+    ]
+    show.table(f"{summary['aqm']}, {summary['duration_s']:.3f} s", ("", ""), rows, left=2)
+
+
+@app.command()
+def bench(
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    quick: bool = typer.Option(False, "--quick", help="Fewer and shorter measurements."),
+) -> None:
+    """Measure speed."""
+    benchmarks = importlib.import_module("penstock.bench")  # only now: it is slow to load
+    raise typer.Exit(benchmarks.main(json=json, quick=quick))

@@ -1,0 +1,62 @@
+"""How far things are, on stderr: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class Bar:
+    """Simulated seconds done, of one run or of many. Silent when `quiet`, plain lines when not on a terminal."""
+
+    def __init__(self, label: str, quiet: bool = False) -> None:
+        self._label, self._quiet = label, quiet
+        self._terminal = sys.stderr.isatty()
+        self._progress: Progress | None = None
+        self._runs = self._done = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress:
+            self._progress.stop()
+
+    def begin(self, runs: int, reused: int, simulated_s: float) -> None:
+        """All is known: how many runs, how many of them were kept from before."""
+        self._runs, self._done = runs, reused
+        if reused:
+            self._say(f"{reused} of {runs} runs are kept from before")
+        if self._terminal and not self._quiet and simulated_s > 0:
+            self._progress = self._bar()
+            self._task = self._progress.add_task(self._label, total=simulated_s)
+            self._runs_task = self._progress.add_task("runs", total=runs, completed=reused, visible=runs > 1)
+            self._progress.start()
+
+    def _bar(self) -> Progress:
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+        times = (MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        return Progress(*columns, *times, console=Console(stderr=True), transient=True)
+
+    def advanced(self, seconds: float) -> None:
+        """So many simulated seconds further."""
+        if self._progress:
+            self._progress.advance(self._task, seconds)
+
+    def finished(self, label: str, cpu_s: float) -> None:
+        """A run is over."""
+        self._done += 1
+        if self._progress:
+            self._progress.advance(self._runs_task)
+        elif self._runs > 1:
+            self._say(f"[{self._done}/{self._runs}] {label}: {cpu_s:.1f} s")
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            print(line, file=sys.stderr, flush=True)

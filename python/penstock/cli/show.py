@@ -1,0 +1,136 @@
+"""What people see on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from penstock.claims import Entry, Verdict
+
+_FLOWS_SHOWN = 16
+_VERDICT_STYLE = {
+    Verdict.HOLDS: "green",
+    Verdict.PARTLY: "yellow",
+    Verdict.FAILS: "red",
+    Verdict.NOT_RUN: "dim",
+}
+
+
+def console() -> Console:
+    """Stdout; a file or a pipe gets lines wide enough for the tables."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+
+
+def as_json(value: Any) -> None:
+    """One JSON document on stdout and nothing else."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1) -> None:
+    """A table whose first `left` columns are text and the others numbers."""
+    out = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    for index, column in enumerate(columns):
+        out.add_column(column, justify="left" if index < left else "right", header_style="dim", no_wrap=index > left)
+    for row in rows:
+        out.add_row(*row)
+    console().print(out)
+
+
+def summary(run: dict[str, Any]) -> None:
+    """A run in two tables."""
+    table("Bottlenecks", _BOTTLENECK, [_bottleneck(b) for b in run["bottlenecks"]])
+    flows = run["flows"]
+    console().print()
+    table("Flows", _FLOW, [_flow(flow) for flow in flows[:_FLOWS_SHOWN]], left=3)
+    if len(flows) > _FLOWS_SHOWN:
+        console().print(f"... and {len(flows) - _FLOWS_SHOWN} more flows", style="dim")
+    jain = run["jain"]
+    console().print(
+        f"\nJain index {jain['overall']:.3f} over the run, {jain['worst_1s']:.3f} in the worst second; "
+        f"{run['duration_s']:g} s simulated, seed {run['seed']}"
+    )
+
+
+_BOTTLENECK = (
+    "name",
+    "use",
+    "goodput Mbit/s",
+    "packets",
+    "drops full",
+    "drops AQM",
+    "marks",
+    "delay ms p50",
+    "p90",
+    "p99",
+    "queue kB max",
+)
+
+
+def _bottleneck(b: dict[str, Any]) -> list[str]:
+    delay = b["queue_delay_ms"]
+    return [
+        b["name"],
+        f"{b['utilization']:.1%}",
+        f"{b['goodput_bps'] / 1e6:.3f}",
+        f"{b['packets']:,}",
+        f"{b['drops_overflow']:,}",
+        f"{b['drops_aqm']:,}",
+        f"{b['marks']:,}",
+        f"{delay['p50']:.2f}",
+        f"{delay['p90']:.2f}",
+        f"{delay['p99']:.2f}",
+        f"{b['queue_bytes']['max'] / 1e3:.1f}",
+    ]
+
+
+_FLOW = (
+    "flow",
+    "kind",
+    "cc",
+    "start s",
+    "goodput Mbit/s",
+    "delivered MB",
+    "done after s",
+    "resent",
+    "RTT ms p50",
+    "p90",
+)
+
+
+def _flow(f: dict[str, Any]) -> list[str]:
+    tcp = bool(f["cc"])
+    return [
+        str(f["id"]),
+        f["kind"],
+        f["cc"] or "-",
+        f"{f['start_s']:.2f}",
+        f"{f['goodput_bps'] / 1e6:.3f}",
+        f"{f['delivered_bytes'] / 1e6:.2f}",
+        "-" if f["completion_s"] is None else f"{f['completion_s']:.2f}",
+        f"{f['retransmits']:,}" if tcp else "-",
+        f"{f['rtt_ms']['p50']:.1f}" if tcp else "-",
+        f"{f['rtt_ms']['p90']:.1f}" if tcp else "-",
+    ]
+
+
+def claims(entries: Sequence[Entry]) -> None:
+    """The ledger, and how many of each verdict."""
+    rows: list[list[str | Text]] = []
+    for entry in entries:
+        style = _VERDICT_STYLE[Verdict(entry.verdict)]
+        rows.append([Text(entry.verdict, style=style), entry.id, f"{entry.section}, {entry.item}", entry.claim])
+        rows.append(["", "", "", Text(entry.reason, style="dim")])
+    out = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("verdict", "claim", "where", ""):
+        out.add_column(column, header_style="dim", no_wrap=column == "verdict")
+    for row in rows:
+        out.add_row(*row)
+    console().print(out)
+    counted = [(sum(entry.verdict == v for entry in entries), v.value) for v in Verdict]
+    console().print("\n" + ", ".join(f"{count} {name}" for count, name in counted if count))

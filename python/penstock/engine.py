@@ -1,0 +1,170 @@
+"""The simulator as Python sees it. This is the only module that touches the compiled part."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from penstock import _penstock
+from penstock._penstock import BrokenInvariant, ScenarioError, TraceError
+from penstock.scenario import Scenario, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "BrokenInvariant",
+    "Entry",
+    "Parameter",
+    "Result",
+    "ScenarioError",
+    "Stopped",
+    "TraceError",
+    "entries",
+    "replay",
+    "run",
+    "simulate",
+]
+
+# Fine enough for a smooth bar and a prompt Ctrl-C, coarse enough to cost nothing.
+_STEPS = 200
+
+RawTables = Mapping[str, Mapping[str, tuple[str, bytes]]]
+
+
+class Stopped(Exception):  # noqa: N818 - it is a request, not an error
+    """The run was asked to stop before its end."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of an algorithm; a default of `None` is derived from the link."""
+
+    name: str
+    default: Any
+    about: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One algorithm of the registry."""
+
+    name: str
+    kind: str
+    about: str
+    source: str
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gave."""
+
+    scenario: Scenario
+    resolved: str
+    seed: int
+    summary: dict[str, Any]
+    cpu_s: float
+    wall_s: float
+    raw_tables: RawTables = field(repr=False)
+
+    @functools.cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """The tables as Arrow; units are in the names of the columns."""
+        import numpy as np
+        import pyarrow as pa
+
+        return {
+            name: pa.table({column: np.frombuffer(data, dtype) for column, (dtype, data) in columns.items()})
+            for name, columns in self.raw_tables.items()
+        }
+
+    def frame(self, name: str) -> Any:
+        """One table as a polars or pandas frame, whichever is installed, else as an Arrow table."""
+        table = self.tables[name]
+        try:
+            import polars
+        except ImportError:
+            pass
+        else:
+            return polars.from_arrow(table)
+        try:
+            return table.to_pandas()
+        except ImportError:
+            return table
+
+
+def core_version() -> str:
+    """The version of the compiled part."""
+    return _penstock.__version__
+
+
+@functools.cache
+def core_fingerprint() -> str:
+    """A hash of the compiled part: two builds with the same hash give the same results."""
+    return hashlib.sha256(Path(_penstock.__file__).read_bytes()).hexdigest()
+
+
+def entries() -> list[Entry]:
+    """Every algorithm with its parameters."""
+    return [
+        Entry(**{**entry, "parameters": tuple(Parameter(**parameter) for parameter in entry["parameters"])})
+        for entry in json.loads(_penstock.entries())
+    ]
+
+
+def run(source: Source, seed: int | None = None, pcapng: Path | None = None) -> Result:
+    """Runs a scenario to its end; `pcapng` is a file for the packets of the bottlenecks.
+
+    Raises `ScenarioError` with the complete diagnosis when the scenario cannot be run, and `BrokenInvariant` when an
+    invariant it states does not hold.
+    """
+    return simulate(Scenario.load(source), seed, pcapng)
+
+
+def simulate(
+    scenario: Scenario,
+    seed: int | None = None,
+    pcapng: Path | None = None,
+    *,
+    on_progress: Callable[[float, float], None] = lambda _now, _end: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Result:
+    """Runs a scenario; `on_progress` hears the simulated seconds done and in all, `stop` may end it with `Stopped`."""
+    wall, cpu = time.perf_counter(), time.thread_time()
+    simulation = _penstock.Simulation(scenario.text, scenario.file, seed, str(pcapng) if pcapng else None)
+    step_s = simulation.duration_s / _STEPS
+    finished = False
+    while not finished:
+        if stop():
+            raise Stopped
+        finished = simulation.advance(step_s)
+        on_progress(simulation.now_s, simulation.duration_s)
+    summary = json.loads(simulation.summary())
+    # The run stays on this thread, so its clock counts the compiled part and nothing of other runs.
+    cpu_s, wall_s = time.thread_time() - cpu, time.perf_counter() - wall
+    return Result(scenario, simulation.resolved(), simulation.seed, summary, cpu_s, wall_s, simulation.tables())
+
+
+def replay(
+    trace: Path,
+    aqm: str,
+    rate: str,
+    limit: str,
+    settings: Sequence[str] = (),
+    seed: int = 1,
+    csv: BinaryIO | None = None,
+) -> dict[str, Any]:
+    """Replays the arrivals of a capture or CSV file through a discipline before a link of `rate`.
+
+    `settings` are parameters of the discipline such as `target=10ms`; with `csv`, every packet is written to it. Raises
+    `TraceError` when the trace cannot be read and `ValueError` when another argument cannot be.
+    """
+    summary: dict[str, Any] = json.loads(_penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv))
+    return summary

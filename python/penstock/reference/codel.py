@@ -1,0 +1,105 @@
+"""CoDel as RFC 8289 §5 writes it: the queue's `dequeue` may drop several packets in one call.
+
+Draws no random numbers. With `ecn`, a packet that can be marked is marked and sent where it would be dropped, and the
+call ends there.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from penstock.reference.link import CE, NOT_ECT, Arrival, Fate, Fifo, Limit, Packet, serve
+
+
+@dataclass(frozen=True)
+class Params:
+    """§4.3, §4.4 and §5.5."""
+
+    target_ns: int = 5_000_000
+    interval_ns: int = 100_000_000
+    mtu: int = 1514
+    ecn: bool = False
+
+
+class CoDel(Fifo):
+    """The queue and its state; a time of None stands for the RFC's 0."""
+
+    def __init__(self, limit: Limit, params: Params) -> None:
+        super().__init__(limit)
+        self.params = params
+        self.first_above_ns: int | None = None
+        self.drop_next_ns = 0
+        self.count = 0
+        self.lastcount = 0
+        self.dropping = False
+
+    def control_law(self, t_ns: int) -> int:
+        """When the drop after `t_ns` is due, to the nearest nanosecond."""
+        seconds = self.params.interval_ns / 1e9 / sqrt(self.count)
+        return t_ns + int(seconds * 1e9 + 0.5)
+
+    def look(self, now_ns: int) -> tuple[Packet | None, bool]:
+        """The next packet, and whether it may be dropped."""
+        packet = self.pop()
+        if packet is None:
+            self.first_above_ns = None
+            return None, False
+        if now_ns - packet.since_ns < self.params.target_ns or self.bytes <= self.params.mtu:
+            self.first_above_ns = None
+            return packet, False
+        if self.first_above_ns is None:
+            self.first_above_ns = now_ns + self.params.interval_ns
+            return packet, False
+        return packet, now_ns >= self.first_above_ns
+
+    def dequeue(self, now_ns: int) -> Packet | None:
+        """The packet that goes out."""
+        packet, may_drop = self.look(now_ns)
+        if self.dropping:
+            return self.go_on(packet, may_drop, now_ns)
+        if packet is not None and may_drop:
+            return self.enter(packet, now_ns)
+        return packet
+
+    def go_on(self, packet: Packet | None, may_drop: bool, now_ns: int) -> Packet | None:
+        """In the dropping state: drop until the next drop lies ahead, or leave it."""
+        self.dropping = may_drop
+        while self.dropping and packet is not None and now_ns >= self.drop_next_ns:
+            self.count += 1
+            if self.mark(packet):
+                self.drop_next_ns = self.control_law(self.drop_next_ns)
+                return packet
+            self.end(packet, "drop_dequeue", now_ns)
+            packet, self.dropping = self.look(now_ns)
+            if self.dropping:
+                self.drop_next_ns = self.control_law(self.drop_next_ns)
+        return packet
+
+    def enter(self, packet: Packet, now_ns: int) -> Packet | None:
+        """Drop one, look at the one that goes out, and take up the old rate if it was in use lately."""
+        sent: Packet | None = packet
+        if not self.mark(packet):
+            self.end(packet, "drop_dequeue", now_ns)
+            sent, _ = self.look(now_ns)
+        self.dropping = True
+        delta = self.count - self.lastcount
+        lately = now_ns - self.drop_next_ns < 16 * self.params.interval_ns
+        self.count = delta if delta > 1 and lately else 1
+        self.drop_next_ns = self.control_law(now_ns)
+        self.lastcount = self.count
+        return sent
+
+    def mark(self, packet: Packet) -> bool:
+        """Marks the packet if that is to take the place of a drop."""
+        if not self.params.ecn or packet.ecn == NOT_ECT:
+            return False
+        packet.ecn = CE
+        return True
+
+
+def replay(
+    arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
+) -> list[Fate]:
+    """The fate of each packet."""
+    del uniform
+    return serve(CoDel(limit, params), arrivals, rate_bps)

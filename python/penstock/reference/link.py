@@ -1,0 +1,133 @@
+"""A queue before a link, and what becomes of packets.
+
+At one instant a departure comes before an arrival. A packet leaves the queue when its transmission begins. The link
+asks for a packet when it becomes free, and when a packet comes while it is free.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Limit = tuple[Literal["packets", "bytes"], int]
+
+NOT_ECT, ECT1, ECT0, CE = range(4)
+NS_PER_S = 1_000_000_000
+
+
+class Arrival(NamedTuple):
+    """A packet that comes to the queue."""
+
+    t_ns: int
+    flow: int
+    size: int
+    ecn: int = NOT_ECT
+
+
+class Fate(NamedTuple):
+    """How a packet ended: "sent", "drop_early", "drop_overflow" or "drop_dequeue"; when; its ECN field then."""
+
+    name: str
+    t_ns: int
+    ecn: int
+
+
+@dataclass
+class Packet:
+    """A packet on its way; `id` is its place among the arrivals."""
+
+    id: int
+    size: int
+    ecn: int
+    since_ns: int
+
+
+class Fifo:
+    """One queue in order of arrival. An algorithm overrides `judge_arrival`, `overflowed` or `dequeue`."""
+
+    def __init__(self, limit: Limit) -> None:
+        self.limit = limit
+        self.queue: deque[Packet] = deque()
+        self.bytes = 0
+        self.fates: dict[int, Fate] = {}
+
+    def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
+        """Judges every arrival, before the limit does."""
+        del packet, now_ns
+        return "pass"
+
+    def overflowed(self) -> None:
+        """A packet that was let pass found no room."""
+
+    def enqueue(self, packet: Packet, now_ns: int) -> None:
+        """Takes a packet or drops it."""
+        verdict = self.judge_arrival(packet, now_ns)
+        if verdict == "drop":
+            self.end(packet, "drop_early", now_ns)
+        elif not self.has_room(packet):
+            self.overflowed()
+            self.end(packet, "drop_overflow", now_ns)
+        else:
+            if verdict == "mark":
+                packet.ecn = CE
+            self.queue.append(packet)
+            self.bytes += packet.size
+
+    def has_room(self, packet: Packet) -> bool:
+        """Whether the limit allows one packet more."""
+        kind, most = self.limit
+        return len(self.queue) < most if kind == "packets" else self.bytes + packet.size <= most
+
+    def pop(self) -> Packet | None:
+        """The head of the queue."""
+        if not self.queue:
+            return None
+        packet = self.queue.popleft()
+        self.bytes -= packet.size
+        return packet
+
+    def dequeue(self, now_ns: int) -> Packet | None:
+        """The packet for the link."""
+        del now_ns
+        return self.pop()
+
+    def end(self, packet: Packet, name: str, now_ns: int) -> None:
+        """Writes down a packet's fate."""
+        self.fates[packet.id] = Fate(name, now_ns, packet.ecn)
+
+
+class Link:
+    """Serves a queue at a rate. Times are whole nanoseconds; the remainder of each division is kept."""
+
+    def __init__(self, queue: Fifo, rate_bps: int) -> None:
+        self.queue = queue
+        self.rate_bps = rate_bps
+        self.remainder = 0
+        self.free_at: int | None = None
+
+    def take(self, now_ns: int) -> None:
+        """Begins to send the next packet, if there is one."""
+        packet = self.queue.dequeue(now_ns)
+        self.free_at = None
+        if packet is not None:
+            self.queue.end(packet, "sent", now_ns)
+            took, self.remainder = divmod(packet.size * 8 * NS_PER_S + self.remainder, self.rate_bps)
+            self.free_at = now_ns + took
+
+    def advance_to(self, t_ns: int) -> None:
+        """Lets every departure up to `t_ns` happen."""
+        while self.free_at is not None and self.free_at <= t_ns:
+            self.take(self.free_at)
+
+
+def serve(queue: Fifo, arrivals: Iterable[Arrival], rate_bps: int) -> list[Fate]:
+    """Shows the arrivals to the queue, lets the link drain it, and tells all fates in order of arrival."""
+    link = Link(queue, rate_bps)
+    for number, (t_ns, _, size, ecn) in enumerate(arrivals):
+        link.advance_to(t_ns)
+        queue.enqueue(Packet(number, size, ecn, t_ns), t_ns)
+        if link.free_at is None and queue.queue:
+            link.take(t_ns)
+    while link.free_at is not None:
+        link.take(link.free_at)
+    return [queue.fates[number] for number in sorted(queue.fates)]

@@ -1,0 +1,113 @@
+"""Runs an experiment: all its cases on all cores, keeping what is done when it is interrupted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from penstock import pool, provenance, rundir
+from penstock.engine import Result, core_fingerprint
+from penstock.reproduce.experiments import Case, Experiment
+from penstock.reproduce.results import RESULTS, Evidence, Outcome
+from penstock.scenario import Scenario
+
+
+class Watcher(Protocol):
+    """Is told how far things are; calls come from several threads, one at a time."""
+
+    def begin(self, runs: int, reused: int, simulated_s: float) -> None:
+        """All is known: how many runs, how many of them were kept from before."""
+
+    def advanced(self, seconds: float) -> None:
+        """Some run got so many simulated seconds further."""
+
+    def finished(self, label: str, cpu_s: float) -> None:
+        """A run is over."""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What to run and where to keep it."""
+
+    experiment: Experiment
+    quick: bool
+    out: Path
+
+    def kept(self, case: Case) -> Path:
+        return self.out / "cases" / f"{case.aqm}-{case.flows}-{case.seed}.json"
+
+    def key(self, scenario: Scenario) -> str:
+        """Results of another scenario or another build are never reused."""
+        return provenance.sha256(f"{scenario.text}\0{core_fingerprint()}")
+
+
+def reproduce(
+    experiment: Experiment,
+    out: Path,
+    *,
+    quick: bool = False,
+    seeds: int = 1,
+    jobs: int | None = None,
+    fresh: bool = False,
+    watcher: Watcher,
+) -> tuple[Evidence | None, bool]:
+    """Runs what is not there yet and stores all results; the flag is false when Ctrl-C cut it short."""
+    plan = _Plan(experiment, quick, out)
+    cases = list(experiment.cases(quick, seeds))
+    done = {} if fresh else {case: kept for case in cases if (kept := _reuse(plan, case)) is not None}
+    todo = [pool.Job(case, experiment.scenario(case, quick), case.seed) for case in cases if case not in done]
+    watcher.begin(len(cases), len(done), len(todo) * _duration_s(experiment, quick))
+
+    def keep(job: pool.Job[Case], result: Result) -> None:
+        done[job.key] = Outcome(job.key, experiment.cc, result.summary, result.cpu_s)
+        _keep(plan, job, done[job.key])
+        watcher.finished(str(job.key), result.cpu_s)
+
+    complete = pool.run_all(todo, jobs or pool.cores(), keep, _increments(watcher.advanced))
+    if not done:
+        return None, complete
+    outcomes = tuple(done[case] for case in sorted(done, key=lambda c: (experiment.aqms.index(c.aqm), c.flows, c.seed)))
+    evidence = Evidence(experiment, quick, outcomes, provenance.versions())
+    (out / RESULTS).write_text(rundir.dump(evidence.to_json()), encoding="utf-8")
+    return evidence, complete
+
+
+def _duration_s(experiment: Experiment, quick: bool) -> float:
+    text: str = experiment.quick_duration if quick else experiment.template["duration"]
+    return float(text.removesuffix("s"))
+
+
+def _increments(tell: Callable[[float], None]) -> Callable[[Case, float], None]:
+    """Turns each run's own clock into steps that can be added up."""
+    seen: dict[Case, float] = {}
+    lock = threading.Lock()
+
+    def on_progress(case: Case, seconds: float) -> None:
+        with lock:
+            tell(seconds - seen.get(case, 0.0))
+            seen[case] = seconds
+
+    return on_progress
+
+
+def _keep(plan: _Plan, job: pool.Job[Case], outcome: Outcome) -> None:
+    path = plan.kept(job.key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".toml").write_text(job.scenario.text, encoding="utf-8")
+    path.write_text(rundir.dump({"key": plan.key(job.scenario), "run": outcome.to_json()}), encoding="utf-8")
+
+
+def _reuse(plan: _Plan, case: Case) -> Outcome | None:
+    path = plan.kept(case)
+    if not path.is_file():
+        return None
+    try:
+        stored: Any = rundir.read_json(path)
+        if stored["key"] == plan.key(plan.experiment.scenario(case, plan.quick)):
+            return Outcome.from_json(stored["run"])
+    except (rundir.RunDirError, KeyError, TypeError):
+        pass  # cut short while it was written: run it again
+    return None

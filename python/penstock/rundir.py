@@ -1,0 +1,124 @@
+"""A run directory: everything a run took and gave, and enough to run it again.
+
+manifest.json   scenario, hashes, seed, versions
+scenario.toml   the scenario as it was given
+resolved.toml   the same with every default written out
+summary.json    what was measured; the same bytes for the same scenario, seed and core
+timing.json     what the run cost; differs from run to run
+*.parquet       per-second tables
+report.html     for people
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock import provenance
+from penstock.engine import Result, simulate
+from penstock.mistake import MistakeError
+from penstock.scenario import Scenario
+
+FORMAT = 1
+MANIFEST, SCENARIO, RESOLVED, SUMMARY, TIMING = (
+    "manifest.json",
+    "scenario.toml",
+    "resolved.toml",
+    "summary.json",
+    "timing.json",
+)
+
+
+class RunDirError(MistakeError):
+    """The directory is not a run's."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """What a second run of a directory showed."""
+
+    same: bool
+    versions: dict[str, tuple[str, str]]  # name: (then, now), only where they differ
+    summary: dict[str, Any]
+
+
+def default_path(scenario: Scenario, seed: int | None, root: Path = Path("runs")) -> Path:
+    """`runs/<name>-<hash of scenario and seed>`: the same run lands in the same place."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", scenario.name).strip("-.") or "scenario"
+    return root / f"{name}-{provenance.sha256(f'{scenario.text}{seed}')[:8]}"
+
+
+def dump(value: Any) -> str:
+    """JSON for files: indented, one form only."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write(result: Result, path: Path) -> None:
+    """Writes all but the report; an earlier run's files of the same names are replaced."""
+    import pyarrow.parquet as pq
+
+    path.mkdir(parents=True, exist_ok=True)
+    (path / SCENARIO).write_text(result.scenario.text, encoding="utf-8")
+    (path / RESOLVED).write_text(result.resolved, encoding="utf-8")
+    (path / SUMMARY).write_text(dump(result.summary), encoding="utf-8")
+    (path / TIMING).write_text(dump({"cpu_s": result.cpu_s, "wall_s": result.wall_s}), encoding="utf-8")
+    for name, table in result.tables.items():
+        schema = table.schema.with_metadata({"penstock_format": str(FORMAT), "penstock_table": name})
+        pq.write_table(table.cast(schema), path / f"{name}.parquet", compression="zstd")
+    # Last, so that a directory with a manifest is complete.
+    (path / MANIFEST).write_text(dump(manifest(result)), encoding="utf-8")
+
+
+def manifest(result: Result) -> dict[str, Any]:
+    """Enough to run it again and to see what changed."""
+    text = result.scenario.text
+    return {
+        "format": FORMAT,
+        "name": result.scenario.name,
+        "file": result.scenario.file,
+        "seed": result.seed,
+        "scenario": text,
+        "scenario_sha256": provenance.sha256(text),
+        "resolved": result.resolved,
+        "resolved_sha256": provenance.sha256(result.resolved),
+        "summary_sha256": provenance.sha256(dump(result.summary)),
+        "versions": provenance.versions(),
+    }
+
+
+def read_json(path: Path) -> Any:
+    """Reads a file of a run directory."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunDirError(f"{path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise RunDirError(f"{path}: not JSON: {error}") from None
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a run directory, or a sentence that says why there is none."""
+    if not (path / MANIFEST).is_file():
+        raise RunDirError(f"{path}: not a run directory: it has no {MANIFEST} (one is written by `penstock run`)")
+    found = read_json(path / MANIFEST)
+    missing = [key for key in ("scenario", "file", "seed", "versions") if key not in found]
+    if missing:
+        raise RunDirError(f"{path / MANIFEST}: lacks {', '.join(missing)}")
+    return dict(found)
+
+
+def rerun(path: Path) -> Again:
+    """Runs a directory's scenario again and compares the bytes of the summary."""
+    then = read_manifest(path)
+    before = (path / SUMMARY).read_bytes() if (path / SUMMARY).is_file() else b""
+    result = simulate(Scenario(then["scenario"], then["file"]), then["seed"])
+    now = provenance.versions()
+    changed = {
+        name: (str(then["versions"].get(name, "unknown")), value)
+        for name, value in now.items()
+        if then["versions"].get(name) != value
+    }
+    return Again(before == dump(result.summary).encode(), changed, result.summary)

@@ -1,0 +1,116 @@
+"""A scenario as text: from a file, from TOML, or from a plain Python object.
+
+The text is never interpreted here; the simulator reads it, so there is one grammar and one set of messages.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from penstock.mistake import MistakeError
+
+Source = str | Path | Mapping[str, Any]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class SourceError(MistakeError):
+    """The scenario cannot be read at all."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The text of a scenario and the name used for it in messages."""
+
+    text: str
+    file: str
+
+    @classmethod
+    def load(cls, source: Source) -> Scenario:
+        """Takes a path, a text with at least one line break, or a mapping."""
+        if isinstance(source, Mapping):
+            return cls(to_toml(source), "<python object>")
+        if isinstance(source, str) and "\n" in source:
+            return cls(source, "<text>")
+        path = Path(source)
+        try:
+            return cls(path.read_text(encoding="utf-8"), str(path))
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{path}: not a scenario: byte {error.start} is not UTF-8 text") from None
+        except OSError as error:
+            raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
+
+    @cached_property
+    def _tree(self) -> dict[str, Any]:
+        """Only for names of files; a text that is no TOML is diagnosed by the simulator."""
+        try:
+            return tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError:
+            return {}
+
+    @property
+    def name(self) -> str:
+        """What tables call it: its `name`, else the file's name."""
+        given = self._tree.get("name")
+        return given if isinstance(given, str) else Path(self.file).stem.strip("<>") or "scenario"
+
+    @property
+    def wants_packets(self) -> bool:
+        """True when `[output] pcapng` names bottlenecks."""
+        output = self._tree.get("output")
+        return isinstance(output, dict) and bool(output.get("pcapng"))
+
+
+def to_toml(value: Mapping[str, Any]) -> str:
+    """Writes strings, numbers, booleans, lists and tables as TOML."""
+    lines: list[str] = []
+    _write_table(lines, value, ())
+    return "\n".join(lines) + "\n"
+
+
+def _write_table(lines: list[str], table: Mapping[str, Any], path: tuple[str, ...]) -> None:
+    nested = {key: item for key, item in table.items() if _is_table(item) or _is_array_of_tables(item)}
+    lines.extend(f"{_key(key)} = {_inline(item)}" for key, item in table.items() if key not in nested)
+    for key, item in nested.items():
+        here = (*path, key)
+        heading = ".".join(_key(part) for part in here)
+        for entry, brackets in [(item, "[{}]")] if _is_table(item) else [(entry, "[[{}]]") for entry in item]:
+            lines.extend(["", brackets.format(heading)])
+            _write_table(lines, entry, here)
+
+
+def _is_table(item: object) -> bool:
+    return isinstance(item, Mapping)
+
+
+def _is_array_of_tables(item: object) -> bool:
+    return isinstance(item, Sequence) and not isinstance(item, str) and bool(item) and all(map(_is_table, item))
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _string(key)
+
+
+def _string(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _inline(item: object) -> str:
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    if isinstance(item, str):
+        return _string(item)
+    if isinstance(item, int | float):
+        return repr(item)
+    if isinstance(item, Sequence) and not isinstance(item, bytes):
+        return "[" + ", ".join(map(_inline, item)) + "]"
+    if isinstance(item, Mapping):
+        return "{ " + ", ".join(f"{_key(key)} = {_inline(value)}" for key, value in item.items()) + " }"
+    raise SourceError(f"a scenario cannot hold {item!r}: write strings with units, numbers, true, false, lists, tables")
