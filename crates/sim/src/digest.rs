@@ -15,7 +15,6 @@ pub struct Digest {
     total: u64,
     sum_ns: u64,
     min_ns: u64,
-    max_ns: u64,
 }
 
 fn key_of(ns: u64) -> u32 {
@@ -49,7 +48,6 @@ impl Digest {
             None => self.widen(key),
         }
         self.min_ns = if self.total == 0 { ns } else { self.min_ns.min(ns) };
-        self.max_ns = self.max_ns.max(ns);
         self.total += 1;
         self.sum_ns = self.sum_ns.saturating_add(ns);
     }
@@ -81,11 +79,6 @@ impl Digest {
         Span::from_nanos(self.min_ns)
     }
 
-    /// The largest value.
-    pub fn max(&self) -> Span {
-        Span::from_nanos(self.max_ns)
-    }
-
     /// The mean; zero if there is none.
     pub fn mean(&self) -> Span {
         Span::from_nanos(self.sum_ns / self.total.max(1))
@@ -98,10 +91,10 @@ impl Digest {
         for (i, count) in self.counts.iter().enumerate() {
             seen += u64::from(*count);
             if seen >= rank {
-                return Span::from_nanos(value_of(self.first_key + i as u32).clamp(self.min_ns, self.max_ns));
+                return Span::from_nanos(value_of(self.first_key + i as u32).max(self.min_ns));
             }
         }
-        Span::from_nanos(self.max_ns)
+        Span::ZERO
     }
 
     /// Bytes on the heap.

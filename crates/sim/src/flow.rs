@@ -96,16 +96,16 @@ pub struct Flow {
     pub kind: Kind,
     /// When the application begins.
     pub start: Instant,
-    /// When it stops, if it does.
-    pub stop: Option<Instant>,
+    /// When it stops; `Instant::MAX` is never.
+    pub stop: Instant,
     /// Its ends.
     pub transport: Transport,
     /// First entries in the table of routes: from the client, from the server.
     pub routes: [u32; 2],
     /// Round trip times seen by the client.
     pub rtt: Digest,
-    /// When all was delivered.
-    pub completed: Option<Instant>,
+    /// When all was delivered; `Instant::MAX` is not yet.
+    pub completed: Instant,
     /// Bytes delivered up to the last full second.
     pub counted: u64,
 }
@@ -129,7 +129,6 @@ impl Flow {
 
     /// True if the flow sent, or could have, during all of `[from, to]`.
     pub fn active_throughout(&self, from: Instant, to: Instant) -> bool {
-        let end = [self.completed, self.stop].into_iter().flatten().min();
-        self.start <= from && end.is_none_or(|end| end >= to)
+        self.start <= from && self.completed.min(self.stop) >= to
     }
 }

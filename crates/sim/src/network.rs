@@ -125,11 +125,11 @@ impl<'a> Builder<'a> {
             self.network.flows.push(Flow {
                 kind: spec.kind,
                 start,
-                stop: spec.stop.map(|s| Instant::ZERO + s),
+                stop: spec.stop.map_or(Instant::MAX, |s| Instant::ZERO + s),
                 transport,
                 routes,
                 rtt: Default::default(),
-                completed: None,
+                completed: Instant::MAX,
                 counted: 0,
             });
         }

@@ -224,10 +224,10 @@ impl Simulation {
             Transport::Tcp(_, endpoint) if server => {
                 endpoint.on_segment(&packet, now);
                 if let Kind::Transfer(size) = flow.kind
-                    && flow.completed.is_none()
+                    && flow.completed == Instant::MAX
                     && endpoint.delivered() >= size.get()
                 {
-                    flow.completed = Some(now);
+                    flow.completed = now;
                 }
             }
             Transport::Tcp(endpoint, _) => {
@@ -284,7 +284,7 @@ impl Simulation {
         let now = self.now;
         let source = self.app_source(index);
         let flow = &mut self.flows[index];
-        let stopping = flow.stop.is_some_and(|stop| stop <= now);
+        let stopping = flow.stop <= now;
         match &mut flow.transport {
             Transport::Udp(_) if stopping => {}
             Transport::Udp(udp) => {
@@ -306,8 +306,8 @@ impl Simulation {
                         }
                         _ => client.write(ENDLESS),
                     }
-                    if let Some(stop) = flow.stop {
-                        self.events.set(source, stop);
+                    if flow.stop != Instant::MAX {
+                        self.events.set(source, flow.stop);
                     }
                 }
                 self.pump(index, false);

@@ -224,7 +224,7 @@ fn delay(probe: &QueueProbe) -> Quantiles {
 }
 
 fn flow_summary(id: u32, flow: &Flow, now: Instant) -> FlowSummary {
-    let end = [flow.completed, flow.stop, Some(now)].into_iter().flatten().min().unwrap_or(now);
+    let end = flow.completed.min(flow.stop).min(now);
     let active = end.since(flow.start).as_secs_f64();
     let counters = match &flow.transport {
         Transport::Tcp(client, _) => client.counters(),
@@ -237,7 +237,7 @@ fn flow_summary(id: u32, flow: &Flow, now: Instant) -> FlowSummary {
         start_s: flow.start.as_secs_f64(),
         goodput_bps: if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { 0.0 },
         delivered_bytes: flow.delivered(),
-        completion_s: flow.completed.map(|at| at.since(flow.start).as_secs_f64()),
+        completion_s: (flow.completed != Instant::MAX).then(|| flow.completed.since(flow.start).as_secs_f64()),
         retransmits: counters.retransmits,
         timeouts: counters.timeouts.into(),
         rtt_ms: rtt_summary(&flow.rtt),

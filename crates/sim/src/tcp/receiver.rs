@@ -34,7 +34,8 @@ pub struct Receiver {
     pub(super) ack_at: Instant,
     ts_recent: u32,
     last_ack_sent: u64,
-    fin_at: Option<u64>,
+    /// Number of the peer's FIN, once it is known.
+    fin_at: u64,
     /// ECN: congestion is echoed until the sender answers.
     echo: bool,
     /// The application reads at once.
@@ -61,7 +62,7 @@ impl Receiver {
             ack_at: Instant::MAX,
             ts_recent: 0,
             last_ack_sent: first,
-            fin_at: None,
+            fin_at: u64::MAX,
             echo: false,
             auto_read: true,
         }
@@ -69,13 +70,13 @@ impl Receiver {
 
     /// In-order payload bytes so far.
     pub fn delivered(&self) -> u64 {
-        let fin = u64::from(self.fin_at.is_some_and(|at| self.next > at));
+        let fin = u64::from(self.finished());
         self.next - self.first - fin
     }
 
     /// True once everything up to and with the peer's FIN arrived.
     pub fn finished(&self) -> bool {
-        self.fin_at.is_some_and(|at| self.next > at)
+        self.next > self.fin_at
     }
 
     /// Next number expected, as the wire carries it.
@@ -126,7 +127,7 @@ impl Receiver {
             return true;
         }
         if segment.flags.has(TcpFlags::FIN) {
-            self.fin_at = Some(end - 1);
+            self.fin_at = end - 1;
         }
         self.take(start, end.min(window_end), config, now, segment.flags.has(TcpFlags::FIN));
         true

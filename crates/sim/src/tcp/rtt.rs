@@ -12,15 +12,17 @@ pub struct RttEstimator {
     srtt: Span,
     rttvar: Span,
     min: Span,
-    granularity: Span,
-    min_rto: Span,
+    granularity_us: u32,
+    min_rto_us: u32,
     backoff: u32,
 }
 
 impl RttEstimator {
     /// No sample yet: the timeout is one second.
     pub fn new(min_rto: Span, granularity: Span) -> Self {
-        Self { srtt: Span::ZERO, rttvar: Span::ZERO, min: Span::MAX, granularity, min_rto, backoff: 0 }
+        let us = |span: Span| u32::try_from(span.as_nanos() / 1000).unwrap_or(u32::MAX);
+        let (granularity_us, min_rto_us) = (us(granularity), us(min_rto));
+        Self { srtt: Span::ZERO, rttvar: Span::ZERO, min: Span::MAX, granularity_us, min_rto_us, backoff: 0 }
     }
 
     /// A sample from a segment that was not retransmitted, or from timestamps (Karn's algorithm is the caller's).
@@ -51,7 +53,8 @@ impl RttEstimator {
         let base = if self.srtt == Span::ZERO {
             INITIAL_RTO
         } else {
-            (self.srtt + self.granularity.max(self.rttvar * 4)).max(self.min_rto)
+            let us = |us: u32| Span::from_micros(us.into());
+            (self.srtt + us(self.granularity_us).max(self.rttvar * 4)).max(us(self.min_rto_us))
         };
         (base * (1 << self.backoff)).min(MAX_RTO)
     }

@@ -88,6 +88,8 @@ pub struct Sender {
     // Loss recovery.
     phase: Phase,
     board: Scoreboard,
+    /// Bytes thought to be in the network.
+    pipe: u64,
     recover: u64,
     recovery_window: u64,
     prr: Prr,
@@ -102,8 +104,8 @@ pub struct Sender {
     /// A one-byte probe beyond the window is out; its ACK may cover that byte.
     probed: bool,
     last_sent: Instant,
-    /// One timed segment: (end, sent), when there are no timestamps.
-    timed: Option<(u64, Instant)>,
+    /// The end of the one timed segment, or 0, and when it was sent; only without timestamps.
+    timed: (u64, Instant),
     // ECN.
     pub(super) ecn: bool,
     cwr: bool,
@@ -153,6 +155,7 @@ impl Sender {
             scale: 0,
             phase: Phase::Open,
             board: Scoreboard::default(),
+            pipe: 0,
             recover: first,
             recovery_window: 0,
             prr: Prr::default(),
@@ -164,7 +167,7 @@ impl Sender {
             probe_due: false,
             probed: false,
             last_sent: Instant::ZERO,
-            timed: None,
+            timed: (0, Instant::ZERO),
             ecn: false,
             cwr: false,
             reduced_at: first,
@@ -229,9 +232,9 @@ impl Sender {
         self.app_end + u64::from(self.closing)
     }
 
-    /// Bytes thought to be in the network.
-    fn pipe(&self) -> u64 {
-        if self.phase == Phase::Open && !self.sack { self.flight() } else { self.board.pipe(self.una, self.nxt) }
+    /// Counts the bytes thought to be in the network anew, after ACKs and timeouts; sending only adds to them.
+    fn count_pipe(&mut self) {
+        self.pipe = self.board.pipe(self.una, self.nxt);
     }
 
     /// The window in force: that of the control, or of recovery.
@@ -269,6 +272,7 @@ impl Sender {
                 sacked += self.board.sack(start, end);
             }
         }
+        self.count_pipe();
         let mut progress = Progress::default();
         if ack > self.una {
             progress.rtt = self.advance(segment, ack, sacked, config, now);
@@ -305,6 +309,7 @@ impl Sender {
         self.una = ack;
         self.nxt = self.nxt.max(ack);
         self.probed = false;
+        self.count_pipe();
         let sample = self.rtt_sample(segment, ack, now);
         if let Some(rtt) = sample {
             self.rtt.sample(rtt);
@@ -341,11 +346,11 @@ impl Sender {
             let elapsed = super::endpoint::timestamp(now).wrapping_sub(segment.tsecr);
             return Some(Span::from_micros(u64::from(elapsed)));
         }
-        let (end, sent) = self.timed?;
-        if ack < end {
+        let (end, sent) = self.timed;
+        if end == 0 || ack < end {
             return None;
         }
-        self.timed = None;
+        self.timed.0 = 0;
         Some(now.since(sent))
     }
 
@@ -371,6 +376,7 @@ impl Sender {
     /// RFC 6675 §5 (1), (2); RFC 6582 §3.2 step 2.
     fn detect_loss(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
         self.board.update_lost(self.mss);
+        self.count_pipe();
         let lost = self.flight() > 0 && (self.dupacks >= DUP_THRESH || (self.sack && self.board.any_lost(self.una)));
         if lost && self.una >= self.recover {
             self.enter_recovery(delivered, config, now);
@@ -386,11 +392,12 @@ impl Sender {
         self.phase = Phase::Recovery;
         self.recover = self.nxt;
         self.board.begin(self.una);
+        self.count_pipe();
         self.forced = true;
         self.first_partial = true;
-        self.timed = None;
+        self.timed.0 = 0;
         self.prr = Prr { delivered: 0, out: 0, recover_fs: flight };
-        let (ssthresh, pipe) = (self.cc.ssthresh(), self.pipe());
+        let (ssthresh, pipe) = (self.cc.ssthresh(), self.pipe);
         self.recovery_window = match (self.sack, config.prr) {
             (true, true) => pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss),
             (true, false) => ssthresh,
@@ -415,8 +422,9 @@ impl Sender {
             return;
         }
         self.board.update_lost(self.mss);
+        self.count_pipe();
         if config.prr {
-            let pipe = self.pipe();
+            let pipe = self.pipe;
             self.recovery_window = pipe + self.prr.send_count(delivered, pipe, self.cc.ssthresh(), self.mss);
         }
     }
@@ -449,9 +457,10 @@ impl Sender {
         self.recover = self.nxt;
         self.reduced_at = self.nxt;
         self.board.all_lost(self.una, self.nxt);
+        self.count_pipe();
         self.dupacks = 0;
         self.forced = false;
-        self.timed = None;
+        self.timed.0 = 0;
         self.rtt.back_off();
         self.rto_at = now + self.rtt.rto();
         self.rtt.backoff() < 15 // R2 of RFC 9293 §3.8.3, as Linux counts it
@@ -498,11 +507,11 @@ impl Sender {
             return None;
         }
         let (start, end) = self.board.next_lost(self.mss)?;
-        (self.pipe() + (end - start) <= self.window(config)).then_some((start, end))
+        (self.pipe + (end - start) <= self.window(config)).then_some((start, end))
     }
 
     fn next_spare(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
-        if self.phase != Phase::Recovery || !self.sack || self.pipe() + self.mss > self.window(config) {
+        if self.phase != Phase::Recovery || !self.sack || self.pipe + self.mss > self.window(config) {
             return None;
         }
         self.board.next_spare(self.mss, self.nxt)
@@ -523,7 +532,7 @@ impl Sender {
         let fin = u64::from(self.closing && self.nxt + left == self.app_end);
         let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);
         let usable = self.edge.saturating_sub(self.nxt).min(buffer);
-        let congestion = self.window(config).saturating_sub(self.pipe());
+        let congestion = self.window(config).saturating_sub(self.pipe);
         if left == 0 {
             return fin;
         }
@@ -576,10 +585,11 @@ impl Sender {
             Kind::Again => self.board.retransmitted(end),
             Kind::Spare => {}
         }
+        self.pipe += end - start;
         if kind != Kind::New {
             self.counters.retransmits += 1;
             segment.set_retransmission();
-            self.timed = None;
+            self.timed.0 = 0;
         }
         if self.phase == Phase::Recovery {
             self.prr.out += end - start;
@@ -595,8 +605,8 @@ impl Sender {
         if u64::from(segment.len) < self.mss && end < self.app_end {
             self.short_end = end;
         }
-        if self.timed.is_none() && !segment.has_timestamps() {
-            self.timed = Some((end, now));
+        if self.timed.0 == 0 && !segment.has_timestamps() {
+            self.timed = (end, now);
         }
         if self.ecn && segment.len > 0 {
             segment.set_ecn(penstock_core::packet::Ecn::Ect0);
