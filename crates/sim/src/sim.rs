@@ -336,7 +336,7 @@ impl Simulation {
     /// packets in flight are not counted.
     pub fn bytes_per_flow(&self) -> usize {
         let digests: usize = self.flows.iter().map(|f| f.rtt.heap_bytes()).sum();
-        let access_links = 4 * size_of::<Link>();
+        let access_links = 4 * (size_of::<Link>() - size_of::<Segment>()); // each has room for one packet in flight
         let events = 7 * EventQueue::BYTES_PER_SOURCE;
         size_of::<Flow>() + access_links + events + digests / self.flows.len().max(1)
     }
