@@ -1,1 +1,24 @@
-//! Real packets: a userspace bottleneck that runs the same queue disciplines.
+//! Real packets: a userspace bottleneck between two network namespaces that runs the queue disciplines of the registry.
+//!
+//! Follow one packet by opening the files in this order:
+//!
+//! 1. [`cli`]: what a person asks for; [`error`]: what can be wrong with it and what to do about it.
+//! 2. [`netns`] and [`tun`]: an interface in each namespace, whose packets come to this process.
+//! 3. [`emulator`]: the loop that reads packets, sleeps until the next event and writes what is due; [`pool`]: buffers;
+//!    [`classify`]: from bytes to a packet with a flow.
+//! 4. [`path`]: two directions, each a [`bottleneck`]: a queue discipline, a wire of some rate and a delay line.
+//!    Neither knows a clock or a file descriptor, so both are tested in virtual time.
+//! 5. [`report`]: what happened, and how late this machine was in doing it.
+
+pub mod bottleneck;
+pub mod classify;
+pub mod cli;
+pub mod emulator;
+pub mod error;
+pub mod histogram;
+pub mod netns;
+pub mod path;
+pub mod pool;
+pub mod report;
+mod scheduling;
+pub mod tun;

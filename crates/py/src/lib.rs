@@ -1,1 +1,30 @@
 //! The Python binding: converts, and holds no algorithm.
+
+mod convert;
+mod replay;
+mod simulation;
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(penstock, ScenarioError, PyValueError, "A scenario that cannot be run; its text is the diagnosis.");
+create_exception!(penstock, TraceError, PyValueError, "A trace that cannot be read; its text says where and why.");
+create_exception!(penstock, BrokenInvariant, PyRuntimeError, "An invariant broke during a run; its text says which.");
+
+/// Every algorithm with its parameters, as JSON.
+#[pyfunction]
+fn entries() -> PyResult<String> {
+    convert::json(&penstock_core::registry::entries())
+}
+
+#[pymodule]
+fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
+    module.add("TraceError", module.py().get_type::<TraceError>())?;
+    module.add("BrokenInvariant", module.py().get_type::<BrokenInvariant>())?;
+    module.add_class::<simulation::Simulation>()?;
+    module.add_function(wrap_pyfunction!(entries, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::replay, module)?)
+}

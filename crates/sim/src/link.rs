@@ -1,9 +1,12 @@
 //! Links: one direction each, with the packets in flight in order of arrival and at most one pending event.
 //!
 //! A plain link has no limit: when a packet is given to it, its whole future on the link is known, and it is put
-//! straight into flight. A managed link has a queue discipline before it and decides at the end of each transmission.
+//! straight into flight. A managed link has a queue discipline before it that decides at the end of each transmission.
+//! Those decisions are made up for when somebody looks ([`Link::catch_up`]), each at its own time and in order, before
+//! any arrival of the same time; so they need no events, and one arrival per packet is all the event queue sees.
 
 use crate::capture::{Capture, Tap};
+use crate::loss::Loss;
 use crate::probe::QueueProbe;
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
@@ -21,12 +24,16 @@ pub struct Queue {
     pub qdisc: AnyQdisc<Segment>,
     /// Its random stream.
     pub rng: Rng,
-    /// What is measured there.
-    pub probe: QueueProbe,
+    /// What is measured there, if it is looked at.
+    pub probe: Option<Box<QueueProbe>>,
     /// Index in captures.
     pub interface: u32,
+    /// It is captured: decisions are made at their time, so that the packets of all queues are written in order.
+    pub eager: bool,
     /// The discipline wants to see the segments of both directions.
     pub sees_segments: bool,
+    /// What the wire loses of the packets put on it.
+    pub loss: Option<Loss>,
     /// The link of the other direction whose discipline sees what this one delivers.
     pub ack_path_of: Option<u32>,
 }
@@ -43,6 +50,7 @@ pub struct Link {
     busy_until: Instant,
     /// The discipline of a managed link.
     pub queue: Option<Box<Queue>>,
+    #[allow(clippy::box_collection)] // a pointer instead of four words keeps the link within two cache lines
     others: Option<Box<VecDeque<Segment>>>,
     /// The first packet in flight, if its time is not [`EMPTY`].
     first: Segment,
@@ -62,6 +70,7 @@ impl Link {
     #[inline]
     pub fn offer(&mut self, packet: Segment, now: Instant, capture: &mut Option<Capture>) -> bool {
         if self.queue.is_some() {
+            self.catch_up(now, capture);
             self.enqueue(packet, now, capture);
             return true;
         }
@@ -80,9 +89,11 @@ impl Link {
         packet.cursor += 1;
     }
 
+    #[inline]
     fn enqueue(&mut self, mut packet: Segment, now: Instant, capture: &mut Option<Capture>) {
         let Some(queue) = &mut self.queue else { return };
         debug_assert_eq!(packet.at, now, "a packet enters a queue when it arrives");
+        debug_assert!(self.busy_until > now || queue.qdisc.backlog().packets == 0, "the link has caught up");
         if packet.is_marked() {
             packet.clear_marked();
         }
@@ -91,9 +102,13 @@ impl Link {
         {
             queue.qdisc.outbound(segment, now);
         }
-        queue.probe.before_change(queue.qdisc.backlog(), now);
+        if let Some(probe) = &mut queue.probe {
+            probe.before_change(queue.qdisc.backlog(), now);
+        }
         let _ = queue.qdisc.enqueue(packet, now, &mut queue.rng, &mut Tap::new(capture, queue.interface));
-        queue.probe.after_arrival(queue.qdisc.backlog());
+        if let Some(probe) = &mut queue.probe {
+            probe.after_arrival(queue.qdisc.backlog());
+        }
         if self.busy_until <= now {
             self.start_next(now, capture);
         }
@@ -102,32 +117,44 @@ impl Link {
     /// Asks the discipline for a packet and begins to transmit it.
     fn start_next(&mut self, now: Instant, capture: &mut Option<Capture>) {
         let Some(queue) = &mut self.queue else { return };
-        queue.probe.before_change(queue.qdisc.backlog(), now);
+        if let Some(probe) = &mut queue.probe {
+            probe.before_change(queue.qdisc.backlog(), now);
+        }
         let mut tap = Tap::new(capture, queue.interface);
         if let Some(packet) = queue.qdisc.dequeue(now, &mut queue.rng, &mut tap) {
-            queue.probe.on_departure(&packet, now);
+            if let Some(probe) = &mut queue.probe {
+                probe.on_departure(&packet, now);
+            }
             tap.sent(&packet, now);
-            self.put_on_wire(packet, now);
+            if queue.loss.as_mut().is_some_and(Loss::strikes) {
+                self.busy_until = now + self.wire.send(packet.size());
+            } else {
+                self.put_on_wire(packet, now);
+            }
         }
     }
 
-    /// The link's event is due: transmissions that ended make room, and the packet that arrives now is returned.
+    /// Makes the decisions that were due up to and at `now`: timers of the discipline, then the next transmission.
+    #[inline]
+    pub fn catch_up(&mut self, now: Instant, capture: &mut Option<Capture>) {
+        while let Some(queue) = &mut self.queue {
+            let wakeup = queue.qdisc.next_wakeup().filter(|at| *at <= now);
+            let waiting = self.busy_until <= now && queue.qdisc.backlog().packets > 0;
+            match wakeup {
+                Some(at) if !waiting || at <= self.busy_until => queue.qdisc.on_wakeup(at),
+                _ if waiting => self.start_next(self.busy_until, capture),
+                _ => break,
+            }
+        }
+    }
+
+    /// The link's event is due: it catches up, and the packet that arrives now is returned.
     #[inline]
     pub fn on_event(&mut self, now: Instant, capture: &mut Option<Capture>) -> Option<Segment> {
         if self.queue.is_some() {
-            self.on_managed_event(now, capture);
+            self.catch_up(now, capture);
         }
         if self.first_arrival().is_some_and(|at| at <= now) { self.pop() } else { None }
-    }
-
-    fn on_managed_event(&mut self, now: Instant, capture: &mut Option<Capture>) {
-        let Some(queue) = &mut self.queue else { return };
-        if queue.qdisc.next_wakeup().is_some_and(|at| at <= now) {
-            queue.qdisc.on_wakeup(now);
-        }
-        if self.busy_until <= now && queue.qdisc.backlog().packets > 0 {
-            self.start_next(now, capture);
-        }
     }
 
     #[inline]
@@ -163,8 +190,25 @@ impl Link {
     pub fn next_event(&self) -> Option<Instant> {
         let arrival = self.first_arrival();
         let Some(queue) = &self.queue else { return arrival };
-        let transmit = (queue.qdisc.backlog().packets > 0).then_some(self.busy_until);
-        [arrival, transmit, queue.qdisc.next_wakeup()].into_iter().flatten().min()
+        // What is not yet on the wire arrives after what is: only an empty wire must be woken to transmit.
+        let transmit = || (queue.qdisc.backlog().packets > 0).then_some(self.busy_until);
+        let next = match arrival {
+            Some(arrival) if queue.eager => Some(transmit().map_or(arrival, |at| at.min(arrival))),
+            Some(arrival) => Some(arrival),
+            None => transmit(),
+        };
+        match queue.qdisc.next_wakeup() {
+            Some(wakeup) => Some(next.map_or(wakeup, |next| next.min(wakeup))),
+            None => next,
+        }
+    }
+
+    /// A segment of the other direction passes this link's gateway: its discipline sees it.
+    pub fn inbound(&mut self, segment: &mut Segment, now: Instant, capture: &mut Option<Capture>) {
+        self.catch_up(now, capture);
+        if let Some(queue) = &mut self.queue {
+            queue.qdisc.inbound(segment, now);
+        }
     }
 
     /// Rate of the link.

@@ -2,6 +2,7 @@
 
 use crate::flow::{Flow, Kind, Transport, UdpSource};
 use crate::link::{Link, Queue};
+use crate::loss::Loss;
 use crate::probe::QueueProbe;
 use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario};
 use crate::tcp::{Endpoint, Role};
@@ -75,7 +76,7 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn add_duplex(&mut self, spec: &'a LinkSpec) {
         let forward = self.add_link(spec, &spec.queue, &spec.name);
-        let backward = self.add_link(spec, &spec.reverse_queue, &format!("{}-reverse", spec.name));
+        let backward = self.add_link(spec, &spec.reverse_queue, &spec.reverse_name());
         self.edges.entry(&spec.a).or_default().push(Edge { to: &spec.b, delay: spec.delay, link: forward });
         self.edges.entry(&spec.b).or_default().push(Edge { to: &spec.a, delay: spec.delay, link: backward });
         // What a link delivers has passed the other direction's far end: its discipline may want to see it.
@@ -91,13 +92,15 @@ impl<'a> Builder<'a> {
         let index = self.network.links.len();
         let facts = LinkFacts { rate: spec.rate, limit: queue.limit };
         let qdisc = queue.config.build(&facts);
-        let invariant = if queue.looked_at { self.scenario.invariants.max_queue } else { None };
+        let lossy = |probability| Loss::new(probability, self.streams.get(&format!("{name}/loss")));
         let managed = Queue {
             sees_segments: qdisc.sees_segments(),
             ack_path_of: None,
+            eager: false,
+            loss: (queue.loss > 0.0).then(|| lossy(queue.loss)),
             qdisc,
             rng: self.streams.get(&format!("{name}/{}", queue.config.name())),
-            probe: QueueProbe::new(invariant),
+            probe: queue.looked_at.then(|| Box::new(QueueProbe::new(self.scenario.invariants.max_queue))),
             interface: if queue.looked_at { self.network.bottlenecks.len() as u32 } else { u32::MAX },
         };
         if queue.looked_at {
@@ -156,7 +159,7 @@ impl<'a> Builder<'a> {
         let client = [self.add_plain(access.rate, left), self.add_plain(access.rate, left)];
         let server = [self.add_plain(access.rate, access.delay), self.add_plain(access.rate, access.delay)];
         let there = self.path(&spec.from, &spec.to);
-        let back = self.path(&spec.to, &spec.from);
+        let back: Vec<u32> = there.iter().rev().map(|link| other_direction(*link)).collect();
         for link in &there {
             let crossed = self.network.bottlenecks.iter_mut().find(|b| b.link == *link as usize);
             if let Some(bottleneck) = crossed {
@@ -174,7 +177,8 @@ impl<'a> Builder<'a> {
         start
     }
 
-    /// Links of the path of least delay; ties go to the links named first. The scenario was checked: it exists.
+    /// Links of the path of least delay; of equal ones the one with the fewest links, then with those named first. The
+    /// scenario was checked: it exists.
     fn path(&mut self, from: &'a str, to: &'a str) -> Vec<u32> {
         if let Some(path) = self.paths.get(&(from, to)) {
             return path.clone();
@@ -185,11 +189,16 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Dijkstra's algorithm over (delay, hops, links).
+/// Links of a scenario come first, in pairs of the two directions.
+fn other_direction(link: u32) -> u32 {
+    link ^ 1
+}
+
+/// Dijkstra's algorithm over (delay, number of links, links).
 fn shortest(edges: &BTreeMap<&str, Vec<Edge<'_>>>, from: &str, to: &str) -> Option<Vec<u32>> {
     let mut done = BTreeMap::new();
-    let mut open = BinaryHeap::from([std::cmp::Reverse((Span::ZERO, Vec::<u32>::new(), from))]);
-    while let Some(std::cmp::Reverse((delay, path, node))) = open.pop() {
+    let mut open = BinaryHeap::from([std::cmp::Reverse((Span::ZERO, 0, Vec::<u32>::new(), from))]);
+    while let Some(std::cmp::Reverse((delay, hops, path, node))) = open.pop() {
         if node == to {
             return Some(path);
         }
@@ -198,7 +207,7 @@ fn shortest(edges: &BTreeMap<&str, Vec<Edge<'_>>>, from: &str, to: &str) -> Opti
         }
         for edge in edges.get(node).into_iter().flatten() {
             let longer: Vec<u32> = path.iter().copied().chain([edge.link]).collect();
-            open.push(std::cmp::Reverse((delay + edge.delay, longer, edge.to)));
+            open.push(std::cmp::Reverse((delay + edge.delay, hops + 1, longer, edge.to)));
         }
     }
     None

@@ -16,6 +16,7 @@ use penstock_core::registry::{AnyConfig, NAMES, nearest};
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use raw::{RawFlow, RawLink, RawScenario, RawTopology};
 use serde::Deserialize as _;
+use std::collections::BTreeSet;
 
 /// Longest run: the books are kept in 64 bits of nanoseconds, and nobody waits that long.
 const MAX_DURATION: Span = Span::from_secs(24 * 3600);
@@ -31,6 +32,8 @@ pub struct QueueSpec {
     pub limit: Limit,
     /// Its discipline.
     pub config: AnyConfig,
+    /// Probability with which the wire behind it loses a packet.
+    pub loss: f64,
     /// It appears in summaries.
     pub looked_at: bool,
 }
@@ -52,6 +55,13 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// The queue from `b` to `a`.
     pub reverse_queue: QueueSpec,
+}
+
+impl LinkSpec {
+    /// The name of the queue from `b` to `a`.
+    pub fn reverse_name(&self) -> String {
+        format!("{}-reverse", self.name)
+    }
 }
 
 /// The links of hosts.
@@ -178,14 +188,7 @@ impl Checker<'_> {
                 format!("a scenario has 1 to {MAX_FLOWS} flows; this one has {total}: write [[flows]] tables");
             return Err(self.source.at(&["flows"], &message));
         }
-        for name in &raw.output.pcapng {
-            let known: Vec<_> = links.iter().map(|l| l.name.as_str()).collect();
-            if !known.contains(&name.as_str()) {
-                return Err(self
-                    .source
-                    .at(&["output", "pcapng"], &format!("no bottleneck {name:?}; there are {known:?}")));
-            }
-        }
+        self.captures(&links)?;
         let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned());
         let name = raw.name.clone().or(stem).unwrap_or_else(|| "scenario".into());
         let mut scenario = Scenario {
@@ -228,8 +231,13 @@ impl Checker<'_> {
                     b: "right".into(),
                     rate: d.rate,
                     delay: d.delay,
-                    queue: QueueSpec { limit: d.limit, config, looked_at: true },
-                    reverse_queue: QueueSpec { limit: d.reverse_limit, config: reverse, looked_at: false },
+                    queue: QueueSpec {
+                        limit: d.limit,
+                        config,
+                        loss: self.loss(&["topology"], d.loss)?,
+                        looked_at: true,
+                    },
+                    reverse_queue: QueueSpec { limit: d.reverse_limit, config: reverse, loss: 0.0, looked_at: false },
                 }]
             }
             RawTopology::ParkingLot(p) => {
@@ -243,15 +251,43 @@ impl Checker<'_> {
         if links.is_empty() || links.len() > MAX_LINKS {
             return Err(at("kind", &format!("a topology has 1 to {MAX_LINKS} links; this one has {}", links.len())));
         }
-        if let Some(twice) = links.iter().enumerate().find(|(i, l)| links[..*i].iter().any(|m| m.name == l.name)) {
-            return Err(at("links", &format!("two links have the name {:?}", twice.1.name)));
-        }
+        self.distinct_names(&links)?;
         if !matches!(topology, RawTopology::Dumbbell(_)) && self.raw.aqm.is_some() {
             return Err(self
                 .source
                 .at(&["aqm"], "[aqm] belongs to a dumbbell; here each hop or link has its own `aqm`"));
         }
         Ok((links, access))
+    }
+
+    /// Captured queues must be looked at.
+    fn captures(&self, links: &[LinkSpec]) -> Check<()> {
+        let forward = links.iter().filter(|l| l.queue.looked_at).map(|l| l.name.clone());
+        let reverse = links.iter().filter(|l| l.reverse_queue.looked_at).map(LinkSpec::reverse_name);
+        let known: Vec<String> = forward.chain(reverse).collect();
+        match self.raw.output.pcapng.iter().find(|name| !known.contains(name)) {
+            Some(name) => {
+                Err(self.source.at(&["output", "pcapng"], &format!("no bottleneck {name:?}; there are {known:?}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A name stands for a queue in summaries and captures, and for its random numbers.
+    fn distinct_names(&self, links: &[LinkSpec]) -> Check<()> {
+        let mut taken = BTreeSet::new();
+        for (i, link) in links.iter().enumerate() {
+            for name in [link.name.clone(), link.reverse_name()] {
+                if !taken.insert(name.clone()) {
+                    let message = format!(
+                        "two links have the name {name:?}; give each link between {:?} and {:?} a `name`",
+                        link.a, link.b
+                    );
+                    return Err(self.source.at(&["topology", "links", &i.to_string(), "name"], &message));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn rate_and_delay(&self, path: &[&str], rate: Rate, delay: Span) -> Check<()> {
@@ -261,6 +297,14 @@ impl Checker<'_> {
         }
         let path: Vec<&str> = path.iter().copied().chain(["delay"]).collect();
         self.within_span("delay", &path, delay, Span::ZERO, MAX_DELAY)
+    }
+
+    fn loss(&self, path: &[&str], loss: f64) -> Check<f64> {
+        if (0.0..1.0).contains(&loss) {
+            return Ok(loss);
+        }
+        let path: Vec<&str> = path.iter().copied().chain(["loss"]).collect();
+        Err(self.source.at(&path, &format!("loss is {loss}; allowed is a probability from 0 to less than 1")))
     }
 
     fn link(&self, key: &str, i: usize, raw: &RawLink) -> Check<LinkSpec> {
@@ -280,10 +324,11 @@ impl Checker<'_> {
             b: raw.b.clone(),
             rate: raw.rate,
             delay: raw.delay,
-            queue: QueueSpec { limit: raw.limit, config, looked_at },
+            queue: QueueSpec { limit: raw.limit, config, loss: self.loss(&base, raw.loss)?, looked_at },
             reverse_queue: QueueSpec {
                 limit: raw.reverse_limit,
                 config: reverse,
+                loss: 0.0,
                 looked_at: looked_at && raw.reverse_aqm.is_some(),
             },
         })

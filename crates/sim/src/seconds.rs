@@ -77,7 +77,8 @@ impl Seconds {
     fn close_queues(&mut self, now: Instant, links: &mut [Link], bottlenecks: &[Bottleneck]) {
         for (id, bottleneck) in bottlenecks.iter().enumerate() {
             let Some(queue) = &mut links[bottleneck.link].queue else { continue };
-            let (sent, most) = queue.probe.take_window(queue.qdisc.backlog());
+            let Some(probe) = &mut queue.probe else { continue };
+            let (sent, most) = probe.take_window(queue.qdisc.backlog());
             if self.keep_series {
                 self.queue_time.push(now.as_secs_f64());
                 self.queue_id.push(id as u32);

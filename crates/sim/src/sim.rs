@@ -11,7 +11,6 @@ use crate::seconds::Seconds;
 use crate::segment::Segment;
 use crate::summary::{self, Summary, Table};
 use crate::tcp::Endpoint;
-use penstock_core::ack::AckPath;
 use penstock_core::packet::{Packet, TcpFlags};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Span};
@@ -102,6 +101,11 @@ impl Simulation {
         let chosen = |b: &network::Bottleneck| (wanted.is_empty() || wanted.contains(&b.name)).then(|| b.name.clone());
         let names: Vec<_> = self.bottlenecks.iter().map(chosen).collect();
         self.capture = Some(Capture::new(out, &names)?);
+        for (bottleneck, _) in self.bottlenecks.iter().zip(names).filter(|(_, name)| name.is_some()) {
+            if let Some(queue) = &mut self.links[bottleneck.link].queue {
+                queue.eager = true;
+            }
+        }
         Ok(())
     }
 
@@ -135,6 +139,7 @@ impl Simulation {
             self.dispatch(source as usize);
         }
         self.now = limit;
+        self.catch_up();
         self.check()?;
         Ok(self.now == self.end)
     }
@@ -154,12 +159,19 @@ impl Simulation {
         }
     }
 
+    /// Brings the queues that are looked at up to now.
+    fn catch_up(&mut self) {
+        for bottleneck in &self.bottlenecks {
+            self.links[bottleneck.link].catch_up(self.now, &mut self.capture);
+        }
+    }
+
     fn check(&self) -> Result<(), Broken> {
         for bottleneck in &self.bottlenecks {
             let Some(queue) = &self.links[bottleneck.link].queue else { continue };
             let (name, stats) = (&bottleneck.name, queue.qdisc.stats());
             stats.check(queue.qdisc.backlog()).map_err(|e| Broken(format!("queue {name:?}: {e}")))?;
-            if let Some((at, bytes)) = queue.probe.broken {
+            if let Some((at, bytes)) = queue.probe.as_ref().and_then(|p| p.broken) {
                 let at = at.as_secs_f64();
                 return Err(Broken(format!("invariant max_queue: {bytes} bytes waited at {name:?} at {at:.6} s")));
             }
@@ -191,10 +203,9 @@ impl Simulation {
     #[inline]
     fn deliver(&mut self, mut packet: Segment, ack_path_of: Option<u32>) {
         if let Some(forward) = ack_path_of
-            && let Some(queue) = &mut self.links[forward as usize].queue
             && let Some(segment) = packet.tcp()
         {
-            queue.qdisc.inbound(segment, self.now);
+            self.links[forward as usize].inbound(segment, self.now, &mut self.capture);
         }
         match self.routes[packet.cursor as usize] {
             END => self.on_host(packet),
@@ -318,6 +329,7 @@ impl Simulation {
     // Measurement.
 
     fn on_second(&mut self) {
+        self.catch_up();
         self.seconds.close(self.now, self.warmup, &mut self.flows, &mut self.links, &self.bottlenecks);
         self.events.set(self.clock_source(), self.now + Span::from_secs(1));
     }

@@ -81,6 +81,8 @@ pub struct BottleneckSummary {
     pub dropped_bytes: u64,
     /// Packets marked CE.
     pub marks: u64,
+    /// Packets sent that the wire lost.
+    pub lost: u64,
     /// Time in the queue of packets sent.
     pub queue_delay_ms: Quantiles,
     /// Bytes waiting, without the packet on the wire.
@@ -189,6 +191,7 @@ pub(crate) fn of(sim: &Simulation) -> Summary {
 fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
     let link = &sim.links[b.link];
     let queue = link.queue.as_ref()?;
+    let probe = queue.probe.as_ref()?;
     let (stats, backlog, now) = (queue.qdisc.stats(), queue.qdisc.backlog(), sim.now());
     let seconds = now.as_secs_f64().max(1e-9);
     let throughput = (stats.sent.bytes * 8) as f64 / seconds;
@@ -200,14 +203,15 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
         utilization: round(throughput / link.rate().as_bps() as f64),
         throughput_bps: round(throughput),
         goodput_bps: round((payload * 8) as f64 / seconds),
-        packets: queue.probe.data_packets,
+        packets: probe.data_packets,
         packets_all: stats.sent.packets,
         drops_overflow: stats.dropped_overflow.packets,
         drops_aqm: stats.dropped_by_aqm(),
         dropped_bytes: dropped,
         marks: stats.marked.packets,
-        queue_delay_ms: delay(&queue.probe),
-        queue_bytes: QueueBytes { mean: round(queue.probe.mean_bytes(backlog, now)), max: queue.probe.max_bytes },
+        lost: queue.loss.as_ref().map_or(0, |l| l.lost),
+        queue_delay_ms: delay(probe),
+        queue_bytes: QueueBytes { mean: round(probe.mean_bytes(backlog, now)), max: probe.max_bytes },
     })
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a trace or with what a person asked of it. Each message says where and what is allowed.
+//! What can be wrong with a trace or its replay. Each message says where and what is allowed.
 
 use penstock_core::registry::ConfigError;
 
@@ -44,21 +44,6 @@ pub enum ReadError {
         /// The column, what is wrong and what is allowed.
         what: String,
     },
-}
-
-/// A person's mistake, in words a person can act on.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Diagnosis {
-    /// What is wrong and what is allowed.
-    pub message: String,
-}
-
-impl Diagnosis {
-    /// A diagnosis with this message.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
-    }
 }
 
 /// A replay that cannot be finished.

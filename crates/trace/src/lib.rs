@@ -4,9 +4,8 @@
 //!
 //! 1. [`arrival`]: what a replay needs of a packet; [`mod@read`]: any trace file, told apart by its first bytes.
 //! 2. [`capture`]: frames of pcap and pcapng files; [`link`]: the IP packet inside a frame; [`table`]: CSV.
-//! 3. [`settings`]: `key=value` texts become the configuration of an algorithm.
-//! 4. [`replay`](mod@replay): arrivals through a queue discipline at the rate of a link; [`summary`]: the run in numbers.
-//! 5. [`pcapng`]: a capture that says why each packet died; [`headers`]: the bytes of simulated packets.
+//! 3. [`replay`](mod@replay): arrivals through a queue discipline at the rate of a link; [`summary`]: the run in numbers.
+//! 4. [`pcapng`]: a capture that says why each packet died; [`headers`]: the bytes of simulated packets.
 //!
 //! Nothing here reads a clock: the time of a trace is the time in its file.
 
@@ -18,6 +17,5 @@ pub mod link;
 pub mod pcapng;
 pub mod read;
 pub mod replay;
-pub mod settings;
 pub mod summary;
 pub mod table;

@@ -1,7 +1,7 @@
 """How much CPU time a simulated packet costs, here and in ns-3: `penstock bench`, docs/benchmarks.md.
 
-`cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `instructions` counts what the
-processor does, `measure` does all three in turn and this module shows the result.
+`cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `compare` runs both programs by turns,
+`instructions` counts what the processor does, and this module shows the result.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from penstock.bench import cases, instructions, ns3
-from penstock.bench.measure import Row, measure
+from penstock.bench.compare import Row, measure
 from penstock.mistake import MistakeError
 
 __all__ = ["main"]

@@ -19,7 +19,7 @@ PACKETS = "packets.pcapng"
 @app.command()
 def run(
     scenario: Path = typer.Argument(help="A scenario file, see docs/scenarios.md.", metavar="FILE.toml"),
-    seed: int | None = typer.Option(None, min=0, help="Replaces the scenario's seed."),
+    seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Replaces the scenario's seed."),
     out: Path | None = typer.Option(None, help="Directory of the results; default runs/NAME-HASH."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object; write a directory only with --out."),
     pcapng: Path | None = typer.Option(None, help="Write the bottlenecks' packets with the reason of each drop."),

@@ -40,10 +40,18 @@
 //!
 //! *First flight.* Until its first data are acknowledged a flow gets half its share. Flows that open together would
 //! otherwise send c * BW * RTT back to back, one whole bandwidth-delay product, into a queue of that size or smaller;
-//! half of it leaves room, and the second half is clocked by the ACKs of the first. No more is needed when flows join
-//! others: n counts a flow from its SYN, the others' ACKs of the following round trip all carry the smaller share, and
-//! its own first window comes at the end of that round trip. If the others' round trips are longer, the queue
-//! exceeds Theorem 1's bound by at most the new flow's own B_i, until theirs are over.
+//! half of it leaves room, and the second half is clocked by the ACKs of the first. No more is needed when flows of one
+//! round trip time join each other: n counts a flow from its SYN, the others' ACKs of the following round trip all carry
+//! the smaller share, and its own first window comes at the end of that round trip.
+//!
+//! *Cuts of longer round trips.* What others had in flight before a cut takes their round trip to drain, which may be
+//! longer. Until then a new share is not free yet: a window may only grow to its share less the *surplus*, the rate at
+//! which others' data beyond their shares still come in. The surplus is a sum kept per flow and brought up to date by its
+//! ACKs; one that is not renewed for a round trip of its flow is not waited for.
+//!
+//! *Growth.* When a flow leaves, the shares of the others jump, and a long round trip makes that a burst larger than a
+//! queue. So a window that is further from what it should be than dithering takes it grows by half of what each ACK
+//! acknowledges: by half in a round trip, more gently than slow start, and never in a burst.
 //!
 //! Invariants: no window is raised, zeroed, or cut below one segment; with `shrink = "advance"` no right edge moves left
 //! (see `coarse` below); n is the number of listed flows; `started + woken = active + ended + expired`.
@@ -56,6 +64,8 @@
 //! (`a_cut_takes_effect_as_acks_advance`, `an_immediate_cut_moves_the_edge_left`).
 //! DIFFERENCE: windows are whole segments, first flights are half; `window = "literal"` is eq. 1 as is
 //! (`windows_dither_between_whole_segments`, `the_first_flight_is_half_the_share`, `literal_windows_are_eq_1`).
+//! DIFFERENCE: with "dither" windows grow by half of what is acknowledged, and not into what others have yet to give up
+//! (`a_share_that_jumps_is_given_out_as_acks_come`, `a_newcomer_waits_for_cuts_of_longer_round_trips`).
 //! DIFFERENCE: no window below one segment: it would starve the flow. n too large for the link is counted in the stats
 //! instead (`a_share_below_one_segment_is_counted`).
 //! DIFFERENCE: a FIN counts only when acknowledged, and one of the data direction is enough
@@ -94,6 +104,10 @@ const GOLDEN: u32 = 0x9e37_79b9;
 const LONG_ROUND_TRIP: Span = Span::from_millis(400);
 /// Denominator of `c` as an integer, so that eq. 1 has one exact floor.
 const C_UNIT: f64 = 1e9;
+
+/// Segments that a flow may be owed, or owe. A step of two, and rounding that takes nearly one: less would be forgotten
+/// before it is used.
+const CREDIT: u64 = 3;
 
 // The lists of flows that count.
 const SILENT: usize = 0;
@@ -253,6 +267,8 @@ struct Flow {
     round_end: u32,
     /// Bytes the flow was given too little (or, negative, too much) in past rounds.
     credit: i32,
+    /// Bytes per second in flight beyond the share.
+    surplus: u32,
     /// Number of the opener's SYN.
     isn: u32,
     /// What an ACK of the outbound FIN says.
@@ -285,6 +301,10 @@ pub struct Pink {
     config: Config,
     flows: Vec<Flow>,
     recency: Recency<2>,
+    /// That of all flows together.
+    surplus: u64,
+    /// When it has drained.
+    surplus_until: Instant,
     stats: PinkStats,
 }
 
@@ -350,14 +370,37 @@ impl Flow {
         self.credit = ((u64::from(phase) * segment) >> 32) as i32;
     }
 
-    /// Follows the acknowledgment number.
-    fn note_ack(&mut self, ack: u32, segment: u64) {
+    /// Follows the acknowledgment number; the bytes that are newly acknowledged.
+    fn note_ack(&mut self, ack: u32, segment: u64) -> u64 {
         if after(ack, self.acked.wrapping_add(segment as u32)) {
             self.habits |= STRETCHES;
         }
-        if after(ack, self.acked) {
-            self.acked = ack;
+        let newly = if after(ack, self.acked) { ack.wrapping_sub(self.acked) } else { 0 };
+        self.acked = self.acked.wrapping_add(newly);
+        u64::from(newly)
+    }
+
+    /// The window in force; `None` if there was none.
+    fn held(&self) -> Option<u64> {
+        (self.flight != Flight::None).then(|| u64::from(self.edge.wrapping_sub(self.acked)))
+    }
+
+    /// How much of the window `wanted` may be given now. `before` is the window before this ACK, if there was one, which
+    /// acknowledges `newly`; `free` is the share less the surplus of others, if there is any.
+    fn room(before: Option<u64>, newly: u64, wanted: u64, free: Option<u64>, segment: u64) -> u64 {
+        match (before, free) {
+            (None, None) => wanted,
+            (None, Some(free)) => free,
+            (Some(before), Some(free)) => before.max(free.min(before + newly / 2)),
+            (Some(before), None) if wanted <= before + 2 * CREDIT * segment => wanted,
+            (Some(before), None) => before + newly / 2,
         }
+    }
+
+    /// Bytes in flight beyond `allowed`, seen from an ACK.
+    fn beyond(&self, ack: u32, allowed: u64) -> u64 {
+        let sent = self.probe.outbound_end().filter(|end| after(*end, ack));
+        sent.map_or(0, |end| u64::from(end.wrapping_sub(ack)).saturating_sub(allowed))
     }
 
     /// Ends the round if data beyond its first edge is acknowledged, and carries over what it gave too little.
@@ -367,8 +410,7 @@ impl Flow {
         }
         if self.flight == Flight::Later {
             let given = i64::from(self.edge.wrapping_sub(self.round_end) as i32);
-            // A step of two segments, and rounding that takes nearly one: less would be forgotten before it is used.
-            let bound = 3 * quantum as i64;
+            let bound = (CREDIT * quantum) as i64;
             self.credit = (i64::from(self.credit) + share as i64 - given).clamp(-bound, bound) as i32;
         }
         self.flight = Flight::Later;
@@ -409,6 +451,8 @@ impl Pink {
             config: config.clone(),
             flows: Vec::new(),
             recency: Recency::new(),
+            surplus: 0,
+            surplus_until: Instant::ZERO,
             stats: PinkStats::default(),
         }
     }
@@ -517,6 +561,7 @@ impl Pink {
         if self.unlist(id) {
             self.stats.ended += 1;
         }
+        self.set_surplus(id, 0);
         self.flows[id].phase = Phase::Closed;
     }
 
@@ -524,6 +569,7 @@ impl Pink {
         for (list, timeout) in [(SILENT, self.config.silent_timeout), (BUSY, self.config.idle_timeout)] {
             while let Some(id) = self.recency.expired(list, now, timeout) {
                 self.unlist(id as usize);
+                self.set_surplus(id as usize, 0);
                 self.stats.expired += 1;
             }
         }
@@ -551,26 +597,56 @@ impl Pink {
         Some(share(self.capacity, rtt, self.stats.active + u64::from(flow.listed.is_none())))
     }
 
+    fn set_surplus(&mut self, id: usize, rate: u32) {
+        let old = std::mem::replace(&mut self.flows[id].surplus, rate);
+        self.surplus = self.surplus - u64::from(old) + u64::from(rate);
+    }
+
+    /// Brings the surplus of a flow up to date, and tells that of the others, in bytes of its round trip.
+    fn note_surplus(&mut self, id: usize, ack: u32, allowed: u64, now: Instant) -> u64 {
+        let flow = &self.flows[id];
+        let rtt = flow.round_trip().unwrap_or(Span::ZERO);
+        let ns = u128::from(rtt.as_nanos().max(1));
+        let rate = u128::from(flow.beyond(ack, allowed)) * 1_000_000_000 / ns;
+        self.set_surplus(id, rate.min(u32::MAX.into()) as u32);
+        if rate > 0 {
+            self.surplus_until = self.surplus_until.max(now + rtt);
+        }
+        if now >= self.surplus_until {
+            return 0;
+        }
+        let others = u128::from(self.surplus - u64::from(self.flows[id].surplus));
+        (others * ns / 1_000_000_000).min(MAX_WINDOW.into()) as u64
+    }
+
     /// Clamps the window of an inbound segment that acknowledges something.
-    fn clamp<S: TcpView>(&mut self, id: usize, segment: &mut S) {
+    fn clamp<S: TcpView>(&mut self, id: usize, segment: &mut S, now: Instant) {
         let share = self.share_of(&self.flows[id]);
+        let full = self.flows[id].segment(segment.timestamps().is_some());
+        let allowed = share.unwrap_or(0) + CREDIT * full;
+        let surplus = self.note_surplus(id, segment.ack(), allowed, now);
         let flow = &mut self.flows[id];
         let syn = segment.flags().has(TcpFlags::SYN);
         let scale = if syn { 0 } else { flow.scale.unwrap_or(0) }; // RFC 7323 §2.2: never in a SYN
         let (ack, field) = (segment.ack(), segment.window());
         let (unit, told) = (1u64 << scale, u64::from(field) << scale);
-        let full = flow.segment(segment.timestamps().is_some());
-        if flow.flight == Flight::None {
+        let before = flow.held();
+        if before.is_none() {
             flow.begin(ack, full, id);
         }
-        flow.note_ack(ack, full);
+        let newly = flow.note_ack(ack, full);
         flow.let_through(ack, 0); // a probe may go beyond the edge
         let Some(share) = share.filter(|_| told > 0) else {
             return flow.let_through(ack, told);
         };
         self.stats.below_one_segment += u64::from(share < full);
         flow.turn_round(ack, share, full.max(unit));
-        let granted = self.config.window.grant(flow, share, full, unit);
+        let mut granted = self.config.window.grant(flow, share, full, unit);
+        if self.config.window == Window::Dither {
+            let free = (surplus > 0).then(|| share.saturating_sub(surplus));
+            let room = Flow::room(before, newly, granted, free, full);
+            granted = granted.min(room.max(full).next_multiple_of(unit));
+        }
         let allowed = self.config.shrink.allow(flow, ack, granted, full, unit);
         let written = allowed.min(told);
         if written < told {
@@ -634,7 +710,7 @@ impl AckPath for Pink {
         if flow.fin_sent && !after(flow.fin, segment.ack()) {
             return self.end(id);
         }
-        self.clamp(id, segment);
+        self.clamp(id, segment, now);
     }
 }
 

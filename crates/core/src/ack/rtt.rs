@@ -60,6 +60,11 @@ impl RttProbe {
         Some(self.wan()? + self.lan()?)
     }
 
+    /// Past the last sequence number seen outbound; `None` before the first segment.
+    pub fn outbound_end(&self) -> Option<u32> {
+        self.wan.knows_seq.then_some(self.wan.newest_seq)
+    }
+
     fn pass<S: TcpView>(starts: &mut Half, ends: &mut Half, segment: &S, now: Instant) {
         if !segment.flags().has(TcpFlags::RST) {
             ends.answered(segment, now);
@@ -298,6 +303,13 @@ mod tests {
     fn an_outbound_handshake_gives_both_halves() {
         let probe = after(&[(0, Out, Seg::syn(99)), (80, In, Seg::syn_ack(500, 100)), (83, Out, Seg::ack(501))]);
         assert_eq!((ms(probe.wan()), ms(probe.lan()), ms(probe.whole())), (Some(80), Some(3), Some(83)));
+    }
+
+    #[test]
+    fn the_end_of_what_was_sent_counts_the_syn_and_ignores_retransmissions() {
+        assert_eq!(RttProbe::default().outbound_end(), None);
+        let sent = after(&[(0, Out, Seg::syn(99)), (90, Out, Seg::data(100, 10)), (91, Out, Seg::data(100, 5))]);
+        assert_eq!(sent.outbound_end(), Some(110));
     }
 
     #[test]

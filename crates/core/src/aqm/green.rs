@@ -15,7 +15,7 @@
 //! (ii) describes GREEN; where the RTT comes from. The paper takes it as known to the gateway; here it is measured on both halves of
 //! the path ([`RttProbe`]), and `rtt` is assumed until it is.
 //!
-//! State: N, the largest packet, and 104 bytes per flow. Cost: O(1); one random number per packet with 0 < p < 1.
+//! State: N, the largest packet, and 72 bytes per flow. Cost: O(1); one random number per packet with 0 < p < 1.
 //!
 //! DIFFERENCE: p is clipped to 1. Pinned by `a_share_below_what_the_law_allows_drops_everything`.
 

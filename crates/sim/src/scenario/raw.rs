@@ -74,6 +74,8 @@ pub struct RawDumbbell {
     #[serde(default = "thousand_packets")]
     pub reverse_limit: Limit,
     pub reverse_aqm: Option<Table>,
+    #[serde(default)]
+    pub loss: f64,
     #[serde(default = "access_rate")]
     pub access_rate: Rate,
     #[serde(default)]
@@ -98,6 +100,8 @@ pub struct RawHop {
     #[serde(default = "thousand_packets")]
     limit: Limit,
     aqm: Option<Table>,
+    #[serde(default)]
+    loss: f64,
 }
 
 impl RawHop {
@@ -113,6 +117,7 @@ impl RawHop {
             reverse_limit: thousand_packets(),
             aqm: self.aqm.clone(),
             reverse_aqm: None,
+            loss: self.loss,
             bottleneck: Some(true),
         }
     }
@@ -142,6 +147,8 @@ pub struct RawLink {
     pub reverse_limit: Limit,
     pub aqm: Option<Table>,
     pub reverse_aqm: Option<Table>,
+    #[serde(default)]
+    pub loss: f64,
     pub bottleneck: Option<bool>,
 }
 
@@ -201,8 +208,7 @@ pub fn write(scenario: &Scenario) -> String {
     root.insert("output".into(), output(scenario));
     root.insert("invariants".into(), invariants(scenario));
     let mut topology = Table::new();
-    let dumbbell =
-        matches!(scenario.links.as_slice(), [l] if l.name == "bottleneck" && l.a == "left" && l.b == "right");
+    let dumbbell = is_dumbbell(scenario);
     topology.insert("kind".into(), if dumbbell { "dumbbell" } else { "graph" }.into());
     topology.insert("access_rate".into(), text(scenario.access.rate));
     topology.insert("access_delay".into(), text(scenario.access.delay));
@@ -213,6 +219,7 @@ pub fn write(scenario: &Scenario) -> String {
         topology.insert("limit".into(), text(link.queue.limit));
         topology.insert("reverse_limit".into(), text(link.reverse_queue.limit));
         topology.insert("reverse_aqm".into(), algorithm(&link.reverse_queue));
+        topology.insert("loss".into(), link.queue.loss.into());
         root.insert("aqm".into(), algorithm(&link.queue));
     } else {
         topology.insert("links".into(), Value::Array(scenario.links.iter().map(link).collect()));
@@ -220,6 +227,14 @@ pub fn write(scenario: &Scenario) -> String {
     root.insert("topology".into(), Value::Table(topology));
     root.insert("flows".into(), Value::Array(scenario.flows.iter().map(|f| flow(f, dumbbell)).collect()));
     toml::to_string(&root).unwrap_or_default().replacen("seed = \"SEED\"", "seed = SEED", 1)
+}
+
+/// A graph may look like a dumbbell and yet be none: flows that go the other way, a queue that is not looked at.
+fn is_dumbbell(scenario: &Scenario) -> bool {
+    let [link] = scenario.links.as_slice() else { return false };
+    let named = link.name == "bottleneck" && link.a == "left" && link.b == "right";
+    let looked_at = link.queue.looked_at && !link.reverse_queue.looked_at;
+    named && looked_at && scenario.flows.iter().all(|f| f.from == "left" && f.to == "right")
 }
 
 fn text(value: impl ToString) -> Value {
@@ -252,7 +267,7 @@ fn algorithm(queue: &QueueSpec) -> Value {
 }
 
 fn link(spec: &LinkSpec) -> Value {
-    Value::Table(Table::from_iter([
+    let mut table = Table::from_iter([
         ("name".to_owned(), Value::String(spec.name.clone())),
         ("a".to_owned(), Value::String(spec.a.clone())),
         ("b".to_owned(), Value::String(spec.b.clone())),
@@ -261,9 +276,14 @@ fn link(spec: &LinkSpec) -> Value {
         ("limit".to_owned(), text(spec.queue.limit)),
         ("reverse_limit".to_owned(), text(spec.reverse_queue.limit)),
         ("aqm".to_owned(), algorithm(&spec.queue)),
-        ("reverse_aqm".to_owned(), algorithm(&spec.reverse_queue)),
+        ("loss".to_owned(), Value::Float(spec.queue.loss)),
         ("bottleneck".to_owned(), Value::Boolean(spec.queue.looked_at)),
-    ]))
+    ]);
+    // To name the discipline of the way back is to look at it.
+    if spec.reverse_queue.looked_at || !spec.queue.looked_at {
+        table.insert("reverse_aqm".into(), algorithm(&spec.reverse_queue));
+    }
+    Value::Table(table)
 }
 
 fn flow(spec: &super::FlowSpec, dumbbell: bool) -> Value {

@@ -1,0 +1,45 @@
+//! A bottleneck between two network namespaces, with any queue discipline of Penstock before it.
+
+use clap::Parser;
+use penstock_net::cli::{Options, listing};
+use penstock_net::emulator::Emulator;
+use penstock_net::error::Error;
+use penstock_net::netns::Namespace;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(text) => {
+            // Nobody is there to be told if the reader has gone.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// The text to print at the end.
+fn run(options: &Options) -> Result<String, Error> {
+    if options.list {
+        return Ok(listing());
+    }
+    let plan = options.plan()?;
+    let namespaces =
+        [Namespace::open(options.left_netns.as_deref())?, Namespace::open(options.right_netns.as_deref())?];
+    let ready = format!("{plan}; Ctrl-C ends the run\n");
+    let emulator = Emulator::open(plan, &namespaces)?;
+    if !options.quiet {
+        let _ = std::io::stderr().write_all(ready.as_bytes());
+    }
+    let report = emulator.run()?;
+    if options.json {
+        return serde_json::to_string(&report)
+            .map(|json| json + "\n")
+            .map_err(|e| Error::Io { what: "cannot write the report", source: e.into() });
+    }
+    Ok(report.to_string())
+}

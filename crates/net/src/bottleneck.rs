@@ -1,0 +1,221 @@
+//! One direction of a bottleneck in virtual time: a queue discipline, a wire of some rate, a delay line.
+//!
+//! Sans-IO: the owner tells the time and moves the packets. Transmissions begin when the previous one ended, not when
+//! the owner found time to ask, so a late owner delivers late but never slows the wire.
+
+use crate::histogram::Spans;
+use penstock_core::ack::AckPath;
+use penstock_core::packet::{Ecn, FlowId, Packet, TcpView};
+use penstock_core::qdisc::{Backlog, DropReason, Fates, Qdisc, Stats};
+use penstock_core::registry::{AnyConfig, AnyQdisc, LinkFacts};
+use penstock_core::rng::Rng;
+use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};
+use std::collections::VecDeque;
+
+/// What a bottleneck is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The discipline; it has been validated.
+    pub aqm: AnyConfig,
+    /// Rate of the wire, in bits of IP packets per second.
+    pub rate: Rate,
+    /// One-way delay after the last bit was sent.
+    pub delay: Span,
+    /// What the queue may hold, beside the packet in transmission.
+    pub limit: Limit,
+}
+
+/// A packet that leaves the bottleneck.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// When it should leave; the owner may be late.
+    pub due: Instant,
+    /// The packet.
+    pub packet: P,
+}
+
+/// A packet and the time of its arrival.
+#[derive(Debug, Clone)]
+struct Stamped<P> {
+    packet: P,
+    since: Instant,
+}
+
+impl<P: Packet> Packet for Stamped<P> {
+    type Tcp = P::Tcp;
+
+    fn size(&self) -> Bytes {
+        self.packet.size()
+    }
+    fn flow(&self) -> FlowId {
+        self.packet.flow()
+    }
+    fn ecn(&self) -> Ecn {
+        self.packet.ecn()
+    }
+    fn mark_ce(&mut self) {
+        self.packet.mark_ce();
+    }
+    fn tcp(&mut self) -> Option<&mut P::Tcp> {
+        self.packet.tcp()
+    }
+}
+
+/// Hands the fates of stamped packets on without the stamp.
+struct Unstamped<'a, F>(&'a mut F);
+
+impl<P, F: Fates<P>> Fates<Stamped<P>> for Unstamped<'_, F> {
+    fn dropped(&mut self, packet: Stamped<P>, reason: DropReason, now: Instant) {
+        self.0.dropped(packet.packet, reason, now);
+    }
+    fn marked(&mut self, packet: &Stamped<P>, now: Instant) {
+        self.0.marked(&packet.packet, now);
+    }
+}
+
+/// A queue discipline before a wire before a delay line.
+#[derive(Debug)]
+pub struct Bottleneck<P: Packet> {
+    qdisc: AnyQdisc<Stamped<P>>,
+    sees_segments: bool,
+    rng: Rng,
+    wire: Serializer,
+    delay: Span,
+    /// A packet is on the wire until `busy_until`.
+    transmitting: bool,
+    busy_until: Instant,
+    /// The last call of `on_wakeup`, which is not repeated for the same time.
+    woken: Option<Instant>,
+    in_flight: VecDeque<Delivery<P>>,
+    delivered: Backlog,
+    sojourn: Spans,
+}
+
+impl<P: Packet> Bottleneck<P> {
+    /// An idle bottleneck.
+    pub fn new(config: &Config, rng: Rng) -> Self {
+        let qdisc = config.aqm.build(&LinkFacts { rate: config.rate, limit: config.limit });
+        Self {
+            sees_segments: qdisc.sees_segments(),
+            qdisc,
+            rng,
+            wire: Serializer::new(config.rate),
+            delay: config.delay,
+            transmitting: false,
+            busy_until: Instant::ZERO,
+            woken: None,
+            in_flight: VecDeque::new(),
+            delivered: Backlog::default(),
+            sojourn: Spans::new(),
+        }
+    }
+
+    /// Takes a packet. Call after [`Bottleneck::poll`] answered `None` for this `now`, so that events stay in order.
+    pub fn arrive<F: Fates<P>>(&mut self, mut packet: P, now: Instant, fates: &mut F) {
+        debug_assert!(self.next_event().is_none_or(|at| at > now), "poll until there is nothing due, then arrive");
+        if self.sees_segments
+            && let Some(segment) = packet.tcp()
+        {
+            self.qdisc.outbound(segment, now);
+        }
+        // The verdict is in the statistics and in `fates`.
+        let _ = self.qdisc.enqueue(Stamped { packet, since: now }, now, &mut self.rng, &mut Unstamped(fates));
+        if !self.transmitting {
+            self.start_next(now, fates);
+        }
+    }
+
+    /// Shows the discipline a segment that came back from the far side.
+    pub fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        if self.sees_segments {
+            self.qdisc.inbound(segment, now);
+        }
+    }
+
+    /// When [`Bottleneck::poll`] next has something to do; changes only inside `arrive`, `inbound` and `poll`.
+    pub fn next_event(&self) -> Option<Instant> {
+        let delivery = self.in_flight.front().map(|d| d.due);
+        let transmitted = self.transmitting.then_some(self.busy_until);
+        [delivery, transmitted, self.next_wakeup()].into_iter().flatten().min()
+    }
+
+    /// Lives through all events up to `now` or up to the next packet that is due, which it returns. Call again until it
+    /// answers `None`.
+    pub fn poll<F: Fates<P>>(&mut self, now: Instant, fates: &mut F) -> Option<Delivery<P>> {
+        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+            if self.in_flight.front().is_some_and(|d| d.due <= at) {
+                let delivery = self.in_flight.pop_front();
+                delivery.iter().for_each(|d| self.delivered.add(d.packet.size()));
+                return delivery;
+            }
+            self.step(at, fates);
+        }
+        None
+    }
+
+    /// The discipline's timer, the end of a transmission, or both.
+    fn step<F: Fates<P>>(&mut self, at: Instant, fates: &mut F) {
+        if self.next_wakeup().is_some_and(|wakeup| wakeup <= at) {
+            self.woken = Some(at);
+            self.qdisc.on_wakeup(at);
+            if !self.transmitting && self.qdisc.backlog().packets > 0 {
+                self.start_next(at, fates);
+            }
+        }
+        if self.transmitting && self.busy_until <= at {
+            self.start_next(at, fates);
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.qdisc.next_wakeup().filter(|at| self.woken.is_none_or(|woken| *at > woken))
+    }
+
+    /// Asks the discipline for a packet and begins to transmit it.
+    fn start_next<F: Fates<P>>(&mut self, now: Instant, fates: &mut F) {
+        let next = self.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates));
+        self.transmitting = next.is_some();
+        if let Some(Stamped { packet, since }) = next {
+            self.sojourn.record(now.since(since));
+            self.busy_until = now + self.wire.send(packet.size());
+            self.in_flight.push_back(Delivery { due: self.busy_until + self.delay, packet });
+        }
+    }
+
+    /// Counters of the discipline.
+    pub fn stats(&self) -> &Stats {
+        self.qdisc.stats()
+    }
+
+    /// What waits in the queue.
+    pub fn backlog(&self) -> Backlog {
+        self.qdisc.backlog()
+    }
+
+    /// What was handed out by `poll`.
+    pub fn delivered(&self) -> Backlog {
+        self.delivered
+    }
+
+    /// Times spent in the queue, from arrival to the first bit on the wire.
+    pub fn sojourn(&self) -> &Spans {
+        &self.sojourn
+    }
+
+    /// Conservation, through the queue and through the wire.
+    ///
+    /// # Errors
+    /// A sentence with the numbers when they do not add up.
+    pub fn check(&self) -> Result<(), String> {
+        self.stats().check(self.backlog())?;
+        let in_flight = self.in_flight.len() as u64;
+        match self.stats().sent.packets == self.delivered.packets + in_flight {
+            true => Ok(()),
+            false => Err(format!(
+                "conservation is broken: {} packets sent, {} delivered, {in_flight} in flight",
+                self.stats().sent.packets,
+                self.delivered.packets
+            )),
+        }
+    }
+}

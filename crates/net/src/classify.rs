@@ -1,0 +1,118 @@
+//! From bytes to a packet with a flow.
+
+use crate::pool::Pool;
+use penstock_core::packet::FlowId;
+use penstock_core::rng::Streams;
+use penstock_core::units::{Instant, Span};
+use penstock_core::wire::flows::SipHash;
+use penstock_core::wire::{FlowTable, Headers, IpVersion, RealPacket, Tracking};
+use serde::Serialize;
+
+/// Connections that can be told apart at a time.
+const CAPACITY: u32 = 65_536;
+/// Longer than any element of the registry remembers a silent connection by default.
+const IDLE: Span = Span::from_secs(3600);
+
+/// Packets that no element on the ACK path is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Unclassified {
+    /// Not a whole IP packet.
+    pub malformed: u64,
+    /// Of a connection for which there was no room.
+    pub untracked: u64,
+    /// Of a TCP connection whose SYN was not seen, or not TCP: forwarded and queued like any other.
+    pub not_from_syn: u64,
+}
+
+/// Names the flow of each packet.
+#[derive(Debug)]
+pub struct Classifier {
+    flows: FlowTable<SipHash>,
+    unclassified: Unclassified,
+}
+
+impl Classifier {
+    /// A classifier that has seen nothing.
+    pub fn new(streams: Streams) -> Self {
+        let mut secret = streams.get("flows/hash");
+        let hash = SipHash(secret.bits(), secret.bits());
+        Self { flows: FlowTable::new(CAPACITY, IDLE, hash), unclassified: Unclassified::default() }
+    }
+
+    /// The packet in the first `len` bytes of `buffer`.
+    pub fn packet(&mut self, buffer: Box<[u8]>, len: usize, now: Instant, pool: &mut Pool) -> RealPacket {
+        let bytes = &buffer[..len.min(buffer.len())];
+        let headers = Headers::parse(bytes);
+        let (flow, shown) = match self.flows.lookup(bytes, &headers, now) {
+            Tracking::Tracked { flow, from_syn } => (flow, from_syn),
+            // One past the last index: all of them are one flow to the disciplines.
+            Tracking::Untracked => (FlowId(CAPACITY), false),
+        };
+        let packet = if headers.version == IpVersion::Unknown {
+            // Its length is that of the buffer, which must therefore fit: this one is copied.
+            self.unclassified.malformed += 1;
+            let packet = RealPacket::new(bytes, flow);
+            pool.give(buffer);
+            packet
+        } else {
+            self.unclassified.untracked += u64::from(flow.0 == CAPACITY);
+            self.unclassified.not_from_syn += u64::from(flow.0 != CAPACITY && !shown);
+            RealPacket::new(buffer, flow)
+        };
+        if shown { packet } else { packet.hide_tcp() }
+    }
+
+    /// Packets that were hidden from elements on the ACK path.
+    pub fn unclassified(&self) -> Unclassified {
+        self.unclassified
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::packet::Packet;
+
+    /// A TCP segment of 41 bytes from 10.0.0.1:1 to 10.0.0.2:2 with one byte of data, without checksums.
+    fn segment(flags: u8) -> [u8; 41] {
+        let mut bytes = [0; 41];
+        (bytes[0], bytes[3], bytes[9]) = (0x45, 41, 6);
+        bytes[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        (bytes[21], bytes[23], bytes[32], bytes[33]) = (1, 2, 0x50, flags);
+        bytes
+    }
+
+    fn classify(classifier: &mut Classifier, pool: &mut Pool, content: &[u8]) -> RealPacket {
+        let mut buffer = pool.take();
+        buffer[..content.len()].copy_from_slice(content);
+        classifier.packet(buffer, content.len(), Instant::ZERO, pool)
+    }
+
+    #[test]
+    fn a_packet_ends_where_its_header_says_and_not_with_its_buffer() {
+        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1)), Pool::new(1500));
+        let mut packet = classify(&mut classifier, &mut pool, &segment(0x02));
+        assert_eq!(packet.size().get(), 41);
+        assert!(packet.tcp().is_some(), "the SYN of a connection is shown");
+        assert_eq!(packet.into_bytes().len(), 1500, "the buffer itself was used");
+    }
+
+    #[test]
+    fn a_connection_met_in_the_middle_is_forwarded_but_not_shown() {
+        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1)), Pool::new(1500));
+        let mut packet = classify(&mut classifier, &mut pool, &segment(0x10));
+        assert!(packet.tcp().is_none());
+        assert_eq!(classifier.unclassified(), Unclassified { not_from_syn: 1, ..Unclassified::default() });
+    }
+
+    #[test]
+    fn stale_bytes_of_a_buffer_never_leave_with_a_broken_packet() {
+        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1)), Pool::new(1500));
+        pool.give(vec![0xaa; 1500].into_boxed_slice());
+        // The header claims 41 bytes, but only 30 came.
+        let packet = classify(&mut classifier, &mut pool, &segment(0x02)[..30]);
+        assert_eq!(packet.bytes(), &segment(0x02)[..30]);
+        assert_eq!(classifier.unclassified().malformed, 1);
+        assert_eq!(pool.allocated(), 0, "the pooled buffer was reused");
+    }
+}

@@ -1,0 +1,184 @@
+//! The loop: read what arrived, write what is due, sleep until the next event. One thread.
+
+use crate::bottleneck::Delivery;
+use crate::classify::Classifier;
+use crate::cli::Plan;
+use crate::error::Error;
+use crate::histogram::Spans;
+use crate::netns::Namespace;
+use crate::path::{Direction, Path};
+use crate::pool::Pool;
+use crate::report::Report;
+use crate::scheduling;
+use crate::tun::Tun;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
+use penstock_core::packet::Packet;
+use penstock_core::rng::Streams;
+use penstock_core::units::{Instant, Span};
+use penstock_core::wire::RealPacket;
+use std::os::fd::AsFd;
+
+/// Packets read from one side before the other side and the clock get their turn.
+const BATCH: usize = 32;
+
+/// What one direction is measured for, beside its bottleneck.
+#[derive(Debug, Default)]
+pub struct Emissions {
+    /// How much later than due each packet was written.
+    pub lateness: Spans,
+    /// Packets that the receiving interface refused.
+    pub refused: u64,
+}
+
+/// A running bottleneck.
+pub struct Emulator {
+    plan: Plan,
+    path: Path<RealPacket>,
+    tuns: [Tun; 2],
+    classifier: Classifier,
+    pool: Pool,
+    emissions: [Emissions; 2],
+    signals: SignalFd,
+    epoch: std::time::Instant,
+}
+
+/// What there is to do after a sleep.
+#[derive(Debug, Default)]
+struct Woken {
+    readable: [bool; 2],
+    stop: bool,
+}
+
+impl Emulator {
+    /// Makes the interfaces and an idle bottleneck between them. From here on SIGINT and SIGTERM end the run.
+    ///
+    /// # Errors
+    /// What is missing, and what to do about it.
+    pub fn open(plan: Plan, namespaces: &[Namespace; 2]) -> Result<Self, Error> {
+        if namespaces[0].is(&namespaces[1]) {
+            let message = "left and right must be in two namespaces, for packets between addresses of one never leave \
+                           its kernel; give --left-netns and --right-netns (`ip netns add NAME` makes one)";
+            return Err(Error::Options(message.into()));
+        }
+        let tuns = [Tun::open(&plan.interfaces[0], &namespaces[0])?, Tun::open(&plan.interfaces[1], &namespaces[1])?];
+        let signals = termination_signals()?;
+        if plan.realtime {
+            scheduling::realtime()?;
+        }
+        scheduling::exact_timers()?;
+        let streams = Streams::new(plan.seed);
+        let mtu = usize::from(plan.interfaces[0].mtu);
+        Ok(Self {
+            path: Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], streams),
+            tuns,
+            classifier: Classifier::new(streams),
+            pool: Pool::new(mtu),
+            emissions: Default::default(),
+            signals,
+            epoch: std::time::Instant::now(),
+            plan,
+        })
+    }
+
+    /// Moves packets until the duration is over or a signal comes.
+    ///
+    /// # Errors
+    /// An interface is gone.
+    pub fn run(mut self) -> Result<Report, Error> {
+        let end = self.plan.duration.map(|duration| Instant::ZERO + duration);
+        loop {
+            self.write_what_is_due();
+            let woken = self.sleep(end)?;
+            if woken.stop || end.is_some_and(|end| self.now() >= end) {
+                break;
+            }
+            for from in Direction::BOTH {
+                if woken.readable[from.index()] {
+                    self.read_what_came(from)?;
+                }
+            }
+        }
+        let elapsed = self.now().since(Instant::ZERO);
+        Ok(Report::new(&self.plan, &self.path, &self.emissions, self.classifier.unclassified(), elapsed))
+    }
+
+    /// CLOCK_MONOTONIC since the start.
+    fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Returns the time up to which everything has been written.
+    fn write_what_is_due(&mut self) -> Instant {
+        loop {
+            let now = self.now();
+            let Some((direction, Delivery { due, packet })) = self.path.poll(now, &mut self.pool) else { return now };
+            let emissions = &mut self.emissions[direction.index()];
+            emissions.lateness.record(now.since(due));
+            let len = packet.size().get() as usize;
+            let tun = &self.tuns[direction.opposite().index()];
+            if tun.write(&packet.bytes()[..len]).is_err() {
+                emissions.refused += 1;
+            }
+            self.pool.give(packet.into_bytes());
+        }
+    }
+
+    /// Packets that travel in `direction` are read from the interface at its start.
+    fn read_what_came(&mut self, direction: Direction) -> Result<(), Error> {
+        for _ in 0..BATCH {
+            let mut buffer = self.pool.take();
+            let read = self.tuns[direction.index()].read(&mut buffer);
+            let Some(len) = read.map_err(Error::io("cannot read from an interface; was it removed?"))? else {
+                self.pool.give(buffer);
+                break;
+            };
+            let now = self.write_what_is_due();
+            let packet = self.classifier.packet(buffer, len, now, &mut self.pool);
+            self.path.arrive(direction, packet, now, &mut self.pool);
+        }
+        Ok(())
+    }
+
+    /// Waits for a packet, a signal, the next event or the end, whichever comes first.
+    fn sleep(&self, end: Option<Instant>) -> Result<Woken, Error> {
+        let readable = PollFlags::POLLIN;
+        let mut fds = [
+            PollFd::new(self.tuns[0].as_fd(), readable),
+            PollFd::new(self.tuns[1].as_fd(), readable),
+            PollFd::new(self.signals.as_fd(), readable),
+        ];
+        match ppoll(&mut fds, self.timeout(end).map(timespec), None) {
+            Err(Errno::EINTR) => return Ok(Woken::default()),
+            other => other.map_err(Error::io("cannot wait for packets"))?,
+        };
+        let ready = |i: usize| fds[i].revents().is_some_and(|events| !events.is_empty());
+        Ok(Woken { readable: [ready(0), ready(1)], stop: ready(2) })
+    }
+
+    /// How long to sleep; `None` until something comes.
+    fn timeout(&self, end: Option<Instant>) -> Option<Span> {
+        if self.plan.spin {
+            return Some(Span::ZERO);
+        }
+        let next = [self.path.next_event(), end].into_iter().flatten().min()?;
+        Some(next.since(self.now()))
+    }
+}
+
+fn timespec(span: Span) -> TimeSpec {
+    std::time::Duration::from_nanos(span.as_nanos()).into()
+}
+
+/// A descriptor that becomes readable at SIGINT or SIGTERM, which no longer kill.
+fn termination_signals() -> Result<SignalFd, Error> {
+    let mut set = SigSet::empty();
+    set.add(Signal::SIGINT);
+    set.add(Signal::SIGTERM);
+    set.thread_block().map_err(Error::io("cannot block signals"))?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
+        .map_err(Error::io("cannot open a signalfd"))
+}

@@ -1,0 +1,106 @@
+//! What can go wrong, in words that say what to do.
+
+use penstock_core::settings::SettingsError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why the emulator stopped or did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An algorithm, or one of its parameters.
+    #[error("{option}: {source}; `--list` shows every algorithm with its parameters")]
+    Settings {
+        /// The option with the mistake.
+        option: &'static str,
+        /// What is wrong.
+        source: SettingsError,
+    },
+    /// Options that do not fit each other.
+    #[error("{0}")]
+    Options(String),
+    /// The namespace is not there.
+    #[error("there is no network namespace {}{hint}; create one with `ip netns add NAME`, or give a path such as /proc/PID/ns/net", .path.display())]
+    NoNamespace {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Those that exist.
+        hint: String,
+    },
+    /// The namespace cannot be entered.
+    #[error("cannot enter the network namespace {namespace}: {source}{}", advice(.source, "is it a network namespace?"))]
+    Namespace {
+        /// As it was given.
+        namespace: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There are no TUN devices.
+    #[error("/dev/net/tun is missing; load the module with `modprobe tun`, or give the container this device")]
+    NoTun,
+    /// The interface cannot be made or configured.
+    #[error("cannot make the interface {name} in {namespace}: {source}{}", advice(.source, ""))]
+    Tun {
+        /// The interface.
+        name: String,
+        /// Its namespace.
+        namespace: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// `--realtime` was refused.
+    #[error("--realtime: {0}; run as root or with CAP_SYS_NICE, or leave the option away")]
+    Realtime(io::Error),
+    /// The system failed while packets were running.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// 1 for a failure while running, 2 for what a person can put right.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Io { .. } => 1,
+            _ => 2,
+        }
+    }
+
+    /// For `map_err`: `what` failed.
+    pub(crate) fn io<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
+        move |source| Self::Io { what, source: source.into() }
+    }
+}
+
+/// What to do about an error of the system.
+fn advice(source: &io::Error, otherwise: &str) -> String {
+    let advice = match source.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "run as root or with CAP_NET_ADMIN and CAP_SYS_ADMIN",
+        Some(libc::EBUSY) => "an interface of this name exists already: choose another name or remove it",
+        Some(libc::EINVAL) if otherwise.is_empty() => "is the name, the address or the MTU one an interface may have?",
+        _ => otherwise,
+    };
+    if advice.is_empty() { String::new() } else { format!("; {advice}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_for_want_of_rights_says_which_ones() {
+        let source = io::Error::from_raw_os_error(libc::EPERM);
+        let error = Error::Tun { name: "left0".into(), namespace: "a".into(), source };
+        assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn a_failure_while_running_is_not_the_users_fault() {
+        let error: Error = Error::io("cannot read")(io::Error::from_raw_os_error(libc::EIO));
+        assert_eq!(error.exit_code(), 1);
+    }
+}

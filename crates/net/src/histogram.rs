@@ -1,0 +1,96 @@
+//! Times of many packets in constant memory, to three significant digits.
+
+use hdrhistogram::Histogram;
+use penstock_core::units::Span;
+use serde::Serialize;
+
+/// One hour: what is longer is counted as this.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// A histogram of spans.
+#[derive(Debug, Clone)]
+pub struct Spans(Histogram<u64>);
+
+/// The usual statistics of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Percentiles {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Default for Spans {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Spans {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        Self(Histogram::new_with_bounds(1_000, LONGEST_NS, 3).expect("the bounds are constants and in order"))
+    }
+
+    /// Counts one span.
+    #[inline]
+    pub fn record(&mut self, span: Span) {
+        self.0.saturating_record(span.as_nanos());
+    }
+
+    /// How many spans were counted.
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// True when none was counted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The span that `percent` of all spans do not exceed; zero when there is none.
+    pub fn percentile(&self, percent: f64) -> Span {
+        Span::from_nanos(if self.is_empty() { 0 } else { self.0.value_at_percentile(percent) })
+    }
+
+    /// Statistics in units of `unit`.
+    pub fn percentiles(&self, unit: Span) -> Percentiles {
+        let scaled = |span: Span| span.as_nanos() as f64 / unit.as_nanos() as f64;
+        Percentiles {
+            mean: if self.is_empty() { 0.0 } else { self.0.mean() / unit.as_nanos() as f64 },
+            p50: scaled(self.percentile(50.0)),
+            p90: scaled(self.percentile(90.0)),
+            p99: scaled(self.percentile(99.0)),
+            max: scaled(Span::from_nanos(self.0.max())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_of_a_ramp_are_its_steps() {
+        let mut spans = Spans::new();
+        (1..=1000).for_each(|ms| spans.record(Span::from_millis(ms)));
+        let got = spans.percentiles(Span::from_millis(1));
+        for (value, expected) in
+            [(got.mean, 500.5), (got.p50, 500.0), (got.p90, 900.0), (got.p99, 990.0), (got.max, 1000.0)]
+        {
+            assert!((value / expected - 1.0).abs() < 0.001, "{value} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn nothing_recorded_reads_as_zero() {
+        let got = Spans::new().percentiles(Span::from_millis(1));
+        assert_eq!(got, Percentiles { mean: 0.0, p50: 0.0, p90: 0.0, p99: 0.0, max: 0.0 });
+    }
+}

@@ -1,0 +1,99 @@
+//! Network namespaces: finding one, and doing something inside it without leaving the own one.
+
+use crate::error::Error;
+use nix::sched::{CloneFlags, setns};
+use penstock_core::registry::nearest;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Where `ip netns` keeps its namespaces.
+const NAMED: &str = "/run/netns";
+
+/// An open namespace.
+#[derive(Debug)]
+pub struct Namespace {
+    label: String,
+    file: File,
+    identity: (u64, u64),
+}
+
+impl Namespace {
+    /// A name known to `ip netns`, or a path (something with a slash). `None` is the namespace of this process.
+    ///
+    /// # Errors
+    /// There is no such namespace; the message names those that exist.
+    pub fn open(name: Option<&str>) -> Result<Self, Error> {
+        let (label, path) = match name {
+            None => ("the current namespace".to_owned(), PathBuf::from("/proc/thread-self/ns/net")),
+            Some(path) if path.contains('/') => (path.to_owned(), PathBuf::from(path)),
+            Some(name) => (format!("namespace {name}"), Path::new(NAMED).join(name)),
+        };
+        let missing = |_| Error::NoNamespace { hint: hint(name.unwrap_or_default()), path: path.clone() };
+        let file = File::open(&path).map_err(missing)?;
+        let about = file.metadata().map_err(missing)?;
+        Ok(Self { label, file, identity: (about.dev(), about.ino()) })
+    }
+
+    /// How to call it in messages.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// True when both are the same namespace, however they were named.
+    pub fn is(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
+    /// Runs `work` inside, on a thread of its own that ends with it. What it opens there stays there.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered, or what `work` says.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+        let inside = || {
+            setns(&self.file, CloneFlags::CLONE_NEWNET)
+                .map_err(|e| Error::Namespace { namespace: self.label.clone(), source: e.into() })?;
+            work()
+        };
+        std::thread::scope(|scope| match scope.spawn(inside).join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+}
+
+fn hint(name: &str) -> String {
+    let names: Vec<String> = std::fs::read_dir(NAMED)
+        .map(|dir| dir.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+        .unwrap_or_default();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    match nearest(name, &known).as_slice() {
+        [] if known.is_empty() => String::new(),
+        [] => format!(" (there are: {})", known.join(", ")),
+        near => format!(" (did you mean {}?)", near.join(" or ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_namespace_is_found_by_any_of_its_names() {
+        let current = Namespace::open(None).unwrap();
+        assert!(current.is(&Namespace::open(Some("/proc/self/ns/net")).unwrap()));
+    }
+
+    #[test]
+    fn a_missing_namespace_says_how_to_make_one() {
+        let error = Namespace::open(Some("penstock-does-not-exist")).unwrap_err();
+        assert!(error.to_string().contains("ip netns add"), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn a_file_that_is_no_namespace_is_refused() {
+        let error = Namespace::open(Some("/dev/null")).unwrap().run(|| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("/dev/null"), "{error}");
+    }
+}

@@ -1,0 +1,84 @@
+//! Both directions between left and right. The discipline of each stands at the head of its link and sees, if it wants
+//! to, what the other direction delivers there: the ACKs of its own traffic.
+
+use crate::bottleneck::{Bottleneck, Config, Delivery};
+use penstock_core::packet::Packet;
+use penstock_core::qdisc::Fates;
+use penstock_core::rng::Streams;
+use penstock_core::units::Instant;
+use serde::Serialize;
+
+/// Which way a packet travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From left to right.
+    Forward,
+    /// From right to left.
+    Reverse,
+}
+
+impl Direction {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
+
+    /// 0 for forward, 1 for reverse.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The other one.
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
+        }
+    }
+}
+
+/// A pair of bottlenecks.
+#[derive(Debug)]
+pub struct Path<P: Packet>([Bottleneck<P>; 2]);
+
+impl<P: Packet> Path<P> {
+    /// An idle path.
+    pub fn new(forward: &Config, reverse: &Config, streams: Streams) -> Self {
+        Self([
+            Bottleneck::new(forward, streams.get("forward/aqm")),
+            Bottleneck::new(reverse, streams.get("reverse/aqm")),
+        ])
+    }
+
+    /// One of its directions.
+    pub fn direction(&self, direction: Direction) -> &Bottleneck<P> {
+        &self.0[direction.index()]
+    }
+
+    /// Takes a packet that travels in `direction`. Call after [`Path::poll`] answered `None` for this `now`.
+    pub fn arrive<F: Fates<P>>(&mut self, direction: Direction, packet: P, now: Instant, fates: &mut F) {
+        self.0[direction.index()].arrive(packet, now, fates);
+    }
+
+    /// When [`Path::poll`] next has something to do.
+    pub fn next_event(&self) -> Option<Instant> {
+        self.0.iter().filter_map(Bottleneck::next_event).min()
+    }
+
+    /// Lives through the events of both directions in their order, up to `now` or up to the next packet that is due.
+    /// Call again until it answers `None`.
+    pub fn poll<F: Fates<P>>(&mut self, now: Instant, fates: &mut F) -> Option<(Direction, Delivery<P>)> {
+        loop {
+            let next = |d: Direction| self.direction(d).next_event().map(|at| (at, d));
+            let (at, direction) = Direction::BOTH.into_iter().filter_map(next).min_by_key(|(at, _)| *at)?;
+            if at > now {
+                return None;
+            }
+            if let Some(mut delivery) = self.0[direction.index()].poll(at, fates) {
+                if let Some(segment) = delivery.packet.tcp() {
+                    self.0[direction.opposite().index()].inbound(segment, delivery.due);
+                }
+                return Some((direction, delivery));
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A TUN interface in some namespace. No offloads: every packet is one IP packet of at most the MTU.
+
+use crate::error::Error;
+use crate::netns::Namespace;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::str::FromStr;
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+
+/// An address with the length of its network's prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cidr {
+    /// The address.
+    pub address: IpAddr,
+    /// The length of the prefix.
+    pub prefix: u8,
+}
+
+impl FromStr for Cidr {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parse = || {
+            let (address, prefix) = text.split_once('/')?;
+            let (address, prefix): (IpAddr, u8) = (address.parse().ok()?, prefix.parse().ok()?);
+            let longest = if address.is_ipv4() { 32 } else { 128 };
+            (prefix <= longest).then_some(Self { address, prefix })
+        };
+        parse().ok_or_else(|| format!("{text:?} is not an address with its prefix; write 10.77.0.1/24 or fd77::1/64"))
+    }
+}
+
+/// The interface to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: Cidr,
+    /// Largest IP packet.
+    pub mtu: u16,
+}
+
+/// An interface that is up for as long as this lives.
+pub struct Tun(SyncDevice);
+
+impl Tun {
+    /// Makes the interface in a namespace.
+    ///
+    /// # Errors
+    /// Whatever the system refuses, and what to do about it.
+    pub fn open(config: &Config, namespace: &Namespace) -> Result<Self, Error> {
+        namespace.run(|| {
+            Self::open_here(config).map_err(|source| match source.kind() {
+                io::ErrorKind::NotFound => Error::NoTun,
+                _ => Error::Tun { name: config.name.clone(), namespace: namespace.label().to_owned(), source },
+            })
+        })
+    }
+
+    fn open_here(config: &Config) -> io::Result<Self> {
+        let builder = DeviceBuilder::new().name(&config.name).layer(Layer::L3).mtu(config.mtu);
+        let Cidr { address, prefix } = config.address;
+        let builder = match address {
+            IpAddr::V4(address) => builder.ipv4(address, prefix, None),
+            IpAddr::V6(address) => builder.ipv6(address, prefix),
+        };
+        let device = builder.build_sync()?;
+        device.set_nonblocking(true)?;
+        Ok(Self(device))
+    }
+
+    /// The next packet that the namespace sends, if there is one now; its length.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.0.recv(buffer) {
+            Ok(len) => Ok(Some(len)),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Hands a packet to the namespace.
+    ///
+    /// # Errors
+    /// Those of the system; the packet is lost.
+    pub fn write(&self, packet: &[u8]) -> io::Result<()> {
+        self.0.send(packet).map(drop)
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_need_a_prefix_that_fits() {
+        let cidr: Cidr = "10.77.0.1/24".parse().unwrap();
+        assert_eq!(cidr, Cidr { address: IpAddr::from([10, 77, 0, 1]), prefix: 24 });
+        assert_eq!("fd77::1/64".parse::<Cidr>().unwrap().prefix, 64);
+        for text in ["10.77.0.1", "10.77.0.1/33", "fd77::1/129", "host/24", ""] {
+            assert!(text.parse::<Cidr>().unwrap_err().contains("10.77.0.1/24"), "{text:?} must be refused");
+        }
+    }
+}

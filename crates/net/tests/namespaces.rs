@@ -1,0 +1,322 @@
+//! Real TCP through the emulator, between two network namespaces. Skips, and says why, where that cannot be done.
+//!
+//! Numbers are compared with theory only when the emulator was on time: a busy machine proves nothing.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use penstock_net::netns::Namespace;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// TCP payload that 10 Mbit/s carry in packets of 1500 bytes, 52 of which are headers.
+const FULL: f64 = 10e6 * 1448.0 / 1500.0;
+/// Two ways of 10 ms and two transmissions of bare headers of 52 bytes.
+const LEAST_RTT_MS: f64 = 20.083;
+/// Reno halves its window at a loss. With no queue at all it then sends between half and all of the rate, three quarters
+/// in the mean; a queue only adds to that.
+const RENO: f64 = 0.75;
+const ATTEMPTS: u32 = 3;
+
+/// Runs take turns, for two at a time would disturb each other.
+static TURN: Mutex<()> = Mutex::new(());
+static LABS: AtomicU32 = AtomicU32::new(0);
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Why nothing can be tested here.
+fn impossible() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("not root".into());
+    }
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        return Some("no /dev/net/tun".into());
+    }
+    for program in ["ip", "iperf3", "nsenter", "timeout"] {
+        let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if found.is_err() {
+            return Some(format!("no {program}"));
+        }
+    }
+    None
+}
+
+/// Two namespaces that end with this value.
+struct Lab {
+    left: String,
+    right: String,
+}
+
+impl Lab {
+    fn new() -> Result<Self, String> {
+        let name = format!("penstock-{}-{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
+        let lab = Self { left: format!("{name}-l"), right: format!("{name}-r") };
+        for name in [&lab.left, &lab.right] {
+            let made = Command::new("ip").args(["netns", "add", name]).output().map_err(|e| e.to_string())?;
+            if !made.status.success() {
+                return Err(format!("no namespaces: {}", String::from_utf8_lossy(&made.stderr).trim()));
+            }
+        }
+        Ok(lab)
+    }
+
+    /// A command inside a namespace, killed after `seconds` whatever happens.
+    fn command(namespace: &str, seconds: u32, words: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=1", &seconds.to_string(), "nsenter", &format!("--net=/run/netns/{namespace}")]);
+        command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for name in [&self.left, &self.right] {
+            let _ = Command::new("ip").args(["netns", "delete", name]).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+/// A child that does not outlive the test.
+struct Running(Child);
+
+impl Running {
+    fn spawn(mut command: Command) -> Self {
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn wait_for_line(reader: impl Read, word: &str) {
+    let mut seen = String::new();
+    for line in BufReader::new(reader).lines() {
+        let line = line.unwrap();
+        if line.contains(word) {
+            return;
+        }
+        seen += &line;
+    }
+    panic!("{word:?} was never printed, but: {seen}");
+}
+
+fn start_emulator(lab: &Lab, arguments: &[&str]) -> Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
+    command.args(["--left-netns", &lab.left, "--right-netns", &lab.right, "--rate", "10Mbit/s", "--delay", "10ms"]);
+    // The duration is a safety net: the report comes at SIGTERM.
+    command.args(["--json", "--realtime", "--duration", "60s"]).args(arguments);
+    let mut emulator = Running::spawn(command);
+    wait_for_line(emulator.0.stderr.as_mut().unwrap(), "ready");
+    emulator
+}
+
+/// Ends the emulator the way a person would, and reads its report.
+fn report(mut emulator: Running) -> Value {
+    kill(Pid::from_raw(emulator.0.id() as i32), Signal::SIGTERM).unwrap();
+    let mut text = String::new();
+    let stdout: &mut ChildStdout = emulator.0.stdout.as_mut().unwrap();
+    stdout.read_to_string(&mut text).unwrap();
+    assert!(emulator.0.wait().unwrap().success());
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("the report is no JSON: {e}: {text}"))
+}
+
+/// What was seen in one run.
+struct Run {
+    goodput: f64,
+    retransmits: u64,
+    /// Mean round trip as the sender's TCP saw it.
+    tcp_rtt_ms: f64,
+    /// Median round trip of small datagrams beside the bulk transfer.
+    rtt_ms: f64,
+    report: Value,
+}
+
+impl Run {
+    fn forward(&self, pointer: &str) -> u64 {
+        self.report["forward"].pointer(pointer).and_then(Value::as_u64).unwrap()
+    }
+
+    fn drops(&self) -> u64 {
+        ["early", "overflow", "dequeue"].map(|cause| self.forward(&format!("/dropped/{cause}"))).iter().sum()
+    }
+}
+
+/// One bulk transfer of six seconds, the first two of which do not count, with datagrams going to and fro beside it.
+fn transfer(lab: &Lab, emulator: Running) -> Run {
+    let mut server = Running::spawn(Lab::command(&lab.right, 20, &["iperf3", "-s", "-1", "--forceflush"]));
+    wait_for_line(server.0.stdout.as_mut().unwrap(), "listening");
+    let words = ["iperf3", "-c", "10.77.0.2", "-C", "reno", "-O", "2", "-t", "4", "-J"];
+    let stop = AtomicBool::new(false);
+    let (output, rtt_ms) = std::thread::scope(|scope| {
+        let probe = scope.spawn(|| median_rtt_ms(lab, &stop));
+        let output = Lab::command(&lab.left, 20, &words).output().unwrap();
+        stop.store(true, Ordering::Relaxed);
+        (output, probe.join().unwrap())
+    });
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    assert!(json.get("error").is_none() && output.status.success(), "iperf3 failed: {json}");
+    Run {
+        goodput: json["end"]["sum_received"]["bits_per_second"].as_f64().unwrap(),
+        retransmits: json["end"]["sum_sent"]["retransmits"].as_u64().unwrap(),
+        tcp_rtt_ms: json["end"]["streams"][0]["sender"]["mean_rtt"].as_f64().unwrap() / 1e3,
+        rtt_ms,
+        report: report(emulator),
+    }
+}
+
+/// An echo on the right, and a probe on the left every 20 ms that waits up to a second for its echo.
+fn median_rtt_ms(lab: &Lab, stop: &AtomicBool) -> f64 {
+    let open = |name: &str, address: &str| {
+        let socket = Namespace::open(Some(name)).unwrap().run(|| Ok(UdpSocket::bind(address).unwrap())).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        socket
+    };
+    let (probe, echo) = (open(&lab.left, "10.77.0.1:7007"), open(&lab.right, "10.77.0.2:7007"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = [0; 64];
+            while !stop.load(Ordering::Relaxed) {
+                if let Ok((len, from)) = echo.recv_from(&mut buffer) {
+                    echo.send_to(&buffer[..len], from).unwrap();
+                }
+            }
+        });
+        let mut round_trips = Vec::new();
+        let begin = Instant::now();
+        for number in 0u64.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let sent = Instant::now();
+            probe.send_to(&number.to_be_bytes(), "10.77.0.2:7007").unwrap();
+            let mut answer = [0; 8];
+            // Echoes of earlier, lost probes do not count; nor does what comes while the transfer is warming up.
+            let mine = probe.recv(&mut answer).is_ok() && u64::from_be_bytes(answer) == number;
+            if mine && begin.elapsed() > Duration::from_secs(2) {
+                round_trips.push(sent.elapsed().as_secs_f64() * 1e3);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        round_trips.sort_by(f64::total_cmp);
+        assert!(!round_trips.is_empty(), "no datagram came back");
+        round_trips[round_trips.len() / 2]
+    })
+}
+
+/// Every packet is accounted for, disturbed or not.
+fn check_conservation(report: &Value) {
+    for direction in ["forward", "reverse"] {
+        let of = |pointer: &str| report[direction].pointer(pointer).and_then(Value::as_u64).unwrap();
+        let accounted = ["/delivered/packets", "/dropped/early", "/dropped/overflow", "/dropped/dequeue", "/in_flight"];
+        let accounted: u64 = accounted.iter().map(|p| of(p)).sum::<u64>() + of("/waiting/packets");
+        assert_eq!(of("/arrived/packets"), accounted, "{direction}: {report}");
+        assert!(of("/delivered/packets") > 0 && of("/refused") == 0, "{direction}: {report}");
+    }
+}
+
+/// A run that was on time, if one can be had.
+fn undisturbed(arguments: &[&str]) -> Option<Run> {
+    for attempt in 1..=ATTEMPTS {
+        let lab = match Lab::new() {
+            Ok(lab) => lab,
+            Err(reason) => {
+                println!("SKIPPED: {reason}");
+                return None;
+            }
+        };
+        let run = transfer(&lab, start_emulator(&lab, arguments));
+        check_conservation(&run.report);
+        if run.report["disturbed"] == Value::Bool(false) {
+            let (mbps, drops) = (run.goodput / 1e6, run.drops());
+            println!("{arguments:?}: {mbps:.3} Mbit/s, rtt {:.1} ms, {drops} drops", run.rtt_ms);
+            return Some(run);
+        }
+        println!("{arguments:?}, attempt {attempt}: disturbed, lateness {}", run.report["forward"]["lateness_us"]);
+    }
+    println!("SKIPPED: this machine is too busy for numbers");
+    None
+}
+
+fn skip() -> bool {
+    impossible().inspect(|reason| println!("SKIPPED: {reason}")).is_some()
+}
+
+#[test]
+fn codel_keeps_the_delay_short_where_a_full_buffer_does_not() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let (Some(codel), Some(droptail)) =
+        (undisturbed(&["--aqm", "codel", "--limit", "1000p"]), undisturbed(&["--aqm", "droptail", "--limit", "100p"]))
+    else {
+        return;
+    };
+    // A full buffer of several bandwidth-delay products never empties.
+    assert!((RENO..=1.01).contains(&(codel.goodput / FULL)), "{}", codel.goodput);
+    assert!((0.97..=1.02).contains(&(droptail.goodput / FULL)), "{}", droptail.goodput);
+    // A buffer of 100 packets is 120 ms, and between half and all of it is in use.
+    assert!(droptail.rtt_ms > LEAST_RTT_MS + 40.0, "{}", droptail.rtt_ms);
+    assert!(codel.rtt_ms < LEAST_RTT_MS + 20.0, "{}", codel.rtt_ms);
+    assert!(codel.rtt_ms >= 2.0 * 10.0, "no packet is faster than the delay: {}", codel.rtt_ms);
+    assert!(codel.forward("/dropped/dequeue") > 0 && codel.drops() == codel.forward("/dropped/dequeue"));
+    assert!(droptail.forward("/dropped/overflow") > 0 && droptail.drops() == droptail.forward("/dropped/overflow"));
+}
+
+#[test]
+fn red_drops_early_and_never_for_want_of_room() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let Some(red) = undisturbed(&["--aqm", "red", "--limit", "1000p"]) else { return };
+    assert!((RENO..=1.01).contains(&(red.goodput / FULL)), "{}", red.goodput);
+    assert!(red.forward("/dropped/early") > 0 && red.drops() == red.forward("/dropped/early"));
+}
+
+/// With room for less than two bandwidth-delay products.
+#[test]
+fn pink_drops_nothing_where_tail_drop_does() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    // The control connection of iperf3 counts as a flow until it has been idle; a second is soon over.
+    let pink = ["--aqm", "pink", "--set", "c=0.95", "--set", "idle_timeout=1s", "--limit", "30p"];
+    let (Some(pink), Some(droptail)) = (undisturbed(&pink), undisturbed(&["--aqm", "droptail", "--limit", "30p"]))
+    else {
+        return;
+    };
+    assert_eq!((pink.drops(), pink.retransmits), (0, 0));
+    assert!(droptail.drops() > 0 && droptail.retransmits > 0);
+    // Equation 1 gives a window of c * rate * least round trip. It is spent once per round trip, which is longer than the
+    // least one by the transmission of whole segments and by the acknowledgment of every second one.
+    let share = 0.95 * 10e6 * LEAST_RTT_MS / pink.tcp_rtt_ms;
+    assert!((0.93..=1.07).contains(&(pink.goodput / share)), "{} of {share}", pink.goodput);
+}
+
+#[test]
+fn a_mistake_ends_with_code_2_and_says_what_to_do() {
+    for (arguments, expected) in [
+        (&["--rate", "10Mbit/s", "--aqm", "codle"][..], "did you mean codel"),
+        (&["--rate", "10"], "Mbit/s"),
+        (&["--rate", "10Mbit/s", "--left-netns", "penstock-nowhere"], "ip netns add"),
+        (&["--rate", "10Mbit/s"], "--right-netns"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_penstock-emulate")).args(arguments).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Random loss on a wire: each packet is lost with the same probability, independent of all others.
+//!
+//! It stands behind the queue: a lost packet was sent, took its time on the wire and did not arrive, so the books of
+//! the queue balance as without it.
+
+use penstock_core::rng::Rng;
+
+/// The loss of one direction of a link.
+#[derive(Debug)]
+pub struct Loss {
+    probability: f64,
+    rng: Rng,
+    /// Packets lost so far.
+    pub lost: u64,
+}
+
+impl Loss {
+    /// Loses packets with `probability`, within [0, 1). Draws from a stream of its own.
+    pub fn new(probability: f64, rng: Rng) -> Self {
+        Self { probability, rng, lost: 0 }
+    }
+
+    /// True if the packet that is being sent now is lost.
+    #[inline]
+    pub fn strikes(&mut self) -> bool {
+        let lost = self.rng.uniform() < self.probability;
+        self.lost += u64::from(lost);
+        lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::rng::Streams;
+
+    #[test]
+    fn as_many_are_lost_as_the_probability_says() {
+        let mut loss = Loss::new(0.01, Streams::new(1).get("bottleneck/loss"));
+        let n = 200_000;
+        let struck = (0..n).filter(|_| loss.strikes()).count() as f64;
+        assert_eq!(struck, loss.lost as f64);
+        // Binomial: mean 2000, standard deviation 44.5; the bound is five of them.
+        assert!((struck - 2000.0).abs() < 223.0, "{struck} of {n}");
+    }
+
+    #[test]
+    fn nothing_is_lost_without_probability() {
+        let mut loss = Loss::new(0.0, Streams::new(1).get("bottleneck/loss"));
+        assert!((0..10_000).all(|_| !loss.strikes()));
+    }
+}

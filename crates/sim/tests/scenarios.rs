@@ -1,0 +1,227 @@
+//! Scenario files: a mistake gives one message with file, line and what is allowed; what is accepted runs and routes.
+
+use penstock_core::units::Span;
+use penstock_sim::summary::Summary;
+use penstock_sim::{Broken, Scenario, Simulation};
+use proptest::prelude::*;
+
+/// A scenario that is right; each mistake replaces one piece of it. The first line is line 1.
+const GOOD: &str = r#"name = "good"
+duration = "2s"
+seed = 1
+warmup = "500ms"
+
+[topology]
+kind = "dumbbell"
+rate = "10Mbit/s"
+delay = "5ms"
+limit = "125kB"
+loss = 0.001
+
+[aqm]
+name = "red"
+min_threshold = "5p"
+max_threshold = "15p"
+
+[tcp]
+cc = "newreno"
+mss = "1000B"
+
+[[flows]]
+kind = "bulk"
+count = 2
+
+[[flows]]
+kind = "transfer"
+size = "20kB"
+
+[output]
+pcapng = ["bottleneck"]
+"#;
+
+const GRAPH: &str = r#"duration = "1s"
+[topology]
+kind = "graph"
+links = [
+  { a = "x", b = "y", rate = "10Mbit/s", delay = "5ms", aqm = { name = "codel" } },
+  { a = "y", b = "z", rate = "10Mbit/s", delay = "5ms" },
+  { a = "p", b = "q", rate = "10Mbit/s", delay = "5ms" },
+]
+[[flows]]
+kind = "bulk"
+from = "x"
+to = "z"
+"#;
+
+fn parse(text: &str) -> Scenario {
+    Scenario::parse(text, "some/file.toml").unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn run(text: &str) -> Summary {
+    let mut simulation = Simulation::new(&parse(text));
+    simulation.advance(Span::MAX).unwrap();
+    simulation.summary()
+}
+
+/// The number of the line on which a piece of a text is.
+fn line_of(text: &str, piece: &str) -> usize {
+    let at = text.find(piece).unwrap_or_else(|| panic!("{piece:?} is not in the text"));
+    text[..at].matches('\n').count() + 1
+}
+
+/// `good` with one piece replaced is refused, once, at the line where `place` is then, with all these words.
+fn refused(good: &str, piece: &str, by: &str, place: &str, words: &[&str]) {
+    assert_eq!(good.matches(piece).count(), 1, "{piece:?} is there once");
+    let text = good.replacen(piece, by, 1);
+    let message = Scenario::parse(&text, "some/file.toml").expect_err(&text).to_string();
+    let expected = format!("some/file.toml:{}:", line_of(&text, place));
+    assert!(message.contains(&expected), "{expected} is not in\n{message}");
+    for word in words {
+        assert!(message.contains(word), "{word:?} is not in\n{message}");
+    }
+    assert_eq!(message.matches("error: ").count(), 1, "one message:\n{message}");
+    assert_eq!(message.matches("some/file.toml").count(), 1, "one place:\n{message}");
+    assert!(message.lines().count() < 10, "a short message:\n{message}");
+    if std::env::var_os("PENSTOCK_SHOW").is_some() {
+        println!("{message}\n");
+    }
+}
+
+#[test]
+fn the_examples_without_a_mistake_run() {
+    assert!(run(GOOD).bottlenecks[0].packets > 0);
+    assert!(run(GRAPH).bottlenecks[0].packets > 0);
+}
+
+#[test]
+fn unknown_keys_are_refused_where_they_stand() {
+    refused(GOOD, "seed = 1", "sede = 1", "sede", &["sede", "expected one of", "`seed`"]);
+    refused(GOOD, "limit =", "limits =", "limits", &["limits", "`limit`"]);
+    refused(GOOD, "min_threshold =", "min_treshold =", "min_treshold", &["red", "min_treshold", "`min_threshold`"]);
+    refused(GOOD, "mss =", "msss =", "msss", &["msss", "`mss`"]);
+    refused(GOOD, "count = 2", "counts = 2", "counts", &["counts", "`count`"]);
+    refused(GOOD, "pcapng =", "pcap =", "pcap =", &["pcap", "`pcapng`"]);
+    refused(GRAPH, "to = \"z\"", "towards = \"z\"", "towards", &["towards", "`to`"]);
+    let in_link = "{ a = \"y\", b = \"z\", speed";
+    refused(GRAPH, "{ a = \"y\", b = \"z\", rate", in_link, "speed", &["speed", "`rate`"]);
+}
+
+#[test]
+fn a_number_without_its_unit_is_refused_with_the_units() {
+    refused(GOOD, "duration = \"2s\"", "duration = 2", "duration", &["a time in quotes with its unit", "\"5ms\""]);
+    refused(GOOD, "duration = \"2s\"", "duration = \"2\"", "duration", &["\"2\" is not a time", "units: ns, us, ms"]);
+    refused(GOOD, "\"10Mbit/s\"", "10000000", "10000000", &["a rate above zero", "\"10Mbit/s\""]);
+    refused(GOOD, "\"125kB\"", "125000", "125000", &["a queue limit", "\"1000p\"", "\"125kB\""]);
+    refused(GOOD, "\"1000B\"", "1000", "mss", &["a size", "\"125kB\""]);
+    refused(GOOD, "\"20kB\"", "20000", "20000", &["a size", "\"125kB\""]);
+    refused(GOOD, "\"5p\"", "5", "min_threshold", &["red", "\"1000p\""]);
+}
+
+#[test]
+fn impossible_values_are_refused_with_what_is_allowed() {
+    refused(GOOD, "\"10Mbit/s\"", "\"0Mbit/s\"", "0Mbit", &["a rate above zero"]);
+    refused(GOOD, "\"10Mbit/s\"", "\"10Tbit/s\"", "10Tbit", &["rate is 10000Gbit/s", "up to 1Tbit/s"]);
+    refused(GOOD, "\"5ms\"", "\"2h\"", "2h", &["delay is 7200s", "0ns to 600s"]);
+    refused(GOOD, "\"125kB\"", "\"0p\"", "0p", &["a queue limit above zero"]);
+    refused(GOOD, "\"500ms\"", "\"2s\"\n", "warmup", &["warmup must be shorter than duration (2s)"]);
+    refused(GOOD, "\"1000B\"", "\"10B\"", "mss", &["mss: 10B is not within 64B and 65000B"]);
+    refused(GOOD, "duration = \"2s\"", "duration = \"0s\"", "duration", &["duration is 0ns", "1ns to"]);
+    refused(GOOD, "seed = 1", "seed = -1", "seed", &["-1", "u64"]);
+    for loss in ["1.0", "-0.1", "nan", "inf"] {
+        let text = format!("loss = {loss}");
+        refused(GOOD, "loss = 0.001", &text, &text, &["loss is", "from 0 to less than 1"]);
+    }
+    refused(GRAPH, "\"5ms\" },\n  { a = \"p\"", "\"5ms\", loss = 2 },\n  { a = \"p\"", "loss = 2", &["less than 1"]);
+}
+
+#[test]
+fn unknown_names_come_with_the_nearest_and_all_others() {
+    refused(
+        GOOD,
+        "name = \"red\"",
+        "name = \"rde\"",
+        "rde",
+        &["no algorithm \"rde\"", "did you mean \"red\"", "codel"],
+    );
+    refused(GOOD, "\"newreno\"", "\"newrneo\"", "newrneo", &["did you mean \"newreno\"", "cubic"]);
+    refused(GOOD, "name = \"red\"\n", "", "[aqm]", &["`name` is missing", "codel"]);
+    refused(GOOD, "kind = \"bulk\"", "kind = \"bulky\"", "bulky", &["\"bulky\"", "bulk, transfer, cbr, onoff"]);
+    refused(GOOD, "\"dumbbell\"", "\"dumbell\"", "dumbell", &["`dumbell`", "`dumbbell`, `parking-lot`, `graph`"]);
+    refused(GOOD, "[\"bottleneck\"]", "[\"bottle\"]", "bottle\"", &["no bottleneck \"bottle\"", "[\"bottleneck\"]"]);
+    let captured = format!("{GRAPH}[output]\npcapng = [\"x-y\"]\n");
+    parse(&captured);
+    refused(&captured, "[\"x-y\"]", "[\"y-z\"]", "pcapng", &["no bottleneck \"y-z\"", "[\"x-y\"]"]);
+}
+
+#[test]
+fn parameters_of_an_algorithm_are_checked_together() {
+    refused(GOOD, "\"5p\"", "\"15p\"", "min_threshold", &["red", "threshold"]);
+    let weight = "max_threshold = \"15p\"\nweight = 3.0";
+    refused(GOOD, "max_threshold = \"15p\"", weight, "weight", &["red", "weight"]);
+    let codel = "aqm = { name = \"codel\", target = \"0ms\" }";
+    refused(GRAPH, "aqm = { name = \"codel\" }", codel, "target", &["codel", "target"]);
+}
+
+#[test]
+fn a_flow_has_what_its_kind_needs_and_nothing_else() {
+    refused(GOOD, "size = \"20kB\"\n", "", "kind = \"transfer\"", &["\"transfer\" needs `size`"]);
+    refused(GOOD, "count = 2", "size = \"1kB\"", "size = \"1kB\"", &["`size` means nothing for kind \"bulk\""]);
+    refused(GOOD, "\"20kB\"", "\"0B\"", "size", &["1B to 1PB"]);
+    refused(GOOD, "kind = \"bulk\"", "kind = \"onoff\"\nrate = \"1Mbit/s\"", "onoff", &["needs `mean_on`"]);
+    refused(GOOD, "count = 2", "start = \"1s\"\nstop = \"1s\"", "stop", &["after start (1s)"]);
+    refused(GOOD, "count = 2", "from = \"left\"", "from", &["leave `from` and `to` out"]);
+    refused(
+        GOOD,
+        "kind = \"bulk\"",
+        "kind = \"cbr\"\nrate = \"1Mbit/s\"\npacket_size = \"1MB\"",
+        "packet_size",
+        &["65kB"],
+    );
+    refused(GRAPH, "to = \"z\"", "", "kind = \"bulk\"", &["`to` is missing"]);
+    let own = "tcp = { initial_window = 0 }";
+    refused(GOOD, "count = 2", own, own, &["initial_window: 0 is not within 1 and 10000"]);
+    refused(GOOD, "count = 2", "cc = \"quick\"", "quick", &["\"quick\" is not one of", "newreno"]);
+    refused(GOOD, "cc = \"newreno\"", "sack = \"yes\"", "sack", &["boolean"]);
+}
+
+#[test]
+fn absurd_sizes_are_refused_before_anything_is_built() {
+    refused(GOOD, "count = 2", "count = 1000000000", "flows", &["1 to 200000 flows", "1000000001"]);
+    refused(GOOD, "count = 2", "count = 9223372036854775807", "flows", &["1 to 200000 flows"]);
+    refused(GOOD, "duration = \"2s\"", "duration = \"8766000h\"", "duration", &["duration is", "to 86400s"]);
+    refused(GOOD, "duration = \"2s\"", "duration = \"99999999999999999999s\"", "duration", &["is not a time"]);
+    refused(GOOD, "count = 2", "start = \"1000h\"", "start", &["start is 3600000s", "to 86400s"]);
+    refused(GOOD, "count = 2", "count = 0\n[[flows]]\nkind = \"transfer\"\nsize = \"9999TB\"", "size", &["1PB"]);
+}
+
+#[test]
+fn names_are_distinct_and_places_are_connected() {
+    let second = "{ a = \"y\", b = \"z\", name = \"x-y\",";
+    refused(GRAPH, "{ a = \"y\", b = \"z\",", second, "name = \"x-y\"", &["two links have the name \"x-y\"", "`name`"]);
+    let parallel = "{ a = \"x\", b = \"y\", rate = \"1Mbit/s\",";
+    refused(
+        GRAPH,
+        "{ a = \"p\", b = \"q\", rate = \"10Mbit/s\",",
+        parallel,
+        "1Mbit/s",
+        &["two links have the name \"x-y\""],
+    );
+    let reverse = "{ a = \"y\", b = \"z\", name = \"x-y-reverse\",";
+    refused(GRAPH, "{ a = \"y\", b = \"z\",", reverse, "x-y-reverse", &["two links have the name \"x-y-reverse\""]);
+    refused(GRAPH, "to = \"z\"", "to = \"q\"", "from = \"x\"", &["no path from \"x\" to \"q\""]);
+    refused(GRAPH, "to = \"z\"", "to = \"nowhere\"", "from = \"x\"", &["no path from \"x\" to \"nowhere\""]);
+    refused(GRAPH, "to = \"z\"", "to = \"x\"", "from = \"x\"", &["\"x\""]);
+    refused(GRAPH, "a = \"p\", b = \"q\"", "a = \"p\", b = \"p\"", "a = \"p\"", &["from \"p\" to itself"]);
+}
+
+#[test]
+fn broken_toml_and_missing_parts_are_named() {
+    refused(GOOD, "[tcp]", "[tcp", "[tcp\n", &["]"]);
+    refused(GOOD, "rate = \"10Mbit/s\"\n", "", "[topology]", &["missing field `rate`"]);
+    refused(GOOD, "duration = \"2s\"\n", "", "name = \"good\"", &["missing field `duration`"]);
+    refused(GOOD, "seed = 1", "seed = 1\nseed = 2", "seed = 2", &["duplicate key"]);
+    for text in ["", "\u{feff}", "\0", "=", "[[flows]]", "topology = 3", "[topology]\nkind = 3\n", "é = \"é"] {
+        let message = Scenario::parse(text, "some/file.toml").expect_err(text).to_string();
+        assert!(message.contains("error: "), "{message}");
+    }
+}

@@ -1,0 +1,185 @@
+"""The benchmark says the same network to both programs, and computes what it says it computes."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock import bench, engine
+from penstock.bench import cases, compare, instructions, ns3
+from penstock.mistake import MistakeError
+
+PEER = ns3.Run(
+    packets=1000,
+    cpu_s=0.05,
+    wall_s=0.06,
+    goodput_bps=1e6,
+    utilization=0.9,
+    events=9000,
+    drops=3,
+    drops_elsewhere=0,
+    version="3.37",
+    build="made up",
+)
+SUMMARY: dict[str, Any] = {
+    "duration_s": 20.0,
+    "events": 6000,
+    "flows": [{}, {}],
+    "bottlenecks": [{"packets": 2000, "utilization": 0.95, "drops_overflow": 4, "drops_aqm": 1}],
+}
+
+
+def case(with_peer: bool = True) -> cases.Case:
+    return cases.Case("made-up", cases.tree("dsl-4"), with_peer)
+
+
+def test_units_become_those_of_ns3() -> None:
+    said = ns3.arguments(cases.tree("dsl-4"))
+    assert "--rate=10000000bps" in said
+    assert "--delay=50000000ns" in said
+    assert "--access-delay=1450000ns" in said
+    assert "--limit=125000B" in said
+    assert "--mss=1000" in said
+    assert "--flows=4" in said
+    assert "--aqm=droptail" in said
+
+
+def test_parameters_of_red_are_said() -> None:
+    said = ns3.arguments(cases.tree("thousand-red"))
+    assert {"--red-min=500", "--red-max=1500", "--red-max-p=0.1", "--red-weight=0.002", "--red-wait=true"} <= set(said)
+    assert "--limit=2500p" in said
+
+
+@pytest.mark.parametrize(("section", "key"), [("tcp", "prr"), ("topology", "reverse_limit")])
+def test_what_ns3_is_not_told_is_refused(section: str, key: str) -> None:
+    scenario = copy.deepcopy(cases.tree("dsl-4"))
+    scenario[section][key] = True
+    with pytest.raises(MistakeError, match=rf"\[{section}\] {key}: is not something ns-3 is told"):
+        ns3.arguments(scenario)
+
+
+def test_a_default_on_which_the_programs_differ_is_refused() -> None:
+    scenario = copy.deepcopy(cases.tree("dsl-4"))
+    del scenario["tcp"]["min_rto"]
+    with pytest.raises(MistakeError, match=r"\[tcp\] min_rto: must be given"):
+        ns3.arguments(scenario)
+
+
+@pytest.mark.parametrize("text", ["10", "fast", "10parsec", "-1s", ""])
+def test_a_number_needs_a_known_unit(text: str) -> None:
+    with pytest.raises(MistakeError):
+        cases.time_ns(text)
+
+
+@pytest.mark.parametrize(("full", "short"), [("100s", "20s"), ("60s", "12s"), ("5s", "2s"), ("10s", "2s")])
+def test_quick_is_a_fifth_but_longer_than_the_starts(full: str, short: str) -> None:
+    assert cases.shorter(full) == short
+
+
+def test_every_scenario_is_there_and_those_with_a_peer_can_be_said() -> None:
+    loaded = cases.load(quick=False)
+    assert {c.name for c in loaded} == {path.stem for path in cases.SCENARIOS.glob("*.toml")}
+    for one in loaded:
+        assert one.tree["name"] == one.name
+        if one.with_peer:
+            ns3.arguments(one.tree)
+
+
+def test_the_ratio_is_of_costs_per_packet() -> None:
+    # 2000 packets in 1 ms are 500 ns each; 1000 packets in 50 ms are 50 us each: 100 times as much.
+    row = compare.row(case(), SUMMARY, 0.001, PEER, None)
+    assert row.ns_per_packet == pytest.approx(500)
+    assert row.ratio == pytest.approx(100)
+    assert row.drops == 5
+    assert row.to_json()["peer"] == "ns-3 3.37"
+
+
+def test_without_the_peer_its_fields_are_null() -> None:
+    row = compare.row(case(), SUMMARY, 0.001, None, None).to_json()
+    assert [row[key] for key in ("peer", "peer_cpu_s", "ratio")] == [None, None, None]
+    assert row["packets"] == 2000
+
+
+def test_the_least_cpu_time_of_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Result:
+        def __init__(self, cpu_s: float) -> None:
+            self.cpu_s, self.summary = cpu_s, SUMMARY
+
+    ours, theirs = iter([0.004, 0.002, 0.003]), iter([0.9, 0.8, 0.7])
+    monkeypatch.setattr(engine, "run", lambda _tree: Result(next(ours)))
+    monkeypatch.setattr(ns3, "run", lambda _program, _tree: ns3.Run(**{**vars(PEER), "cpu_s": next(theirs)}))
+    row = compare.measure(case(), Path("program"), 3, lambda _line: None)
+    assert row.cpu_s == 0.002
+    assert row.peer is not None
+    assert row.peer.cpu_s == 0.7
+
+
+def test_a_peer_that_fails_leaves_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Result:
+        cpu_s, summary = 0.002, SUMMARY
+
+    def fail(_program: Path, _tree: object) -> ns3.Run:
+        raise ns3.PeerError("out of memory")
+
+    monkeypatch.setattr(engine, "run", lambda _tree: Result())
+    monkeypatch.setattr(ns3, "run", fail)
+    row = compare.measure(case(), Path("program"), 2, lambda _line: None)
+    assert (row.peer, row.peer_failure) == (None, "out of memory")
+
+
+def test_a_program_that_ends_badly_is_a_peer_error(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\necho 'no such queue' >&2\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(ns3.PeerError, match="no such queue"):
+        ns3.run(program, cases.tree("dsl-4"))
+
+
+def test_instructions_of_starting_are_left_out() -> None:
+    def counted(instructions_run: int, packets: int) -> instructions.Counted:
+        return instructions_run, {"bottlenecks": [{"packets": packets}], "bytes_per_flow": 2000}
+
+    # 1 million to start, 4000 for each packet.
+    count = instructions.between(counted(5_000_000, 1000), counted(13_000_000, 3000))
+    assert (count.per_packet, count.bytes_per_flow) == (4000, 2000)
+
+
+def test_the_total_of_a_callgrind_file() -> None:
+    assert instructions.total("events: Ir\nfn=(1) main\n16 400\n\ntotals: 123456\n") == 123456
+
+
+def test_an_interrupted_benchmark_shows_what_is_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = iter([compare.row(case(), SUMMARY, 0.001, None, None)])
+
+    def once(*_: object) -> compare.Row:
+        try:
+            return next(done)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(bench, "measure", once)
+    assert bench.main(json=True, quick=True, peer=False) == 130
+    printed = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in printed["rows"]] == ["made-up"]
+    assert printed["interrupted"] is True
+    assert "--no-peer" in printed["peer_missing"]
+
+
+def test_ns3_fills_a_bottleneck_as_theory_says() -> None:
+    # Four flows, a queue of nearly one bandwidth-delay product: the link is busy but for the start, and every packet
+    # that leaves carries 1000 B of payload in 1052 B.
+    program, missing = ns3.ready()
+    if program is None:
+        pytest.skip(str(missing))
+    run = ns3.run(program, {**cases.tree("dsl-4"), "duration": "20s"})
+    most = 20 * 10e6 / 8 / 1052
+    assert 0.9 * most < run.packets <= most
+    assert run.utilization == pytest.approx(run.packets / most, abs=0.001)
+    assert 0.9 * run.packets * 1000 * 8 / 20 < run.goodput_bps <= run.packets * 1000 * 8 / 20
+    assert run.drops > 0
+    assert run.drops_elsewhere == 0

@@ -1,0 +1,60 @@
+"""`list`, `replay`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from conftest import Command
+
+
+def test_list_has_every_algorithm_with_its_parameters(penstock: Command) -> None:
+    entries = json.loads(penstock("list", "--json").stdout)
+    assert {"name", "kind", "about", "source", "parameters"} == entries[0].keys()
+    assert "droptail" in [entry["name"] for entry in entries]
+    for entry in entries:
+        for parameter in entry["parameters"]:
+            assert {"name", "default", "about"} == parameter.keys()
+    assert "droptail" in penstock("list").stdout
+
+
+def test_replay_prints_every_packet(penstock: Command, trace: Path) -> None:
+    done = penstock("replay", trace, "--aqm", "droptail", "--rate", "8Mbit/s", "--limit", "1p", "--csv")
+    assert done.returncode == 0, done.stderr
+    # The first goes to the idle link at once, the second waits the millisecond that the first takes, the third
+    # finds the one place taken.
+    assert done.stdout.splitlines() == [
+        "id,t_arr_ns,flow,size,fate,t_fate_ns,sojourn_ns,ecn_out",
+        "0,0,1,1000,sent,0,0,0",
+        "1,0,1,1000,sent,1000000,1000000,0",
+        "2,0,2,1000,drop_overflow,0,0,0",
+    ]
+
+
+def test_replay_totals(penstock: Command, trace: Path) -> None:
+    done = penstock("replay", trace, "--aqm", "droptail", "--rate", "8Mbit/s", "--limit", "10p", "--json")
+    totals = json.loads(done.stdout)
+    assert (totals["packets"], totals["sent"], totals["drop_overflow"]) == (3, 3, 0)
+    assert totals["duration_s"] == 0.003
+    assert totals["sojourn_ms"]["max"] == 2.0
+
+
+def test_replay_refuses_what_cannot_be(penstock: Command, trace: Path, tmp_path: Path) -> None:
+    link = ("--rate", "8Mbit/s", "--limit", "10p")
+    (tmp_path / "no.csv").write_text("hello\n")
+    cases = [
+        ((trace, "--aqm", "droptial", *link), "did you mean droptail"),
+        ((trace, "--aqm", "droptail", "--rate", "8", "--limit", "10p"), "rate: "),
+        ((trace, "--aqm", "droptail", "--rate", "8Mbit/s", "--limit", "0p"), "limit: "),
+        ((trace, "--aqm", "droptail", *link, "--set", "target"), "write key=value"),
+        ((trace, "--aqm", "droptail", *link, "--set", "target=5ms"), "target"),
+        ((trace, "--aqm", "droptail", *link, "--csv", "--json"), "stdout"),
+        (("no.csv", "--aqm", "droptail", *link), "no.csv: "),
+        (("nowhere.pcap", "--aqm", "droptail", *link), "nowhere.pcap"),
+    ]
+    for arguments, told in cases:
+        done = penstock("replay", *arguments)
+        assert done.returncode == 2, arguments
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""

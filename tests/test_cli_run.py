@@ -1,0 +1,142 @@
+"""`run`, `rerun`, `report`, and what a mistake looks like."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import SCENARIO, Command
+
+
+def message(done: object) -> str:
+    """The one message of a command that refused."""
+    text = str(getattr(done, "stderr", ""))
+    assert getattr(done, "returncode", None) == 2, text
+    assert getattr(done, "stdout", None) == ""
+    assert "Traceback" not in text
+    return text
+
+
+def test_json_is_one_object_and_writes_no_directory(penstock: Command, scenario: Path) -> None:
+    done = penstock("run", scenario, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads(done.stdout)
+    assert {"duration_s", "seed", "events", "bottlenecks", "flows", "jain", "rtt_ms", "cpu_s"} <= summary.keys()
+    assert summary["duration_s"] == 5.0
+    assert len(summary["flows"]) == 2
+    # 2 Mbit/s for 5 s is 1.25 MB; without headers a little less.
+    delivered = sum(flow["delivered_bytes"] for flow in summary["flows"])
+    assert 0.7 * 1.25e6 < delivered < 1.25e6
+    assert sorted(path.name for path in scenario.parent.iterdir()) == ["small.toml"]
+
+
+def test_a_run_directory_has_all_that_is_needed(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    done = penstock("run", scenario, "--out", "out", "--seed", "7")
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "out"
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["seed"] == 7
+    assert manifest["scenario"] == (out / "scenario.toml").read_text() == SCENARIO
+    assert manifest["resolved"] == (out / "resolved.toml").read_text()
+    assert tomllib.loads(manifest["resolved"])["topology"]["rate"] == "2Mbit/s"
+    assert {"penstock", "core", "python", "revision"} <= manifest["versions"].keys()
+    assert {"cpu_s", "wall_s"} == json.loads((out / "timing.json").read_text()).keys()
+    assert "cpu_s" not in json.loads((out / "summary.json").read_text())
+    table = pq.read_table(out / "flow_seconds.parquet")
+    assert table.column_names == ["t_s", "flow", "goodput_bps"]
+    assert table.num_rows == 2 * 5
+    assert "out/report.html" in done.stdout
+
+
+def test_without_out_the_same_run_lands_in_the_same_place(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    for seed in ("1", "1", "2"):
+        assert penstock("run", scenario, "--seed", seed).returncode == 0
+    assert len(list((tmp_path / "runs").glob("small-*/manifest.json"))) == 2
+
+
+def test_rerun_gives_the_same_bytes(penstock: Command, scenario: Path) -> None:
+    assert penstock("run", scenario, "--out", "out").returncode == 0
+    done = penstock("rerun", "out", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"same": True, "versions_changed": {}}
+
+
+def test_rerun_tells_when_the_numbers_are_others(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    assert penstock("run", scenario, "--out", "out").returncode == 0
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    manifest["scenario"] = SCENARIO.replace('"20kB"', '"9kB"')
+    manifest["versions"]["core"] = "0.0.1"
+    (tmp_path / "out/manifest.json").write_text(json.dumps(manifest))
+    done = penstock("rerun", "out")
+    assert done.returncode == 1
+    assert "core: 0.0.1 then" in done.stdout
+    assert "different" in done.stdout
+
+
+def test_the_report_needs_nothing_from_outside(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    assert penstock("run", scenario, "--out", "out").returncode == 0
+    (tmp_path / "out/report.html").unlink()
+    done = penstock("report", "out")
+    assert done.stdout.strip() == "out/report.html"
+    page = (tmp_path / "out/report.html").read_text()
+    assert page.count("data:image/svg+xml;base64,") == 2
+    assert "http://" not in page
+    assert "https://" not in page
+    assert "<script" not in page
+
+
+def test_packets_are_written_as_pcapng(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    assert penstock("run", scenario, "--json", "--pcapng", "packets.pcapng").returncode == 0
+    # The magic number of a section header block.
+    assert (tmp_path / "packets.pcapng").read_bytes()[:4] == bytes.fromhex("0a0d0d0a")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (SCENARIO.replace('"2Mbit/s"', '"2Mbit"x'), "small.toml:7"),
+        (SCENARIO.replace('rate = "2Mbit/s"', "rate = 2"), "Mbit/s"),
+        (SCENARIO.replace("limit =", "limitt ="), "limitt"),
+        (SCENARIO.replace('"droptail"', '"droptial"'), "droptail"),
+        (SCENARIO.replace('"bulk"', '"bulky"'), "bulk"),
+        ("", "duration"),
+        ('duration = "5s"\n', "topology"),
+    ],
+)
+def test_a_mistake_is_one_message_that_helps(penstock: Command, scenario: Path, text: str, told: str) -> None:
+    scenario.write_text(text)
+    said = message(penstock("run", scenario))
+    assert "small.toml" in said
+    assert told in said
+    assert not (scenario.parent / "runs").exists() or not list((scenario.parent / "runs").iterdir())
+
+
+def test_files_that_cannot_be_read_are_named(penstock: Command, tmp_path: Path) -> None:
+    assert "nowhere.toml: cannot be read: No such file" in message(penstock("run", "nowhere.toml"))
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    assert "byte 0 is not UTF-8" in message(penstock("run", "binary.toml"))
+    assert "not a run directory" in message(penstock("rerun", tmp_path))
+    assert "no results yet" in message(penstock("report"))
+    assert "holds neither" in message(penstock("report", tmp_path))
+
+
+def test_options_out_of_range_are_refused(penstock: Command, scenario: Path) -> None:
+    for seed in ("-1", str(2**64), "one"):
+        assert "--seed" in message(penstock("run", scenario, "--seed", seed))
+    assert "pink-dsl, pink-sat" in message(penstock("reproduce", "pink-wan"))
+    assert "--run" in message(penstock("claims", "--quick"))
+
+
+def test_an_invariant_that_breaks_is_a_failed_check(penstock: Command, scenario: Path) -> None:
+    scenario.write_text(SCENARIO + "\n[invariants]\nno_drops = true\n")
+    done = penstock("run", scenario)
+    assert done.returncode == 1
+    assert "drop" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_there_is_a_version(penstock: Command) -> None:
+    assert penstock("--version").stdout.startswith("penstock 0.")
