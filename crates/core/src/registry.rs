@@ -208,6 +208,19 @@ registry! {
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
 }
 
+/// All disciplines and all congestion controls.
+pub fn all_entries() -> Vec<Entry> {
+    let mut all = entries();
+    all.extend(crate::cc::ABOUT.iter().map(|(name, about, source)| Entry {
+        name,
+        kind: "cc",
+        about,
+        source,
+        parameters: Vec::new(),
+    }));
+    all
+}
+
 /// The names closest to `name`, best first, for "did you mean".
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     let mut scored: Vec<_> = known.iter().map(|k| (distance(name, k), *k)).filter(|(d, _)| *d <= 3).collect();

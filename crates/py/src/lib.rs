@@ -15,7 +15,7 @@ create_exception!(penstock, BrokenInvariant, PyRuntimeError, "An invariant broke
 /// Every algorithm with its parameters, as JSON.
 #[pyfunction]
 fn entries() -> PyResult<String> {
-    convert::json(&penstock_core::registry::entries())
+    convert::json(&penstock_core::registry::all_entries())
 }
 
 #[pymodule]

@@ -12,7 +12,7 @@ use crate::flow::Kind;
 use crate::network;
 use crate::tcp::TcpConfig;
 use diagnosis::Source;
-use penstock_core::registry::{AnyConfig, NAMES, nearest};
+use penstock_core::registry::{AnyConfig, NAMES};
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use raw::{RawFlow, RawLink, RawScenario, RawTopology};
 use serde::Deserialize as _;
@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 
 /// Longest run: the books are kept in 64 bits of nanoseconds, and nobody waits that long.
 const MAX_DURATION: Span = Span::from_secs(24 * 3600);
+const FLOW_KINDS: &[&str] = &["bulk", "transfer", "cbr", "onoff"];
 const MAX_FLOWS: u64 = 200_000;
 const MAX_LINKS: usize = 10_000;
 const MAX_RATE_BPS: u64 = 1_000_000_000_000;
@@ -151,7 +152,10 @@ impl Scenario {
     /// The first mistake, with its line.
     pub fn parse(text: &str, file: &str) -> Result<Self, Diagnosis> {
         let source = Source::new(text, file);
-        let raw: RawScenario = toml::from_str(text).map_err(|e| source.toml(&e))?;
+        let kind = source.topology_kind().transpose()?.unwrap_or(raw::KINDS[0]);
+        let raw =
+            raw::read(text, kind).ok_or_else(|| source.unknown(&["topology", "kind"], "kind", kind, raw::KINDS))?;
+        let raw = raw.map_err(|e| source.toml(&e))?;
         Checker { source: &source, raw: &raw }.scenario(file)
     }
 
@@ -218,6 +222,7 @@ impl Checker<'_> {
         let at = |key: &str, message: &str| self.source.at(&["topology", key], message);
         let topology = &self.raw.topology;
         let access = Access { rate: topology.access_rate(), delay: topology.access_delay() };
+        self.rate(&["topology", "access_rate"], access.rate)?;
         self.within_span("access_delay", &["topology", "access_delay"], access.delay, Span::ZERO, MAX_DELAY)?;
         let links = match topology {
             RawTopology::Dumbbell(d) => {
@@ -290,13 +295,16 @@ impl Checker<'_> {
         Ok(())
     }
 
+    fn rate(&self, path: &[&str], rate: Rate) -> Check<()> {
+        let key = path.last().copied().unwrap_or_default();
+        let message = || format!("{key} is {rate}; allowed is up to 1Tbit/s");
+        if rate.as_bps() > MAX_RATE_BPS { Err(self.source.at(path, &message())) } else { Ok(()) }
+    }
+
     fn rate_and_delay(&self, path: &[&str], rate: Rate, delay: Span) -> Check<()> {
-        if rate.as_bps() > MAX_RATE_BPS {
-            let path: Vec<&str> = path.iter().copied().chain(["rate"]).collect();
-            return Err(self.source.at(&path, &format!("rate is {rate}; allowed is up to 1Tbit/s")));
-        }
-        let path: Vec<&str> = path.iter().copied().chain(["delay"]).collect();
-        self.within_span("delay", &path, delay, Span::ZERO, MAX_DELAY)
+        let with = |key| path.iter().copied().chain([key]).collect::<Vec<&str>>();
+        self.rate(&with("rate"), rate)?;
+        self.within_span("delay", &with("delay"), delay, Span::ZERO, MAX_DELAY)
     }
 
     fn loss(&self, path: &[&str], loss: f64) -> Check<f64> {
@@ -346,11 +354,9 @@ impl Checker<'_> {
         };
         let sub = |key: &str| path.iter().map(|p| (*p).to_owned()).chain([key.to_owned()]).collect::<Vec<_>>();
         let Some(config) = AnyConfig::deserialize(name, toml::Value::Table(parameters.clone())) else {
-            let near = nearest(name, NAMES);
-            let hint = near.first().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
-            return Err(self
-                .source
-                .at_owned(&sub("name"), &format!("no algorithm {name:?}{hint}; there are {NAMES:?}")));
+            let path = sub("name");
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            return Err(self.source.unknown(&path, "algorithm", name, NAMES));
         };
         let config = config.map_err(|e| {
             let named = parameters.keys().find(|k| e.message().contains(&format!("`{k}`")));
@@ -389,9 +395,7 @@ impl Checker<'_> {
             (false, None) => Err(at("kind", &format!("`{key}` is missing: name the router of the flow's hosts"))),
         };
         let (from, to) = (end("from", &raw.from, "left")?, end("to", &raw.to, "right")?);
-        if from == to || !network::connected(links, &from, &to) {
-            return Err(at("from", &format!("no path from {from:?} to {to:?}")));
-        }
+        self.route(&index, &from, &to, links)?;
         let kind = self.kind(&index, raw)?;
         if let Some(delay) = raw.access_delay {
             self.within_span("access_delay", &["flows", &index, "access_delay"], delay, Span::ZERO, MAX_DELAY)?;
@@ -410,6 +414,24 @@ impl Checker<'_> {
             to,
             tcp: self.tcp(&index, raw)?,
         })
+    }
+
+    fn route(&self, index: &str, from: &str, to: &str, links: &[LinkSpec]) -> Check<()> {
+        let at = |key: &str, message: &str| Err(self.source.at(&["flows", index, key], message));
+        let routers: BTreeSet<&str> = links.iter().flat_map(|l| [l.a.as_str(), l.b.as_str()]).collect();
+        for (key, router) in [("from", from), ("to", to)] {
+            if !routers.contains(router) {
+                let known: Vec<&str> = routers.into_iter().collect();
+                return Err(self.source.unknown(&["flows", index, key], "router", router, &known));
+            }
+        }
+        if from == to {
+            return at("to", &format!("a flow goes from one router to another, not from {from:?} to itself"));
+        }
+        if !network::connected(links, from, to) {
+            return at("to", &format!("no path from {from:?} to {to:?}; add links between them"));
+        }
+        Ok(())
     }
 
     fn kind(&self, index: &str, raw: &RawFlow) -> Check<Kind> {
@@ -434,6 +456,9 @@ impl Checker<'_> {
         if raw.packet_size.is_some_and(|s| !(1..=65_000).contains(&s.get())) {
             return Err(at("packet_size", "a packet carries 1B to 65kB"));
         }
+        if let Some(rate) = raw.rate {
+            self.rate(&["flows", index, "rate"], rate)?;
+        }
         match raw.kind.as_str() {
             "bulk" => Ok(Kind::Bulk),
             "transfer" if raw.stop.is_some() => Err(at("stop", "a transfer stops by itself; leave `stop` out")),
@@ -443,7 +468,7 @@ impl Checker<'_> {
             },
             "cbr" => Ok(Kind::Cbr),
             "onoff" => Ok(Kind::OnOff(raw.mean_on.unwrap_or_default(), raw.mean_off.unwrap_or_default())),
-            other => Err(at("kind", &format!("no kind {other:?}; there are bulk, transfer, cbr, onoff"))),
+            other => Err(self.source.unknown(&["flows", index, "kind"], "kind", other, FLOW_KINDS)),
         }
     }
 

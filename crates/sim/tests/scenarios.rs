@@ -2,8 +2,7 @@
 
 use penstock_core::units::Span;
 use penstock_sim::summary::Summary;
-use penstock_sim::{Broken, Scenario, Simulation};
-use proptest::prelude::*;
+use penstock_sim::{Scenario, Simulation};
 
 /// A scenario that is right; each mistake replaces one piece of it. The first line is line 1.
 const GOOD: &str = r#"name = "good"
@@ -82,9 +81,6 @@ fn refused(good: &str, piece: &str, by: &str, place: &str, words: &[&str]) {
     assert_eq!(message.matches("error: ").count(), 1, "one message:\n{message}");
     assert_eq!(message.matches("some/file.toml").count(), 1, "one place:\n{message}");
     assert!(message.lines().count() < 10, "a short message:\n{message}");
-    if std::env::var_os("PENSTOCK_SHOW").is_some() {
-        println!("{message}\n");
-    }
 }
 
 #[test]
@@ -121,6 +117,10 @@ fn a_number_without_its_unit_is_refused_with_the_units() {
 fn impossible_values_are_refused_with_what_is_allowed() {
     refused(GOOD, "\"10Mbit/s\"", "\"0Mbit/s\"", "0Mbit", &["a rate above zero"]);
     refused(GOOD, "\"10Mbit/s\"", "\"10Tbit/s\"", "10Tbit", &["rate is 10000Gbit/s", "up to 1Tbit/s"]);
+    let fast = "loss = 0.001\naccess_rate = \"2Tbit/s\"";
+    refused(GOOD, "loss = 0.001", fast, "access_rate", &["access_rate is 2000Gbit/s", "up to 1Tbit/s"]);
+    let fast = "kind = \"cbr\"\nrate = \"2Tbit/s\"";
+    refused(GOOD, "kind = \"bulk\"", fast, "2Tbit", &["rate is 2000Gbit/s", "up to 1Tbit/s"]);
     refused(GOOD, "\"5ms\"", "\"2h\"", "2h", &["delay is 7200s", "0ns to 600s"]);
     refused(GOOD, "\"125kB\"", "\"0p\"", "0p", &["a queue limit above zero"]);
     refused(GOOD, "\"500ms\"", "\"2s\"\n", "warmup", &["warmup must be shorter than duration (2s)"]);
@@ -145,8 +145,14 @@ fn unknown_names_come_with_the_nearest_and_all_others() {
     );
     refused(GOOD, "\"newreno\"", "\"newrneo\"", "newrneo", &["did you mean \"newreno\"", "cubic"]);
     refused(GOOD, "name = \"red\"\n", "", "[aqm]", &["`name` is missing", "codel"]);
-    refused(GOOD, "kind = \"bulk\"", "kind = \"bulky\"", "bulky", &["\"bulky\"", "bulk, transfer, cbr, onoff"]);
-    refused(GOOD, "\"dumbbell\"", "\"dumbell\"", "dumbell", &["`dumbell`", "`dumbbell`, `parking-lot`, `graph`"]);
+    refused(
+        GOOD,
+        "kind = \"bulk\"",
+        "kind = \"bulky\"",
+        "bulky",
+        &["\"bulky\"", "did you mean \"bulk\"", "transfer", "onoff"],
+    );
+    refused(GOOD, "\"dumbbell\"", "\"dumbell\"", "dumbell", &["did you mean \"dumbbell\"", "parking-lot", "graph"]);
     refused(GOOD, "[\"bottleneck\"]", "[\"bottle\"]", "bottle\"", &["no bottleneck \"bottle\"", "[\"bottleneck\"]"]);
     let captured = format!("{GRAPH}[output]\npcapng = [\"x-y\"]\n");
     parse(&captured);
@@ -155,7 +161,7 @@ fn unknown_names_come_with_the_nearest_and_all_others() {
 
 #[test]
 fn parameters_of_an_algorithm_are_checked_together() {
-    refused(GOOD, "\"5p\"", "\"15p\"", "min_threshold", &["red", "threshold"]);
+    refused(GOOD, "\"5p\"", "\"15p\"", "max_threshold", &["red", "must be above min_threshold (15p)"]);
     let weight = "max_threshold = \"15p\"\nweight = 3.0";
     refused(GOOD, "max_threshold = \"15p\"", weight, "weight", &["red", "weight"]);
     let codel = "aqm = { name = \"codel\", target = \"0ms\" }";
@@ -188,8 +194,8 @@ fn a_flow_has_what_its_kind_needs_and_nothing_else() {
 fn absurd_sizes_are_refused_before_anything_is_built() {
     refused(GOOD, "count = 2", "count = 1000000000", "flows", &["1 to 200000 flows", "1000000001"]);
     refused(GOOD, "count = 2", "count = 9223372036854775807", "flows", &["1 to 200000 flows"]);
-    refused(GOOD, "duration = \"2s\"", "duration = \"8766000h\"", "duration", &["duration is", "to 86400s"]);
-    refused(GOOD, "duration = \"2s\"", "duration = \"99999999999999999999s\"", "duration", &["is not a time"]);
+    refused(GOOD, "duration = \"2s\"", "duration = \"8766h\"", "duration", &["duration is 31557600s", "to 86400s"]);
+    refused(GOOD, "duration = \"2s\"", "duration = \"8766000h\"", "duration", &["is not a time"]);
     refused(GOOD, "count = 2", "start = \"1000h\"", "start", &["start is 3600000s", "to 86400s"]);
     refused(GOOD, "count = 2", "count = 0\n[[flows]]\nkind = \"transfer\"\nsize = \"9999TB\"", "size", &["1PB"]);
 }
@@ -208,15 +214,17 @@ fn names_are_distinct_and_places_are_connected() {
     );
     let reverse = "{ a = \"y\", b = \"z\", name = \"x-y-reverse\",";
     refused(GRAPH, "{ a = \"y\", b = \"z\",", reverse, "x-y-reverse", &["two links have the name \"x-y-reverse\""]);
-    refused(GRAPH, "to = \"z\"", "to = \"q\"", "from = \"x\"", &["no path from \"x\" to \"q\""]);
-    refused(GRAPH, "to = \"z\"", "to = \"nowhere\"", "from = \"x\"", &["no path from \"x\" to \"nowhere\""]);
-    refused(GRAPH, "to = \"z\"", "to = \"x\"", "from = \"x\"", &["\"x\""]);
+    refused(GRAPH, "to = \"z\"", "to = \"q\"", "to = \"q\"", &["no path from \"x\" to \"q\""]);
+    refused(GRAPH, "to = \"z\"", "to = \"nowhere\"", "nowhere", &["no router \"nowhere\"", "\"x\", \"y\", \"z\""]);
+    refused(GRAPH, "to = \"z\"", "to = \"x\"", "to = \"x\"", &["from \"x\" to itself"]);
     refused(GRAPH, "a = \"p\", b = \"q\"", "a = \"p\", b = \"p\"", "a = \"p\"", &["from \"p\" to itself"]);
 }
 
 #[test]
 fn broken_toml_and_missing_parts_are_named() {
     refused(GOOD, "[tcp]", "[tcp", "[tcp\n", &["]"]);
+    refused(GOOD, "kind = \"dumbbell\"\n", "", "[topology]", &["`kind` is missing", "parking-lot"]);
+    refused(GOOD, "\"dumbbell\"", "3", "kind = 3", &["`kind` is a text", "parking-lot"]);
     refused(GOOD, "rate = \"10Mbit/s\"\n", "", "[topology]", &["missing field `rate`"]);
     refused(GOOD, "duration = \"2s\"\n", "", "name = \"good\"", &["missing field `duration`"]);
     refused(GOOD, "seed = 1", "seed = 1\nseed = 2", "seed = 2", &["duplicate key"]);

@@ -11,6 +11,7 @@ use penstock_trace::headers::{Headers, Ip, Tcp, Udp, tcp, udp};
 use penstock_trace::pcapng::{MARK_COMMENT, Writer, drop_comment};
 use penstock_trace::read::read;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const SEGMENT: Tcp<'static> = Tcp {
     ip: Ip { src: 1, dst: 2, ecn: Ecn::Ect0 },
@@ -68,7 +69,10 @@ fn capture() -> Vec<u8> {
 
 /// Runs tshark over the capture, one line of fields per packet; `None` where it is not installed.
 fn tshark(fields: &[&str]) -> Option<Vec<String>> {
-    let path = std::env::temp_dir().join(format!("penstock-trace-{}.pcapng", std::process::id()));
+    // The tests of one process run side by side: each call has a file of its own.
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("penstock-trace-{}-{call}.pcapng", std::process::id()));
     std::fs::write(&path, capture()).unwrap();
     let mut command = Command::new("tshark");
     command.arg("-r").arg(&path).args(["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"]);

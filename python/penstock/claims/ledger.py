@@ -28,6 +28,8 @@ class Finding:
     verdict: Verdict
     measured: str
     reason: str
+    agree: int = 0  # comparisons
+    of: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Claim:
     paper: str  # the document's number
     needs: tuple[str, ...]  # experiments
     check: Callable[[Mapping[str, Evidence]], Finding]
+    varies: bool = True  # false: a sum, which no run can change
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,13 @@ def judge(measured: str, comparisons: Iterable[Comparison]) -> Finding:
     if not parts:
         return Finding(Verdict.NOT_RUN, "", "the results at hand do not cover this claim")
     against = [part.text for part in parts if not part.holds]
+    counted = (len(parts) - len(against), len(parts))
     if not against:
-        return Finding(Verdict.HOLDS, measured, _quote([part.text for part in parts]))
+        return Finding(Verdict.HOLDS, measured, _quote([part.text for part in parts]), *counted)
     if len(against) == len(parts):
-        return Finding(Verdict.FAILS, measured, _quote(against))
-    reason = f"{len(parts) - len(against)} of {len(parts)} comparisons agree; against it: {_quote(against)}"
-    return Finding(Verdict.PARTLY, measured, reason)
+        return Finding(Verdict.FAILS, measured, _quote(against), *counted)
+    reason = f"{counted[0]} of {counted[1]} comparisons agree; against it: {_quote(against)}"
+    return Finding(Verdict.PARTLY, measured, reason, *counted)
 
 
 def _quote(texts: list[str]) -> str:
@@ -110,7 +114,9 @@ def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
         finding = Finding(Verdict.NOT_RUN, "", f"no results: run {commands}")
         scope = ""
     else:
-        finding = claim.check(evidence)
+        from penstock.claims.why import explained
+
+        finding = explained(claim, evidence)
         scope = "; ".join(f"{name}: {evidence[name].scope()}" for name in claim.needs)
     about = (claim.id, claim.document, claim.section, claim.item, claim.claim, claim.paper)
     return Entry(*about, finding.measured, finding.verdict.value, finding.reason, scope)

@@ -41,7 +41,9 @@ def reproduce(
     entries = ledger({**stored(path.parent), name: evidence}, only=name)
     if json:
         runs = [outcome.to_json() for outcome in evidence.outcomes]
-        show.as_json({"name": name, "runs": runs, "claims": [entry.to_json() for entry in entries]})
+        variants = [outcome.to_json() for outcome in evidence.variants]
+        claims = [entry.to_json() for entry in entries]
+        show.as_json({"name": name, "runs": runs, "variants": variants, "claims": claims})
     else:
         _print_evidence(evidence)
         show.claims(entries)

@@ -11,9 +11,10 @@ from importlib import resources
 from typing import Any
 
 from penstock.mistake import MistakeError
+from penstock.reproduce.variants import ALL, VARIANTS, Variant
 from penstock.scenario import Scenario, to_toml
 
-AQMS = ("droptail", "ared", "codel", "green", "pink")
+AQMS = ALL
 HEADER_BYTES = 52  # IPv4 20, TCP 20, timestamps 12
 
 
@@ -28,9 +29,11 @@ class Case:
     aqm: str
     flows: int
     seed: int
+    variant: str = ""  # none: the experiment as published
 
     def __str__(self) -> str:
-        return f"{self.aqm}, {self.flows} flows, seed {self.seed}"
+        text = f"{self.aqm}, {self.flows} flows, seed {self.seed}"
+        return f"{text}, {self.variant}" if self.variant else text
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Experiment:
     quick_flows: tuple[int, ...] = (4, 64)
     quick_duration: str = "60s"
     cc: str = "newreno"
+    variants: tuple[Variant, ...] = VARIANTS
+    variant_flows: tuple[int, ...] = (4, 64)
 
     @cached_property
     def template(self) -> dict[str, Any]:
@@ -73,13 +78,18 @@ class Experiment:
         return self.rate_bps * self.payload_share
 
     @property
+    def sending_ms(self) -> float:
+        """Sending a full segment and its ACK over the three links, in milliseconds."""
+        access_bps = float(self.template["topology"]["access_rate"].removesuffix("Mbit/s")) * 1e6
+        bits = 8 * (self.mss_bytes + 2 * HEADER_BYTES)
+        return 1e3 * bits * (1 / self.rate_bps + 2 / access_bps)
+
+    @property
     def unloaded_rtt_ms(self) -> float:
-        """Propagation, and sending a full segment and its ACK over the three links, in milliseconds."""
+        """Propagation and sending, in milliseconds."""
         topology = self.template["topology"]
         delay_ms, access_ms = (float(topology[key].removesuffix("ms")) for key in ("delay", "access_delay"))
-        access_bps = float(topology["access_rate"].removesuffix("Mbit/s")) * 1e6
-        bits = 8 * (self.mss_bytes + 2 * HEADER_BYTES)
-        return 2 * delay_ms + 4 * access_ms + 1e3 * bits * (1 / self.rate_bps + 2 / access_bps)
+        return 2 * delay_ms + 4 * access_ms + self.sending_ms
 
     def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
         """All runs, longest first within a seed so that the cores stay busy to the end."""
@@ -88,6 +98,15 @@ class Experiment:
             for flows in sorted(counts, reverse=True):
                 for aqm in self.aqms:
                     yield Case(aqm, flows, seed)
+
+    def variant_cases(self, seeds: int) -> Iterator[Case]:
+        """The runs with one assumption changed, longest first within a seed."""
+        for seed in range(1, seeds + 1):
+            for flows in sorted(self.variant_flows, reverse=True):
+                for variant in self.variants:
+                    for aqm in self.aqms:
+                        if aqm in variant.aqms:
+                            yield Case(aqm, flows, seed, variant.name)
 
     def scenario(self, case: Case, quick: bool) -> Scenario:
         """The scenario of one run."""
@@ -98,6 +117,10 @@ class Experiment:
         tree["flows"][0]["count"] = case.flows
         if quick:
             tree["duration"] = self.quick_duration
+        for variant in self.variants:
+            if variant.name == case.variant:
+                tree["name"] += f"-{variant.name}"
+                variant.apply(tree)
         return Scenario(to_toml(tree), f"{tree['name']}.toml")
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,9 @@ class Outcome:
 
     def to_json(self) -> dict[str, Any]:
         """As `reproduce --json` prints it."""
+        variant = {"variant": self.case.variant} if self.case.variant else {}
         return {
+            **variant,
             "aqm": self.case.aqm,
             "flows": self.case.flows,
             "cc": self.cc,
@@ -40,7 +42,7 @@ class Outcome:
     @classmethod
     def from_json(cls, run: dict[str, Any]) -> Outcome:
         """The reverse of `to_json`."""
-        case = Case(run["aqm"], run["flows"], run["seed"])
+        case = Case(run["aqm"], run["flows"], run["seed"], run.get("variant", ""))
         return cls(case, run["cc"], run["summary"], run["cpu_s"])
 
 
@@ -55,6 +57,7 @@ class Evidence:
     quick: bool
     outcomes: tuple[Outcome, ...]
     versions: dict[str, str]
+    variants: tuple[Outcome, ...] = ()
 
     @cached_property
     def _summaries(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
@@ -93,6 +96,25 @@ class Evidence:
         """The median over seeds."""
         return statistics.median(self.values(aqm, flows, measure))
 
+    def at(self, counts: Iterable[int]) -> Evidence:
+        """Only the runs with these numbers of flows."""
+        wanted = set(counts)
+        return replace(self, outcomes=tuple(o for o in self.outcomes if o.case.flows in wanted), variants=())
+
+    @cached_property
+    def varied(self) -> dict[str, Evidence]:
+        """For each variant that was run to its end: the experiment at its flow counts, with its runs in their place."""
+        found = {}
+        for variant in self.experiment.variants:
+            runs = tuple(o for o in self.variants if o.case.variant == variant.name)
+            have = {(o.case.aqm, o.case.flows) for o in runs}
+            counts = self.experiment.variant_flows
+            touched = [aqm for aqm in self.aqms if aqm in variant.aqms]
+            if have and all((aqm, n) in have and (aqm, n) in self._summaries for aqm in touched for n in counts):
+                others = (o for o in self.at(counts).outcomes if o.case.aqm not in touched)
+                found[variant.name] = replace(self, outcomes=(*others, *runs), variants=())
+        return found
+
     def scope(self) -> str:
         """What these results cover, for people."""
         counts = ", ".join(map(str, self.counts()))
@@ -107,6 +129,7 @@ class Evidence:
             "quick": self.quick,
             "versions": self.versions,
             "runs": [outcome.to_json() for outcome in self.outcomes],
+            "variants": [outcome.to_json() for outcome in self.variants],
         }
 
 
@@ -117,7 +140,8 @@ def load(path: Path) -> Evidence:
         outcomes = tuple(Outcome.from_json(run) for run in stored["runs"])
         if stored["format"] != FORMAT or not outcomes:
             raise rundir.RunDirError(f"{path / RESULTS}: not results of this version")
-        return Evidence(find(stored["name"]), bool(stored["quick"]), outcomes, dict(stored["versions"]))
+        variants = tuple(Outcome.from_json(run) for run in stored.get("variants", ()))
+        return Evidence(find(stored["name"]), bool(stored["quick"]), outcomes, dict(stored["versions"]), variants)
     except (KeyError, TypeError) as error:
         raise rundir.RunDirError(f"{path / RESULTS}: not results of `penstock reproduce` ({error})") from None
 

@@ -37,7 +37,8 @@ class _Plan:
     out: Path
 
     def kept(self, case: Case) -> Path:
-        return self.out / "cases" / f"{case.aqm}-{case.flows}-{case.seed}.json"
+        folder = self.out / "variants" / case.variant if case.variant else self.out / "cases"
+        return folder / f"{case.aqm}-{case.flows}-{case.seed}.json"
 
     def key(self, scenario: Scenario) -> str:
         """Results of another scenario or another build are never reused."""
@@ -56,7 +57,7 @@ def reproduce(
 ) -> tuple[Evidence | None, bool]:
     """Runs what is not there yet and stores all results; the flag is false when Ctrl-C cut it short."""
     plan = _Plan(experiment, quick, out)
-    cases = list(experiment.cases(quick, seeds))
+    cases = [*experiment.cases(quick, seeds), *experiment.variant_cases(seeds)]
     done = {} if fresh else {case: kept for case in cases if (kept := _reuse(plan, case)) is not None}
     todo = [pool.Job(case, experiment.scenario(case, quick), case.seed) for case in cases if case not in done]
     watcher.begin(len(cases), len(done), len(todo) * _duration_s(experiment, quick))
@@ -67,12 +68,19 @@ def reproduce(
         watcher.finished(str(job.key), result.cpu_s)
 
     complete = pool.run_all(todo, jobs or pool.cores(), keep, _increments(watcher.advanced))
-    if not done:
+    ordered = [done[case] for case in sorted(done, key=_order(experiment))]
+    outcomes = tuple(outcome for outcome in ordered if not outcome.case.variant)
+    if not outcomes:
         return None, complete
-    outcomes = tuple(done[case] for case in sorted(done, key=lambda c: (experiment.aqms.index(c.aqm), c.flows, c.seed)))
-    evidence = Evidence(experiment, quick, outcomes, provenance.versions())
+    variants = tuple(outcome for outcome in ordered if outcome.case.variant)
+    evidence = Evidence(experiment, quick, outcomes, provenance.versions(), variants)
     (out / RESULTS).write_text(rundir.dump(evidence.to_json()), encoding="utf-8")
     return evidence, complete
+
+
+def _order(experiment: Experiment) -> Callable[[Case], tuple[int, int, int, int]]:
+    names = ["", *(variant.name for variant in experiment.variants)]
+    return lambda c: (names.index(c.variant), experiment.aqms.index(c.aqm), c.flows, c.seed)
 
 
 def _duration_s(experiment: Experiment, quick: bool) -> float:

@@ -278,6 +278,7 @@ mod tests {
     use crate::packet::{Ecn, FlowId};
     use crate::rng::Streams;
     use crate::units::Rate;
+    use proptest::prelude::{Just, any, prop_assert, prop_oneof, proptest};
 
     const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(1000) };
 
@@ -369,5 +370,29 @@ mod tests {
     fn thresholds_in_the_wrong_order_are_refused_by_name() {
         let config = Config { min_threshold: Limit::Bytes(Bytes::new(20_000)), ..Config::default() };
         assert_eq!(config.validate().unwrap_err().key, "max_threshold");
+    }
+
+    proptest! {
+        /// The average reaches from the lower threshold, below which no probability is asked for, past the hard limit.
+        #[test]
+        fn probabilities_are_within_0_and_1(
+            (low, width) in (0u64..100, 1u64..100),
+            max_probability in 1e-6..=1.0f64,
+            above in 0.0..3.0f64,
+            count in prop_oneof![0u64..100, any::<u64>()],
+            // A packet of any size for `byte_drop`, as a multiple of the mean.
+            scale in prop_oneof![Just(1.0), 0.0..65.0f64],
+            (gentle, wait) in any::<(bool, bool)>(),
+        ) {
+            let (min_threshold, max_threshold) = (Limit::Packets(low), Limit::Packets(low + width));
+            let config = Config { min_threshold, max_threshold, max_probability, gentle, wait, ..Config::default() };
+            let mut red = red(config);
+            red.avg = red.min + above * red.max;
+            if let Some(pb) = red.base_probability() {
+                prop_assert!((0.0..=1.0).contains(&pb), "pb {pb} at {}", red.avg);
+                let pa = red.spaced_probability(pb * scale, count);
+                prop_assert!((0.0..=1.0).contains(&pa), "pa {pa} for pb {pb}, count {count}");
+            }
+        }
     }
 }

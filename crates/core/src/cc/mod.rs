@@ -97,6 +97,12 @@ pub enum AnyCc {
 /// The names of all controls.
 pub const NAMES: &[&str] = &["newreno", "cubic"];
 
+/// Name, one line, and source of each control.
+pub const ABOUT: &[(&str, &str, &str)] = &[
+    ("newreno", "slow start, one segment more each round trip, half the window on loss", "RFC 5681, 6582, 3465"),
+    ("cubic", "the window is a cubic function of the time since the last loss", "RFC 9438"),
+];
+
 impl AnyCc {
     /// The control with this name.
     pub fn new(name: &str, setup: &Setup) -> Option<Self> {
@@ -162,6 +168,7 @@ mod tests {
 
     #[test]
     fn every_name_builds_its_control_and_no_other_name_does() {
+        assert!(NAMES.iter().eq(ABOUT.iter().map(|(name, ..)| name)), "every control is described");
         for name in NAMES {
             let cc = AnyCc::new(name, &driver::SETUP).expect(name);
             assert_eq!((cc.cwnd(), cc.ssthresh(), cc.pacing_rate()), (10 * MSS, u64::MAX, None));

@@ -1,6 +1,8 @@
 //! A user's mistake: file, line, what is wrong, what is allowed.
 
+use super::raw::KINDS;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use penstock_core::registry::nearest;
 use std::fmt;
 use std::ops::Range;
 
@@ -45,21 +47,37 @@ impl<'a> Source<'a> {
         self.at(&path.iter().map(String::as_str).collect::<Vec<_>>(), message)
     }
 
+    /// There is no `what` of this name: the nearest, and all there are.
+    pub fn unknown(&self, path: &[&str], what: &str, name: &str, known: &[&str]) -> Diagnosis {
+        let near = nearest(name, known);
+        let hint = near.first().map(|n| format!(" (did you mean {n:?}?)")).unwrap_or_default();
+        self.at(path, &format!("no {what} {name:?}{hint}; there are {known:?}"))
+    }
+
+    /// The `kind` of the topology: `None` if there is no such table, which the reader itself complains about.
+    pub fn topology_kind(&self) -> Option<Result<&str, Diagnosis>> {
+        let table = self.tree.as_ref()?.get_ref().get("topology")?.get_ref().as_table()?;
+        let Some(kind) = table.get("kind") else {
+            return Some(Err(self.at(&["topology"], &format!("`kind` is missing; it is one of {KINDS:?}"))));
+        };
+        let wrong = || self.at(&["topology", "kind"], &format!("`kind` is a text, one of {KINDS:?}"));
+        Some(kind.get_ref().as_str().ok_or_else(wrong))
+    }
+
     fn find(&self, path: &[&str]) -> Range<usize> {
         let Some(tree) = &self.tree else { return 0..0 };
         let mut span = 0..0;
         let mut here = path.first().and_then(|k| tree.get_ref().get_key_value(*k));
         let mut rest = path.get(1..).unwrap_or_default();
-        let mut value = None;
         while let Some((_, found)) = here {
-            (span, value) = (found.span(), Some(found));
+            span = found.span();
             here = None;
             if let (Some(key), toml::de::DeValue::Table(table)) = (rest.first(), found.get_ref()) {
                 here = table.get_key_value(*key);
                 rest = &rest[1..];
             } else if let (Some(index), toml::de::DeValue::Array(array)) = (rest.first(), found.get_ref()) {
                 let Some(element) = index.parse().ok().and_then(|i: usize| array.get(i)) else { break };
-                (span, value) = (element.span(), Some(element));
+                span = element.span();
                 rest = &rest[1..];
                 if let (Some(key), toml::de::DeValue::Table(table)) = (rest.first(), element.get_ref()) {
                     here = table.get_key_value(*key);
@@ -67,7 +85,6 @@ impl<'a> Source<'a> {
                 }
             }
         }
-        let _ = value;
         span
     }
 

@@ -17,6 +17,9 @@ pub(super) fn timestamp(now: Instant) -> u32 {
     (now.as_nanos() / 1000) as u32
 }
 
+/// How often a SYN or SYN-ACK is sent again before the connection is given up; Linux's `tcp_syn_retries`.
+const MAX_GREETING_RETRIES: u16 = 6;
+
 /// Which side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -208,6 +211,10 @@ impl Endpoint {
         }
         if self.greeted_at <= now {
             self.greeted_at = Instant::MAX;
+            if self.greetings > MAX_GREETING_RETRIES {
+                self.state = State::Closed;
+                return;
+            }
             self.greet = true;
             self.sender.rtt.back_off();
         }

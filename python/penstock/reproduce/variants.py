@@ -1,0 +1,51 @@
+"""Assumptions that the paper leaves open or that decide a result, each changed alone in a few more runs.
+
+The runs of an experiment give the verdicts. A variant only answers why a claim does not hold: if it holds with one
+assumption changed, that assumption is the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+ALL = ("droptail", "ared", "codel", "green", "pink")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One changed assumption."""
+
+    name: str
+    change: str  # reads well after "with"
+    aqms: tuple[str, ...] = ALL  # those it can touch; the others keep their runs
+    tcp: Mapping[str, Any] = field(default_factory=dict)
+    aqm: Mapping[str, Any] = field(default_factory=dict)
+
+    def apply(self, tree: dict[str, Any]) -> None:
+        """Makes the change in a scenario."""
+        tree["tcp"].update(self.tcp)
+        tree["aqm"].update(self.aqm)
+
+
+VARIANTS = (
+    # A flow that loses its only segment is silent for the whole timeout, and the worst second shows it.
+    Variant("rto-200ms", "a timeout floor of 200 ms instead of 1 s", tcp={"min_rto": "200ms"}),
+    # ns-3's own default: every second segment at once, a single one after 200 ms.
+    Variant(
+        "ack-pairs",
+        "delayed ACKs (every second segment, 200 ms)",
+        tcp={"ack_every_segment": False, "delayed_ack_timeout": "200ms"},
+    ),
+    # Default c leaves room for headers: windows count payload, the link carries 1052 B for each 1000 B of it.
+    Variant("no-pink-margin", "PINK's c = 1 instead of 0.95", aqms=("pink",), aqm={"c": 1.0}),
+    # sqrt(3/2), which the law of TCP has for an ACK of every segment, as in these testbeds.
+    Variant("green-c-ack-every-segment", "GREEN's c = 1.22 instead of 0.93", aqms=("green",), aqm={"c": 1.22}),
+    # ns-3.24's default sizes of both sockets' buffers.
+    Variant(
+        "buffers-128kB",
+        "socket buffers of 131072 B",
+        tcp={"receive_buffer": "131072B", "send_buffer": "131072B"},
+    ),
+)

@@ -1,0 +1,180 @@
+"""The compiled algorithms and their readable twins give every packet of random traces the same fate.
+
+Trace `number` of an algorithm is always the same one. `PENSTOCK_TWIN_TRACES` says how many there are of each.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock import engine
+from penstock.reference import Arrival, Fate, Limit, ared, codel, red
+from penstock.reference.link import CE, NS_PER_S
+from penstock.reference.xoshiro import Xoshiro256PlusPlus
+
+TRACES = int(os.environ.get("PENSTOCK_TWIN_TRACES", "100"))
+MS = 1_000_000
+
+Twin = Callable[[Sequence[Arrival], int, Limit, Any, Callable[[], float]], list[Fate]]
+Setup = tuple[Any, list[str]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Arrivals and a queue, said to both: `params` to the twin, `settings` to the compiled part."""
+
+    name: str
+    seed: int
+    rate_bps: int
+    limit: Limit
+    params: Any
+    settings: list[str]
+    arrivals: list[Arrival]
+
+    def twin(self, seed: int) -> list[Fate]:
+        """The fates by the twin, with the random numbers of `seed`."""
+        uniform = Xoshiro256PlusPlus(seed, f"replay/{self.name}").uniform
+        return TWINS[self.name](self.arrivals, self.rate_bps, self.limit, self.params, uniform)
+
+    def compiled(self, file: Path) -> list[Fate]:
+        """The fates by the compiled part, which reads the trace from `file`."""
+        rows = "".join(f"{t_ns},{flow},{size},{ecn}\n" for t_ns, flow, size, ecn in self.arrivals)
+        file.write_text("t_ns,flow,size,ecn\n" + rows)
+        kind, most = self.limit
+        limit = f"{most}{'p' if kind == 'packets' else 'B'}"
+        out = io.BytesIO()
+        engine.replay(file, self.name, f"{self.rate_bps}bit/s", limit, self.settings, self.seed, out)
+        lines = [line.split(",") for line in out.getvalue().decode().splitlines()]
+        fate, t_ns, ecn = (lines[0].index(column) for column in ("fate", "t_fate_ns", "ecn_out"))
+        return [Fate(line[fate], int(line[t_ns]), int(line[ecn])) for line in lines[1:]]
+
+
+def written(**settings: object) -> list[str]:
+    """`key=value` as the command line has it."""
+    return [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in settings.items()]
+
+
+def coin(r: random.Random) -> bool:
+    """Yes or no."""
+    return r.random() < 0.5
+
+
+def codel_setup(r: random.Random) -> Setup:
+    """Any target below any interval."""
+    target_ns = round(10 ** r.uniform(5, 7.5))
+    interval_ns = round(target_ns * r.uniform(1.1, 30))
+    params = codel.Params(target_ns, interval_ns, mtu=r.choice([1, 576, 1514, 9000]), ecn=coin(r))
+    return params, written(target=f"{target_ns}ns", interval=f"{interval_ns}ns", mtu=f"{params.mtu}B", ecn=params.ecn)
+
+
+def red_setup(r: random.Random) -> Setup:
+    """Every option; thresholds in the unit of the average and in the other one."""
+    mean, in_bytes, said_in_bytes = r.choice([300, 500, 1000, 1500]), coin(r), coin(r)
+    low = r.randint(1, 20) * (mean if said_in_bytes else 1)
+    high = low + r.randint(1, 40) * (mean if said_in_bytes else 1)
+    thresholds = [low, high]
+    if in_bytes != said_in_bytes:
+        # A division, not a product with the inverse: an average can be exactly at a threshold.
+        thresholds = [at / mean if said_in_bytes else at * mean for at in thresholds]
+    options = {option: coin(r) for option in ("byte_drop", "gentle", "wait", "ecn")}
+    max_p = r.choice([0.02, 0.1, 1.0, r.uniform(0.001, 1)])
+    weight = r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)])
+    params = red.Params(*thresholds, max_p, weight, mean, in_bytes, **options)
+    unit = "B" if said_in_bytes else "p"
+    return params, written(
+        min_threshold=f"{low}{unit}",
+        max_threshold=f"{high}{unit}",
+        max_probability=max_p,
+        weight=weight,
+        mean_packet=f"{mean}B",
+        mode="bytes" if in_bytes else "packets",
+        **options,
+    )
+
+
+def ared_setup(r: random.Random) -> Setup:
+    """Targets that give the least thresholds and larger ones; adaptations rare and frequent."""
+    target_ms, interval_ms = r.randint(1, 60), r.choice([1, 20, 100, 500])
+    max_p = r.choice([0.01, 0.1, 0.5, r.uniform(0.01, 0.5)])
+    params = ared.Params(target_ms / 1000, interval_ms * MS, max_p, r.choice([500, 1000, 1500]), coin(r))
+    return params, written(
+        target=f"{target_ms}ms",
+        interval=f"{interval_ms}ms",
+        max_probability=max_p,
+        mean_packet=f"{params.mean_packet}B",
+        ecn=params.ecn,
+    )
+
+
+SETUPS = {"ared": ared_setup, "codel": codel_setup, "red": red_setup}
+TWINS: dict[str, Twin] = {"ared": ared.replay, "codel": codel.replay, "red": red.replay}
+
+
+def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:
+    """Phases of several loads, with bursts at one instant, gaps from a packet's time to seconds, all ECN fields."""
+    usual, gaps = r.choice([0.5, 0.95, 1.1, 1.5, 3.0]), r.choice([0, 0.001, 0.01])
+    load, t_ns, arrivals = usual, r.choice([0, NS_PER_S]), []
+    for _ in range(r.choice([50, 1500, 4000])):
+        if r.random() < 0.01:
+            load = r.choice([0.05, usual, 2 * usual])
+        if r.random() < gaps:
+            t_ns += r.choice([MS, 100 * MS, NS_PER_S])
+        size = r.choice([40, 100, 500, 1000, 1500, 1500, r.randint(1, 9000)])
+        gap_ns = size * 8 * NS_PER_S / rate_bps / load
+        # A third comes at the pace of the link, so that arrivals and departures meet at one instant.
+        t_ns += r.choice([round(gap_ns), round(gap_ns), 0, *(round(r.expovariate(1 / gap_ns)) for _ in range(3))])
+        arrivals.append(Arrival(t_ns, r.randrange(8), size, r.choice([0, 0, 1, 2, 3])))
+    return arrivals
+
+
+def trial(name: str, number: int) -> Trial:
+    """The trial of this number."""
+    r = random.Random(f"{name}/{number}")
+    rate_bps = r.choice([200_000, 1_000_000, 3_333_333, 10_000_000, round(10 ** r.uniform(5, 9))])
+    in_packets: Limit = ("packets", r.choice([1, 20, 100, 1000]))
+    in_bytes: Limit = ("bytes", r.choice([9000, 100_000, 1_000_000]))
+    limit = r.choice([in_packets, in_bytes])
+    params, settings = SETUPS[name](r)
+    return Trial(name, r.getrandbits(64), rate_bps, limit, params, settings, some_arrivals(r, rate_bps))
+
+
+def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:
+    """What a person needs to follow it by hand."""
+    pairs = zip(got, expected, strict=False)
+    at = next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(got), len(expected)))
+    setup = f"{one.name} seed {one.seed} at {one.rate_bps} bit/s, limit {one.limit}, {' '.join(one.settings)}"
+    return f"{setup}: packet {at} is {got[at : at + 1]}, by the twin {expected[at : at + 1]}"
+
+
+@pytest.mark.parametrize(("name", "drop"), [("ared", "drop_early"), ("codel", "drop_dequeue"), ("red", "drop_early")])
+def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, tmp_path: Path) -> None:
+    seen: Counter[str] = Counter()
+    for number in range(TRACES):
+        one = trial(name, number)
+        got, expected = one.compiled(tmp_path / "trace.csv"), one.twin(one.seed)
+        assert len(got) == len(one.arrivals)
+        assert got == expected, f"trace {number}: {first_difference(one, got, expected)}"
+        for fate, arrival in zip(got, one.arrivals, strict=True):
+            seen[fate.name] += 1
+            seen["marked"] += fate.ecn == CE != arrival.ecn
+    # Agreement about traces on which nothing happens would say little.
+    if TRACES >= 100:
+        for kind in ("sent", "marked", "drop_overflow", drop):
+            assert seen[kind] > 1000, seen
+
+
+@pytest.mark.parametrize("name", ["ared", "red"])
+def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
+    differ = 0
+    for number in range(20):
+        one = trial(name, number)
+        differ += one.compiled(tmp_path / "trace.csv") != one.twin(one.seed ^ 1)
+    assert differ >= 5, "the twin with the numbers of another seed must be told apart"
