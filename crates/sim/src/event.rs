@@ -180,7 +180,10 @@ impl EventQueue {
     fn place_of(&self, time: u64) -> (usize, usize) {
         let tick = (time >> TICK_BITS).max(self.tick);
         let distance = tick ^ self.tick;
-        let level = (0..LEVELS).find(|l| distance >> (SLOT_BITS * (*l as u32 + 1)) == 0);
+        if distance < SLOTS as u64 {
+            return (0, (tick & (SLOTS as u64 - 1)) as usize);
+        }
+        let level = (1..LEVELS).find(|l| distance >> (SLOT_BITS * (*l as u32 + 1)) == 0);
         match level {
             Some(level) => (level, ((tick >> (SLOT_BITS * level as u32)) & (SLOTS as u64 - 1)) as usize),
             None => (LEVELS - 1, SLOTS - 1),

@@ -383,12 +383,14 @@ impl Endpoint {
     }
 
     fn transmit_established(&mut self, segment: &mut Segment, now: Instant) -> bool {
+        let next = self.sender.next(&self.config, now);
+        if next.is_none() && !self.receiver.ack_now {
+            return false;
+        }
         *segment = self.template(TcpFlags::ACK, now, self.timestamps);
-        if !self.sender.next_segment(segment, &self.config, now) {
-            if !self.receiver.ack_now {
-                return false;
-            }
-            segment.seq = self.sender.sequence_number();
+        match next {
+            Some(next) => self.sender.emit(segment, next, now),
+            None => segment.seq = self.sender.sequence_number(),
         }
         self.receiver.fill(segment, self.sender.sack, self.sender.mss());
         true

@@ -124,6 +124,16 @@ enum Kind {
     Again,
     /// It may have been lost (NextSeg rules 3 and 4); it does not count as sent again.
     Spare,
+    /// One byte beyond the peer's window.
+    Probe,
+}
+
+/// A range to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Next {
+    start: u64,
+    end: u64,
+    kind: Kind,
 }
 
 /// What an ACK brought.
@@ -473,28 +483,28 @@ impl Sender {
         self.rtt.back_off();
     }
 
-    /// Makes `segment` the next data segment, if one may be sent: sequence, length and flags are filled.
+    /// What may be sent next, if anything. Whoever asks must [`Sender::emit`] it.
     #[inline]
-    pub fn next_segment(&mut self, segment: &mut Segment, config: &TcpConfig, now: Instant) -> bool {
+    pub fn next(&mut self, config: &TcpConfig, now: Instant) -> Option<Next> {
+        let some = |(start, end), kind| Some(Next { start, end, kind });
         if self.phase != Phase::Open
-            && let Some((start, end)) = self.next_retransmission(config)
+            && let Some(range) = self.next_retransmission(config)
         {
-            self.emit(segment, start, end, Kind::Again, now);
-            return true;
+            return some(range, Kind::Again);
         }
         if self.nxt < self.end() {
             self.restart_if_idle(config, now);
             let len = self.sendable(config);
             if len > 0 {
-                self.emit(segment, self.nxt, self.nxt + len, Kind::New, now);
-                return true;
+                return some((self.nxt, self.nxt + len), Kind::New);
             }
         }
-        if let Some((start, end)) = self.next_spare(config) {
-            self.emit(segment, start, end, Kind::Spare, now);
-            return true;
+        if self.phase == Phase::Recovery
+            && let Some(range) = self.next_spare(config)
+        {
+            return some(range, Kind::Spare);
         }
-        self.flight() == 0 && self.probe_or_wait(segment, config, now)
+        if self.flight() == 0 && self.nxt < self.end() { self.probe_or_wait(config, now) } else { None }
     }
 
     fn next_retransmission(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
@@ -511,7 +521,7 @@ impl Sender {
     }
 
     fn next_spare(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
-        if self.phase != Phase::Recovery || !self.sack || self.pipe + self.mss > self.window(config) {
+        if !self.sack || self.pipe + self.mss > self.window(config) {
             return None;
         }
         self.board.next_spare(self.mss, self.nxt)
@@ -550,26 +560,36 @@ impl Sender {
     }
 
     /// Nothing is in flight and nothing can go: if only the peer's window is in the way, a timer must probe it.
-    fn probe_or_wait(&mut self, segment: &mut Segment, config: &TcpConfig, now: Instant) -> bool {
-        if self.window(config) < self.mss || self.nxt >= self.end() {
-            return false;
+    fn probe_or_wait(&mut self, config: &TcpConfig, now: Instant) -> Option<Next> {
+        if self.window(config) < self.mss {
+            return None;
         }
         if !std::mem::take(&mut self.probe_due) {
             self.persist_at = self.persist_at.min(now + self.rtt.rto());
-            return false;
+            return None;
         }
-        let usable = self.edge.saturating_sub(self.nxt).min(self.app_end - self.nxt);
+        let start = self.nxt;
+        let usable = self.edge.saturating_sub(start).min(self.app_end - start);
         if usable > 0 {
-            self.emit(segment, self.nxt, self.nxt + usable.min(self.mss), Kind::New, now);
-            return true;
+            return Some(Next { start, end: start + usable.min(self.mss), kind: Kind::New });
         }
         self.persist_at = now + self.rtt.rto();
-        self.probed = true;
-        (segment.seq, segment.len) = (self.nxt as u32, 1);
-        true
+        Some(Next { start, end: start + 1, kind: Kind::Probe })
     }
 
-    fn emit(&mut self, segment: &mut Segment, start: u64, end: u64, kind: Kind, now: Instant) {
+    /// Makes `segment` what [`Sender::next`] told: sequence, length and flags are filled.
+    #[inline]
+    pub fn emit(&mut self, segment: &mut Segment, next: Next, now: Instant) {
+        let Next { start, end, kind } = next;
+        if kind == Kind::Probe {
+            self.probed = true;
+            (segment.seq, segment.len) = (start as u32, 1);
+            return;
+        }
+        self.fill(segment, start, end, kind, now);
+    }
+
+    fn fill(&mut self, segment: &mut Segment, start: u64, end: u64, kind: Kind, now: Instant) {
         let data_end = end.min(self.app_end);
         segment.seq = start as u32;
         segment.len = (data_end - start.min(data_end)) as u16;
@@ -583,7 +603,7 @@ impl Sender {
         match kind {
             Kind::New => self.note_new(segment, end, now),
             Kind::Again => self.board.retransmitted(end),
-            Kind::Spare => {}
+            Kind::Spare | Kind::Probe => {}
         }
         self.pipe += end - start;
         if kind != Kind::New {
