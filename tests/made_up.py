@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.reproduce import Case, Evidence, Outcome
@@ -40,12 +40,20 @@ def evidence(
     counts: tuple[int, ...] = (4, 64),
     aqms: tuple[str, ...] = AQMS,
     seeds: int = 1,
+    variants: Mapping[str, Callable[[str, int], Values]] | None = None,
 ) -> Evidence:
-    """The results of an experiment whose runs measured `values(aqm, flows)`."""
+    """The results of an experiment whose runs measured `values(aqm, flows)`, and those of its variants likewise."""
     outcomes = tuple(
         Outcome(Case(aqm, n, seed), "newreno", summary(n, **values(aqm, n)), cpu_s=1.0)
         for aqm in aqms
         for n in counts
         for seed in range(1, seeds + 1)
     )
-    return Evidence(find(name), False, outcomes, {"penstock": "0.1.0"})
+    experiment = find(name)
+    given = variants or {}
+    varied = tuple(
+        Outcome(case, "newreno", summary(case.flows, **given[case.variant](case.aqm, case.flows)), cpu_s=1.0)
+        for case in experiment.variant_cases(seeds)
+        if case.variant in given and case.aqm in aqms
+    )
+    return Evidence(experiment, False, outcomes, {"penstock": "0.1.0"}, varied)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from made_up import Values, evidence
 from penstock.claims import Entry, Verdict, ledger
 from penstock.claims.ledger import Comparison, claims, judge
@@ -105,6 +107,114 @@ def test_claims_on_two_experiments_need_both() -> None:
 def test_results_of_some_disciplines_only_are_not_judged() -> None:
     line = entry("pink-dsl.pink-goodput-highest", evidence(aqms=("pink", "codel")))
     assert (line.verdict, line.reason) == ("not-run", "only codel, pink have results")
+
+
+def falling(_aqm: str, flows: int) -> Values:
+    """Crowds are less fair."""
+    return {"jain": 0.7 if flows < 64 else 0.5}
+
+
+def rising(_aqm: str, flows: int) -> Values:
+    """Crowds are fairer."""
+    return {"jain": 0.5 if flows < 64 else 0.8}
+
+
+def only_codel_rises(aqm: str, flows: int) -> Values:
+    """Crowds are fairer with CoDel alone."""
+    return (rising if aqm == "codel" else falling)(aqm, flows)
+
+
+CROWDS = "pink-dsl.crowds-are-fairer"
+AS_PUBLISHED = "at 4 and 64 flows, 1 seed: as published 0 of 3"
+
+
+def test_a_variant_that_makes_a_claim_hold_is_the_reason_and_not_the_verdict() -> None:
+    run = evidence(values=falling, variants={"rto-200ms": rising, "ack-pairs": falling})
+    line = entry(CROWDS, run)
+    assert line.verdict == "fails"
+    assert line.measured == "; ".join(f"{aqm} 0.70 at 4, 0.50 at 64 flows" for aqm in ("droptail", "green", "codel"))
+    assert AS_PUBLISHED in line.reason
+    held = "; ".join(f"{aqm} 0.50 at 4, 0.80 at 64 flows" for aqm in ("droptail", "green", "codel"))
+    assert f"with a timeout floor of 200 ms instead of 1 s it holds ({held})" in line.reason
+    assert line.reason.endswith("same numbers with ack-pairs")
+
+
+def test_a_variant_that_helps_is_told_from_one_that_decides() -> None:
+    line = entry(CROWDS, evidence(values=falling, variants={"rto-200ms": only_codel_rises}))
+    assert line.verdict == "fails"
+    assert "better but still not with a timeout floor of 200 ms instead of 1 s: 1 of 3 (" in line.reason
+    assert "it holds" not in line.reason
+
+
+def test_variants_that_explain_nothing_are_listed_with_their_numbers() -> None:
+    def lower(_aqm: str, flows: int) -> Values:
+        return {"jain": 0.6 if flows < 64 else 0.4}
+
+    line = entry(CROWDS, evidence(values=falling, variants={"rto-200ms": lower}))
+    assert "the variants tried do not change it; no better with rto-200ms 0 of 3 (droptail 0.60 at 4," in line.reason
+
+
+def test_a_claim_that_holds_where_variants_are_run_says_so() -> None:
+    def sags_between(_aqm: str, flows: int) -> Values:
+        return {"rtt": {4: 110, 16: 105, 64: 150}[flows]}
+
+    def shrinks(_aqm: str, flows: int) -> Values:
+        return {"rtt": 150 - flows}
+
+    run = evidence(values=sags_between, counts=(4, 16, 64), variants={"ack-pairs": shrinks})
+    line = entry("pink-dsl.codel-rtt-rises", run)
+    assert line.verdict == "partly"
+    expected = "at 4 and 64 flows alone, where variants are run, it holds, though not with ack-pairs (0 of 3)"
+    assert line.reason.endswith(expected)
+
+
+def test_claims_that_hold_and_sums_are_not_tried_again() -> None:
+    run = evidence("pink-sat", variants={"rto-200ms": lambda _a, _n: {"drops": 1}})
+    assert entry("pink-sat.pink-drops-nothing", run).reason == "0 drops at 4 flows; 0 drops at 64 flows"
+    assert entry("pink-sat.stated-maximum", run).reason.endswith("; a sum, which no run can change")
+
+
+def test_disciplines_that_a_variant_cannot_touch_keep_their_runs() -> None:
+    def published(aqm: str, _flows: int) -> Values:
+        return {"goodput": {"pink": 9.3, "droptail": 9.4}.get(aqm, 9.0)}
+
+    run = evidence(values=published, counts=(2, 4, 64), variants={"no-pink-margin": lambda _a, _n: {"goodput": 9.45}})
+    varied = run.varied["no-pink-margin"]
+    assert varied.counts() == [4, 64]
+    assert [varied.value(aqm, 4, lambda s: float(s["goodput_1s_bps"]["p50"])) for aqm in ("droptail", "pink")] == [
+        9.4e6,
+        9.45e6,
+    ]
+    assert "with PINK's c = 1 instead of 0.95 it holds" in entry("pink-dsl.pink-goodput-highest", run).reason
+
+
+def test_a_variant_cut_short_explains_nothing() -> None:
+    whole = evidence(values=falling, variants={"rto-200ms": rising})
+    short = replace(whole, variants=whole.variants[:-1])
+    assert AS_PUBLISHED in entry(CROWDS, whole).reason
+    assert "as published" not in entry(CROWDS, short).reason
+
+
+def test_claims_on_two_experiments_need_the_variant_of_both() -> None:
+    def wide(_aqm: str, _flows: int) -> Values:
+        return {"goodput_p10": 2.0, "goodput": 3.0, "goodput_p90": 3.7}
+
+    dsl = evidence(
+        values=lambda _a, _n: {"goodput_p10": 1.0, "goodput_p90": 9.0}, variants={"rto-200ms": lambda _a, _n: {}}
+    )
+    name = "pink-sat.wider-on-satellite"
+    assert "as published" not in entry(name, dsl, evidence("pink-sat", wide)).reason
+    both = entry(name, dsl, evidence("pink-sat", wide, variants={"rto-200ms": wide}))
+    # 8 of 9.5 Mbit/s on DSL against 1.7 of 3.8: narrower; nothing of 9.5 with the variant: wider, all 4 x 2.
+    assert both.verdict == "fails"
+    assert "with a timeout floor of 200 ms instead of 1 s it holds (wider in 8 of 8 pairs)" in both.reason
+
+
+def test_the_missing_milliseconds_are_not_those_of_sending() -> None:
+    # 1104 B at 4 Mbit/s and twice at 100 Mbit/s are 2.208 + 0.177 = 2.4 ms; 780 - (705.8 + 2.4) = 71.8.
+    line = entry("pink-sat.smallest-rtt", evidence("pink-sat", lambda _a, _n: {"rtt_min": 706.1}))
+    assert line.verdict == "fails"
+    assert "of which sending is 2.4: it cannot make up for the 71.8 ms between" in line.reason
 
 
 def test_the_median_over_seeds_counts() -> None:

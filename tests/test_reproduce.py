@@ -13,9 +13,9 @@ import pytest
 from made_up import evidence
 from penstock import engine, rundir
 from penstock.report import write_experiment
-from penstock.reproduce import EXPERIMENTS, Case, load
+from penstock.reproduce import EXPERIMENTS, VARIANTS, Case, Variant, load
 from penstock.reproduce import runner as running
-from penstock.reproduce.results import RESULTS, home, stored
+from penstock.reproduce.results import RESULTS, drops, home, stored
 
 
 def test_the_dsl_testbed_is_table_2() -> None:
@@ -58,6 +58,50 @@ def test_cases_are_all_combinations() -> None:
     experiment = EXPERIMENTS["pink-dsl"]
     assert len(list(experiment.cases(quick=False, seeds=2))) == 5 * 6 * 2
     assert {case.flows for case in experiment.cases(quick=True, seeds=1)} == {4, 64}
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
+def test_a_variant_changes_what_it_says_and_nothing_else(variant: Variant) -> None:
+    experiment = EXPERIMENTS["pink-sat"]
+    for aqm in variant.aqms:
+        published, varied = (
+            tomllib.loads(experiment.scenario(Case(aqm, 64, 1, name), quick=False).text) for name in ("", variant.name)
+        )
+        assert varied.pop("name") == f"{published.pop('name')}-{variant.name}"
+        assert varied != published
+        for part, change in (("tcp", variant.tcp), ("aqm", variant.aqm)):
+            assert varied.pop(part) == {**published.pop(part), **change}
+        assert varied == published
+
+
+def test_variants_are_run_at_few_and_at_many_flows_where_they_matter() -> None:
+    cases = list(EXPERIMENTS["pink-dsl"].variant_cases(seeds=1))
+    assert len(set(cases)) == len(cases) == 2 * (3 * 5 + 2)
+    assert {case.flows for case in cases} == {4, 64}
+    assert {case.aqm for case in cases if case.variant == "no-pink-margin"} == {"pink"}
+    assert {case.aqm for case in cases if case.variant == "green-c-ack-every-segment"} == {"green"}
+
+
+def test_variants_are_stored_beside_the_runs(tmp_path: Path) -> None:
+    run = evidence(variants={"ack-pairs": lambda _aqm, _flows: {"jain": 0.5}})
+    stored_form = run.to_json()
+    assert len(stored_form["runs"]) == len(stored_form["variants"]) == 5 * 2
+    assert all("variant" not in one for one in stored_form["runs"])
+    assert {one["variant"] for one in stored_form["variants"]} == {"ack-pairs"}
+    (tmp_path / RESULTS).write_text(rundir.dump(stored_form))
+    assert load(tmp_path) == run
+    del stored_form["variants"]  # as results were stored before there were any
+    (tmp_path / RESULTS).write_text(rundir.dump(stored_form))
+    assert load(tmp_path) == evidence()
+
+
+def test_the_page_sets_variants_beside_the_published_runs(tmp_path: Path) -> None:
+    run = evidence(variants={"no-pink-margin": lambda _aqm, _flows: {"goodput": 9.45}})
+    page = write_experiment(run, tmp_path).read_text(encoding="utf-8")
+    assert "no-pink-margin" in page
+    assert page.count("9.00 → 9.45") == 2
+    assert "ack-pairs" not in page
+    assert "<h2>Variants</h2>" not in write_experiment(evidence(), tmp_path).read_text(encoding="utf-8")
 
 
 def test_results_are_read_back_as_they_were_written(tmp_path: Path) -> None:
@@ -114,7 +158,7 @@ class Notes:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The experiment with runs of twelve seconds and disciplines that are always there."""
     experiment = EXPERIMENTS["pink-dsl"]
-    for name, value in (("quick_duration", "12s"), ("aqms", ("droptail",))):
+    for name, value in (("quick_duration", "12s"), ("aqms", ("droptail",)), ("variants", ())):
         monkeypatch.setitem(experiment.__dict__, name, value)
 
 
@@ -139,13 +183,30 @@ def test_finished_runs_are_kept_for_the_same_build_only(tmp_path: Path, monkeypa
 
 
 @pytest.mark.usefixtures("small")
+def test_variants_are_run_after_the_published_runs_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = EXPERIMENTS["pink-dsl"]
+    slow_timer = next(variant for variant in VARIANTS if variant.name == "rto-200ms")
+    monkeypatch.setitem(experiment.__dict__, "variants", (slow_timer,))
+    notes = Notes()
+    found, _ = running.reproduce(experiment, tmp_path, quick=True, jobs=1, watcher=notes)
+    assert found is not None
+    assert [label.endswith(", rto-200ms") for label in notes.runs] == [False, False, True, True]
+    assert [outcome.case for outcome in found.variants] == [Case("droptail", n, 1, "rto-200ms") for n in (4, 64)]
+    assert found.values("droptail", 64, drops) != found.varied["rto-200ms"].values("droptail", 64, drops)
+    again = Notes()
+    assert running.reproduce(experiment, tmp_path, quick=True, watcher=again)[0] == found
+    assert again.begun == (4, 4)
+
+
+@pytest.mark.usefixtures("small")
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notes = Notes()
     after_first = notes.finished
 
     def interrupt(label: str, cpu_s: float) -> None:
         after_first(label, cpu_s)
-        raise KeyboardInterrupt
+        if len(notes.runs) == 1:  # the second run may be over by then, and is kept too
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(notes, "finished", interrupt)
     found, complete = running.reproduce(EXPERIMENTS["pink-dsl"], tmp_path, quick=True, jobs=1, watcher=notes)
@@ -170,7 +231,7 @@ def test_ctrl_c_from_outside(tmp_path: Path) -> None:
         line = running_one.stderr.readline()
         running_one.send_signal(signal.SIGINT)
         _, rest = running_one.communicate(timeout=60)
-    assert line.startswith("[1/15000]"), line
+    assert line.startswith("[1/32000]"), line
     assert running_one.returncode == 130
     assert "Traceback" not in rest
     assert "what was finished is kept" in rest

@@ -80,14 +80,17 @@ def red_setup(r: random.Random) -> Setup:
     mean, in_bytes, said_in_bytes = r.choice([300, 500, 1000, 1500]), coin(r), coin(r)
     low = r.randint(1, 20) * (mean if said_in_bytes else 1)
     high = low + r.randint(1, 40) * (mean if said_in_bytes else 1)
-    thresholds = [low, high]
-    if in_bytes != said_in_bytes:
-        # A division, not a product with the inverse: an average can be exactly at a threshold.
-        thresholds = [at / mean if said_in_bytes else at * mean for at in thresholds]
+
+    def averaged(said: int) -> float:
+        # A quotient, not a product with the inverse: the average can be exactly at a threshold.
+        if in_bytes == said_in_bytes:
+            return said
+        return said / mean if said_in_bytes else said * mean
+
     options = {option: coin(r) for option in ("byte_drop", "gentle", "wait", "ecn")}
     max_p = r.choice([0.02, 0.1, 1.0, r.uniform(0.001, 1)])
     weight = r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)])
-    params = red.Params(*thresholds, max_p, weight, mean, in_bytes, **options)
+    params = red.Params(averaged(low), averaged(high), max_p, weight, mean, in_bytes, **options)
     unit = "B" if said_in_bytes else "p"
     return params, written(
         min_threshold=f"{low}{unit}",

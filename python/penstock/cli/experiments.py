@@ -27,7 +27,7 @@ def reproduce(
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; default: one per core."),
     out: Path | None = typer.Option(None, help="Directory of the results; default runs/reproduce/NAME."),
     fresh: bool = typer.Option(False, "--fresh", help="Run all again; otherwise runs of the same build are kept."),
-    json: bool = typer.Option(False, "--json", help="Print one JSON object with all runs and claims."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object with all runs, variants and claims."),
 ) -> None:
     """Run a published experiment again: figures, claims and a report."""
     experiment = find(name)
@@ -42,8 +42,8 @@ def reproduce(
     if json:
         runs = [outcome.to_json() for outcome in evidence.outcomes]
         variants = [outcome.to_json() for outcome in evidence.variants]
-        claims = [entry.to_json() for entry in entries]
-        show.as_json({"name": name, "runs": runs, "variants": variants, "claims": claims})
+        judged = [entry.to_json() for entry in entries]
+        show.as_json({"name": name, "runs": runs, "variants": variants, "claims": judged})
     else:
         _print_evidence(evidence)
         show.claims(entries)

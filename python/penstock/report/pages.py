@@ -71,6 +71,7 @@ def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) ->
             _figure(name, figure, _CAPTIONS, evidence.experiment.figures[name]) for name, figure in figures.items()
         ],
         rows=rows(evidence),
+        variants=_variants(evidence),
         labels=plots.LABELS,
         colours=plots.COLOURS,
         scenario=to_toml(evidence.experiment.template),
@@ -147,6 +148,23 @@ def _row(run: Evidence, aqm: str, n: int) -> dict[str, Any]:
         "drops": run.value(aqm, n, results.drops),
         "delivered": run.value(aqm, n, results.delivered_mbytes),
     }
+
+
+def _variants(run: Evidence) -> list[dict[str, Any]]:
+    """Each variant with its rows, and beside each number what the published experiment gave."""
+    tables = []
+    for variant in run.experiment.variants:
+        if variant.name not in run.varied:
+            continue
+        varied = run.varied[variant.name]
+        pairs = [
+            {"now": _row(varied, aqm, n), "before": _row(run, aqm, n)}
+            for n in run.experiment.variant_flows
+            for aqm in varied.aqms
+            if aqm in variant.aqms
+        ]
+        tables.append({"name": variant.name, "change": variant.change, "pairs": pairs})
+    return tables
 
 
 def _page(template: str, **values: Any) -> str:

@@ -63,11 +63,14 @@ def reproduce(
     watcher.begin(len(cases), len(done), len(todo) * _duration_s(experiment, quick))
 
     def keep(job: pool.Job[Case], result: Result) -> None:
-        done[job.key] = Outcome(job.key, experiment.cc, result.summary, result.cpu_s)
-        _keep(plan, job, done[job.key])
+        outcome = Outcome(job.key, experiment.cc, result.summary, result.cpu_s)
+        _keep(plan, job, outcome)
+        done[job.key] = outcome
         watcher.finished(str(job.key), result.cpu_s)
 
     complete = pool.run_all(todo, jobs or pool.cores(), keep, _increments(watcher.advanced))
+    if not complete:  # Ctrl-C may have come between writing a run and noting it
+        done = {case: kept for case in cases if (kept := done.get(case) or _reuse(plan, case)) is not None}
     ordered = [done[case] for case in sorted(done, key=_order(experiment))]
     outcomes = tuple(outcome for outcome in ordered if not outcome.case.variant)
     if not outcomes:
@@ -105,7 +108,9 @@ def _keep(plan: _Plan, job: pool.Job[Case], outcome: Outcome) -> None:
     path = plan.kept(job.key)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".toml").write_text(job.scenario.text, encoding="utf-8")
-    path.write_text(rundir.dump({"key": plan.key(job.scenario), "run": outcome.to_json()}), encoding="utf-8")
+    part = path.with_suffix(".part")
+    part.write_text(rundir.dump({"key": plan.key(job.scenario), "run": outcome.to_json()}), encoding="utf-8")
+    part.replace(path)
 
 
 def _reuse(plan: _Plan, case: Case) -> Outcome | None:
