@@ -142,14 +142,15 @@ def simulate(
     step_s = simulation.duration_s / _STEPS
     # CPU time is that of the events alone: building the network and the summary do not grow with the packets. The run
     # stays on this thread, so its clock counts the compiled part and nothing of other runs.
-    cpu = time.thread_time()
+    cpu_s = 0.0
     finished = False
     while not finished:
         if stop():
             raise Stopped
+        before = time.thread_time()
         finished = simulation.advance(step_s)
+        cpu_s += time.thread_time() - before
         on_progress(simulation.now_s, simulation.duration_s)
-    cpu_s = time.thread_time() - cpu
     summary = json.loads(simulation.summary())
     wall_s = time.perf_counter() - wall
     return Result(scenario, simulation.resolved(), simulation.seed, summary, cpu_s, wall_s, simulation.tables())
