@@ -355,8 +355,8 @@ impl Endpoint {
             return;
         }
         if segment.flags.has(TcpFlags::ACK) {
-            let progress = self.sender.on_ack(segment, &self.config, now);
-            self.rtt_sample = progress.rtt.or(self.rtt_sample);
+            let sample = self.sender.on_ack(segment, &self.config, now);
+            self.rtt_sample = sample.or(self.rtt_sample);
         }
         if self.close_with_peer && self.receiver.finished() {
             self.sender.close();

@@ -136,13 +136,6 @@ pub struct Next {
     kind: Kind,
 }
 
-/// What an ACK brought.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Progress {
-    /// A round trip time sample.
-    pub rtt: Option<Span>,
-}
-
 impl Sender {
     /// A sender whose SYN has number `iss`; nothing is in flight.
     pub fn new(config: &TcpConfig, iss: u32) -> Self {
@@ -266,11 +259,11 @@ impl Sender {
         self.window_seq = 0;
     }
 
-    /// Takes an acceptable segment's acknowledgment. `seq` is its own number, unwrapped by the receiver.
-    pub fn on_ack(&mut self, segment: &Segment, config: &TcpConfig, now: Instant) -> Progress {
+    /// Takes an acceptable segment's acknowledgment; gives the round trip time sample it brought, if any.
+    pub fn on_ack(&mut self, segment: &Segment, config: &TcpConfig, now: Instant) -> Option<Span> {
         let ack = sequence::unwrap(segment.ack, self.una);
         if ack > self.nxt + u64::from(self.probed) || ack < self.una {
-            return Progress::default();
+            return None;
         }
         let before = self.edge;
         self.update_window(segment, ack);
@@ -283,9 +276,9 @@ impl Sender {
             }
         }
         self.count_pipe();
-        let mut progress = Progress::default();
+        let mut sample = None;
         if ack > self.una {
-            progress.rtt = self.advance(segment, ack, sacked, config, now);
+            sample = self.advance(segment, ack, sacked, config, now);
         } else if self.flight() > 0
             && segment.sequence_len() == 0
             && (sacked > 0 || (!self.sack && before == self.edge))
@@ -295,7 +288,7 @@ impl Sender {
         if segment.flags.has(TcpFlags::ECE) {
             self.on_ecn_echo(now);
         }
-        progress
+        sample
     }
 
     fn update_window(&mut self, segment: &Segment, ack: u64) {
