@@ -4,7 +4,7 @@
 
 use crate::packet::Packet;
 use crate::rng::Rng;
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Rate};
 use serde::Serialize;
 
 /// Why a packet was dropped.
@@ -154,6 +154,11 @@ pub trait Qdisc<P: Packet> {
     /// The time told by [`Qdisc::next_wakeup`] has come.
     fn on_wakeup(&mut self, now: Instant) {
         let _ = now;
+    }
+
+    /// The link changes its rate to `rate` at `now`. Only algorithms that know the rate need care.
+    fn set_rate(&mut self, rate: Rate, now: Instant) {
+        let _ = (rate, now);
     }
 
     /// What waits.

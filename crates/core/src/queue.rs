@@ -5,7 +5,7 @@ use crate::aqm::{Aqm, Meta};
 use crate::packet::{Packet, TcpView};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
-use crate::units::{Instant, Limit};
+use crate::units::{Instant, Limit, Rate};
 use std::collections::VecDeque;
 
 #[derive(Debug, Clone)]
@@ -115,6 +115,10 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
 
     fn on_wakeup(&mut self, now: Instant) {
         self.aqm.on_wakeup(self.backlog, now);
+    }
+
+    fn set_rate(&mut self, rate: Rate, now: Instant) {
+        self.aqm.set_rate(rate, now);
     }
 
     fn backlog(&self) -> Backlog {

@@ -2,9 +2,10 @@
 //! adding an algorithm is its file and one line in the `registry!` table below.
 
 use crate::ack::AckPath;
-use crate::aqm;
+use crate::aqm::{self, Aqm};
 use crate::packet::{Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats};
+use crate::queue::Fifo;
 use crate::rng::Rng;
 use crate::units::{Instant, Limit, Rate};
 use serde::de::{DeserializeOwned, Deserializer};
@@ -49,6 +50,33 @@ pub trait Discipline: Default + Clone + Serialize + DeserializeOwned + schemars:
 
     /// Builds the discipline for a link. Call only after [`Discipline::validate`].
     fn build<P: Packet>(&self, link: &LinkFacts) -> Self::Queue<P>;
+}
+
+/// The configuration of an [`Aqm`] is its factory. Alone it is the discipline of one [`Fifo`].
+pub trait AqmConfig: Default + Clone + Serialize + DeserializeOwned + schemars::JsonSchema {
+    /// What it makes.
+    type Aqm: Aqm;
+
+    /// Refuses values that cannot work.
+    ///
+    /// # Errors
+    /// The first parameter that is out of its range.
+    fn validate(&self) -> Result<(), ConfigError>;
+
+    /// Makes the algorithm for a queue before `link`. Call only after [`AqmConfig::validate`].
+    fn aqm(&self, link: &LinkFacts) -> Self::Aqm;
+}
+
+impl<C: AqmConfig> Discipline for C {
+    type Queue<P: Packet> = Fifo<P, C::Aqm>;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        AqmConfig::validate(self)
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts) -> Self::Queue<P> {
+        Fifo::new(link.limit, self.aqm(link))
+    }
 }
 
 /// What a listing says of an algorithm.
@@ -146,7 +174,7 @@ macro_rules! registry {
             /// # Errors
             /// The first parameter that is out of its range.
             pub fn validate(&self) -> Result<(), ConfigError> {
-                match self { $(Self::$variant(config) => config.validate(),)* }
+                match self { $(Self::$variant(config) => Discipline::validate(config),)* }
             }
 
             /// Builds the discipline for a link. Call only after [`AnyConfig::validate`].
@@ -169,6 +197,9 @@ macro_rules! registry {
             }
             fn on_wakeup(&mut self, now: Instant) {
                 match self { $(Self::$variant(q) => q.on_wakeup(now),)* }
+            }
+            fn set_rate(&mut self, rate: Rate, now: Instant) {
+                match self { $(Self::$variant(q) => q.set_rate(rate, now),)* }
             }
             #[inline]
             fn backlog(&self) -> Backlog {

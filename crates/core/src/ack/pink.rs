@@ -78,10 +78,9 @@
 use super::AckPath;
 use super::rtt::RttProbe;
 use crate::aqm::Aqm;
-use crate::packet::{Packet, TcpFlags, TcpView};
-use crate::queue::Fifo;
+use crate::packet::{TcpFlags, TcpView};
 use crate::recency::Recency;
-use crate::registry::{ConfigError, Discipline, LinkFacts};
+use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::units::{Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -171,8 +170,8 @@ impl Default for Config {
     }
 }
 
-impl Discipline for Config {
-    type Queue<P: Packet> = Fifo<P, Pink>;
+impl AqmConfig for Config {
+    type Aqm = Pink;
 
     fn validate(&self) -> Result<(), ConfigError> {
         if !(self.c > 0.0 && self.c <= 1.0) {
@@ -189,8 +188,8 @@ impl Discipline for Config {
         Ok(())
     }
 
-    fn build<P: Packet>(&self, link: &LinkFacts) -> Fifo<P, Pink> {
-        Fifo::new(link.limit, Pink::new(self, link.rate))
+    fn aqm(&self, link: &LinkFacts) -> Pink {
+        Pink::new(self, link.rate)
     }
 }
 

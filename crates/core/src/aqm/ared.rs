@@ -19,10 +19,8 @@
 use super::red::{self, Red};
 use super::{Aqm, Meta};
 use crate::ack::AckPath;
-use crate::packet::Packet;
 use crate::qdisc::{Backlog, Verdict};
-use crate::queue::Fifo;
-use crate::registry::{ConfigError, Discipline, LinkFacts};
+use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
@@ -62,8 +60,8 @@ impl Default for Config {
     }
 }
 
-impl Discipline for Config {
-    type Queue<P: Packet> = Fifo<P, Ared>;
+impl AqmConfig for Config {
+    type Aqm = Ared;
 
     fn validate(&self) -> Result<(), ConfigError> {
         if self.target == Span::ZERO {
@@ -81,8 +79,8 @@ impl Discipline for Config {
         Ok(())
     }
 
-    fn build<P: Packet>(&self, link: &LinkFacts) -> Fifo<P, Ared> {
-        Fifo::new(link.limit, Ared::new(self, link))
+    fn aqm(&self, link: &LinkFacts) -> Ared {
+        Ared::new(self, link)
     }
 }
 

@@ -23,10 +23,8 @@
 
 use super::{Aqm, Meta};
 use crate::ack::AckPath;
-use crate::packet::Packet;
 use crate::qdisc::{Backlog, Verdict};
-use crate::queue::Fifo;
-use crate::registry::{ConfigError, Discipline, LinkFacts};
+use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
@@ -55,8 +53,8 @@ impl Default for Config {
     }
 }
 
-impl Discipline for Config {
-    type Queue<P: Packet> = Fifo<P, Codel>;
+impl AqmConfig for Config {
+    type Aqm = Codel;
 
     fn validate(&self) -> Result<(), ConfigError> {
         if self.target == Span::ZERO {
@@ -68,8 +66,8 @@ impl Discipline for Config {
         Ok(())
     }
 
-    fn build<P: Packet>(&self, link: &LinkFacts) -> Fifo<P, Codel> {
-        Fifo::new(link.limit, Codel::new(self.clone()))
+    fn aqm(&self, _: &LinkFacts) -> Codel {
+        Codel::new(self.clone())
     }
 }
 

@@ -5,9 +5,7 @@
 
 use super::Aqm;
 use crate::ack::AckPath;
-use crate::packet::Packet;
-use crate::queue::Fifo;
-use crate::registry::{ConfigError, Discipline, LinkFacts};
+use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,15 +18,15 @@ pub struct Config {}
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DropTail;
 
-impl Discipline for Config {
-    type Queue<P: Packet> = Fifo<P, DropTail>;
+impl AqmConfig for Config {
+    type Aqm = DropTail;
 
     fn validate(&self) -> Result<(), ConfigError> {
         Ok(())
     }
 
-    fn build<P: Packet>(&self, link: &LinkFacts) -> Fifo<P, DropTail> {
-        Fifo::new(link.limit, DropTail)
+    fn aqm(&self, _: &LinkFacts) -> DropTail {
+        DropTail
     }
 }
 

@@ -22,10 +22,9 @@
 use super::{Aqm, Meta};
 use crate::ack::AckPath;
 use crate::ack::rtt::RttProbe;
-use crate::packet::{FlowId, Packet, TcpView};
+use crate::packet::{FlowId, TcpView};
 use crate::qdisc::{Backlog, Verdict};
-use crate::queue::Fifo;
-use crate::registry::{ConfigError, Discipline, LinkFacts};
+use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Instant, Span};
 use schemars::JsonSchema;
@@ -54,8 +53,8 @@ impl Default for Config {
     }
 }
 
-impl Discipline for Config {
-    type Queue<P: Packet> = Fifo<P, Green>;
+impl AqmConfig for Config {
+    type Aqm = Green;
 
     fn validate(&self) -> Result<(), ConfigError> {
         if !(self.c > 0.0 && self.c <= 10.0) {
@@ -70,8 +69,8 @@ impl Discipline for Config {
         Ok(())
     }
 
-    fn build<P: Packet>(&self, link: &LinkFacts) -> Fifo<P, Green> {
-        Fifo::new(link.limit, Green::new(self.clone(), link))
+    fn aqm(&self, link: &LinkFacts) -> Green {
+        Green::new(self.clone(), link)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::ack::AckPath;
 use crate::packet::{Ecn, FlowId, Packet};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
-use crate::units::{Bytes, Instant, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 
 pub mod ared;
 pub mod codel;
@@ -69,5 +69,10 @@ pub trait Aqm: AckPath {
     /// The time told by [`Aqm::next_wakeup`] has come.
     fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
         let _ = (backlog, now);
+    }
+
+    /// The link changes its rate to `rate` at `now`.
+    fn set_rate(&mut self, rate: Rate, now: Instant) {
+        let _ = (rate, now);
     }
 }

@@ -20,10 +20,8 @@
 
 use super::{Aqm, Meta};
 use crate::ack::AckPath;
-use crate::packet::Packet;
 use crate::qdisc::{Backlog, Verdict};
-use crate::queue::Fifo;
-use crate::registry::{ConfigError, Discipline, LinkFacts};
+use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
@@ -96,8 +94,8 @@ impl Config {
     }
 }
 
-impl Discipline for Config {
-    type Queue<P: Packet> = Fifo<P, Red>;
+impl AqmConfig for Config {
+    type Aqm = Red;
 
     fn validate(&self) -> Result<(), ConfigError> {
         if self.mean_packet == Bytes::ZERO {
@@ -116,8 +114,8 @@ impl Discipline for Config {
         Ok(())
     }
 
-    fn build<P: Packet>(&self, link: &LinkFacts) -> Fifo<P, Red> {
-        Fifo::new(link.limit, Red::new(self, link))
+    fn aqm(&self, link: &LinkFacts) -> Red {
+        Red::new(self, link)
     }
 }
 

@@ -2,7 +2,7 @@
 //! otherwise: eq. 1 then gives 1.25e6 B/s * 0.104 s * 0.95 / n = 123500 / n bytes.
 
 use super::*;
-use crate::packet::FlowId;
+use crate::packet::{FlowId, Packet};
 use crate::wire::RealPacket;
 use crate::wire::tests::assert_checksums;
 use etherparse::{PacketBuilder, TcpOptionElement};
