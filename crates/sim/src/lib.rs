@@ -1,6 +1,6 @@
 //! The packet simulator: virtual time, links, hosts, TCP, traffic.
 //!
-//! Deterministic for (scenario, seed): one thread, integer time, events of equal time in the order they were set, a
+//! Deterministic for (scenario, seed): one thread, integer time, events of equal time in the order of their sources, a
 //! named random stream per consumer. Follow one packet by opening the files in this order:
 //!
 //! 1. [`scenario`]: what is to be simulated; [`network`]: links, routes and flows made of it.

@@ -53,7 +53,21 @@ pub fn build(scenario: &Scenario) -> Network {
     for (group, spec) in scenario.flows.iter().enumerate() {
         builder.add_group(group, spec);
     }
+    builder.network.tell_who_relays();
     builder.network
+}
+
+impl Network {
+    /// A link relays if no packet that leaves it is looked at before it is on a plain link. Plain links after the first
+    /// of a route carry the packets of that route alone.
+    fn tell_who_relays(&mut self) {
+        for hop in self.routes.windows(2) {
+            let plain = self.links.get(hop[1] as usize).is_some_and(|next| next.queue.is_none());
+            if let Some(queue) = self.links.get_mut(hop[0] as usize).and_then(|link| link.queue.as_mut()) {
+                queue.relays &= plain && queue.ack_path_of.is_none();
+            }
+        }
+    }
 }
 
 /// A directed edge: where it leads, how long it takes, which link it is.
@@ -96,6 +110,7 @@ impl<'a> Builder<'a> {
         let managed = Queue {
             sees_segments: qdisc.sees_segments(),
             ack_path_of: None,
+            relays: true,
             eager: false,
             loss: (queue.loss > 0.0).then(|| lossy(queue.loss)),
             qdisc,

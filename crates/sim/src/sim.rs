@@ -3,7 +3,7 @@
 use crate::capture::{Capture, Sink};
 use crate::event::EventQueue;
 use crate::flow::{Flow, Kind, Transport};
-use crate::link::Link;
+use crate::link::{Link, Outlet};
 use crate::network::{self, END};
 use crate::probe::TimeHistogram;
 use crate::scenario::Scenario;
@@ -17,6 +17,12 @@ use penstock_core::units::{Instant, Span};
 
 /// How much a bulk application has to send: more than any run can.
 const ENDLESS: u64 = 1 << 60;
+
+/// A rough guess of the time between events: each packet of 1000 bytes on each managed link, and its ACK, make three.
+fn event_gap(links: &[Link]) -> Span {
+    let bps: u64 = links.iter().filter(|link| link.queue.is_some()).map(|link| link.rate().as_bps()).sum();
+    Span::from_nanos(8_000_000_000_000 / 3 / bps.max(1))
+}
 
 /// An invariant of the scenario that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +45,7 @@ pub struct Simulation {
     routes: Vec<u32>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) bottlenecks: Vec<network::Bottleneck>,
-    capture: Option<Capture>,
+    outlet: Outlet,
     /// Round trip times of all flows.
     pub(crate) rtt: TimeHistogram,
     pub(crate) seconds: Seconds,
@@ -71,14 +77,14 @@ impl Simulation {
             seed: scenario.seed,
             name: scenario.name.clone(),
             no_drops: scenario.invariants.no_drops,
-            events: EventQueue::new(links.len() + 3 * flows.len() + 1),
+            events: EventQueue::new(links.len() + 3 * flows.len() + 1, event_gap(&links)),
             handled: 0,
             seconds: Seconds::new(scenario.output.series),
             links,
             routes: network.routes,
             flows,
             bottlenecks: network.bottlenecks,
-            capture: None,
+            outlet: Outlet::default(),
             rtt: TimeHistogram::default(),
         };
         for flow in 0..simulation.flows.len() {
@@ -100,7 +106,7 @@ impl Simulation {
         let wanted = &scenario.output.pcapng;
         let chosen = |b: &network::Bottleneck| (wanted.is_empty() || wanted.contains(&b.name)).then(|| b.name.clone());
         let names: Vec<_> = self.bottlenecks.iter().map(chosen).collect();
-        self.capture = Some(Capture::new(out, &names)?);
+        self.outlet.capture = Some(Capture::new(out, &names)?);
         for (bottleneck, _) in self.bottlenecks.iter().zip(names).filter(|(_, name)| name.is_some()) {
             if let Some(queue) = &mut self.links[bottleneck.link].queue {
                 queue.eager = true;
@@ -114,7 +120,7 @@ impl Simulation {
     /// # Errors
     /// The first error of any write to it.
     pub fn finish_capture(&mut self) -> std::io::Result<()> {
-        self.capture.take().map_or(Ok(()), Capture::finish)
+        self.outlet.capture.take().map_or(Ok(()), Capture::finish)
     }
 
     /// Simulated time so far.
@@ -162,8 +168,9 @@ impl Simulation {
     /// Brings the queues that are looked at up to now.
     fn catch_up(&mut self) {
         for bottleneck in &self.bottlenecks {
-            self.links[bottleneck.link].catch_up(self.now, &mut self.capture);
+            self.links[bottleneck.link].catch_up(self.now, &mut self.outlet);
         }
+        self.relay();
     }
 
     fn check(&self) -> Result<(), Broken> {
@@ -189,12 +196,13 @@ impl Simulation {
     fn on_link(&mut self, index: usize) {
         let now = self.now;
         let link = &mut self.links[index];
-        let arrived = link.on_event(now, &mut self.capture);
+        let arrived = link.on_event(now, &mut self.outlet);
         if let Some(next) = link.next_event() {
             self.events.set(index as u32, next);
         }
+        let ack_path_of = link.queue.as_ref().and_then(|q| q.ack_path_of);
+        self.relay();
         if let Some(packet) = arrived {
-            let ack_path_of = link.queue.as_ref().and_then(|q| q.ack_path_of);
             self.deliver(packet, ack_path_of);
         }
     }
@@ -205,7 +213,8 @@ impl Simulation {
         if let Some(forward) = ack_path_of
             && let Some(segment) = packet.tcp()
         {
-            self.links[forward as usize].inbound(segment, self.now, &mut self.capture);
+            self.links[forward as usize].inbound(segment, self.now, &mut self.outlet);
+            self.relay();
         }
         match self.routes[packet.cursor as usize] {
             END => self.on_host(packet),
@@ -216,12 +225,33 @@ impl Simulation {
     #[inline]
     fn offer(&mut self, index: usize, packet: Segment) {
         let link = &mut self.links[index];
-        if link.offer(packet, self.now, &mut self.capture)
+        if link.offer(packet, self.now, &mut self.outlet)
             && let Some(next) = link.next_event()
-            && self.events.due(index as u32) != Some(next)
         {
-            self.events.set(index as u32, next);
+            self.events.set_at_latest(index as u32, next);
         }
+        self.relay();
+    }
+
+    /// Puts what links relayed into flight on the next.
+    #[inline]
+    fn relay(&mut self) {
+        if !self.outlet.relayed.is_empty() {
+            self.relay_all();
+        }
+    }
+
+    fn relay_all(&mut self) {
+        for packet in &self.outlet.relayed {
+            let index = self.routes[packet.cursor as usize];
+            let link = &mut self.links[index as usize];
+            if link.take(*packet, packet.at)
+                && let Some(arrival) = link.next_event()
+            {
+                self.events.set(index, arrival);
+            }
+        }
+        self.outlet.relayed.clear();
     }
 
     // Hosts.
