@@ -127,6 +127,15 @@ impl Flow {
         }
     }
 
+    /// Bytes of state on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        let ends = match &self.transport {
+            Transport::Tcp(client, server) => client.heap_bytes() + server.heap_bytes(),
+            Transport::Udp(_) => 0,
+        };
+        ends + self.rtt.heap_bytes()
+    }
+
     /// True if the flow sent, or could have, during all of `[from, to]`.
     pub fn active_throughout(&self, from: Instant, to: Instant) -> bool {
         self.start <= from && self.completed.min(self.stop) >= to

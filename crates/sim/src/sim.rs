@@ -377,9 +377,9 @@ impl Simulation {
     /// Bytes of state kept for each flow: endpoints, its four access links, its pending events, its measurements;
     /// packets in flight are not counted.
     pub fn bytes_per_flow(&self) -> usize {
-        let digests: usize = self.flows.iter().map(|f| f.rtt.heap_bytes()).sum();
+        let heap: usize = self.flows.iter().map(Flow::heap_bytes).sum();
         let access_links = 4 * (size_of::<Link>() - size_of::<Segment>()); // each has room for one packet in flight
         let events = 7 * EventQueue::BYTES_PER_SOURCE;
-        size_of::<Flow>() + access_links + events + digests / self.flows.len().max(1)
+        size_of::<Flow>() + access_links + events + heap / self.flows.len().max(1)
     }
 }
