@@ -1,7 +1,7 @@
 //! The event queue: a hierarchical timing wheel in exact order of (time, source).
 //!
 //! Every source of events (a link, a timer, an application) owns one id and at most one pending event, so the queue is
-//! a set of intrusive lists over an array: no allocation, no comparison tree, and re-arming is O(1). Five levels of
+//! a set of intrusive lists over an array: no allocation, no comparison tree, and re-arming is O(1). Six levels of
 //! 512 slots, small enough to stay in the first cache. A slot of the finest level keeps its few events sorted; how much
 //! time it spans is chosen by how dense events are expected to be, so that few have to go through coarser levels.
 
@@ -12,11 +12,11 @@ pub type SourceId = u32;
 
 const NONE: u32 = u32::MAX;
 const NOWHERE: u16 = u16::MAX;
-/// A tick is 2^12 ns (4 us) to 2^20 ns (1 ms).
-const TICK_BITS: std::ops::RangeInclusive<u32> = 12..=20;
+/// A tick is 2^8 ns to 2^20 ns (1 ms).
+const TICK_BITS: std::ops::RangeInclusive<u32> = 8..=20;
 const SLOT_BITS: u32 = 9;
 const SLOTS: usize = 1 << SLOT_BITS;
-const LEVELS: usize = 5;
+const LEVELS: usize = 6;
 
 #[derive(Debug, Clone)]
 struct Node {
@@ -167,7 +167,7 @@ impl EventQueue {
     }
 
     /// The level and slot of a time: the finest level whose current frame contains it. What is beyond the coarsest
-    /// frame (4 years at the least tick) is never due.
+    /// frame (146 years at the least tick) is never due.
     fn place_of(&self, time: u64) -> (usize, usize) {
         let tick = (time >> self.tick_bits).max(self.tick);
         let distance = tick ^ self.tick;
