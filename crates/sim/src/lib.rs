@@ -6,10 +6,11 @@
 //! 1. [`scenario`]: what is to be simulated; [`network`]: links, routes and flows made of it.
 //! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
 //! 3. [`tcp`]: the endpoint that makes a [`segment`].
-//! 4. [`link`]: where it waits and travels, [`loss`]: or dies; [`probe`] measures, [`capture`] writes it down.
+//! 4. [`link`]: where it waits and travels, [`loss`]: or dies; [`changes`] of both; [`probe`] measures, [`capture`] writes it down.
 //! 5. [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells.
 
 pub mod capture;
+pub mod changes;
 pub mod digest;
 pub mod event;
 pub mod flow;

@@ -18,7 +18,7 @@ use penstock_core::packet::{Packet, TcpFlags};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::registry::AnyQdisc;
 use penstock_core::rng::Rng;
-use penstock_core::units::{Instant, Serializer, Span};
+use penstock_core::units::{Instant, Rate, Serializer, Span};
 use std::collections::VecDeque;
 
 /// Where links put what concerns others.
@@ -28,6 +28,25 @@ pub struct Outlet {
     pub capture: Option<Capture>,
     /// Packets that go on to the next link, each at its time.
     pub relayed: Vec<Segment>,
+}
+
+/// What a wire could have sent up to its last change of rate.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Capacity {
+    bits: f64,
+    since: Instant,
+}
+
+impl Capacity {
+    /// In bits, up to `now`, with `rate` since the last change.
+    fn until(&self, rate: Rate, now: Instant) -> f64 {
+        self.bits + rate.as_bps() as f64 * now.since(self.since).as_secs_f64()
+    }
+
+    /// At `now`, `rate` ends.
+    fn change(&mut self, rate: Rate, now: Instant) {
+        *self = Self { bits: self.until(rate, now), since: now };
+    }
 }
 
 /// What stands before a managed link.
@@ -46,11 +65,13 @@ pub struct Queue {
     /// The discipline wants to see the segments of both directions.
     pub sees_segments: bool,
     /// What the wire loses of the packets put on it.
-    pub loss: Option<Loss>,
+    pub loss: Loss,
     /// The link of the other direction whose discipline sees what this one delivers.
     pub ack_path_of: Option<u32>,
     /// Packets go straight into flight on the next link.
     pub relays: bool,
+    /// What the link could have sent.
+    pub capacity: Capacity,
 }
 
 /// One direction of a link: two cache lines, the state of the wire and the packet on it.
@@ -63,6 +84,8 @@ pub struct Link {
     wire: Serializer,
     delay: Span,
     busy_until: Instant,
+    /// The latest arrival so far: after a cut of the delay, none may come before it.
+    last_arrival: Instant,
     /// The discipline of a managed link.
     pub queue: Option<Box<Queue>>,
     #[allow(clippy::box_collection)] // a pointer instead of four words keeps the link within two cache lines
@@ -78,7 +101,7 @@ impl Link {
     pub fn new(wire: Serializer, delay: Span, queue: Option<Box<Queue>>) -> Self {
         let mut first = Segment::tcp(0, true, TcpFlags(0));
         first.at = EMPTY;
-        Self { wire, delay, busy_until: Instant::ZERO, queue, others: None, first }
+        Self { wire, delay, busy_until: Instant::ZERO, last_arrival: Instant::ZERO, queue, others: None, first }
     }
 
     /// Takes a packet; true if the link's event may have changed.
@@ -113,7 +136,8 @@ impl Link {
     #[inline]
     fn transmit(&mut self, packet: &Segment, now: Instant) -> Instant {
         self.busy_until = self.busy_until.max(now) + self.wire.send(packet.size());
-        self.busy_until + self.delay
+        self.last_arrival = self.last_arrival.max(self.busy_until + self.delay);
+        self.last_arrival
     }
 
     #[inline]
@@ -153,7 +177,7 @@ impl Link {
                 probe.on_departure(&packet, now);
             }
             tap.sent(&packet, now);
-            if queue.loss.as_mut().is_some_and(Loss::strikes) {
+            if queue.loss.strikes() {
                 self.busy_until = now + self.wire.send(packet.size());
             } else if queue.relays {
                 let arrival = self.transmit(&packet, now);
@@ -247,8 +271,44 @@ impl Link {
         }
     }
 
+    /// The rate changes at `now`; what is being transmitted keeps the old one.
+    pub fn set_rate(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        if let Some(queue) = &mut self.queue {
+            queue.capacity.change(self.wire.rate(), now);
+        }
+        self.wire = Serializer::new(rate);
+    }
+
+    /// The delay changes at `now` for what begins to be transmitted later.
+    pub fn set_delay(&mut self, delay: Span, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        self.delay = delay;
+    }
+
+    /// The probability of loss changes at `now`.
+    pub fn set_loss(&mut self, probability: f64, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        if let Some(queue) = &mut self.queue {
+            queue.loss.set(probability);
+        }
+    }
+
+    /// The discipline is told of a new rate at `now`.
+    pub fn tell_rate(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        if let Some(queue) = &mut self.queue {
+            queue.qdisc.set_rate(rate, now);
+        }
+    }
+
+    /// What a managed link could have sent by `now`, in bits.
+    pub fn capacity_bits(&self, now: Instant) -> f64 {
+        self.queue.as_ref().map_or(0.0, |queue| queue.capacity.until(self.wire.rate(), now))
+    }
+
     /// Rate of the link.
-    pub fn rate(&self) -> penstock_core::units::Rate {
+    pub fn rate(&self) -> Rate {
         self.wire.rate()
     }
 }

@@ -1,8 +1,9 @@
 //! The run: pops events in order and moves packets between hosts, links and queues.
 
 use crate::capture::{Capture, Sink};
+use crate::changes::Changes;
 use crate::event::EventQueue;
-use crate::flow::{Flow, Kind, Transport};
+use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport};
 use crate::link::{Link, Outlet};
 use crate::network::{self, END};
 use crate::probe::TimeHistogram;
@@ -44,14 +45,17 @@ pub struct Simulation {
     pub(crate) links: Vec<Link>,
     routes: Vec<u32>,
     pub(crate) flows: Vec<Flow>,
+    /// The flows that are floods.
+    floods: Vec<u32>,
     pub(crate) bottlenecks: Vec<network::Bottleneck>,
     outlet: Outlet,
+    changes: Changes,
     /// Round trip times of all flows.
     pub(crate) rtt: TimeHistogram,
     pub(crate) seconds: Seconds,
 }
 
-// Sources of events: links, then two timers and one application per flow, then the clock of whole seconds.
+// Sources of events: links, then two timers and one application per flow, then the clock of whole seconds and the changes.
 impl Simulation {
     fn timer_source(&self, flow: usize, server: bool) -> u32 {
         (self.links.len() + 2 * flow + usize::from(server)) as u32
@@ -61,6 +65,9 @@ impl Simulation {
     }
     fn clock_source(&self) -> u32 {
         (self.links.len() + 3 * self.flows.len()) as u32
+    }
+    fn changes_source(&self) -> u32 {
+        self.clock_source() + 1
     }
 }
 
@@ -77,14 +84,16 @@ impl Simulation {
             seed: scenario.seed,
             name: scenario.name.clone(),
             no_drops: scenario.invariants.no_drops,
-            events: EventQueue::new(links.len() + 3 * flows.len() + 1, event_gap(&links)),
+            events: EventQueue::new(links.len() + 3 * flows.len() + 2, event_gap(&links)),
             handled: 0,
             seconds: Seconds::new(scenario.output.series),
             links,
             routes: network.routes,
             flows,
+            floods: network.floods,
             bottlenecks: network.bottlenecks,
             outlet: Outlet::default(),
+            changes: Changes::new(&scenario.changes),
             rtt: TimeHistogram::default(),
         };
         for flow in 0..simulation.flows.len() {
@@ -94,6 +103,7 @@ impl Simulation {
             }
         }
         simulation.events.set(simulation.clock_source(), Instant::ZERO + Span::from_secs(1));
+        simulation.await_change();
         simulation
     }
 
@@ -160,9 +170,29 @@ impl Simulation {
             self.on_timer(index / 2, index % 2 == 1);
         } else if source < links + 3 * flows {
             self.on_app(source - links - 2 * flows);
-        } else {
+        } else if source == links + 3 * flows {
             self.on_second();
+        } else {
+            self.on_change();
         }
+    }
+
+    fn await_change(&mut self) {
+        if let Some(at) = self.changes.next() {
+            self.events.set(self.changes_source(), at);
+        }
+    }
+
+    fn on_change(&mut self) {
+        let mut touched = Vec::new();
+        self.changes.apply(&mut self.links, self.now, &mut self.outlet, |link| touched.push(link));
+        for link in touched {
+            if let Some(next) = self.links[link].next_event() {
+                self.events.set_at_latest(link as u32, next.max(self.now));
+            }
+        }
+        self.relay();
+        self.await_change();
     }
 
     /// Brings the queues that are looked at up to now.
@@ -258,10 +288,11 @@ impl Simulation {
 
     fn on_host(&mut self, packet: Segment) {
         let (index, now) = (packet.flow as usize, self.now);
-        let flow = &mut self.flows[index];
+        let Some(flow) = self.flows.get_mut(index) else { return self.on_forged(&packet) };
         let server = packet.from_client();
         match &mut flow.transport {
             Transport::Udp(source) => return source.receive(&packet),
+            Transport::Flood(_) => return,
             Transport::Tcp(_, endpoint) if server => {
                 endpoint.on_segment(&packet, now);
                 if let Kind::Transfer(size) = flow.kind
@@ -280,6 +311,18 @@ impl Simulation {
             }
         }
         self.pump(index, server);
+    }
+
+    /// A SYN of a flood, which its victim answers, or the answer, which nobody takes.
+    #[cold]
+    fn on_forged(&mut self, packet: &Segment) {
+        let flood = ((packet.flow - self.flows.len() as u32) / FORGED) as usize;
+        let Some(back) = self.floods.get(flood).map(|flow| self.flows[*flow as usize].routes[1]) else { return };
+        if packet.from_client() {
+            let mut answer = SynFlood::answer(packet);
+            answer.cursor = back;
+            self.offer(self.routes[back as usize] as usize, answer);
+        }
     }
 
     /// Sends what an endpoint has to send and keeps its timer.
@@ -304,7 +347,7 @@ impl Simulation {
         match &mut self.flows[index].transport {
             Transport::Tcp(_, endpoint) if server => Some(endpoint),
             Transport::Tcp(endpoint, _) => Some(endpoint),
-            Transport::Udp(_) => None,
+            Transport::Udp(_) | Transport::Flood(_) => None,
         }
     }
 
@@ -327,13 +370,20 @@ impl Simulation {
         let flow = &mut self.flows[index];
         let stopping = flow.stop <= now;
         match &mut flow.transport {
-            Transport::Udp(_) if stopping => {}
+            Transport::Udp(_) | Transport::Flood(_) if stopping => {}
             Transport::Udp(udp) => {
                 let (mut packet, next) = udp.send(flow.kind, index as u32, now);
                 let cursor = flow.routes[0];
                 packet.cursor = cursor;
                 self.events.set(source, next);
                 self.offer(self.routes[cursor as usize] as usize, packet);
+            }
+            Transport::Flood(flood) => {
+                let (mut syn, next) = flood.send(now);
+                let cursor = flow.routes[0];
+                (syn.cursor, syn.at) = (cursor, now);
+                self.events.set(source, next);
+                self.offer(self.routes[cursor as usize] as usize, syn);
             }
             Transport::Tcp(client, _) => {
                 if stopping {
