@@ -10,13 +10,13 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, codel, red
+from penstock.reference import Arrival, Fate, Limit, ared, codel, lindrop, red
 from penstock.reference.link import CE, NS_PER_S
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
@@ -117,8 +117,33 @@ def ared_setup(r: random.Random) -> Setup:
     )
 
 
-SETUPS = {"ared": ared_setup, "codel": codel_setup, "red": red_setup}
-TWINS: dict[str, Twin] = {"ared": ared.replay, "codel": codel.replay, "red": red.replay}
+def lindrop_setup(r: random.Random) -> Setup:
+    """Averages that reach both ends of f; spacings from dense to the document's."""
+    avg_min = r.choice([0, 0, r.uniform(0, 10)])
+    dr_min = r.choice([1, 5, r.uniform(1, 20)])
+    dr_max = dr_min * r.choice([2, 100, 200_000])
+    params = lindrop.Params(
+        avg_min=avg_min,
+        avg_max=avg_min + r.choice([5, 50, 150, r.uniform(1, 500)]),
+        n_pu=r.choice([0.98, r.uniform(0.5, 0.999)]),
+        n_pd=r.choice([1.05, r.uniform(1.001, 1.5)]),
+        dr_init=r.choice([dr_min, dr_max, r.uniform(dr_min, dr_max)]),
+        dr_min=dr_min,
+        dr_max=dr_max,
+        weight=r.choice([0.002, 10 ** r.uniform(-4, 0)]),
+        mean_packet=r.choice([500, 1000, 1500]),
+        ecn=coin(r),
+    )
+    return params, written(**asdict(params) | {"mean_packet": f"{params.mean_packet}B"})
+
+
+SETUPS = {"ared": ared_setup, "codel": codel_setup, "lindrop": lindrop_setup, "red": red_setup}
+TWINS: dict[str, Twin] = {
+    "ared": ared.replay,
+    "codel": codel.replay,
+    "lindrop": lindrop.replay,
+    "red": red.replay,
+}
 
 
 def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:
@@ -157,7 +182,10 @@ def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:
     return f"{setup}: packet {at} is {got[at : at + 1]}, by the twin {expected[at : at + 1]}"
 
 
-@pytest.mark.parametrize(("name", "drop"), [("ared", "drop_early"), ("codel", "drop_dequeue"), ("red", "drop_early")])
+@pytest.mark.parametrize(
+    ("name", "drop"),
+    [("ared", "drop_early"), ("codel", "drop_dequeue"), ("lindrop", "drop_early"), ("red", "drop_early")],
+)
 def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for number in range(TRACES):

@@ -7,9 +7,11 @@ use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
 
 pub mod ared;
+mod average;
 pub mod codel;
 pub mod droptail;
 pub mod green;
+pub mod lindrop;
 pub mod red;
 
 /// What an AQM may know of a packet.

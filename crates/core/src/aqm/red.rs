@@ -18,6 +18,7 @@
 //! DIFFERENCE: a packet lost for want of room restarts `count`, as in ns-2; the paper has no full queues. Pinned by
 //! `an_overflow_restarts_the_count`. Cost: O(1); one power after an idle time.
 
+use super::average::{Average, check_weight, in_unit_of};
 use super::{Aqm, Meta};
 use crate::ack::AckPath;
 use crate::qdisc::{Backlog, Verdict};
@@ -84,13 +85,7 @@ impl Default for Config {
 impl Config {
     /// A threshold in the unit of the average.
     fn threshold(&self, limit: Limit) -> f64 {
-        let mean = self.mean_packet.get() as f64;
-        match (limit, self.mode) {
-            (Limit::Packets(n), Mode::Packets) => n as f64,
-            (Limit::Packets(n), Mode::Bytes) => n as f64 * mean,
-            (Limit::Bytes(b), Mode::Packets) => b.get() as f64 / mean,
-            (Limit::Bytes(b), Mode::Bytes) => b.get() as f64,
-        }
+        in_unit_of(self.mode, limit, self.mean_packet)
     }
 }
 
@@ -108,10 +103,7 @@ impl AqmConfig for Config {
         if !(self.max_probability > 0.0 && self.max_probability <= 1.0) {
             return Err(ConfigError::new("max_probability", "must be above 0 and at most 1"));
         }
-        if !(self.weight > 0.0 && self.weight <= 1.0) {
-            return Err(ConfigError::new("weight", "must be above 0 and at most 1"));
-        }
-        Ok(())
+        check_weight(self.weight).map_err(|message| ConfigError::new("weight", message))
     }
 
     fn aqm(&self, link: &LinkFacts) -> Red {
@@ -125,18 +117,14 @@ pub struct Red {
     min: f64,
     max: f64,
     max_p: f64,
-    weight: f64,
     mean_packet: f64,
-    mean_time: Span,
-    mode: Mode,
     byte_drop: bool,
     gentle: bool,
     wait: bool,
     ecn: bool,
-    avg: f64,
+    avg: Average,
     /// Packets since the last mark; `None` is the paper's -1.
     count: Option<u64>,
-    idle_since: Option<Instant>,
 }
 
 impl Red {
@@ -146,17 +134,13 @@ impl Red {
             min: config.threshold(config.min_threshold),
             max: config.threshold(config.max_threshold),
             max_p: config.max_probability,
-            weight: config.weight,
             mean_packet: config.mean_packet.get() as f64,
-            mean_time: link.rate.time_for(config.mean_packet).max(Span::from_nanos(1)),
-            mode: config.mode,
             byte_drop: config.byte_drop,
             gentle: config.gentle,
             wait: config.wait,
             ecn: config.ecn,
-            avg: 0.0,
+            avg: Average::new(config.weight, config.mode, config.mean_packet, link),
             count: None,
-            idle_since: Some(Instant::ZERO),
         }
     }
 
@@ -167,7 +151,7 @@ impl Red {
 
     /// The average queue.
     pub fn average(&self) -> f64 {
-        self.avg
+        self.avg.value
     }
 
     /// `max_p`, for algorithms that adapt it (ARED).
@@ -178,29 +162,15 @@ impl Red {
     /// The base probability if the average were `avg`.
     #[cfg(test)]
     pub(super) fn probability_at(&self, avg: f64) -> f64 {
-        Self { avg, ..self.clone() }.base_probability().unwrap_or(1.0)
-    }
-
-    fn update_average(&mut self, backlog: Backlog, now: Instant) {
-        let q = match self.mode {
-            Mode::Packets => backlog.packets as f64,
-            Mode::Bytes => backlog.bytes as f64,
-        };
-        match self.idle_since.take() {
-            Some(since) => {
-                let m = now.since(since).as_nanos() as f64 / self.mean_time.as_nanos() as f64;
-                self.avg *= libm::pow(1.0 - self.weight, m);
-            }
-            None => self.avg += self.weight * (q - self.avg),
-        }
+        self.base_probability(avg).unwrap_or(1.0)
     }
 
     /// `pb` of the header; `None` above the hard limit.
-    fn base_probability(&self) -> Option<f64> {
-        if self.avg < self.max {
-            Some(self.max_p * (self.avg - self.min) / (self.max - self.min))
-        } else if self.gentle && self.avg < 2.0 * self.max {
-            Some(self.max_p + (1.0 - self.max_p) * (self.avg - self.max) / self.max)
+    fn base_probability(&self, avg: f64) -> Option<f64> {
+        if avg < self.max {
+            Some(self.max_p * (avg - self.min) / (self.max - self.min))
+        } else if self.gentle && avg < 2.0 * self.max {
+            Some(self.max_p + (1.0 - self.max_p) * (avg - self.max) / self.max)
         } else {
             None
         }
@@ -220,11 +190,11 @@ impl Red {
 
     /// Drop, mark or pass, by the average as it is now.
     fn judge(&mut self, packet: &Meta, rng: &mut Rng) -> Verdict {
-        if self.avg < self.min {
+        if self.avg.value < self.min {
             self.count = None;
             return Verdict::Pass;
         }
-        let Some(mut pb) = self.base_probability() else {
+        let Some(mut pb) = self.base_probability(self.avg.value) else {
             self.count = Some(0);
             return Verdict::Drop;
         };
@@ -245,21 +215,17 @@ impl Red {
 impl Aqm for Red {
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        self.update_average(backlog, now);
+        self.avg.arrived(backlog, now);
         let verdict = self.judge(packet, rng);
-        if verdict == Verdict::Drop && backlog.packets == 0 {
-            // The queue is as empty as before: without this the average would not age until the next departure, and
-            // one above the hard limit would refuse every packet for ever.
-            self.idle_since = Some(now);
+        if verdict == Verdict::Drop {
+            self.avg.refused(backlog, now);
         }
         verdict
     }
 
     #[inline]
     fn on_dequeue(&mut self, _: &Meta, _: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
-        if backlog.packets == 0 {
-            self.idle_since = Some(now);
-        }
+        self.avg.departed(backlog, now);
         Verdict::Pass
     }
 
@@ -335,21 +301,18 @@ mod tests {
 
     #[test]
     fn gentle_rises_to_one_at_twice_the_threshold_and_plain_jumps() {
-        let mut gentle = red(Config::default());
-        gentle.avg = 22.5;
-        assert!((gentle.base_probability().unwrap() - 0.55).abs() < 1e-12);
-        gentle.avg = 30.0;
-        assert_eq!(gentle.base_probability(), None);
-        let mut plain = red(Config { gentle: false, ..Config::default() });
-        plain.avg = 15.0;
-        assert_eq!(plain.base_probability(), None);
+        let gentle = red(Config::default());
+        assert!((gentle.base_probability(22.5).unwrap() - 0.55).abs() < 1e-12);
+        assert_eq!(gentle.base_probability(30.0), None);
+        let plain = red(Config { gentle: false, ..Config::default() });
+        assert_eq!(plain.base_probability(15.0), None);
     }
 
     #[test]
     fn a_drop_at_an_empty_queue_does_not_end_the_idle_time() {
         let (mut red, mut rng) = (red(Config { weight: 0.5, ..Config::default() }), Streams::new(1).get("t"));
-        red.avg = 64.0;
-        red.idle_since = Some(Instant::ZERO);
+        red.avg.value = 64.0;
+        red.avg.idle_since = Some(Instant::ZERO);
         // 1 ms of idle time at a time halves the average: 32 and above is over the hard limit of 30.
         let verdicts = [1, 2].map(|ms| arrive(&mut red, 0, Instant::ZERO + Span::from_millis(ms), &mut rng));
         assert_eq!(verdicts[0], Verdict::Drop);
@@ -385,10 +348,10 @@ mod tests {
         ) {
             let (min_threshold, max_threshold) = (Limit::Packets(low), Limit::Packets(low + width));
             let config = Config { min_threshold, max_threshold, max_probability, gentle, wait, ..Config::default() };
-            let mut red = red(config);
-            red.avg = red.min + above * red.max;
-            if let Some(pb) = red.base_probability() {
-                prop_assert!((0.0..=1.0).contains(&pb), "pb {pb} at {}", red.avg);
+            let red = red(config);
+            let avg = red.min + above * red.max;
+            if let Some(pb) = red.base_probability(avg) {
+                prop_assert!((0.0..=1.0).contains(&pb), "pb {pb} at {avg}");
                 let pb = pb * scale;
                 let count = (gaps / pb) as u64;
                 let pa = red.spaced_probability(pb, count);
