@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, codel, lindrop, red
+from penstock.reference import Arrival, Fate, Limit, ared, codel, feng_red, lindrop, nonlinear_red, red
 from penstock.reference.link import CE, NS_PER_S
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
@@ -137,11 +137,45 @@ def lindrop_setup(r: random.Random) -> Setup:
     return params, written(**asdict(params) | {"mean_packet": f"{params.mean_packet}B"})
 
 
-SETUPS = {"ared": ared_setup, "codel": codel_setup, "lindrop": lindrop_setup, "red": red_setup}
+def variant_setup(r: random.Random, most_max_p: float) -> tuple[dict[str, Any], list[str]]:
+    """What the variants of RED in packets have in common."""
+    mean, low = r.choice([500, 1000, 1500]), r.randint(1, 20)
+    high = low + r.randint(1, 40)
+    max_p = r.choice([0.02, 0.1, most_max_p, r.uniform(0.001, most_max_p)])
+    weight = r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)])
+    options = {option: coin(r) for option in ("gentle", "wait", "ecn")}
+    said = written(min_threshold=f"{low}p", max_threshold=f"{high}p", max_probability=max_p, weight=weight, **options)
+    params = {"min_threshold": low, "max_threshold": high, "max_p": max_p, "weight": weight, "mean_packet": mean}
+    return params | options, [*said, f"mean_packet={mean}B"]
+
+
+def feng_red_setup(r: random.Random) -> Setup:
+    """Factors large and small, so that both bounds of max_p are reached."""
+    params, said = variant_setup(r, 1.0)
+    params |= {"alpha": r.choice([3, r.uniform(1, 20)]), "beta": r.choice([2, r.uniform(1, 20)])}
+    return feng_red.Params(**params), said + written(alpha=params["alpha"], beta=params["beta"])
+
+
+def nonlinear_red_setup(r: random.Random) -> Setup:
+    """The largest max_p is 2/3."""
+    params, said = variant_setup(r, 0.6666)
+    return nonlinear_red.Params(**params), said
+
+
+SETUPS = {
+    "ared": ared_setup,
+    "codel": codel_setup,
+    "feng-red": feng_red_setup,
+    "lindrop": lindrop_setup,
+    "nonlinear-red": nonlinear_red_setup,
+    "red": red_setup,
+}
 TWINS: dict[str, Twin] = {
     "ared": ared.replay,
     "codel": codel.replay,
+    "feng-red": feng_red.replay,
     "lindrop": lindrop.replay,
+    "nonlinear-red": nonlinear_red.replay,
     "red": red.replay,
 }
 
@@ -184,7 +218,14 @@ def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:
 
 @pytest.mark.parametrize(
     ("name", "drop"),
-    [("ared", "drop_early"), ("codel", "drop_dequeue"), ("lindrop", "drop_early"), ("red", "drop_early")],
+    [
+        ("ared", "drop_early"),
+        ("codel", "drop_dequeue"),
+        ("feng-red", "drop_early"),
+        ("lindrop", "drop_early"),
+        ("nonlinear-red", "drop_early"),
+        ("red", "drop_early"),
+    ],
 )
 def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
@@ -202,7 +243,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, 
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["ared", "red"])
+@pytest.mark.parametrize("name", ["ared", "feng-red", "nonlinear-red", "red"])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):

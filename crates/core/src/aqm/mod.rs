@@ -10,8 +10,10 @@ pub mod ared;
 mod average;
 pub mod codel;
 pub mod droptail;
+pub mod feng_red;
 pub mod green;
 pub mod lindrop;
+pub mod nonlinear_red;
 pub mod red;
 
 /// What an AQM may know of a packet.

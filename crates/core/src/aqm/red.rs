@@ -111,12 +111,21 @@ impl AqmConfig for Config {
     }
 }
 
+/// How the probability rises between the thresholds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Curve {
+    Linear,
+    /// As nonlinear RED has it.
+    Quadratic,
+}
+
 /// The algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Red {
     min: f64,
     max: f64,
     max_p: f64,
+    curve: Curve,
     mean_packet: f64,
     byte_drop: bool,
     gentle: bool,
@@ -134,6 +143,7 @@ impl Red {
             min: config.threshold(config.min_threshold),
             max: config.threshold(config.max_threshold),
             max_p: config.max_probability,
+            curve: Curve::Linear,
             mean_packet: config.mean_packet.get() as f64,
             byte_drop: config.byte_drop,
             gentle: config.gentle,
@@ -147,6 +157,21 @@ impl Red {
     /// The thresholds in the unit of the average, for algorithms that set them (ARED).
     pub(super) fn set_thresholds(&mut self, min: f64, max: f64) {
         (self.min, self.max) = (min, max);
+    }
+
+    /// The same with another curve (nonlinear RED).
+    pub(super) fn with_curve(self, curve: Curve) -> Self {
+        Self { curve, ..self }
+    }
+
+    /// The thresholds in the unit of the average.
+    pub(super) fn thresholds(&self) -> (f64, f64) {
+        (self.min, self.max)
+    }
+
+    /// `max_p`, in force.
+    pub(super) fn max_p(&self) -> f64 {
+        self.max_p
     }
 
     /// The average queue.
@@ -165,10 +190,32 @@ impl Red {
         self.base_probability(avg).unwrap_or(1.0)
     }
 
+    /// The first half of an arrival: the average.
+    #[inline]
+    pub(super) fn observe(&mut self, backlog: Backlog, now: Instant) {
+        self.avg.arrived(backlog, now);
+    }
+
+    /// The second half of an arrival: its fate.
+    #[inline]
+    pub(super) fn decide(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        let verdict = self.judge(packet, rng);
+        if verdict == Verdict::Drop {
+            self.avg.refused(backlog, now);
+        }
+        verdict
+    }
+
     /// `pb` of the header; `None` above the hard limit.
     fn base_probability(&self, avg: f64) -> Option<f64> {
         if avg < self.max {
-            Some(self.max_p * (avg - self.min) / (self.max - self.min))
+            Some(match self.curve {
+                Curve::Linear => self.max_p * (avg - self.min) / (self.max - self.min),
+                Curve::Quadratic => {
+                    let x = (avg - self.min) / (self.max - self.min);
+                    self.max_p * x * x
+                }
+            })
         } else if self.gentle && avg < 2.0 * self.max {
             Some(self.max_p + (1.0 - self.max_p) * (avg - self.max) / self.max)
         } else {
@@ -215,12 +262,8 @@ impl Red {
 impl Aqm for Red {
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        self.avg.arrived(backlog, now);
-        let verdict = self.judge(packet, rng);
-        if verdict == Verdict::Drop {
-            self.avg.refused(backlog, now);
-        }
-        verdict
+        self.observe(backlog, now);
+        self.decide(packet, backlog, now, rng)
     }
 
     #[inline]
