@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, codel, feng_red, lindrop, nonlinear_red, red
+from penstock.reference import Arrival, Fate, Limit, ared, codel, feng_red, lindrop, nonlinear_red, red, red_linux
 from penstock.reference.link import CE, NS_PER_S
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
@@ -29,7 +29,10 @@ Setup = tuple[Any, list[str]]
 
 @dataclass(frozen=True)
 class Trial:
-    """Arrivals and a queue, said to both: `params` to the twin, `settings` to the compiled part."""
+    """Arrivals and a queue, said to both: `params` to the twin, `settings` to the compiled part.
+
+    What stands in `name` after a slash tells apart trials of one algorithm.
+    """
 
     name: str
     seed: int
@@ -39,9 +42,14 @@ class Trial:
     settings: list[str]
     arrivals: list[Arrival]
 
+    @property
+    def algorithm(self) -> str:
+        """The name in the registry."""
+        return self.name.partition("/")[0]
+
     def twin(self, seed: int) -> list[Fate]:
         """The fates by the twin, with the random numbers of `seed`."""
-        uniform = Xoshiro256PlusPlus(seed, f"replay/{self.name}").uniform
+        uniform = Xoshiro256PlusPlus(seed, f"replay/{self.algorithm}").uniform
         return TWINS[self.name](self.arrivals, self.rate_bps, self.limit, self.params, uniform)
 
     def compiled(self, file: Path) -> list[Fate]:
@@ -51,7 +59,7 @@ class Trial:
         kind, most = self.limit
         limit = f"{most}{'p' if kind == 'packets' else 'B'}"
         out = io.BytesIO()
-        engine.replay(file, self.name, f"{self.rate_bps}bit/s", limit, self.settings, self.seed, out)
+        engine.replay(file, self.algorithm, f"{self.rate_bps}bit/s", limit, self.settings, self.seed, out)
         lines = [line.split(",") for line in out.getvalue().decode().splitlines()]
         fate, t_ns, ecn = (lines[0].index(column) for column in ("fate", "t_fate_ns", "ecn_out"))
         return [Fate(line[fate], int(line[t_ns]), int(line[ecn])) for line in lines[1:]]
@@ -162,6 +170,24 @@ def nonlinear_red_setup(r: random.Random) -> Setup:
     return nonlinear_red.Params(**params), said
 
 
+def red_linux_setup(r: random.Random) -> Setup:
+    """Thresholds in bytes up to the limits of 32 bits; each W said as itself or as a number near it."""
+    wlog = r.choice([1, 2, 5, 9, r.randint(1, 12)])
+    low = r.randint(1, 30_000)
+    high = min(low + r.choice([1, r.randint(1, 60_000)]), (1 << 31 - wlog) - 1)
+    max_p = r.choice([0.02, 0.1, 1.0, r.uniform(0.001, 1)])
+    params = red_linux.Params(low, high, wlog, max_p, mean_packet=r.choice([500, 1000, 1500]), ecn=coin(r))
+    return params, written(
+        compat="linux",
+        min_threshold=f"{low}B",
+        max_threshold=f"{high}B",
+        max_probability=max_p,
+        weight=2.0 ** -(wlog + r.choice([0, 0.4, -0.4])),
+        mean_packet=f"{params.mean_packet}B",
+        ecn=params.ecn,
+    )
+
+
 SETUPS = {
     "ared": ared_setup,
     "codel": codel_setup,
@@ -169,6 +195,7 @@ SETUPS = {
     "lindrop": lindrop_setup,
     "nonlinear-red": nonlinear_red_setup,
     "red": red_setup,
+    "red/linux": red_linux_setup,
 }
 TWINS: dict[str, Twin] = {
     "ared": ared.replay,
@@ -177,6 +204,7 @@ TWINS: dict[str, Twin] = {
     "lindrop": lindrop.replay,
     "nonlinear-red": nonlinear_red.replay,
     "red": red.replay,
+    "red/linux": red_linux.replay,
 }
 
 
@@ -225,6 +253,7 @@ def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:
         ("lindrop", "drop_early"),
         ("nonlinear-red", "drop_early"),
         ("red", "drop_early"),
+        ("red/linux", "drop_early"),
     ],
 )
 def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, tmp_path: Path) -> None:
@@ -243,7 +272,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, 
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["ared", "feng-red", "nonlinear-red", "red"])
+@pytest.mark.parametrize("name", ["ared", "feng-red", "nonlinear-red", "red", "red/linux"])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):

@@ -17,6 +17,8 @@
 //!
 //! DIFFERENCE: a packet lost for want of room restarts `count`, as in ns-2; the paper has no full queues. Pinned by
 //! `an_overflow_restarts_the_count`. Cost: O(1); one power after an idle time.
+//!
+//! With `compat = "linux"` all this is the kernel's instead: `red/linux.rs`.
 
 use super::average::{Average, check_weight, in_unit_of};
 use super::{Aqm, Meta};
@@ -27,6 +29,21 @@ use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+mod linux;
+
+pub use linux::LinuxRed;
+
+/// Whose RED.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Compat {
+    /// The one of the papers.
+    #[default]
+    Paper,
+    /// The one of the Linux kernel.
+    Linux,
+}
 
 /// What the average counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +80,8 @@ pub struct Config {
     pub wait: bool,
     /// Mark ECN-capable packets instead of dropping them early.
     pub ecn: bool,
+    /// "paper", or "linux": as the kernel does it, with the nearest 2^-n for weight; mode and gentle have no effect.
+    pub compat: Compat,
 }
 
 impl Default for Config {
@@ -78,6 +97,7 @@ impl Default for Config {
             gentle: true,
             wait: false,
             ecn: false,
+            compat: Compat::Paper,
         }
     }
 }
@@ -90,7 +110,7 @@ impl Config {
 }
 
 impl AqmConfig for Config {
-    type Aqm = Red;
+    type Aqm = AnyRed;
 
     fn validate(&self) -> Result<(), ConfigError> {
         if self.mean_packet == Bytes::ZERO {
@@ -103,11 +123,18 @@ impl AqmConfig for Config {
         if !(self.max_probability > 0.0 && self.max_probability <= 1.0) {
             return Err(ConfigError::new("max_probability", "must be above 0 and at most 1"));
         }
-        check_weight(self.weight).map_err(|message| ConfigError::new("weight", message))
+        check_weight(self.weight).map_err(|message| ConfigError::new("weight", message))?;
+        match self.compat {
+            Compat::Paper => Ok(()),
+            Compat::Linux => linux::check(self),
+        }
     }
 
-    fn aqm(&self, link: &LinkFacts) -> Red {
-        Red::new(self, link)
+    fn aqm(&self, link: &LinkFacts) -> AnyRed {
+        match self.compat {
+            Compat::Paper => AnyRed::Paper(Red::new(self, link)),
+            Compat::Linux => AnyRed::Linux(LinuxRed::new(self, link)),
+        }
     }
 }
 
@@ -278,6 +305,59 @@ impl Aqm for Red {
 }
 
 impl AckPath for Red {}
+
+/// The RED that [`Config::compat`] names.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyRed {
+    /// With floating point, from the papers.
+    Paper(Red),
+    /// With whole numbers, from the kernel.
+    Linux(LinuxRed),
+}
+
+impl AnyRed {
+    /// The average queue; the kernel's is in bytes.
+    pub fn average(&self) -> f64 {
+        match self {
+            Self::Paper(red) => red.average(),
+            Self::Linux(red) => red.average(),
+        }
+    }
+}
+
+impl Aqm for AnyRed {
+    #[inline]
+    fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        match self {
+            Self::Paper(red) => red.on_enqueue(packet, backlog, now, rng),
+            Self::Linux(red) => red.on_enqueue(packet, backlog, now, rng),
+        }
+    }
+
+    #[inline]
+    fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        match self {
+            Self::Paper(red) => red.on_dequeue(packet, sojourn, backlog, now, rng),
+            Self::Linux(red) => red.on_dequeue(packet, sojourn, backlog, now, rng),
+        }
+    }
+
+    fn on_overflow(&mut self, now: Instant) {
+        match self {
+            Self::Paper(red) => red.on_overflow(now),
+            Self::Linux(red) => red.on_overflow(now),
+        }
+    }
+
+    fn on_empty(&mut self, now: Instant) {
+        match self {
+            Self::Paper(red) => red.on_empty(now),
+            Self::Linux(red) => red.on_empty(now),
+        }
+    }
+}
+
+impl AckPath for AnyRed {}
 
 #[cfg(test)]
 mod tests {
