@@ -16,7 +16,19 @@ from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, codel, feng_red, lindrop, nonlinear_red, red, red_linux
+from penstock.reference import (
+    Arrival,
+    Fate,
+    Limit,
+    an_aqm,
+    ared,
+    codel,
+    feng_red,
+    lindrop,
+    nonlinear_red,
+    red,
+    red_linux,
+)
 from penstock.reference.link import CE, NS_PER_S
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
@@ -111,6 +123,25 @@ def red_setup(r: random.Random) -> Setup:
     )
 
 
+def an_aqm_setup(r: random.Random) -> Setup:
+    """Strong controllers among others, so that p moves within a trace; learning that reaches the bounds of weights."""
+    interval_ns = r.choice([6_250_000, r.randint(500_000, 50_000_000)])
+    strength = 10 ** r.uniform(0, 3)
+    a = min(1.0, 1.822e-5 * strength)
+    params = an_aqm.Params(
+        target_ratio=r.choice([0.3, r.uniform(0.01, 1)]),
+        interval_ns=interval_ns,
+        a=a,
+        b=a * r.choice([0.9967, r.uniform(0, 0.9)]),
+        learning=r.choice([0, 0.1, 10 ** r.uniform(-1, 3)]),
+        mean_packet=r.choice([500, 1000, 1500]),
+        ecn=coin(r),
+    )
+    settings = asdict(params) | {"interval": f"{interval_ns}ns", "mean_packet": f"{params.mean_packet}B"}
+    del settings["interval_ns"]
+    return params, written(**settings)
+
+
 def ared_setup(r: random.Random) -> Setup:
     """Targets that give the least thresholds and larger ones; adaptations rare and frequent."""
     target_ms, interval_ms = r.randint(1, 60), r.choice([1, 20, 100, 500])
@@ -189,6 +220,7 @@ def red_linux_setup(r: random.Random) -> Setup:
 
 
 SETUPS = {
+    "an-aqm": an_aqm_setup,
     "ared": ared_setup,
     "codel": codel_setup,
     "feng-red": feng_red_setup,
@@ -198,6 +230,7 @@ SETUPS = {
     "red/linux": red_linux_setup,
 }
 TWINS: dict[str, Twin] = {
+    "an-aqm": an_aqm.replay,
     "ared": ared.replay,
     "codel": codel.replay,
     "feng-red": feng_red.replay,
@@ -247,6 +280,7 @@ def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:
 @pytest.mark.parametrize(
     ("name", "drop"),
     [
+        ("an-aqm", "drop_early"),
         ("ared", "drop_early"),
         ("codel", "drop_dequeue"),
         ("feng-red", "drop_early"),
@@ -272,7 +306,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, 
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["ared", "feng-red", "nonlinear-red", "red", "red/linux"])
+@pytest.mark.parametrize("name", ["an-aqm", "ared", "feng-red", "nonlinear-red", "red", "red/linux"])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):

@@ -6,6 +6,7 @@ use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
 
+pub mod an_aqm;
 pub mod ared;
 mod average;
 pub mod codel;
@@ -15,6 +16,7 @@ pub mod green;
 pub mod lindrop;
 pub mod nonlinear_red;
 pub mod red;
+mod ticks;
 
 /// What an AQM may know of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
