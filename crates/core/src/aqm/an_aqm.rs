@@ -1,7 +1,7 @@
 //! AN-AQM: an adaptive neuron turns the error of the queue and of the arrival rate into a drop probability.
 //!
-//! Source: Sun and Zukerman, "An adaptive neuron AQM for a stable Internet", NETWORKING 2007; inputs, eq. (1) and (2), and
-//! the target ratio from 001 §2 and Table 2.
+//! Source: Sun and Zukerman, "An adaptive neuron AQM for a stable Internet", NETWORKING 2007; inputs, eq. (1) and
+//! (2), and the target ratio from 001 §2 and Table 2.
 //!
 //! ```text
 //! e(k) = q(k) - Q_t                             error of the queue in packets           001 eq. (1)
@@ -15,17 +15,20 @@
 //! it is built; the six inputs and their errors are documented by 001. The paper's K, d_i, first weights and sampling
 //! time are unknown; the values here are derived, as follows.
 //!
-//! DIFFERENCE: the neuron begins as the PI controller of Hollot et al. 2001 (a, b, 160 Hz) and learns from there. Between
-//! two samples the queue changes by B y packets, B = C T in packets, so the proportional part b is shared evenly by De
-//! and B y: gains g = (a - b, b/2, 0, B b/2, 0, 0), K = sum(g), w(0) = g / K. Pinned by `it_begins_as_pi`.
-//! DIFFERENCE: what a weight may learn is measured by s = (a - b, b/2, b/2, B b/2, B b/2, B b/2) / K: d_i = d s_i / Q_t^2 for
-//! the inputs of the queue, d s_i / Q_t for those of the rate, so that d has no unit. Pinned by `weights_follow_hebbs_rule`.
+//! DIFFERENCE: the neuron begins as the PI controller of Hollot et al. 2001 (a, b, 160 Hz) and learns from there.
+//! Between two samples the queue changes by B y packets, B = C T in packets, so the proportional part b is shared
+//! evenly by De and B y: gains g = (a - b, b/2, 0, B b/2, 0, 0), K = sum(g), w(0) = g / K. Pinned by
+//! `it_begins_as_pi`.
+//! DIFFERENCE: what a weight may learn is measured by s = (a - b, b/2, b/2, B b/2, B b/2, B b/2) / K: d_i = d s_i /
+//! Q_t^2 for the inputs of the queue, d s_i / Q_t for those of the rate, so that d has no unit. Pinned by
+//! `weights_follow_hebbs_rule`.
 //! DIFFERENCE: weights stay within 0 and 5 s_i. By the rule alone the weight of e can only grow (e p e >= 0), until the
 //! controller oscillates, and others can turn negative. Pinned by `weights_stay_within_their_range`.
-//! DIFFERENCE: a change of the link's rate changes C in eq. (2), but not K and the weights.
+//! DIFFERENCE: a change of the rate of the link changes C in eq. (2), but not K and the weights. Pinned by
+//! `a_new_rate_changes_the_rate_error`.
 //!
-//! Arrivals are dropped or marked with probability p; one random number per arrival with 0 < p < 1. No timer runs: samples
-//! are taken late (see `ticks.rs`). Cost: O(1); a sample is about 50 operations.
+//! Arrivals are dropped or marked with probability p; one random number per arrival with 0 < p < 1. No timer runs:
+//! samples are taken late (see `ticks.rs`). Cost: O(1); a sample is about 50 operations.
 
 use super::ticks::Ticks;
 use super::{Aqm, Meta};
@@ -339,8 +342,8 @@ mod tests {
         assert!((1.822e-5f64 * 20.0 - 1.816e-5 * 10.0 - 1.828e-4).abs() < 1e-15);
     }
 
-    /// The first sample above again: e / Q_t = 1/3, p = 4.546e-4; x / unit = 1/3, 4/3, 4/3 (DDe = 10 + 60 - 30 = 40), 1,
-    /// 2, 2 (DDy = 1 + 2 - 1). Each weight grows by d p / 3 of its scale, times that.
+    /// The first sample above again: e / Q_t = 1/3, p = 4.546e-4; x / unit = 1/3, 4/3, 4/3 (DDe = 10 + 60 - 30 = 40),
+    /// 1, 2, 2 (DDy = 1 + 2 - 1). Each weight grows by d p / 3 of its scale, times that.
     #[test]
     fn weights_follow_hebbs_rule() {
         let mut aqm = neuron(100.0);
@@ -356,8 +359,8 @@ mod tests {
         assert!((before.weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
 
-    /// The queue is held while exactly the link's rate arrives: with Dx = 0 and y = 0, p moves by the integral part only,
-    /// up above the target and down below it, and rests at it.
+    /// The queue is held while exactly the link's rate arrives: with Dx = 0 and y = 0, p moves by the integral part
+    /// only, up above the target and down below it, and rests at it.
     #[test]
     fn p_rests_only_at_the_target() {
         for (packets, sign) in [(60, 1.0), (30, 0.0), (20, -1.0)] {

@@ -9,15 +9,17 @@
 //! drop    if n_drops > dr, then n_drops = 1; else n_drops grows by 1
 //! ```
 //!
-//! The document calls `dr` a rate, but it is a spacing: `n_pu` < 1 makes drops denser, `n_pd` > 1 rarer. Below `avg_min`
-//! and above `avg_max` f is flat, so that drops become rarer there: above `avg_max` the queue may fill, which the
-//! document's Table 5 shows. By Algorithm 1 `floor(dr)` packets pass between two drops, one more than "every dr-th
-//! packet" of the text. `n_drops` counts every arrival, also one lost for want of room: overflow plays no part.
+//! The document calls `dr` a rate, but it is a spacing: `n_pu` < 1 makes drops denser, `n_pd` > 1 rarer. Below
+//! `avg_min` and above `avg_max` f is flat, so that drops become rarer there, as they do while the average only
+//! wavers, n_pu n_pd being above 1: a standing queue fills up, which the document's Table 5 shows. By Algorithm 1
+//! `floor(dr)` packets pass between two drops, one more than "every dr-th packet" of the text. `n_drops` counts every
+//! arrival, also one lost for want of room: overflow plays no part.
 //!
 //! DIFFERENCE: the weight of the average is not given; RED's 0.002 is the default. The average is RED's, idle time
 //! included. Pinned by `the_average_is_reds`.
 //! DIFFERENCE: `ecn` marks where the document, which has no ECN, drops. Pinned by `marks_come_where_drops_would`.
-//! DIFFERENCE: that `avg_max` is below the size of the buffer is not checked: the limit belongs to the link.
+//!
+//! That `avg_max` is below the size of the buffer is not checked: the limit belongs to the link.
 //!
 //! Cost: O(1) per packet; one power after an idle time.
 

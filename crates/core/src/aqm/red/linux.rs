@@ -19,9 +19,9 @@
 //! `tc` counts ticks of 64 ns and takes ln where a shift wants log2; the kernel reads the table with microseconds. So
 //! the average ages more slowly than was meant. As this is what runs, it is what is here.
 //!
-//! DIFFERENCE: Wlog is the power of two that is nearest to `weight`; `tc` finds it from a burst. A time to send a packet
-//! is not rounded, and a table too long for `tc` (`Scell_log` above 31) is built all the same. max_P = 1 becomes
-//! 1 - 2^-32. Pinned by `the_table_is_that_of_tc`, `parameters_become_powers_of_two`.
+//! DIFFERENCE: Wlog is the power of two that is nearest to `weight`; `tc` finds it from a burst. A time to send a
+//! packet is not rounded, and a table too long for `tc` (`Scell_log` above 31) is built all the same. max_P = 1
+//! becomes 1 - 2^-32. Pinned by `the_table_is_that_of_tc`, `parameters_become_powers_of_two`.
 
 use super::Config;
 use crate::ack::AckPath;
