@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, codel, red
+from penstock.reference import Arrival, Fate, Limit, ared, codel, pi, red, rem
 from penstock.reference.link import CE, NS_PER_S
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
@@ -117,8 +117,67 @@ def ared_setup(r: random.Random) -> Setup:
     )
 
 
-SETUPS = {"ared": ared_setup, "codel": codel_setup, "red": red_setup}
-TWINS: dict[str, Twin] = {"ared": ared.replay, "codel": codel.replay, "red": red.replay}
+def counted(r: random.Random, mean: int) -> tuple[float, bool, str]:
+    """A queue length in packets, whether it is said in bytes, and how it is said."""
+    packets, in_bytes = r.choice([1, 5, 20, 50]), coin(r)
+    said = packets * r.choice([500, mean]) if in_bytes else packets
+    return (said / mean if in_bytes else packets), in_bytes, f"{said}{'B' if in_bytes else 'p'}"
+
+
+def pi_setup(r: random.Random) -> Setup:
+    """From the paper's coefficients to ones that swing between 0 and 1."""
+    mean, strength = r.choice([300, 500, 1500]), 10 ** r.uniform(0, 4)
+    reference, in_bytes, said = counted(r, mean)
+    a = 1.822e-5 * strength
+    params = pi.Params(
+        a, a * r.choice([0.0, 0.9, 0.9967]), reference, r.randint(1, 30_000) * 1000, in_bytes, mean, coin(r)
+    )
+    return params, written(
+        a=params.a,
+        b=params.b,
+        reference=said,
+        interval=f"{params.interval_ns}ns",
+        mean_packet=f"{mean}B",
+        ecn=params.ecn,
+    )
+
+
+def rem_setup(r: random.Random) -> Setup:
+    """Prices slow and fast, with and without an average of the input."""
+    mean = r.choice([300, 1000, 1500])
+    target, in_bytes, said = counted(r, mean)
+    params = rem.Params(
+        gamma=10 ** r.uniform(-3, -1),
+        phi=r.choice([1.001, 1.01, r.uniform(1.001, 2)]),
+        alpha=r.choice([0.0, 0.1, 1.0]),
+        target=target,
+        interval_ns=r.randint(100, 30_000) * 1000,
+        weight=r.choice([1.0, 0.5, 0.02]),
+        mean_packet=mean,
+        in_bytes=in_bytes,
+        ecn=coin(r),
+    )
+    return params, written(
+        gamma=params.gamma,
+        phi=params.phi,
+        alpha=params.alpha,
+        target=said,
+        interval=f"{params.interval_ns}ns",
+        weight=params.weight,
+        mean_packet=f"{mean}B",
+        ecn=params.ecn,
+    )
+
+
+SETUPS = {"ared": ared_setup, "codel": codel_setup, "pi": pi_setup, "red": red_setup, "rem": rem_setup}
+TWINS: dict[str, Twin] = {
+    "ared": ared.replay,
+    "codel": codel.replay,
+    "pi": pi.replay,
+    "red": red.replay,
+    "rem": rem.replay,
+}
+DROPS = {"ared": "drop_early", "codel": "drop_dequeue", "pi": "drop_early", "red": "drop_early", "rem": "drop_early"}
 
 
 def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:
@@ -157,7 +216,7 @@ def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:
     return f"{setup}: packet {at} is {got[at : at + 1]}, by the twin {expected[at : at + 1]}"
 
 
-@pytest.mark.parametrize(("name", "drop"), [("ared", "drop_early"), ("codel", "drop_dequeue"), ("red", "drop_early")])
+@pytest.mark.parametrize(("name", "drop"), DROPS.items())
 def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for number in range(TRACES):
@@ -174,7 +233,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, 
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["ared", "red"])
+@pytest.mark.parametrize("name", ["ared", "pi", "red", "rem"])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):

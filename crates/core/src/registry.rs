@@ -236,6 +236,8 @@ registry! {
     Ared aqm::ared::Config, "ared", "aqm", "RED that adapts max_p to hold the average between its thresholds", "Floyd, Gummadi, Shenker 2001";
     Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
+    Pi aqm::pi::Config, "pi", "aqm", "steers the drop probability so that the queue settles at a reference length", "Hollot, Misra, Towsley, Gong 2001";
+    Rem aqm::rem::Config, "rem", "aqm", "drops by a price that grows with excess input and excess queue", "Athuraliya, Low, Li, Yin 2001";
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
 }
 

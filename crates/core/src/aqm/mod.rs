@@ -10,7 +10,10 @@ pub mod ared;
 pub mod codel;
 pub mod droptail;
 pub mod green;
+pub mod pi;
 pub mod red;
+pub mod rem;
+mod ticks;
 
 /// What an AQM may know of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
