@@ -238,6 +238,8 @@ registry! {
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
     Pi aqm::pi::Config, "pi", "aqm", "steers the drop probability so that the queue settles at a reference length", "Hollot, Misra, Towsley, Gong 2001";
     Rem aqm::rem::Config, "rem", "aqm", "drops by a price that grows with excess input and excess queue", "Athuraliya, Low, Li, Yin 2001";
+    Avq aqm::avq::Config, "avq", "aqm", "signals when a virtual queue with less capacity overflows", "Kunniyur and Srikant 2001";
+    Blue aqm::blue::Config, "blue", "aqm", "drops with a probability that losses raise and an idle link lowers", "Feng, Shin, Kandlur, Saha 2002";
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
 }
 

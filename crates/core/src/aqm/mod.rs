@@ -7,6 +7,8 @@ use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
 
 pub mod ared;
+pub mod avq;
+pub mod blue;
 pub mod codel;
 pub mod droptail;
 pub mod green;
