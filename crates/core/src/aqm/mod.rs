@@ -9,12 +9,14 @@ use crate::units::{Bytes, Instant, Rate, Span};
 pub mod ared;
 pub mod avq;
 pub mod blue;
+pub mod choke;
 pub mod codel;
 pub mod droptail;
 pub mod green;
 pub mod pi;
 pub mod red;
 pub mod rem;
+pub mod sfb;
 mod ticks;
 
 /// What an AQM may know of a packet.

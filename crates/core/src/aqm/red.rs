@@ -181,7 +181,13 @@ impl Red {
         Self { avg, ..self.clone() }.base_probability().unwrap_or(1.0)
     }
 
-    fn update_average(&mut self, backlog: Backlog, now: Instant) {
+    /// True where nothing is dropped or marked.
+    pub(super) fn is_calm(&self) -> bool {
+        self.avg <= self.min
+    }
+
+    /// The first step of an arrival, for disciplines that do something between the two (CHOKe).
+    pub(super) fn update_average(&mut self, backlog: Backlog, now: Instant) {
         let q = match self.mode {
             Mode::Packets => backlog.packets as f64,
             Mode::Bytes => backlog.bytes as f64,
@@ -219,7 +225,7 @@ impl Red {
     }
 
     /// Drop, mark or pass, by the average as it is now.
-    fn judge(&mut self, packet: &Meta, rng: &mut Rng) -> Verdict {
+    pub(super) fn judge(&mut self, packet: &Meta, rng: &mut Rng) -> Verdict {
         if self.avg < self.min {
             self.count = None;
             return Verdict::Pass;
