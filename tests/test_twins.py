@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, avq, blue, codel, pi, red, rem
+from penstock.reference import Arrival, Fate, Limit, ared, avq, blue, choke, codel, pi, red, rem
 from penstock.reference.link import CE, NS_PER_S
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
@@ -189,6 +189,32 @@ def avq_setup(r: random.Random) -> Setup:
     )
 
 
+def choke_setup(r: random.Random) -> Setup:
+    """RED in packets, with thresholds in packets and in bytes."""
+    mean, in_bytes = r.choice([300, 500, 1000, 1500]), coin(r)
+    low = r.randint(1, 20) * (mean if in_bytes else 1)
+    high = low + r.randint(1, 80) * (mean if in_bytes else 1)
+    params = red.Params(
+        min_threshold=low / mean if in_bytes else low,
+        max_threshold=high / mean if in_bytes else high,
+        max_p=r.choice([0.02, 1.0, r.uniform(0.001, 1)]),
+        weight=r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)]),
+        mean_packet=mean,
+        gentle=coin(r),
+        ecn=coin(r),
+    )
+    unit = "B" if in_bytes else "p"
+    return params, written(
+        min_threshold=f"{low}{unit}",
+        max_threshold=f"{high}{unit}",
+        max_probability=params.max_p,
+        weight=params.weight,
+        mean_packet=f"{mean}B",
+        gentle=params.gentle,
+        ecn=params.ecn,
+    )
+
+
 def blue_setup(r: random.Random) -> Setup:
     """Steps small and large, frozen for shorter and longer than a packet's time; each kind of threshold."""
     increment, in_bytes = 10 ** r.uniform(-3, -0.3), coin(r)
@@ -216,6 +242,7 @@ SETUPS = {
     "ared": ared_setup,
     "avq": avq_setup,
     "blue": blue_setup,
+    "choke": choke_setup,
     "codel": codel_setup,
     "pi": pi_setup,
     "red": red_setup,
@@ -225,13 +252,14 @@ TWINS: dict[str, Twin] = {
     "ared": ared.replay,
     "avq": avq.replay,
     "blue": blue.replay,
+    "choke": choke.replay,
     "codel": codel.replay,
     "pi": pi.replay,
     "red": red.replay,
     "rem": rem.replay,
 }
-# All others drop on arrival.
-DROPS = {"codel": "drop_dequeue"}
+# All others drop on arrival only.
+DROPS = {"choke": "drop_dequeue", "codel": "drop_dequeue"}
 
 
 def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:
@@ -287,7 +315,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, tmp_path: P
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["ared", "blue", "pi", "red", "rem"])
+@pytest.mark.parametrize("name", ["ared", "blue", "choke", "pi", "red", "rem"])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):

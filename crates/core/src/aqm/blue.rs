@@ -243,6 +243,18 @@ mod tests {
         assert_close(&blue, 0.01);
     }
 
+    /// At a tenth of the rate the last packet takes 10 ms: the link is idle from 260 ms.
+    #[test]
+    fn a_new_rate_moves_the_end_of_transmissions() {
+        let mut blue = Blue { pm: 0.01, ..Blue::new(Config::default(), &LINK) };
+        blue.set_rate(Rate::from_bps(800_000), at(0));
+        empty(&mut blue, 250);
+        arrive(&mut blue, 0, 260);
+        assert_close(&blue, 0.01);
+        arrive(&mut blue, 0, 261);
+        assert_close(&blue, 0.00975);
+    }
+
     #[test]
     fn after_a_long_idle_time_the_first_loss_counts() {
         let mut blue = Blue::new(Config::default(), &LINK);

@@ -199,6 +199,18 @@ fn values_that_cannot_work_are_refused_by_name() {
     assert_eq!(world.sfb.sets[0].bins.iter().filter(|bin| bin.queued == 1).count(), 4);
 }
 
+/// The packet that finds no room is the last that was let pass, not the one that waits longest.
+#[test]
+fn what_overflows_is_not_counted() {
+    let mut world = World::new(Config::default());
+    world.arrive(0);
+    let before = world.sfb.sets[0].bins.clone();
+    world.arrive(1);
+    assert_ne!(world.sfb.sets[0].bins, before);
+    world.sfb.on_overflow(world.now);
+    assert_eq!(world.sfb.sets[0].bins, before);
+}
+
 proptest! {
     /// Whatever comes and goes while hashes move, the bins hold what waits, and nothing when nothing waits.
     #[test]
@@ -217,7 +229,7 @@ proptest! {
             world.now += Span::from_millis(wait_ms);
             match action {
                 0 => world.depart(),
-                1 => drop(world.arrive(flow)),
+                1 => assert_ne!(world.arrive(flow), Verdict::Mark),
                 _ => {
                     if world.arrive(flow) != Verdict::Drop {
                         world.sfb.on_overflow(world.now);
