@@ -261,7 +261,8 @@ mod tests {
         }
     }
 
-    /// C~ = 799,850 at 0; 100 ms earn 14,700. Then C is 500 kB/s, which bounds C~.
+    /// C~ = 799,850 at 0; a millisecond drains 799.85 B and earns 147 B/s, 99 more earn 14,553. Then C is 500 kB/s, which
+    /// bounds C~.
     #[test]
     fn a_new_rate_bounds_the_capacity() {
         let mut avq = Avq::new(&Config::default(), &LINK);
@@ -269,6 +270,9 @@ mod tests {
         assert_close(avq.capacity_bytes_per_sec(), 8_000_000.0);
         avq.set_rate(LINK.rate, Instant::ZERO);
         arrive(&mut avq, Ecn::NotEct, 0);
+        avq.set_rate(LINK.rate, Instant::ZERO + Span::from_millis(1));
+        assert_close(avq.virtual_queue_bytes(), 200.15);
+        assert_close(avq.capacity_bytes_per_sec(), 799_997.0);
         avq.set_rate(LINK.rate, Instant::ZERO + Span::from_millis(100));
         assert_close(avq.capacity_bytes_per_sec(), 814_550.0);
         avq.set_rate(Rate::from_bps(4_000_000), Instant::ZERO + Span::from_millis(200));

@@ -148,19 +148,18 @@ fn a_match_is_no_drop_of_red() {
     assert!((32..=102).contains(&seen), "{seen}");
 }
 
-/// The last packet dies with the arrival: from then on the average ages. 1 ms is one mean packet; weight 1 forgets all.
+/// The second arrival finds one packet, an average of 0.5, and takes it along. From then on the average ages: after the
+/// time of three packets it is 0.5 * 0.5^3. Had it not, the third arrival would see (0.5 + 0) / 2.
 #[test]
 fn a_match_that_empties_the_queue_begins_an_idle_time() {
-    let config = Config { min_threshold: Limit::Bytes(Bytes::new(1)), ..mild() };
-    let (mut queue, mut rng) = (queue_of(config, [7]), Streams::new(1).get("t"));
-    assert_eq!(
-        queue.enqueue(arrival(7), Instant::ZERO, &mut rng, &mut ()),
-        Enqueued::Dropped(DropReason::Early),
-        "an average of 1 packet is above 1 byte"
-    );
-    assert_eq!(queue.backlog(), Backlog::default());
-    queue.enqueue(arrival(7), Instant::ZERO + Span::from_millis(1), &mut rng, &mut ());
-    assert_eq!((queue.average(), queue.backlog().packets), (0.0, 1));
+    let config = Config { min_threshold: Limit::Bytes(Bytes::new(1)), weight: 0.5, ..mild() };
+    let (mut queue, mut rng) = (Choke::new(&config, &LINK), Streams::new(1).get("t"));
+    let answers = [0, 0, 3].map(|ms| {
+        let now = Instant::ZERO + Span::from_millis(ms);
+        (queue.enqueue(arrival(7), now, &mut rng, &mut ()), queue.average(), queue.backlog().packets)
+    });
+    let died = Enqueued::Dropped(DropReason::Early);
+    assert_eq!(answers, [(Enqueued::Queued, 0.0, 1), (died, 0.5, 0), (Enqueued::Queued, 0.0625, 1)]);
 }
 
 #[test]
