@@ -22,12 +22,17 @@ from penstock.reference import (
     Limit,
     an_aqm,
     ared,
+    avq,
+    blue,
+    choke,
     codel,
     feng_red,
     lindrop,
     nonlinear_red,
+    pi,
     red,
     red_linux,
+    rem,
 )
 from penstock.reference.link import CE, NS_PER_S
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
@@ -37,6 +42,31 @@ MS = 1_000_000
 
 Twin = Callable[[Sequence[Arrival], int, Limit, Any, Callable[[], float]], list[Fate]]
 Setup = tuple[Any, list[str]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A twin, and how trials of it are set up."""
+
+    setup: Callable[[random.Random], Setup]
+    replay: Twin
+    drop: str  # what an AQM's drop is called
+    draws: bool  # it draws random numbers
+
+
+PAIRS: dict[str, Pair] = {}
+
+
+def twin(
+    name: str, replay: Twin, *, drop: str = "drop_early", draws: bool = False
+) -> Callable[[Callable[[random.Random], Setup]], Callable[[random.Random], Setup]]:
+    """Registers a setup for the algorithm of this name; what is after a slash tells several of one algorithm apart."""
+
+    def register(setup: Callable[[random.Random], Setup]) -> Callable[[random.Random], Setup]:
+        PAIRS[name] = Pair(setup, replay, drop, draws)
+        return setup
+
+    return register
 
 
 @dataclass(frozen=True)
@@ -62,7 +92,7 @@ class Trial:
     def twin(self, seed: int) -> list[Fate]:
         """The fates by the twin, with the random numbers of `seed`."""
         uniform = Xoshiro256PlusPlus(seed, f"replay/{self.algorithm}").uniform
-        return TWINS[self.name](self.arrivals, self.rate_bps, self.limit, self.params, uniform)
+        return PAIRS[self.name].replay(self.arrivals, self.rate_bps, self.limit, self.params, uniform)
 
     def compiled(self, file: Path) -> list[Fate]:
         """The fates by the compiled part, which reads the trace from `file`."""
@@ -87,6 +117,7 @@ def coin(r: random.Random) -> bool:
     return r.random() < 0.5
 
 
+@twin("codel", codel.replay, drop="drop_dequeue")
 def codel_setup(r: random.Random) -> Setup:
     """Any target below any interval."""
     target_ns = round(10 ** r.uniform(5, 7.5))
@@ -95,6 +126,7 @@ def codel_setup(r: random.Random) -> Setup:
     return params, written(target=f"{target_ns}ns", interval=f"{interval_ns}ns", mtu=f"{params.mtu}B", ecn=params.ecn)
 
 
+@twin("red", red.replay, draws=True)
 def red_setup(r: random.Random) -> Setup:
     """Every option; thresholds in the unit of the average and in the other one."""
     mean, in_bytes, said_in_bytes = r.choice([300, 500, 1000, 1500]), coin(r), coin(r)
@@ -123,6 +155,7 @@ def red_setup(r: random.Random) -> Setup:
     )
 
 
+@twin("an-aqm", an_aqm.replay, draws=True)
 def an_aqm_setup(r: random.Random) -> Setup:
     """Strong controllers among others, so that p moves within a trace; learning that reaches the bounds of weights."""
     interval_ns = r.choice([6_250_000, r.randint(500_000, 50_000_000)])
@@ -142,6 +175,7 @@ def an_aqm_setup(r: random.Random) -> Setup:
     return params, written(**settings)
 
 
+@twin("ared", ared.replay, draws=True)
 def ared_setup(r: random.Random) -> Setup:
     """Targets that give the least thresholds and larger ones; adaptations rare and frequent."""
     target_ms, interval_ms = r.randint(1, 60), r.choice([1, 20, 100, 500])
@@ -156,6 +190,7 @@ def ared_setup(r: random.Random) -> Setup:
     )
 
 
+@twin("lindrop", lindrop.replay)
 def lindrop_setup(r: random.Random) -> Setup:
     """Averages that reach both ends of f; spacings from dense to the document's."""
     avg_min = r.choice([0, 0, r.uniform(0, 10)])
@@ -188,6 +223,7 @@ def variant_setup(r: random.Random, most_max_p: float) -> tuple[dict[str, Any], 
     return params | options, [*said, f"mean_packet={mean}B"]
 
 
+@twin("feng-red", feng_red.replay, draws=True)
 def feng_red_setup(r: random.Random) -> Setup:
     """Factors large and small, so that both bounds of max_p are reached."""
     params, said = variant_setup(r, 1.0)
@@ -195,12 +231,14 @@ def feng_red_setup(r: random.Random) -> Setup:
     return feng_red.Params(**params), said + written(alpha=params["alpha"], beta=params["beta"])
 
 
+@twin("nonlinear-red", nonlinear_red.replay, draws=True)
 def nonlinear_red_setup(r: random.Random) -> Setup:
     """The largest max_p is 2/3."""
     params, said = variant_setup(r, 0.6666)
     return nonlinear_red.Params(**params), said
 
 
+@twin("red/linux", red_linux.replay, draws=True)
 def red_linux_setup(r: random.Random) -> Setup:
     """Thresholds in bytes up to the limits of 32 bits; each W said as itself or as a number near it."""
     wlog = r.choice([1, 2, 5, 9, r.randint(1, 12)])
@@ -219,26 +257,130 @@ def red_linux_setup(r: random.Random) -> Setup:
     )
 
 
-SETUPS = {
-    "an-aqm": an_aqm_setup,
-    "ared": ared_setup,
-    "codel": codel_setup,
-    "feng-red": feng_red_setup,
-    "lindrop": lindrop_setup,
-    "nonlinear-red": nonlinear_red_setup,
-    "red": red_setup,
-    "red/linux": red_linux_setup,
-}
-TWINS: dict[str, Twin] = {
-    "an-aqm": an_aqm.replay,
-    "ared": ared.replay,
-    "codel": codel.replay,
-    "feng-red": feng_red.replay,
-    "lindrop": lindrop.replay,
-    "nonlinear-red": nonlinear_red.replay,
-    "red": red.replay,
-    "red/linux": red_linux.replay,
-}
+def counted(r: random.Random, mean: int) -> tuple[float, bool, str]:
+    """A queue length in packets, whether it is said in bytes, and how it is said."""
+    packets, in_bytes = r.choice([1, 5, 20, 50]), coin(r)
+    said = packets * r.choice([500, mean]) if in_bytes else packets
+    return (said / mean if in_bytes else packets), in_bytes, f"{said}{'B' if in_bytes else 'p'}"
+
+
+@twin("pi", pi.replay, draws=True)
+def pi_setup(r: random.Random) -> Setup:
+    """From the paper's coefficients to ones that swing between 0 and 1."""
+    mean, strength = r.choice([300, 500, 1500]), 10 ** r.uniform(0, 4)
+    reference, in_bytes, said = counted(r, mean)
+    a = 1.822e-5 * strength
+    params = pi.Params(
+        a, a * r.choice([0.0, 0.9, 0.9967]), reference, r.randint(1, 30_000) * 1000, in_bytes, mean, coin(r)
+    )
+    return params, written(
+        a=params.a,
+        b=params.b,
+        reference=said,
+        interval=f"{params.interval_ns}ns",
+        mean_packet=f"{mean}B",
+        ecn=params.ecn,
+    )
+
+
+@twin("rem", rem.replay, draws=True)
+def rem_setup(r: random.Random) -> Setup:
+    """Prices slow and fast, with and without an average of the input."""
+    mean = r.choice([300, 1000, 1500])
+    target, in_bytes, said = counted(r, mean)
+    params = rem.Params(
+        gamma=10 ** r.uniform(-3, -1),
+        phi=r.choice([1.001, 1.01, r.uniform(1.001, 2)]),
+        alpha=r.choice([0.0, 0.1, 1.0]),
+        target=target,
+        interval_ns=r.randint(100, 30_000) * 1000,
+        weight=r.choice([1.0, 0.5, 0.02]),
+        mean_packet=mean,
+        in_bytes=in_bytes,
+        ecn=coin(r),
+    )
+    return params, written(
+        gamma=params.gamma,
+        phi=params.phi,
+        alpha=params.alpha,
+        target=said,
+        interval=f"{params.interval_ns}ns",
+        weight=params.weight,
+        mean_packet=f"{mean}B",
+        ecn=params.ecn,
+    )
+
+
+@twin("avq", avq.replay)
+def avq_setup(r: random.Random) -> Setup:
+    """Slow and fast adaptation; a virtual capacity from nothing to all."""
+    params = avq.Params(
+        alpha=r.choice([0.15, 10 ** r.uniform(-2, 2)]),
+        gamma=r.choice([0.98, 1.0, r.uniform(0.1, 1)]),
+        initial=r.choice([0.0, 0.8, 1.0]),
+        mean_packet=r.choice([300, 1000, 1500]),
+        adapt_on_drop=coin(r),
+        ecn=coin(r),
+    )
+    return params, written(
+        alpha=params.alpha,
+        gamma=params.gamma,
+        initial=params.initial,
+        mean_packet=f"{params.mean_packet}B",
+        adapt_on_drop=params.adapt_on_drop,
+        ecn=params.ecn,
+    )
+
+
+@twin("choke", choke.replay, drop="drop_dequeue", draws=True)
+def choke_setup(r: random.Random) -> Setup:
+    """RED in packets, with thresholds in packets and in bytes."""
+    mean, in_bytes = r.choice([300, 500, 1000, 1500]), coin(r)
+    low = r.randint(1, 20) * (mean if in_bytes else 1)
+    high = low + r.randint(1, 80) * (mean if in_bytes else 1)
+    params = red.Params(
+        min_threshold=low / mean if in_bytes else low,
+        max_threshold=high / mean if in_bytes else high,
+        max_p=r.choice([0.02, 1.0, r.uniform(0.001, 1)]),
+        weight=r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)]),
+        mean_packet=mean,
+        gentle=coin(r),
+        ecn=coin(r),
+    )
+    unit = "B" if in_bytes else "p"
+    return params, written(
+        min_threshold=f"{low}{unit}",
+        max_threshold=f"{high}{unit}",
+        max_probability=params.max_p,
+        weight=params.weight,
+        mean_packet=f"{mean}B",
+        gentle=params.gentle,
+        ecn=params.ecn,
+    )
+
+
+@twin("blue", blue.replay, draws=True)
+def blue_setup(r: random.Random) -> Setup:
+    """Steps small and large, frozen for shorter and longer than a packet's time; each kind of threshold."""
+    increment, in_bytes = 10 ** r.uniform(-3, -0.3), coin(r)
+    threshold = r.choice([None, r.choice([1, 10, 50]) * (1000 if in_bytes else 1)])
+    params = blue.Params(
+        increment=increment,
+        decrement=increment * r.choice([0.1, 0.5, 1.0]),
+        freeze_ns=r.randint(1, 100_000) * 1000,
+        threshold=threshold,
+        in_bytes=in_bytes,
+        ecn=coin(r),
+    )
+    settings = written(
+        increment=params.increment,
+        decrement=params.decrement,
+        freeze_time=f"{params.freeze_ns}ns",
+        ecn=params.ecn,
+    )
+    if threshold is not None:
+        settings.append(f"threshold={threshold}{'B' if in_bytes else 'p'}")
+    return params, settings
 
 
 def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:
@@ -265,7 +407,7 @@ def trial(name: str, number: int) -> Trial:
     in_packets: Limit = ("packets", r.choice([1, 20, 100, 1000]))
     in_bytes: Limit = ("bytes", r.choice([9000, 100_000, 1_000_000]))
     limit = r.choice([in_packets, in_bytes])
-    params, settings = SETUPS[name](r)
+    params, settings = PAIRS[name].setup(r)
     return Trial(name, r.getrandbits(64), rate_bps, limit, params, settings, some_arrivals(r, rate_bps))
 
 
@@ -277,20 +419,8 @@ def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:
     return f"{setup}: packet {at} is {got[at : at + 1]}, by the twin {expected[at : at + 1]}"
 
 
-@pytest.mark.parametrize(
-    ("name", "drop"),
-    [
-        ("an-aqm", "drop_early"),
-        ("ared", "drop_early"),
-        ("codel", "drop_dequeue"),
-        ("feng-red", "drop_early"),
-        ("lindrop", "drop_early"),
-        ("nonlinear-red", "drop_early"),
-        ("red", "drop_early"),
-        ("red/linux", "drop_early"),
-    ],
-)
-def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", PAIRS)
+def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for number in range(TRACES):
         one = trial(name, number)
@@ -302,11 +432,11 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, 
             seen["marked"] += fate.ecn == CE != arrival.ecn
     # Agreement about traces on which nothing happens would say little.
     if TRACES >= 100:
-        for kind in ("sent", "marked", "drop_overflow", drop):
+        for kind in ("sent", "marked", "drop_overflow", PAIRS[name].drop):
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["an-aqm", "ared", "feng-red", "nonlinear-red", "red", "red/linux"])
+@pytest.mark.parametrize("name", [name for name, pair in PAIRS.items() if pair.draws])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):

@@ -240,6 +240,12 @@ registry! {
     Lindrop aqm::lindrop::Config, "lindrop", "aqm", "drops one packet in so many, ever more often while the average queue grows; no random numbers", "001 §3, Algorithm 1";
     Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
+    Pi aqm::pi::Config, "pi", "aqm", "steers the drop probability so that the queue settles at a reference length", "Hollot, Misra, Towsley, Gong 2001";
+    Rem aqm::rem::Config, "rem", "aqm", "drops by a price that grows with excess input and excess queue", "Athuraliya, Low, Li, Yin 2001";
+    Avq aqm::avq::Config, "avq", "aqm", "signals when a virtual queue with less capacity overflows", "Kunniyur and Srikant 2001";
+    Blue aqm::blue::Config, "blue", "aqm", "drops with a probability that losses raise and an idle link lowers", "Feng, Shin, Kandlur, Saha 2002";
+    Sfb aqm::sfb::Config, "sfb", "aqm", "BLUE for each flow in a few shared bins, with a penalty box for flows that do not react", "Feng, Kandlur, Saha, Shin 2001";
+    Choke aqm::choke::Config, "choke", "aqm", "compares an arrival with a packet drawn from the queue and drops both if of one flow", "Pan, Prabhakar, Psounis 2000";
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
 }
 

@@ -294,7 +294,21 @@ proptest! {
 #[test]
 fn every_aqm_signals_when_a_queue_stands() {
     let link = LinkFacts { rate: Rate::from_bps(12_000_000), limit: Limit::Packets(1000) };
-    for name in ["red", "ared", "feng-red", "nonlinear-red", "an-aqm", "codel", "green"] {
+    for name in [
+        "red",
+        "ared",
+        "feng-red",
+        "nonlinear-red",
+        "an-aqm",
+        "codel",
+        "green",
+        "pi",
+        "rem",
+        "avq",
+        "blue",
+        "sfb",
+        "choke",
+    ] {
         for config in configurations(name) {
             let mut world = World::new(&config, link);
             for tick in 0..20_000u32 {

@@ -3,8 +3,9 @@
 use penstock_core::aqm::{codel, red};
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
-use penstock_core::registry::{Discipline, LinkFacts};
+use penstock_core::registry::{AnyConfig, Discipline, LinkFacts};
 use penstock_core::rng::{Rng, Streams};
+use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};
 
 #[derive(Debug, Clone, Copy)]
@@ -139,4 +140,35 @@ fn red_follows_its_equations_step_by_step() {
         number += 1;
     }
     assert_eq!(number, 18, "all arrivals were read");
+}
+
+#[test]
+fn sfb_raises_and_lowers_its_bins_and_keeps_its_penalty_box() {
+    let file = include_str!("golden/sfb.txt");
+    let settings: Vec<String> = header(file, "set").iter().map(|s| (*s).to_owned()).collect();
+    let Ok(AnyConfig::Sfb(config)) = config_from_settings("sfb", &settings) else { panic!("the header is wrong") };
+    let mut queue = Discipline::build(&config, &link(file));
+    let (mut drops, mut random, mut number) = (Drops::default(), rng(file, "golden/sfb"), 0);
+    let mut unused = random.clone();
+    let _keys = [unused.bits(), unused.bits()];
+    for step in lines(file).filter(|words| ["arrive", "depart"].contains(&words[0])) {
+        let now = Instant::ZERO + ms(step[1]);
+        if step[0] == "depart" {
+            assert!(queue.dequeue(now, &mut random, &mut drops).is_some(), "{step:?}");
+            continue;
+        }
+        assert_eq!(queue.backlog().packets.to_string(), step[2], "{step:?}");
+        let fate = match queue.enqueue(Numbered { number, size: Bytes::new(1000) }, now, &mut random, &mut drops) {
+            Enqueued::Queued => "queued",
+            Enqueued::Dropped(reason) => reason.fate(),
+        };
+        assert_eq!(format!("{:.3}", queue.aqm().probability(FlowId(0))), step[3], "{step:?}");
+        if step[4] != "-" {
+            assert_eq!(format!("{:.6}", unused.uniform()), step[4], "{step:?}");
+        }
+        assert_eq!(fate, step[5], "{step:?}");
+        assert_eq!(random, unused, "as many random numbers are drawn as the file says: {step:?}");
+        number += 1;
+    }
+    assert_eq!(number, 23, "all arrivals were read");
 }

@@ -71,6 +71,10 @@ class Red(Fifo):
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
         """Figure 2 of the paper."""
         self.update_average(now_ns)
+        return self.judge(packet)
+
+    def judge(self, packet: Packet) -> Literal["pass", "mark", "drop"]:
+        """What follows once the average is known."""
         if self.avg < self.params.min_threshold:
             self.count = -1
             return "pass"

@@ -9,13 +9,19 @@ use crate::units::{Bytes, Instant, Rate, Span};
 pub mod an_aqm;
 pub mod ared;
 mod average;
+pub mod avq;
+pub mod blue;
+pub mod choke;
 pub mod codel;
 pub mod droptail;
 pub mod feng_red;
 pub mod green;
 pub mod lindrop;
 pub mod nonlinear_red;
+pub mod pi;
 pub mod red;
+pub mod rem;
+pub mod sfb;
 mod ticks;
 
 /// What an AQM may know of a packet.

@@ -217,6 +217,11 @@ impl Red {
         self.base_probability(avg).unwrap_or(1.0)
     }
 
+    /// True where nothing is dropped or marked.
+    pub(super) fn is_calm(&self) -> bool {
+        self.avg.value <= self.min
+    }
+
     /// The first half of an arrival: the average.
     #[inline]
     pub(super) fn observe(&mut self, backlog: Backlog, now: Instant) {
@@ -263,7 +268,7 @@ impl Red {
     }
 
     /// Drop, mark or pass, by the average as it is now.
-    fn judge(&mut self, packet: &Meta, rng: &mut Rng) -> Verdict {
+    pub(super) fn judge(&mut self, packet: &Meta, rng: &mut Rng) -> Verdict {
         if self.avg.value < self.min {
             self.count = None;
             return Verdict::Pass;

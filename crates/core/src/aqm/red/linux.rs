@@ -154,7 +154,7 @@ impl LinuxRed {
     }
 
     /// `red_calc_qavg`.
-    fn update_average(&mut self, backlog: Backlog, now: Instant) {
+    fn observe(&mut self, backlog: Backlog, now: Instant) {
         self.qavg = match self.idle_since {
             Some(since) => self.table.aged(self.qavg, now.since(since)),
             None => (self.qavg - (self.qavg >> self.wlog)).saturating_add(backlog.bytes),
@@ -201,7 +201,7 @@ impl LinuxRed {
 impl Aqm for LinuxRed {
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        self.update_average(backlog, now);
+        self.observe(backlog, now);
         if !self.signals(rng) {
             return Verdict::Pass;
         }
