@@ -264,23 +264,10 @@ pub fn all_entries() -> Vec<Entry> {
 
 /// The names closest to `name`, best first, for "did you mean".
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
-    let mut scored: Vec<_> = known.iter().map(|k| (distance(name, k), *k)).filter(|(d, _)| *d <= 3).collect();
+    let most = (name.chars().count() / 2).clamp(1, 3);
+    let mut scored: Vec<_> = known.iter().map(|k| (strsim::osa_distance(name, k), *k)).filter(|(d, _)| *d <= most).collect();
     scored.sort_unstable();
     scored.into_iter().map(|(_, k)| k).take(3).collect()
-}
-
-/// Levenshtein's distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, cb) in b.iter().enumerate() {
-            let cost = if ca == *cb { diagonal } else { 1 + diagonal.min(row[j]).min(row[j + 1]) };
-            diagonal = std::mem::replace(&mut row[j + 1], cost);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -290,6 +277,7 @@ mod tests {
     #[test]
     fn a_misspelt_name_finds_its_neighbour() {
         assert_eq!(nearest("droptial", NAMES), ["droptail"]);
+        assert_eq!(nearest("codle", NAMES), ["codel"]);
         assert!(nearest("zzzzzzzzzz", NAMES).is_empty());
     }
 

@@ -70,6 +70,8 @@ pub struct Queue {
     pub ack_path_of: Option<u32>,
     /// Packets go straight into flight on the next link.
     pub relays: bool,
+    /// The discipline was told that it is empty.
+    pub told_empty: bool,
     /// What the link could have sent.
     pub capacity: Capacity,
 }
@@ -172,7 +174,9 @@ impl Link {
             probe.before_change(queue.qdisc.backlog(), now);
         }
         let mut tap = Tap::new(&mut outlet.capture, queue.interface);
-        if let Some(packet) = queue.qdisc.dequeue(now, &mut queue.rng, &mut tap) {
+        let next = queue.qdisc.dequeue(now, &mut queue.rng, &mut tap);
+        queue.told_empty = next.is_none();
+        if let Some(packet) = next {
             if let Some(probe) = &mut queue.probe {
                 probe.on_departure(&packet, now);
             }
@@ -197,7 +201,7 @@ impl Link {
     pub fn catch_up(&mut self, now: Instant, outlet: &mut Outlet) {
         while let Some(queue) = &mut self.queue {
             let wakeup = queue.qdisc.next_wakeup().filter(|at| *at <= now);
-            let waiting = self.busy_until <= now && queue.qdisc.backlog().packets > 0;
+            let waiting = self.busy_until <= now && !queue.told_empty;
             match wakeup {
                 Some(at) if !waiting || at <= self.busy_until => queue.qdisc.on_wakeup(at),
                 _ if waiting => self.start_next(self.busy_until, outlet),

@@ -121,6 +121,7 @@ impl<'a> Builder<'a> {
             eager: false,
             loss: Loss::new(queue.loss, self.streams.get(&format!("{name}/loss"))),
             capacity: Capacity::default(),
+            told_empty: true,
             qdisc,
             rng: self.streams.get(&format!("{name}/{}", queue.config.name())),
             probe: queue.looked_at.then(|| Box::new(QueueProbe::new(self.scenario.invariants.max_queue))),
