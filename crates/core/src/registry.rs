@@ -234,6 +234,7 @@ registry! {
     DropTail aqm::droptail::Config, "droptail", "aqm", "no management: packets die only for want of room", "000 §5; Linux pfifo, bfifo";
     Red aqm::red::Config, "red", "aqm", "drops arrivals with a probability that grows with the average queue", "Floyd and Jacobson 1993";
     Ared aqm::ared::Config, "ared", "aqm", "RED that adapts max_p to hold the average between its thresholds", "Floyd, Gummadi, Shenker 2001";
+    RedErn aqm::red_ern::Config, "red-ern", "aqm", "RED that marks flows by the rates which their senders tell", "003 §III, §V";
     Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";

@@ -1,7 +1,7 @@
 //! What must hold for every discipline of the registry, whatever packets and segments come, and in whatever order.
 
 use penstock_core::ack::AckPath;
-use penstock_core::packet::{Ecn, FlowId, Packet, TcpFlags, TcpView};
+use penstock_core::packet::{Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView};
 use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
 use penstock_core::registry::{AnyConfig, AnyQdisc, LinkFacts, NAMES};
 use penstock_core::rng::{Rng, Streams};
@@ -80,6 +80,11 @@ impl Packet for TestPacket {
     }
     fn tcp(&mut self) -> Option<&mut Segment> {
         Some(&mut self.segment)
+    }
+    /// As random as the numbers of the segment.
+    fn explicit_rate(&self) -> Ern {
+        let Segment { seq, ack, window, .. } = self.segment;
+        Ern::new(seq as u8, RateNotice::from_bytes(ack.wrapping_add(window.into()).to_be_bytes()))
     }
 }
 
@@ -290,7 +295,7 @@ proptest! {
 #[test]
 fn every_aqm_signals_when_a_queue_stands() {
     let link = LinkFacts { rate: Rate::from_bps(12_000_000), limit: Limit::Packets(1000) };
-    for name in ["red", "ared", "codel", "green"] {
+    for name in ["red", "ared", "red-ern", "codel", "green"] {
         for config in configurations(name) {
             let mut world = World::new(&config, link);
             for tick in 0..20_000u32 {

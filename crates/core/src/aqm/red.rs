@@ -175,13 +175,13 @@ impl Red {
         &mut self.max_p
     }
 
-    /// The base probability if the average were `avg`.
-    #[cfg(test)]
-    pub(super) fn probability_at(&self, avg: f64) -> f64 {
-        Self { avg, ..self.clone() }.base_probability().unwrap_or(1.0)
+    /// `pb` of the average as it is now: 0 below `min`, 1 above the hard limit.
+    pub(super) fn probability(&self) -> f64 {
+        if self.avg < self.min { 0.0 } else { self.base_probability().unwrap_or(1.0) }
     }
 
-    fn update_average(&mut self, backlog: Backlog, now: Instant) {
+    /// Takes an arrival into the average.
+    pub(super) fn observe(&mut self, backlog: Backlog, now: Instant) {
         let q = match self.mode {
             Mode::Packets => backlog.packets as f64,
             Mode::Bytes => backlog.bytes as f64,
@@ -193,6 +193,20 @@ impl Red {
             }
             None => self.avg += self.weight * (q - self.avg),
         }
+    }
+
+    /// An arrival was dropped. The queue may be as empty as before: without this the average would not age until the
+    /// next departure, and one above the hard limit would refuse every packet for ever.
+    pub(super) fn refused(&mut self, backlog: Backlog, now: Instant) {
+        if backlog.packets == 0 {
+            self.idle_since = Some(now);
+        }
+    }
+
+    /// The base probability if the average were `avg`.
+    #[cfg(test)]
+    pub(super) fn probability_at(&self, avg: f64) -> f64 {
+        Self { avg, ..self.clone() }.base_probability().unwrap_or(1.0)
     }
 
     /// `pb` of the header; `None` above the hard limit.
@@ -245,12 +259,10 @@ impl Red {
 impl Aqm for Red {
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        self.update_average(backlog, now);
+        self.observe(backlog, now);
         let verdict = self.judge(packet, rng);
-        if verdict == Verdict::Drop && backlog.packets == 0 {
-            // The queue is as empty as before: without this the average would not age until the next departure, and
-            // one above the hard limit would refuse every packet for ever.
-            self.idle_since = Some(now);
+        if verdict == Verdict::Drop {
+            self.refused(backlog, now);
         }
         verdict
     }
