@@ -14,6 +14,7 @@
 //! Invariant: `una <= nxt`, and nothing beyond the peer's window is sent except one-byte probes.
 
 use super::config::{SillyWindow, TcpConfig};
+use super::ern::{RateTeller, Sending};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sequence;
@@ -108,6 +109,7 @@ pub struct Sender {
     timed: (u64, Instant),
     // ECN.
     pub(super) ecn: bool,
+    pub(super) ern: RateTeller,
     cwr: bool,
     reduced_at: u64,
     /// Past the last byte of the newest short segment (Minshall).
@@ -172,6 +174,7 @@ impl Sender {
             last_sent: Instant::ZERO,
             timed: (0, Instant::ZERO),
             ecn: false,
+            ern: RateTeller::new(),
             cwr: false,
             reduced_at: first,
             short_end: first,
@@ -598,6 +601,9 @@ impl Sender {
             Kind::Again => self.board.retransmitted(end),
             Kind::Spare | Kind::Probe => {}
         }
+        if self.ern.is_active() {
+            self.tell_rate(segment, (kind == Kind::New).then_some(end));
+        }
         self.pipe += end - start;
         if kind != Kind::New {
             self.counters.retransmits += 1;
@@ -611,6 +617,11 @@ impl Sender {
         if self.rto_at == Instant::MAX {
             self.rto_at = now + self.rtt.rto();
         }
+    }
+
+    fn tell_rate(&mut self, segment: &mut Segment, new_end: Option<u64>) {
+        let (cwnd, ssthresh, srtt) = (self.cc.cwnd(), self.cc.ssthresh(), self.rtt.srtt());
+        self.ern.tell(segment, Sending { una: self.una, new_end, cwnd, ssthresh, srtt });
     }
 
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {
