@@ -10,13 +10,26 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, codel, red, red_ern
+from penstock.reference import (
+    Arrival,
+    Fate,
+    Limit,
+    an_aqm,
+    ared,
+    codel,
+    feng_red,
+    lindrop,
+    nonlinear_red,
+    red,
+    red_ern,
+    red_linux,
+)
 from penstock.reference.link import CE, NS_PER_S
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
@@ -29,7 +42,10 @@ Setup = tuple[Any, list[str]]
 
 @dataclass(frozen=True)
 class Trial:
-    """Arrivals and a queue, said to both: `params` to the twin, `settings` to the compiled part."""
+    """Arrivals and a queue, said to both: `params` to the twin, `settings` to the compiled part.
+
+    What stands in `name` after a slash tells apart trials of one algorithm.
+    """
 
     name: str
     seed: int
@@ -39,9 +55,14 @@ class Trial:
     settings: list[str]
     arrivals: list[Arrival]
 
+    @property
+    def algorithm(self) -> str:
+        """The name in the registry."""
+        return self.name.partition("/")[0]
+
     def twin(self, seed: int) -> list[Fate]:
         """The fates by the twin, with the random numbers of `seed`."""
-        uniform = Xoshiro256PlusPlus(seed, f"replay/{self.name}").uniform
+        uniform = Xoshiro256PlusPlus(seed, f"replay/{self.algorithm}").uniform
         return TWINS[self.name](self.arrivals, self.rate_bps, self.limit, self.params, uniform)
 
     def compiled(self, file: Path) -> list[Fate]:
@@ -51,7 +72,7 @@ class Trial:
         kind, most = self.limit
         limit = f"{most}{'p' if kind == 'packets' else 'B'}"
         out = io.BytesIO()
-        engine.replay(file, self.name, f"{self.rate_bps}bit/s", limit, self.settings, self.seed, out)
+        engine.replay(file, self.algorithm, f"{self.rate_bps}bit/s", limit, self.settings, self.seed, out)
         lines = [line.split(",") for line in out.getvalue().decode().splitlines()]
         fate, t_ns, ecn = (lines[0].index(column) for column in ("fate", "t_fate_ns", "ecn_out"))
         return [Fate(line[fate], int(line[t_ns]), int(line[ecn])) for line in lines[1:]]
@@ -103,6 +124,25 @@ def red_setup(r: random.Random) -> Setup:
     )
 
 
+def an_aqm_setup(r: random.Random) -> Setup:
+    """Strong controllers among others, so that p moves within a trace; learning that reaches the bounds of weights."""
+    interval_ns = r.choice([6_250_000, r.randint(500_000, 50_000_000)])
+    strength = 10 ** r.uniform(0, 3)
+    a = min(1.0, 1.822e-5 * strength)
+    params = an_aqm.Params(
+        target_ratio=r.choice([0.3, r.uniform(0.01, 1)]),
+        interval_ns=interval_ns,
+        a=a,
+        b=a * r.choice([0.9967, r.uniform(0, 0.9)]),
+        learning=r.choice([0, 0.1, 10 ** r.uniform(-1, 3)]),
+        mean_packet=r.choice([500, 1000, 1500]),
+        ecn=coin(r),
+    )
+    settings = asdict(params) | {"interval": f"{interval_ns}ns", "mean_packet": f"{params.mean_packet}B"}
+    del settings["interval_ns"]
+    return params, written(**settings)
+
+
 def ared_setup(r: random.Random) -> Setup:
     """Targets that give the least thresholds and larger ones; adaptations rare and frequent."""
     target_ms, interval_ms = r.randint(1, 60), r.choice([1, 20, 100, 500])
@@ -112,6 +152,69 @@ def ared_setup(r: random.Random) -> Setup:
         target=f"{target_ms}ms",
         interval=f"{interval_ms}ms",
         max_probability=max_p,
+        mean_packet=f"{params.mean_packet}B",
+        ecn=params.ecn,
+    )
+
+
+def lindrop_setup(r: random.Random) -> Setup:
+    """Averages that reach both ends of f; spacings from dense to the document's."""
+    avg_min = r.choice([0, 0, r.uniform(0, 10)])
+    dr_min = r.choice([1, 5, r.uniform(1, 20)])
+    dr_max = dr_min * r.choice([2, 100, 200_000])
+    params = lindrop.Params(
+        avg_min=avg_min,
+        avg_max=avg_min + r.choice([5, 50, 150, r.uniform(1, 500)]),
+        n_pu=r.choice([0.98, r.uniform(0.5, 0.999)]),
+        n_pd=r.choice([1.05, r.uniform(1.001, 1.5)]),
+        dr_init=r.choice([dr_min, dr_max, r.uniform(dr_min, dr_max)]),
+        dr_min=dr_min,
+        dr_max=dr_max,
+        weight=r.choice([0.002, 10 ** r.uniform(-4, 0)]),
+        mean_packet=r.choice([500, 1000, 1500]),
+        ecn=coin(r),
+    )
+    return params, written(**asdict(params) | {"mean_packet": f"{params.mean_packet}B"})
+
+
+def variant_setup(r: random.Random, most_max_p: float) -> tuple[dict[str, Any], list[str]]:
+    """What the variants of RED in packets have in common."""
+    mean, low = r.choice([500, 1000, 1500]), r.randint(1, 20)
+    high = low + r.randint(1, 40)
+    max_p = r.choice([0.02, 0.1, most_max_p, r.uniform(0.001, most_max_p)])
+    weight = r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)])
+    options = {option: coin(r) for option in ("gentle", "wait", "ecn")}
+    said = written(min_threshold=f"{low}p", max_threshold=f"{high}p", max_probability=max_p, weight=weight, **options)
+    params = {"min_threshold": low, "max_threshold": high, "max_p": max_p, "weight": weight, "mean_packet": mean}
+    return params | options, [*said, f"mean_packet={mean}B"]
+
+
+def feng_red_setup(r: random.Random) -> Setup:
+    """Factors large and small, so that both bounds of max_p are reached."""
+    params, said = variant_setup(r, 1.0)
+    params |= {"alpha": r.choice([3, r.uniform(1, 20)]), "beta": r.choice([2, r.uniform(1, 20)])}
+    return feng_red.Params(**params), said + written(alpha=params["alpha"], beta=params["beta"])
+
+
+def nonlinear_red_setup(r: random.Random) -> Setup:
+    """The largest max_p is 2/3."""
+    params, said = variant_setup(r, 0.6666)
+    return nonlinear_red.Params(**params), said
+
+
+def red_linux_setup(r: random.Random) -> Setup:
+    """Thresholds in bytes up to the limits of 32 bits; each W said as itself or as a number near it."""
+    wlog = r.choice([1, 2, 5, 9, r.randint(1, 12)])
+    low = r.randint(1, 30_000)
+    high = min(low + r.choice([1, r.randint(1, 60_000)]), (1 << 31 - wlog) - 1)
+    max_p = r.choice([0.02, 0.1, 1.0, r.uniform(0.001, 1)])
+    params = red_linux.Params(low, high, wlog, max_p, mean_packet=r.choice([500, 1000, 1500]), ecn=coin(r))
+    return params, written(
+        compat="linux",
+        min_threshold=f"{low}B",
+        max_threshold=f"{high}B",
+        max_probability=max_p,
+        weight=2.0 ** -(wlog + r.choice([0, 0.4, -0.4])),
         mean_packet=f"{params.mean_packet}B",
         ecn=params.ecn,
     )
@@ -142,12 +245,27 @@ def red_ern_setup(r: random.Random) -> Setup:
     )
 
 
-SETUPS = {"ared": ared_setup, "codel": codel_setup, "red": red_setup, "red-ern": red_ern_setup}
+SETUPS = {
+    "an-aqm": an_aqm_setup,
+    "ared": ared_setup,
+    "codel": codel_setup,
+    "feng-red": feng_red_setup,
+    "lindrop": lindrop_setup,
+    "nonlinear-red": nonlinear_red_setup,
+    "red": red_setup,
+    "red-ern": red_ern_setup,
+    "red/linux": red_linux_setup,
+}
 TWINS: dict[str, Twin] = {
+    "an-aqm": an_aqm.replay,
     "ared": ared.replay,
     "codel": codel.replay,
+    "feng-red": feng_red.replay,
+    "lindrop": lindrop.replay,
+    "nonlinear-red": nonlinear_red.replay,
     "red": red.replay,
     "red-ern": red_ern.replay,
+    "red/linux": red_linux.replay,
 }
 
 
@@ -203,7 +321,17 @@ def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:
 
 @pytest.mark.parametrize(
     ("name", "drop"),
-    [("ared", "drop_early"), ("codel", "drop_dequeue"), ("red", "drop_early"), ("red-ern", "drop_early")],
+    [
+        ("an-aqm", "drop_early"),
+        ("ared", "drop_early"),
+        ("codel", "drop_dequeue"),
+        ("feng-red", "drop_early"),
+        ("lindrop", "drop_early"),
+        ("nonlinear-red", "drop_early"),
+        ("red", "drop_early"),
+        ("red-ern", "drop_early"),
+        ("red/linux", "drop_early"),
+    ],
 )
 def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
@@ -221,7 +349,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, 
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["ared", "red", "red-ern"])
+@pytest.mark.parametrize("name", ["an-aqm", "ared", "feng-red", "nonlinear-red", "red", "red-ern", "red/linux"])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):

@@ -235,6 +235,10 @@ registry! {
     Red aqm::red::Config, "red", "aqm", "drops arrivals with a probability that grows with the average queue", "Floyd and Jacobson 1993";
     Ared aqm::ared::Config, "ared", "aqm", "RED that adapts max_p to hold the average between its thresholds", "Floyd, Gummadi, Shenker 2001";
     RedErn aqm::red_ern::Config, "red-ern", "aqm", "RED that marks flows by the rates which their senders tell", "003 §III, §V";
+    FengRed aqm::feng_red::Config, "feng-red", "aqm", "RED that scales max_p each time the average crosses a threshold", "Feng, Kandlur, Saha, Shin 1999";
+    NonlinearRed aqm::nonlinear_red::Config, "nonlinear-red", "aqm", "RED whose probability rises with the square of the average", "Zhou, Yeung, Li 2006";
+    AnAqm aqm::an_aqm::Config, "an-aqm", "aqm", "a neuron learns how errors of queue and rate move the drop probability", "Sun and Zukerman 2007; 001 §2";
+    Lindrop aqm::lindrop::Config, "lindrop", "aqm", "drops one packet in so many, ever more often while the average queue grows; no random numbers", "001 §3, Algorithm 1";
     Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";

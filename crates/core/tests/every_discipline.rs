@@ -252,12 +252,16 @@ impl World {
     }
 }
 
-/// The default configuration, and the one with `ecn` where there is such a parameter.
+/// The default configuration, and those with `ecn` and `compat` where there are such parameters.
 fn configurations(name: &str) -> Vec<AnyConfig> {
     let default = AnyConfig::default_of(name).expect("every name has a default");
-    let with_ecn = serde_json::json!({ "ecn": true });
-    let marking = AnyConfig::deserialize(name, with_ecn).and_then(Result::ok);
-    std::iter::once(default).chain(marking).collect()
+    let others = [
+        serde_json::json!({ "ecn": true }),
+        serde_json::json!({ "compat": "linux" }),
+        serde_json::json!({ "compat": "linux", "ecn": true }),
+    ];
+    let others = others.into_iter().filter_map(|set| AnyConfig::deserialize(name, set).and_then(Result::ok));
+    std::iter::once(default).chain(others).collect()
 }
 
 /// Runs a life and tells what became of its packets.
@@ -295,7 +299,7 @@ proptest! {
 #[test]
 fn every_aqm_signals_when_a_queue_stands() {
     let link = LinkFacts { rate: Rate::from_bps(12_000_000), limit: Limit::Packets(1000) };
-    for name in ["red", "ared", "red-ern", "codel", "green"] {
+    for name in ["red", "ared", "feng-red", "nonlinear-red", "an-aqm", "red-ern", "codel", "green"] {
         for config in configurations(name) {
             let mut world = World::new(&config, link);
             for tick in 0..20_000u32 {

@@ -1,5 +1,6 @@
 //! A small histogram of times for every flow: log-linear buckets of 1/32 of an octave, stored only from the smallest
-//! to the largest value seen. (An HDR histogram of two digits takes 3.4 kB; this takes 128 bytes per octave.)
+//! to the largest value seen, in 16 bits each until one of them is full. (An HDR histogram of two digits takes 3.4 kB; this
+//! takes 64 or 128 bytes per octave.)
 
 use penstock_core::units::Span;
 
@@ -7,11 +8,76 @@ const MANTISSA_BITS: u32 = 5;
 /// Values are counted in units of 1024 ns.
 const UNIT_BITS: u32 = 10;
 
+/// One number per bucket.
+#[derive(Debug, Clone)]
+enum Counts {
+    Short(Vec<u16>),
+    Long(Vec<u32>),
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self::Short(Vec::new())
+    }
+}
+
+fn insert<T: Copy + Default>(counts: &mut Vec<T>, before: usize, len: usize) {
+    counts.reserve_exact((counts.len() + before).max(len) - counts.len());
+    counts.splice(0..0, std::iter::repeat_n(T::default(), before));
+    counts.resize(len.max(counts.len()), T::default());
+}
+
+impl Counts {
+    /// Counts one in a bucket; false if there is none, or it is full.
+    #[inline]
+    fn add(&mut self, index: usize) -> bool {
+        match self {
+            Self::Short(counts) => match counts.get_mut(index).map(|n| (n.checked_add(1), n)) {
+                Some((Some(more), n)) => *n = more,
+                _ => return false,
+            },
+            Self::Long(counts) => match counts.get_mut(index) {
+                Some(n) => *n = n.saturating_add(1),
+                None => return false,
+            },
+        }
+        true
+    }
+
+    fn lengthen(&mut self) {
+        if let Self::Short(counts) = self {
+            *self = Self::Long(counts.iter().map(|n| u32::from(*n)).collect());
+        }
+    }
+
+    /// Makes room for `before` more buckets at the front, and `len` in all.
+    fn widen(&mut self, before: usize, len: usize) {
+        match self {
+            Self::Short(counts) => insert(counts, before, len),
+            Self::Long(counts) => insert(counts, before, len),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Short(counts) => counts.len(),
+            Self::Long(counts) => counts.len(),
+        }
+    }
+
+    fn get(&self, index: usize) -> u64 {
+        match self {
+            Self::Short(counts) => counts[index].into(),
+            Self::Long(counts) => counts[index].into(),
+        }
+    }
+}
+
 /// Counts of times, with quantiles exact to 1.6 %.
 #[derive(Debug, Clone, Default)]
 pub struct Digest {
     first_key: u32,
-    counts: Vec<u32>,
+    counts: Counts,
     total: u64,
     sum_ns: u64,
     min_ns: u64,
@@ -43,30 +109,28 @@ impl Digest {
         let ns = span.as_nanos();
         let key = key_of(ns);
         let index = key.wrapping_sub(self.first_key) as usize;
-        match self.counts.get_mut(index) {
-            Some(count) => *count += 1,
-            None => self.widen(key),
+        if !self.counts.add(index) {
+            self.make_room(key);
         }
         self.min_ns = if self.total == 0 { ns } else { self.min_ns.min(ns) };
         self.total += 1;
         self.sum_ns = self.sum_ns.saturating_add(ns);
     }
 
+    /// Counts a value for which there is no bucket, or a full one.
     #[cold]
-    fn widen(&mut self, key: u32) {
-        if self.counts.is_empty() {
-            self.first_key = key;
-        } else if key < self.first_key {
-            let more = (self.first_key - key) as usize;
-            self.counts.splice(0..0, std::iter::repeat_n(0, more));
+    fn make_room(&mut self, key: u32) {
+        if self.total == 0 {
             self.first_key = key;
         }
+        let before = self.first_key.saturating_sub(key);
+        self.first_key -= before;
         let index = (key - self.first_key) as usize;
-        if index >= self.counts.len() {
-            self.counts.reserve_exact(index + 1 - self.counts.len());
-            self.counts.resize(index + 1, 0);
+        self.counts.widen(before as usize, index + 1);
+        if !self.counts.add(index) {
+            self.counts.lengthen();
+            self.counts.add(index);
         }
-        self.counts[index] += 1;
     }
 
     /// How many values were counted.
@@ -88,8 +152,8 @@ impl Digest {
     pub fn quantile(&self, q: f64) -> Span {
         let rank = ((q * self.total as f64).ceil() as u64).max(1);
         let mut seen = 0;
-        for (i, count) in self.counts.iter().enumerate() {
-            seen += u64::from(*count);
+        for i in 0..self.counts.len() {
+            seen += self.counts.get(i);
             if seen >= rank {
                 return Span::from_nanos(value_of(self.first_key + i as u32).max(self.min_ns));
             }
@@ -99,7 +163,10 @@ impl Digest {
 
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.counts.capacity() * size_of::<u32>()
+        match &self.counts {
+            Counts::Short(counts) => counts.capacity() * size_of::<u16>(),
+            Counts::Long(counts) => counts.capacity() * size_of::<u32>(),
+        }
     }
 }
 
@@ -107,6 +174,20 @@ impl Digest {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_bucket_counts_beyond_sixteen_bits() {
+        let mut digest = Digest::default();
+        (0..70_000).for_each(|_| digest.record(Span::from_millis(1)));
+        digest.record(Span::from_millis(500));
+        digest.record(Span::from_micros(2));
+        assert_eq!(
+            (digest.counts.get((key_of(1_000_000) - digest.first_key) as usize), digest.count()),
+            (70_000, 70_002)
+        );
+        assert!((990..1010).contains(&(digest.quantile(0.999).as_nanos() / 1000)));
+        assert_eq!(digest.quantile(1.0).as_nanos() / 8_000_000, 500 / 8);
+    }
 
     proptest! {
         #[test]

@@ -1,38 +1,30 @@
-//! The event queue: a hierarchical timing wheel in exact order of (time, sequence number).
+//! The event queue: a hierarchical timing wheel in exact order of (time, source).
 //!
 //! Every source of events (a link, a timer, an application) owns one id and at most one pending event, so the queue is
-//! a set of intrusive lists over an array: no allocation, no comparison tree, and re-arming is O(1). Five levels of
-//! 512 slots, small enough to stay in the first cache; a slot of the finest level spans 16 us and keeps its few events
-//! sorted.
+//! a set of intrusive lists over an array: no allocation, no comparison tree, and re-arming is O(1). Six levels of
+//! 512 slots, small enough to stay in the first cache. A slot of the finest level keeps its few events sorted; how much
+//! time it spans is chosen by how dense events are expected to be, so that few have to go through coarser levels.
 
-use penstock_core::units::Instant;
+use penstock_core::units::{Instant, Span};
 
 /// Who is called when an event is due.
 pub type SourceId = u32;
 
 const NONE: u32 = u32::MAX;
 const NOWHERE: u16 = u16::MAX;
-const TICK_BITS: u32 = 14;
+/// A tick is 2^8 ns to 2^20 ns (1 ms).
+const TICK_BITS: std::ops::RangeInclusive<u32> = 8..=20;
 const SLOT_BITS: u32 = 9;
 const SLOTS: usize = 1 << SLOT_BITS;
-const LEVELS: usize = 5;
+const LEVELS: usize = 6;
 
 #[derive(Debug, Clone)]
 struct Node {
     time: u64,
-    /// Order among equal times; it wraps, and no two events of one time are 2^31 settings apart.
-    seq: u32,
     prev: u32,
     next: u32,
     /// `level * SLOTS + slot`, or `NOWHERE` when nothing is pending.
     place: u16,
-}
-
-impl Node {
-    #[inline]
-    fn is_after(&self, other: &Self) -> bool {
-        self.time > other.time || (self.time == other.time && (self.seq.wrapping_sub(other.seq) as i32) > 0)
-    }
 }
 
 /// One level: the head of each slot's list, and which slots are in use.
@@ -84,19 +76,20 @@ impl Level {
 pub struct EventQueue {
     nodes: Vec<Node>,
     levels: [Level; LEVELS],
+    tick_bits: u32,
     /// The tick up to which coarser slots have been spread; no pending event is before it.
     tick: u64,
-    seq: u32,
 }
 
 impl EventQueue {
     /// Memory of one source.
     pub const BYTES_PER_SOURCE: usize = size_of::<Node>();
 
-    /// A queue for sources `0..sources`.
-    pub fn new(sources: usize) -> Self {
-        let node = Node { time: 0, seq: 0, prev: NONE, next: NONE, place: NOWHERE };
-        Self { nodes: vec![node; sources], levels: std::array::from_fn(|_| Level::new()), tick: 0, seq: 0 }
+    /// A queue for sources `0..sources`, whose events come `gap` apart in the mean, as far as one can tell beforehand.
+    pub fn new(sources: usize, gap: Span) -> Self {
+        let tick_bits = gap.as_nanos().max(1).ilog2().clamp(*TICK_BITS.start(), *TICK_BITS.end());
+        let node = Node { time: 0, prev: NONE, next: NONE, place: NOWHERE };
+        Self { nodes: vec![node; sources], levels: std::array::from_fn(|_| Level::new()), tick_bits, tick: 0 }
     }
 
     /// When the event of `id` is due, if it has one.
@@ -105,17 +98,14 @@ impl EventQueue {
         (node.place != NOWHERE).then(|| Instant::from_nanos(node.time))
     }
 
-    /// Sets the event of `id` to `at`, in place of the one it had. Events at the same time come in the order in which
-    /// they were set. `at` must not be before the last event taken.
+    /// Sets the event of `id` to `at`, in place of the one it had. Events at the same time come in the order of their
+    /// sources, so that it does not matter when they were set. `at` must not be before the last event taken.
     #[inline]
     pub fn set(&mut self, id: SourceId, at: Instant) {
         if self.nodes[id as usize].place != NOWHERE {
             self.unlink(id);
         }
-        self.seq = self.seq.wrapping_add(1);
-        let node = &mut self.nodes[id as usize];
-        node.time = at.as_nanos();
-        node.seq = self.seq;
+        self.nodes[id as usize].time = at.as_nanos();
         self.link(id);
     }
 
@@ -138,8 +128,8 @@ impl EventQueue {
                 if time > limit.as_nanos() {
                     return None;
                 }
-                self.tick = time >> TICK_BITS;
-                self.unlink(id);
+                self.tick = time >> self.tick_bits;
+                self.take_head(slot, id);
                 return Some((id, Instant::from_nanos(time)));
             }
             if !self.spread_next(limit) {
@@ -155,7 +145,7 @@ impl EventQueue {
             let here = (self.tick >> shift) & (SLOTS as u64 - 1);
             if let Some(slot) = self.levels[level].first_from(here as usize + 1) {
                 let start = (((self.tick >> shift) & !(SLOTS as u64 - 1)) | slot as u64) << shift;
-                if start << TICK_BITS > limit.as_nanos() {
+                if start << self.tick_bits > limit.as_nanos() {
                     return false;
                 }
                 self.tick = start;
@@ -177,9 +167,9 @@ impl EventQueue {
     }
 
     /// The level and slot of a time: the finest level whose current frame contains it. What is beyond the coarsest
-    /// frame (9 years) is never due.
+    /// frame (146 years at the least tick) is never due.
     fn place_of(&self, time: u64) -> (usize, usize) {
-        let tick = (time >> TICK_BITS).max(self.tick);
+        let tick = (time >> self.tick_bits).max(self.tick);
         let distance = tick ^ self.tick;
         if distance < SLOTS as u64 {
             return (0, (tick & (SLOTS as u64 - 1)) as usize);
@@ -207,7 +197,8 @@ impl EventQueue {
         let tail = self.nodes[head as usize].prev;
         let mut after = tail;
         if level == 0 {
-            while self.nodes[after as usize].is_after(&self.nodes[id as usize]) {
+            let key = (self.nodes[id as usize].time, id);
+            while (self.nodes[after as usize].time, after) > key {
                 if after == head {
                     return self.link_first(id, head, tail, slot);
                 }
@@ -226,6 +217,19 @@ impl EventQueue {
         (node.prev, node.next) = (tail, head);
         self.nodes[head as usize].prev = id;
         self.levels[0].heads[slot] = id;
+    }
+
+    /// Takes the head of a slot of the finest level.
+    #[inline]
+    fn take_head(&mut self, slot: usize, id: SourceId) {
+        let Node { prev, next, .. } = self.nodes[id as usize];
+        self.nodes[id as usize].place = NOWHERE;
+        self.levels[0].heads[slot] = next;
+        if next == NONE {
+            self.levels[0].clear(slot);
+        } else {
+            self.nodes[next as usize].prev = prev;
+        }
     }
 
     #[inline]
@@ -255,20 +259,21 @@ mod tests {
     use proptest::prelude::*;
 
     const END: Instant = Instant::MAX;
+    const GAP: Span = Span::from_micros(16);
 
     #[test]
-    fn events_at_the_same_time_come_in_the_order_they_were_set() {
-        let mut queue = EventQueue::new(3);
+    fn events_at_the_same_time_come_in_the_order_of_their_sources() {
+        let mut queue = EventQueue::new(3, GAP);
         for id in [2, 0, 1] {
             queue.set(id, Instant::from_nanos(5));
         }
         let order: Vec<_> = std::iter::from_fn(|| queue.pop_until(END)).map(|(id, _)| id).collect();
-        assert_eq!(order, [2, 0, 1]);
+        assert_eq!(order, [0, 1, 2]);
     }
 
     #[test]
     fn a_lazy_timer_keeps_its_earlier_event() {
-        let mut queue = EventQueue::new(1);
+        let mut queue = EventQueue::new(1, GAP);
         queue.set(0, Instant::from_nanos(10));
         queue.set_at_latest(0, Instant::from_nanos(20));
         assert_eq!(queue.pop_until(END), Some((0, Instant::from_nanos(10))));
@@ -278,7 +283,7 @@ mod tests {
 
     #[test]
     fn nothing_is_taken_beyond_the_limit_and_nothing_is_lost_by_looking() {
-        let mut queue = EventQueue::new(2);
+        let mut queue = EventQueue::new(2, GAP);
         queue.set(0, Instant::from_nanos(1 << 40));
         assert_eq!(queue.pop_until(Instant::from_nanos((1 << 40) - 1)), None);
         queue.set(1, Instant::from_nanos((1 << 40) - 1));
@@ -296,29 +301,28 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(300))]
         /// Against a sorted list, with spans from nanoseconds to days.
         #[test]
-        fn order_is_that_of_a_sorted_list(steps in prop::collection::vec(prop_oneof![
+        fn order_is_that_of_a_sorted_list(gap in 0..40u32, steps in prop::collection::vec(prop_oneof![
             (0..40u32, 0..47u32, any::<u64>()).prop_map(|(id, bits, r)| Step::Set(id, r & ((1 << bits) - 1))),
             (0..47u32, any::<u64>()).prop_map(|(bits, r)| Step::PopUntil(r & ((1 << bits) - 1))),
         ], 1..200)) {
-            let mut queue = EventQueue::new(40);
-            let mut model: Vec<(u64, u64, u32)> = Vec::new();
-            let (mut now, mut seq) = (0u64, 0u64);
+            let mut queue = EventQueue::new(40, Span::from_nanos(1 << gap));
+            let mut model: Vec<(u64, u32)> = Vec::new();
+            let mut now = 0u64;
             for step in steps {
                 match step {
                     Step::Set(id, ahead) => {
-                        seq += 1;
-                        model.retain(|(_, _, other)| *other != id);
-                        model.push((now + ahead, seq, id));
+                        model.retain(|(_, other)| *other != id);
+                        model.push((now + ahead, id));
                         queue.set(id, Instant::from_nanos(now + ahead));
                     }
                     Step::PopUntil(ahead) => {
                         let limit = now + ahead;
                         loop {
                             model.sort_unstable();
-                            let expected = model.first().filter(|(t, _, _)| *t <= limit).copied();
+                            let expected = model.first().filter(|(t, _)| *t <= limit).copied();
                             let got = queue.pop_until(Instant::from_nanos(limit));
-                            prop_assert_eq!(got, expected.map(|(t, _, id)| (id, Instant::from_nanos(t))));
-                            let Some((t, _, _)) = expected else { break };
+                            prop_assert_eq!(got, expected.map(|(t, id)| (id, Instant::from_nanos(t))));
+                            let Some((t, _)) = expected else { break };
                             prop_assert!(t >= now);
                             model.remove(0);
                         }

@@ -1,8 +1,9 @@
 //! Flows: the traffic of one application between two hosts, with its endpoints and what is measured of it.
 
 use crate::digest::Digest;
-use crate::segment::Segment;
+use crate::segment::{Segment, SynOptions};
 use crate::tcp::Endpoint;
+use penstock_core::packet::TcpFlags;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 
@@ -15,6 +16,8 @@ pub enum Kind {
     Transfer(Bytes),
     /// UDP at a constant rate.
     Cbr,
+    /// SYNs of forged sources, so many per second, never followed by anything.
+    SynFlood(u32),
     /// UDP at a constant rate during exponential on-times (means of on and off).
     OnOff(Span, Span),
 }
@@ -26,6 +29,7 @@ impl Kind {
             Self::Bulk => "bulk",
             Self::Transfer(_) => "transfer",
             Self::Cbr => "cbr",
+            Self::SynFlood(_) => "synflood",
             Self::OnOff(..) => "onoff",
         }
     }
@@ -79,6 +83,44 @@ impl UdpSource {
     }
 }
 
+/// Sources that a flood forges before it begins anew: what a table of flows with this many entries would see as new.
+pub const FORGED: u32 = 1 << 15;
+
+/// A source of SYNs, each of a connection of its own.
+#[derive(Debug, Clone)]
+pub struct SynFlood {
+    gap: Span,
+    /// The first of its connections: a number that no flow has.
+    first: u32,
+    sent: u32,
+}
+
+impl SynFlood {
+    /// A flood of `per_second` SYNs.
+    pub fn new(per_second: u32, first: u32) -> Self {
+        Self { gap: Span::from_nanos(1_000_000_000 / u64::from(per_second.max(1))), first, sent: 0 }
+    }
+
+    /// The SYN to send now and the time of the next.
+    pub fn send(&mut self, now: Instant) -> (Segment, Instant) {
+        let mut syn = Segment::tcp(self.first + self.sent % FORGED, true, TcpFlags::SYN);
+        syn.seq = self.sent.wrapping_mul(64_000); // as far apart as initial sequence numbers are
+        syn.set_syn_options(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true });
+        syn.window = u16::MAX;
+        self.sent = self.sent.wrapping_add(1);
+        (syn, now + self.gap)
+    }
+
+    /// What the server answers: nobody will take it.
+    pub fn answer(syn: &Segment) -> Segment {
+        let mut answer = Segment::tcp(syn.flow, false, TcpFlags::SYN.with(TcpFlags::ACK));
+        (answer.seq, answer.ack) = (!syn.seq, syn.seq.wrapping_add(1));
+        answer.set_syn_options(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true });
+        answer.window = u16::MAX;
+        answer
+    }
+}
+
 /// The two ends of a flow.
 #[allow(clippy::large_enum_variant)] // nearly every flow is TCP: a box would cost a cache miss and save nothing
 #[derive(Debug)]
@@ -87,6 +129,8 @@ pub enum Transport {
     Tcp(Endpoint, Endpoint),
     /// A UDP source and its sink.
     Udp(UdpSource),
+    /// A source of SYNs.
+    Flood(SynFlood),
 }
 
 /// One flow.
@@ -116,6 +160,7 @@ impl Flow {
         match &self.transport {
             Transport::Tcp(_, server) => server.delivered(),
             Transport::Udp(source) => source.received,
+            Transport::Flood(_) => 0,
         }
     }
 
@@ -123,8 +168,17 @@ impl Flow {
     pub fn cc(&self) -> &'static str {
         match &self.transport {
             Transport::Tcp(client, _) => client.cc_name(),
-            Transport::Udp(_) => "",
+            Transport::Udp(_) | Transport::Flood(_) => "",
         }
+    }
+
+    /// Bytes of state on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        let ends = match &self.transport {
+            Transport::Tcp(client, server) => client.heap_bytes() + server.heap_bytes(),
+            Transport::Udp(_) | Transport::Flood(_) => 0,
+        };
+        ends + self.rtt.heap_bytes()
     }
 
     /// True if the flow sent, or could have, during all of `[from, to]`.

@@ -1,15 +1,16 @@
 //! The packet simulator: virtual time, links, hosts, TCP, traffic.
 //!
-//! Deterministic for (scenario, seed): one thread, integer time, events of equal time in the order they were set, a
+//! Deterministic for (scenario, seed): one thread, integer time, events of equal time in the order of their sources, a
 //! named random stream per consumer. Follow one packet by opening the files in this order:
 //!
 //! 1. [`scenario`]: what is to be simulated; [`network`]: links, routes and flows made of it.
 //! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
 //! 3. [`tcp`]: the endpoint that makes a [`segment`].
-//! 4. [`link`]: where it waits and travels, [`loss`]: or dies; [`probe`] measures, [`capture`] writes it down.
+//! 4. [`link`]: where it waits and travels, [`loss`]: or dies; [`changes`] of both; [`probe`] measures, [`capture`] writes it down.
 //! 5. [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells.
 
 pub mod capture;
+pub mod changes;
 pub mod digest;
 pub mod event;
 pub mod flow;

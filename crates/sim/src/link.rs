@@ -4,6 +4,10 @@
 //! straight into flight. A managed link has a queue discipline before it that decides at the end of each transmission.
 //! Those decisions are made up for when somebody looks ([`Link::catch_up`]), each at its own time and in order, before
 //! any arrival of the same time; so they need no events, and one arrival per packet is all the event queue sees.
+//!
+//! Not even that is needed where every packet goes on to a plain link that nobody else feeds, the last one to its host:
+//! when its transmission begins, its arrival there is known as well. Such a link *relays* ([`Outlet::relayed`]); it wakes
+//! only to make decisions in time, before the first of their packets can arrive.
 
 use crate::capture::{Capture, Tap};
 use crate::loss::Loss;
@@ -14,8 +18,36 @@ use penstock_core::packet::{Packet, TcpFlags};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::registry::AnyQdisc;
 use penstock_core::rng::Rng;
-use penstock_core::units::{Instant, Serializer, Span};
+use penstock_core::units::{Instant, Rate, Serializer, Span};
 use std::collections::VecDeque;
+
+/// Where links put what concerns others.
+#[derive(Debug, Default)]
+pub struct Outlet {
+    /// The capture, if there is one.
+    pub capture: Option<Capture>,
+    /// Packets that go on to the next link, each at its time.
+    pub relayed: Vec<Segment>,
+}
+
+/// What a wire could have sent up to its last change of rate.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Capacity {
+    bits: f64,
+    since: Instant,
+}
+
+impl Capacity {
+    /// In bits, up to `now`, with `rate` since the last change.
+    fn until(&self, rate: Rate, now: Instant) -> f64 {
+        self.bits + rate.as_bps() as f64 * now.since(self.since).as_secs_f64()
+    }
+
+    /// At `now`, `rate` ends.
+    fn change(&mut self, rate: Rate, now: Instant) {
+        *self = Self { bits: self.until(rate, now), since: now };
+    }
+}
 
 /// What stands before a managed link.
 #[derive(Debug)]
@@ -33,9 +65,13 @@ pub struct Queue {
     /// The discipline wants to see the segments of both directions.
     pub sees_segments: bool,
     /// What the wire loses of the packets put on it.
-    pub loss: Option<Loss>,
+    pub loss: Loss,
     /// The link of the other direction whose discipline sees what this one delivers.
     pub ack_path_of: Option<u32>,
+    /// Packets go straight into flight on the next link.
+    pub relays: bool,
+    /// What the link could have sent.
+    pub capacity: Capacity,
 }
 
 /// One direction of a link: two cache lines, the state of the wire and the packet on it.
@@ -48,6 +84,8 @@ pub struct Link {
     wire: Serializer,
     delay: Span,
     busy_until: Instant,
+    /// The latest arrival so far: after a cut of the delay, none may come before it.
+    last_arrival: Instant,
     /// The discipline of a managed link.
     pub queue: Option<Box<Queue>>,
     #[allow(clippy::box_collection)] // a pointer instead of four words keeps the link within two cache lines
@@ -63,17 +101,23 @@ impl Link {
     pub fn new(wire: Serializer, delay: Span, queue: Option<Box<Queue>>) -> Self {
         let mut first = Segment::tcp(0, true, TcpFlags(0));
         first.at = EMPTY;
-        Self { wire, delay, busy_until: Instant::ZERO, queue, others: None, first }
+        Self { wire, delay, busy_until: Instant::ZERO, last_arrival: Instant::ZERO, queue, others: None, first }
     }
 
     /// Takes a packet; true if the link's event may have changed.
     #[inline]
-    pub fn offer(&mut self, packet: Segment, now: Instant, capture: &mut Option<Capture>) -> bool {
+    pub fn offer(&mut self, packet: Segment, now: Instant, outlet: &mut Outlet) -> bool {
         if self.queue.is_some() {
-            self.catch_up(now, capture);
-            self.enqueue(packet, now, capture);
+            self.catch_up(now, outlet);
+            self.enqueue(packet, now, outlet);
             return true;
         }
+        self.take(packet, now)
+    }
+
+    /// Takes a packet on a plain link at `now`, which may be later than the time of the run; true if it is the first.
+    #[inline]
+    pub fn take(&mut self, packet: Segment, now: Instant) -> bool {
         let was_empty = self.first_arrival().is_none();
         self.put_on_wire(packet, now);
         was_empty
@@ -81,16 +125,23 @@ impl Link {
 
     #[inline]
     fn put_on_wire(&mut self, packet: Segment, now: Instant) {
-        self.busy_until = self.busy_until.max(now) + self.wire.send(packet.size());
+        let arrival = self.transmit(&packet, now);
         // Written in place: writing a few bytes before the copy of the whole would stall it (store forwarding).
-        let arrival = self.busy_until + self.delay;
         let packet = self.push(packet);
         packet.at = arrival;
         packet.cursor += 1;
     }
 
+    /// Gives the wire a packet at `now`; when it arrives.
     #[inline]
-    fn enqueue(&mut self, mut packet: Segment, now: Instant, capture: &mut Option<Capture>) {
+    fn transmit(&mut self, packet: &Segment, now: Instant) -> Instant {
+        self.busy_until = self.busy_until.max(now) + self.wire.send(packet.size());
+        self.last_arrival = self.last_arrival.max(self.busy_until + self.delay);
+        self.last_arrival
+    }
+
+    #[inline]
+    fn enqueue(&mut self, mut packet: Segment, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &mut self.queue else { return };
         debug_assert_eq!(packet.at, now, "a packet enters a queue when it arrives");
         debug_assert!(self.busy_until > now || queue.qdisc.backlog().packets == 0, "the link has caught up");
@@ -105,29 +156,36 @@ impl Link {
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.qdisc.backlog(), now);
         }
-        let _ = queue.qdisc.enqueue(packet, now, &mut queue.rng, &mut Tap::new(capture, queue.interface));
+        let _ = queue.qdisc.enqueue(packet, now, &mut queue.rng, &mut Tap::new(&mut outlet.capture, queue.interface));
         if let Some(probe) = &mut queue.probe {
             probe.after_arrival(queue.qdisc.backlog());
         }
         if self.busy_until <= now {
-            self.start_next(now, capture);
+            self.start_next(now, outlet);
         }
     }
 
     /// Asks the discipline for a packet and begins to transmit it.
-    fn start_next(&mut self, now: Instant, capture: &mut Option<Capture>) {
+    fn start_next(&mut self, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &mut self.queue else { return };
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.qdisc.backlog(), now);
         }
-        let mut tap = Tap::new(capture, queue.interface);
+        let mut tap = Tap::new(&mut outlet.capture, queue.interface);
         if let Some(packet) = queue.qdisc.dequeue(now, &mut queue.rng, &mut tap) {
             if let Some(probe) = &mut queue.probe {
                 probe.on_departure(&packet, now);
             }
             tap.sent(&packet, now);
-            if queue.loss.as_mut().is_some_and(Loss::strikes) {
+            if queue.loss.strikes() {
                 self.busy_until = now + self.wire.send(packet.size());
+            } else if queue.relays {
+                let arrival = self.transmit(&packet, now);
+                outlet.relayed.push(packet);
+                if let Some(packet) = outlet.relayed.last_mut() {
+                    packet.at = arrival;
+                    packet.cursor += 1;
+                }
             } else {
                 self.put_on_wire(packet, now);
             }
@@ -136,13 +194,13 @@ impl Link {
 
     /// Makes the decisions that were due up to and at `now`: timers of the discipline, then the next transmission.
     #[inline]
-    pub fn catch_up(&mut self, now: Instant, capture: &mut Option<Capture>) {
+    pub fn catch_up(&mut self, now: Instant, outlet: &mut Outlet) {
         while let Some(queue) = &mut self.queue {
             let wakeup = queue.qdisc.next_wakeup().filter(|at| *at <= now);
             let waiting = self.busy_until <= now && queue.qdisc.backlog().packets > 0;
             match wakeup {
                 Some(at) if !waiting || at <= self.busy_until => queue.qdisc.on_wakeup(at),
-                _ if waiting => self.start_next(self.busy_until, capture),
+                _ if waiting => self.start_next(self.busy_until, outlet),
                 _ => break,
             }
         }
@@ -150,9 +208,9 @@ impl Link {
 
     /// The link's event is due: it catches up, and the packet that arrives now is returned.
     #[inline]
-    pub fn on_event(&mut self, now: Instant, capture: &mut Option<Capture>) -> Option<Segment> {
+    pub fn on_event(&mut self, now: Instant, outlet: &mut Outlet) -> Option<Segment> {
         if self.queue.is_some() {
-            self.catch_up(now, capture);
+            self.catch_up(now, outlet);
         }
         if self.first_arrival().is_some_and(|at| at <= now) { self.pop() } else { None }
     }
@@ -190,8 +248,10 @@ impl Link {
     pub fn next_event(&self) -> Option<Instant> {
         let arrival = self.first_arrival();
         let Some(queue) = &self.queue else { return arrival };
-        // What is not yet on the wire arrives after what is: only an empty wire must be woken to transmit.
-        let transmit = || (queue.qdisc.backlog().packets > 0).then_some(self.busy_until);
+        // What is not yet on the wire arrives after what is: only an empty wire must be woken to transmit. A relayed
+        // packet arrives later than the delay after its turn: that is early enough to decide.
+        let turn = if queue.relays && !queue.eager { self.busy_until + self.delay } else { self.busy_until };
+        let transmit = || (queue.qdisc.backlog().packets > 0).then_some(turn);
         let next = match arrival {
             Some(arrival) if queue.eager => Some(transmit().map_or(arrival, |at| at.min(arrival))),
             Some(arrival) => Some(arrival),
@@ -204,15 +264,51 @@ impl Link {
     }
 
     /// A segment of the other direction passes this link's gateway: its discipline sees it.
-    pub fn inbound(&mut self, segment: &mut Segment, now: Instant, capture: &mut Option<Capture>) {
-        self.catch_up(now, capture);
+    pub fn inbound(&mut self, segment: &mut Segment, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
         if let Some(queue) = &mut self.queue {
             queue.qdisc.inbound(segment, now);
         }
     }
 
+    /// The rate changes at `now`; what is being transmitted keeps the old one.
+    pub fn set_rate(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        if let Some(queue) = &mut self.queue {
+            queue.capacity.change(self.wire.rate(), now);
+        }
+        self.wire = Serializer::new(rate);
+    }
+
+    /// The delay changes at `now` for what begins to be transmitted later.
+    pub fn set_delay(&mut self, delay: Span, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        self.delay = delay;
+    }
+
+    /// The probability of loss changes at `now`.
+    pub fn set_loss(&mut self, probability: f64, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        if let Some(queue) = &mut self.queue {
+            queue.loss.set(probability);
+        }
+    }
+
+    /// The discipline is told of a new rate at `now`.
+    pub fn tell_rate(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        if let Some(queue) = &mut self.queue {
+            queue.qdisc.set_rate(rate, now);
+        }
+    }
+
+    /// What a managed link could have sent by `now`, in bits.
+    pub fn capacity_bits(&self, now: Instant) -> f64 {
+        self.queue.as_ref().map_or(0.0, |queue| queue.capacity.until(self.wire.rate(), now))
+    }
+
     /// Rate of the link.
-    pub fn rate(&self) -> penstock_core::units::Rate {
+    pub fn rate(&self) -> Rate {
         self.wire.rate()
     }
 }

@@ -20,9 +20,17 @@ impl Loss {
         Self { probability, rng, lost: 0 }
     }
 
+    /// The probability becomes this one.
+    pub fn set(&mut self, probability: f64) {
+        self.probability = probability;
+    }
+
     /// True if the packet that is being sent now is lost.
     #[inline]
     pub fn strikes(&mut self) -> bool {
+        if self.probability <= 0.0 {
+            return false;
+        }
         let lost = self.rng.uniform() < self.probability;
         self.lost += u64::from(lost);
         lost

@@ -1,7 +1,7 @@
 //! From a scenario to links, routes and flows.
 
-use crate::flow::{Flow, Kind, Transport, UdpSource};
-use crate::link::{Link, Queue};
+use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport, UdpSource};
+use crate::link::{Capacity, Link, Queue};
 use crate::loss::Loss;
 use crate::probe::QueueProbe;
 use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario};
@@ -36,6 +36,8 @@ pub struct Network {
     pub routes: Vec<u32>,
     /// Flows.
     pub flows: Vec<Flow>,
+    /// Those that are floods, in order.
+    pub floods: Vec<u32>,
     /// Queues that are looked at.
     pub bottlenecks: Vec<Bottleneck>,
 }
@@ -45,7 +47,13 @@ pub fn build(scenario: &Scenario) -> Network {
     let mut builder = Builder {
         scenario,
         streams: Streams::new(scenario.seed),
-        network: Network { links: Vec::new(), routes: Vec::new(), flows: Vec::new(), bottlenecks: Vec::new() },
+        network: Network {
+            links: Vec::new(),
+            routes: Vec::new(),
+            flows: Vec::new(),
+            floods: Vec::new(),
+            bottlenecks: Vec::new(),
+        },
         edges: BTreeMap::new(),
         paths: BTreeMap::new(),
     };
@@ -53,7 +61,21 @@ pub fn build(scenario: &Scenario) -> Network {
     for (group, spec) in scenario.flows.iter().enumerate() {
         builder.add_group(group, spec);
     }
+    builder.network.tell_who_relays();
     builder.network
+}
+
+impl Network {
+    /// A link relays if no packet that leaves it is looked at before it is on a plain link. Plain links after the first
+    /// of a route carry the packets of that route alone.
+    fn tell_who_relays(&mut self) {
+        for hop in self.routes.windows(2) {
+            let plain = self.links.get(hop[1] as usize).is_some_and(|next| next.queue.is_none());
+            if let Some(queue) = self.links.get_mut(hop[0] as usize).and_then(|link| link.queue.as_mut()) {
+                queue.relays &= plain && queue.ack_path_of.is_none();
+            }
+        }
+    }
 }
 
 /// A directed edge: where it leads, how long it takes, which link it is.
@@ -92,12 +114,13 @@ impl<'a> Builder<'a> {
         let index = self.network.links.len();
         let facts = LinkFacts { rate: spec.rate, limit: queue.limit };
         let qdisc = queue.config.build(&facts);
-        let lossy = |probability| Loss::new(probability, self.streams.get(&format!("{name}/loss")));
         let managed = Queue {
             sees_segments: qdisc.sees_segments(),
             ack_path_of: None,
+            relays: true,
             eager: false,
-            loss: (queue.loss > 0.0).then(|| lossy(queue.loss)),
+            loss: Loss::new(queue.loss, self.streams.get(&format!("{name}/loss"))),
+            capacity: Capacity::default(),
             qdisc,
             rng: self.streams.get(&format!("{name}/{}", queue.config.name())),
             probe: queue.looked_at.then(|| Box::new(QueueProbe::new(self.scenario.invariants.max_queue))),
@@ -138,12 +161,19 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn transport(&self, spec: &FlowSpec, tcp: &Arc<crate::tcp::TcpConfig>, id: u32) -> Transport {
+    fn transport(&mut self, spec: &FlowSpec, tcp: &Arc<crate::tcp::TcpConfig>, id: u32) -> Transport {
         match spec.kind {
             Kind::Bulk | Kind::Transfer(_) => {
                 let mut iss = self.streams.get(&format!("flow{id}/iss"));
                 let mut end = |role| Endpoint::new(tcp.clone(), id, role, iss.bits() as u32);
                 Transport::Tcp(end(Role::Client), end(Role::Server))
+            }
+            Kind::SynFlood(per_second) => {
+                // Its connections are numbered after all flows.
+                let flows: u64 = self.scenario.flows.iter().map(|f| f.count).sum();
+                let first = flows as u32 + self.network.floods.len() as u32 * FORGED;
+                self.network.floods.push(id);
+                Transport::Flood(SynFlood::new(per_second, first))
             }
             Kind::Cbr | Kind::OnOff(..) => {
                 let rng = self.streams.get(&format!("flow{id}/onoff"));

@@ -3,9 +3,11 @@
 //! The format is described in `docs/scenarios.md`. Reading has two steps: [`raw`] mirrors the file, then this module
 //! turns it into links and flows and checks what the types cannot.
 
+mod changes;
 mod diagnosis;
 mod raw;
 
+pub use changes::{Change, Way};
 pub use diagnosis::Diagnosis;
 
 use crate::flow::Kind;
@@ -20,7 +22,7 @@ use std::collections::BTreeSet;
 
 /// Longest run: the books are kept in 64 bits of nanoseconds, and nobody waits that long.
 const MAX_DURATION: Span = Span::from_secs(24 * 3600);
-const FLOW_KINDS: &[&str] = &["bulk", "transfer", "cbr", "onoff"];
+const FLOW_KINDS: &[&str] = &["bulk", "transfer", "cbr", "onoff", "synflood"];
 const MAX_FLOWS: u64 = 200_000;
 const MAX_LINKS: usize = 10_000;
 const MAX_RATE_BPS: u64 = 1_000_000_000_000;
@@ -138,6 +140,8 @@ pub struct Scenario {
     pub access: Access,
     /// Groups of flows.
     pub flows: Vec<FlowSpec>,
+    /// What changes on the links.
+    pub changes: Vec<Change>,
     /// What must hold.
     pub invariants: Invariants,
     /// What is written down.
@@ -193,6 +197,7 @@ impl Checker<'_> {
             return Err(self.source.at(&["flows"], &message));
         }
         self.captures(&links)?;
+        let changes = self.changes(&links)?;
         let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned());
         let name = raw.name.clone().or(stem).unwrap_or_else(|| "scenario".into());
         let mut scenario = Scenario {
@@ -203,6 +208,7 @@ impl Checker<'_> {
             links,
             access,
             flows,
+            changes,
             invariants: Invariants { max_queue: raw.invariants.max_queue, no_drops: raw.invariants.no_drops },
             output: Output { series: raw.output.series, pcapng: raw.output.pcapng.clone() },
             resolved: String::new(),
@@ -440,6 +446,7 @@ impl Checker<'_> {
         let given = [
             ("size", raw.size.is_some(), raw.kind == "transfer"),
             ("rate", raw.rate.is_some(), udp),
+            ("per_second", raw.per_second.is_some(), raw.kind == "synflood"),
             ("mean_on", raw.mean_on.is_some(), raw.kind == "onoff"),
             ("mean_off", raw.mean_off.is_some(), raw.kind == "onoff"),
         ];
@@ -465,6 +472,10 @@ impl Checker<'_> {
             "transfer" => match raw.size {
                 Some(size) if (1..=1 << 50).contains(&size.get()) => Ok(Kind::Transfer(size)),
                 _ => Err(at("size", "a transfer has 1B to 1PB")),
+            },
+            "synflood" => match raw.per_second {
+                Some(n @ 1..=1_000_000) => Ok(Kind::SynFlood(n)),
+                _ => Err(at("per_second", "a flood has 1 to 1000000 SYNs per second")),
             },
             "cbr" => Ok(Kind::Cbr),
             "onoff" => Ok(Kind::OnOff(raw.mean_on.unwrap_or_default(), raw.mean_off.unwrap_or_default())),

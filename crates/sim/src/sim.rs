@@ -1,9 +1,10 @@
 //! The run: pops events in order and moves packets between hosts, links and queues.
 
 use crate::capture::{Capture, Sink};
+use crate::changes::Changes;
 use crate::event::EventQueue;
-use crate::flow::{Flow, Kind, Transport};
-use crate::link::Link;
+use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport};
+use crate::link::{Link, Outlet};
 use crate::network::{self, END};
 use crate::probe::TimeHistogram;
 use crate::scenario::Scenario;
@@ -17,6 +18,12 @@ use penstock_core::units::{Instant, Span};
 
 /// How much a bulk application has to send: more than any run can.
 const ENDLESS: u64 = 1 << 60;
+
+/// A rough guess of the time between events: each packet of 1000 bytes on each managed link, and its ACK, make three.
+fn event_gap(links: &[Link]) -> Span {
+    let bps: u64 = links.iter().filter(|link| link.queue.is_some()).map(|link| link.rate().as_bps()).sum();
+    Span::from_nanos(8_000_000_000_000 / 3 / bps.max(1))
+}
 
 /// An invariant of the scenario that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,14 +45,17 @@ pub struct Simulation {
     pub(crate) links: Vec<Link>,
     routes: Vec<u32>,
     pub(crate) flows: Vec<Flow>,
+    /// The flows that are floods.
+    floods: Vec<u32>,
     pub(crate) bottlenecks: Vec<network::Bottleneck>,
-    capture: Option<Capture>,
+    outlet: Outlet,
+    changes: Changes,
     /// Round trip times of all flows.
     pub(crate) rtt: TimeHistogram,
     pub(crate) seconds: Seconds,
 }
 
-// Sources of events: links, then two timers and one application per flow, then the clock of whole seconds.
+// Sources of events: links, then two timers and one application per flow, then the clock of whole seconds and the changes.
 impl Simulation {
     fn timer_source(&self, flow: usize, server: bool) -> u32 {
         (self.links.len() + 2 * flow + usize::from(server)) as u32
@@ -55,6 +65,9 @@ impl Simulation {
     }
     fn clock_source(&self) -> u32 {
         (self.links.len() + 3 * self.flows.len()) as u32
+    }
+    fn changes_source(&self) -> u32 {
+        self.clock_source() + 1
     }
 }
 
@@ -71,14 +84,16 @@ impl Simulation {
             seed: scenario.seed,
             name: scenario.name.clone(),
             no_drops: scenario.invariants.no_drops,
-            events: EventQueue::new(links.len() + 3 * flows.len() + 1),
+            events: EventQueue::new(links.len() + 3 * flows.len() + 2, event_gap(&links)),
             handled: 0,
             seconds: Seconds::new(scenario.output.series),
             links,
             routes: network.routes,
             flows,
+            floods: network.floods,
             bottlenecks: network.bottlenecks,
-            capture: None,
+            outlet: Outlet::default(),
+            changes: Changes::new(&scenario.changes),
             rtt: TimeHistogram::default(),
         };
         for flow in 0..simulation.flows.len() {
@@ -88,6 +103,7 @@ impl Simulation {
             }
         }
         simulation.events.set(simulation.clock_source(), Instant::ZERO + Span::from_secs(1));
+        simulation.await_change();
         simulation
     }
 
@@ -100,7 +116,7 @@ impl Simulation {
         let wanted = &scenario.output.pcapng;
         let chosen = |b: &network::Bottleneck| (wanted.is_empty() || wanted.contains(&b.name)).then(|| b.name.clone());
         let names: Vec<_> = self.bottlenecks.iter().map(chosen).collect();
-        self.capture = Some(Capture::new(out, &names)?);
+        self.outlet.capture = Some(Capture::new(out, &names)?);
         for (bottleneck, _) in self.bottlenecks.iter().zip(names).filter(|(_, name)| name.is_some()) {
             if let Some(queue) = &mut self.links[bottleneck.link].queue {
                 queue.eager = true;
@@ -114,7 +130,7 @@ impl Simulation {
     /// # Errors
     /// The first error of any write to it.
     pub fn finish_capture(&mut self) -> std::io::Result<()> {
-        self.capture.take().map_or(Ok(()), Capture::finish)
+        self.outlet.capture.take().map_or(Ok(()), Capture::finish)
     }
 
     /// Simulated time so far.
@@ -154,16 +170,37 @@ impl Simulation {
             self.on_timer(index / 2, index % 2 == 1);
         } else if source < links + 3 * flows {
             self.on_app(source - links - 2 * flows);
-        } else {
+        } else if source == links + 3 * flows {
             self.on_second();
+        } else {
+            self.on_change();
         }
+    }
+
+    fn await_change(&mut self) {
+        if let Some(at) = self.changes.next() {
+            self.events.set(self.changes_source(), at);
+        }
+    }
+
+    fn on_change(&mut self) {
+        let mut touched = Vec::new();
+        self.changes.apply(&mut self.links, self.now, &mut self.outlet, |link| touched.push(link));
+        for link in touched {
+            if let Some(next) = self.links[link].next_event() {
+                self.events.set_at_latest(link as u32, next.max(self.now));
+            }
+        }
+        self.relay();
+        self.await_change();
     }
 
     /// Brings the queues that are looked at up to now.
     fn catch_up(&mut self) {
         for bottleneck in &self.bottlenecks {
-            self.links[bottleneck.link].catch_up(self.now, &mut self.capture);
+            self.links[bottleneck.link].catch_up(self.now, &mut self.outlet);
         }
+        self.relay();
     }
 
     fn check(&self) -> Result<(), Broken> {
@@ -189,12 +226,13 @@ impl Simulation {
     fn on_link(&mut self, index: usize) {
         let now = self.now;
         let link = &mut self.links[index];
-        let arrived = link.on_event(now, &mut self.capture);
+        let arrived = link.on_event(now, &mut self.outlet);
         if let Some(next) = link.next_event() {
             self.events.set(index as u32, next);
         }
+        let ack_path_of = link.queue.as_ref().and_then(|q| q.ack_path_of);
+        self.relay();
         if let Some(packet) = arrived {
-            let ack_path_of = link.queue.as_ref().and_then(|q| q.ack_path_of);
             self.deliver(packet, ack_path_of);
         }
     }
@@ -205,7 +243,8 @@ impl Simulation {
         if let Some(forward) = ack_path_of
             && let Some(segment) = packet.tcp()
         {
-            self.links[forward as usize].inbound(segment, self.now, &mut self.capture);
+            self.links[forward as usize].inbound(segment, self.now, &mut self.outlet);
+            self.relay();
         }
         match self.routes[packet.cursor as usize] {
             END => self.on_host(packet),
@@ -216,22 +255,44 @@ impl Simulation {
     #[inline]
     fn offer(&mut self, index: usize, packet: Segment) {
         let link = &mut self.links[index];
-        if link.offer(packet, self.now, &mut self.capture)
+        if link.offer(packet, self.now, &mut self.outlet)
             && let Some(next) = link.next_event()
-            && self.events.due(index as u32) != Some(next)
         {
-            self.events.set(index as u32, next);
+            self.events.set_at_latest(index as u32, next);
         }
+        self.relay();
+    }
+
+    /// Puts what links relayed into flight on the next.
+    #[inline]
+    fn relay(&mut self) {
+        if !self.outlet.relayed.is_empty() {
+            self.relay_all();
+        }
+    }
+
+    fn relay_all(&mut self) {
+        for packet in &self.outlet.relayed {
+            let index = self.routes[packet.cursor as usize];
+            let link = &mut self.links[index as usize];
+            if link.take(*packet, packet.at)
+                && let Some(arrival) = link.next_event()
+            {
+                self.events.set(index, arrival);
+            }
+        }
+        self.outlet.relayed.clear();
     }
 
     // Hosts.
 
     fn on_host(&mut self, packet: Segment) {
         let (index, now) = (packet.flow as usize, self.now);
-        let flow = &mut self.flows[index];
+        let Some(flow) = self.flows.get_mut(index) else { return self.on_forged(&packet) };
         let server = packet.from_client();
         match &mut flow.transport {
             Transport::Udp(source) => return source.receive(&packet),
+            Transport::Flood(_) => return,
             Transport::Tcp(_, endpoint) if server => {
                 endpoint.on_segment(&packet, now);
                 if let Kind::Transfer(size) = flow.kind
@@ -250,6 +311,18 @@ impl Simulation {
             }
         }
         self.pump(index, server);
+    }
+
+    /// A SYN of a flood, which its victim answers, or the answer, which nobody takes.
+    #[cold]
+    fn on_forged(&mut self, packet: &Segment) {
+        let flood = ((packet.flow - self.flows.len() as u32) / FORGED) as usize;
+        let Some(back) = self.floods.get(flood).map(|flow| self.flows[*flow as usize].routes[1]) else { return };
+        if packet.from_client() {
+            let mut answer = SynFlood::answer(packet);
+            answer.cursor = back;
+            self.offer(self.routes[back as usize] as usize, answer);
+        }
     }
 
     /// Sends what an endpoint has to send and keeps its timer.
@@ -274,7 +347,7 @@ impl Simulation {
         match &mut self.flows[index].transport {
             Transport::Tcp(_, endpoint) if server => Some(endpoint),
             Transport::Tcp(endpoint, _) => Some(endpoint),
-            Transport::Udp(_) => None,
+            Transport::Udp(_) | Transport::Flood(_) => None,
         }
     }
 
@@ -297,13 +370,20 @@ impl Simulation {
         let flow = &mut self.flows[index];
         let stopping = flow.stop <= now;
         match &mut flow.transport {
-            Transport::Udp(_) if stopping => {}
+            Transport::Udp(_) | Transport::Flood(_) if stopping => {}
             Transport::Udp(udp) => {
                 let (mut packet, next) = udp.send(flow.kind, index as u32, now);
                 let cursor = flow.routes[0];
                 packet.cursor = cursor;
                 self.events.set(source, next);
                 self.offer(self.routes[cursor as usize] as usize, packet);
+            }
+            Transport::Flood(flood) => {
+                let (mut syn, next) = flood.send(now);
+                let cursor = flow.routes[0];
+                (syn.cursor, syn.at) = (cursor, now);
+                self.events.set(source, next);
+                self.offer(self.routes[cursor as usize] as usize, syn);
             }
             Transport::Tcp(client, _) => {
                 if stopping {
@@ -347,9 +427,9 @@ impl Simulation {
     /// Bytes of state kept for each flow: endpoints, its four access links, its pending events, its measurements;
     /// packets in flight are not counted.
     pub fn bytes_per_flow(&self) -> usize {
-        let digests: usize = self.flows.iter().map(|f| f.rtt.heap_bytes()).sum();
+        let heap: usize = self.flows.iter().map(Flow::heap_bytes).sum();
         let access_links = 4 * (size_of::<Link>() - size_of::<Segment>()); // each has room for one packet in flight
         let events = 7 * EventQueue::BYTES_PER_SOURCE;
-        size_of::<Flow>() + access_links + events + digests / self.flows.len().max(1)
+        size_of::<Flow>() + access_links + events + heap / self.flows.len().max(1)
     }
 }

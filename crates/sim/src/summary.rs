@@ -200,7 +200,7 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
     Some(BottleneckSummary {
         name: b.name.clone(),
         aqm: b.aqm,
-        utilization: round(throughput / link.rate().as_bps() as f64),
+        utilization: round((stats.sent.bytes * 8) as f64 / link.capacity_bits(now).max(1.0)),
         throughput_bps: round(throughput),
         goodput_bps: round((payload * 8) as f64 / seconds),
         packets: probe.data_packets,
@@ -209,7 +209,7 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
         drops_aqm: stats.dropped_by_aqm(),
         dropped_bytes: dropped,
         marks: stats.marked.packets,
-        lost: queue.loss.as_ref().map_or(0, |l| l.lost),
+        lost: queue.loss.lost,
         queue_delay_ms: delay(probe),
         queue_bytes: QueueBytes { mean: round(probe.mean_bytes(backlog, now)), max: probe.max_bytes },
     })
@@ -232,7 +232,7 @@ fn flow_summary(id: u32, flow: &Flow, now: Instant) -> FlowSummary {
     let active = end.since(flow.start).as_secs_f64();
     let counters = match &flow.transport {
         Transport::Tcp(client, _) => client.counters(),
-        Transport::Udp(_) => Default::default(),
+        Transport::Udp(_) | Transport::Flood(_) => Default::default(),
     };
     FlowSummary {
         id,

@@ -233,3 +233,27 @@ fn broken_toml_and_missing_parts_are_named() {
         assert!(message.contains("error: "), "{message}");
     }
 }
+
+#[test]
+fn changes_name_their_link_and_what_becomes_of_it() {
+    let change = |rest: &str| format!("[[changes]]\nlink = \"bottleneck\"\nat = \"1s\"\n{rest}\n[output]");
+    let refused = |rest: &str, place: &str, words: &[&str]| refused(GOOD, "[output]", &change(rest), place, words);
+    refused("", "bottleneck", &["nothing changes", "`rate`", "`delay`", "`loss`"]);
+    refused("rate = \"2Tbit/s\"", "2Tbit", &["up to 1Tbit/s"]);
+    refused("delay = \"1h\"", "1h", &["delay is 3600s", "600s"]);
+    refused("loss = 1.5", "loss = 1.5", &["less than 1"]);
+    refused("loss = 0.1\nevery = \"1us\"", "1us", &["every is 1us", "1ms"]);
+    refused("loss = 0.1\ndirection = \"forwards\"", "forwards", &["did you mean \"forward\"?", "reverse"]);
+    refused("lost = 0.1", "lost", &["`loss`"]);
+    let elsewhere = "[[changes]]\nlink = \"bottelneck\"\nat = \"1s\"\nloss = 0.1\n[output]";
+    self::refused(GOOD, "[output]", elsewhere, "bottelneck", &["no link", "did you mean \"bottleneck\"?"]);
+}
+
+#[test]
+fn a_flood_needs_its_rate() {
+    refused(GOOD, "kind = \"bulk\"", "kind = \"synflood\"", "synflood", &["needs `per_second`"]);
+    let none = "kind = \"synflood\"\nper_second = 0";
+    refused(GOOD, "kind = \"bulk\"", none, "per_second = 0", &["1 to 1000000 SYNs"]);
+    let bulk = "kind = \"bulk\"\nper_second = 5";
+    refused(GOOD, "kind = \"bulk\"", bulk, "per_second", &["means nothing for kind \"bulk\""]);
+}

@@ -17,7 +17,7 @@ SCENARIOS = ROOT / "bench" / "scenarios"
 
 # In the order of the table. Those that grow show how the cost depends on the number of flows, and need no peer.
 _WITH_PEER = ("dsl-4", "dsl-64", "sat-64", "gigabit-codel", "thousand-red")
-_ALONE = ("growth-4", "growth-100", "growth-1000", "growth-10000")
+_ALONE = ("growth-4", "growth-100", "growth-1000", "growth-10000", "crowd-10000")
 
 # Short runs are still longer than the second within which the flows start.
 _QUICK_SHARE = Decimal("0.2")

@@ -6,12 +6,18 @@ use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
 
+pub mod an_aqm;
 pub mod ared;
+mod average;
 pub mod codel;
 pub mod droptail;
+pub mod feng_red;
 pub mod green;
+pub mod lindrop;
+pub mod nonlinear_red;
 pub mod red;
 pub mod red_ern;
+mod ticks;
 
 /// What an AQM may know of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,10 @@
 //!
 //! DIFFERENCE: a packet lost for want of room restarts `count`, as in ns-2; the paper has no full queues. Pinned by
 //! `an_overflow_restarts_the_count`. Cost: O(1); one power after an idle time.
+//!
+//! With `compat = "linux"` all this is the kernel's instead: `red/linux.rs`.
 
+use super::average::{Average, check_weight, in_unit_of};
 use super::{Aqm, Meta};
 use crate::ack::AckPath;
 use crate::qdisc::{Backlog, Verdict};
@@ -26,6 +29,21 @@ use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+mod linux;
+
+pub use linux::LinuxRed;
+
+/// Whose RED.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Compat {
+    /// The one of the papers.
+    #[default]
+    Paper,
+    /// The one of the Linux kernel.
+    Linux,
+}
 
 /// What the average counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +80,8 @@ pub struct Config {
     pub wait: bool,
     /// Mark ECN-capable packets instead of dropping them early.
     pub ecn: bool,
+    /// "paper", or "linux": as the kernel does it, with the nearest 2^-n for weight; mode and gentle have no effect.
+    pub compat: Compat,
 }
 
 impl Default for Config {
@@ -77,6 +97,7 @@ impl Default for Config {
             gentle: true,
             wait: false,
             ecn: false,
+            compat: Compat::Paper,
         }
     }
 }
@@ -84,18 +105,12 @@ impl Default for Config {
 impl Config {
     /// A threshold in the unit of the average.
     fn threshold(&self, limit: Limit) -> f64 {
-        let mean = self.mean_packet.get() as f64;
-        match (limit, self.mode) {
-            (Limit::Packets(n), Mode::Packets) => n as f64,
-            (Limit::Packets(n), Mode::Bytes) => n as f64 * mean,
-            (Limit::Bytes(b), Mode::Packets) => b.get() as f64 / mean,
-            (Limit::Bytes(b), Mode::Bytes) => b.get() as f64,
-        }
+        in_unit_of(self.mode, limit, self.mean_packet)
     }
 }
 
 impl AqmConfig for Config {
-    type Aqm = Red;
+    type Aqm = AnyRed;
 
     fn validate(&self) -> Result<(), ConfigError> {
         if self.mean_packet == Bytes::ZERO {
@@ -108,15 +123,27 @@ impl AqmConfig for Config {
         if !(self.max_probability > 0.0 && self.max_probability <= 1.0) {
             return Err(ConfigError::new("max_probability", "must be above 0 and at most 1"));
         }
-        if !(self.weight > 0.0 && self.weight <= 1.0) {
-            return Err(ConfigError::new("weight", "must be above 0 and at most 1"));
+        check_weight(self.weight).map_err(|message| ConfigError::new("weight", message))?;
+        match self.compat {
+            Compat::Paper => Ok(()),
+            Compat::Linux => linux::check(self),
         }
-        Ok(())
     }
 
-    fn aqm(&self, link: &LinkFacts) -> Red {
-        Red::new(self, link)
+    fn aqm(&self, link: &LinkFacts) -> AnyRed {
+        match self.compat {
+            Compat::Paper => AnyRed::Paper(Red::new(self, link)),
+            Compat::Linux => AnyRed::Linux(LinuxRed::new(self, link)),
+        }
     }
+}
+
+/// How the probability rises between the thresholds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Curve {
+    Linear,
+    /// As nonlinear RED has it.
+    Quadratic,
 }
 
 /// The algorithm.
@@ -125,18 +152,15 @@ pub struct Red {
     min: f64,
     max: f64,
     max_p: f64,
-    weight: f64,
+    curve: Curve,
     mean_packet: f64,
-    mean_time: Span,
-    mode: Mode,
     byte_drop: bool,
     gentle: bool,
     wait: bool,
     ecn: bool,
-    avg: f64,
+    avg: Average,
     /// Packets since the last mark; `None` is the paper's -1.
     count: Option<u64>,
-    idle_since: Option<Instant>,
 }
 
 impl Red {
@@ -146,17 +170,14 @@ impl Red {
             min: config.threshold(config.min_threshold),
             max: config.threshold(config.max_threshold),
             max_p: config.max_probability,
-            weight: config.weight,
+            curve: Curve::Linear,
             mean_packet: config.mean_packet.get() as f64,
-            mean_time: link.rate.time_for(config.mean_packet).max(Span::from_nanos(1)),
-            mode: config.mode,
             byte_drop: config.byte_drop,
             gentle: config.gentle,
             wait: config.wait,
             ecn: config.ecn,
-            avg: 0.0,
+            avg: Average::new(config.weight, config.mode, config.mean_packet, link),
             count: None,
-            idle_since: Some(Instant::ZERO),
         }
     }
 
@@ -165,9 +186,24 @@ impl Red {
         (self.min, self.max) = (min, max);
     }
 
+    /// The same with another curve (nonlinear RED).
+    pub(super) fn with_curve(self, curve: Curve) -> Self {
+        Self { curve, ..self }
+    }
+
+    /// The thresholds in the unit of the average.
+    pub(super) fn thresholds(&self) -> (f64, f64) {
+        (self.min, self.max)
+    }
+
+    /// `max_p`, in force.
+    pub(super) fn max_p(&self) -> f64 {
+        self.max_p
+    }
+
     /// The average queue.
     pub fn average(&self) -> f64 {
-        self.avg
+        self.avg.value
     }
 
     /// `max_p`, for algorithms that adapt it (ARED).
@@ -177,44 +213,49 @@ impl Red {
 
     /// `pb` of the average as it is now: 0 below `min`, 1 above the hard limit.
     pub(super) fn probability(&self) -> f64 {
-        if self.avg < self.min { 0.0 } else { self.base_probability().unwrap_or(1.0) }
+        let avg = self.avg.value;
+        if avg < self.min { 0.0 } else { self.base_probability(avg).unwrap_or(1.0) }
     }
 
-    /// Takes an arrival into the average.
-    pub(super) fn observe(&mut self, backlog: Backlog, now: Instant) {
-        let q = match self.mode {
-            Mode::Packets => backlog.packets as f64,
-            Mode::Bytes => backlog.bytes as f64,
-        };
-        match self.idle_since.take() {
-            Some(since) => {
-                let m = now.since(since).as_nanos() as f64 / self.mean_time.as_nanos() as f64;
-                self.avg *= libm::pow(1.0 - self.weight, m);
-            }
-            None => self.avg += self.weight * (q - self.avg),
-        }
-    }
-
-    /// An arrival was dropped. The queue may be as empty as before: without this the average would not age until the
-    /// next departure, and one above the hard limit would refuse every packet for ever.
+    /// An arrival that another judged was dropped.
     pub(super) fn refused(&mut self, backlog: Backlog, now: Instant) {
-        if backlog.packets == 0 {
-            self.idle_since = Some(now);
-        }
+        self.avg.refused(backlog, now);
     }
 
     /// The base probability if the average were `avg`.
     #[cfg(test)]
     pub(super) fn probability_at(&self, avg: f64) -> f64 {
-        Self { avg, ..self.clone() }.base_probability().unwrap_or(1.0)
+        self.base_probability(avg).unwrap_or(1.0)
+    }
+
+    /// The first half of an arrival: the average.
+    #[inline]
+    pub(super) fn observe(&mut self, backlog: Backlog, now: Instant) {
+        self.avg.arrived(backlog, now);
+    }
+
+    /// The second half of an arrival: its fate.
+    #[inline]
+    pub(super) fn decide(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        let verdict = self.judge(packet, rng);
+        if verdict == Verdict::Drop {
+            self.avg.refused(backlog, now);
+        }
+        verdict
     }
 
     /// `pb` of the header; `None` above the hard limit.
-    fn base_probability(&self) -> Option<f64> {
-        if self.avg < self.max {
-            Some(self.max_p * (self.avg - self.min) / (self.max - self.min))
-        } else if self.gentle && self.avg < 2.0 * self.max {
-            Some(self.max_p + (1.0 - self.max_p) * (self.avg - self.max) / self.max)
+    fn base_probability(&self, avg: f64) -> Option<f64> {
+        if avg < self.max {
+            Some(match self.curve {
+                Curve::Linear => self.max_p * (avg - self.min) / (self.max - self.min),
+                Curve::Quadratic => {
+                    let x = (avg - self.min) / (self.max - self.min);
+                    self.max_p * x * x
+                }
+            })
+        } else if self.gentle && avg < 2.0 * self.max {
+            Some(self.max_p + (1.0 - self.max_p) * (avg - self.max) / self.max)
         } else {
             None
         }
@@ -234,11 +275,11 @@ impl Red {
 
     /// Drop, mark or pass, by the average as it is now.
     fn judge(&mut self, packet: &Meta, rng: &mut Rng) -> Verdict {
-        if self.avg < self.min {
+        if self.avg.value < self.min {
             self.count = None;
             return Verdict::Pass;
         }
-        let Some(mut pb) = self.base_probability() else {
+        let Some(mut pb) = self.base_probability(self.avg.value) else {
             self.count = Some(0);
             return Verdict::Drop;
         };
@@ -260,18 +301,12 @@ impl Aqm for Red {
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
         self.observe(backlog, now);
-        let verdict = self.judge(packet, rng);
-        if verdict == Verdict::Drop {
-            self.refused(backlog, now);
-        }
-        verdict
+        self.decide(packet, backlog, now, rng)
     }
 
     #[inline]
     fn on_dequeue(&mut self, _: &Meta, _: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
-        if backlog.packets == 0 {
-            self.idle_since = Some(now);
-        }
+        self.avg.departed(backlog, now);
         Verdict::Pass
     }
 
@@ -281,6 +316,59 @@ impl Aqm for Red {
 }
 
 impl AckPath for Red {}
+
+/// The RED that [`Config::compat`] names.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyRed {
+    /// With floating point, from the papers.
+    Paper(Red),
+    /// With whole numbers, from the kernel.
+    Linux(LinuxRed),
+}
+
+impl AnyRed {
+    /// The average queue; the kernel's is in bytes.
+    pub fn average(&self) -> f64 {
+        match self {
+            Self::Paper(red) => red.average(),
+            Self::Linux(red) => red.average(),
+        }
+    }
+}
+
+impl Aqm for AnyRed {
+    #[inline]
+    fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        match self {
+            Self::Paper(red) => red.on_enqueue(packet, backlog, now, rng),
+            Self::Linux(red) => red.on_enqueue(packet, backlog, now, rng),
+        }
+    }
+
+    #[inline]
+    fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        match self {
+            Self::Paper(red) => red.on_dequeue(packet, sojourn, backlog, now, rng),
+            Self::Linux(red) => red.on_dequeue(packet, sojourn, backlog, now, rng),
+        }
+    }
+
+    fn on_overflow(&mut self, now: Instant) {
+        match self {
+            Self::Paper(red) => red.on_overflow(now),
+            Self::Linux(red) => red.on_overflow(now),
+        }
+    }
+
+    fn on_empty(&mut self, now: Instant) {
+        match self {
+            Self::Paper(red) => red.on_empty(now),
+            Self::Linux(red) => red.on_empty(now),
+        }
+    }
+}
+
+impl AckPath for AnyRed {}
 
 #[cfg(test)]
 mod tests {
@@ -347,21 +435,18 @@ mod tests {
 
     #[test]
     fn gentle_rises_to_one_at_twice_the_threshold_and_plain_jumps() {
-        let mut gentle = red(Config::default());
-        gentle.avg = 22.5;
-        assert!((gentle.base_probability().unwrap() - 0.55).abs() < 1e-12);
-        gentle.avg = 30.0;
-        assert_eq!(gentle.base_probability(), None);
-        let mut plain = red(Config { gentle: false, ..Config::default() });
-        plain.avg = 15.0;
-        assert_eq!(plain.base_probability(), None);
+        let gentle = red(Config::default());
+        assert!((gentle.base_probability(22.5).unwrap() - 0.55).abs() < 1e-12);
+        assert_eq!(gentle.base_probability(30.0), None);
+        let plain = red(Config { gentle: false, ..Config::default() });
+        assert_eq!(plain.base_probability(15.0), None);
     }
 
     #[test]
     fn a_drop_at_an_empty_queue_does_not_end_the_idle_time() {
         let (mut red, mut rng) = (red(Config { weight: 0.5, ..Config::default() }), Streams::new(1).get("t"));
-        red.avg = 64.0;
-        red.idle_since = Some(Instant::ZERO);
+        red.avg.value = 64.0;
+        red.avg.idle_since = Some(Instant::ZERO);
         // 1 ms of idle time at a time halves the average: 32 and above is over the hard limit of 30.
         let verdicts = [1, 2].map(|ms| arrive(&mut red, 0, Instant::ZERO + Span::from_millis(ms), &mut rng));
         assert_eq!(verdicts[0], Verdict::Drop);
@@ -397,10 +482,10 @@ mod tests {
         ) {
             let (min_threshold, max_threshold) = (Limit::Packets(low), Limit::Packets(low + width));
             let config = Config { min_threshold, max_threshold, max_probability, gentle, wait, ..Config::default() };
-            let mut red = red(config);
-            red.avg = red.min + above * red.max;
-            if let Some(pb) = red.base_probability() {
-                prop_assert!((0.0..=1.0).contains(&pb), "pb {pb} at {}", red.avg);
+            let red = red(config);
+            let avg = red.min + above * red.max;
+            if let Some(pb) = red.base_probability(avg) {
+                prop_assert!((0.0..=1.0).contains(&pb), "pb {pb} at {avg}");
                 let pb = pb * scale;
                 let count = (gaps / pb) as u64;
                 let pa = red.spaced_probability(pb, count);

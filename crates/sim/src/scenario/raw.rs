@@ -1,6 +1,6 @@
 //! The file as it is written, before anything is checked.
 
-use super::{LinkSpec, QueueSpec, Scenario};
+use super::{Change, LinkSpec, QueueSpec, Scenario, Way};
 use crate::flow::Kind;
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use serde::Deserialize;
@@ -23,6 +23,8 @@ pub struct RawScenario<Topology = RawTopology> {
     #[serde(default)]
     pub flows: Vec<RawFlow>,
     #[serde(default)]
+    pub changes: Vec<RawChange>,
+    #[serde(default)]
     pub output: RawOutput,
     #[serde(default)]
     pub invariants: RawInvariants,
@@ -44,6 +46,7 @@ impl<T: DeserializeOwned> RawScenario<T> {
             aqm: raw.aqm,
             tcp: raw.tcp,
             flows: raw.flows,
+            changes: raw.changes,
             output: raw.output,
             invariants: raw.invariants,
         })
@@ -206,6 +209,7 @@ pub struct RawFlow {
     pub size: Option<Bytes>,
     pub rate: Option<Rate>,
     pub packet_size: Option<Bytes>,
+    pub per_second: Option<u32>,
     pub mean_on: Option<Span>,
     pub mean_off: Option<Span>,
     pub access_delay: Option<Span>,
@@ -214,6 +218,31 @@ pub struct RawFlow {
     pub cc: Option<String>,
     #[serde(default)]
     pub tcp: Table,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawChange {
+    pub link: String,
+    pub at: Span,
+    pub every: Option<Span>,
+    #[serde(default = "both")]
+    pub direction: String,
+    pub rate: Option<Rate>,
+    pub delay: Option<Span>,
+    pub loss: Option<f64>,
+    #[serde(default)]
+    pub tell_after: Span,
+    #[serde(default = "yes")]
+    pub told: bool,
+}
+
+fn both() -> String {
+    Way::Both.name().into()
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -264,6 +293,10 @@ pub fn write(scenario: &Scenario) -> String {
     }
     root.insert("topology".into(), Value::Table(topology));
     root.insert("flows".into(), Value::Array(scenario.flows.iter().map(|f| flow(f, dumbbell)).collect()));
+    if !scenario.changes.is_empty() {
+        let changes = scenario.changes.iter().map(|c| change(c, &scenario.links[c.link].name)).collect();
+        root.insert("changes".into(), Value::Array(changes));
+    }
     toml::to_string(&root).unwrap_or_default().replacen("seed = \"SEED\"", "seed = SEED", 1)
 }
 
@@ -324,6 +357,21 @@ fn link(spec: &LinkSpec) -> Value {
     Value::Table(table)
 }
 
+fn change(change: &Change, link: &str) -> Value {
+    let mut table = Table::from_iter([
+        ("link".to_owned(), Value::String(link.to_owned())),
+        ("at".to_owned(), text(change.at)),
+        ("direction".to_owned(), Value::String(change.way.name().into())),
+        ("tell_after".to_owned(), text(change.tell_after)),
+        ("told".to_owned(), Value::Boolean(change.told)),
+    ]);
+    let spans = [("every", change.every), ("delay", change.delay)];
+    table.extend(spans.into_iter().filter_map(|(key, span)| Some((key.to_owned(), text(span?)))));
+    table.extend(change.rate.map(|rate| ("rate".to_owned(), text(rate))));
+    table.extend(change.loss.map(|loss| ("loss".to_owned(), Value::Float(loss))));
+    Value::Table(table)
+}
+
 fn flow(spec: &super::FlowSpec, dumbbell: bool) -> Value {
     let mut table = Table::from_iter([
         ("kind".to_owned(), Value::String(spec.kind.name().into())),
@@ -346,6 +394,9 @@ fn flow(spec: &super::FlowSpec, dumbbell: bool) -> Value {
     match spec.kind {
         Kind::Bulk | Kind::Transfer(_) => {
             add("tcp", Value::try_from(&spec.tcp).unwrap_or(Value::Table(Table::new())));
+        }
+        Kind::SynFlood(per_second) => {
+            add("per_second", Value::Integer(per_second.into()));
         }
         Kind::Cbr | Kind::OnOff(..) => {
             add("rate", text(spec.rate));

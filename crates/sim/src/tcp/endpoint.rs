@@ -65,7 +65,8 @@ pub struct Endpoint {
     /// A reset to be sent; rare, hence elsewhere.
     reset: Option<Box<Segment>>,
     close_with_peer: bool,
-    rtt_sample: Option<Span>,
+    /// Not yet taken; `Span::MAX` is none.
+    rtt_sample: Span,
 }
 
 impl Endpoint {
@@ -87,7 +88,7 @@ impl Endpoint {
             ecn: config.ecn,
             reset: None,
             close_with_peer: role == Role::Server,
-            rtt_sample: None,
+            rtt_sample: Span::MAX,
             config,
         }
     }
@@ -113,7 +114,7 @@ impl Endpoint {
 
     /// Payload bytes of this side that the peer acknowledged.
     pub fn acked(&self) -> u64 {
-        self.sender.acked()
+        self.sender.acked(self.iss)
     }
 
     /// True when the peer acknowledged this side's FIN.
@@ -136,6 +137,11 @@ impl Endpoint {
         self.sender.cc.name()
     }
 
+    /// Bytes of the control's state on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.sender.cc.heap_bytes()
+    }
+
     /// Smoothed round trip time; zero before the first sample.
     pub fn srtt(&self) -> Span {
         self.sender.rtt.srtt()
@@ -143,7 +149,8 @@ impl Endpoint {
 
     /// The round trip time sample of the last segment taken, once.
     pub fn take_rtt_sample(&mut self) -> Option<Span> {
-        self.rtt_sample.take()
+        let sample = std::mem::replace(&mut self.rtt_sample, Span::MAX);
+        (sample != Span::MAX).then_some(sample)
     }
 
     /// A client opens the connection.
@@ -326,7 +333,7 @@ impl Endpoint {
             return;
         };
         self.sender.rtt.sample(sample);
-        self.rtt_sample = Some(sample);
+        self.rtt_sample = sample;
     }
 
     fn establish(&mut self) {
@@ -357,7 +364,7 @@ impl Endpoint {
         }
         if segment.flags.has(TcpFlags::ACK) {
             let sample = self.sender.on_ack(segment, &self.config, now);
-            self.rtt_sample = sample.or(self.rtt_sample);
+            self.rtt_sample = sample.unwrap_or(self.rtt_sample);
         }
         if self.close_with_peer && self.receiver.finished() {
             self.sender.close();

@@ -21,8 +21,8 @@ pub struct Receiver {
     read: u64,
     /// What arrived beyond a gap.
     early: Ranges,
-    /// Numbers within recently changed ranges, most recent first, for the order of SACK blocks.
-    recent: [u64; MAX_SACK],
+    /// Numbers, as the wire has them, within recently changed ranges, most recent first, for the order of SACK blocks.
+    recent: [u32; MAX_SACK],
     /// The right edge of the last window told; it never moves left.
     edge: u64,
     buffer: u64,
@@ -170,10 +170,14 @@ impl Receiver {
 
     /// Puts the range that contains `at` at the front of the order of SACK blocks.
     fn remember(&mut self, at: u64) {
-        let same = |r: &u64| self.early.containing(*r).is_some_and(|(s, e)| (s..e).contains(&at));
+        let next = self.next;
+        let same = |r: &u32| {
+            let containing = self.early.containing(sequence::unwrap(*r, next));
+            containing.is_some_and(|(s, e)| (s..e).contains(&at))
+        };
         let position = self.recent.iter().position(same).unwrap_or(MAX_SACK - 1);
         self.recent[..=position].rotate_right(1);
-        self.recent[0] = at;
+        self.recent[0] = at as u32;
     }
 
     /// Fills what every outgoing segment says of this direction, and counts it as the ACK.
@@ -186,7 +190,7 @@ impl Receiver {
         }
         if sack && !self.early.is_empty() {
             for at in self.recent {
-                if let Some((start, end)) = self.early.containing(at)
+                if let Some((start, end)) = self.early.containing(sequence::unwrap(at, self.next))
                     && !segment.sacks().iter().any(|b| b.0 == start as u32)
                 {
                     segment.add_sack(start as u32, end as u32);

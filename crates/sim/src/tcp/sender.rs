@@ -77,7 +77,6 @@ pub struct Sender {
     mss: u64,
     una: u64,
     nxt: u64,
-    first: u64,
     /// Past the last byte the application gave.
     app_end: u64,
     closing: bool,
@@ -151,7 +150,6 @@ impl Sender {
             mss,
             una: first,
             nxt: first,
-            first,
             app_end: first,
             closing: false,
             edge: first,
@@ -213,9 +211,9 @@ impl Sender {
         self.closing = true;
     }
 
-    /// Bytes of payload acknowledged.
-    pub fn acked(&self) -> u64 {
-        self.una.min(self.app_end) - self.first
+    /// Bytes of payload acknowledged, of a sender whose SYN had number `iss`.
+    pub fn acked(&self, iss: u32) -> u64 {
+        self.una.min(self.app_end) - (sequence::initial(iss) + 1)
     }
 
     /// True when the FIN was acknowledged.

@@ -1,0 +1,80 @@
+//! The average queue of RED, shared by its relatives. Not an algorithm: it judges nothing.
+//!
+//! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", 1993, §4 and §11.
+//!
+//! ```text
+//! avg = (1 - w) avg + w q             on an arrival to a queue that is not empty
+//! avg = (1 - w)^m avg, m = idle / s   after an idle time, s the time to send a mean packet
+//! ```
+//!
+//! A queue is idle from the departure of its last packet on. Cost: O(1); one power after an idle time.
+
+use super::red::Mode;
+use crate::qdisc::Backlog;
+use crate::registry::LinkFacts;
+use crate::units::{Bytes, Instant, Limit, Span};
+
+/// An exponentially weighted moving average of the queue, updated at arrivals.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Average {
+    pub value: f64,
+    pub idle_since: Option<Instant>,
+    weight: f64,
+    mode: Mode,
+    mean_time: Span,
+}
+
+impl Average {
+    /// That of an empty, idle queue before `link`.
+    pub fn new(weight: f64, mode: Mode, mean_packet: Bytes, link: &LinkFacts) -> Self {
+        let mean_time = link.rate.time_for(mean_packet).max(Span::from_nanos(1));
+        Self { value: 0.0, idle_since: Some(Instant::ZERO), weight, mode, mean_time }
+    }
+
+    /// A packet arrives and finds `backlog`.
+    #[inline]
+    pub fn arrived(&mut self, backlog: Backlog, now: Instant) {
+        let q = match self.mode {
+            Mode::Packets => backlog.packets as f64,
+            Mode::Bytes => backlog.bytes as f64,
+        };
+        match self.idle_since.take() {
+            Some(since) => {
+                let m = now.since(since).as_nanos() as f64 / self.mean_time.as_nanos() as f64;
+                self.value *= libm::pow(1.0 - self.weight, m);
+            }
+            None => self.value += self.weight * (q - self.value),
+        }
+    }
+
+    /// The packet that arrived is dropped. If the queue is empty it stays idle: otherwise the average would not age
+    /// until the next departure, and one above a hard limit would refuse every packet for ever.
+    #[inline]
+    pub fn refused(&mut self, backlog: Backlog, now: Instant) {
+        self.departed(backlog, now);
+    }
+
+    /// A packet left and leaves `backlog` behind.
+    #[inline]
+    pub fn departed(&mut self, backlog: Backlog, now: Instant) {
+        if backlog.packets == 0 {
+            self.idle_since = Some(now);
+        }
+    }
+}
+
+/// `limit` in the unit of an average.
+pub(super) fn in_unit_of(mode: Mode, limit: Limit, mean_packet: Bytes) -> f64 {
+    let mean = mean_packet.get() as f64;
+    match (limit, mode) {
+        (Limit::Packets(n), Mode::Packets) => n as f64,
+        (Limit::Packets(n), Mode::Bytes) => n as f64 * mean,
+        (Limit::Bytes(b), Mode::Packets) => b.get() as f64 / mean,
+        (Limit::Bytes(b), Mode::Bytes) => b.get() as f64,
+    }
+}
+
+/// Whether `weight` can be the weight of an average; the text says what is allowed.
+pub(super) fn check_weight(weight: f64) -> Result<(), &'static str> {
+    if weight > 0.0 && weight <= 1.0 { Ok(()) } else { Err("must be above 0 and at most 1") }
+}

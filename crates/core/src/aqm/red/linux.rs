@@ -1,0 +1,367 @@
+//! RED as Linux has it: whole numbers, an average in bytes, one random number per drop.
+//!
+//! Source: Linux 6.18, `include/net/red.h` and `net/sched/sch_red.c`; the table for idle times is iproute2's,
+//! `tc/tc_red.c`. Names are those of the source.
+//!
+//! ```text
+//! qavg    qavg + backlog - (qavg >> Wlog)         W = 2^-Wlog; qavg is in bytes, shifted left by Wlog
+//!         qavg >> Stab[us >> Scell_log]           after an idle time of us microseconds, at most 255 cells;
+//!         qavg - (qavg us >> Scell_log)           where Stab is 0, but half of qavg if that is not above half
+//! mark    ((qavg - qth_min) >> Wlog) qcount >= qR     qth_min <= qavg < qth_max
+//! qR      random in 0 .. (qth_max - qth_min) / max_P, drawn anew after each mark and when qcount is 0
+//! Stab    i-th: i 2^Scell_log lW, at most 31; lW = -ln(1 - W) / (ticks to send a mean packet)
+//! ```
+//!
+//! At `qth_max` every packet is dropped, or marked if it can be. `qcount`: -1 below `qth_min` and at `qth_max`. The gap
+//! between marks is uniform while the average stands; nothing is gentle. The queue is idle from the moment at which
+//! the link asks in vain, and an overflow leaves `qcount` alone. One random number per `qR`.
+//!
+//! `tc` counts ticks of 64 ns and takes ln where a shift wants log2; the kernel reads the table with microseconds. So
+//! the average ages more slowly than was meant. As this is what runs, it is what is here.
+//!
+//! DIFFERENCE: Wlog is the power of two that is nearest to `weight`; `tc` finds it from a burst. A time to send a
+//! packet is not rounded, and a table too long for `tc` (`Scell_log` above 31) is built all the same. max_P = 1
+//! becomes 1 - 2^-32. Pinned by `the_table_is_that_of_tc`, `parameters_become_powers_of_two`.
+
+use super::Config;
+use crate::ack::AckPath;
+use crate::aqm::average::in_unit_of;
+use crate::aqm::red::Mode;
+use crate::aqm::{Aqm, Meta};
+use crate::qdisc::{Backlog, Verdict};
+use crate::registry::{ConfigError, LinkFacts};
+use crate::rng::Rng;
+use crate::units::{Bytes, Instant, Limit, Rate, Span};
+
+const CELLS: usize = 256;
+/// Larger shifts of an average of 32 bits say nothing more.
+const MOST_SHIFT: f64 = 31.0;
+/// 255 cells of this size are still below 2^63.
+const MOST_SCELL_LOG: u32 = 55;
+/// Of 64 ns.
+const TICKS_PER_SECOND: f64 = 15_625_000.0;
+
+/// The algorithm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinuxRed {
+    qth_min: u64,
+    qth_max: u64,
+    wlog: u32,
+    /// `max_P / (qth_max - qth_min)`, max_P in units of 2^-32.
+    max_p_delta: u32,
+    table: IdleTable,
+    ecn: bool,
+    qavg: u64,
+    qcount: i64,
+    qr: u32,
+    idle_since: Option<Instant>,
+    /// Whether the last arrival found the link idle.
+    found_idle: bool,
+}
+
+/// How an average ages while nothing comes.
+#[derive(Debug, Clone, PartialEq)]
+struct IdleTable {
+    scell_log: u32,
+    /// Boxed, so that the other disciplines need not be as large.
+    stab: Box<[u8; CELLS]>,
+}
+
+/// The nearest power of two, in logarithms: the least n with `weight` >= 2^-(n + 1/2), within 1..=31.
+fn wlog(weight: f64) -> u32 {
+    let mut square = weight * weight;
+    for n in 1..31 {
+        square *= 4.0;
+        if square >= 0.5 {
+            return n;
+        }
+    }
+    31
+}
+
+/// A threshold in whole bytes.
+fn bytes(config: &Config, limit: Limit) -> u64 {
+    in_unit_of(Mode::Bytes, limit, config.mean_packet) as u64
+}
+
+/// What Linux cannot do, or refuses.
+pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
+    for (key, set) in [("byte_drop", config.byte_drop), ("wait", config.wait)] {
+        if set {
+            return Err(ConfigError::new(key, "does not exist in Linux's RED; leave it out with compat = \"linux\""));
+        }
+    }
+    let most = (1u64 << (31 - wlog(config.weight))) - 1;
+    if bytes(config, config.max_threshold) > most {
+        let message = format!("with compat = \"linux\" and this weight it must be at most {}", Bytes::new(most));
+        return Err(ConfigError::new("max_threshold", message));
+    }
+    Ok(())
+}
+
+impl IdleTable {
+    /// `tc_red_eval_idle_damping`.
+    fn new(wlog: u32, mean_packet: Bytes, rate: Rate) -> Self {
+        let xmit_ticks = mean_packet.get() as f64 / rate.bytes_per_sec() * TICKS_PER_SECOND;
+        let lw = -libm::log(1.0 - 1.0 / (1u64 << wlog) as f64) / xmit_ticks;
+        let longest = MOST_SHIFT / lw;
+        let fits = |log: &u32| longest / ((1u64 << log) as f64) < 512.0;
+        let scell_log = (0..MOST_SCELL_LOG).find(fits).unwrap_or(MOST_SCELL_LOG);
+        let mut stab = Box::new([0; CELLS]);
+        for (i, shift) in stab.iter_mut().enumerate().skip(1) {
+            *shift = (((i as u64) << scell_log) as f64 * lw).min(MOST_SHIFT) as u8;
+        }
+        stab[CELLS - 1] = MOST_SHIFT as u8;
+        Self { scell_log, stab }
+    }
+
+    /// `red_calc_qavg_from_idle_time`.
+    fn aged(&self, qavg: u64, idle: Span) -> u64 {
+        let us = (idle.as_nanos() / 1000).min(255 << self.scell_log);
+        let (shift, half) = (self.stab[(us >> self.scell_log) as usize], qavg >> 1);
+        if shift > 0 {
+            return qavg >> shift;
+        }
+        let fall = (u128::from(qavg) * u128::from(us)) >> self.scell_log;
+        if fall < u128::from(half) { qavg - fall as u64 } else { half }
+    }
+}
+
+impl LinuxRed {
+    /// An empty, idle queue.
+    pub(super) fn new(config: &Config, link: &LinkFacts) -> Self {
+        let wlog = wlog(config.weight);
+        let (min, max) = (bytes(config, config.min_threshold), bytes(config, config.max_threshold));
+        let max_p = (config.max_probability * (1u64 << 32) as f64) as u32;
+        Self {
+            qth_min: min << wlog,
+            qth_max: max << wlog,
+            wlog,
+            max_p_delta: (u64::from(max_p) / (max - min).max(1)).max(1) as u32,
+            table: IdleTable::new(wlog, config.mean_packet, link.rate),
+            ecn: config.ecn,
+            qavg: 0,
+            qcount: -1,
+            qr: 0,
+            idle_since: Some(Instant::ZERO),
+            found_idle: true,
+        }
+    }
+
+    /// The average queue in bytes.
+    pub fn average(&self) -> f64 {
+        self.qavg as f64 / (1u64 << self.wlog) as f64
+    }
+
+    /// `red_calc_qavg`.
+    fn update_average(&mut self, backlog: Backlog, now: Instant) {
+        self.qavg = match self.idle_since {
+            Some(since) => self.table.aged(self.qavg, now.since(since)),
+            None => (self.qavg - (self.qavg >> self.wlog)).saturating_add(backlog.bytes),
+        };
+        self.found_idle = self.idle_since.take().is_some();
+    }
+
+    fn draw(&mut self, rng: &mut Rng) {
+        self.qr = (rng.bits() >> 32) as u32 / self.max_p_delta;
+    }
+
+    /// `red_action`: whether to signal.
+    fn signals(&mut self, rng: &mut Rng) -> bool {
+        if self.qavg < self.qth_min {
+            self.qcount = -1;
+            return false;
+        }
+        if self.qavg >= self.qth_max {
+            self.qcount = -1;
+            return true;
+        }
+        self.qcount += 1;
+        if self.qcount == 0 {
+            self.draw(rng);
+            return false;
+        }
+        let above = (self.qavg - self.qth_min) >> self.wlog;
+        if above.saturating_mul(self.qcount as u64) < u64::from(self.qr) {
+            return false;
+        }
+        self.qcount = 0;
+        self.draw(rng);
+        true
+    }
+
+    /// The packet that arrived is gone. A driver asks for a packet after each arrival, so an idle time begins anew.
+    fn lost(&mut self, now: Instant) {
+        if self.found_idle {
+            self.idle_since = Some(now);
+        }
+    }
+}
+
+impl Aqm for LinuxRed {
+    #[inline]
+    fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        self.update_average(backlog, now);
+        if !self.signals(rng) {
+            return Verdict::Pass;
+        }
+        if self.ecn && packet.ecn.is_capable() {
+            return Verdict::Mark;
+        }
+        self.lost(now);
+        Verdict::Drop
+    }
+
+    fn on_overflow(&mut self, now: Instant) {
+        self.lost(now);
+    }
+
+    fn on_empty(&mut self, now: Instant) {
+        self.idle_since.get_or_insert(now);
+    }
+}
+
+impl AckPath for LinuxRed {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Ecn, FlowId};
+    use crate::registry::AqmConfig;
+    use crate::rng::Streams;
+
+    const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(10_000_000), limit: Limit::Packets(1000) };
+
+    fn config() -> Config {
+        Config { compat: super::super::Compat::Linux, ..Config::default() }
+    }
+
+    fn linux(config: &Config) -> LinuxRed {
+        AqmConfig::validate(config).unwrap();
+        LinuxRed::new(config, &LINK)
+    }
+
+    fn arrive(red: &mut LinuxRed, ecn: Ecn, bytes: u64, now: Instant, rng: &mut Rng) -> Verdict {
+        let packet = Meta { size: Bytes::new(1000), ecn, flow: FlowId(0) };
+        red.on_enqueue(&packet, Backlog { packets: bytes.div_ceil(1000), bytes }, now, rng)
+    }
+
+    #[test]
+    fn parameters_become_powers_of_two() {
+        // 2^-9 = 0.00195, 2^-5 = 0.031; the bound between 2 and 3 is 2^-2.5 = 0.17678; 1 is taken as 1/2.
+        for (weight, log) in
+            [(0.002, 9), (0.03125, 5), (0.1768, 2), (0.1767, 3), (1.0, 1), (0.36, 1), (0.35, 2), (1e-300, 31)]
+        {
+            assert_eq!(wlog(weight), log, "{weight}");
+        }
+        // max_P = 0.1 * 2^32 = 429496729, over 10000 B: 42949.
+        assert_eq!(linux(&config()).max_p_delta, 42_949);
+        assert_eq!(linux(&Config { max_probability: 1.0, ..config() }).max_p_delta, 429_496);
+    }
+
+    /// The commit message that brought adaptive RED to Linux shows what `tc` made of "avpkt 1000 bandwidth 10Mbit" and
+    /// ewma 5: Scell_log 15. By hand: 12500 ticks, lW = 0.031749 / 12500 = 2.5399e-6, a cell is 32768 lW = 0.08323.
+    #[test]
+    fn the_table_is_that_of_tc() {
+        let table = IdleTable::new(5, Bytes::new(1000), LINK.rate);
+        assert_eq!(table.scell_log, 15);
+        for (cell, shift) in [(0, 0), (12, 0), (13, 1), (24, 1), (25, 2), (100, 8), (254, 21), (255, 31)] {
+            assert_eq!(table.stab[cell], shift, "cell {cell}");
+        }
+        let slow = IdleTable::new(31, Bytes::new(u64::MAX), Rate::from_bps(1));
+        assert_eq!(slow.scell_log, MOST_SCELL_LOG);
+        let fast = IdleTable::new(1, Bytes::new(1), Rate::from_bps(u64::MAX));
+        assert_eq!((fast.scell_log, fast.stab[1]), (0, 31));
+    }
+
+    /// Scell_log 15: in the first cell the average falls by us / 32768 of itself, to no less than half; cell 13 halves,
+    /// cell 25 quarters.
+    #[test]
+    fn an_idle_average_ages_by_the_table() {
+        let table = IdleTable::new(5, Bytes::new(1000), LINK.rate);
+        for (us, left) in [(0, 32_768), (1, 32_767), (1000, 31_768), (16_384, 16_384), (400_000, 16_384)] {
+            assert_eq!(table.aged(32_768, Span::from_micros(us)), left, "after {us} us");
+        }
+        assert_eq!(table.aged(32_769, Span::from_micros(20_000)), 16_384, "half of an odd average, rounded down");
+        for (cell, left) in [(13, 16_384), (25, 8192), (100, 128), (255, 0), (100_000, 0)] {
+            assert_eq!(table.aged(32_768, Span::from_micros(cell << 15)), left, "in cell {cell}");
+        }
+    }
+
+    /// Wlog 1: qavg = qavg / 2 + q, so the average is (avg + q) / 2.
+    #[test]
+    fn the_average_counts_bytes() {
+        let mut red = linux(&Config { weight: 0.5, ..config() });
+        let mut rng = Streams::new(1).get("t");
+        arrive(&mut red, Ecn::NotEct, 0, Instant::ZERO, &mut rng);
+        for (bytes, average) in [(4000, 2000.0), (4000, 3000.0), (1000, 2000.0)] {
+            arrive(&mut red, Ecn::NotEct, bytes, Instant::ZERO, &mut rng);
+            assert_eq!(red.average(), average);
+        }
+        red.on_empty(Instant::ZERO + Span::from_secs(1));
+        red.on_empty(Instant::ZERO + Span::from_secs(2)); // idle since the first
+        arrive(&mut red, Ecn::NotEct, 0, Instant::ZERO + Span::from_secs(3600), &mut rng);
+        assert_eq!(red.average(), 0.0);
+    }
+
+    /// The average stands at 10 kB, in the middle: qR is uniform in 0..10^5, a packet adds 5000, so marks come after 1
+    /// to 20 packets, each as likely: 10.5 on average.
+    #[test]
+    fn gaps_between_drops_are_uniform() {
+        let mut red = linux(&Config { weight: 0.5, ..config() });
+        let mut rng = Streams::new(5).get("gaps");
+        let (mut gap, mut gaps) = (0u32, [0u32; 22]);
+        for _ in 0..200_000 {
+            gap += 1;
+            if arrive(&mut red, Ecn::NotEct, 10_000, Instant::ZERO, &mut rng) == Verdict::Drop {
+                gaps[std::mem::take(&mut gap) as usize] += 1;
+            }
+        }
+        let marks: u32 = gaps.iter().sum();
+        assert!((200_000.0 / f64::from(marks) - 10.5).abs() < 0.25, "{marks} drops");
+        // 950 of each length, deviation 30.
+        assert!(gaps[2..=20].iter().all(|n| (800..1100).contains(n)), "{gaps:?}");
+    }
+
+    #[test]
+    fn nothing_is_gentle_at_the_upper_threshold() {
+        let mut rng = Streams::new(1).get("t");
+        for (ecn, verdict) in [(false, Verdict::Drop), (true, Verdict::Mark)] {
+            let mut red = linux(&Config { weight: 0.5, ecn, ..config() });
+            red.idle_since = None;
+            red.qavg = 15_000 << 1;
+            let before = rng.clone();
+            assert_eq!(arrive(&mut red, Ecn::Ect0, 15_000, Instant::ZERO, &mut rng), verdict);
+            assert_eq!((red.qcount, &rng), (-1, &before));
+            assert_eq!(arrive(&mut red, Ecn::NotEct, 15_000, Instant::ZERO, &mut rng), Verdict::Drop);
+        }
+    }
+
+    /// A loss at an idle link begins the idle time anew; one while a packet is on the wire does not.
+    #[test]
+    fn a_loss_while_the_link_sends_is_no_idle_time() {
+        let (mut red, mut rng) = (linux(&config()), Streams::new(1).get("t"));
+        let now = Instant::ZERO + Span::from_millis(7);
+        arrive(&mut red, Ecn::NotEct, 0, now, &mut rng);
+        red.on_overflow(now);
+        assert_eq!(red.idle_since, Some(now));
+        arrive(&mut red, Ecn::NotEct, 0, now, &mut rng); // goes to the wire
+        arrive(&mut red, Ecn::NotEct, 0, now, &mut rng);
+        red.on_overflow(now);
+        assert_eq!(red.idle_since, None);
+    }
+
+    #[test]
+    fn what_linux_has_not_is_refused_by_name() {
+        for (config, key) in [
+            (Config { wait: true, ..config() }, "wait"),
+            (Config { byte_drop: true, ..config() }, "byte_drop"),
+            // 22 bits of bytes and 10 of weight make 32.
+            (Config { max_threshold: Limit::Bytes(Bytes::new(1 << 22)), weight: 0.001, ..config() }, "max_threshold"),
+        ] {
+            assert_eq!(AqmConfig::validate(&config).unwrap_err().key, key);
+        }
+        let most = Limit::Bytes(Bytes::new((1 << 21) - 1));
+        assert!(AqmConfig::validate(&Config { max_threshold: most, weight: 0.001, ..config() }).is_ok());
+    }
+}
