@@ -31,6 +31,7 @@ from penstock.reference import (
     nonlinear_red,
     pi,
     red,
+    red_ern,
     red_linux,
     rem,
 )
@@ -96,8 +97,8 @@ class Trial:
 
     def compiled(self, file: Path) -> list[Fate]:
         """The fates by the compiled part, which reads the trace from `file`."""
-        rows = "".join(f"{t_ns},{flow},{size},{ecn}\n" for t_ns, flow, size, ecn in self.arrivals)
-        file.write_text("t_ns,flow,size,ecn\n" + rows)
+        rows = "".join(",".join(map(str, arrival)) + "\n" for arrival in self.arrivals)
+        file.write_text("t_ns,flow,size,ecn,ern,ern_cwnd,ern_rtt_ms\n" + rows)
         kind, most = self.limit
         limit = f"{most}{'p' if kind == 'packets' else 'B'}"
         out = io.BytesIO()
@@ -383,6 +384,43 @@ def blue_setup(r: random.Random) -> Setup:
     return params, settings
 
 
+@twin("red-ern", red_ern.replay, draws=True)
+def red_ern_setup(r: random.Random) -> Setup:
+    """Thresholds that are crossed both ways, categories that are updated often and rarely, both identifications."""
+    low = r.randint(1, 20)
+    high = low + r.randint(1, 40)
+    max_p = r.choice([0.02, 0.1, 1.0, r.uniform(0.001, 1)])
+    weight = r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)])
+    rate_weight = r.choice([0.02, 0.02, 1.0, r.uniform(0.001, 1)])
+    last_ms = r.choice([320, 640, 5000])
+    params = red_ern.Params(
+        low, high, max_p, weight, r.choice([500, 1000]), coin(r), rate_weight, last_ms * MS, coin(r), coin(r)
+    )
+    return params, written(
+        min_threshold=f"{low}p",
+        max_threshold=f"{high}p",
+        max_probability=max_p,
+        weight=weight,
+        mean_packet=f"{params.mean_packet}B",
+        gentle=params.gentle,
+        rate_weight=rate_weight,
+        last_period=f"{last_ms}ms",
+        identify="ect1" if params.by_ect1 else "bits",
+        ecn=params.ecn,
+    )
+
+
+def with_rates(r: random.Random, arrivals: list[Arrival]) -> list[Arrival]:
+    """The same arrivals, of which many tell a rate: all bits with and without the option, windows of all sizes."""
+
+    def rate(arrival: Arrival) -> Arrival:
+        cwnd = r.choice([0, 536, 10_720, 65_535, 65_536, round(2 ** r.uniform(8, 31)) % 2_147_450_881])
+        rtt_ms = r.choice([0, 1, 39, 40, 79, 80, 159, 160, 319, 320, 4095, r.randint(1, 700)])
+        return arrival._replace(ern=r.choice([0, 1, 2, 3, 3, 3, 3]), cwnd=cwnd, rtt_ms=rtt_ms)
+
+    return [rate(arrival) if coin(r) else arrival for arrival in arrivals]
+
+
 def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:
     """Phases of several loads, with bursts at one instant, gaps from a packet's time to seconds, all ECN fields."""
     usual, gaps = r.choice([0.5, 0.95, 1.1, 1.5, 3.0]), r.choice([0, 0.001, 0.01])
@@ -408,7 +446,10 @@ def trial(name: str, number: int) -> Trial:
     in_bytes: Limit = ("bytes", r.choice([9000, 100_000, 1_000_000]))
     limit = r.choice([in_packets, in_bytes])
     params, settings = PAIRS[name].setup(r)
-    return Trial(name, r.getrandbits(64), rate_bps, limit, params, settings, some_arrivals(r, rate_bps))
+    seed, arrivals = r.getrandbits(64), some_arrivals(r, rate_bps)
+    if name == "red-ern":
+        arrivals = with_rates(r, arrivals)
+    return Trial(name, seed, rate_bps, limit, params, settings, arrivals)
 
 
 def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:

@@ -2,6 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use penstock_core::packet::RateNotice;
 use penstock_core::wire::TcpOptions;
 
 /// All options (kind and data) up to the end of the list, or to the first whose length cannot be right.
@@ -22,6 +23,12 @@ fn first<const N: usize>(options: &[(u8, &[u8])], kind: u8) -> Option<[u8; N]> {
     options.iter().filter(|option| option.0 == kind).find_map(|option| option.1.try_into().ok())
 }
 
+/// The first rate with a round trip time above 0.
+fn rate(options: &[(u8, &[u8])]) -> Option<RateNotice> {
+    let told = options.iter().filter(|option| option.0 == 253 && option.1.len() == 4);
+    told.filter_map(|option| RateNotice::from_bytes(option.1.try_into().ok()?)).next()
+}
+
 fuzz_target!(|data: &[u8]| {
     let field = &data[..data.len().min(40)];
     let options = list(field);
@@ -29,6 +36,11 @@ fuzz_target!(|data: &[u8]| {
         mss: first(&options, 2).map(u16::from_be_bytes),
         window_scale: first(&options, 3).map(u8::from_be_bytes),
         timestamps: first::<8>(&options, 8).map(u64::from_be_bytes).map(|both| ((both >> 32) as u32, both as u32)),
+        rate: rate(&options),
     };
     assert_eq!(TcpOptions::parse(field), expected);
+    if let Some(rate) = expected.rate {
+        let again = RateNotice::new(rate.cwnd(), rate.rtt());
+        assert_eq!((again.cwnd(), again.rtt_ms()), (rate.cwnd(), rate.rtt_ms()), "what was told can be told again");
+    }
 });

@@ -1,6 +1,6 @@
 //! What an algorithm may see of a packet, whoever owns it: a simulated segment, a trace record or a real buffer.
 
-use crate::units::Bytes;
+use crate::units::{Bytes, Span};
 
 /// The index of a flow in whatever table its owner keeps: dense and small, so that per-flow state is an array.
 /// Both directions of a connection share one.
@@ -68,6 +68,88 @@ impl TcpFlags {
     }
 }
 
+/// The rate of a flow as its sender tells it: the option of explicit rate notification (document 003 §III.A).
+///
+/// The window has 16 bits and a shift of 4 bits, as the window field has its scale; the round trip time has 12 bits of
+/// milliseconds, 1 to 4095.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RateNotice {
+    cwnd: u16,
+    /// The shift in the upper 4 bits, the round trip time in the lower 12; these are not 0.
+    shift_rtt: u16,
+}
+
+impl RateNotice {
+    /// The largest window that can be told.
+    pub const MAX_CWND: Bytes = Bytes::new(0xffff << 15);
+    /// The longest round trip time that can be told.
+    pub const MAX_RTT: Span = Span::from_millis(0xfff);
+
+    /// The window, rounded down to what the least shift that holds it can tell, and the round trip time to the nearest
+    /// millisecond. What is out of range is told as the end of the range.
+    pub fn new(cwnd: Bytes, rtt: Span) -> Self {
+        let bytes = cwnd.min(Self::MAX_CWND).get();
+        let shift = (u64::BITS - bytes.leading_zeros()).saturating_sub(16);
+        let ms = (rtt.min(Self::MAX_RTT).as_nanos() + 500_000) / 1_000_000;
+        Self { cwnd: (bytes >> shift) as u16, shift_rtt: (shift as u16) << 12 | ms.max(1) as u16 }
+    }
+
+    /// From the four bytes that follow kind and length; `None` with a round trip time of 0, which gives no rate.
+    pub fn from_bytes([a, b, c, d]: [u8; 4]) -> Option<Self> {
+        let notice = Self { cwnd: u16::from_be_bytes([a, b]), shift_rtt: u16::from_be_bytes([c, d]) };
+        (notice.rtt_ms() > 0).then_some(notice)
+    }
+
+    /// The four bytes that follow kind and length.
+    pub fn to_bytes(self) -> [u8; 4] {
+        let ([a, b], [c, d]) = (self.cwnd.to_be_bytes(), self.shift_rtt.to_be_bytes());
+        [a, b, c, d]
+    }
+
+    /// The congestion window.
+    pub fn cwnd(self) -> Bytes {
+        Bytes::new(u64::from(self.cwnd) << (self.shift_rtt >> 12))
+    }
+
+    /// The round trip time in milliseconds, 1 to 4095.
+    pub fn rtt_ms(self) -> u16 {
+        self.shift_rtt & 0xfff
+    }
+
+    /// The round trip time.
+    pub fn rtt(self) -> Span {
+        Span::from_millis(self.rtt_ms().into())
+    }
+}
+
+/// What a packet tells routers by explicit rate notification; nothing by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Ern {
+    /// The header bit ERC: the packet belongs to an ERN-capable flow.
+    pub capable: bool,
+    /// The header bit ENR: the option holds the rate. Means nothing without `capable`.
+    pub tells_rate: bool,
+    /// The option, whatever the bits say: the variant of §V has no bits.
+    pub rate: Option<RateNotice>,
+}
+
+impl Ern {
+    /// ERC in byte 12 of a TCP header, beside the data offset (document 003, Figure 1).
+    pub const ERC: u8 = 0x04;
+    /// ENR in byte 12 of a TCP header.
+    pub const ENR: u8 = 0x02;
+
+    /// From byte 12 of a TCP header, whose other bits are ignored, and the option.
+    pub const fn new(byte_12: u8, rate: Option<RateNotice>) -> Self {
+        Self { capable: byte_12 & Self::ERC != 0, tells_rate: byte_12 & Self::ENR != 0, rate }
+    }
+
+    /// Its bits in byte 12 of a TCP header.
+    pub const fn bits(self) -> u8 {
+        (if self.capable { Self::ERC } else { 0 }) | (if self.tells_rate { Self::ENR } else { 0 })
+    }
+}
+
 /// A packet in a queue.
 pub trait Packet {
     /// How this packet shows its TCP header.
@@ -83,6 +165,11 @@ pub trait Packet {
     fn mark_ce(&mut self);
     /// Its TCP header, if it is an unfragmented TCP segment.
     fn tcp(&mut self) -> Option<&mut Self::Tcp>;
+    /// What it tells of its flow's rate. A packet around another one must hand this on.
+    #[inline]
+    fn explicit_rate(&self) -> Ern {
+        Ern::default()
+    }
 }
 
 /// A TCP segment whose window may be rewritten.
@@ -143,5 +230,51 @@ impl TcpView for NoTcp {
     }
     fn timestamps(&self) -> Option<(u32, u32)> {
         match *self {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(cwnd: u64, rtt: Span) -> ([u8; 4], u64, u16) {
+        let notice = RateNotice::new(Bytes::new(cwnd), rtt);
+        (notice.to_bytes(), notice.cwnd().get(), notice.rtt_ms())
+    }
+
+    #[test]
+    fn a_rate_is_told_in_four_bytes() {
+        let ms = Span::from_millis;
+        // 20 segments of 536 B are 10720 = 0x29e0; 100 ms = 0x064.
+        assert_eq!(told(10_720, ms(100)), ([0x29, 0xe0, 0x00, 0x64], 10_720, 100));
+        // 65536 needs a shift of 1; 1,000,001 / 16 = 62500.06, so one byte is lost with a shift of 4.
+        assert_eq!(told(65_535, ms(1)), ([0xff, 0xff, 0x00, 0x01], 65_535, 1));
+        assert_eq!(told(65_536, ms(1)), ([0x80, 0x00, 0x10, 0x01], 65_536, 1));
+        assert_eq!(told(1_000_001, ms(4095)), ([0xf4, 0x24, 0x4f, 0xff], 1_000_000, 4095));
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_told_as_its_end() {
+        let most = 65_535 << 15;
+        assert_eq!(told(u64::MAX, Span::from_secs(5)), ([0xff, 0xff, 0xff, 0xff], most, 4095));
+        assert_eq!(told(0, Span::ZERO), ([0, 0, 0, 1], 0, 1));
+        assert_eq!(told(0, Span::from_micros(1499)).2, 1);
+        assert_eq!(told(0, Span::from_micros(1500)).2, 2, "to the nearest millisecond");
+    }
+
+    #[test]
+    fn bytes_are_read_as_they_were_written_and_no_rtt_is_no_rate() {
+        for bytes in [[0x29, 0xe0, 0x00, 0x64], [0xff, 0xff, 0xff, 0xff], [0, 0, 0x10, 1]] {
+            assert_eq!(RateNotice::from_bytes(bytes).unwrap().to_bytes(), bytes);
+        }
+        assert_eq!(RateNotice::from_bytes([0x29, 0xe0, 0xf0, 0x00]), None);
+    }
+
+    #[test]
+    fn the_bits_are_beside_the_data_offset() {
+        assert_eq!(Ern::new(0x50, None), Ern::default());
+        assert_eq!(Ern::new(0x84, None), Ern { capable: true, ..Ern::default() });
+        let both = Ern::new(0x86 | 0x01, None);
+        assert_eq!((both.capable, both.tells_rate, both.bits()), (true, true, 0x06));
     }
 }

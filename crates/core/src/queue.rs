@@ -68,7 +68,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
     fn enqueue<F: Fates<P>>(&mut self, mut packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
         let size = packet.size();
         self.stats.arrived.add(size);
-        let verdict = self.aqm.on_enqueue(&Meta::of(&packet), self.backlog, now, rng);
+        let verdict = self.aqm.on_arrival(&packet, self.backlog, now, rng);
         let refused = match verdict {
             Verdict::Drop => Some(DropReason::Early),
             _ if !self.has_room(size.get()) => Some(DropReason::Overflow),

@@ -234,6 +234,7 @@ registry! {
     DropTail aqm::droptail::Config, "droptail", "aqm", "no management: packets die only for want of room", "000 §5; Linux pfifo, bfifo";
     Red aqm::red::Config, "red", "aqm", "drops arrivals with a probability that grows with the average queue", "Floyd and Jacobson 1993";
     Ared aqm::ared::Config, "ared", "aqm", "RED that adapts max_p to hold the average between its thresholds", "Floyd, Gummadi, Shenker 2001";
+    RedErn aqm::red_ern::Config, "red-ern", "aqm", "RED that marks flows by the rates which their senders tell", "003 §III, §V";
     FengRed aqm::feng_red::Config, "feng-red", "aqm", "RED that scales max_p each time the average crosses a threshold", "Feng, Kandlur, Saha, Shin 1999";
     NonlinearRed aqm::nonlinear_red::Config, "nonlinear-red", "aqm", "RED whose probability rises with the square of the average", "Zhou, Yeung, Li 2006";
     AnAqm aqm::an_aqm::Config, "an-aqm", "aqm", "a neuron learns how errors of queue and rate move the drop probability", "Sun and Zukerman 2007; 001 §2";
@@ -265,7 +266,8 @@ pub fn all_entries() -> Vec<Entry> {
 /// The names closest to `name`, best first, for "did you mean".
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     let most = (name.chars().count() / 2).clamp(1, 3);
-    let mut scored: Vec<_> = known.iter().map(|k| (strsim::osa_distance(name, k), *k)).filter(|(d, _)| *d <= most).collect();
+    let mut scored: Vec<_> =
+        known.iter().map(|k| (strsim::osa_distance(name, k), *k)).filter(|(d, _)| *d <= most).collect();
     scored.sort_unstable();
     scored.into_iter().map(|(_, k)| k).take(3).collect()
 }

@@ -1,7 +1,7 @@
 //! What must hold for every discipline of the registry, whatever packets and segments come, and in whatever order.
 
 use penstock_core::ack::AckPath;
-use penstock_core::packet::{Ecn, FlowId, Packet, TcpFlags, TcpView};
+use penstock_core::packet::{Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView};
 use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
 use penstock_core::registry::{AnyConfig, AnyQdisc, LinkFacts, NAMES};
 use penstock_core::rng::{Rng, Streams};
@@ -80,6 +80,11 @@ impl Packet for TestPacket {
     }
     fn tcp(&mut self) -> Option<&mut Segment> {
         Some(&mut self.segment)
+    }
+    /// As random as the numbers of the segment.
+    fn explicit_rate(&self) -> Ern {
+        let Segment { seq, ack, window, .. } = self.segment;
+        Ern::new(seq as u8, RateNotice::from_bytes(ack.wrapping_add(window.into()).to_be_bytes()))
     }
 }
 
@@ -300,6 +305,7 @@ fn every_aqm_signals_when_a_queue_stands() {
         "feng-red",
         "nonlinear-red",
         "an-aqm",
+        "red-ern",
         "codel",
         "green",
         "pi",

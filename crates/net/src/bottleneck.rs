@@ -5,7 +5,7 @@
 
 use crate::histogram::Spans;
 use penstock_core::ack::AckPath;
-use penstock_core::packet::{Ecn, FlowId, Packet, TcpView};
+use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, Fates, Qdisc, Stats};
 use penstock_core::registry::{AnyConfig, AnyQdisc, LinkFacts};
 use penstock_core::rng::Rng;
@@ -58,6 +58,9 @@ impl<P: Packet> Packet for Stamped<P> {
     }
     fn tcp(&mut self) -> Option<&mut P::Tcp> {
         self.packet.tcp()
+    }
+    fn explicit_rate(&self) -> Ern {
+        self.packet.explicit_rate()
     }
 }
 

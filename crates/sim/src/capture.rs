@@ -88,6 +88,7 @@ fn tcp(packet: &Segment) -> headers::Headers {
         window_scale: options.and_then(|o| o.window_scale),
         sack_permitted: options.is_some_and(|o| o.sack_permitted),
         timestamps: packet.timestamps(),
+        ern: packet.explicit_rate(),
         sack: packet.sacks(),
     })
 }

@@ -1,6 +1,6 @@
 //! The simulated packet: a TCP segment or UDP datagram as a 64-byte value, moved and never boxed.
 
-use penstock_core::packet::{Ecn, FlowId, Packet, TcpFlags, TcpView};
+use penstock_core::packet::{Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView};
 use penstock_core::units::{Bytes, Instant};
 
 /// Most SACK blocks a segment carries: what fits beside timestamps (RFC 2018 §3).
@@ -38,7 +38,7 @@ pub struct Segment {
     pub tsval: u32,
     /// TSecr.
     pub tsecr: u32,
-    /// SACK blocks; on a SYN the options of [`Segment::syn_options`].
+    /// SACK blocks; on a SYN the options of [`Segment::syn_options`]. With a rate, the last one holds that.
     blocks: [(u32, u32); MAX_SACK],
     /// Bytes of payload.
     pub len: u16,
@@ -49,6 +49,7 @@ pub struct Segment {
     /// Bytes of IP and transport headers.
     header: u8,
     bits: u8,
+    /// How many SACK blocks, and what is told by ERN.
     sacks: u8,
 }
 
@@ -60,6 +61,13 @@ const FROM_CLIENT: u8 = 1 << 4;
 const RETRANSMISSION: u8 = 1 << 5;
 /// Marked CE by the queue it is in.
 const MARKED: u8 = 1 << 6;
+
+// In `sacks`:
+const SACK_COUNT: u8 = 0b11;
+const ERN_CAPABLE: u8 = 1 << 2;
+const ERN_TELLS_RATE: u8 = 1 << 3;
+const ERN_OPTION: u8 = 1 << 4;
+const RATE_BLOCK: usize = MAX_SACK - 1;
 
 impl Segment {
     /// A TCP segment without options.
@@ -123,10 +131,22 @@ impl Segment {
         self.bits & TIMESTAMPS != 0
     }
 
-    /// Adds one SACK block; those beyond [`MAX_SACK`] are left out. Not for a SYN.
+    /// Tells routers of the flow's rate; the option takes 6 bytes, padded to 8. Before SACK blocks, and not for a SYN.
+    pub fn set_explicit_rate(&mut self, ern: Ern) {
+        let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+        self.sacks |= bit(ern.capable, ERN_CAPABLE) | bit(ern.tells_rate, ERN_TELLS_RATE);
+        if let Some(rate) = ern.rate {
+            self.sacks |= ERN_OPTION;
+            self.blocks[RATE_BLOCK].0 = u32::from_be_bytes(rate.to_bytes());
+            self.header += 8;
+        }
+    }
+
+    /// Adds one SACK block; those beyond [`MAX_SACK`], one less beside a rate, are left out. Not for a SYN.
     pub fn add_sack(&mut self, start: u32, end: u32) {
-        let n = usize::from(self.sacks);
-        if n < MAX_SACK {
+        let n = usize::from(self.sacks & SACK_COUNT);
+        let room = if self.sacks & ERN_OPTION == 0 { MAX_SACK } else { RATE_BLOCK };
+        if n < room {
             self.header += if n == 0 { 12 } else { 8 };
             self.blocks[n] = (start, end);
             self.sacks += 1;
@@ -135,7 +155,7 @@ impl Segment {
 
     /// Its SACK blocks, most recent first.
     pub fn sacks(&self) -> &[(u32, u32)] {
-        &self.blocks[..usize::from(self.sacks)]
+        &self.blocks[..usize::from(self.sacks & SACK_COUNT)]
     }
 
     /// True for UDP.
@@ -203,6 +223,11 @@ impl Packet for Segment {
     fn tcp(&mut self) -> Option<&mut Self> {
         (!self.is_udp()).then_some(self)
     }
+    fn explicit_rate(&self) -> Ern {
+        let has = |bit| self.sacks & bit != 0;
+        let rate = has(ERN_OPTION).then(|| RateNotice::from_bytes(self.blocks[RATE_BLOCK].0.to_be_bytes())).flatten();
+        Ern { capable: has(ERN_CAPABLE), tells_rate: has(ERN_TELLS_RATE), rate }
+    }
 }
 
 impl TcpView for Segment {
@@ -267,5 +292,25 @@ mod tests {
         }
         assert_eq!(ack.size(), Bytes::new(80));
         assert_eq!(ack.sacks().len(), 3);
+    }
+
+    #[test]
+    fn a_rate_takes_eight_bytes_and_the_place_of_a_sack_block() {
+        let mut segment = Segment::tcp(0, true, TcpFlags::ACK);
+        assert_eq!(segment.explicit_rate(), Ern::default());
+        segment.set_timestamps(1, 2);
+        let rate = RateNotice::new(Bytes::new(1_000_000), penstock_core::units::Span::from_millis(4095));
+        let told = Ern { capable: true, tells_rate: true, rate: Some(rate) };
+        segment.set_explicit_rate(told);
+        assert_eq!(segment.size(), Bytes::new(20 + 20 + 12 + 8));
+        (0..4).for_each(|i| segment.add_sack(i, i + 1));
+        // 12 + 8 + 4 + 2 * 8 = 40, the most that options may take.
+        assert_eq!(segment.size(), Bytes::new(80));
+        assert_eq!(segment.sacks(), [(0, 1), (1, 2)]);
+        assert_eq!(segment.explicit_rate(), told);
+        let mut between = Segment::tcp(0, true, TcpFlags::ACK);
+        between.set_explicit_rate(Ern { tells_rate: false, rate: None, ..told });
+        (0..4).for_each(|i| between.add_sack(i, i + 1));
+        assert_eq!((between.sacks().len(), between.explicit_rate().bits()), (3, Ern::ERC));
     }
 }

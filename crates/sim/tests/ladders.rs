@@ -13,9 +13,10 @@
 //! | `quiet` | it sent nothing that was not named |
 //! | `cwnd N`, `ssthresh N`, `delivered N`, `acked N`, `state S`, `done` | what must be true |
 //!
-//! SEGMENT is `FLAGS START:END [ack N] [win N] [mss N] [ws N] [sackok] [sack A-B ...] [ts VAL:ECR] [ect0] [ce]`. Flags are
-//! those of tcpdump (S F R P E W and `.` for ACK, `-` for none); PSH is compared only if it is named. Numbers count
-//! from each side's SYN, which is 0. SACK blocks are always compared, other options when they are named.
+//! SEGMENT is `FLAGS START:END [ack N] [win N] [mss N] [ws N] [sackok] [sack A-B ...] [ts VAL:ECR] [ect0] [ect1] [ce]
+//! [ern BITS] [rate CWND/MS] [size N]`. Flags are those of tcpdump (S F R P E W and `.` for ACK, `-` for none); PSH is
+//! compared only if it is named. Numbers count from each side's SYN, which is 0. SACK blocks, ERN's bits (00 if not
+//! named) and its option are always compared, other options when they are named.
 
 use penstock_core::packet::{Ecn, Packet, TcpFlags, TcpView};
 use penstock_core::units::{Instant, Span};
@@ -185,6 +186,9 @@ struct Expected {
     sacks: Vec<(u32, u32)>,
     timestamps: Option<(u32, u32)>,
     ecn: Option<Ecn>,
+    ern: u8,
+    rate: Option<(u64, u16)>,
+    size: Option<u32>,
 }
 
 const LETTERS: [(char, TcpFlags); 7] = [
@@ -228,7 +232,14 @@ impl Expected {
                         words.next();
                     }
                 }
+                "ern" => this.ern = u8::from_str_radix(value()?, 2).map_err(|e| format!("ern: {e}"))?,
+                "rate" => {
+                    let (cwnd, ms) = value()?.split_once('/').ok_or("rate CWND/MS")?;
+                    this.rate = Some((number(cwnd)?.into(), number(ms)? as u16));
+                }
+                "size" => this.size = Some(number(value()?)?),
                 "ect0" => this.ecn = Some(Ecn::Ect0),
+                "ect1" => this.ecn = Some(Ecn::Ect1),
                 "notect" => this.ecn = Some(Ecn::NotEct),
                 "ce" => this.ecn = Some(Ecn::Ce),
                 other => return Err(format!("no field {other:?}")),
@@ -243,7 +254,7 @@ impl Expected {
         let mask = if self.push { 0xff } else { !TcpFlags::PSH.0 };
         let start = got.seq.wrapping_sub(if got.flags.has(TcpFlags::RST) && got.seq == 0 { 0 } else { OUR_ISS });
         let differs = |field: &str, same: bool| (!same).then(|| field.to_owned());
-        let options = got.syn_options();
+        let (options, told) = (got.syn_options(), got.explicit_rate());
         differs("flags", got.flags.0 & mask == self.flags)
             .or(differs("numbers", (start, start.wrapping_add(u32::from(got.len))) == (self.start, self.end)))
             .or(differs("ack", self.ack.is_none_or(|a| got.ack.wrapping_sub(PEER_ISS) == a)))
@@ -254,6 +265,9 @@ impl Expected {
             .or(differs("sack", self.sacks == sacks))
             .or(differs("ts", self.timestamps.is_none_or(|t| got.timestamps() == Some(t))))
             .or(differs("ecn", self.ecn.is_none_or(|e| got.ecn() == e)))
+            .or(differs("ern", u8::from(told.capable) << 1 | u8::from(told.tells_rate) == self.ern))
+            .or(differs("rate", told.rate.map(|r| (r.cwnd().get(), r.rtt_ms())) == self.rate))
+            .or(differs("size", self.size.is_none_or(|s| got.size().get() == u64::from(s))))
     }
 }
 
@@ -300,7 +314,12 @@ fn show(segment: &Segment) -> String {
     if let Some(o) = segment.syn_options() {
         let _ = write!(text, " mss {} ws {:?} sackok {}", o.mss, o.window_scale, o.sack_permitted);
     }
-    format!("{text} {:?}", segment.ecn())
+    let told = segment.explicit_rate();
+    let _ = write!(text, " ern {}{}", u8::from(told.capable), u8::from(told.tells_rate));
+    if let Some(rate) = told.rate {
+        let _ = write!(text, " rate {}/{}", rate.cwnd().get(), rate.rtt_ms());
+    }
+    format!("{text} size {} {:?}", segment.size().get(), segment.ecn())
 }
 
 fn run(body: &[(usize, &str)]) -> Result<(), (usize, String)> {
@@ -367,4 +386,4 @@ macro_rules! files {
     };
 }
 
-files! { handshake windows receiver sack newreno timeout flow_control ecn closing timestamps }
+files! { handshake windows receiver sack newreno timeout flow_control ecn ern closing timestamps }

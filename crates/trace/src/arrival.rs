@@ -1,6 +1,6 @@
 //! What a replay needs to know of a packet, and the table that numbers flows.
 
-use penstock_core::packet::{Ecn, FlowId};
+use penstock_core::packet::{Ecn, Ern, FlowId};
 use penstock_core::units::{Bytes, Instant};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -25,6 +25,8 @@ pub struct Arrival {
     pub size: Bytes,
     /// Its ECN field.
     pub ecn: Ecn,
+    /// What it tells of its flow's rate.
+    pub ern: Ern,
 }
 
 /// Numbers flows 0, 1, 2, ... in order of first appearance.

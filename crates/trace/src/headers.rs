@@ -3,8 +3,9 @@
 //! Source: RFC 791 §3.1, RFC 9293 §3.1, RFC 768, RFC 2018 §3, RFC 7323 §2.2 and §3.2. Checksums are those of a packet
 //! whose payload is all zeros, which adds nothing to them: the payload itself need not be captured.
 
-use penstock_core::packet::{Ecn, TcpFlags};
+use penstock_core::packet::{Ecn, Ern, TcpFlags};
 use penstock_core::units::Bytes;
+use penstock_core::wire::{ERN, ERN_LENGTH};
 
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
@@ -49,6 +50,8 @@ pub struct Tcp<'a> {
     pub sack_permitted: bool,
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
+    /// Bits and option of explicit rate notification.
+    pub ern: Ern,
     /// SACK blocks, left and right edge; as many as fit are written (three beside timestamps, else four).
     pub sack: &'a [(u32, u32)],
 }
@@ -89,7 +92,7 @@ pub fn tcp(segment: &Tcp<'_>) -> Headers {
     header.extend_from_slice(&segment.dst_port.to_be_bytes());
     header.extend_from_slice(&segment.seq.to_be_bytes());
     header.extend_from_slice(&segment.ack.to_be_bytes());
-    header.push((((20 + options.len()) / 4) << 4) as u8);
+    header.push((((20 + options.len()) / 4) << 4) as u8 | segment.ern.bits());
     header.push(segment.flags.0);
     header.extend_from_slice(&segment.window.to_be_bytes());
     header.extend_from_slice(&[0; 4]);
@@ -132,6 +135,10 @@ fn tcp_options(segment: &Tcp<'_>) -> Vec<u8> {
     }
     if let Some(shift) = segment.window_scale {
         options.extend_from_slice(&[1, 3, 3, shift]);
+    }
+    if let Some(rate) = segment.ern.rate {
+        options.extend_from_slice(&[1, 1, ERN, ERN_LENGTH]);
+        options.extend_from_slice(&rate.to_bytes());
     }
     let blocks = segment.sack.len().min((MAX_OPTIONS - options.len()).saturating_sub(4) / 8);
     if blocks > 0 {
@@ -187,6 +194,8 @@ fn checksum(bytes: &[u8]) -> [u8; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_core::packet::RateNotice;
+    use penstock_core::units::Span;
 
     fn plain() -> Tcp<'static> {
         Tcp {
@@ -202,6 +211,7 @@ mod tests {
             window_scale: None,
             sack_permitted: false,
             timestamps: None,
+            ern: Ern::default(),
             sack: &[],
         }
     }
@@ -234,16 +244,23 @@ mod tests {
             sack: &blocks,
             ..plain()
         };
+        let rate = RateNotice::new(Bytes::new(10_720), Span::from_millis(100));
+        let ern = Ern { capable: true, tells_rate: true, rate: Some(rate) };
         let cases = [
             (full, 20 + 20 + 20),
             (Tcp { sack: &[], ..full }, 20 + 20),
             (Tcp { timestamps: Some((1, 2)), sack: &blocks, ..plain() }, 20 + 12 + 28),
             (Tcp { sack: &blocks, ..plain() }, 20 + 36),
+            (Tcp { ern, ..plain() }, 20 + 8),
+            (Tcp { ern, timestamps: Some((1, 2)), sack: &blocks, ..plain() }, 20 + 12 + 8 + 20),
             (Tcp { window_scale: Some(2), ..plain() }, 20 + 4),
         ];
         for (segment, header_len) in cases {
             let bytes = tcp(&segment).bytes;
             assert_eq!((bytes.len() - 20, usize::from(bytes[32] >> 4) * 4), (header_len, header_len), "{segment:?}");
         }
+        let told = tcp(&Tcp { ern, ..plain() }).bytes;
+        assert_eq!(told[32], 0x76, "seven words, ERC and ENR");
+        assert_eq!(told[40..48], [1, 1, 253, 6, 0x29, 0xe0, 0, 100]);
     }
 }

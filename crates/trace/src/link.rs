@@ -1,8 +1,9 @@
 //! The IP packet inside a captured frame: its length, ECN field and the five values that name its flow.
 
 use crate::arrival::MAX_SIZE;
-use penstock_core::packet::Ecn;
+use penstock_core::packet::{Ecn, Ern};
 use penstock_core::units::Bytes;
+use penstock_core::wire::TcpOptions;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Link types that can be read, with the numbers captures use for them.
@@ -69,6 +70,8 @@ pub struct IpPacket {
     pub size: Bytes,
     /// ECN field.
     pub ecn: Ecn,
+    /// What its TCP header tells of its flow's rate, as far as it was captured.
+    pub ern: Ern,
 }
 
 /// Finds the IP packet in a captured frame of `original_len` bytes on the wire; `None` if there is none, or if too
@@ -115,6 +118,17 @@ fn ports(protocol: u8, transport: &[u8]) -> Option<(u16, u16)> {
     }
 }
 
+/// What a TCP header tells; nothing for other protocols, or if less than the fixed part was captured.
+fn explicit_rate(protocol: u8, transport: &[u8]) -> Ern {
+    match transport.get(12) {
+        Some(byte_12) if protocol == 6 && transport.len() >= 20 => {
+            let end = (usize::from(byte_12 >> 4) * 4).clamp(20, transport.len());
+            Ern::new(*byte_12, TcpOptions::parse(&transport[20..end]).rate)
+        }
+        _ => Ern::default(),
+    }
+}
+
 /// A length of zero is written by captures of packets that the network card was to split: take the wire's.
 fn size(header_says: u64, on_wire: u64) -> Bytes {
     Bytes::new(if header_says == 0 { on_wire } else { header_says })
@@ -125,37 +139,41 @@ fn ipv4(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
     let header = ip.get(..header_len).filter(|h| h.len() >= 20)?;
     let protocol = header[9];
     let is_fragment = be16(header, 6)? & 0x3fff != 0;
-    let ports = if is_fragment { (0, 0) } else { ports(protocol, &ip[header_len..])? };
+    let rest = &ip[header_len..];
+    let (ports, ern) =
+        if is_fragment { Default::default() } else { (ports(protocol, rest)?, explicit_rate(protocol, rest)) };
     let address = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(header.get(at..at + 4)?).ok()?));
     Some(IpPacket {
         key: key(address(12)?, address(16)?, protocol, ports),
         size: size(u64::from(be16(header, 2)?), on_wire),
         ecn: Ecn::from_bits(header[1]),
+        ern,
     })
 }
 
 fn ipv6(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
     let header = ip.get(..40)?;
-    let (protocol, ports) = ipv6_transport(header[6], &ip[40..])?;
+    let (protocol, ports, ern) = ipv6_transport(header[6], &ip[40..])?;
     let address = |at: usize| Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(header.get(at..at + 16)?).ok()?)));
     let payload = u64::from(be16(header, 4)?);
     Some(IpPacket {
         key: key(address(8)?, address(24)?, protocol, ports),
         size: size(if payload == 0 && on_wire > 40 { 0 } else { payload + 40 }, on_wire),
         ecn: Ecn::from_bits(header[1] >> 4),
+        ern,
     })
 }
 
-/// Steps over the extension headers (at most eight) to the protocol and its ports.
-fn ipv6_transport(mut next: u8, mut rest: &[u8]) -> Option<(u8, (u16, u16))> {
+/// Steps over the extension headers (at most eight) to the protocol, its ports and its rate.
+fn ipv6_transport(mut next: u8, mut rest: &[u8]) -> Option<(u8, (u16, u16), Ern)> {
     for _ in 0..8 {
         match next {
             0 | 43 | 60 => {
                 next = *rest.first()?;
                 rest = rest.get((usize::from(*rest.get(1)?) + 1) * 8..)?;
             }
-            44 => return Some((*rest.first()?, (0, 0))),
-            _ => return Some((next, ports(next, rest)?)),
+            44 => return Some((*rest.first()?, (0, 0), Ern::default())),
+            _ => return Some((next, ports(next, rest)?, explicit_rate(next, rest))),
         }
     }
     None
@@ -164,6 +182,9 @@ fn ipv6_transport(mut next: u8, mut rest: &[u8]) -> Option<(u8, (u16, u16))> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::headers::{Ip, Tcp, tcp};
+    use penstock_core::packet::{RateNotice, TcpFlags};
+    use penstock_core::units::Span;
     use proptest::prelude::*;
 
     /// An IPv4 UDP packet of 1000 bytes from 192.0.2.1:1000 to 192.0.2.2:53, ECT(0), of which 28 were captured.
@@ -237,6 +258,45 @@ mod tests {
         assert_eq!((packet.size, packet.ecn), (Bytes::new(68), Ecn::Ce));
         assert_eq!(packet.key.protocol, 6);
         assert_eq!(packet.key.ends.map(|(_, port)| port), [80, 5000]);
+    }
+
+    #[test]
+    fn rates_are_read_from_tcp_headers_as_far_as_they_were_captured() {
+        let rate = RateNotice::new(Bytes::new(10_720), Span::from_millis(100));
+        let told = Ern { capable: true, tells_rate: true, rate: Some(rate) };
+        let ip = Ip { src: 1, dst: 2, ecn: Ecn::Ect0 };
+        let telling = |payload| Tcp {
+            ip,
+            src_port: 1,
+            dst_port: 2,
+            seq: 0,
+            ack: 0,
+            flags: TcpFlags::ACK,
+            window: 0,
+            payload: Bytes::new(payload),
+            mss: None,
+            window_scale: None,
+            sack_permitted: false,
+            timestamps: Some((1, 2)),
+            ern: told,
+            sack: &[],
+        };
+        // 20 bytes of IP, 20 of TCP, 12 of timestamps, 8 of the rate.
+        let v4 = tcp(&telling(1000)).bytes;
+        let ern = |frame: &[u8]| ip_packet(LinkType::RawIp, frame, 1060).unwrap().ern;
+        assert_eq!(ern(&v4), told);
+        assert_eq!(ern(&v4[..59]), Ern { rate: None, ..told }, "the option was cut");
+        assert_eq!(ern(&v4[..39]), Ern::default(), "the header was cut");
+        let mut v6 = vec![0x60, 0x20, 0, 0, 0x04, 0x10, 6, 64];
+        v6.extend_from_slice(&[0x20; 32]);
+        v6.extend_from_slice(&v4[20..]);
+        assert_eq!(ern(&v6), told);
+        let mut fragment = v4.clone();
+        fragment[6] |= 0x20;
+        assert_eq!(ern(&fragment), Ern::default());
+        let mut sctp = v4;
+        sctp[9] = 132;
+        assert_eq!(ern(&sctp), Ern::default());
     }
 
     #[test]

@@ -120,8 +120,8 @@ impl<R: Read> Arrivals<R> {
             self.notes.out_of_order += u64::from(t < *last || since_first < 0);
             *last = t.max(*last);
             let flow = flows.id(packet.key);
-            let arrival = Arrival { t: *last, flow, label: flow.0.into(), size: packet.size, ecn: packet.ecn };
-            return Ok(Some(arrival));
+            let (size, ecn, ern) = (packet.size, packet.ecn, packet.ern);
+            return Ok(Some(Arrival { t: *last, flow, label: flow.0.into(), size, ecn, ern }));
         }
         Ok(None)
     }

@@ -10,12 +10,13 @@
 //!
 //! Between the last arrival and the end the queue is drained. Packets are told in the order of their arrival, and only
 //! those whose fate is open are held in memory. The random numbers are those of the stream `replay/<algorithm>`.
-//! A trace has one direction and no headers: what an algorithm does to ACKs is not seen here.
+//! A trace has one direction and no headers: what an algorithm does to ACKs is not seen here. Of what headers tell, only
+//! the rates of explicit rate notification are kept.
 
 use crate::arrival::{Arrival, MAX_SIZE, MAX_TIME};
 use crate::error::{ReadError, ReplayError};
 use crate::summary::{Summary, Tally};
-use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
+use penstock_core::packet::{Ecn, Ern, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{DropReason, Fates, Qdisc};
 use penstock_core::registry::{AnyConfig, LinkFacts};
 use penstock_core::rng::{Rng, Streams};
@@ -153,6 +154,7 @@ struct Job {
     size: Bytes,
     flow: FlowId,
     ecn: Ecn,
+    ern: Ern,
 }
 
 impl Packet for Job {
@@ -172,6 +174,9 @@ impl Packet for Job {
     }
     fn tcp(&mut self) -> Option<&mut NoTcp> {
         None
+    }
+    fn explicit_rate(&self) -> Ern {
+        self.ern
     }
 }
 
@@ -303,7 +308,8 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         if arrival.size == Bytes::ZERO || arrival.size > MAX_SIZE || arrival.t > MAX_TIME {
             return Err(ReplayError::OutOfRange { id: self.ledger.next_id() });
         }
-        let job = Job { id: self.ledger.next_id(), size: arrival.size, flow: arrival.flow, ecn: arrival.ecn };
+        let Arrival { size, flow, ecn, ern, .. } = *arrival;
+        let job = Job { id: self.ledger.next_id(), size, flow, ecn, ern };
         self.ledger.open(arrival);
         self.queue.enqueue(job, self.now, &mut self.rng, &mut self.ledger);
         self.offer();
@@ -429,7 +435,7 @@ mod tests {
 
     fn at(ms: u64) -> Arrival {
         let t = Instant::from_nanos(ms * MS);
-        Arrival { t, flow: FlowId(0), label: 0, size: Bytes::new(10_000), ecn: Ecn::NotEct }
+        Arrival { t, flow: FlowId(0), label: 0, size: Bytes::new(10_000), ecn: Ecn::NotEct, ern: Ern::default() }
     }
 
     fn fails(gate: Gate, arrivals: &[Arrival]) -> String {

@@ -1,4 +1,5 @@
-//! Arrivals from CSV: a header row with the columns `t_ns`, `flow`, `size` and `ecn` in any order; others are ignored.
+//! Arrivals from CSV: a header row with the columns `t_ns`, `flow`, `size` and `ecn` in any order. The next three may be
+//! there, with empty cells for 0; others are ignored.
 //!
 //! | column | meaning | allowed |
 //! |---|---|---|
@@ -6,25 +7,30 @@
 //! | `flow` | the flow it belongs to | 0 to 2^64 - 1 |
 //! | `size` | bytes without link header | 1 to 1048560 |
 //! | `ecn` | the ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE | 0 to 3 |
+//! | `ern` | the header bits ERC and ENR of explicit rate notification: 2 for ERC, 1 for ENR | 0 to 3 |
+//! | `ern_cwnd` | the congestion window its option tells, in bytes; what the option cannot hold is rounded down | 0 to 2147450880 |
+//! | `ern_rtt_ms` | the round trip time its option tells; 0 is no option | 0 to 4095 |
 //!
 //! Lines that begin with `#` are comments.
 
 use crate::arrival::{Arrival, FlowTable, MAX_SIZE, MAX_TIME};
 use crate::error::ReadError;
 use csv::{ByteRecord, ErrorKind, ReaderBuilder, Trim};
-use penstock_core::packet::Ecn;
-use penstock_core::units::{Bytes, Instant};
+use penstock_core::packet::{Ecn, Ern, RateNotice};
+use penstock_core::units::{Bytes, Instant, Span};
 use std::io::Read;
 use std::ops::RangeInclusive;
 
-const COLUMNS: [&str; 4] = ["t_ns", "flow", "size", "ecn"];
+const COLUMNS: [&str; 7] = ["t_ns", "flow", "size", "ecn", "ern", "ern_cwnd", "ern_rtt_ms"];
+/// So many of them must be there.
+const REQUIRED: usize = 4;
 
 /// A table of arrivals being read.
 #[derive(Debug)]
 pub struct Table<R> {
     reader: csv::Reader<R>,
     /// Where each of [`COLUMNS`] is.
-    at: [usize; 4],
+    at: [Option<usize>; COLUMNS.len()],
     record: ByteRecord,
     flows: FlowTable<u64>,
     last: u64,
@@ -39,11 +45,12 @@ impl<R: Read> Table<R> {
         let mut reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
         let header = reader.byte_headers().map_err(|e| failure(&e))?.clone();
         let line = header.position().map_or(1, csv::Position::line);
-        let mut at = [0; 4];
-        for (slot, name) in at.iter_mut().zip(COLUMNS) {
+        let mut at = [None; COLUMNS.len()];
+        for (i, (slot, name)) in at.iter_mut().zip(COLUMNS).enumerate() {
             let mut places = header.iter().enumerate().filter(|(_, cell)| *cell == name.as_bytes());
             *slot = match (places.next(), places.next()) {
-                (Some((place, _)), None) => place,
+                (Some((place, _)), None) => Some(place),
+                (None, _) if i >= REQUIRED => None,
                 (None, _) => return Err(missing(line, name, &header)),
                 _ => return Err(ReadError::Table { line, what: format!("the column {name} is there twice") }),
             };
@@ -63,6 +70,7 @@ impl<R: Read> Table<R> {
         let label = self.number(1, 0..=u64::MAX)?;
         let size = self.number(2, 1..=MAX_SIZE.get())?;
         let ecn = self.number(3, 0..=3)?;
+        let ern = self.ern()?;
         if t_ns < self.last {
             let what = format!("t_ns is {t_ns}, but the line before has {}; times must not go backwards", self.last);
             return Err(ReadError::Table { line: self.line(), what });
@@ -74,15 +82,32 @@ impl<R: Read> Table<R> {
             label,
             size: Bytes::new(size),
             ecn: Ecn::from_bits(ecn as u8),
+            ern,
         }))
+    }
+
+    fn ern(&self) -> Result<Ern, ReadError> {
+        let bits = self.optional(4, 0..=3)?;
+        let cwnd = self.optional(5, 0..=RateNotice::MAX_CWND.get())?;
+        let rtt_ms = self.optional(6, 0..=4095)?;
+        let rate = (rtt_ms > 0).then(|| RateNotice::new(Bytes::new(cwnd), Span::from_millis(rtt_ms)));
+        Ok(Ern { capable: bits & 2 != 0, tells_rate: bits & 1 != 0, rate })
     }
 
     fn line(&self) -> u64 {
         self.record.position().map_or(0, csv::Position::line)
     }
 
+    fn cell(&self, column: usize) -> &[u8] {
+        self.at[column].and_then(|at| self.record.get(at)).unwrap_or_default()
+    }
+
+    fn optional(&self, column: usize, allowed: RangeInclusive<u64>) -> Result<u64, ReadError> {
+        if self.cell(column).is_empty() { Ok(0) } else { self.number(column, allowed) }
+    }
+
     fn number(&self, column: usize, allowed: RangeInclusive<u64>) -> Result<u64, ReadError> {
-        let cell = self.record.get(self.at[column]).unwrap_or_default();
+        let cell = self.cell(column);
         let text = String::from_utf8_lossy(cell);
         text.parse().ok().filter(|value| allowed.contains(value)).ok_or_else(|| {
             let (name, low, high) = (COLUMNS[column], allowed.start(), allowed.end());
@@ -118,6 +143,25 @@ mod tests {
 
     fn error(text: &str) -> String {
         all(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn rates_are_read_where_there_are_columns_for_them() {
+        let text =
+            "ern_rtt_ms,t_ns,flow,size,ecn,ern,ern_cwnd\n100,0,1,40,2,3,10720\n,1,1,40,2,2,\n0,2,1,40,2,0,10720\n";
+        let told: Vec<_> = all(text).unwrap().iter().map(|a| a.ern).collect();
+        let rate = RateNotice::new(Bytes::new(10_720), Span::from_millis(100));
+        let capable = Ern { capable: true, ..Ern::default() };
+        assert_eq!(told, [Ern { tells_rate: true, rate: Some(rate), ..capable }, capable, Ern::default()]);
+        assert_eq!(all("t_ns,flow,size,ecn\n0,1,40,2\n").unwrap()[0].ern, Ern::default());
+        let head = "t_ns,flow,size,ecn,ern,ern_cwnd,ern_rtt_ms\n";
+        for (row, column) in
+            [("0,1,40,0,4,,", "ern is"), ("0,1,40,0,3,-1,1", "ern_cwnd is"), ("0,1,40,0,3,1,4096", "ern_rtt_ms is")]
+        {
+            let message = error(&format!("{head}{row}\n"));
+            assert!(message.contains(column) && message.contains("line 2"), "{message}");
+        }
+        assert!(error("t_ns,flow,size,ecn,ern,ern\n").contains("ern is there twice"));
     }
 
     #[test]

@@ -26,6 +26,7 @@ const SEGMENT: Tcp<'static> = Tcp {
     window_scale: Some(7),
     sack_permitted: true,
     timestamps: Some((11, 0)),
+    ern: penstock_core::packet::Ern::new(0, None),
     sack: &[],
 };
 

@@ -5,7 +5,7 @@
 //! p2 = (1 - r)(e^2r - e^r (1 + r)) (Crommelin). An arrival waits not at all in state 0, up to S in state 1, and from S
 //! to 2 S in state 2.
 
-use penstock_core::packet::{Ecn, FlowId};
+use penstock_core::packet::{Ecn, Ern, FlowId};
 use penstock_core::registry::{AnyConfig, LinkFacts};
 use penstock_core::rng::Streams;
 use penstock_core::units::{Bytes, Instant, Limit, Rate};
@@ -22,7 +22,7 @@ fn m_d_1(load: f64, packets: u64, seed: u64) -> (f64, [f64; 3]) {
     let arrivals = (0..packets).map(|_| {
         clock += rng.exponential(SERVICE_NS / load);
         let t = Instant::from_nanos(clock as u64);
-        Ok(Arrival { t, flow: FlowId(0), label: 0, size: Bytes::new(1000), ecn: Ecn::NotEct })
+        Ok(Arrival { t, flow: FlowId(0), label: 0, size: Bytes::new(1000), ecn: Ecn::NotEct, ern: Ern::default() })
     });
     let link = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(u64::MAX) };
     let mut states = [0u64; 3];

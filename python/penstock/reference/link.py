@@ -16,12 +16,15 @@ NS_PER_S = 1_000_000_000
 
 
 class Arrival(NamedTuple):
-    """A packet that comes to the queue."""
+    """A packet that comes to the queue; the last three are its ERN bits (2 ERC, 1 ENR) and option."""
 
     t_ns: int
     flow: int
     size: int
     ecn: int = NOT_ECT
+    ern: int = 0
+    cwnd: int = 0
+    rtt_ms: int = 0
 
 
 class Fate(NamedTuple):
@@ -123,7 +126,7 @@ class Link:
 def serve(queue: Fifo, arrivals: Iterable[Arrival], rate_bps: int) -> list[Fate]:
     """Shows the arrivals to the queue, lets the link drain it, and tells all fates in order of arrival."""
     link = Link(queue, rate_bps)
-    for number, (t_ns, _, size, ecn) in enumerate(arrivals):
+    for number, (t_ns, _, size, ecn, *_) in enumerate(arrivals):
         link.advance_to(t_ns)
         queue.enqueue(Packet(number, size, ecn, t_ns), t_ns)
         if link.free_at is None and queue.queue:

@@ -20,6 +20,7 @@ pub mod lindrop;
 pub mod nonlinear_red;
 pub mod pi;
 pub mod red;
+pub mod red_ern;
 pub mod rem;
 pub mod sfb;
 mod ticks;
@@ -48,6 +49,13 @@ impl Meta {
 /// An AQM that needs to see the other direction as well (GREEN for round trip times, PINK to rewrite windows) does so
 /// as an [`AckPath`]; the others leave that trait's methods as they are.
 pub trait Aqm: AckPath {
+    /// Judges a packet that arrives, by all that it shows. This is what a discipline calls; an algorithm that needs no
+    /// more than [`Meta`] writes [`Aqm::on_enqueue`] only.
+    #[inline]
+    fn on_arrival<P: Packet>(&mut self, packet: &P, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        self.on_enqueue(&Meta::of(packet), backlog, now, rng)
+    }
+
     /// Judges a packet that arrives; `backlog` does not count it. Every arrival is shown, even when the queue is full.
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {

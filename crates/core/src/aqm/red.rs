@@ -211,6 +211,17 @@ impl Red {
         &mut self.max_p
     }
 
+    /// `pb` of the average as it is now: 0 below `min`, 1 above the hard limit.
+    pub(super) fn probability(&self) -> f64 {
+        let avg = self.avg.value;
+        if avg < self.min { 0.0 } else { self.base_probability(avg).unwrap_or(1.0) }
+    }
+
+    /// An arrival that another judged was dropped.
+    pub(super) fn refused(&mut self, backlog: Backlog, now: Instant) {
+        self.avg.refused(backlog, now);
+    }
+
     /// The base probability if the average were `avg`.
     #[cfg(test)]
     pub(super) fn probability_at(&self, avg: f64) -> f64 {

@@ -18,9 +18,9 @@ pub(crate) mod tests;
 
 pub use flows::{FlowKey, FlowTable, Tracking};
 pub use headers::{Headers, IpVersion, Transport};
-pub use options::TcpOptions;
+pub use options::{ERN, ERN_LENGTH, TcpOptions};
 
-use crate::packet::{Ecn, FlowId, Packet, TcpFlags, TcpView};
+use crate::packet::{Ecn, Ern, FlowId, Packet, TcpFlags, TcpView};
 use crate::units::Bytes;
 
 /// Whether the transport checksum of a packet stands in its header already.
@@ -147,6 +147,14 @@ impl Packet for RealPacket {
 
     fn tcp(&mut self) -> Option<&mut Self> {
         self.shows_tcp.then_some(self)
+    }
+
+    /// Needs no state of the flow, so it is shown of hidden connections too.
+    fn explicit_rate(&self) -> Ern {
+        match self.headers.transport {
+            Transport::Tcp { offset, .. } => Ern::new(self.bytes[offset + 12], self.options.rate),
+            _ => Ern::default(),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Against etherparse: the same fields, and checksums that are right after any rewriting.
 
 use super::*;
+use crate::packet::RateNotice;
 use crate::units::{Instant, Span};
 use etherparse::{IpFragOffset, PacketBuilder, SlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 use proptest::prelude::*;
@@ -216,6 +217,29 @@ fn a_table_finds_a_connection_from_its_bytes() {
     let opened = table.lookup(&bytes, &Headers::parse(&bytes), Instant::ZERO);
     assert_eq!(opened, Tracking::Tracked { flow: FlowId(0), from_syn: true });
     assert_eq!(table.lookup(&[1, 2, 3], &Headers::parse(&[1, 2, 3]), Instant::ZERO), Tracking::Untracked);
+}
+
+#[test]
+fn a_rate_is_read_from_the_bits_and_the_option() {
+    for v6 in [false, true] {
+        let options = vec![TcpOptionElement::Noop; 8];
+        let mut bytes = build(&Choice { v6, options, ..plain() });
+        let tcp = if v6 { 40 } else { 20 };
+        let nothing = RealPacket::new(bytes.clone(), FLOW).explicit_rate();
+        assert_eq!(nothing, Ern::default());
+        bytes[tcp + 12] |= 0b0110; // ERC, ENR
+        bytes[tcp + 22..tcp + 28].copy_from_slice(&[ERN, ERN_LENGTH, 0x29, 0xe0, 0x10, 100]);
+        // 0x29e0 = 10720, shifted by 1.
+        let rate = RateNotice::new(Bytes::new(21_440), Span::from_millis(100));
+        let mut told = RealPacket::new(bytes, FLOW).hide_tcp();
+        assert_eq!(told.explicit_rate().rate.map(|r| (r.cwnd(), r.rtt())), Some((rate.cwnd(), rate.rtt())));
+        assert_eq!(told.explicit_rate().bits(), 0b0110);
+        told.mark_ce();
+        assert_eq!(told.explicit_rate().bits(), 0b0110);
+    }
+    let mut bytes = build(&plain());
+    bytes[9] = 17; // not TCP
+    assert_eq!(RealPacket::new(bytes, FLOW).explicit_rate(), Ern::default());
 }
 
 #[test]

@@ -39,6 +39,10 @@ pub struct TcpConfig {
     pub window_scaling: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// Explicit rate notification (document 003 §III.A); works where ECN was agreed.
+    pub ern: bool,
+    /// With `ern`: tell ERN-capable segments by ECT(1) instead of header bits (document 003 §V).
+    pub ern_ect1: bool,
     /// No delayed ACK.
     pub ack_every_segment: bool,
     /// Longest wait of an ACK (RFC 5681 §4.2: at most 500 ms).
@@ -67,6 +71,8 @@ impl Default for TcpConfig {
             timestamps: true,
             window_scaling: true,
             ecn: false,
+            ern: false,
+            ern_ect1: false,
             ack_every_segment: false,
             delayed_ack_timeout: Span::from_millis(40),
             min_rto: Span::from_millis(200),
@@ -89,6 +95,12 @@ impl TcpConfig {
             let hint = near.first().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
             return Err(ConfigError::new("cc", format!("{:?} is not one of {:?}{hint}", self.cc, cc::NAMES)));
         }
+        if self.ern && !self.ecn {
+            return Err(ConfigError::new("ern", "needs ecn = true: routers answer a rate by marking"));
+        }
+        if self.ern_ect1 && !self.ern {
+            return Err(ConfigError::new("ern_ect1", "needs ern = true: it says how that is told"));
+        }
         let within = |key, value: u64, low: u64, high: u64, unit: &str| {
             let message = || format!("{value}{unit} is not within {low}{unit} and {high}{unit}");
             if (low..=high).contains(&value) { Ok(()) } else { Err(ConfigError::new(key, message())) }
@@ -106,5 +118,20 @@ impl TcpConfig {
     /// The smallest scale with which the receive buffer can be told; at most 14 (RFC 7323 §2.3).
     pub(super) fn window_scale(&self) -> u8 {
         (0..14).find(|s| self.receive_buffer.get() >> s <= 0xffff).unwrap_or(14)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_told_only_to_routers_that_can_answer() {
+        let refused = |ecn, ern, ern_ect1| TcpConfig { ecn, ern, ern_ect1, ..TcpConfig::default() }.validate();
+        assert_eq!(refused(false, true, false).unwrap_err().key, "ern");
+        assert_eq!(refused(true, false, true).unwrap_err().key, "ern_ect1");
+        for (ern, ern_ect1) in [(false, false), (true, false), (true, true)] {
+            assert_eq!(refused(true, ern, ern_ect1), Ok(()));
+        }
     }
 }

@@ -342,6 +342,7 @@ impl Endpoint {
         self.greet = false;
         self.sender.rtt.reset_backoff();
         self.sender.ecn = self.ecn;
+        self.sender.ern.agree(self.ecn, &self.config);
     }
 
     fn on_established(&mut self, segment: &Segment, now: Instant) {

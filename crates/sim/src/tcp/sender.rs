@@ -14,6 +14,7 @@
 //! Invariant: `una <= nxt`, and nothing beyond the peer's window is sent except one-byte probes.
 
 use super::config::{SillyWindow, TcpConfig};
+use super::ern::{RateTeller, Sending};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sequence;
@@ -107,6 +108,7 @@ pub struct Sender {
     timed: (u64, Instant),
     // ECN.
     pub(super) ecn: bool,
+    pub(super) ern: RateTeller,
     cwr: bool,
     reduced_at: u64,
     /// Past the last byte of the newest short segment (Minshall).
@@ -170,6 +172,7 @@ impl Sender {
             last_sent: Instant::ZERO,
             timed: (0, Instant::ZERO),
             ecn: false,
+            ern: RateTeller::new(),
             cwr: false,
             reduced_at: first,
             short_end: first,
@@ -596,6 +599,9 @@ impl Sender {
             Kind::Again => self.board.retransmitted(end),
             Kind::Spare | Kind::Probe => {}
         }
+        if self.ern.is_active() {
+            self.tell_rate(segment, (kind == Kind::New).then_some(end));
+        }
         self.pipe += end - start;
         if kind != Kind::New {
             self.counters.retransmits += 1;
@@ -609,6 +615,11 @@ impl Sender {
         if self.rto_at == Instant::MAX {
             self.rto_at = now + self.rtt.rto();
         }
+    }
+
+    fn tell_rate(&mut self, segment: &mut Segment, new_end: Option<u64>) {
+        let (cwnd, ssthresh, srtt) = (self.cc.cwnd(), self.cc.ssthresh(), self.rtt.srtt());
+        self.ern.tell(segment, Sending { una: self.una, new_end, cwnd, ssthresh, srtt });
     }
 
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {

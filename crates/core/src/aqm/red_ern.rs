@@ -1,0 +1,300 @@
+//! RED-ERN: RED that notifies each flow as often as its rate deserves, for senders tell their windows and round trip
+//! times once per round trip ([`Ern`]).
+//!
+//! Source: Boudi and Loudini, "Active queue management exploiting the rate information in TCP-IP networks", 2018
+//! (document 003), §III.B; §V for the variant without header bits. Its equation numbers:
+//!
+//! ```text
+//! (3)  pb   = max_p (avg - min) / (max - min)       per category, once per round trip time of the category
+//! (4)  fair = 0.98 fair + 0.02 rate_i               on each packet that tells a rate, rate_i = cwnd_i / rtt_i
+//! (6)  pa   = pb rate_i / fair                      takes the place of RED's spacing by `count`
+//! ```
+//!
+//! | category | 1 | 2 | 3 | 4 | 5 |
+//! |---|---|---|---|---|---|
+//! | round trip time in ms | below 40 | below 80 | below 160 | below 320 | all others |
+//! | time between updates | 40 | 80 | 160 | 320 | `last_period` |
+//!
+//! | packet | what is done |
+//! |---|---|
+//! | of a flow that is not ERN-capable, or in slow start (its sender then clears the bits) | plain RED |
+//! | of an ERN-capable flow, without a rate | counts in the average and passes |
+//! | of an ERN-capable flow, with its rate | (4), then marked with probability pa |
+//!
+//! All share one queue and one average. Invariants: probabilities within 0 and 1; no state per flow. Cost: O(1); one
+//! random number per rate with 0 < pa < 1, and those of RED for the others.
+//!
+//! What the document leaves open, and this file chooses: the first rate is the first average, for one that starts at 0
+//! would multiply the first probabilities by 50; a category's time between updates is its longest round trip time, and
+//! that of the last goes on doubling (640 ms); updates come with the first rate after that time.
+//!
+//! DIFFERENCE: eq. (3) ends at `max`. From there pb is RED's: the gentle slope, or 1. So every rate at or above the
+//! fair one is marked before the queue is full. Pinned by `above_the_thresholds_the_probability_is_that_of_red`.
+//! DIFFERENCE: a packet with a rate that cannot be marked (not ECT) is dropped in its place. Pinned by
+//! `a_rate_that_cannot_be_marked_is_dropped`.
+
+use super::red::{self, Red};
+use super::{Aqm, Meta};
+use crate::ack::AckPath;
+use crate::packet::{Ecn, Ern, Packet, RateNotice};
+use crate::qdisc::{Backlog, Verdict};
+use crate::registry::{AqmConfig, ConfigError, LinkFacts};
+use crate::rng::Rng;
+use crate::units::{Bytes, Instant, Limit, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Round trip times below these are of categories 1 to 4.
+const BOUNDS_MS: [u16; 4] = [40, 80, 160, 320];
+
+/// How ERN-capable flows and their rates are told from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Identify {
+    /// By the header bits ERC and ENR (§III.A).
+    #[default]
+    Bits,
+    /// By ECT(1); a rate is looked for in packets with ECT(1) or CE (§V).
+    Ect1,
+}
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Average queue below which nothing is marked or dropped (as in red).
+    pub min_threshold: Limit,
+    /// Average queue at which the probability is max_probability (as in red).
+    pub max_threshold: Limit,
+    /// Probability at max_threshold, max_p (§III.B: 0.1).
+    pub max_probability: f64,
+    /// Weight of the newest queue length in the average (as in red).
+    pub weight: f64,
+    /// Mean packet size: converts thresholds, and gives the time unit of idle compensation.
+    pub mean_packet: Bytes,
+    /// Let the probability rise to 1 between max_threshold and twice that.
+    pub gentle: bool,
+    /// Weight of the newest rate in the fair rate (§III.B: 0.02).
+    pub rate_weight: f64,
+    /// Time between updates of the probability for round trip times of 320 ms and more.
+    pub last_period: Span,
+    /// What tells ERN-capable flows: the header "bits", or "ect1".
+    pub identify: Identify,
+    /// Mark ECN-capable packets of the other flows instead of dropping them early; rates are always marked.
+    pub ecn: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let red = red::Config::default();
+        Self {
+            min_threshold: red.min_threshold,
+            max_threshold: red.max_threshold,
+            max_probability: 0.1,
+            weight: red.weight,
+            mean_packet: red.mean_packet,
+            gentle: red.gentle,
+            rate_weight: 0.02,
+            last_period: Span::from_millis(640),
+            identify: Identify::Bits,
+            ecn: false,
+        }
+    }
+}
+
+impl Config {
+    /// What the other flows see.
+    fn red(&self) -> red::Config {
+        red::Config {
+            min_threshold: self.min_threshold,
+            max_threshold: self.max_threshold,
+            max_probability: self.max_probability,
+            weight: self.weight,
+            mean_packet: self.mean_packet,
+            gentle: self.gentle,
+            ecn: self.ecn,
+            ..red::Config::default()
+        }
+    }
+}
+
+impl AqmConfig for Config {
+    type Aqm = RedErn;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        AqmConfig::validate(&self.red())?;
+        if !(self.rate_weight > 0.0 && self.rate_weight <= 1.0) {
+            return Err(ConfigError::new("rate_weight", "must be above 0 and at most 1"));
+        }
+        if self.last_period < Span::from_millis(BOUNDS_MS[3].into()) {
+            return Err(ConfigError::new(
+                "last_period",
+                "must be at least 320ms, the shortest of its round trip times",
+            ));
+        }
+        Ok(())
+    }
+
+    fn aqm(&self, link: &LinkFacts) -> RedErn {
+        RedErn::new(self, link)
+    }
+}
+
+/// What a packet is to this queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Plain,
+    Capable,
+    Rate(RateNotice),
+}
+
+/// The flows of like round trip times.
+#[derive(Debug, Clone, PartialEq)]
+struct Category {
+    period: Span,
+    update_at: Instant,
+    probability: f64,
+    rates: u64,
+    flows: u64,
+}
+
+impl Category {
+    fn new(period: Span) -> Self {
+        Self { period, update_at: Instant::ZERO, probability: 0.0, rates: 0, flows: 0 }
+    }
+
+    /// A rate came. Each flow tells one per round trip, so the rates of a period are about its flows.
+    fn take_rate(&mut self, probability: f64, now: Instant) {
+        if now >= self.update_at {
+            self.update_at = now + self.period;
+            self.probability = probability;
+            self.flows = std::mem::take(&mut self.rates);
+        }
+        self.rates += 1;
+    }
+}
+
+/// The algorithm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RedErn {
+    red: Red,
+    identify: Identify,
+    rate_weight: f64,
+    /// In bytes per millisecond; `None` before the first rate.
+    fair_rate: Option<f64>,
+    categories: [Category; 5],
+}
+
+/// Eq. (1), in bytes per millisecond.
+fn rate(notice: RateNotice) -> f64 {
+    notice.cwnd().get() as f64 / f64::from(notice.rtt_ms())
+}
+
+/// Eq. (4).
+fn averaged(fair: f64, rate: f64, weight: f64) -> f64 {
+    fair * (1.0 - weight) + rate * weight
+}
+
+/// Eq. (6), clipped. A flow that says it sends nothing is let be.
+fn mark_probability(pb: f64, rate: f64, fair: f64) -> f64 {
+    if rate > 0.0 { (pb * (rate / fair)).min(1.0) } else { 0.0 }
+}
+
+/// The place of a round trip time among the categories.
+fn category(rtt_ms: u16) -> usize {
+    BOUNDS_MS.iter().filter(|bound| rtt_ms >= **bound).count()
+}
+
+impl RedErn {
+    /// An empty, idle queue that heard of no flow.
+    pub fn new(config: &Config, link: &LinkFacts) -> Self {
+        let [a, b, c, d] = BOUNDS_MS.map(|ms| Span::from_millis(ms.into()));
+        Self {
+            red: Red::new(&config.red(), link),
+            identify: config.identify,
+            rate_weight: config.rate_weight,
+            fair_rate: None,
+            categories: [a, b, c, d, config.last_period].map(Category::new),
+        }
+    }
+
+    /// The average of the told rates in bytes per millisecond; `None` before the first.
+    pub fn fair_rate(&self) -> Option<f64> {
+        self.fair_rate
+    }
+
+    /// How many rates each category got in its last whole period: about the number of its flows.
+    pub fn flows(&self) -> [u64; 5] {
+        self.categories.each_ref().map(|category| category.flows)
+    }
+
+    fn sort(&self, ecn: Ecn, said: Ern) -> Sort {
+        let (capable, rate) = match (self.identify, ecn) {
+            (Identify::Bits, _) => (said.capable, said.rate.filter(|_| said.capable && said.tells_rate)),
+            (Identify::Ect1, Ecn::Ect1 | Ecn::Ce) => (ecn == Ecn::Ect1, said.rate),
+            (Identify::Ect1, _) => (false, None),
+        };
+        match rate {
+            Some(rate) => Sort::Rate(rate),
+            None if capable => Sort::Capable,
+            None => Sort::Plain,
+        }
+    }
+
+    /// Takes a rate into the state and tells the probability `pa` of its packet.
+    fn take_rate(&mut self, notice: RateNotice, now: Instant) -> f64 {
+        let category = &mut self.categories[category(notice.rtt_ms())];
+        category.take_rate(self.red.probability(), now);
+        let (pb, rate) = (category.probability, rate(notice));
+        let fair = self.fair_rate.map_or(rate, |fair| averaged(fair, rate, self.rate_weight));
+        self.fair_rate = Some(fair);
+        mark_probability(pb, rate, fair)
+    }
+
+    fn judge_rate(&mut self, notice: RateNotice, ecn: Ecn, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        self.red.observe(backlog, now);
+        let pa = self.take_rate(notice, now);
+        if pa <= 0.0 || (pa < 1.0 && rng.uniform() >= pa) {
+            return Verdict::Pass;
+        }
+        if ecn.is_capable() {
+            return Verdict::Mark;
+        }
+        self.red.refused(backlog, now);
+        Verdict::Drop
+    }
+}
+
+impl Aqm for RedErn {
+    #[inline]
+    fn on_arrival<P: Packet>(&mut self, packet: &P, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        match self.sort(packet.ecn(), packet.explicit_rate()) {
+            Sort::Plain => self.red.on_enqueue(&Meta::of(packet), backlog, now, rng),
+            Sort::Capable => {
+                self.red.observe(backlog, now);
+                Verdict::Pass
+            }
+            Sort::Rate(notice) => self.judge_rate(notice, packet.ecn(), backlog, now, rng),
+        }
+    }
+
+    /// Without what the packet tells, it is one of a flow that is not ERN-capable.
+    fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        self.red.on_enqueue(packet, backlog, now, rng)
+    }
+
+    #[inline]
+    fn on_dequeue(&mut self, packet: &Meta, waited: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        self.red.on_dequeue(packet, waited, backlog, now, rng)
+    }
+
+    fn on_overflow(&mut self, now: Instant) {
+        self.red.on_overflow(now);
+    }
+}
+
+impl AckPath for RedErn {}
+
+#[cfg(test)]
+#[path = "red_ern/tests.rs"]
+mod tests;
