@@ -235,6 +235,8 @@ registry! {
     Red aqm::red::Config, "red", "aqm", "drops arrivals with a probability that grows with the average queue", "Floyd and Jacobson 1993";
     Ared aqm::ared::Config, "ared", "aqm", "RED that adapts max_p to hold the average between its thresholds", "Floyd, Gummadi, Shenker 2001";
     Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
+    Pie aqm::pie::Config, "pie", "aqm", "drops arrivals with a probability that a PI controller sets to hold the delay at a target", "RFC 8033";
+    MinstrelPie aqm::minstrel_pie::Config, "minstrel-pie", "aqm", "PIE whose target falls while the link is busy, against unresponsive flows", "004 §4.2";
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
 }

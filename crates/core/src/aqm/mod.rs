@@ -8,8 +8,11 @@ use crate::units::{Bytes, Instant, Rate, Span};
 
 pub mod ared;
 pub mod codel;
+mod control;
 pub mod droptail;
 pub mod green;
+pub mod minstrel_pie;
+pub mod pie;
 pub mod red;
 
 /// What an AQM may know of a packet.
