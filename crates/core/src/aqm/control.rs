@@ -1,7 +1,7 @@
 //! What the controllers of delay (PIE, Minstrel PIE, PI2, DualPI2) share: the proportional integral law, and a periodic
 //! update that needs no timer.
 //!
-//! Between two calls the backlog does not change, so an update that was due in between can be made up for at the next
+//! Between two calls the queue does not change, so an update that was due in between can be made up for at the next
 //! call, with the result it would have had at its time. Once an update changes nothing, all that follow change nothing
 //! either, and are skipped: an idle queue costs a few hundred updates at most, however long it is idle, and no wakeups.
 //! An update that is due at the very time of an arrival or departure comes before it.
@@ -32,10 +32,19 @@ impl Pi {
     }
 }
 
-/// What is done at each update. Its result must depend on the state and the backlog only, not on the time.
+/// What is done at each update.
 pub(super) trait Law: Clone + PartialEq {
-    /// The update, with the queue as it is.
-    fn update(&mut self, backlog: Backlog);
+    /// What it looks at: what does not change between two calls.
+    type Queue: Copy;
+
+    /// The update at `at`, with the queue as it is.
+    fn update(&mut self, queue: Self::Queue, at: Instant);
+
+    /// True when the time of an update makes no difference to its result.
+    fn is_timeless(queue: Self::Queue) -> bool {
+        let _ = queue;
+        true
+    }
 }
 
 /// A law and the time of its next update.
@@ -52,29 +61,29 @@ impl<L: Law> Periodic<L> {
         Self { law, next: Instant::ZERO + first, period }
     }
 
-    /// Makes up for the updates due until `now`, while `backlog` stood.
+    /// Makes up for the updates due until `now`, while `queue` stood.
     #[inline]
-    pub(super) fn catch_up(&mut self, backlog: Backlog, now: Instant) {
+    pub(super) fn catch_up(&mut self, queue: L::Queue, now: Instant) {
         if now >= self.next {
-            self.make_up(backlog, now);
+            self.make_up(queue, now);
         }
     }
 
     #[cold]
-    fn make_up(&mut self, backlog: Backlog, now: Instant) {
-        self.update(backlog);
+    fn make_up(&mut self, queue: L::Queue, now: Instant) {
+        self.update(queue);
         // At the end of time the next update stays there.
         while now >= self.next && self.next < Instant::MAX {
             let before = self.law.clone();
-            self.update(backlog);
-            if self.law == before {
+            self.update(queue);
+            if L::is_timeless(queue) && self.law == before {
                 self.skip_to(now);
             }
         }
     }
 
-    fn update(&mut self, backlog: Backlog) {
-        self.law.update(backlog);
+    fn update(&mut self, queue: L::Queue) {
+        self.law.update(queue, self.next);
         self.next += self.period;
     }
 
@@ -104,7 +113,9 @@ mod tests {
     struct CountDown(u64);
 
     impl Law for CountDown {
-        fn update(&mut self, _: Backlog) {
+        type Queue = Backlog;
+
+        fn update(&mut self, _: Backlog, _: Instant) {
             self.0 = self.0.saturating_sub(1);
         }
     }

@@ -10,8 +10,10 @@ pub mod ared;
 pub mod codel;
 mod control;
 pub mod droptail;
+pub mod dualpi2;
 pub mod green;
 pub mod minstrel_pie;
+pub mod pi2;
 pub mod pie;
 pub mod red;
 

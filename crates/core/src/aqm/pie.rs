@@ -160,10 +160,7 @@ impl AqmConfig for Config {
         if self.mean_packet == Bytes::ZERO {
             return Err(ConfigError::new("mean_packet", "must be above 0B"));
         }
-        if self.dq_threshold == Bytes::ZERO || self.dq_threshold > delay::MAX_DQ_THRESHOLD {
-            let message = "must be above 0B and at most 65536B: it is also the weight of a cycle, in 1/65536";
-            return Err(ConfigError::new("dq_threshold", message));
-        }
+        delay::validate_threshold(self.dq_threshold)?;
         if !(0.0..=1.0).contains(&self.ecn_threshold) {
             return Err(ConfigError::new("ecn_threshold", "must be from 0 to 1"));
         }
@@ -285,8 +282,10 @@ impl<R: Reference> Rfc<R> {
 }
 
 impl<R: Reference> Law for Control<R> {
+    type Queue = Backlog;
+
     /// `calculate_drop_prob()` of Appendix A.
-    fn update(&mut self, backlog: Backlog) {
+    fn update(&mut self, backlog: Backlog, _: Instant) {
         let (qdelay, qdelay_old) = (self.delay.of(backlog.bytes), self.pi.qdelay_old);
         self.reference.adapt(qdelay, &self.delay);
         let mut p = self.pi.step(qdelay, self.reference.target()) / auto_tune(self.drop_prob);

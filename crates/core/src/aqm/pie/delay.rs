@@ -1,11 +1,12 @@
 //! The two ways in which PIE learns the queueing delay (RFC 8033 §4.3, §5.2).
 
+use crate::registry::ConfigError;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// §5.2: a cycle of DQ_THRESHOLD bytes counts DQ_THRESHOLD / 2^16 in the average.
-pub(super) const MAX_DQ_THRESHOLD: Bytes = Bytes::new(1 << 16);
+const MAX_DQ_THRESHOLD: Bytes = Bytes::new(1 << 16);
 
 /// How the queueing delay is learnt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -38,8 +39,17 @@ pub(crate) struct DepartureRate {
     cycle: Option<(Instant, u64)>,
 }
 
+/// Refuses a DQ_THRESHOLD that cannot work.
+pub(crate) fn validate_threshold(threshold: Bytes) -> Result<(), ConfigError> {
+    if threshold > Bytes::ZERO && threshold <= MAX_DQ_THRESHOLD {
+        return Ok(());
+    }
+    let message = "must be above 0B and at most 65536B: it is also the weight of a cycle, in 1/65536";
+    Err(ConfigError::new("dq_threshold", message))
+}
+
 impl Delay {
-    pub(super) fn new(estimator: Estimator, threshold: Bytes) -> Self {
+    pub(crate) fn new(estimator: Estimator, threshold: Bytes) -> Self {
         match estimator {
             Estimator::Timestamps => Self::Timestamps { last: 0.0 },
             Estimator::DepartureRate => {

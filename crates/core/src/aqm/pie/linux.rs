@@ -291,8 +291,10 @@ impl Vars {
 }
 
 impl Law for Vars {
+    type Queue = Backlog;
+
     /// `pie_calculate_probability()`.
-    fn update(&mut self, backlog: Backlog) {
+    fn update(&mut self, backlog: Backlog, _: Instant) {
         let (qdelay, qdelay_old) = self.delays(backlog.bytes as u32);
         let mut decays = qdelay != 0 || backlog.bytes == 0;
         let delta = self.delta(qdelay, qdelay_old);

@@ -39,7 +39,7 @@ fn control(drop_prob: f64, old: f64, last: f64) -> Control<Fixed> {
 /// The probability after one update.
 fn updated(drop_prob: f64, old: f64, last: f64) -> f64 {
     let mut control = control(drop_prob, old, last);
-    control.update(FULL);
+    control.update(FULL, at(0));
     control.drop_prob
 }
 
@@ -310,7 +310,7 @@ fn vars(prob: u64, old_ms: u64, last_ms: u64) -> linux::Vars {
 #[test]
 fn the_kernels_first_step_is_281474_times_the_distance() {
     let mut vars = vars(0, 20, 20);
-    vars.update(FULL);
+    vars.update(FULL, at(0));
     assert_eq!(vars.prob, 281_474 * 78_125);
 }
 
@@ -322,7 +322,7 @@ fn the_kernels_tiers_are_the_rfcs() {
     {
         for (prob, shift) in [(linux::MAX_PROB / power - 1, below), (linux::MAX_PROB / power, from)] {
             let mut vars = vars(prob, 20, 20);
-            vars.update(FULL);
+            vars.update(FULL, at(0));
             assert_eq!(vars.prob - prob, (576_460_752 >> shift) * 78_125, "1/{power}, shift {shift}");
         }
     }
@@ -333,7 +333,7 @@ fn the_kernels_tiers_are_the_rfcs() {
 fn the_kernels_probability_goes_beyond_one() {
     let mut vars = vars(linux::MAX_PROB, 300, 300);
     for _ in 0..25 {
-        vars.update(FULL);
+        vars.update(FULL, at(0));
     }
     assert_eq!(vars.prob, linux::MAX_PROB + 25 * (linux::MAX_PROB / 100 * 2 + linux::MAX_PROB / 50));
 }
@@ -341,7 +341,7 @@ fn the_kernels_probability_goes_beyond_one() {
 #[test]
 fn the_kernels_probability_falls_back_to_one_when_64_bits_are_full() {
     let mut vars = vars(u64::MAX - 1000, 300, 300);
-    vars.update(FULL);
+    vars.update(FULL, at(0));
     assert_eq!(vars.prob, linux::MAX_PROB);
 }
 
@@ -352,7 +352,7 @@ fn the_kernels_idle_decay_is_a_64th() {
     let stepped = half - 135_107_988_750_000;
     for (backlog, expected) in [(EMPTY, stepped - stepped / 64), (FULL, stepped)] {
         let mut vars = vars(half, 0, 0);
-        vars.update(backlog);
+        vars.update(backlog, at(0));
         assert_eq!(vars.prob, expected);
     }
 }
