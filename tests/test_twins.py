@@ -117,9 +117,14 @@ def ared_setup(r: random.Random) -> Setup:
     )
 
 
+def some_tupdate_ns(r: random.Random) -> int:
+    """From 1 to 30 ms, now and then the least there is."""
+    return 100_000 if r.random() < 0.03 else round(10 ** r.uniform(6, 7.5))
+
+
 def pie_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
     """What PIE in either arithmetic and Minstrel PIE have in common."""
-    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), round(10 ** r.uniform(5, 7.5))
+    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), some_tupdate_ns(r)
     options = {"bytemode": r.random() < 0.2, "ecn": r.random() < 0.9}
     by_rate = coin(r)
     settings = written(target=f"{target_ns}ns", tupdate=f"{tupdate_ns}ns", **options)
@@ -164,7 +169,7 @@ def minstrel_pie_setup(r: random.Random) -> Setup:
 
 def pi2_setup(r: random.Random) -> Setup:
     """Every option."""
-    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), round(10 ** r.uniform(5, 7.5))
+    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), some_tupdate_ns(r)
     gains: dict[str, Any] = {gain: 10 ** r.uniform(-1, 2) for gain in ("alpha", "beta")}
     gains["coupling"] = r.choice([1.0, 2.0, 3.5])
     by_rate, threshold, mean, ecn = coin(r), r.choice([3000, 16384, 65536]), r.choice([100, 1000, 1500]), coin(r)
@@ -184,7 +189,7 @@ def dualpi2_setup(r: random.Random) -> Setup:
     gains: dict[str, Any] = {"alpha": 0.1 * (tupdate_ns / 1e9) / (rtt_max * rtt_max), "beta": 0.3 / rtt_max}
     settings = written(target=f"{target_ns}ns", rtt_max=f"{rtt_max_ns}ns", classic_weight=weight, **step)
     if coin(r):
-        tupdate_ns = round(10 ** r.uniform(5, 7.5))
+        tupdate_ns = some_tupdate_ns(r)
         gains = {"alpha": 10 ** r.uniform(-1, 2), "beta": 10 ** r.uniform(-1, 2)}
         settings += written(tupdate=f"{tupdate_ns}ns", **gains)
     ramp = {"min_th": round(10 ** r.uniform(5, 7)), "range": r.choice([0, round(10 ** r.uniform(5, 7))])}

@@ -44,7 +44,7 @@ class Class:
 
 
 class DualPi2(Timed):
-    """`queue` holds all packets, `lq` and `cq` those of either class."""
+    """`lq` and `cq` hold the packets; `queue` has as many as both together, in any order."""
 
     def __init__(self, limit: Limit, params: Params) -> None:
         super().__init__(limit, params.tupdate_ns, params.tupdate_ns)
@@ -83,7 +83,7 @@ class DualPi2(Timed):
     def take(self, chosen: Class) -> Packet:
         """The head of a queue."""
         packet = chosen.queue.popleft()
-        self.queue.remove(packet)
+        self.queue.pop()
         self.bytes -= packet.size
         return packet
 
