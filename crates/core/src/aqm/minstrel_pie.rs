@@ -253,6 +253,10 @@ mod tests {
         assert!((seen - expected).abs() < 1e-12, "{seen}, expected {expected}");
     }
 
+    fn timestamps() -> Delay {
+        Delay::Timestamps { sojourn: Span::ZERO }
+    }
+
     /// A rate of departures that never changes: busy.
     fn busy() -> Moving {
         Moving { avg_dq_rate: 1000, maxavg_dq_rate: 1000, departed: 16, ..Moving::new(&Config::default()) }
@@ -262,32 +266,32 @@ mod tests {
     fn a_busy_link_lowers_the_target_by_half_the_distance() {
         // 16 B in 16 ms are 1000 B/s: 1000 - 125 + 125 = 1000. 1 ms above 15 ms: to 14.5 ms; then 1.5 ms above: 13.75.
         let mut moving = busy();
-        moving.adapt(0.016, &Delay::Timestamps { last: 0.016 });
+        moving.adapt(0.016, &timestamps());
         near(moving.qdelay_ref, 0.0145);
         moving.departed = 16;
-        moving.adapt(0.016, &Delay::Timestamps { last: 0.016 });
+        moving.adapt(0.016, &timestamps());
         near(moving.qdelay_ref, 0.013_75);
     }
 
     #[test]
     fn a_delay_below_the_target_becomes_the_target() {
         let mut moving = busy();
-        moving.adapt(0.008, &Delay::Timestamps { last: 0.008 });
+        moving.adapt(0.008, &timestamps());
         near(moving.qdelay_ref, 0.008);
     }
 
     #[test]
     fn the_target_stays_within_5_and_15_ms() {
         let mut moving = busy();
-        moving.adapt(0.001, &Delay::Timestamps { last: 0.001 });
+        moving.adapt(0.001, &timestamps());
         near(moving.qdelay_ref, 0.005);
         // A large delay pulls it down by more than it has.
         moving.qdelay_ref = 0.006;
         moving.departed = 16;
-        moving.adapt(0.1, &Delay::Timestamps { last: 0.1 });
+        moving.adapt(0.1, &timestamps());
         near(moving.qdelay_ref, 0.005);
         // Nothing left: 1000 - 125 = 875 <= 900, underused; 5 + 95 / 2 ms is above 15.
-        moving.adapt(0.1, &Delay::Timestamps { last: 0.1 });
+        moving.adapt(0.1, &timestamps());
         assert_eq!(moving.avg_dq_rate, 875);
         near(moving.qdelay_ref, 0.015);
     }
@@ -296,7 +300,7 @@ mod tests {
     fn an_underused_link_raises_the_target_by_half_the_distance() {
         let mut moving = Moving { qdelay_ref: 0.008, ..busy() };
         moving.departed = 0;
-        moving.adapt(0.002, &Delay::Timestamps { last: 0.002 });
+        moving.adapt(0.002, &timestamps());
         near(moving.qdelay_ref, 0.011);
     }
 

@@ -23,8 +23,8 @@ pub enum Estimator {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Delay {
     Timestamps {
-        /// In seconds.
-        last: f64,
+        /// Of the packet that left last.
+        sojourn: Span,
     },
     DepartureRate(DepartureRate),
 }
@@ -51,7 +51,7 @@ pub(crate) fn validate_threshold(threshold: Bytes) -> Result<(), ConfigError> {
 impl Delay {
     pub(crate) fn new(estimator: Estimator, threshold: Bytes) -> Self {
         match estimator {
-            Estimator::Timestamps => Self::Timestamps { last: 0.0 },
+            Estimator::Timestamps => Self::Timestamps { sojourn: Span::ZERO },
             Estimator::DepartureRate => {
                 Self::DepartureRate(DepartureRate { threshold: threshold.get(), avg_dq_time: 0.0, cycle: None })
             }
@@ -62,7 +62,7 @@ impl Delay {
     #[inline]
     pub(crate) fn departed(&mut self, size: Bytes, sojourn: Span, left: u64, now: Instant) {
         match self {
-            Self::Timestamps { last } => *last = if left == 0 { 0.0 } else { sojourn.as_secs_f64() },
+            Self::Timestamps { sojourn: last } => *last = if left == 0 { Span::ZERO } else { sojourn },
             Self::DepartureRate(rate) => rate.departed(size.get(), left, now),
         }
     }
@@ -71,7 +71,7 @@ impl Delay {
     #[inline]
     pub(crate) fn of(&self, bytes: u64) -> f64 {
         match self {
-            Self::Timestamps { last } => *last,
+            Self::Timestamps { sojourn } => sojourn.as_secs_f64(),
             Self::DepartureRate(rate) => bytes as f64 * rate.avg_dq_time / rate.threshold as f64,
         }
     }

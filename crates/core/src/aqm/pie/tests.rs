@@ -32,7 +32,8 @@ fn linux(config: Config) -> Linux {
 /// A controller that was at `drop_prob` and at a delay of `old` seconds, with `last` as the delay now.
 fn control(drop_prob: f64, old: f64, last: f64) -> Control<Fixed> {
     let mut control = rfc(&Config::default()).timer.law;
-    (control.drop_prob, control.pi.qdelay_old, control.delay) = (drop_prob, old, Delay::Timestamps { last });
+    let delay = Delay::Timestamps { sojourn: Span::from_secs_f64(last) };
+    (control.drop_prob, control.pi.qdelay_old, control.delay) = (drop_prob, old, delay);
     control
 }
 
