@@ -9,6 +9,10 @@
 use crate::qdisc::Backlog;
 use crate::units::{Bytes, Instant, Span};
 
+/// Most updates made up for at once: four hours of 15 ms without an arrival or a departure. Those beyond are left out,
+/// so that a packet that takes years on its link costs no hours here.
+const MOST_AT_ONCE: u32 = 1 << 20;
+
 /// The proportional integral law (RFC 8033 §4.2, RFC 9332 §2.4).
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pi {
@@ -72,11 +76,13 @@ impl<L: Law> Periodic<L> {
     #[cold]
     fn make_up(&mut self, queue: L::Queue, now: Instant) {
         self.update(queue);
+        let mut made = 1;
         // At the end of time the next update stays there.
         while now >= self.next && self.next < Instant::MAX {
             let before = self.law.clone();
             self.update(queue);
-            if L::is_timeless(queue) && self.law == before {
+            made += 1;
+            if made == MOST_AT_ONCE || (L::is_timeless(queue) && self.law == before) {
                 self.skip_to(now);
             }
         }
@@ -143,6 +149,15 @@ mod tests {
             assert_eq!(late.law, CountDown(timed));
             assert_eq!(late.next, at((gap / 15 + 1) * 15), "the phase is kept over {gap} ms");
         }
+    }
+
+    #[test]
+    fn years_on_a_link_cost_no_more_than_a_million_updates() {
+        let most = u64::from(MOST_AT_ONCE);
+        let mut timer = Periodic::new(CountDown(most + 5), Span::from_millis(1), Span::from_millis(1));
+        timer.catch_up(Backlog::default(), at(most + 1_000_000));
+        assert_eq!(timer.law, CountDown(5));
+        assert_eq!(timer.next, at(most + 1_000_001));
     }
 
     #[test]

@@ -13,17 +13,18 @@
 //! recur: count = count + p; if count > 1: count - 1, and act
 //! ```
 //!
-//! `alpha` = 0.1 tupdate / rtt_max^2, `beta` = 0.3 / rtt_max, `tupdate` = min(target, rtt_max / 3), unless they are given.
-//! All is decided at departure. Overload is k p' >= 1: then L4S packets are dropped with p_C and marked if they stay, and
-//! classic ones are dropped, ECN-capable or not (§4.2.2, A.2). Nothing is random: `recur` spaces signals evenly.
+//! `alpha` = 0.1 tupdate / rtt_max^2, `beta` = 0.3 / rtt_max, `tupdate` = min(target, rtt_max / 3), unless they are
+//! given. All is decided at departure. Overload is k p' >= 1: then L4S packets are dropped with p_C and marked if they
+//! stay, and classic ones are dropped, ECN-capable or not (§4.2.2, A.2). Nothing is random: `recur` spaces signals
+//! evenly.
 //!
-//! What the RFC leaves open, and the choice here: the *scheduler* is Linux's weighted round robin by credit (the L queue
-//! first, `classic_weight` percent of the bytes for the C queue while both wait). Its credit starts anew when a departure
-//! empties both queues; Linux waits until it is asked in vain, which depends on who asks. *qdelay* is how long the older of
-//! the two heads has waited, as in Linux. A packet counts itself in `th_len`.
+//! What the RFC leaves open, and the choice here: the *scheduler* is Linux's weighted round robin by credit (the L
+//! queue first, `classic_weight` percent of the bytes for the C queue while both wait). Its credit starts anew when a
+//! departure empties both queues; Linux waits until it is asked in vain, which depends on who asks. *qdelay* is how
+//! long the older of the two heads has waited, as in Linux. A packet counts itself in `th_len`.
 //!
-//! DIFFERENCE: `recur` keeps a count for drops of L4S traffic in overload apart from that of its marks, or the one would
-//! take the other's turn. Pinned by `overload_drops_from_both_queues`.
+//! DIFFERENCE: `recur` keeps a count for drops of L4S traffic in overload apart from that of its marks, or the one
+//! would take the other's turn. Pinned by `overload_drops_from_both_queues`.
 //! DIFFERENCE: the limit is exact; the RFC keeps room for one MTU. Pinned by `both_queues_share_one_limit`.
 //!
 //! Updates come at multiples of `tupdate`, without wakeups: see `control.rs`. Cost: O(1) per packet.
@@ -209,7 +210,8 @@ impl Ramp {
     }
 }
 
-/// Weighted round robin by credit, in percent of a byte. What is served from one queue while the other waits is owed to it.
+/// Weighted round robin by credit, in percent of a byte. What is served from one queue while the other waits is owed to
+/// it.
 #[derive(Debug, Clone, PartialEq)]
 struct Scheduler {
     classic_weight: i64,

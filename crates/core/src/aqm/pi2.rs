@@ -1,8 +1,8 @@
-//! PI2: the proportional integral controller of PIE without its heuristics. Its output p' is squared for classic traffic,
-//! whose rate goes with 1/sqrt(p), and multiplied by k for scalable traffic, whose rate goes with 1/p.
+//! PI2: the proportional integral controller of PIE without its heuristics. Its output p' is squared for classic
+//! traffic, whose rate goes with 1/sqrt(p), and multiplied by k for scalable traffic, whose rate goes with 1/p.
 //!
-//! Source: De Schepper, Bondarenko, Tsang, Briscoe, "PI2: A Linearized AQM for both Classic and Scalable TCP", CoNEXT 2016,
-//! §4 and Table 1. Overload after RFC 9332 §4.2.
+//! Source: De Schepper, Bondarenko, Tsang, Briscoe, "PI2: A Linearized AQM for both Classic and Scalable TCP", CoNEXT
+//! 2016, §4 and Table 1. Overload after RFC 9332 §4.2.
 //!
 //! ```text
 //! p'  = p' + alpha (qdelay - target) + beta (qdelay - qdelay_old), within 0..1, every tupdate
@@ -12,14 +12,13 @@
 //!
 //! Because the square grows as the divisors of PIE's tiers do, no tuning by the size of the probability is needed.
 //!
-//! Arrivals are judged. Without `ecn` all traffic is classic and is dropped. With it, ECN-capable traffic is marked, until
-//! k p' reaches 1 (overload): then all of it is dropped with p_C, and what is scalable and survives is marked.
-//! A packet with at most two mean packets before it passes, as in PIE and in Linux's `dualpi2`.
-//! Random numbers: none with p' = 0; one for a scalable packet; one or two for a classic one, the second only if the first
-//! is below p'.
+//! Arrivals are judged. Without `ecn` all traffic is classic and is dropped. With it, ECN-capable traffic is marked,
+//! until k p' reaches 1 (overload): then all of it is dropped with p_C, and what is scalable and survives is marked. A
+//! packet with at most two mean packets before it passes, as in PIE and in Linux's `dualpi2`. Random numbers: none with
+//! p' = 0; one for a scalable packet; one or two for a classic one, the second only if the first is below p'.
 //!
-//! DIFFERENCE: the paper writes p' for the scalable probability and (p'/k)^2 for the classic one; here, as in RFC 9332, they
-//! are k p' and p'^2, and the gains are those of Table 1 for classic traffic. Pinned by
+//! DIFFERENCE: the paper writes p' for the scalable probability and (p'/k)^2 for the classic one; here, as in RFC 9332,
+//! they are k p' and p'^2, and the gains are those of Table 1 for classic traffic. Pinned by
 //! `scalable_traffic_is_marked_k_times_the_root_of_classic`.
 //!
 //! Updates come at multiples of `tupdate`, without wakeups: see `control.rs`. Cost: O(1) per packet.

@@ -15,19 +15,18 @@
 //! qdelay    = sojourn time of the last departure, or backlog * avg_dq_time / dq_threshold                  §4.3, §5.2
 //! ```
 //!
-//! A packet passes unseen while `burst` lasts, with `qdelay_old < target / 2` and `drop_prob < 0.2`, or with at most two
-//! mean packets queued (§4.1, §4.4). With `ecn`, a capable packet is marked while `drop_prob < ecn_threshold` (§5.1).
-//! One random number for each packet that neither these rules nor `accu` decide.
+//! A packet passes unseen while `burst` lasts, with `qdelay_old < target / 2` and `drop_prob < 0.2`, or with at most
+//! two mean packets queued (§4.1, §4.4). With `ecn`, a capable packet is marked while `drop_prob < ecn_threshold`
+//! (§5.1). One random number for each packet that neither these rules nor `accu` decide.
 //!
-//! The RFC does not say when the timer starts. Updates come at whole multiples of `tupdate`; one at 0, as in ns-3, would
-//! find an empty queue and change nothing. No wakeups are needed: see `control.rs`.
+//! The RFC does not say when the timer starts. Updates come at whole multiples of `tupdate`; one at 0, as in ns-3,
+//! would find an empty queue and change nothing. No wakeups are needed: see `control.rs`.
 //!
 //! `compat = "linux"` is the arithmetic of the kernel instead: see `pie/linux.rs`.
 //!
-//! DIFFERENCE: `high_delay` is not in the RFC but in its drafts and in Linux; a long span turns it off. Pinned by
-//! `above_250_ms_two_percent_more`.
-//! DIFFERENCE: a departure that leaves the queue empty makes the timestamp delay zero, as in Linux and ns-3; the RFC does
-//! not say, and the last delay would stand for ever. Pinned by `an_empty_queue_has_no_delay`.
+//! DIFFERENCE: `high_delay` is Linux's rule; a long span turns it off. Pinned by `above_250_ms_two_percent_more`.
+//! DIFFERENCE: a departure that leaves the queue empty makes the timestamp delay zero, as in Linux and ns-3; the RFC
+//! does not say, and the last delay would stand for ever. Pinned by `an_empty_queue_has_no_delay`.
 //! DIFFERENCE: the RFC lets a full queue refuse a packet unseen; here the packet is judged first, so it may count as an
 //! early drop. What follows is the same, for both restart `accu`. Pinned by `an_overflow_restarts_the_accumulation`.
 //!

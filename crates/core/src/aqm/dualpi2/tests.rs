@@ -100,8 +100,8 @@ fn l4s_traffic_overtakes_classic() {
     assert_eq!(order, [3, 4, 1, 2]);
 }
 
-/// While both wait: 10 % of the bytes. Credit begins at 1514 (2 * 10 - 100) = -121120 and gains 10000 with each L packet,
-/// so 13 of those go first. A C packet costs 90000, so nine L packets go between two of them: 14, 24, ..., 994.
+/// While both wait: 10 % of the bytes. Credit begins at 1514 (2 * 10 - 100) = -121120 and gains 10000 with each L
+/// packet, so 13 of those go first. A C packet costs 90000, so nine L packets go between two of them: 14, 24, ..., 994.
 #[test]
 fn the_classic_queue_gets_its_weight_while_both_wait() {
     let mut world = World::plain();

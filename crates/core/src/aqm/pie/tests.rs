@@ -281,7 +281,8 @@ fn an_idle_queue_needs_no_timer() {
     }
 }
 
-/// Backlog, and with it the delay by Little's law, is that before the arrival or departure which makes up for the updates.
+/// Backlog, and with it the delay by Little's law, is that before the arrival or departure which makes up for the
+/// updates.
 #[test]
 fn updates_made_up_for_see_the_queue_as_it_was() {
     let config = Config { estimator: Estimator::DepartureRate, ..Config::default() };
@@ -383,6 +384,20 @@ fn the_kernels_first_update_is_at_500_ms() {
     assert_eq!(pie.vars().prob, 281_474 * 78_125 + 2_814_749 * 312_500);
 }
 
+/// Steady at 20 ms: each update adds 281474 * 78125, at 500, 515 and 530 ms, after the one that sees the change.
+#[test]
+fn the_kernels_updates_are_tupdate_apart() {
+    let mut pie = linux(Config::default());
+    pie.departure(&packet(Ecn::NotEct), Span::from_millis(20), FULL, at(100));
+    pie.catch_up(FULL, at(500));
+    let first = pie.vars().prob;
+    for (ms, updates) in [(514, 0), (515, 1), (529, 1), (530, 2)] {
+        pie.catch_up(FULL, at(ms));
+        // The first update brought it to 1.25e-5, where the gain is shifted by 7 instead of 11.
+        assert_eq!(pie.vars().prob - first, updates * (576_460_752 >> 7) * 78_125, "at {ms} ms");
+    }
+}
+
 #[test]
 fn the_kernels_accumulation_is_not_restarted_by_a_forced_mark() {
     let mut rng = Streams::new(1).get("unused");
@@ -395,8 +410,8 @@ fn the_kernels_accumulation_is_not_restarted_by_a_forced_mark() {
     }
 }
 
-/// 20 packets of 1000 B, 1 ms (15625 ticks) apart: the packet that begins the cycle counts, so it ends with the 17th, 16
-/// intervals later: 17000 << 8 / 250000 = 17. A backlog of 10000 B is then 10000 << 8 / 17 = 150588 ticks.
+/// 20 packets of 1000 B, 1 ms (15625 ticks) apart: the packet that begins the cycle counts, so it ends with the 17th,
+/// 16 intervals later: 17000 << 8 / 250000 = 17. A backlog of 10000 B is then 10000 << 8 / 17 = 150588 ticks.
 #[test]
 fn the_kernels_rate_counts_256_bytes_per_tick() {
     let mut pie = linux(Config { estimator: Estimator::DepartureRate, ..Config::default() });
