@@ -26,10 +26,14 @@ from penstock.reference import (
     blue,
     choke,
     codel,
+    dualpi2,
     feng_red,
     lindrop,
+    minstrel_pie,
     nonlinear_red,
     pi,
+    pi2,
+    pie,
     red,
     red_ern,
     red_linux,
@@ -419,6 +423,91 @@ def with_rates(r: random.Random, arrivals: list[Arrival]) -> list[Arrival]:
         return arrival._replace(ern=r.choice([0, 1, 2, 3, 3, 3, 3]), cwnd=cwnd, rtt_ms=rtt_ms)
 
     return [rate(arrival) if coin(r) else arrival for arrival in arrivals]
+
+
+def some_tupdate_ns(r: random.Random) -> int:
+    """From 1 to 30 ms, now and then the least there is."""
+    return 100_000 if r.random() < 0.03 else round(10 ** r.uniform(6, 7.5))
+
+
+def pie_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
+    """What PIE in either arithmetic and Minstrel PIE have in common."""
+    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), some_tupdate_ns(r)
+    options = {"bytemode": r.random() < 0.2, "ecn": r.random() < 0.9}
+    by_rate = coin(r)
+    settings = written(target=f"{target_ns}ns", tupdate=f"{tupdate_ns}ns", **options)
+    settings += written(estimator="departure-rate" if by_rate else "timestamps")
+    return {"target_ns": target_ns, "tupdate_ns": tupdate_ns, "by_rate": by_rate, **options}, settings
+
+
+def rfc_pie_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
+    """Every option of the RFC's arithmetic; probabilities that move at once and slowly."""
+    shared, settings = pie_options(r)
+    options = {
+        "alpha": r.choice([0.125, 10 ** r.uniform(-2, 2)]),
+        "beta": r.choice([1.25, 10 ** r.uniform(-1, 2)]),
+        "derandomize": coin(r),
+        "ecn_threshold": r.choice([0.1, 1.0, 1.0, 1.0, r.random()]),
+    }
+    burst_ns, high_ns = r.choice([0, 10 * MS, 150 * MS]), r.choice([MS, 50 * MS, 250 * MS])
+    mean, threshold = r.choice([100, 1000, 1500]), r.choice([3000, 16384, 65536])
+    settings += written(max_burst=f"{burst_ns}ns", high_delay=f"{high_ns}ns", **options)
+    settings += written(mean_packet=f"{mean}B", dq_threshold=f"{threshold}B")
+    times = {"max_burst_ns": burst_ns, "high_delay_ns": high_ns}
+    return {**shared, **options, **times, "mean_packet": mean, "dq_threshold": threshold}, settings
+
+
+@twin("pie", pie.replay, draws=True)
+def pie_setup(r: random.Random) -> Setup:
+    """The RFC's arithmetic and the kernel's."""
+    if coin(r):
+        options, settings = rfc_pie_options(r)
+        return pie.Params(**options), settings
+    options, settings = pie_options(r)
+    alpha, beta = r.choice([1, 2, 32]) / 16, r.randint(1, 32) / 16
+    settings += written(compat="linux", alpha=alpha, beta=beta)
+    return pie.Params(**options, alpha=alpha, beta=beta, linux=True), settings
+
+
+@twin("minstrel-pie", minstrel_pie.replay, draws=True)
+def minstrel_pie_setup(r: random.Random) -> Setup:
+    """Every option of PIE, and any least target."""
+    options, settings = rfc_pie_options(r)
+    least_ns = r.randint(1, options["target_ns"])
+    return minstrel_pie.Params(**options, min_target_ns=least_ns), settings + written(min_target=f"{least_ns}ns")
+
+
+@twin("pi2", pi2.replay, draws=True)
+def pi2_setup(r: random.Random) -> Setup:
+    """Every option."""
+    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), some_tupdate_ns(r)
+    gains: dict[str, Any] = {gain: 10 ** r.uniform(-1, 2) for gain in ("alpha", "beta")}
+    gains["coupling"] = r.choice([1.0, 2.0, 3.5])
+    by_rate, threshold, mean, ecn = coin(r), r.choice([3000, 16384, 65536]), r.choice([100, 1000, 1500]), coin(r)
+    sizes: dict[str, Any] = {"mean_packet": mean, "dq_threshold": threshold}
+    params = pi2.Params(target_ns=target_ns, tupdate_ns=tupdate_ns, by_rate=by_rate, ecn=ecn, **sizes, **gains)
+    settings = written(target=f"{target_ns}ns", tupdate=f"{tupdate_ns}ns", ecn=ecn, **gains)
+    settings += written(estimator="departure-rate" if by_rate else "timestamps")
+    return params, settings + written(mean_packet=f"{mean}B", dq_threshold=f"{threshold}B")
+
+
+@twin("dualpi2", dualpi2.replay, drop="drop_dequeue")
+def dualpi2_setup(r: random.Random) -> Setup:
+    """Gains that are given and gains that follow from the round trip time."""
+    target_ns, rtt_max_ns = round(10 ** r.uniform(5, 7.5)), round(10 ** r.uniform(6, 8.5))
+    step, weight = r.choice([{}, {"th_len": 0}, {"th_len": 3}]), r.choice([1, 10, 50, 99])
+    tupdate_ns = min(target_ns, rtt_max_ns // 3)
+    rtt_max = rtt_max_ns / 1e9
+    gains: dict[str, Any] = {"alpha": 0.1 * (tupdate_ns / 1e9) / (rtt_max * rtt_max), "beta": 0.3 / rtt_max}
+    settings = written(target=f"{target_ns}ns", rtt_max=f"{rtt_max_ns}ns", classic_weight=weight, **step)
+    if coin(r):
+        tupdate_ns = some_tupdate_ns(r)
+        gains = {"alpha": 10 ** r.uniform(-1, 2), "beta": 10 ** r.uniform(-1, 2)}
+        settings += written(tupdate=f"{tupdate_ns}ns", **gains)
+    ramp = {"min_th": round(10 ** r.uniform(5, 7)), "range": r.choice([0, round(10 ** r.uniform(5, 7))])}
+    settings += written(**{key: f"{value}ns" for key, value in ramp.items()})
+    times = {"min_th_ns": ramp["min_th"], "range_ns": ramp["range"]}
+    return dualpi2.Params(target_ns, tupdate_ns, **gains, **times, **step, classic_weight=weight), settings
 
 
 def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:

@@ -240,6 +240,10 @@ registry! {
     AnAqm aqm::an_aqm::Config, "an-aqm", "aqm", "a neuron learns how errors of queue and rate move the drop probability", "Sun and Zukerman 2007; 001 §2";
     Lindrop aqm::lindrop::Config, "lindrop", "aqm", "drops one packet in so many, ever more often while the average queue grows; no random numbers", "001 §3, Algorithm 1";
     Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
+    Pie aqm::pie::Config, "pie", "aqm", "drops arrivals with a probability that a PI controller sets to hold the delay at a target", "RFC 8033";
+    MinstrelPie aqm::minstrel_pie::Config, "minstrel-pie", "aqm", "PIE whose target falls while the link is busy, against unresponsive flows", "004 §4.2";
+    Pi2 aqm::pi2::Config, "pi2", "aqm", "a PI controller whose output is squared for classic traffic and doubled for scalable", "De Schepper et al. 2016";
+    DualPi2 aqm::dualpi2::Config, "dualpi2", "aqm", "PI2 with a queue of its own for L4S traffic, coupled to the classic one", "RFC 9332";
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
     Pi aqm::pi::Config, "pi", "aqm", "steers the drop probability so that the queue settles at a reference length", "Hollot, Misra, Towsley, Gong 2001";
     Rem aqm::rem::Config, "rem", "aqm", "drops by a price that grows with excess input and excess queue", "Athuraliya, Low, Li, Yin 2001";
