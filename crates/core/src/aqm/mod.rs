@@ -5,12 +5,26 @@ use crate::packet::{Ecn, FlowId, Packet};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub mod ared;
 pub mod codel;
 pub mod droptail;
 pub mod green;
+pub mod modified_codel;
 pub mod red;
+
+/// Whose rules an algorithm follows where its source and what runs in the field differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Compat {
+    /// The source's: document or RFC.
+    #[default]
+    Source,
+    /// Those of the Linux kernel.
+    Linux,
+}
 
 /// What an AQM may know of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +68,16 @@ pub trait Aqm: AckPath {
     /// A packet that the AQM let pass found no room.
     fn on_overflow(&mut self, now: Instant) {
         let _ = now;
+    }
+
+    /// A packet that waited was dropped from the head to make room for others (flow queueing).
+    fn on_shed(&mut self, now: Instant) {
+        self.on_overflow(now);
+    }
+
+    /// True for an algorithm that, as the AQM of one flow queue, wants to be shown the backlog of all of them.
+    fn wants_whole_backlog(&self) -> bool {
+        false
     }
 
     /// The link asked for a packet and there was none (or none was left after drops).
