@@ -355,10 +355,12 @@ registry! {
     Ared aqm::ared::Config, "ared", "aqm", "RED that adapts max_p to hold the average between its thresholds", "Floyd, Gummadi, Shenker 2001";
     Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
     ModifiedCodel aqm::modified_codel::Config, "modified-codel", "aqm", "CoDel whose drops come at interval / count, with an interval of 30 ms", "Patil 2020 §3.2.2";
+    Cobalt aqm::cobalt::Config, "cobalt", "aqm", "CoDel that forgets slowly, and BLUE against flows that do not listen", "Morton 2016; cake (Linux); Patil 2020 §2.3.2";
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
     =>
     FqCodel fq::Config<aqm::codel::Config>, "fq-codel", "flow-queueing", "a queue with CoDel for each flow; flows take turns, new ones first", "RFC 8290";
+    FqCobalt fq::Config<aqm::cobalt::Config>, "fq-cobalt", "flow-queueing", "a queue with COBALT for each flow; flows take turns, new ones first", "cake (Linux); RFC 8290";
     Fq fq::Config<fq::PerFlow>, "fq", "flow-queueing", "a queue for each flow, with any AQM by name; flows take turns, new ones first", "RFC 8290 §3; Patil 2020 §5.1";
 }
 

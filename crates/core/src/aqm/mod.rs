@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod ared;
+pub mod cobalt;
 pub mod codel;
 pub mod droptail;
 pub mod green;
