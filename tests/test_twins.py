@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, codel, red
+from penstock.reference import Arrival, Fate, Limit, ared, codel, minstrel_pie, pie, red
 from penstock.reference.link import CE, NS_PER_S
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
@@ -117,8 +117,71 @@ def ared_setup(r: random.Random) -> Setup:
     )
 
 
-SETUPS = {"ared": ared_setup, "codel": codel_setup, "red": red_setup}
-TWINS: dict[str, Twin] = {"ared": ared.replay, "codel": codel.replay, "red": red.replay}
+def pie_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
+    """What PIE in either arithmetic and Minstrel PIE have in common."""
+    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), round(10 ** r.uniform(5, 7.5))
+    options = {option: coin(r) for option in ("bytemode", "ecn")}
+    by_rate = coin(r)
+    settings = written(target=f"{target_ns}ns", tupdate=f"{tupdate_ns}ns", **options)
+    settings += written(estimator="departure-rate" if by_rate else "timestamps")
+    return {"target_ns": target_ns, "tupdate_ns": tupdate_ns, "by_rate": by_rate, **options}, settings
+
+
+def rfc_pie_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
+    """Every option of the RFC's arithmetic; probabilities that move at once and slowly."""
+    shared, settings = pie_options(r)
+    options = {
+        "alpha": r.choice([0.125, 10 ** r.uniform(-2, 3)]),
+        "beta": r.choice([1.25, 10 ** r.uniform(-1, 3)]),
+        "derandomize": coin(r),
+        "ecn_threshold": r.choice([0.1, 1.0, r.random()]),
+    }
+    burst_ns, high_ns = r.choice([0, 10 * MS, 150 * MS]), r.choice([MS, 50 * MS, 250 * MS])
+    mean, threshold = r.choice([100, 1000, 1500]), r.choice([3000, 16384, 65536])
+    settings += written(max_burst=f"{burst_ns}ns", high_delay=f"{high_ns}ns", **options)
+    settings += written(mean_packet=f"{mean}B", dq_threshold=f"{threshold}B")
+    times = {"max_burst_ns": burst_ns, "high_delay_ns": high_ns}
+    return {**shared, **options, **times, "mean_packet": mean, "dq_threshold": threshold}, settings
+
+
+def pie_setup(r: random.Random) -> Setup:
+    """The RFC's arithmetic and the kernel's."""
+    if coin(r):
+        options, settings = rfc_pie_options(r)
+        return pie.Params(**options), settings
+    options, settings = pie_options(r)
+    gains = {gain: r.randint(1, 32) / 16 for gain in ("alpha", "beta")}
+    return pie.Params(**options, **gains, linux=True), settings + written(compat="linux", **gains)
+
+
+def minstrel_pie_setup(r: random.Random) -> Setup:
+    """Every option of PIE, and any least target."""
+    options, settings = rfc_pie_options(r)
+    least_ns = r.randint(1, options["target_ns"])
+    return minstrel_pie.Params(**options, min_target_ns=least_ns), settings + written(min_target=f"{least_ns}ns")
+
+
+SETUPS = {
+    "ared": ared_setup,
+    "codel": codel_setup,
+    "minstrel-pie": minstrel_pie_setup,
+    "pie": pie_setup,
+    "red": red_setup,
+}
+TWINS: dict[str, Twin] = {
+    "ared": ared.replay,
+    "codel": codel.replay,
+    "minstrel-pie": minstrel_pie.replay,
+    "pie": pie.replay,
+    "red": red.replay,
+}
+DROPS = [
+    ("ared", "drop_early"),
+    ("codel", "drop_dequeue"),
+    ("minstrel-pie", "drop_early"),
+    ("pie", "drop_early"),
+    ("red", "drop_early"),
+]
 
 
 def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:
@@ -157,7 +220,7 @@ def first_difference(one: Trial, got: list[Fate], expected: list[Fate]) -> str:
     return f"{setup}: packet {at} is {got[at : at + 1]}, by the twin {expected[at : at + 1]}"
 
 
-@pytest.mark.parametrize(("name", "drop"), [("ared", "drop_early"), ("codel", "drop_dequeue"), ("red", "drop_early")])
+@pytest.mark.parametrize(("name", "drop"), DROPS)
 def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for number in range(TRACES):
@@ -174,7 +237,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, 
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["ared", "red"])
+@pytest.mark.parametrize("name", ["ared", "minstrel-pie", "pie", "red"])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):

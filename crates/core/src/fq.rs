@@ -17,9 +17,10 @@
 //!
 //! **Limits.** The limit of the queue before the link (RFC: 10240 packets) and, beside it, `memory_limit` in bytes.
 //!
-//! **Timers.** There is one for all queues. When it is due, the AQM of every queue that was ever used is woken, with
+//! **Timers.** There is one for all queues. When it is due, every AQM that was ever used and wants to be woken is, with
 //! packets or without: what ages while a queue is empty (PIE's probability) ages here too, as in Linux. Queues not used
-//! yet share one AQM that is woken with them, from which they begin.
+//! yet share one AQM that is woken with them, from which they begin. An AQM that makes up for its updates later (PIE)
+//! needs no timer and ages alike.
 //!
 //! DIFFERENCE: memory is the sum of packet sizes on the link, not of buffers (Linux: truesize). Pinned by
 //! `memory_is_limited_in_bytes`.
@@ -212,10 +213,11 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
     fn shed_from<F: Fates<P>>(&mut self, at: usize, position: Position, now: Instant, fates: &mut F) -> bool {
         let (enough, mut gone, mut shed) = (self.bytes[at] / 2, false, 0);
         for _ in 0..self.parameters.drop_batch {
+            let shown = self.shown(at);
             let Some(taken) = self.pop(at) else { break };
             shed += taken.packet.size().get();
             gone |= taken.position == position;
-            self.queues[at].aqm.on_shed(now);
+            self.queues[at].aqm.on_shed(shown, now);
             self.drop(taken.packet, DropReason::Overflow, now, fates);
             if shed >= enough {
                 break;

@@ -213,8 +213,8 @@ macro_rules! aqms {
             fn on_overflow(&mut self, now: Instant) {
                 match self { $(Self::$variant(aqm) => aqm.on_overflow(now),)* }
             }
-            fn on_shed(&mut self, now: Instant) {
-                match self { $(Self::$variant(aqm) => aqm.on_shed(now),)* }
+            fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_shed(backlog, now),)* }
             }
             fn wants_whole_backlog(&self) -> bool {
                 match self { $(Self::$variant(aqm) => aqm.wants_whole_backlog(),)* }
@@ -356,11 +356,15 @@ registry! {
     Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
     ModifiedCodel aqm::modified_codel::Config, "modified-codel", "aqm", "CoDel whose drops come at interval / count, with an interval of 30 ms", "Patil 2020 §3.2.2";
     Cobalt aqm::cobalt::Config, "cobalt", "aqm", "CoDel that forgets slowly, and BLUE against flows that do not listen", "Morton 2016; cake (Linux); Patil 2020 §2.3.2";
+    Pie aqm::pie::Config, "pie", "aqm", "drops arrivals with a probability that a PI controller sets to hold the delay at a target", "RFC 8033";
+    MinstrelPie aqm::minstrel_pie::Config, "minstrel-pie", "aqm", "PIE whose target falls while the link is busy, against unresponsive flows", "004 §4.2";
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
     =>
     FqCodel fq::Config<aqm::codel::Config>, "fq-codel", "flow-queueing", "a queue with CoDel for each flow; flows take turns, new ones first", "RFC 8290";
     FqCobalt fq::Config<aqm::cobalt::Config>, "fq-cobalt", "flow-queueing", "a queue with COBALT for each flow; flows take turns, new ones first", "cake (Linux); RFC 8290";
+    FqPie fq::Config<aqm::pie::Config>, "fq-pie", "flow-queueing", "a queue with PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.2; Al-Saadi and Armitage 2016";
+    FqMinstrelPie fq::Config<aqm::minstrel_pie::Config>, "fq-minstrel-pie", "flow-queueing", "a queue with Minstrel PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.3";
     Fq fq::Config<fq::PerFlow>, "fq", "flow-queueing", "a queue for each flow, with any AQM by name; flows take turns, new ones first", "RFC 8290 §3; Patil 2020 §5.1";
 }
 

@@ -5,7 +5,7 @@
 //! let config = config_from_settings("codel", &["target=10ms".to_owned()]).unwrap();
 //! assert_eq!(config.name(), "codel");
 //! let error = config_from_settings("codle", &[]).unwrap_err();
-//! assert!(error.to_string().contains("did you mean codel?"));
+//! assert!(error.to_string().contains("did you mean codel"));
 //! ```
 
 use crate::registry::{AnyConfig, ConfigError, NAMES, entries, nearest};

@@ -290,7 +290,20 @@ proptest! {
 #[test]
 fn every_aqm_signals_when_a_queue_stands() {
     let link = LinkFacts { rate: Rate::from_bps(12_000_000), limit: Limit::Packets(1000) };
-    for name in ["red", "ared", "codel", "modified-codel", "cobalt", "green", "fq-codel", "fq-cobalt"] {
+    for name in [
+        "red",
+        "ared",
+        "codel",
+        "modified-codel",
+        "cobalt",
+        "green",
+        "pie",
+        "minstrel-pie",
+        "fq-codel",
+        "fq-cobalt",
+        "fq-pie",
+        "fq-minstrel-pie",
+    ] {
         for config in configurations(name) {
             let mut world = World::new(&config, link);
             for tick in 0..20_000u32 {

@@ -270,7 +270,7 @@ impl Aqm for Codel {
         self.judge(ok, self.config.ecn && packet.ecn.is_capable(), now)
     }
 
-    fn on_shed(&mut self, _: Instant) {
+    fn on_shed(&mut self, _: Backlog, _: Instant) {
         if self.law == Law::Kernel {
             self.count = self.count.saturating_add(1);
         }
@@ -400,10 +400,10 @@ mod tests {
     #[test]
     fn linux_counts_packets_shed_by_a_flow_queue() {
         let mut codel = Codel::new(Config { compat: Compat::Linux, ..Config::default() });
-        codel.on_shed(Instant::ZERO);
+        codel.on_shed(FULL, Instant::ZERO);
         assert_eq!((codel.count, codel.wants_whole_backlog()), (1, true));
         let mut codel = Codel::new(Config::default());
-        codel.on_shed(Instant::ZERO);
+        codel.on_shed(FULL, Instant::ZERO);
         assert_eq!((codel.count, codel.wants_whole_backlog()), (0, false));
     }
 

@@ -11,17 +11,21 @@ use serde::{Deserialize, Serialize};
 pub mod ared;
 pub mod cobalt;
 pub mod codel;
+mod control;
 pub mod droptail;
 pub mod green;
+pub mod minstrel_pie;
 pub mod modified_codel;
+pub mod pie;
 pub mod red;
 
 /// Whose rules an algorithm follows where its source and what runs in the field differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compat {
-    /// The source's: document or RFC.
+    /// The source's: document or RFC ("rfc" means the same).
     #[default]
+    #[serde(alias = "rfc")]
     Source,
     /// Those of the Linux kernel.
     Linux,
@@ -71,8 +75,10 @@ pub trait Aqm: AckPath {
         let _ = now;
     }
 
-    /// A packet that waited was dropped from the head to make room for others (flow queueing).
-    fn on_shed(&mut self, now: Instant) {
+    /// A packet that waits is to be dropped from the head to make room for others (flow queueing); `backlog` still
+    /// counts it.
+    fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+        let _ = backlog;
         self.on_overflow(now);
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::aqm::{codel, droptail};
+use crate::aqm::{codel, droptail, pie};
 use crate::packet::{Ecn, FlowId, NoTcp};
 use crate::registry::{AqmConfig, Discipline, LinkFacts};
 use crate::rng::{Rng, Streams};
@@ -273,6 +273,20 @@ fn parameters_of_the_queues_and_of_the_aqm_are_in_one_table() {
     assert_eq!(again, config);
     let unknown = read("traget = \"7ms\"").unwrap_err().to_string();
     assert!(unknown.contains("unknown field `traget`") && unknown.contains("target"), "{unknown}");
+}
+
+#[test]
+fn the_pie_family_refuses_the_packet_that_comes() {
+    let config = toml::from_str::<Config<pie::Config>>("compat = \"linux\"").unwrap();
+    assert_eq!((config.queues.overflow, config.queues.compat), (Overflow::Arrival, Compat::Linux));
+    assert_eq!(config.aqm.compat, pie::Compat::Linux);
+    assert!(!config.aqm.ecn, "sch_fq_pie does not mark unless told to");
+    for plain in ["compat = \"rfc\"", "compat = \"source\"", ""] {
+        assert_eq!(toml::from_str::<Config<pie::Config>>(plain).unwrap(), Config::default());
+    }
+    let mut bench = Bench::new(&config, Limit::Packets(3));
+    bench.arrive_often(1, 3, 1000);
+    assert_eq!(bench.arrive(2, 40), Enqueued::Dropped(DropReason::Overflow));
 }
 
 #[test]

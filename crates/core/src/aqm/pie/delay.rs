@@ -1,0 +1,97 @@
+//! The two ways in which PIE learns the queueing delay (RFC 8033 §4.3, §5.2).
+
+use crate::units::{Bytes, Instant, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// §5.2: a cycle of DQ_THRESHOLD bytes counts DQ_THRESHOLD / 2^16 in the average.
+pub(super) const MAX_DQ_THRESHOLD: Bytes = Bytes::new(1 << 16);
+
+/// How the queueing delay is learnt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// The sojourn time of the packet that left last; zero when it left the queue empty.
+    #[default]
+    Timestamps,
+    /// Little's law: the backlog divided by the rate at which packets left.
+    DepartureRate,
+}
+
+/// An estimator at work.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Delay {
+    Timestamps {
+        /// In seconds.
+        last: f64,
+    },
+    DepartureRate(DepartureRate),
+}
+
+/// The time that `threshold` bytes take to leave, averaged over measurement cycles.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DepartureRate {
+    threshold: u64,
+    /// In seconds; zero before the first cycle ends.
+    avg_dq_time: f64,
+    /// The cycle under way: when it began, and what left since.
+    cycle: Option<(Instant, u64)>,
+}
+
+impl Delay {
+    pub(super) fn new(estimator: Estimator, threshold: Bytes) -> Self {
+        match estimator {
+            Estimator::Timestamps => Self::Timestamps { last: 0.0 },
+            Estimator::DepartureRate => {
+                Self::DepartureRate(DepartureRate { threshold: threshold.get(), avg_dq_time: 0.0, cycle: None })
+            }
+        }
+    }
+
+    /// A packet left after `sojourn`; `left` bytes stay behind.
+    #[inline]
+    pub(crate) fn departed(&mut self, size: Bytes, sojourn: Span, left: u64, now: Instant) {
+        match self {
+            Self::Timestamps { last } => *last = if left == 0 { 0.0 } else { sojourn.as_secs_f64() },
+            Self::DepartureRate(rate) => rate.departed(size.get(), left, now),
+        }
+    }
+
+    /// The delay of a queue of this many bytes, in seconds.
+    #[inline]
+    pub(crate) fn of(&self, bytes: u64) -> f64 {
+        match self {
+            Self::Timestamps { last } => *last,
+            Self::DepartureRate(rate) => bytes as f64 * rate.avg_dq_time / rate.threshold as f64,
+        }
+    }
+}
+
+impl DepartureRate {
+    fn departed(&mut self, size: u64, left: u64, now: Instant) {
+        if let Some((since, count)) = &mut self.cycle {
+            *count += size;
+            if *count >= self.threshold {
+                let took = now.since(*since).as_secs_f64();
+                self.average(took);
+                self.cycle = None;
+            }
+        }
+        if self.cycle.is_none() && left >= self.threshold {
+            self.cycle = Some((now, 0));
+        }
+    }
+
+    fn average(&mut self, dq_time: f64) {
+        let weight = self.threshold as f64 / MAX_DQ_THRESHOLD.get() as f64;
+        self.avg_dq_time = match self.avg_dq_time {
+            0.0 => dq_time,
+            avg => dq_time * weight + avg * (1.0 - weight),
+        };
+    }
+
+    /// Bytes per second, rounded down; zero before the first cycle ends.
+    pub(crate) fn bytes_per_sec(&self) -> u64 {
+        if self.avg_dq_time > 0.0 { (self.threshold as f64 / self.avg_dq_time) as u64 } else { 0 }
+    }
+}
