@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, codel, minstrel_pie, pie, red
-from penstock.reference.link import CE, NS_PER_S
+from penstock.reference import Arrival, Fate, Limit, ared, cobalt, codel, fq, minstrel_pie, modified_codel, pie, red
+from penstock.reference.link import CE, NS_PER_S, Fifo
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
 TRACES = int(os.environ.get("PENSTOCK_TWIN_TRACES", "100"))
@@ -25,6 +25,7 @@ MS = 1_000_000
 
 Twin = Callable[[Sequence[Arrival], int, Limit, Any, Callable[[], float]], list[Fate]]
 Setup = tuple[Any, list[str]]
+Maker = Callable[[int, Callable[[], float]], Fifo]
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,90 @@ def coin(r: random.Random) -> bool:
     return r.random() < 0.5
 
 
-def codel_setup(r: random.Random) -> Setup:
+def codel_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
     """Any target below any interval."""
     target_ns = round(10 ** r.uniform(5, 7.5))
     interval_ns = round(target_ns * r.uniform(1.1, 30))
-    params = codel.Params(target_ns, interval_ns, mtu=r.choice([1, 576, 1514, 9000]), ecn=coin(r))
-    return params, written(target=f"{target_ns}ns", interval=f"{interval_ns}ns", mtu=f"{params.mtu}B", ecn=params.ecn)
+    mtu, ecn = r.choice([1, 576, 1514, 9000]), coin(r)
+    settings = written(target=f"{target_ns}ns", interval=f"{interval_ns}ns", mtu=f"{mtu}B", ecn=ecn)
+    return {"target_ns": target_ns, "interval_ns": interval_ns, "mtu": mtu, "ecn": ecn}, settings
+
+
+def codel_setup(r: random.Random) -> Setup:
+    """The RFC's arithmetic and the kernel's."""
+    options, settings = codel_options(r)
+    linux = coin(r)
+    return codel.Params(**options, linux=linux), settings + written(compat="linux" if linux else "source")
+
+
+def modified_codel_setup(r: random.Random) -> Setup:
+    """As CoDel."""
+    options, settings = codel_options(r)
+    return modified_codel.Params(**options), settings
+
+
+def cobalt_setup(r: random.Random) -> Setup:
+    """Probabilities that move at once and slowly; cake's arithmetic and the kernel's."""
+    options, settings = codel_options(r)
+    linux = coin(r)
+    steps = {step: r.choice([1 / 256, 1 / 4096, 0.3, r.uniform(1e-6, 1)]) for step in ("increment", "decrement")}
+    settings += written(compat="linux" if linux else "source", **steps)
+    freeze_ns = r.choice([None, MS, 100 * MS])
+    if freeze_ns is not None:
+        settings += written(freeze=f"{freeze_ns}ns")
+    return cobalt.Params(**options, **steps, freeze_ns=freeze_ns, linux=linux), settings
+
+
+def flow_queueing(r: random.Random, make: Maker, linux: bool) -> Setup:
+    """Few queues, so that flows meet, and many; limits that are reached by one flow and by all."""
+    flows = r.choice([1, 4, 8, 1024])
+    ways = r.choice([way for way in (1, 2, 4, 8) if flows % way == 0])
+    fattest, key = coin(r), r.choice([None, r.getrandbits(53)])
+    options = {"flows": flows, "ways": ways, "drop_batch": r.choice([1, 5, 64])}
+    quantum, memory_limit = r.choice([256, 300, 1514, 9000]), r.choice([9000, 50_000, 32 << 20])
+    settings = written(quantum=f"{quantum}B", memory_limit=f"{memory_limit}B", **options)
+    settings += written(overflow="fattest" if fattest else "arrival", compat="linux" if linux else "source")
+    if key is not None:
+        settings += written(perturbation=key)
+    memory = {"quantum": quantum, "memory_limit": memory_limit}
+    return fq.Params(make, **options, **memory, fattest=fattest, key=key, linux=linux), settings
+
+
+def with_compat_once(queues: list[str], aqm: list[str]) -> list[str]:
+    """One key for both parts."""
+    return queues + [setting for setting in aqm if not setting.startswith("compat=")]
+
+
+def fq_codel_setup(r: random.Random) -> Setup:
+    """CoDel in the RFC's and the kernel's arithmetic."""
+    aqm, settings = codel_setup(r)
+    params, queues = flow_queueing(r, lambda *_: codel.make(fq.LIMITLESS, aqm), aqm.linux)
+    return params, with_compat_once(queues, settings)
+
+
+def fq_cobalt_setup(r: random.Random) -> Setup:
+    """COBALT in both arithmetics."""
+    aqm, settings = cobalt_setup(r)
+    params, queues = flow_queueing(
+        r, lambda rate_bps, uniform: cobalt.Cobalt(fq.LIMITLESS, aqm, rate_bps, uniform), aqm.linux
+    )
+    return params, with_compat_once(queues, settings)
+
+
+def fq_pie_setup(r: random.Random) -> Setup:
+    """PIE in both arithmetics."""
+    aqm, settings = pie_setup(r)
+    params, queues = flow_queueing(r, lambda _, uniform: pie.make(fq.LIMITLESS, aqm, uniform), aqm.linux)
+    return params, with_compat_once(queues, settings)
+
+
+def fq_minstrel_pie_setup(r: random.Random) -> Setup:
+    """Minstrel PIE."""
+    aqm, settings = minstrel_pie_setup(r)
+    params, queues = flow_queueing(
+        r, lambda _, uniform: minstrel_pie.MinstrelPie(fq.LIMITLESS, aqm, uniform), linux=False
+    )
+    return params, with_compat_once(queues, settings)
 
 
 def red_setup(r: random.Random) -> Setup:
@@ -163,22 +242,40 @@ def minstrel_pie_setup(r: random.Random) -> Setup:
 
 SETUPS = {
     "ared": ared_setup,
+    "cobalt": cobalt_setup,
     "codel": codel_setup,
+    "fq-cobalt": fq_cobalt_setup,
+    "fq-codel": fq_codel_setup,
+    "fq-minstrel-pie": fq_minstrel_pie_setup,
+    "fq-pie": fq_pie_setup,
     "minstrel-pie": minstrel_pie_setup,
+    "modified-codel": modified_codel_setup,
     "pie": pie_setup,
     "red": red_setup,
 }
 TWINS: dict[str, Twin] = {
     "ared": ared.replay,
+    "cobalt": cobalt.replay,
     "codel": codel.replay,
+    "fq-cobalt": fq.replay,
+    "fq-codel": fq.replay,
+    "fq-minstrel-pie": fq.replay,
+    "fq-pie": fq.replay,
     "minstrel-pie": minstrel_pie.replay,
+    "modified-codel": modified_codel.replay,
     "pie": pie.replay,
     "red": red.replay,
 }
 DROPS = [
     ("ared", "drop_early"),
+    ("cobalt", "drop_dequeue"),
     ("codel", "drop_dequeue"),
+    ("fq-cobalt", "drop_dequeue"),
+    ("fq-codel", "drop_dequeue"),
+    ("fq-minstrel-pie", "drop_early"),
+    ("fq-pie", "drop_early"),
     ("minstrel-pie", "drop_early"),
+    ("modified-codel", "drop_dequeue"),
     ("pie", "drop_early"),
     ("red", "drop_early"),
 ]
@@ -237,7 +334,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, 
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["ared", "minstrel-pie", "pie", "red"])
+@pytest.mark.parametrize("name", ["ared", "cobalt", "fq-codel", "fq-pie", "minstrel-pie", "pie", "red"])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):
