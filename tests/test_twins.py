@@ -10,7 +10,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,9 @@ def cobalt_setup(r: random.Random) -> Setup:
     """Probabilities that move at once and slowly; cake's arithmetic and the kernel's."""
     options, settings = codel_options(r)
     linux = coin(r)
-    steps = {step: r.choice([1 / 256, 1 / 4096, 0.3, r.uniform(1e-6, 1)]) for step in ("increment", "decrement")}
+    steps: dict[str, Any] = {
+        step: r.choice([1 / 256, 1 / 4096, 0.3, r.uniform(1e-6, 1)]) for step in ("increment", "decrement")
+    }
     settings += written(compat="linux" if linux else "source", **steps)
     freeze_ns = r.choice([None, MS, 100 * MS])
     if freeze_ns is not None:
@@ -138,16 +140,24 @@ def fq_cobalt_setup(r: random.Random) -> Setup:
     return params, with_compat_once(queues, settings)
 
 
+def with_few_updates(setup: Setup) -> Setup:
+    """At least 10 ms between updates: each of the twin's queues makes them all."""
+    aqm, settings = setup
+    few = replace(aqm, tupdate_ns=max(aqm.tupdate_ns, 10 * MS))
+    others = [setting for setting in settings if not setting.startswith("tupdate=")]
+    return few, others + written(tupdate=f"{few.tupdate_ns}ns")
+
+
 def fq_pie_setup(r: random.Random) -> Setup:
     """PIE in both arithmetics."""
-    aqm, settings = pie_setup(r)
+    aqm, settings = with_few_updates(pie_setup(r))
     params, queues = flow_queueing(r, lambda _, uniform: pie.make(fq.LIMITLESS, aqm, uniform), aqm.linux)
     return params, with_compat_once(queues, settings)
 
 
 def fq_minstrel_pie_setup(r: random.Random) -> Setup:
     """Minstrel PIE."""
-    aqm, settings = minstrel_pie_setup(r)
+    aqm, settings = with_few_updates(minstrel_pie_setup(r))
     params, queues = flow_queueing(
         r, lambda _, uniform: minstrel_pie.MinstrelPie(fq.LIMITLESS, aqm, uniform), linux=False
     )
@@ -229,7 +239,7 @@ def pie_setup(r: random.Random) -> Setup:
         options, settings = rfc_pie_options(r)
         return pie.Params(**options), settings
     options, settings = pie_options(r)
-    gains = {gain: r.randint(1, 32) / 16 for gain in ("alpha", "beta")}
+    gains: dict[str, Any] = {gain: r.randint(1, 32) / 16 for gain in ("alpha", "beta")}
     return pie.Params(**options, **gains, linux=True), settings + written(compat="linux", **gains)
 
 
