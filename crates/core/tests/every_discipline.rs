@@ -3,7 +3,7 @@
 use penstock_core::ack::AckPath;
 use penstock_core::packet::{Ecn, FlowId, Packet, TcpFlags, TcpView};
 use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
-use penstock_core::registry::{AnyConfig, AnyQdisc, LinkFacts, NAMES};
+use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, LinkFacts, NAMES};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use proptest::prelude::*;
@@ -247,12 +247,25 @@ impl World {
     }
 }
 
-/// The default configuration, and the one with `ecn` where there is such a parameter.
+/// The default configuration, those with `ecn` and `compat` where there are such parameters, and flow queueing with every
+/// AQM that may judge one flow.
 fn configurations(name: &str) -> Vec<AnyConfig> {
-    let default = AnyConfig::default_of(name).expect("every name has a default");
-    let with_ecn = serde_json::json!({ "ecn": true });
-    let marking = AnyConfig::deserialize(name, with_ecn).and_then(Result::ok);
-    std::iter::once(default).chain(marking).collect()
+    let read = |parameters| AnyConfig::deserialize(name, parameters).and_then(Result::ok);
+    let mut all = vec![AnyConfig::default_of(name).expect("every name has a default")];
+    all.extend(read(serde_json::json!({ "ecn": true })));
+    all.extend(read(serde_json::json!({ "compat": "linux" })));
+    for aqm in AnyAqmConfig::NAMES {
+        all.extend(read(serde_json::json!({ "per_flow": aqm, "flows": 4 })).filter(|config| config.validate().is_ok()));
+    }
+    all
+}
+
+#[test]
+fn every_aqm_that_sees_no_acks_may_judge_one_flow() {
+    let per_flow = configurations("fq").len();
+    let refused = ["green", "pink"].len();
+    // The default, compat, and each AQM but those two.
+    assert_eq!(per_flow, 2 + AnyAqmConfig::NAMES.len() - refused);
 }
 
 /// Runs a life and tells what became of its packets.
