@@ -19,8 +19,22 @@ use crate::units::Bytes;
 
 const NONE: u32 = u32::MAX;
 
-/// A first-in first-out list of classes. Its links are in an array that several lists may share, if no class is in two
-/// of them at once.
+/// A class in the rounds: what it may send, and the class behind it. Together, as a turn reads both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    deficit: i64,
+    next: u32,
+    active: bool,
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        Self { deficit: 0, next: NONE, active: false }
+    }
+}
+
+/// A first-in first-out list of classes, linked through their array. Several lists may share the array, if no class is
+/// in two of them at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
     head: u32,
@@ -42,20 +56,20 @@ impl Round {
 
     /// Puts `class` at the end.
     #[inline]
-    pub fn push(&mut self, links: &mut [u32], class: usize) {
-        links[class] = NONE;
+    pub fn push(&mut self, classes: &mut [Class], class: usize) {
+        classes[class].next = NONE;
         match self.tail {
             NONE => self.head = class as u32,
-            tail => links[tail as usize] = class as u32,
+            tail => classes[tail as usize].next = class as u32,
         }
         self.tail = class as u32;
     }
 
     /// Takes the class at the front away.
     #[inline]
-    pub fn pop(&mut self, links: &[u32]) -> Option<usize> {
+    pub fn pop(&mut self, classes: &[Class]) -> Option<usize> {
         let first = self.first()?;
-        self.head = links[first];
+        self.head = classes[first].next;
         if self.head == NONE {
             self.tail = NONE;
         }
@@ -67,9 +81,7 @@ impl Round {
 #[derive(Debug, Clone)]
 pub struct NewOld {
     quantum: i64,
-    deficit: Vec<i64>,
-    links: Vec<u32>,
-    active: Vec<bool>,
+    classes: Vec<Class>,
     new: Round,
     old: Round,
 }
@@ -79,9 +91,7 @@ impl NewOld {
     pub fn new(classes: usize, quantum: Bytes) -> Self {
         Self {
             quantum: i64::try_from(quantum.get()).unwrap_or(i64::MAX).max(1),
-            deficit: vec![0; classes],
-            links: vec![NONE; classes],
-            active: vec![false; classes],
+            classes: vec![Class::default(); classes],
             new: Round::default(),
             old: Round::default(),
         }
@@ -90,16 +100,16 @@ impl NewOld {
     /// True while a class is in one of the lists, be it with or without packets.
     #[inline]
     pub fn is_active(&self, class: usize) -> bool {
-        self.active[class]
+        self.classes[class].active
     }
 
     /// `class` has a packet: if it is in no list, it begins as a new one.
     #[inline]
     pub fn activate(&mut self, class: usize) {
-        if !self.active[class] {
-            self.active[class] = true;
-            self.deficit[class] = self.quantum;
-            self.new.push(&mut self.links, class);
+        let Class { deficit, active, .. } = &mut self.classes[class];
+        if !*active {
+            (*active, *deficit) = (true, self.quantum);
+            self.new.push(&mut self.classes, class);
         }
     }
 
@@ -109,32 +119,33 @@ impl NewOld {
         loop {
             let list = if self.new.first().is_some() { &mut self.new } else { &mut self.old };
             let class = list.first()?;
-            if self.deficit[class] > 0 {
+            let deficit = &mut self.classes[class].deficit;
+            if *deficit > 0 {
                 return Some(class);
             }
-            self.deficit[class] += self.quantum;
-            list.pop(&self.links);
-            self.old.push(&mut self.links, class);
+            *deficit += self.quantum;
+            list.pop(&self.classes);
+            self.old.push(&mut self.classes, class);
         }
     }
 
     /// The class whose turn it is sends `size`.
     #[inline]
     pub fn spend(&mut self, class: usize, size: Bytes) {
-        self.deficit[class] -= i64::try_from(size.get()).unwrap_or(i64::MAX);
+        self.classes[class].deficit -= i64::try_from(size.get()).unwrap_or(i64::MAX);
     }
 
     /// The class whose turn it is has nothing to send.
     #[inline]
     pub fn found_empty(&mut self) {
-        if let Some(class) = self.new.pop(&self.links) {
+        if let Some(class) = self.new.pop(&self.classes) {
             if self.old.first().is_some() {
-                self.old.push(&mut self.links, class);
+                self.old.push(&mut self.classes, class);
             } else {
-                self.active[class] = false;
+                self.classes[class].active = false;
             }
-        } else if let Some(class) = self.old.pop(&self.links) {
-            self.active[class] = false;
+        } else if let Some(class) = self.old.pop(&self.classes) {
+            self.classes[class].active = false;
         }
     }
 }
@@ -167,14 +178,14 @@ mod tests {
 
     #[test]
     fn a_list_is_first_in_first_out() {
-        let (mut round, mut links) = (Round::default(), vec![NONE; 4]);
-        assert_eq!(round.pop(&links), None);
+        let (mut round, mut classes) = (Round::default(), vec![Class::default(); 4]);
+        assert_eq!(round.pop(&classes), None);
         for class in [2, 0, 3] {
-            round.push(&mut links, class);
+            round.push(&mut classes, class);
         }
-        assert_eq!(round.pop(&links), Some(2));
-        round.push(&mut links, 2);
-        let rest: Vec<usize> = std::iter::from_fn(|| round.pop(&links)).collect();
+        assert_eq!(round.pop(&classes), Some(2));
+        round.push(&mut classes, 2);
+        let rest: Vec<usize> = std::iter::from_fn(|| round.pop(&classes)).collect();
         assert_eq!(rest, [0, 3, 2]);
         assert_eq!(round, Round::default());
     }
