@@ -1,10 +1,10 @@
 //! What every discipline of the registry costs per packet, as JSON: nanoseconds for one `enqueue` and one `dequeue`
 //! beside a standing backlog. Build with `--release`.
 //!
-//! Each packet finds 1000 others, of one flow and of 1024 flows in random order. For each that was dropped one more comes,
-//! at most one at a time: `backlog` says how many the discipline lets wait. The link has 10 Gbit/s, so a packet waits
-//! about 1.2 ms, which disciplines of delay bear. Timers that fall due are part of the cost. Of 80 short runs the fastest
-//! counts: what else the machine does only adds.
+//! Each packet finds 1000 others, of one flow and of 1024 flows in random order. For each that was dropped one more
+//! comes, at most one at a time: `backlog` says how many the discipline lets wait. The link has 10 Gbit/s, so a packet
+//! waits about 1.2 ms, which disciplines of delay bear. Timers that fall due are part of the cost. Of 80 short runs the
+//! fastest counts: what else the machine does only adds.
 
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{Enqueued, Qdisc};

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Invariants: the packets of the queues are those of the backlog; a queue with packets is in one of the two lists;
-//! packets of a flow leave in the order in which they came. Memory: packets are in one array with a list of free places,
-//! per queue there are about 50 bytes and the state of its AQM. Cost: O(1), and a search through the queues per batch of
-//! drops.
+//! packets of a flow leave in the order in which they came. Memory: packets are in one array with a list of free
+//! places, per queue there are about 50 bytes and the state of its AQM. Cost: O(1), and a search through the queues per
+//! batch of drops.
 //!
 //! **Limits.** The limit of the queue before the link (RFC: 10240 packets) and, beside it, `memory_limit` in bytes.
 //!

@@ -5,14 +5,15 @@
 //! congested times its count is not thrown away but goes down as it went up. BLUE acts on overflow and idleness.
 //!
 //! ```text
-//! over    sojourn > target and sojourn > 4 mtu_time                         mtu_time: a packet of mtu at the link's rate
+//! over    sojourn > target and sojourn > 4 mtu_time                      mtu_time: a packet of mtu at the link's rate
 //! due     count > 0 and now >= drop_next
 //! over, not dropping:  dropping, drop_next = now + interval / sqrt(count); count = max(count, 1)
 //! not over:            not dropping
 //! due and dropping:    mark or drop; count += 1; drop_next += interval / sqrt(count)
 //! due, not dropping:   while due: count -= 1; drop_next += interval / sqrt(count)
 //! then                 drop with probability p, even if it could be marked
-//! then                 count = 0: drop_next = now + interval; else if drop_next was past and none dropped: drop_next = now
+//! then                 count = 0: drop_next = now + interval
+//!                      else if drop_next was past and nothing is dropped: drop_next = now
 //! overflow             p += increment, once per freeze; dropping; drop_next = now; count = max(count, 1)
 //! empty                p -= decrement, once per freeze; not dropping; if due: count -= 1, drop_next as above
 //! ```

@@ -376,7 +376,8 @@ mod tests {
         assert_eq!(codel.count, 7);
     }
 
-    /// Worked by hand from codel_impl.h with e = 2^-16. 100 ms are 97656 ticks of 1.024 us. count 1: 1 - e, 97654 ticks.
+    /// Worked by hand from codel_impl.h with e = 2^-16. 100 ms are 97656 ticks of 1.024 us.
+    /// count 1: 1 - e: 97654 ticks.
     /// count 2: (1 - e) (3 - 2 (1 - e)^2) / 2 = (1 + 3e) / 2 = 32769.5 e, cut to 32769: 48829 ticks = 50.00 ms.
     /// count 3: at 0.5 + e, x (3 - 3x^2) / 2 = 0.5625 + 0.375 e, cut to 36864: 54931 ticks = 56.25 ms.
     /// count 4: 0.5625 (3 - 4 * 0.31640625) / 2 = 0.48779296875 = 31968 e: 47635 ticks = 48.78 ms.
@@ -390,8 +391,8 @@ mod tests {
         for (rec, ticks) in [(65535, 97654), (32769, 48829), (36864, 54931), (31968, 47635)] {
             assert_eq!(kernel_interval(interval, rec), Span::from_nanos(ticks * 1024));
         }
-        // Above from 20 ms = tick 19531. At 120 ms the clock shows tick 117187, the end of the interval but not after it:
-        // the first drop is at 121 ms = tick 118164. Due then at ticks 215818, 264647, 319578 and 367213: 220.998,
+        // Above from 20 ms = tick 19531. At 120 ms the clock shows tick 117187, the end of the interval but not after
+        // it: the first drop is at 121 ms = tick 118164. Due then at ticks 215818, 264647, 319578 and 367213: 220.998,
         // 270.999, 327.25 and 376.03 ms.
         let mut codel = Codel::new(Config { compat: Compat::Linux, ..Config::default() });
         assert_eq!(drops(&mut codel, Ecn::NotEct, 20, 380), [121, 221, 271, 328, 377]);

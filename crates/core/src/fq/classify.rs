@@ -4,8 +4,8 @@
 //! set of as many queues, and a flow that meets another takes an idle queue of the set, as in cake.
 //!
 //! DIFFERENCE: when no queue of a set is idle, cake gives the flow the queue of its hash and renames that queue, so
-//! that later packets of either flow may go elsewhere and overtake. Here such a queue is shared until it is idle: a flow
-//! with packets waiting stays where they are. Pinned by `a_flow_stays_where_its_packets_are`.
+//! that later packets of either flow may go elsewhere and overtake. Here such a queue is shared until it is idle: a
+//! flow with packets waiting stays where they are. Pinned by `a_flow_stays_where_its_packets_are`.
 
 use crate::packet::FlowId;
 use crate::rng::Rng;

@@ -51,11 +51,11 @@ impl<P> Slab<P> {
     /// Puts a packet at the end of `list`; gives it back if indices are exhausted.
     #[inline]
     pub fn push(&mut self, list: &mut List, packet: P, since: Instant) -> Result<Position, P> {
+        if self.free == NONE && self.places.len() >= NONE as usize {
+            return Err(packet);
+        }
         let place = Place { packet: Some(packet), since, next: NONE };
         let index = if self.free == NONE {
-            if self.places.len() >= NONE as usize {
-                return Err(place.packet.expect("it was put in above"));
-            }
             self.places.push(place);
             (self.places.len() - 1) as u32
         } else {
