@@ -16,7 +16,21 @@ from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.reference import Arrival, Fate, Limit, ared, cobalt, codel, fq, minstrel_pie, modified_codel, pie, red
+from penstock.reference import (
+    Arrival,
+    Fate,
+    Limit,
+    ared,
+    cobalt,
+    codel,
+    dualpi2,
+    fq,
+    minstrel_pie,
+    modified_codel,
+    pi2,
+    pie,
+    red,
+)
 from penstock.reference.link import CE, NS_PER_S, Fifo
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
@@ -206,10 +220,15 @@ def ared_setup(r: random.Random) -> Setup:
     )
 
 
+def some_tupdate_ns(r: random.Random) -> int:
+    """From 1 to 30 ms, now and then the least there is."""
+    return 100_000 if r.random() < 0.03 else round(10 ** r.uniform(6, 7.5))
+
+
 def pie_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
     """What PIE in either arithmetic and Minstrel PIE have in common."""
-    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), round(10 ** r.uniform(5, 7.5))
-    options = {option: coin(r) for option in ("bytemode", "ecn")}
+    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), some_tupdate_ns(r)
+    options = {"bytemode": r.random() < 0.2, "ecn": r.random() < 0.9}
     by_rate = coin(r)
     settings = written(target=f"{target_ns}ns", tupdate=f"{tupdate_ns}ns", **options)
     settings += written(estimator="departure-rate" if by_rate else "timestamps")
@@ -220,10 +239,10 @@ def rfc_pie_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
     """Every option of the RFC's arithmetic; probabilities that move at once and slowly."""
     shared, settings = pie_options(r)
     options = {
-        "alpha": r.choice([0.125, 10 ** r.uniform(-2, 3)]),
-        "beta": r.choice([1.25, 10 ** r.uniform(-1, 3)]),
+        "alpha": r.choice([0.125, 10 ** r.uniform(-2, 2)]),
+        "beta": r.choice([1.25, 10 ** r.uniform(-1, 2)]),
         "derandomize": coin(r),
-        "ecn_threshold": r.choice([0.1, 1.0, r.random()]),
+        "ecn_threshold": r.choice([0.1, 1.0, 1.0, 1.0, r.random()]),
     }
     burst_ns, high_ns = r.choice([0, 10 * MS, 150 * MS]), r.choice([MS, 50 * MS, 250 * MS])
     mean, threshold = r.choice([100, 1000, 1500]), r.choice([3000, 16384, 65536])
@@ -239,8 +258,9 @@ def pie_setup(r: random.Random) -> Setup:
         options, settings = rfc_pie_options(r)
         return pie.Params(**options), settings
     options, settings = pie_options(r)
-    gains: dict[str, Any] = {gain: r.randint(1, 32) / 16 for gain in ("alpha", "beta")}
-    return pie.Params(**options, **gains, linux=True), settings + written(compat="linux", **gains)
+    alpha, beta = r.choice([1, 2, 32]) / 16, r.randint(1, 32) / 16
+    settings += written(compat="linux", alpha=alpha, beta=beta)
+    return pie.Params(**options, alpha=alpha, beta=beta, linux=True), settings
 
 
 def minstrel_pie_setup(r: random.Random) -> Setup:
@@ -250,16 +270,49 @@ def minstrel_pie_setup(r: random.Random) -> Setup:
     return minstrel_pie.Params(**options, min_target_ns=least_ns), settings + written(min_target=f"{least_ns}ns")
 
 
+def pi2_setup(r: random.Random) -> Setup:
+    """Every option."""
+    target_ns, tupdate_ns = round(10 ** r.uniform(5, 7.5)), some_tupdate_ns(r)
+    gains: dict[str, Any] = {gain: 10 ** r.uniform(-1, 2) for gain in ("alpha", "beta")}
+    gains["coupling"] = r.choice([1.0, 2.0, 3.5])
+    by_rate, threshold, mean, ecn = coin(r), r.choice([3000, 16384, 65536]), r.choice([100, 1000, 1500]), coin(r)
+    sizes: dict[str, Any] = {"mean_packet": mean, "dq_threshold": threshold}
+    params = pi2.Params(target_ns=target_ns, tupdate_ns=tupdate_ns, by_rate=by_rate, ecn=ecn, **sizes, **gains)
+    settings = written(target=f"{target_ns}ns", tupdate=f"{tupdate_ns}ns", ecn=ecn, **gains)
+    settings += written(estimator="departure-rate" if by_rate else "timestamps")
+    return params, settings + written(mean_packet=f"{mean}B", dq_threshold=f"{threshold}B")
+
+
+def dualpi2_setup(r: random.Random) -> Setup:
+    """Gains that are given and gains that follow from the round trip time."""
+    target_ns, rtt_max_ns = round(10 ** r.uniform(5, 7.5)), round(10 ** r.uniform(6, 8.5))
+    step, weight = r.choice([{}, {"th_len": 0}, {"th_len": 3}]), r.choice([1, 10, 50, 99])
+    tupdate_ns = min(target_ns, rtt_max_ns // 3)
+    rtt_max = rtt_max_ns / 1e9
+    gains: dict[str, Any] = {"alpha": 0.1 * (tupdate_ns / 1e9) / (rtt_max * rtt_max), "beta": 0.3 / rtt_max}
+    settings = written(target=f"{target_ns}ns", rtt_max=f"{rtt_max_ns}ns", classic_weight=weight, **step)
+    if coin(r):
+        tupdate_ns = some_tupdate_ns(r)
+        gains = {"alpha": 10 ** r.uniform(-1, 2), "beta": 10 ** r.uniform(-1, 2)}
+        settings += written(tupdate=f"{tupdate_ns}ns", **gains)
+    ramp = {"min_th": round(10 ** r.uniform(5, 7)), "range": r.choice([0, round(10 ** r.uniform(5, 7))])}
+    settings += written(**{key: f"{value}ns" for key, value in ramp.items()})
+    times = {"min_th_ns": ramp["min_th"], "range_ns": ramp["range"]}
+    return dualpi2.Params(target_ns, tupdate_ns, **gains, **times, **step, classic_weight=weight), settings
+
+
 SETUPS = {
     "ared": ared_setup,
     "cobalt": cobalt_setup,
     "codel": codel_setup,
+    "dualpi2": dualpi2_setup,
     "fq-cobalt": fq_cobalt_setup,
     "fq-codel": fq_codel_setup,
     "fq-minstrel-pie": fq_minstrel_pie_setup,
     "fq-pie": fq_pie_setup,
     "minstrel-pie": minstrel_pie_setup,
     "modified-codel": modified_codel_setup,
+    "pi2": pi2_setup,
     "pie": pie_setup,
     "red": red_setup,
 }
@@ -267,12 +320,14 @@ TWINS: dict[str, Twin] = {
     "ared": ared.replay,
     "cobalt": cobalt.replay,
     "codel": codel.replay,
+    "dualpi2": dualpi2.replay,
     "fq-cobalt": fq.replay,
     "fq-codel": fq.replay,
     "fq-minstrel-pie": fq.replay,
     "fq-pie": fq.replay,
     "minstrel-pie": minstrel_pie.replay,
     "modified-codel": modified_codel.replay,
+    "pi2": pi2.replay,
     "pie": pie.replay,
     "red": red.replay,
 }
@@ -280,12 +335,14 @@ DROPS = [
     ("ared", "drop_early"),
     ("cobalt", "drop_dequeue"),
     ("codel", "drop_dequeue"),
+    ("dualpi2", "drop_dequeue"),
     ("fq-cobalt", "drop_dequeue"),
     ("fq-codel", "drop_dequeue"),
     ("fq-minstrel-pie", "drop_early"),
     ("fq-pie", "drop_early"),
     ("minstrel-pie", "drop_early"),
     ("modified-codel", "drop_dequeue"),
+    ("pi2", "drop_early"),
     ("pie", "drop_early"),
     ("red", "drop_early"),
 ]
@@ -344,7 +401,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, drop: str, 
             assert seen[kind] > 1000, seen
 
 
-@pytest.mark.parametrize("name", ["ared", "cobalt", "fq-codel", "fq-pie", "minstrel-pie", "pie", "red"])
+@pytest.mark.parametrize("name", ["ared", "cobalt", "fq-codel", "fq-pie", "minstrel-pie", "pi2", "pie", "red"])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
     for number in range(20):

@@ -187,7 +187,9 @@ impl World {
         if self.queue.sees_segments() {
             self.queue.outbound(&mut segment, self.now);
         }
-        let packet = TestPacket { number: self.arrived, size: Bytes::new(size), ecn: Ecn::from_bits(ecn), segment };
+        // A flow is L4S or classic as a whole: DualPI2 has a queue for each, and order holds within a queue.
+        let ecn = Ecn::from_bits(ecn & 2 | segment.flow as u8 & 1);
+        let packet = TestPacket { number: self.arrived, size: Bytes::new(size), ecn, segment };
         let before = self.told.dropped.len();
         self.arrived += 1;
         let answer = self.queue.enqueue(packet, self.now, &mut self.rng, &mut self.told);

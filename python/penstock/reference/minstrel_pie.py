@@ -1,7 +1,7 @@
 """Minstrel PIE (thesis 004 §4.2, Algorithm 6), around the twin of PIE.
 
-Draws random numbers as PIE does. Rates are whole bytes per second. With timestamps the rate is that of departures between
-updates, averaged 7/8 to 1/8.
+Draws random numbers as PIE does. Rates are whole bytes per second. With timestamps the rate is that of departures
+between updates, averaged 7/8 to 1/8.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,13 +1,17 @@
 //! What the controllers of delay (PIE, Minstrel PIE, PI2, DualPI2) share: the proportional integral law, and a periodic
 //! update that needs no timer.
 //!
-//! Between two calls the backlog does not change, so an update that was due in between can be made up for at the next
+//! Between two calls the queue does not change, so an update that was due in between can be made up for at the next
 //! call, with the result it would have had at its time. Once an update changes nothing, all that follow change nothing
 //! either, and are skipped: an idle queue costs a few hundred updates at most, however long it is idle, and no wakeups.
 //! An update that is due at the very time of an arrival or departure comes before it.
 
 use crate::qdisc::Backlog;
 use crate::units::{Bytes, Instant, Span};
+
+/// Most updates made up for at once: four hours of 15 ms without an arrival or a departure. Those beyond are left out,
+/// so that a packet that takes years on its link costs no hours here.
+const MOST_AT_ONCE: u32 = 1 << 20;
 
 /// The proportional integral law (RFC 8033 §4.2, RFC 9332 §2.4).
 #[derive(Debug, Clone, PartialEq)]
@@ -32,10 +36,19 @@ impl Pi {
     }
 }
 
-/// What is done at each update. Its result must depend on the state and the backlog only, not on the time.
+/// What is done at each update.
 pub(super) trait Law: Clone + PartialEq {
-    /// The update, with the queue as it is.
-    fn update(&mut self, backlog: Backlog);
+    /// What it looks at: what does not change between two calls.
+    type Queue: Copy;
+
+    /// The update at `at`, with the queue as it is.
+    fn update(&mut self, queue: Self::Queue, at: Instant);
+
+    /// True when the time of an update makes no difference to its result.
+    fn is_timeless(queue: Self::Queue) -> bool {
+        let _ = queue;
+        true
+    }
 }
 
 /// A law and the time of its next update.
@@ -52,29 +65,31 @@ impl<L: Law> Periodic<L> {
         Self { law, next: Instant::ZERO + first, period }
     }
 
-    /// Makes up for the updates due until `now`, while `backlog` stood.
+    /// Makes up for the updates due until `now`, while `queue` stood.
     #[inline]
-    pub(super) fn catch_up(&mut self, backlog: Backlog, now: Instant) {
+    pub(super) fn catch_up(&mut self, queue: L::Queue, now: Instant) {
         if now >= self.next {
-            self.make_up(backlog, now);
+            self.make_up(queue, now);
         }
     }
 
     #[cold]
-    fn make_up(&mut self, backlog: Backlog, now: Instant) {
-        self.update(backlog);
+    fn make_up(&mut self, queue: L::Queue, now: Instant) {
+        self.update(queue);
+        let mut made = 1;
         // At the end of time the next update stays there.
         while now >= self.next && self.next < Instant::MAX {
             let before = self.law.clone();
-            self.update(backlog);
-            if self.law == before {
+            self.update(queue);
+            made += 1;
+            if made == MOST_AT_ONCE || (L::is_timeless(queue) && self.law == before) {
                 self.skip_to(now);
             }
         }
     }
 
-    fn update(&mut self, backlog: Backlog) {
-        self.law.update(backlog);
+    fn update(&mut self, queue: L::Queue) {
+        self.law.update(queue, self.next);
         self.next += self.period;
     }
 
@@ -104,7 +119,9 @@ mod tests {
     struct CountDown(u64);
 
     impl Law for CountDown {
-        fn update(&mut self, _: Backlog) {
+        type Queue = Backlog;
+
+        fn update(&mut self, _: Backlog, _: Instant) {
             self.0 = self.0.saturating_sub(1);
         }
     }
@@ -132,6 +149,15 @@ mod tests {
             assert_eq!(late.law, CountDown(timed));
             assert_eq!(late.next, at((gap / 15 + 1) * 15), "the phase is kept over {gap} ms");
         }
+    }
+
+    #[test]
+    fn years_on_a_link_cost_no_more_than_a_million_updates() {
+        let most = u64::from(MOST_AT_ONCE);
+        let mut timer = Periodic::new(CountDown(most + 5), Span::from_millis(1), Span::from_millis(1));
+        timer.catch_up(Backlog::default(), at(most + 1_000_000));
+        assert_eq!(timer.law, CountDown(5));
+        assert_eq!(timer.next, at(most + 1_000_001));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Minstrel PIE: PIE whose target moves between 5 and 15 ms. It falls while the link is busy, so that unresponsive flows
-//! are met with more drops, and rises when less leaves the queue.
+//! Minstrel PIE: PIE whose target moves between 5 and 15 ms. It falls while the link is busy, so that unresponsive
+//! flows are met with more drops, and rises when less leaves the queue.
 //!
 //! Source: thesis 004 §4.2, Algorithm 6. Before each of PIE's updates:
 //!
@@ -13,9 +13,10 @@
 //!
 //! Everything else is `pie.rs`, with `qdelay_ref` wherever PIE has its target, in the safeguards too.
 //!
-//! With the "departure-rate" estimator `avg_dq_rate` is PIE's own: dq_threshold / avg_dq_time. The thesis leaves open where
-//! it comes from with timestamps (§6.2). Here it is what left between two updates, averaged with Linux's weights (7/8 old,
-//! 1/8 new; the first bytes start it). An idle link thus counts as underused, and the target goes back to 15 ms.
+//! With the "departure-rate" estimator `avg_dq_rate` is PIE's own: dq_threshold / avg_dq_time. The thesis leaves open
+//! where it comes from with timestamps (§6.2). Here it is what left between two updates, averaged with Linux's weights
+//! (7/8 old, 1/8 new; the first bytes start it). An idle link thus counts as underused, and the target goes back to 15
+//! ms.
 //!
 //! DIFFERENCE: rates are whole bytes per second, and 0.9 is 9/10 of whole numbers, so that an idle queue comes to rest.
 //! Pinned by `ninety_percent_is_exact`.
@@ -265,6 +266,10 @@ mod tests {
         assert!((seen - expected).abs() < 1e-12, "{seen}, expected {expected}");
     }
 
+    fn timestamps() -> Delay {
+        Delay::Timestamps { sojourn: Span::ZERO }
+    }
+
     /// A rate of departures that never changes: busy.
     fn busy() -> Moving {
         Moving { avg_dq_rate: 1000, maxavg_dq_rate: 1000, departed: 16, ..Moving::new(&Config::default()) }
@@ -274,32 +279,32 @@ mod tests {
     fn a_busy_link_lowers_the_target_by_half_the_distance() {
         // 16 B in 16 ms are 1000 B/s: 1000 - 125 + 125 = 1000. 1 ms above 15 ms: to 14.5 ms; then 1.5 ms above: 13.75.
         let mut moving = busy();
-        moving.adapt(0.016, &Delay::Timestamps { last: 0.016 });
+        moving.adapt(0.016, &timestamps());
         near(moving.qdelay_ref, 0.0145);
         moving.departed = 16;
-        moving.adapt(0.016, &Delay::Timestamps { last: 0.016 });
+        moving.adapt(0.016, &timestamps());
         near(moving.qdelay_ref, 0.013_75);
     }
 
     #[test]
     fn a_delay_below_the_target_becomes_the_target() {
         let mut moving = busy();
-        moving.adapt(0.008, &Delay::Timestamps { last: 0.008 });
+        moving.adapt(0.008, &timestamps());
         near(moving.qdelay_ref, 0.008);
     }
 
     #[test]
     fn the_target_stays_within_5_and_15_ms() {
         let mut moving = busy();
-        moving.adapt(0.001, &Delay::Timestamps { last: 0.001 });
+        moving.adapt(0.001, &timestamps());
         near(moving.qdelay_ref, 0.005);
         // A large delay pulls it down by more than it has.
         moving.qdelay_ref = 0.006;
         moving.departed = 16;
-        moving.adapt(0.1, &Delay::Timestamps { last: 0.1 });
+        moving.adapt(0.1, &timestamps());
         near(moving.qdelay_ref, 0.005);
         // Nothing left: 1000 - 125 = 875 <= 900, underused; 5 + 95 / 2 ms is above 15.
-        moving.adapt(0.1, &Delay::Timestamps { last: 0.1 });
+        moving.adapt(0.1, &timestamps());
         assert_eq!(moving.avg_dq_rate, 875);
         near(moving.qdelay_ref, 0.015);
     }
@@ -308,7 +313,7 @@ mod tests {
     fn an_underused_link_raises_the_target_by_half_the_distance() {
         let mut moving = Moving { qdelay_ref: 0.008, ..busy() };
         moving.departed = 0;
-        moving.adapt(0.002, &Delay::Timestamps { last: 0.002 });
+        moving.adapt(0.002, &timestamps());
         near(moving.qdelay_ref, 0.011);
     }
 
@@ -319,8 +324,8 @@ mod tests {
         assert!(Moving::new(&Config::default()).is_underused(), "0 <= 0.9 * 0: the target is not lowered at the start");
     }
 
-    /// 2000 B every 2 ms are 1 MB/s; eight leave in each 16 ms. The delay stays at 20 ms, the link busy: the target goes
-    /// from 15 to 5 ms in steps of half the distance, 15 - 2.5 = 12.5, 12.5 - 3.75 = 8.75, 8.75 - 5.625 < 5.
+    /// 2000 B every 2 ms are 1 MB/s; eight leave in each 16 ms. The delay stays at 20 ms, the link busy: the target
+    /// goes from 15 to 5 ms in steps of half the distance, 15 - 2.5 = 12.5, 12.5 - 3.75 = 8.75, 8.75 - 5.625 < 5.
     #[test]
     fn with_timestamps_the_rate_is_that_between_updates() {
         let (mut aqm, mut rng) = (minstrel(&Config::default()), Streams::new(1).get("unused"));
@@ -339,7 +344,8 @@ mod tests {
         }
     }
 
-    /// A cycle of 16384 B begins at 0 and ends with the ninth packet after that, 18 ms later: 16384 / 0.018 = 910222 B/s.
+    /// A cycle of 16384 B begins at 0 and ends with the ninth packet after that, 18 ms later: 16384 / 0.018 = 910222
+    /// B/s.
     #[test]
     fn the_rate_of_departures_is_pies_own() {
         let config = Config { estimator: Estimator::DepartureRate, ..Config::default() };

@@ -13,9 +13,11 @@ pub mod cobalt;
 pub mod codel;
 mod control;
 pub mod droptail;
+pub mod dualpi2;
 pub mod green;
 pub mod minstrel_pie;
 pub mod modified_codel;
+pub mod pi2;
 pub mod pie;
 pub mod red;
 

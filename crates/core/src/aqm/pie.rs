@@ -15,19 +15,18 @@
 //! qdelay    = sojourn time of the last departure, or backlog * avg_dq_time / dq_threshold                  §4.3, §5.2
 //! ```
 //!
-//! A packet passes unseen while `burst` lasts, with `qdelay_old < target / 2` and `drop_prob < 0.2`, or with at most two
-//! mean packets queued (§4.1, §4.4). With `ecn`, a capable packet is marked while `drop_prob < ecn_threshold` (§5.1).
-//! One random number for each packet that neither these rules nor `accu` decide.
+//! A packet passes unseen while `burst` lasts, with `qdelay_old < target / 2` and `drop_prob < 0.2`, or with at most
+//! two mean packets queued (§4.1, §4.4). With `ecn`, a capable packet is marked while `drop_prob < ecn_threshold`
+//! (§5.1). One random number for each packet that neither these rules nor `accu` decide.
 //!
-//! The RFC does not say when the timer starts. Updates come at whole multiples of `tupdate`; one at 0, as in ns-3, would
-//! find an empty queue and change nothing. No wakeups are needed: see `control.rs`.
+//! The RFC does not say when the timer starts. Updates come at whole multiples of `tupdate`; one at 0, as in ns-3,
+//! would find an empty queue and change nothing. No wakeups are needed: see `control.rs`.
 //!
 //! `compat = "linux"` is the arithmetic of the kernel instead: see `pie/linux.rs`.
 //!
-//! DIFFERENCE: `high_delay` is not in the RFC but in its drafts and in Linux; a long span turns it off. Pinned by
-//! `above_250_ms_two_percent_more`.
-//! DIFFERENCE: a departure that leaves the queue empty makes the timestamp delay zero, as in Linux and ns-3; the RFC does
-//! not say, and the last delay would stand for ever. Pinned by `an_empty_queue_has_no_delay`.
+//! DIFFERENCE: `high_delay` is Linux's rule; a long span turns it off. Pinned by `above_250_ms_two_percent_more`.
+//! DIFFERENCE: a departure that leaves the queue empty makes the timestamp delay zero, as in Linux and ns-3; the RFC
+//! does not say, and the last delay would stand for ever. Pinned by `an_empty_queue_has_no_delay`.
 //! DIFFERENCE: the RFC lets a full queue refuse a packet unseen; here the packet is judged first, so it may count as an
 //! early drop. What follows is the same, for both restart `accu`. Pinned by `an_overflow_restarts_the_accumulation`.
 //!
@@ -162,10 +161,7 @@ impl AqmConfig for Config {
         if self.mean_packet == Bytes::ZERO {
             return Err(ConfigError::new("mean_packet", "must be above 0B"));
         }
-        if self.dq_threshold == Bytes::ZERO || self.dq_threshold > delay::MAX_DQ_THRESHOLD {
-            let message = "must be above 0B and at most 65536B: it is also the weight of a cycle, in 1/65536";
-            return Err(ConfigError::new("dq_threshold", message));
-        }
+        delay::validate_threshold(self.dq_threshold)?;
         if !(0.0..=1.0).contains(&self.ecn_threshold) {
             return Err(ConfigError::new("ecn_threshold", "must be from 0 to 1"));
         }
@@ -293,8 +289,10 @@ impl<R: Reference> Rfc<R> {
 }
 
 impl<R: Reference> Law for Control<R> {
+    type Queue = Backlog;
+
     /// `calculate_drop_prob()` of Appendix A.
-    fn update(&mut self, backlog: Backlog) {
+    fn update(&mut self, backlog: Backlog, _: Instant) {
         let (qdelay, qdelay_old) = (self.delay.of(backlog.bytes), self.pi.qdelay_old);
         self.reference.adapt(qdelay, &self.delay);
         let mut p = self.pi.step(qdelay, self.reference.target()) / auto_tune(self.drop_prob);

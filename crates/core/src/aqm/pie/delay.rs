@@ -1,11 +1,12 @@
 //! The two ways in which PIE learns the queueing delay (RFC 8033 §4.3, §5.2).
 
+use crate::registry::ConfigError;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// §5.2: a cycle of DQ_THRESHOLD bytes counts DQ_THRESHOLD / 2^16 in the average.
-pub(super) const MAX_DQ_THRESHOLD: Bytes = Bytes::new(1 << 16);
+const MAX_DQ_THRESHOLD: Bytes = Bytes::new(1 << 16);
 
 /// How the queueing delay is learnt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -22,8 +23,8 @@ pub enum Estimator {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Delay {
     Timestamps {
-        /// In seconds.
-        last: f64,
+        /// Of the packet that left last.
+        sojourn: Span,
     },
     DepartureRate(DepartureRate),
 }
@@ -38,10 +39,19 @@ pub(crate) struct DepartureRate {
     cycle: Option<(Instant, u64)>,
 }
 
+/// Refuses a DQ_THRESHOLD that cannot work.
+pub(crate) fn validate_threshold(threshold: Bytes) -> Result<(), ConfigError> {
+    if threshold > Bytes::ZERO && threshold <= MAX_DQ_THRESHOLD {
+        return Ok(());
+    }
+    let message = "must be above 0B and at most 65536B: it is also the weight of a cycle, in 1/65536";
+    Err(ConfigError::new("dq_threshold", message))
+}
+
 impl Delay {
-    pub(super) fn new(estimator: Estimator, threshold: Bytes) -> Self {
+    pub(crate) fn new(estimator: Estimator, threshold: Bytes) -> Self {
         match estimator {
-            Estimator::Timestamps => Self::Timestamps { last: 0.0 },
+            Estimator::Timestamps => Self::Timestamps { sojourn: Span::ZERO },
             Estimator::DepartureRate => {
                 Self::DepartureRate(DepartureRate { threshold: threshold.get(), avg_dq_time: 0.0, cycle: None })
             }
@@ -52,7 +62,7 @@ impl Delay {
     #[inline]
     pub(crate) fn departed(&mut self, size: Bytes, sojourn: Span, left: u64, now: Instant) {
         match self {
-            Self::Timestamps { last } => *last = if left == 0 { 0.0 } else { sojourn.as_secs_f64() },
+            Self::Timestamps { sojourn: last } => *last = if left == 0 { Span::ZERO } else { sojourn },
             Self::DepartureRate(rate) => rate.departed(size.get(), left, now),
         }
     }
@@ -61,7 +71,7 @@ impl Delay {
     #[inline]
     pub(crate) fn of(&self, bytes: u64) -> f64 {
         match self {
-            Self::Timestamps { last } => *last,
+            Self::Timestamps { sojourn } => sojourn.as_secs_f64(),
             Self::DepartureRate(rate) => bytes as f64 * rate.avg_dq_time / rate.threshold as f64,
         }
     }

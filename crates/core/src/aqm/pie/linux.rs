@@ -1,4 +1,4 @@
-//! PIE as the Linux kernel computes it (`net/sched/sch_pie.c` of Linux 6.18), so that a replay can be laid beside a box.
+//! PIE as the Linux kernel computes it (`net/sched/sch_pie.c`, Linux 6), so that a replay can be laid beside a box.
 //!
 //! Time is in ticks of 64 ns, a probability in 1/2^56, gains in 1/16 per second. What differs from the RFC:
 //!
@@ -13,8 +13,10 @@
 //! ECN       up to a probability of 10 %; a mark forced by the accumulation does not restart it
 //! ```
 //!
-//! DIFFERENCE: the kernel compares 56 random bits; here 53 and three zeros. `tupdate` is exact, where the kernel rounds up
-//! to jiffies: with 250 of them per second, 15 ms is 16 ms there.
+//! DIFFERENCE: the kernel compares 56 random bits; here 53 and three zeros, which the twin reads from the same stream.
+//! Pinned by the twin in `python/penstock/reference/pie.py`.
+//! DIFFERENCE: `tupdate` is exact, where the kernel rounds up to jiffies (with 250 of them per second, 15 ms is 16 ms
+//! there). Pinned by `the_kernels_updates_are_tupdate_apart`.
 
 use super::{Compat, Config, Estimator};
 use crate::aqm::Meta;
@@ -291,8 +293,10 @@ impl Vars {
 }
 
 impl Law for Vars {
+    type Queue = Backlog;
+
     /// `pie_calculate_probability()`.
-    fn update(&mut self, backlog: Backlog) {
+    fn update(&mut self, backlog: Backlog, _: Instant) {
         let (qdelay, qdelay_old) = self.delays(backlog.bytes as u32);
         let mut decays = qdelay != 0 || backlog.bytes == 0;
         let delta = self.delta(qdelay, qdelay_old);

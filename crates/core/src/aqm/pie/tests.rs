@@ -32,14 +32,15 @@ fn linux(config: Config) -> Linux {
 /// A controller that was at `drop_prob` and at a delay of `old` seconds, with `last` as the delay now.
 fn control(drop_prob: f64, old: f64, last: f64) -> Control<Fixed> {
     let mut control = rfc(&Config::default()).timer.law;
-    (control.drop_prob, control.pi.qdelay_old, control.delay) = (drop_prob, old, Delay::Timestamps { last });
+    let delay = Delay::Timestamps { sojourn: Span::from_secs_f64(last) };
+    (control.drop_prob, control.pi.qdelay_old, control.delay) = (drop_prob, old, delay);
     control
 }
 
 /// The probability after one update.
 fn updated(drop_prob: f64, old: f64, last: f64) -> f64 {
     let mut control = control(drop_prob, old, last);
-    control.update(FULL);
+    control.update(FULL, at(0));
     control.drop_prob
 }
 
@@ -280,7 +281,8 @@ fn an_idle_queue_needs_no_timer() {
     }
 }
 
-/// Backlog, and with it the delay by Little's law, is that before the arrival or departure which makes up for the updates.
+/// Backlog, and with it the delay by Little's law, is that before the arrival or departure which makes up for the
+/// updates.
 #[test]
 fn updates_made_up_for_see_the_queue_as_it_was() {
     let config = Config { estimator: Estimator::DepartureRate, ..Config::default() };
@@ -310,7 +312,7 @@ fn vars(prob: u64, old_ms: u64, last_ms: u64) -> linux::Vars {
 #[test]
 fn the_kernels_first_step_is_281474_times_the_distance() {
     let mut vars = vars(0, 20, 20);
-    vars.update(FULL);
+    vars.update(FULL, at(0));
     assert_eq!(vars.prob, 281_474 * 78_125);
 }
 
@@ -322,7 +324,7 @@ fn the_kernels_tiers_are_the_rfcs() {
     {
         for (prob, shift) in [(linux::MAX_PROB / power - 1, below), (linux::MAX_PROB / power, from)] {
             let mut vars = vars(prob, 20, 20);
-            vars.update(FULL);
+            vars.update(FULL, at(0));
             assert_eq!(vars.prob - prob, (576_460_752 >> shift) * 78_125, "1/{power}, shift {shift}");
         }
     }
@@ -333,7 +335,7 @@ fn the_kernels_tiers_are_the_rfcs() {
 fn the_kernels_probability_goes_beyond_one() {
     let mut vars = vars(linux::MAX_PROB, 300, 300);
     for _ in 0..25 {
-        vars.update(FULL);
+        vars.update(FULL, at(0));
     }
     assert_eq!(vars.prob, linux::MAX_PROB + 25 * (linux::MAX_PROB / 100 * 2 + linux::MAX_PROB / 50));
 }
@@ -341,7 +343,7 @@ fn the_kernels_probability_goes_beyond_one() {
 #[test]
 fn the_kernels_probability_falls_back_to_one_when_64_bits_are_full() {
     let mut vars = vars(u64::MAX - 1000, 300, 300);
-    vars.update(FULL);
+    vars.update(FULL, at(0));
     assert_eq!(vars.prob, linux::MAX_PROB);
 }
 
@@ -352,7 +354,7 @@ fn the_kernels_idle_decay_is_a_64th() {
     let stepped = half - 135_107_988_750_000;
     for (backlog, expected) in [(EMPTY, stepped - stepped / 64), (FULL, stepped)] {
         let mut vars = vars(half, 0, 0);
-        vars.update(backlog);
+        vars.update(backlog, at(0));
         assert_eq!(vars.prob, expected);
     }
 }
@@ -382,6 +384,20 @@ fn the_kernels_first_update_is_at_500_ms() {
     assert_eq!(pie.vars().prob, 281_474 * 78_125 + 2_814_749 * 312_500);
 }
 
+/// Steady at 20 ms: each update adds 281474 * 78125, at 500, 515 and 530 ms, after the one that sees the change.
+#[test]
+fn the_kernels_updates_are_tupdate_apart() {
+    let mut pie = linux(Config::default());
+    pie.departure(&packet(Ecn::NotEct), Span::from_millis(20), FULL, at(100));
+    pie.catch_up(FULL, at(500));
+    let first = pie.vars().prob;
+    for (ms, updates) in [(514, 0), (515, 1), (529, 1), (530, 2)] {
+        pie.catch_up(FULL, at(ms));
+        // The first update brought it to 1.25e-5, where the gain is shifted by 7 instead of 11.
+        assert_eq!(pie.vars().prob - first, updates * (576_460_752 >> 7) * 78_125, "at {ms} ms");
+    }
+}
+
 #[test]
 fn the_kernels_accumulation_is_not_restarted_by_a_forced_mark() {
     let mut rng = Streams::new(1).get("unused");
@@ -394,8 +410,8 @@ fn the_kernels_accumulation_is_not_restarted_by_a_forced_mark() {
     }
 }
 
-/// 20 packets of 1000 B, 1 ms (15625 ticks) apart: the packet that begins the cycle counts, so it ends with the 17th, 16
-/// intervals later: 17000 << 8 / 250000 = 17. A backlog of 10000 B is then 10000 << 8 / 17 = 150588 ticks.
+/// 20 packets of 1000 B, 1 ms (15625 ticks) apart: the packet that begins the cycle counts, so it ends with the 17th,
+/// 16 intervals later: 17000 << 8 / 250000 = 17. A backlog of 10000 B is then 10000 << 8 / 17 = 150588 ticks.
 #[test]
 fn the_kernels_rate_counts_256_bytes_per_tick() {
     let mut pie = linux(Config { estimator: Estimator::DepartureRate, ..Config::default() });

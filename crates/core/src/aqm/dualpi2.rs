@@ -1,0 +1,405 @@
+//! DualPI2: two queues, one for L4S traffic with a shallow ramp of marks, one for classic traffic with PI2, and the
+//! classic queue's p' coupled into the marks of the other, so that flows of both kinds get alike rates.
+//!
+//! Source: RFC 9332 §2.4, §4.2, Appendix A (A.1 and A.2).
+//!
+//! ```text
+//! L queue: ECT(1) and CE; C queue: not-ECT and ECT(0)                                                     §2.3
+//! p'   = p' + alpha (qdelay - target) + beta (qdelay - qdelay_old), within 0..1, every tupdate            A.1
+//! p_C  = p'^2                                 classic: drop, or mark ECT(0)
+//! p_CL = k p'                                 coupled
+//! p'_L = (sojourn - min_th) / range, within 0..1; 0 if at most th_len packets stood in the L queue
+//! p_L  = max(p'_L, p_CL)                      L4S: mark
+//! recur: count = count + p; if count > 1: count - 1, and act
+//! ```
+//!
+//! `alpha` = 0.1 tupdate / rtt_max^2, `beta` = 0.3 / rtt_max, `tupdate` = min(target, rtt_max / 3), unless they are
+//! given. All is decided at departure. Overload is k p' >= 1: then L4S packets are dropped with p_C and marked if they
+//! stay, and classic ones are dropped, ECN-capable or not (§4.2.2, A.2). Nothing is random: `recur` spaces signals
+//! evenly.
+//!
+//! What the RFC leaves open, and the choice here: the *scheduler* is Linux's weighted round robin by credit (the L
+//! queue first, `classic_weight` percent of the bytes for the C queue while both wait). Its credit starts anew when a
+//! departure empties both queues; Linux waits until it is asked in vain, which depends on who asks. *qdelay* is how
+//! long the older of the two heads has waited, as in Linux. A packet counts itself in `th_len`.
+//!
+//! DIFFERENCE: `recur` keeps a count for drops of L4S traffic in overload apart from that of its marks, or the one
+//! would take the other's turn. Pinned by `overload_drops_from_both_queues`.
+//! DIFFERENCE: the limit is exact; the RFC keeps room for one MTU. Pinned by `both_queues_share_one_limit`.
+//!
+//! Updates come at multiples of `tupdate`, without wakeups: see `control.rs`. Cost: O(1) per packet.
+
+use super::control::{Law, Periodic};
+use super::pi2::{Base, is_scalable, validate_coupling};
+use super::pie::validate_controller;
+use crate::ack::AckPath;
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
+use crate::registry::{ConfigError, Discipline, LinkFacts};
+use crate::rng::Rng;
+use crate::units::{Bytes, Instant, Limit, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+#[cfg(test)]
+mod tests;
+
+/// Weights of the scheduler are in percent.
+const WHOLE: u32 = 100;
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Queueing delay of the classic queue to hold (RFC 9332 A.1: 15ms).
+    pub target: Span,
+    /// Longest usual round trip time (A.1: 100ms).
+    pub rtt_max: Span,
+    /// Time between updates; by default the target or a third of rtt_max, whichever is less (A.1).
+    pub tupdate: Option<Span>,
+    /// Gain on the distance from the target, in 1/s; by default 0.1 tupdate / rtt_max^2 (A.1).
+    pub alpha: Option<f64>,
+    /// Gain on the change of the delay, in 1/s; by default 0.3 / rtt_max (A.1).
+    pub beta: Option<f64>,
+    /// How many times p' L4S traffic is marked, k (§2.1: 2).
+    pub coupling: f64,
+    /// Delay in the L queue at which the ramp of marks begins (A.1: 800us).
+    pub min_th: Span,
+    /// Delay over which the ramp goes from 0 to 1 (A.1: 400us).
+    pub range: Span,
+    /// With at most so many packets in the L queue its delay is not looked at (A.1: 1).
+    pub th_len: u64,
+    /// Percentage of the bytes for the classic queue while both queues wait (Linux: 10).
+    pub classic_weight: u32,
+    /// Largest packet: the L queue's head start (Linux: 1514 B).
+    pub mtu: Bytes,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            target: Span::from_millis(15),
+            rtt_max: Span::from_millis(100),
+            tupdate: None,
+            alpha: None,
+            beta: None,
+            coupling: 2.0,
+            min_th: Span::from_micros(800),
+            range: Span::from_micros(400),
+            th_len: 1,
+            classic_weight: 10,
+            mtu: Bytes::new(1514),
+        }
+    }
+}
+
+impl Config {
+    fn tupdate(&self) -> Span {
+        self.tupdate.unwrap_or_else(|| self.target.min(self.rtt_max.div(3)))
+    }
+
+    /// In 1/s.
+    fn alpha(&self) -> f64 {
+        let rtt_max = self.rtt_max.as_secs_f64();
+        self.alpha.unwrap_or_else(|| 0.1 * self.tupdate().as_secs_f64() / (rtt_max * rtt_max))
+    }
+
+    /// In 1/s.
+    fn beta(&self) -> f64 {
+        self.beta.unwrap_or_else(|| 0.3 / self.rtt_max.as_secs_f64())
+    }
+}
+
+impl Discipline for Config {
+    type Queue<P: Packet> = DualPi2<P>;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        if self.rtt_max < Span::from_millis(1) {
+            return Err(ConfigError::new("rtt_max", "must be at least 1ms"));
+        }
+        validate_controller(self.target, self.tupdate(), [("alpha", self.alpha()), ("beta", self.beta())])?;
+        validate_coupling(self.coupling)?;
+        if !(1..WHOLE).contains(&self.classic_weight) {
+            return Err(ConfigError::new("classic_weight", "must be from 1 to 99 (percent)"));
+        }
+        if self.mtu == Bytes::ZERO || self.mtu > Bytes::new(1 << 20) {
+            return Err(ConfigError::new("mtu", "must be above 0B and at most 1MiB"));
+        }
+        Ok(())
+    }
+
+    fn build<P: Packet>(&self, link: &LinkFacts) -> DualPi2<P> {
+        let base = Base::new(self.alpha(), self.beta(), self.target, self.coupling);
+        DualPi2 {
+            l: Queue::default(),
+            c: Queue::default(),
+            limit: link.limit,
+            stats: Stats::default(),
+            timer: Periodic::new(Control(base), self.tupdate(), self.tupdate()),
+            scheduler: Scheduler::new(self.classic_weight, self.mtu),
+            ramp: Ramp { min_th: self.min_th, range: self.range, th_len: self.th_len },
+            l_marks: Recur(0.0),
+            l_drops: Recur(0.0),
+            c_signals: Recur(0.0),
+        }
+    }
+}
+
+/// Which queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    L4s,
+    Classic,
+}
+
+/// One of the two queues.
+#[derive(Debug, Clone)]
+struct Queue<P> {
+    waiting: VecDeque<(P, Instant)>,
+    backlog: Backlog,
+}
+
+impl<P> Default for Queue<P> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), backlog: Backlog::default() }
+    }
+}
+
+impl<P> Queue<P> {
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn head_since(&self) -> Option<Instant> {
+        self.waiting.front().map(|(_, since)| *since)
+    }
+}
+
+/// A likelihood made of evenly spaced events: `recur()` of A.1.
+#[derive(Debug, Clone, PartialEq)]
+struct Recur(f64);
+
+impl Recur {
+    fn strikes(&mut self, likelihood: f64) -> bool {
+        self.0 += likelihood;
+        let strikes = self.0 > 1.0;
+        if strikes {
+            self.0 -= 1.0;
+        }
+        strikes
+    }
+}
+
+/// The native AQM of the L queue: `laqm()` of A.1.
+#[derive(Debug, Clone, PartialEq)]
+struct Ramp {
+    min_th: Span,
+    range: Span,
+    th_len: u64,
+}
+
+impl Ramp {
+    /// p'_L of a packet that waited for `sojourn` in a queue of `packets`, itself among them.
+    fn at(&self, sojourn: Span, packets: u64) -> f64 {
+        if packets <= self.th_len || sojourn <= self.min_th {
+            return 0.0;
+        }
+        let above = sojourn.saturating_sub(self.min_th);
+        if above >= self.range { 1.0 } else { above.as_secs_f64() / self.range.as_secs_f64() }
+    }
+}
+
+/// Weighted round robin by credit, in percent of a byte. What is served from one queue while the other waits is owed to
+/// it.
+#[derive(Debug, Clone, PartialEq)]
+struct Scheduler {
+    classic_weight: i64,
+    start: i64,
+    /// Above zero it is the classic queue's turn.
+    credit: i64,
+}
+
+impl Scheduler {
+    fn new(classic_weight: u32, mtu: Bytes) -> Self {
+        let classic_weight = i64::from(classic_weight);
+        let start = mtu.get() as i64 * (2 * classic_weight - i64::from(WHOLE));
+        Self { classic_weight, start, credit: start }
+    }
+
+    fn turn(&self, l_waits: bool, c_waits: bool) -> Option<Class> {
+        match (l_waits, c_waits) {
+            (true, true) if self.credit > 0 => Some(Class::Classic),
+            (true, _) => Some(Class::L4s),
+            (false, true) => Some(Class::Classic),
+            (false, false) => None,
+        }
+    }
+
+    /// A packet of this class went out while the other queue waited.
+    fn served(&mut self, class: Class, size: Bytes) {
+        let size = size.get() as i64;
+        match class {
+            Class::L4s => self.credit += size * self.classic_weight,
+            Class::Classic => self.credit -= size * (i64::from(WHOLE) - self.classic_weight),
+        }
+    }
+}
+
+/// The controller. It looks at how long the older head waits, so the time of an update matters.
+#[derive(Debug, Clone, PartialEq)]
+struct Control(Base);
+
+impl Law for Control {
+    type Queue = Option<Instant>;
+
+    fn update(&mut self, oldest: Option<Instant>, at: Instant) {
+        self.0.update(oldest.map_or(0.0, |since| at.since(since).as_secs_f64()));
+    }
+
+    fn is_timeless(oldest: Option<Instant>) -> bool {
+        oldest.is_none()
+    }
+}
+
+/// The discipline.
+#[derive(Debug, Clone)]
+pub struct DualPi2<P> {
+    l: Queue<P>,
+    c: Queue<P>,
+    limit: Limit,
+    stats: Stats,
+    timer: Periodic<Control>,
+    scheduler: Scheduler,
+    ramp: Ramp,
+    l_marks: Recur,
+    l_drops: Recur,
+    c_signals: Recur,
+}
+
+impl<P: Packet> DualPi2<P> {
+    fn catch_up(&mut self, now: Instant) {
+        let oldest = match (self.l.head_since(), self.c.head_since()) {
+            (Some(l), Some(c)) => Some(l.min(c)),
+            (l, c) => l.or(c),
+        };
+        self.timer.catch_up(oldest, now);
+    }
+
+    fn has_room(&self, size: Bytes) -> bool {
+        let backlog = self.backlog();
+        match self.limit {
+            Limit::Packets(n) => backlog.packets < n,
+            Limit::Bytes(n) => backlog.bytes + size.get() <= n.get(),
+        }
+    }
+
+    fn pop(&mut self, class: Class) -> Option<(P, Instant)> {
+        let queue = match class {
+            Class::L4s => &mut self.l,
+            Class::Classic => &mut self.c,
+        };
+        let (packet, since) = queue.waiting.pop_front()?;
+        queue.backlog.remove(packet.size());
+        Some((packet, since))
+    }
+
+    /// With nothing left waiting, neither queue is owed anything.
+    fn rest(&mut self) {
+        if self.l.is_empty() && self.c.is_empty() {
+            self.scheduler.credit = self.scheduler.start;
+        }
+    }
+
+    /// A head of the L queue.
+    fn judge_l4s(&mut self, sojourn: Span) -> Verdict {
+        let base = &self.timer.law.0;
+        if base.is_overloaded() && self.l_drops.strikes(base.prob * base.prob) {
+            return Verdict::Drop;
+        }
+        let native = self.ramp.at(sojourn, self.l.backlog.packets + 1);
+        let p = native.max(base.scalable()).min(1.0);
+        if self.l_marks.strikes(p) { Verdict::Mark } else { Verdict::Pass }
+    }
+
+    /// A head of the C queue.
+    fn judge_classic(&mut self, capable: bool) -> Verdict {
+        let base = &self.timer.law.0;
+        match self.c_signals.strikes(base.prob * base.prob) {
+            true if capable && !base.is_overloaded() => Verdict::Mark,
+            true => Verdict::Drop,
+            false => Verdict::Pass,
+        }
+    }
+
+    fn judge(&mut self, class: Class, packet: &P, sojourn: Span) -> Verdict {
+        match class {
+            Class::L4s => self.judge_l4s(sojourn),
+            Class::Classic => self.judge_classic(packet.ecn().is_capable()),
+        }
+    }
+}
+
+impl<P: Packet> Qdisc<P> for DualPi2<P> {
+    #[inline]
+    fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, _: &mut Rng, fates: &mut F) -> Enqueued {
+        self.catch_up(now);
+        let size = packet.size();
+        self.stats.arrived.add(size);
+        if !self.has_room(size) {
+            self.stats.count_drop(DropReason::Overflow, size);
+            fates.dropped(packet, DropReason::Overflow, now);
+            return Enqueued::Dropped(DropReason::Overflow);
+        }
+        let queue = if is_scalable(packet.ecn()) { &mut self.l } else { &mut self.c };
+        queue.backlog.add(size);
+        queue.waiting.push_back((packet, now));
+        Enqueued::Queued
+    }
+
+    #[inline]
+    fn dequeue<F: Fates<P>>(&mut self, now: Instant, _: &mut Rng, fates: &mut F) -> Option<P> {
+        self.catch_up(now);
+        while let Some(class) = self.scheduler.turn(!self.l.is_empty(), !self.c.is_empty()) {
+            let contended = !self.l.is_empty() && !self.c.is_empty();
+            let (mut packet, since) = self.pop(class)?;
+            let size = packet.size();
+            match self.judge(class, &packet, now.since(since)) {
+                Verdict::Drop => {
+                    self.stats.count_drop(DropReason::Dequeue, size);
+                    fates.dropped(packet, DropReason::Dequeue, now);
+                    continue;
+                }
+                Verdict::Mark => {
+                    packet.mark_ce();
+                    self.stats.marked.add(size);
+                    fates.marked(&packet, now);
+                }
+                Verdict::Pass => {}
+            }
+            if contended {
+                self.scheduler.served(class, size);
+            }
+            self.stats.sent.add(size);
+            self.rest();
+            return Some(packet);
+        }
+        self.rest();
+        None
+    }
+
+    fn on_wakeup(&mut self, now: Instant) {
+        self.catch_up(now);
+    }
+
+    fn backlog(&self) -> Backlog {
+        let (l, c) = (self.l.backlog, self.c.backlog);
+        Backlog { packets: l.packets + c.packets, bytes: l.bytes + c.bytes }
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+impl<P> AckPath for DualPi2<P> {}
