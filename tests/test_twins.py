@@ -10,7 +10,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,14 @@ from penstock.reference import (
     avq,
     blue,
     choke,
+    cobalt,
     codel,
     dualpi2,
     feng_red,
+    fq,
     lindrop,
     minstrel_pie,
+    modified_codel,
     nonlinear_red,
     pi,
     pi2,
@@ -39,7 +42,7 @@ from penstock.reference import (
     red_linux,
     rem,
 )
-from penstock.reference.link import CE, NS_PER_S
+from penstock.reference.link import CE, NS_PER_S, Fifo
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
 TRACES = int(os.environ.get("PENSTOCK_TWIN_TRACES", "100"))
@@ -47,13 +50,15 @@ MS = 1_000_000
 
 Twin = Callable[[Sequence[Arrival], int, Limit, Any, Callable[[], float]], list[Fate]]
 Setup = tuple[Any, list[str]]
+SetUp = Callable[[random.Random], Setup]
+Maker = Callable[[int, Callable[[], float]], Fifo]
 
 
 @dataclass(frozen=True)
 class Pair:
     """A twin, and how trials of it are set up."""
 
-    setup: Callable[[random.Random], Setup]
+    setup: SetUp
     replay: Twin
     drop: str  # what an AQM's drop is called
     draws: bool  # it draws random numbers
@@ -62,12 +67,10 @@ class Pair:
 PAIRS: dict[str, Pair] = {}
 
 
-def twin(
-    name: str, replay: Twin, *, drop: str = "drop_early", draws: bool = False
-) -> Callable[[Callable[[random.Random], Setup]], Callable[[random.Random], Setup]]:
+def twin(name: str, replay: Twin, *, drop: str = "drop_early", draws: bool = False) -> Callable[[SetUp], SetUp]:
     """Registers a setup for the algorithm of this name; what is after a slash tells several of one algorithm apart."""
 
-    def register(setup: Callable[[random.Random], Setup]) -> Callable[[random.Random], Setup]:
+    def register(setup: SetUp) -> SetUp:
         PAIRS[name] = Pair(setup, replay, drop, draws)
         return setup
 
@@ -124,11 +127,10 @@ def coin(r: random.Random) -> bool:
 
 @twin("codel", codel.replay, drop="drop_dequeue")
 def codel_setup(r: random.Random) -> Setup:
-    """Any target below any interval."""
-    target_ns = round(10 ** r.uniform(5, 7.5))
-    interval_ns = round(target_ns * r.uniform(1.1, 30))
-    params = codel.Params(target_ns, interval_ns, mtu=r.choice([1, 576, 1514, 9000]), ecn=coin(r))
-    return params, written(target=f"{target_ns}ns", interval=f"{interval_ns}ns", mtu=f"{params.mtu}B", ecn=params.ecn)
+    """The RFC's arithmetic and the kernel's."""
+    options, settings = codel_options(r)
+    linux = coin(r)
+    return codel.Params(**options, linux=linux), settings + written(compat="linux" if linux else "source")
 
 
 @twin("red", red.replay, draws=True)
@@ -508,6 +510,101 @@ def dualpi2_setup(r: random.Random) -> Setup:
     settings += written(**{key: f"{value}ns" for key, value in ramp.items()})
     times = {"min_th_ns": ramp["min_th"], "range_ns": ramp["range"]}
     return dualpi2.Params(target_ns, tupdate_ns, **gains, **times, **step, classic_weight=weight), settings
+
+
+def codel_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
+    """Any target below any interval."""
+    target_ns = round(10 ** r.uniform(5, 7.5))
+    interval_ns = round(target_ns * r.uniform(1.1, 30))
+    mtu, ecn = r.choice([1, 576, 1514, 9000]), coin(r)
+    settings = written(target=f"{target_ns}ns", interval=f"{interval_ns}ns", mtu=f"{mtu}B", ecn=ecn)
+    return {"target_ns": target_ns, "interval_ns": interval_ns, "mtu": mtu, "ecn": ecn}, settings
+
+
+@twin("modified-codel", modified_codel.replay, drop="drop_dequeue")
+def modified_codel_setup(r: random.Random) -> Setup:
+    """As CoDel."""
+    options, settings = codel_options(r)
+    return modified_codel.Params(**options), settings
+
+
+@twin("cobalt", cobalt.replay, drop="drop_dequeue", draws=True)
+def cobalt_setup(r: random.Random) -> Setup:
+    """Probabilities that move at once and slowly; cake's arithmetic and the kernel's."""
+    options, settings = codel_options(r)
+    linux = coin(r)
+    steps: dict[str, Any] = {
+        step: r.choice([1 / 256, 1 / 4096, 0.3, r.uniform(1e-6, 1)]) for step in ("increment", "decrement")
+    }
+    settings += written(compat="linux" if linux else "source", **steps)
+    freeze_ns = r.choice([None, MS, 100 * MS])
+    if freeze_ns is not None:
+        settings += written(freeze=f"{freeze_ns}ns")
+    return cobalt.Params(**options, **steps, freeze_ns=freeze_ns, linux=linux), settings
+
+
+def flow_queueing(r: random.Random, make: Maker, linux: bool) -> Setup:
+    """Few queues, so that flows meet, and many; limits that are reached by one flow and by all."""
+    flows = r.choice([1, 4, 8, 1024])
+    ways = r.choice([way for way in (1, 2, 4, 8) if flows % way == 0])
+    fattest, key = coin(r), r.choice([None, r.getrandbits(53)])
+    options = {"flows": flows, "ways": ways, "drop_batch": r.choice([1, 5, 64])}
+    quantum, memory_limit = r.choice([256, 300, 1514, 9000]), r.choice([9000, 50_000, 32 << 20])
+    settings = written(quantum=f"{quantum}B", memory_limit=f"{memory_limit}B", **options)
+    settings += written(overflow="fattest" if fattest else "arrival", compat="linux" if linux else "source")
+    if key is not None:
+        settings += written(perturbation=key)
+    memory = {"quantum": quantum, "memory_limit": memory_limit}
+    return fq.Params(make, **options, **memory, fattest=fattest, key=key, linux=linux), settings
+
+
+def with_compat_once(queues: list[str], aqm: list[str]) -> list[str]:
+    """One key for both parts."""
+    return queues + [setting for setting in aqm if not setting.startswith("compat=")]
+
+
+@twin("fq-codel", fq.replay, drop="drop_dequeue", draws=True)
+def fq_codel_setup(r: random.Random) -> Setup:
+    """CoDel in the RFC's and the kernel's arithmetic."""
+    aqm, settings = codel_setup(r)
+    params, queues = flow_queueing(r, lambda *_: codel.make(fq.LIMITLESS, aqm), aqm.linux)
+    return params, with_compat_once(queues, settings)
+
+
+@twin("fq-cobalt", fq.replay, drop="drop_dequeue")
+def fq_cobalt_setup(r: random.Random) -> Setup:
+    """COBALT in both arithmetics."""
+    aqm, settings = cobalt_setup(r)
+    params, queues = flow_queueing(
+        r, lambda rate_bps, uniform: cobalt.Cobalt(fq.LIMITLESS, aqm, rate_bps, uniform), aqm.linux
+    )
+    return params, with_compat_once(queues, settings)
+
+
+def with_few_updates(setup: Setup) -> Setup:
+    """At least 10 ms between updates: each of the twin's queues makes them all."""
+    aqm, settings = setup
+    few = replace(aqm, tupdate_ns=max(aqm.tupdate_ns, 10 * MS))
+    others = [setting for setting in settings if not setting.startswith("tupdate=")]
+    return few, others + written(tupdate=f"{few.tupdate_ns}ns")
+
+
+@twin("fq-pie", fq.replay, draws=True)
+def fq_pie_setup(r: random.Random) -> Setup:
+    """PIE in both arithmetics."""
+    aqm, settings = with_few_updates(pie_setup(r))
+    params, queues = flow_queueing(r, lambda _, uniform: pie.make(fq.LIMITLESS, aqm, uniform), aqm.linux)
+    return params, with_compat_once(queues, settings)
+
+
+@twin("fq-minstrel-pie", fq.replay)
+def fq_minstrel_pie_setup(r: random.Random) -> Setup:
+    """Minstrel PIE."""
+    aqm, settings = with_few_updates(minstrel_pie_setup(r))
+    params, queues = flow_queueing(
+        r, lambda _, uniform: minstrel_pie.MinstrelPie(fq.LIMITLESS, aqm, uniform), linux=False
+    )
+    return params, with_compat_once(queues, settings)
 
 
 def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:

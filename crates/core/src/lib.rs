@@ -7,21 +7,24 @@
 //! 2. [`packet`]: what an algorithm may see of a packet.
 //! 3. [`qdisc`]: the queue discipline trait, drop reasons, conservation; [`queue`]: the shared FIFO.
 //! 4. [`aqm`]: the algorithms that judge packets in a queue.
-//! 5. [`ack`]: elements that see both directions and edit ACKs (PINK).
-//! 6. [`cc`]: congestion control.
-//! 7. [`wire`]: the same views over real bytes.
-//! 8. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it; [`settings`]: parameters
+//! 5. [`fq`]: flow queueing, a queue and an AQM for each flow; [`sched`]: whose turn it is.
+//! 6. [`ack`]: elements that see both directions and edit ACKs (PINK).
+//! 7. [`cc`]: congestion control.
+//! 8. [`wire`]: the same views over real bytes.
+//! 9. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it; [`settings`]: parameters
 //!    from `key=value` texts.
 
 pub mod ack;
 pub mod aqm;
 pub mod cc;
+pub mod fq;
 pub mod packet;
 pub mod qdisc;
 pub mod queue;
 mod recency;
 pub mod registry;
 pub mod rng;
+pub mod sched;
 pub mod settings;
 pub mod units;
 pub mod wire;

@@ -2,12 +2,13 @@
 //! adding an algorithm is its file and one line in the `registry!` table below.
 
 use crate::ack::AckPath;
-use crate::aqm::{self, Aqm};
+use crate::aqm::{self, Aqm, Meta};
+use crate::fq;
 use crate::packet::{Packet, TcpView};
-use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats};
+use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::queue::Fifo;
 use crate::rng::Rng;
-use crate::units::{Instant, Limit, Rate};
+use crate::units::{Instant, Limit, Rate, Span};
 use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +56,7 @@ pub trait Discipline: Default + Clone + Serialize + DeserializeOwned + schemars:
 /// The configuration of an [`Aqm`] is its factory. Alone it is the discipline of one [`Fifo`].
 pub trait AqmConfig: Default + Clone + Serialize + DeserializeOwned + schemars::JsonSchema {
     /// What it makes.
-    type Aqm: Aqm;
+    type Aqm: Aqm + Clone;
 
     /// Refuses values that cannot work.
     ///
@@ -65,6 +66,13 @@ pub trait AqmConfig: Default + Clone + Serialize + DeserializeOwned + schemars::
 
     /// Makes the algorithm for a queue before `link`. Call only after [`AqmConfig::validate`].
     fn aqm(&self, link: &LinkFacts) -> Self::Aqm;
+
+    /// The defaults as the AQM of each flow queue, where the source has others than alone. May change those of the
+    /// `queues` as well.
+    fn per_flow(queues: &mut fq::Parameters) -> Self {
+        let _ = queues;
+        Self::default()
+    }
 }
 
 impl<C: AqmConfig> Discipline for C {
@@ -120,7 +128,122 @@ fn parameters<C: Discipline>() -> Vec<Parameter> {
         .collect()
 }
 
+/// First the AQMs, each of which is a discipline with one queue; after the arrow the disciplines of several queues.
 macro_rules! registry {
+    (
+        $($aqm:ident $aqm_config:ty, $aqm_name:literal, $aqm_kind:literal, $aqm_about:literal, $aqm_source:literal;)*
+        => $($more:tt)*
+    ) => {
+        aqms! { $($aqm $aqm_config, $aqm_name, $aqm_about;)* }
+        disciplines! {
+            $($aqm $aqm_config, $aqm_name, $aqm_kind, $aqm_about, $aqm_source;)*
+            $($more)*
+        }
+    };
+}
+
+/// The algorithms that judge packets of any one queue.
+macro_rules! aqms {
+    ($($variant:ident $config:ty, $name:literal, $about:literal;)*) => {
+        /// The configuration of any AQM of the registry.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum AnyAqmConfig { $(#[doc = $about] $variant($config),)* }
+
+        /// Any AQM of the registry, for queues whose AQM is chosen by name.
+        #[derive(Debug, Clone)]
+        pub enum AnyAqm { $(#[doc = $about] $variant(<$config as AqmConfig>::Aqm),)* }
+
+        impl AnyAqmConfig {
+            /// The names of all AQMs.
+            pub const NAMES: &[&str] = &[$($name,)*];
+
+            /// The defaults of `name` as the AQM of a flow queue.
+            pub fn per_flow(name: &str) -> Option<Self> {
+                let mut queues = fq::Parameters::default();
+                match name {
+                    $($name => Some(Self::$variant(<$config>::per_flow(&mut queues))),)*
+                    _ => None,
+                }
+            }
+
+            /// Reads other parameters of the same AQM.
+            ///
+            /// # Errors
+            /// Those of the deserializer.
+            pub fn read_as_this(&self, parameters: serde_json::Value) -> Result<Self, serde_json::Error> {
+                match self { $(Self::$variant(_) => serde_json::from_value(parameters).map(Self::$variant),)* }
+            }
+
+            /// The name in the registry.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+
+            /// True when it has to see the segments of both directions.
+            pub fn is_ack_path(&self) -> bool {
+                match self { $(Self::$variant(_) => <<$config as AqmConfig>::Aqm as AckPath>::ACTIVE,)* }
+            }
+
+            /// Refuses values that cannot work.
+            ///
+            /// # Errors
+            /// The first parameter that is out of its range.
+            pub fn validate(&self) -> Result<(), ConfigError> {
+                match self { $(Self::$variant(config) => AqmConfig::validate(config),)* }
+            }
+
+            /// Makes the algorithm for a queue before `link`. Call only after [`AnyAqmConfig::validate`].
+            pub fn aqm(&self, link: &LinkFacts) -> AnyAqm {
+                match self { $(Self::$variant(config) => AnyAqm::$variant(config.aqm(link)),)* }
+            }
+        }
+
+        impl Aqm for AnyAqm {
+            #[inline]
+            fn on_arrival<P: Packet>(&mut self, packet: &P, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+                match self { $(Self::$variant(aqm) => aqm.on_arrival(packet, backlog, now, rng),)* }
+            }
+            #[inline]
+            fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+                match self { $(Self::$variant(aqm) => aqm.on_enqueue(packet, backlog, now, rng),)* }
+            }
+            #[inline]
+            fn on_dequeue(
+                &mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng,
+            ) -> Verdict {
+                match self { $(Self::$variant(aqm) => aqm.on_dequeue(packet, sojourn, backlog, now, rng),)* }
+            }
+            fn on_overflow(&mut self, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_overflow(now),)* }
+            }
+            fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_shed(backlog, now),)* }
+            }
+            fn wants_whole_backlog(&self) -> bool {
+                match self { $(Self::$variant(aqm) => aqm.wants_whole_backlog(),)* }
+            }
+            fn on_empty(&mut self, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_empty(now),)* }
+            }
+            fn next_wakeup(&self) -> Option<Instant> {
+                match self { $(Self::$variant(aqm) => aqm.next_wakeup(),)* }
+            }
+            fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_wakeup(backlog, now),)* }
+            }
+            fn set_rate(&mut self, rate: Rate, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.set_rate(rate, now),)* }
+            }
+        }
+
+        /// Those that edit segments are refused as the AQM of one flow, so none of these does.
+        impl AckPath for AnyAqm {}
+    };
+}
+
+/// The disciplines: each AQM in one queue, and those of several queues.
+macro_rules! disciplines {
     ($($variant:ident $config:ty, $name:literal, $kind:literal, $about:literal, $source:literal;)*) => {
         /// The configuration of any discipline of the registry.
         #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -240,18 +363,26 @@ registry! {
     AnAqm aqm::an_aqm::Config, "an-aqm", "aqm", "a neuron learns how errors of queue and rate move the drop probability", "Sun and Zukerman 2007; 001 §2";
     Lindrop aqm::lindrop::Config, "lindrop", "aqm", "drops one packet in so many, ever more often while the average queue grows; no random numbers", "001 §3, Algorithm 1";
     Codel aqm::codel::Config, "codel", "aqm", "drops from the head while the delay stays above a target for an interval", "RFC 8289";
+    ModifiedCodel aqm::modified_codel::Config, "modified-codel", "aqm", "CoDel whose drops come at interval / count, with an interval of 30 ms", "Patil 2020 §3.2.2";
+    Cobalt aqm::cobalt::Config, "cobalt", "aqm", "CoDel that forgets slowly, and BLUE against flows that do not listen", "Morton 2016; cake (Linux); Patil 2020 §2.3.2";
     Pie aqm::pie::Config, "pie", "aqm", "drops arrivals with a probability that a PI controller sets to hold the delay at a target", "RFC 8033";
     MinstrelPie aqm::minstrel_pie::Config, "minstrel-pie", "aqm", "PIE whose target falls while the link is busy, against unresponsive flows", "004 §4.2";
     Pi2 aqm::pi2::Config, "pi2", "aqm", "a PI controller whose output is squared for classic traffic and doubled for scalable", "De Schepper et al. 2016";
-    DualPi2 aqm::dualpi2::Config, "dualpi2", "aqm", "PI2 with a queue of its own for L4S traffic, coupled to the classic one", "RFC 9332";
     Green aqm::green::Config, "green", "aqm", "drops each flow at the rate at which TCP's law gives it the fair share", "Feng, Kapadia, Thulasidasan 2002";
     Pi aqm::pi::Config, "pi", "aqm", "steers the drop probability so that the queue settles at a reference length", "Hollot, Misra, Towsley, Gong 2001";
     Rem aqm::rem::Config, "rem", "aqm", "drops by a price that grows with excess input and excess queue", "Athuraliya, Low, Li, Yin 2001";
     Avq aqm::avq::Config, "avq", "aqm", "signals when a virtual queue with less capacity overflows", "Kunniyur and Srikant 2001";
     Blue aqm::blue::Config, "blue", "aqm", "drops with a probability that losses raise and an idle link lowers", "Feng, Shin, Kandlur, Saha 2002";
     Sfb aqm::sfb::Config, "sfb", "aqm", "BLUE for each flow in a few shared bins, with a penalty box for flows that do not react", "Feng, Kandlur, Saha, Shin 2001";
-    Choke aqm::choke::Config, "choke", "aqm", "compares an arrival with a packet drawn from the queue and drops both if of one flow", "Pan, Prabhakar, Psounis 2000";
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
+    =>
+    Choke aqm::choke::Config, "choke", "aqm", "compares an arrival with a packet drawn from the queue and drops both if of one flow", "Pan, Prabhakar, Psounis 2000";
+    DualPi2 aqm::dualpi2::Config, "dualpi2", "aqm", "PI2 with a queue of its own for L4S traffic, coupled to the classic one", "RFC 9332";
+    FqCodel fq::Config<aqm::codel::Config>, "fq-codel", "flow-queueing", "a queue with CoDel for each flow; flows take turns, new ones first", "RFC 8290";
+    FqCobalt fq::Config<aqm::cobalt::Config>, "fq-cobalt", "flow-queueing", "a queue with COBALT for each flow; flows take turns, new ones first", "cake (Linux); RFC 8290";
+    FqPie fq::Config<aqm::pie::Config>, "fq-pie", "flow-queueing", "a queue with PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.2; Al-Saadi and Armitage 2016";
+    FqMinstrelPie fq::Config<aqm::minstrel_pie::Config>, "fq-minstrel-pie", "flow-queueing", "a queue with Minstrel PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.3";
+    Fq fq::Config<fq::PerFlow>, "fq", "flow-queueing", "a queue for each flow, with any AQM by name; flows take turns, new ones first", "RFC 8290 §3; Patil 2020 §5.1";
 }
 
 /// All disciplines and all congestion controls.

@@ -127,7 +127,7 @@ fn deserialize(name: &str, values: Map<String, Value>) -> Result<AnyConfig, Stri
     }
 }
 
-fn value_of(text: &str) -> Value {
+pub(crate) fn value_of(text: &str) -> Value {
     if let Ok(flag) = text.parse() {
         return Value::Bool(flag);
     }

@@ -3,7 +3,7 @@
 use penstock_core::ack::AckPath;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView};
 use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
-use penstock_core::registry::{AnyConfig, AnyQdisc, LinkFacts, NAMES};
+use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, LinkFacts, NAMES};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use proptest::prelude::*;
@@ -254,16 +254,26 @@ impl World {
     }
 }
 
-/// The default configuration, and those with `ecn` and `compat` where there are such parameters.
+/// The default configuration, those with `ecn` and `compat` where there are such parameters, and flow queueing with every
+/// AQM that may judge one flow.
 fn configurations(name: &str) -> Vec<AnyConfig> {
-    let default = AnyConfig::default_of(name).expect("every name has a default");
-    let others = [
-        serde_json::json!({ "ecn": true }),
-        serde_json::json!({ "compat": "linux" }),
-        serde_json::json!({ "compat": "linux", "ecn": true }),
-    ];
-    let others = others.into_iter().filter_map(|set| AnyConfig::deserialize(name, set).and_then(Result::ok));
-    std::iter::once(default).chain(others).collect()
+    let read = |parameters| AnyConfig::deserialize(name, parameters).and_then(Result::ok);
+    let mut all = vec![AnyConfig::default_of(name).expect("every name has a default")];
+    all.extend(read(serde_json::json!({ "ecn": true })));
+    all.extend(read(serde_json::json!({ "compat": "linux" })));
+    all.extend(read(serde_json::json!({ "compat": "linux", "ecn": true })));
+    for aqm in AnyAqmConfig::NAMES {
+        all.extend(read(serde_json::json!({ "per_flow": aqm, "flows": 4 })).filter(|config| config.validate().is_ok()));
+    }
+    all
+}
+
+#[test]
+fn every_aqm_that_sees_no_acks_may_judge_one_flow() {
+    let per_flow = configurations("fq").len();
+    let refused = ["green", "pink"].len();
+    // The default, compat, and each AQM but those two.
+    assert_eq!(per_flow, 2 + AnyAqmConfig::NAMES.len() - refused);
 }
 
 /// Runs a life and tells what became of its packets.
@@ -316,6 +326,14 @@ fn every_aqm_signals_when_a_queue_stands() {
         "blue",
         "sfb",
         "choke",
+        "modified-codel",
+        "cobalt",
+        "pie",
+        "minstrel-pie",
+        "fq-codel",
+        "fq-cobalt",
+        "fq-pie",
+        "fq-minstrel-pie",
     ] {
         for config in configurations(name) {
             let mut world = World::new(&config, link);

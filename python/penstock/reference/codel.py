@@ -1,4 +1,4 @@
-"""CoDel as RFC 8289 §5 writes it: the queue's `dequeue` may drop several packets in one call.
+"""CoDel as RFC 8289 §5 writes it, and as the Linux kernel computes it: `dequeue` may drop several packets in one call.
 
 Draws no random numbers. With `ecn`, a packet that can be marked is marked and sent where it would be dropped, and the
 call ends there.
@@ -13,12 +13,13 @@ from penstock.reference.link import CE, NOT_ECT, Arrival, Fate, Fifo, Limit, Pac
 
 @dataclass(frozen=True)
 class Params:
-    """§4.3, §4.4 and §5.5."""
+    """§4.3, §4.4 and §5.5. `linux`: the kernel's clock, square root and comparisons."""
 
     target_ns: int = 5_000_000
     interval_ns: int = 100_000_000
     mtu: int = 1514
     ecn: bool = False
+    linux: bool = False
 
 
 class CoDel(Fifo):
@@ -97,9 +98,101 @@ class CoDel(Fifo):
         return True
 
 
+TICK_NS = 1024
+U16, U64 = 2**16 - 1, 2**64 - 1
+
+
+class Linux(CoDel):
+    """The kernel's. Times are in ticks of 1024 ns; `rec_inv_sqrt` is 1 / sqrt(count) in 2^-16."""
+
+    def __init__(self, limit: Limit, params: Params) -> None:
+        super().__init__(limit, params)
+        self.target = params.target_ns // TICK_NS
+        self.interval = params.interval_ns // TICK_NS
+        self.first_above: int | None = None
+        self.drop_next = 0
+        self.rec_inv_sqrt = 0
+        self.others: Callable[[], int] = lambda: 0  # bytes in the other queues of a flow queue
+
+    def shed(self, now_ns: int) -> None:
+        """fq_codel_drop() counts what it drops."""
+        del now_ns
+        self.count += 1
+
+    def newton_step(self) -> None:
+        """codel_Newton_step(): 64 bits that overflow, cut to 16."""
+        inv = self.rec_inv_sqrt << 16
+        val = ((3 << 32) - self.count * (inv * inv >> 32) & U64) >> 2
+        self.rec_inv_sqrt = (val * inv & U64) >> 31 >> 16 & U16
+
+    def after(self, t: int) -> int:
+        """codel_control_law()."""
+        return t + (self.interval * (self.rec_inv_sqrt << 16) >> 32)
+
+    def should_drop(self, packet: Packet | None, now: int) -> bool:
+        """codel_should_drop(). After, not at, the end of the interval."""
+        if packet is None:
+            self.first_above = None
+            return False
+        if now - packet.since_ns // TICK_NS < self.target or self.bytes + self.others() <= self.params.mtu:
+            self.first_above = None
+            return False
+        if self.first_above is None:
+            self.first_above = now + self.interval
+            return False
+        return now > self.first_above
+
+    def dequeue(self, now_ns: int) -> Packet | None:
+        """codel_dequeue()."""
+        packet, now = self.pop(), now_ns // TICK_NS
+        if packet is None:
+            self.dropping = False
+            return None
+        drop = self.should_drop(packet, now)
+        if not self.dropping:
+            return self.begin(packet, now, now_ns) if drop else packet
+        self.dropping = drop
+        while packet is not None and self.dropping and now >= self.drop_next:
+            self.count += 1
+            self.newton_step()
+            if self.mark(packet):
+                self.drop_next = self.after(self.drop_next)
+                return packet
+            self.end(packet, "drop_dequeue", now_ns)
+            packet = self.pop()
+            self.dropping = self.should_drop(packet, now)
+            if self.dropping:
+                self.drop_next = self.after(self.drop_next)
+        return packet
+
+    def begin(self, packet: Packet, now: int, now_ns: int) -> Packet | None:
+        """Enters the dropping state. Before it was ever entered (lastcount is 0), no drop was lately."""
+        sent: Packet | None = packet
+        if not self.mark(packet):
+            self.end(packet, "drop_dequeue", now_ns)
+            sent = self.pop()
+            self.should_drop(sent, now)
+        self.dropping = True
+        delta = self.count - self.lastcount
+        if delta > 1 and self.lastcount > 0 and now - self.drop_next < 16 * self.interval:
+            self.count = delta
+            self.newton_step()
+        else:
+            self.count = 1
+            self.rec_inv_sqrt = U16
+        self.lastcount = self.count
+        self.drop_next = self.after(now)
+        return sent
+
+
+def make(limit: Limit, params: Params) -> CoDel:
+    """The queue."""
+    return Linux(limit, params) if params.linux else CoDel(limit, params)
+
+
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
     """The fate of each packet."""
     del uniform
-    return serve(CoDel(limit, params), arrivals, rate_bps)
+    return serve(make(limit, params), arrivals, rate_bps)

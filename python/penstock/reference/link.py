@@ -43,6 +43,7 @@ class Packet:
     size: int
     ecn: int
     since_ns: int
+    flow: int = 0
 
 
 class Fifo:
@@ -61,6 +62,15 @@ class Fifo:
 
     def overflowed(self) -> None:
         """A packet that was let pass found no room."""
+
+    def shed(self, now_ns: int) -> None:
+        """The head is to be dropped to make room for packets of other queues."""
+        del now_ns
+        self.overflowed()
+
+    def waits(self) -> bool:
+        """Whether there are packets."""
+        return len(self.queue) > 0
 
     def enqueue(self, packet: Packet, now_ns: int) -> None:
         """Takes a packet or drops it."""
@@ -126,10 +136,10 @@ class Link:
 def serve(queue: Fifo, arrivals: Iterable[Arrival], rate_bps: int) -> list[Fate]:
     """Shows the arrivals to the queue, lets the link drain it, and tells all fates in order of arrival."""
     link = Link(queue, rate_bps)
-    for number, (t_ns, _, size, ecn, *_) in enumerate(arrivals):
+    for number, (t_ns, flow, size, ecn, *_) in enumerate(arrivals):
         link.advance_to(t_ns)
-        queue.enqueue(Packet(number, size, ecn, t_ns), t_ns)
-        if link.free_at is None and queue.queue:
+        queue.enqueue(Packet(number, size, ecn, t_ns, flow), t_ns)
+        if link.free_at is None and queue.waits():
             link.take(t_ns)
     while link.free_at is not None:
         link.take(link.free_at)

@@ -65,6 +65,11 @@ class Timed(Fifo):
         self.run_timer(now_ns)
         return self.judge(packet)
 
+    def shed(self, now_ns: int) -> None:
+        """The timer comes first."""
+        self.run_timer(now_ns)
+        self.overflowed()
+
     def dequeue(self, now_ns: int) -> Packet | None:
         """The timer comes first."""
         self.run_timer(now_ns)
@@ -319,9 +324,13 @@ class Linux(Timed):
             self.qdelay_old = qdelay
 
 
+def make(limit: Limit, params: Params, uniform: Callable[[], float]) -> Timed:
+    """The queue."""
+    return Linux(limit, params, uniform) if params.linux else Pie(limit, params, uniform)
+
+
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
     """The fate of each packet."""
-    queue = Linux(limit, params, uniform) if params.linux else Pie(limit, params, uniform)
-    return serve(queue, arrivals, rate_bps)
+    return serve(make(limit, params, uniform), arrivals, rate_bps)

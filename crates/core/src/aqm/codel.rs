@@ -20,9 +20,18 @@
 //!
 //! With `ecn`, an ECN-capable packet is marked where it would be dropped and ends the departure (§5.5, last paragraph).
 //! Cost: O(1) per packet; one square root per drop.
+//!
+//! DIFFERENCE: `compat = "linux"` follows the kernel (include/net/codel.h, codel_impl.h). Time is counted in ticks of
+//! 1024 ns. 1 / sqrt(count) has 16 bits, begins at 65535 / 65536 and is improved by one Newton step per change of the
+//! count, which at count 2 gives 50 ms where 70.7 ms are meant. A drop needs a time after, not at, the end of the
+//! interval. An empty queue ends the dropping state but not a running interval. As the AQM of a flow queue it is shown
+//! the bytes of all queues, and packets dropped to make room count as drops. Pinned by
+//! `linux_takes_one_newton_step_per_drop` and by a twin.
+//! DIFFERENCE: the kernel's times are 32 bits wide and wrap after 73 minutes; here they do not.
 
-use super::{Aqm, Meta};
+use super::{Aqm, Compat, Meta};
 use crate::ack::AckPath;
+use crate::fq;
 use crate::qdisc::{Backlog, Verdict};
 use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
@@ -32,6 +41,8 @@ use serde::{Deserialize, Serialize};
 
 /// §5.5: how long after the last drop an earlier count still means something.
 const REENTRY_INTERVALS: u64 = 16;
+/// codel.h, CODEL_SHIFT.
+const KERNEL_SHIFT: u32 = 10;
 
 /// Parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,11 +56,19 @@ pub struct Config {
     pub mtu: Bytes,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
+    /// "source" for the RFC, "linux" for the kernel's clock and square root.
+    pub compat: Compat,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: Bytes::new(1514), ecn: false }
+        Self {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            mtu: Bytes::new(1514),
+            ecn: false,
+            compat: Compat::Source,
+        }
     }
 }
 
@@ -69,6 +88,22 @@ impl AqmConfig for Config {
     fn aqm(&self, _: &LinkFacts) -> Codel {
         Codel::new(self.clone())
     }
+
+    /// RFC 8290 §5.2: ECN is on by default.
+    fn per_flow(_: &mut fq::Parameters) -> Self {
+        Self { ecn: true, ..Self::default() }
+    }
+}
+
+/// How the time between drops follows from their count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Law {
+    /// INTERVAL / sqrt(count).
+    Root,
+    /// The same by the kernel's integers.
+    Kernel,
+    /// INTERVAL / count: Modified CoDel.
+    Count,
 }
 
 /// Where in the RFC's `deque()` the last verdict left off.
@@ -86,30 +121,76 @@ enum Step {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Codel {
     config: Config,
+    law: Law,
     first_above: Option<Instant>,
     drop_next: Instant,
     count: u32,
     last_count: u32,
+    /// The kernel's 1 / sqrt(count) in units of 2^-16.
+    rec_inv_sqrt: u16,
     dropping: bool,
     step: Step,
 }
 
-/// `control_law(t, count)` of §5.5.
-fn control_law(t: Instant, interval: Span, count: u32) -> Instant {
-    t + Span::from_secs_f64(interval.as_secs_f64() / f64::from(count).sqrt())
+/// codel.h: the kernel's clock counts nanoseconds >> 10.
+fn tick(ns: u64) -> u64 {
+    ns >> KERNEL_SHIFT << KERNEL_SHIFT
+}
+
+/// `codel_Newton_step()`: x (3 - count x^2) / 2, with the kernel's widths, overflows included.
+fn newton_step(rec_inv_sqrt: u16, count: u32) -> u16 {
+    let x = u64::from(rec_inv_sqrt) << 16;
+    let square = (x * x) >> 32;
+    let factor = (3u64 << 32).wrapping_sub(u64::from(count).wrapping_mul(square)) >> 2;
+    ((factor.wrapping_mul(x) >> 31) >> 16) as u16
+}
+
+/// `codel_control_law()`: the kernel's INTERVAL / sqrt(count), in whole ticks.
+fn kernel_interval(interval: Span, rec_inv_sqrt: u16) -> Span {
+    let ticks = u128::from(interval.as_nanos() >> KERNEL_SHIFT);
+    Span::from_nanos((((ticks * (u128::from(rec_inv_sqrt) << 16)) >> 32) as u64) << KERNEL_SHIFT)
 }
 
 impl Codel {
     /// Not dropping.
     pub fn new(config: Config) -> Self {
-        Self {
+        let law = if config.compat == Compat::Linux { Law::Kernel } else { Law::Root };
+        Self::with_law(config, law)
+    }
+
+    pub(super) fn with_law(config: Config, law: Law) -> Self {
+        let mut codel = Self {
             config,
+            law,
             first_above: None,
             drop_next: Instant::ZERO,
             count: 0,
             last_count: 0,
+            rec_inv_sqrt: 0,
             dropping: false,
             step: Step::Fresh,
+        };
+        if law == Law::Kernel {
+            codel.config.target = Span::from_nanos(tick(codel.config.target.as_nanos()));
+            codel.config.interval = Span::from_nanos(tick(codel.config.interval.as_nanos()));
+        }
+        codel
+    }
+
+    /// `control_law(t, count)` of §5.5.
+    fn after(&self, t: Instant) -> Instant {
+        let interval = self.config.interval;
+        t + match self.law {
+            Law::Root => Span::from_secs_f64(interval.as_secs_f64() / f64::from(self.count).sqrt()),
+            Law::Count => Span::from_secs_f64(interval.as_secs_f64() / f64::from(self.count)),
+            Law::Kernel => kernel_interval(interval, self.rec_inv_sqrt),
+        }
+    }
+
+    fn set_count(&mut self, count: u32) {
+        self.count = count;
+        if self.law == Law::Kernel {
+            self.rec_inv_sqrt = if count == 1 { u16::MAX } else { newton_step(self.rec_inv_sqrt, count) };
         }
     }
 
@@ -124,26 +205,27 @@ impl Codel {
                 self.first_above = Some(now + self.config.interval);
                 false
             }
-            Some(at) => now >= at,
+            Some(at) => now > at || (now == at && self.law != Law::Kernel),
         }
     }
 
     fn enter(&mut self, now: Instant) {
         self.dropping = true;
         let delta = self.count.saturating_sub(self.last_count);
-        let recent = now.since(self.drop_next) < self.config.interval * REENTRY_INTERVALS;
-        self.count = if delta > 1 && recent { delta } else { 1 };
-        self.drop_next = control_law(now, self.config.interval, self.count);
+        // last_count is 0 until the state was entered once; before that there is no last drop.
+        let recent = self.last_count > 0 && now.since(self.drop_next) < self.config.interval * REENTRY_INTERVALS;
+        self.set_count(if delta > 1 && recent { delta } else { 1 });
+        self.drop_next = self.after(now);
         self.last_count = self.count;
     }
 
     fn advance_drop_next(&mut self) {
-        self.drop_next = control_law(self.drop_next, self.config.interval, self.count);
+        self.drop_next = self.after(self.drop_next);
     }
 
     /// The head is due to be dropped in the dropping state.
     fn drop_or_mark(&mut self, mark: bool) -> Verdict {
-        self.count = self.count.saturating_add(1);
+        self.set_count(self.count.saturating_add(1));
         if mark {
             self.advance_drop_next();
             self.step = Step::Fresh;
@@ -183,16 +265,37 @@ impl Codel {
 impl Aqm for Codel {
     #[inline]
     fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
+        let (now, sojourn) = if self.law == Law::Kernel { in_ticks(now, sojourn) } else { (now, sojourn) };
         let ok = self.ok_to_drop(sojourn, backlog, now);
         self.judge(ok, self.config.ecn && packet.ecn.is_capable(), now)
     }
 
+    fn on_shed(&mut self, _: Backlog, _: Instant) {
+        if self.law == Law::Kernel {
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    fn wants_whole_backlog(&self) -> bool {
+        self.law == Law::Kernel
+    }
+
     fn on_empty(&mut self, _: Instant) {
-        self.first_above = None;
-        if std::mem::replace(&mut self.step, Step::Fresh) != Step::Entered {
+        let step = std::mem::replace(&mut self.step, Step::Fresh);
+        if self.law != Law::Kernel || step != Step::Fresh {
+            self.first_above = None;
+        }
+        if step != Step::Entered {
             self.dropping = false;
         }
     }
+}
+
+/// A departure and the time since the arrival, both times having been read from the kernel's clock.
+fn in_ticks(now: Instant, sojourn: Span) -> (Instant, Span) {
+    let came = tick(now.as_nanos().saturating_sub(sojourn.as_nanos()));
+    let now = tick(now.as_nanos());
+    (Instant::from_nanos(now), Span::from_nanos(now - came))
 }
 
 impl AckPath for Codel {}
@@ -271,6 +374,38 @@ mod tests {
         let mut codel = Codel::new(Config { ecn: true, ..Config::default() });
         assert!(drops(&mut codel, Ecn::Ect0, 0, 470).is_empty());
         assert_eq!(codel.count, 7);
+    }
+
+    /// Worked by hand from codel_impl.h with e = 2^-16. 100 ms are 97656 ticks of 1.024 us.
+    /// count 1: 1 - e: 97654 ticks.
+    /// count 2: (1 - e) (3 - 2 (1 - e)^2) / 2 = (1 + 3e) / 2 = 32769.5 e, cut to 32769: 48829 ticks = 50.00 ms.
+    /// count 3: at 0.5 + e, x (3 - 3x^2) / 2 = 0.5625 + 0.375 e, cut to 36864: 54931 ticks = 56.25 ms.
+    /// count 4: 0.5625 (3 - 4 * 0.31640625) / 2 = 0.48779296875 = 31968 e: 47635 ticks = 48.78 ms.
+    #[test]
+    fn linux_takes_one_newton_step_per_drop() {
+        let steps = [(65535, 2, 32769), (32769, 3, 36864), (36864, 4, 31968)];
+        for (before, count, after) in steps {
+            assert_eq!(newton_step(before, count), after, "count {count}");
+        }
+        let interval = Span::from_millis(100);
+        for (rec, ticks) in [(65535, 97654), (32769, 48829), (36864, 54931), (31968, 47635)] {
+            assert_eq!(kernel_interval(interval, rec), Span::from_nanos(ticks * 1024));
+        }
+        // Above from 20 ms = tick 19531. At 120 ms the clock shows tick 117187, the end of the interval but not after
+        // it: the first drop is at 121 ms = tick 118164. Due then at ticks 215818, 264647, 319578 and 367213: 220.998,
+        // 270.999, 327.25 and 376.03 ms.
+        let mut codel = Codel::new(Config { compat: Compat::Linux, ..Config::default() });
+        assert_eq!(drops(&mut codel, Ecn::NotEct, 20, 380), [121, 221, 271, 328, 377]);
+    }
+
+    #[test]
+    fn linux_counts_packets_shed_by_a_flow_queue() {
+        let mut codel = Codel::new(Config { compat: Compat::Linux, ..Config::default() });
+        codel.on_shed(FULL, Instant::ZERO);
+        assert_eq!((codel.count, codel.wants_whole_backlog()), (1, true));
+        let mut codel = Codel::new(Config::default());
+        codel.on_shed(FULL, Instant::ZERO);
+        assert_eq!((codel.count, codel.wants_whole_backlog()), (0, false));
     }
 
     #[test]

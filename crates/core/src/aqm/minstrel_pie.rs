@@ -27,8 +27,9 @@
 
 use super::pie::delay::Delay;
 use super::pie::{self, Estimator, Reference, Rfc};
-use super::{Aqm, Meta};
+use super::{Aqm, Compat, Meta};
 use crate::ack::AckPath;
+use crate::fq;
 use crate::qdisc::{Backlog, Verdict};
 use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
@@ -112,7 +113,7 @@ impl Config {
             high_delay: self.high_delay,
             ecn: self.ecn,
             ecn_threshold: self.ecn_threshold,
-            compat: pie::Compat::Rfc,
+            compat: Compat::Source,
         }
     }
 }
@@ -131,6 +132,12 @@ impl AqmConfig for Config {
 
     fn aqm(&self, _: &LinkFacts) -> MinstrelPie {
         MinstrelPie(Rfc::new(&self.pie(), Moving::new(self)))
+    }
+
+    /// As FQ-PIE.
+    fn per_flow(queues: &mut fq::Parameters) -> Self {
+        queues.overflow = fq::Overflow::Arrival;
+        Self::default()
     }
 }
 
@@ -225,6 +232,11 @@ impl Aqm for MinstrelPie {
 
     fn on_overflow(&mut self, _: Instant) {
         self.0.overflow();
+    }
+
+    fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+        self.on_wakeup(backlog, now);
+        self.on_overflow(now);
     }
 
     /// As [`Pie`](super::pie::Pie)'s.

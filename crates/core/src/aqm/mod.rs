@@ -5,6 +5,8 @@ use crate::packet::{Ecn, FlowId, Packet};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub mod an_aqm;
 pub mod ared;
@@ -12,6 +14,7 @@ mod average;
 pub mod avq;
 pub mod blue;
 pub mod choke;
+pub mod cobalt;
 pub mod codel;
 mod control;
 pub mod droptail;
@@ -20,6 +23,7 @@ pub mod feng_red;
 pub mod green;
 pub mod lindrop;
 pub mod minstrel_pie;
+pub mod modified_codel;
 pub mod nonlinear_red;
 pub mod pi;
 pub mod pi2;
@@ -29,6 +33,18 @@ pub mod red_ern;
 pub mod rem;
 pub mod sfb;
 mod ticks;
+
+/// Whose rules an algorithm follows where its source and what runs in the field differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Compat {
+    /// The source's: document or RFC.
+    #[default]
+    #[serde(alias = "rfc", alias = "paper")]
+    Source,
+    /// Those of the Linux kernel.
+    Linux,
+}
 
 /// What an AQM may know of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +95,18 @@ pub trait Aqm: AckPath {
     /// A packet that the AQM let pass found no room.
     fn on_overflow(&mut self, now: Instant) {
         let _ = now;
+    }
+
+    /// A packet that waits is to be dropped from the head to make room for others (flow queueing); `backlog` still
+    /// counts it.
+    fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+        let _ = backlog;
+        self.on_overflow(now);
+    }
+
+    /// True for an algorithm that, as the AQM of one flow queue, wants to be shown the backlog of all of them.
+    fn wants_whole_backlog(&self) -> bool {
+        false
     }
 
     /// The link asked for a packet and there was none (or none was left after drops).

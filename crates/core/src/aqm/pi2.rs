@@ -201,6 +201,11 @@ impl Aqm for Pi2 {
         Verdict::Pass
     }
 
+    fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+        self.on_wakeup(backlog, now);
+        self.on_overflow(now);
+    }
+
     /// As [`Pie`](super::pie::Pie)'s.
     fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
         self.timer.catch_up(backlog, now);

@@ -33,8 +33,9 @@
 //! Cost: O(1) per packet; an update every `tupdate`.
 
 use super::control::{Law, Periodic, Pi, before_departure};
-use super::{Aqm, Meta};
+use super::{Aqm, Compat, Meta};
 use crate::ack::AckPath;
+use crate::fq;
 use crate::qdisc::{Backlog, Verdict};
 use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
@@ -64,17 +65,6 @@ const DECAY: f64 = 0.98;
 const ACCU_LOW: f64 = 0.85;
 /// §5.4: a drop from this accumulated probability on.
 const ACCU_HIGH: f64 = 8.5;
-
-/// Whose arithmetic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Compat {
-    /// RFC 8033.
-    #[default]
-    Rfc,
-    /// The Linux kernel's `sch_pie`: fixed point, its quirks, first update at 500 ms.
-    Linux,
-}
 
 /// Parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -126,7 +116,7 @@ impl Default for Config {
             high_delay: Span::from_millis(250),
             ecn: false,
             ecn_threshold: 0.1,
-            compat: Compat::Rfc,
+            compat: Compat::Source,
         }
     }
 }
@@ -164,16 +154,22 @@ impl AqmConfig for Config {
             return Err(ConfigError::new("ecn_threshold", "must be from 0 to 1"));
         }
         match self.compat {
-            Compat::Rfc => Ok(()),
+            Compat::Source => Ok(()),
             Compat::Linux => linux::validate(self),
         }
     }
 
     fn aqm(&self, _: &LinkFacts) -> Pie {
         match self.compat {
-            Compat::Rfc => Pie(Arithmetic::Rfc(Rfc::new(self, Fixed(self.target.as_secs_f64())))),
+            Compat::Source => Pie(Arithmetic::Rfc(Rfc::new(self, Fixed(self.target.as_secs_f64())))),
             Compat::Linux => Pie(Arithmetic::Linux(Linux::new(self))),
         }
+    }
+
+    /// Patil 2020, Algorithm 7: the packet that finds no room is dropped.
+    fn per_flow(queues: &mut fq::Parameters) -> Self {
+        queues.overflow = fq::Overflow::Arrival;
+        Self::default()
     }
 }
 
@@ -396,6 +392,11 @@ impl Aqm for Pie {
             Arithmetic::Rfc(pie) => pie.overflow(),
             Arithmetic::Linux(pie) => pie.overflow(),
         }
+    }
+
+    fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+        self.on_wakeup(backlog, now);
+        self.on_overflow(now);
     }
 
     /// Not needed for time to pass. An owner that changes the queue in another way than by the methods above (by

@@ -21,7 +21,7 @@
 //! With `compat = "linux"` all this is the kernel's instead: `red/linux.rs`.
 
 use super::average::{Average, check_weight, in_unit_of};
-use super::{Aqm, Meta};
+use super::{Aqm, Compat, Meta};
 use crate::ack::AckPath;
 use crate::qdisc::{Backlog, Verdict};
 use crate::registry::{AqmConfig, ConfigError, LinkFacts};
@@ -33,17 +33,6 @@ use serde::{Deserialize, Serialize};
 mod linux;
 
 pub use linux::LinuxRed;
-
-/// Whose RED.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Compat {
-    /// The one of the papers.
-    #[default]
-    Paper,
-    /// The one of the Linux kernel.
-    Linux,
-}
 
 /// What the average counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -97,7 +86,7 @@ impl Default for Config {
             gentle: true,
             wait: false,
             ecn: false,
-            compat: Compat::Paper,
+            compat: Compat::Source,
         }
     }
 }
@@ -125,14 +114,14 @@ impl AqmConfig for Config {
         }
         check_weight(self.weight).map_err(|message| ConfigError::new("weight", message))?;
         match self.compat {
-            Compat::Paper => Ok(()),
+            Compat::Source => Ok(()),
             Compat::Linux => linux::check(self),
         }
     }
 
     fn aqm(&self, link: &LinkFacts) -> AnyRed {
         match self.compat {
-            Compat::Paper => AnyRed::Paper(Red::new(self, link)),
+            Compat::Source => AnyRed::Paper(Red::new(self, link)),
             Compat::Linux => AnyRed::Linux(LinuxRed::new(self, link)),
         }
     }

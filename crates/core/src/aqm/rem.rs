@@ -224,6 +224,11 @@ impl Aqm for Rem {
         self.waiting.remove(self.last);
     }
 
+    fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+        self.catch_up(backlog, now);
+        self.waiting = backlog;
+    }
+
     fn next_wakeup(&self) -> Option<Instant> {
         (self.price > 0.0 || self.x > 0.0 || self.arrived.packets > 0).then(|| self.ticks.latest())
     }

@@ -336,6 +336,11 @@ impl Aqm for Sfb {
         let last = self.counted.pop_back();
         self.count_out(last);
     }
+
+    fn on_shed(&mut self, _: Backlog, _: Instant) {
+        let head = self.counted.pop_front();
+        self.count_out(head);
+    }
 }
 
 impl AckPath for Sfb {}

@@ -18,7 +18,8 @@
 //! DIFFERENCE: `tupdate` is exact, where the kernel rounds up to jiffies (with 250 of them per second, 15 ms is 16 ms
 //! there). Pinned by `the_kernels_updates_are_tupdate_apart`.
 
-use super::{Compat, Config, Estimator};
+use super::super::Compat;
+use super::{Config, Estimator};
 use crate::aqm::Meta;
 use crate::aqm::control::{Law, Periodic, before_departure};
 use crate::qdisc::{Backlog, Verdict};

@@ -262,7 +262,7 @@ fn the_first_update_is_one_tupdate_after_the_start() {
 
 #[test]
 fn an_idle_queue_needs_no_timer() {
-    for compat in [Compat::Rfc, Compat::Linux] {
+    for compat in [Compat::Source, Compat::Linux] {
         let config = Config { compat, ..Config::default() };
         let (mut lazy, mut rng) = (pie(&config), Streams::new(1).get("unused"));
         for ms in 0..2000 {

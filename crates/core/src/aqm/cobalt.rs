@@ -1,0 +1,477 @@
+//! COBALT: CoDel that forgets slowly, and BLUE for flows that do not listen to it.
+//!
+//! Source: Morton 2016 and Høiland-Jørgensen, Täht, Morton 2018, §III-B ("Piece of CAKE"), in the form in which cake
+//! runs in Linux (net/sched/sch_cake.c); Patil, thesis 2020, §2.3.2, Algorithm 3 for BLUE. CoDel acts on delay: between
+//! congested times its count is not thrown away but goes down as it went up. BLUE acts on overflow and idleness.
+//!
+//! ```text
+//! over    sojourn > target and sojourn > 4 mtu_time                      mtu_time: a packet of mtu at the link's rate
+//! due     count > 0 and now >= drop_next
+//! over, not dropping:  dropping, drop_next = now + interval / sqrt(count); count = max(count, 1)
+//! not over:            not dropping
+//! due and dropping:    mark or drop; count += 1; drop_next += interval / sqrt(count)
+//! due, not dropping:   while due: count -= 1; drop_next += interval / sqrt(count)
+//! then                 drop with probability p, even if it could be marked
+//! then                 count = 0: drop_next = now + interval
+//!                      else if drop_next was past and nothing is dropped: drop_next = now
+//! overflow             p += increment, once per freeze; dropping; drop_next = now; count = max(count, 1)
+//! empty                p -= decrement, once per freeze; not dropping; if due: count -= 1, drop_next as above
+//! ```
+//!
+//! 1 / sqrt(0) is taken as 1, so that `interval` is also the time before the first signal. The last packet of a queue
+//! is never dropped. target = max(target, 1.5 mtu_time); interval = max(interval + what target grew, 2 target).
+//!
+//! Patil's Algorithm 3 is `freeze = "100ms"`, `increment = 0.0025`, `decrement = 0.00025`. It lets BLUE judge only
+//! packets that CoDel passes, which is the same for their fates; cake, and this, draw a number for the others too.
+//! Cost: O(1) per packet; a square root per step of the count.
+//!
+//! DIFFERENCE: an empty queue of cake is looked at again and again until p is 0. Here what p lost meanwhile is made up
+//! for when the next packet comes. Pinned by `an_idle_queue_forgets_its_probability`.
+//! DIFFERENCE: in Linux 1 / sqrt(count) of a queue never used before is 0, so its first signal comes with the second
+//! packet over target and not an interval later; `compat = "linux"` does the same, and takes the kernel's fixed point
+//! roots. Pinned by `a_fresh_queue_in_linux_does_not_wait_an_interval`.
+
+use super::{Aqm, Compat, Meta};
+use crate::ack::AckPath;
+use crate::fq;
+use crate::qdisc::{Backlog, Verdict};
+use crate::registry::{AqmConfig, ConfigError, LinkFacts};
+use crate::rng::Rng;
+use crate::units::{Bytes, Instant, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// sch_cake.c: roots of counts below this are kept in a table.
+const KEPT_ROOTS: u32 = 16;
+/// sch_cake.c: Newton steps from one kept root to the next.
+const STEPS_PER_ROOT: u32 = 4;
+/// 1 in units of 2^-32, as nearly as they go.
+const ONE: u32 = u32::MAX;
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Acceptable queueing delay (cake: 5ms); at least 1.5 packets of `mtu` on the link.
+    pub target: Span,
+    /// About the largest round trip time (cake: 100ms).
+    pub interval: Span,
+    /// The largest packet, for the least useful target (1514B).
+    pub mtu: Bytes,
+    /// Mark ECN-capable packets instead of dropping them, as far as CoDel is concerned (cake: always).
+    pub ecn: bool,
+    /// Time between changes of BLUE's probability; null is the target, as in cake (Patil: 100ms).
+    pub freeze: Option<Span>,
+    /// What an overflow adds to BLUE's probability (cake: 1/256).
+    pub increment: f64,
+    /// What an empty queue takes from it (cake: 1/4096).
+    pub decrement: f64,
+    /// "source", or "linux" for the kernel's roots and its first signal.
+    pub compat: Compat,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            mtu: Bytes::new(1514),
+            ecn: true,
+            freeze: None,
+            increment: 1.0 / 256.0,
+            decrement: 1.0 / 4096.0,
+            compat: Compat::Source,
+        }
+    }
+}
+
+impl AqmConfig for Config {
+    type Aqm = Cobalt;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        if self.target == Span::ZERO {
+            return Err(ConfigError::new("target", "must be above 0"));
+        }
+        if self.interval <= self.target {
+            return Err(ConfigError::new("interval", format!("must be above target ({})", self.target)));
+        }
+        if self.freeze == Some(Span::ZERO) {
+            return Err(ConfigError::new("freeze", "must be above 0; leave it out for the target"));
+        }
+        for (key, value) in [("increment", self.increment), ("decrement", self.decrement)] {
+            if !(value > 0.0 && value <= 1.0) {
+                return Err(ConfigError::new(key, "must be above 0 and at most 1"));
+            }
+        }
+        Ok(())
+    }
+
+    fn aqm(&self, link: &LinkFacts) -> Cobalt {
+        Cobalt::new(self.clone(), link.rate)
+    }
+
+    /// cake gives each flow a queue of its own as long as there is one.
+    fn per_flow(queues: &mut fq::Parameters) -> Self {
+        queues.ways = 8;
+        Self::default()
+    }
+}
+
+/// What follows from the parameters and the rate of the link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Times {
+    target: Span,
+    interval: Span,
+    /// The least delay that counts as standing.
+    four_packets: Span,
+    freeze: Span,
+}
+
+impl Times {
+    /// `cake_set_rate()`.
+    fn of(config: &Config, rate: Rate) -> Self {
+        let mtu_time = rate.time_for(config.mtu);
+        let target = config.target.max((mtu_time * 3).div(2));
+        let interval = (config.interval + target.saturating_sub(config.target)).max(target * 2);
+        Self { target, interval, four_packets: mtu_time * 4, freeze: config.freeze.unwrap_or(target) }
+    }
+}
+
+/// The algorithm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cobalt {
+    config: Config,
+    times: Times,
+    drop_next: Instant,
+    count: u32,
+    /// The kernel's 1 / sqrt(count) in units of 2^-32.
+    rec_inv_sqrt: u32,
+    dropping: bool,
+    p: f64,
+    p_changed: Instant,
+    /// The queue was found empty and no packet came since.
+    idle: bool,
+}
+
+/// What CoDel says of a packet.
+struct Judged {
+    /// It is to be marked or dropped.
+    signal: bool,
+    /// drop_next was past: before entering the dropping state, but after a step of the count.
+    is_past: bool,
+}
+
+/// `cobalt_newton_step()`: x (3 - count x^2) / 2.
+fn newton_step(x: u32, count: u32) -> u32 {
+    let square = (u64::from(x) * u64::from(x)) >> 32;
+    let factor = (3u64 << 32).wrapping_sub(u64::from(count).wrapping_mul(square)) >> 2;
+    (factor.wrapping_mul(u64::from(x)) >> 31) as u32
+}
+
+/// `cobalt_cache_init()`: each root is found from the one before.
+fn kept_root(count: u32) -> u32 {
+    (1..=count).flat_map(|n| std::iter::repeat_n(n, STEPS_PER_ROOT as usize)).fold(ONE, newton_step)
+}
+
+impl Cobalt {
+    /// At rest.
+    pub fn new(config: Config, rate: Rate) -> Self {
+        Self {
+            times: Times::of(&config, rate),
+            config,
+            drop_next: Instant::ZERO,
+            count: 0,
+            rec_inv_sqrt: 0,
+            dropping: false,
+            p: 0.0,
+            p_changed: Instant::ZERO,
+            idle: false,
+        }
+    }
+
+    /// BLUE's probability.
+    pub fn probability(&self) -> f64 {
+        self.p
+    }
+
+    fn set_count(&mut self, count: u32) {
+        self.count = count;
+        if self.config.compat == Compat::Linux {
+            self.rec_inv_sqrt =
+                if count < KEPT_ROOTS { kept_root(count) } else { newton_step(self.rec_inv_sqrt, count) };
+        }
+    }
+
+    /// `t + interval / sqrt(count)`.
+    fn after(&self, t: Instant) -> Instant {
+        let interval = self.times.interval;
+        t + if self.config.compat == Compat::Linux {
+            Span::from_nanos(((u128::from(interval.as_nanos()) * u128::from(self.rec_inv_sqrt)) >> 32) as u64)
+        } else {
+            Span::from_secs_f64(interval.as_secs_f64() / f64::from(self.count.max(1)).sqrt())
+        }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.count > 0 && now >= self.drop_next
+    }
+
+    fn step(&mut self, count: u32) {
+        self.set_count(count);
+        self.drop_next = self.after(self.drop_next);
+    }
+
+    /// Enters or leaves the dropping state.
+    fn watch(&mut self, sojourn: Span, now: Instant) {
+        self.dropping = if sojourn > self.times.target && sojourn > self.times.four_packets {
+            if !self.dropping {
+                self.drop_next = self.after(now);
+            }
+            self.count = self.count.max(1);
+            true
+        } else {
+            false
+        };
+    }
+
+    /// CoDel's part.
+    fn judge(&mut self, sojourn: Span, now: Instant) -> Judged {
+        let (due, was_past) = (self.is_due(now), now > self.drop_next);
+        self.watch(sojourn, now);
+        if !due {
+            return Judged { signal: false, is_past: was_past };
+        }
+        let signal = self.dropping;
+        if signal {
+            self.step(self.count.saturating_add(1));
+        } else {
+            while self.is_due(now) {
+                self.step(self.count - 1);
+            }
+        }
+        Judged { signal, is_past: now > self.drop_next }
+    }
+
+    /// BLUE's part.
+    fn is_unlucky(&self, rng: &mut Rng) -> bool {
+        self.p > 0.0 && rng.uniform() < self.p
+    }
+
+    fn is_thawed(&self, now: Instant) -> bool {
+        now.since(self.p_changed) > self.times.freeze
+    }
+}
+
+impl Aqm for Cobalt {
+    /// Only makes up for the time without packets.
+    #[inline]
+    fn on_enqueue(&mut self, _: &Meta, _: Backlog, now: Instant, _: &mut Rng) -> Verdict {
+        if std::mem::replace(&mut self.idle, false) && self.p > 0.0 {
+            let freeze = self.times.freeze.as_nanos();
+            let missed = now.since(self.p_changed).as_nanos() / freeze;
+            self.p = (self.p - missed as f64 * self.config.decrement).max(0.0);
+            self.p_changed += Span::from_nanos(missed * freeze);
+        }
+        Verdict::Pass
+    }
+
+    #[inline]
+    fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        let Judged { signal, is_past } = self.judge(sojourn, now);
+        let mark = signal && self.config.ecn && packet.ecn.is_capable();
+        let drop = (signal && !mark) | self.is_unlucky(rng);
+        if self.count == 0 {
+            self.drop_next = now + self.times.interval;
+        } else if is_past && !drop {
+            self.drop_next = now;
+        }
+        match (drop, mark) {
+            (true, _) if backlog.packets > 0 => Verdict::Drop,
+            (_, true) => Verdict::Mark,
+            _ => Verdict::Pass,
+        }
+    }
+
+    fn on_overflow(&mut self, now: Instant) {
+        if self.is_thawed(now) {
+            self.p = (self.p + self.config.increment).min(1.0);
+            self.p_changed = now;
+        }
+        self.dropping = true;
+        self.drop_next = now;
+        self.count = self.count.max(1);
+    }
+
+    fn on_empty(&mut self, now: Instant) {
+        self.idle = true;
+        if self.p > 0.0 && self.is_thawed(now) {
+            self.p = (self.p - self.config.decrement).max(0.0);
+            self.p_changed = now;
+        }
+        self.dropping = false;
+        if self.is_due(now) {
+            self.step(self.count - 1);
+        }
+    }
+
+    fn set_rate(&mut self, rate: Rate, _: Instant) {
+        self.times = Times::of(&self.config, rate);
+    }
+}
+
+impl AckPath for Cobalt {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Ecn, FlowId};
+    use crate::rng::Streams;
+    use crate::units::Limit;
+
+    const FULL: Backlog = Backlog { packets: 100, bytes: 150_000 };
+    const FAST: Rate = Rate::from_bps(1_000_000_000);
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    fn cobalt(config: Config) -> Cobalt {
+        AqmConfig::validate(&config).unwrap();
+        config.aqm(&LinkFacts { rate: FAST, limit: Limit::Packets(1000) })
+    }
+
+    /// A queue served every millisecond from `from` to `to`, whose head has waited `sojourn` ms; the times of drops.
+    fn drops(cobalt: &mut Cobalt, sojourn: u64, from: u64, to: u64) -> Vec<u64> {
+        let mut rng = Streams::new(1).get("cobalt");
+        let packet = Meta { size: Bytes::new(1500), ecn: Ecn::NotEct, flow: FlowId(0) };
+        let dropped =
+            |ms: &u64| cobalt.on_dequeue(&packet, Span::from_millis(sojourn), FULL, at(*ms), &mut rng) == Verdict::Drop;
+        (from..to).filter(dropped).collect()
+    }
+
+    /// Over target from 20 ms: drop_next = 120 ms. Its signal makes the count 2 and adds 100/sqrt(2): 190.7 ms, then
+    /// 100/sqrt(3): 248.4, 298.4, 343.2, 383.99 ms; each is seen at the next whole millisecond.
+    #[test]
+    fn signals_come_at_the_interval_over_the_root_of_the_count() {
+        let mut cobalt = cobalt(Config::default());
+        assert!(drops(&mut cobalt, 1, 0, 20).is_empty());
+        assert_eq!(drops(&mut cobalt, 10, 20, 400), [120, 191, 249, 299, 344, 384]);
+        assert_eq!(cobalt.count, 7);
+    }
+
+    /// Where CoDel forgets its count, this one counts back at the same pace. Count 4 at 249 ms with drop_next = 298.4
+    /// ms; under target, it is 3 at 298.4 (356.2 ms next), 2 at 356.2 (426.9), 1 at 426.9 (526.9), 0 at 526.9.
+    #[test]
+    fn the_count_goes_down_as_it_went_up() {
+        let mut cobalt = cobalt(Config::default());
+        drops(&mut cobalt, 1, 0, 20);
+        assert_eq!(drops(&mut cobalt, 10, 20, 250).len(), 3);
+        let mut counts = Vec::new();
+        for to in [298, 300, 356, 358, 426, 428, 526, 528] {
+            drops(&mut cobalt, 1, to - 1, to);
+            counts.push(cobalt.count);
+        }
+        assert_eq!(counts, [4, 3, 3, 2, 2, 1, 1, 0]);
+    }
+
+    /// The same again, then over target at 360 ms with count 2: the next signal is due 100/sqrt(2) ms later, not 100.
+    #[test]
+    fn coming_back_it_goes_on_where_it_is() {
+        let mut cobalt = cobalt(Config::default());
+        drops(&mut cobalt, 1, 0, 20);
+        drops(&mut cobalt, 10, 20, 250);
+        drops(&mut cobalt, 1, 250, 360);
+        assert_eq!(drops(&mut cobalt, 10, 360, 432), [431]);
+    }
+
+    #[test]
+    fn marks_count_as_signals_and_the_last_packet_is_not_dropped() {
+        let (mut cobalt, mut rng) = (cobalt(Config::default()), Streams::new(1).get("cobalt"));
+        drops(&mut cobalt, 1, 0, 20);
+        drops(&mut cobalt, 10, 20, 120);
+        let ect = Meta { size: Bytes::new(1500), ecn: Ecn::Ect0, flow: FlowId(0) };
+        let wait = Span::from_millis(10);
+        assert_eq!(cobalt.on_dequeue(&ect, wait, FULL, at(120), &mut rng), Verdict::Mark);
+        let last = Meta { ecn: Ecn::NotEct, ..ect };
+        assert_eq!(cobalt.on_dequeue(&last, wait, Backlog::default(), at(191), &mut rng), Verdict::Pass);
+        assert_eq!(cobalt.count, 3);
+    }
+
+    /// Overflows every millisecond: p grows at 6, 12, 18 ms (more than 5 ms apart), and the first signal does not wait.
+    #[test]
+    fn overflow_raises_the_probability_once_per_freeze() {
+        let mut cobalt = cobalt(Config::default());
+        for ms in 0..20 {
+            cobalt.on_overflow(at(ms));
+        }
+        assert_eq!(cobalt.probability(), 3.0 / 256.0);
+        assert_eq!((cobalt.count, cobalt.dropping, cobalt.drop_next), (1, true, at(19)));
+        for ms in 20..10_000 {
+            cobalt.on_overflow(at(ms));
+        }
+        assert_eq!(cobalt.probability(), 1.0);
+    }
+
+    #[test]
+    fn an_idle_queue_forgets_its_probability() {
+        let (mut cobalt, mut rng) = (cobalt(Config::default()), Streams::new(1).get("cobalt"));
+        let packet = Meta { size: Bytes::new(1500), ecn: Ecn::Ect0, flow: FlowId(0) };
+        cobalt.on_overflow(at(10));
+        cobalt.on_empty(at(20));
+        assert_eq!(cobalt.probability(), 15.0 / 4096.0);
+        // 32 ms are 6 freezes of 5 ms; the rest is kept.
+        cobalt.on_enqueue(&packet, Backlog::default(), at(52), &mut rng);
+        assert_eq!((cobalt.probability(), cobalt.p_changed), (9.0 / 4096.0, at(50)));
+        cobalt.on_enqueue(&packet, FULL, at(90), &mut rng);
+        assert_eq!(cobalt.probability(), 9.0 / 4096.0, "a queue in use does not");
+        cobalt.on_empty(at(100));
+        cobalt.on_enqueue(&packet, Backlog::default(), at(10_000), &mut rng);
+        assert_eq!(cobalt.probability(), 0.0);
+    }
+
+    /// p = 1/2, and packets that wait no time: half of them are dropped, ECN or not. Five standard deviations of 50.
+    #[test]
+    fn blue_drops_with_its_probability() {
+        let (mut cobalt, mut rng) =
+            (cobalt(Config { increment: 0.5, ..Config::default() }), Streams::new(1).get("cobalt"));
+        cobalt.on_overflow(at(10));
+        let packet = Meta { size: Bytes::new(1500), ecn: Ecn::Ect0, flow: FlowId(0) };
+        let mut judge = |ms| cobalt.on_dequeue(&packet, Span::ZERO, FULL, at(ms), &mut rng);
+        let dropped = (10_000..20_000).filter(|ms| judge(*ms) == Verdict::Drop).count();
+        assert!((4750..=5250).contains(&dropped), "{dropped}");
+    }
+
+    /// 1514 B at 1 Mbit/s take 12.112 ms: target 18.168 ms, interval 100 + 13.168 ms. At 100 kbit/s: 121.12 ms, target
+    /// 181.68 ms, interval twice that.
+    #[test]
+    fn slow_links_get_a_larger_target() {
+        let times = |bps| Times::of(&Config::default(), Rate::from_bps(bps));
+        let us = Span::from_micros;
+        assert_eq!((times(1_000_000).target, times(1_000_000).interval), (us(18_168), us(113_168)));
+        assert_eq!((times(100_000).target, times(100_000).interval), (us(181_680), us(363_360)));
+        assert_eq!(times(100_000).four_packets, us(484_480));
+        let mut cobalt = cobalt(Config::default());
+        cobalt.set_rate(Rate::from_bps(1_000_000), at(0));
+        assert_eq!(cobalt.times, times(1_000_000));
+    }
+
+    /// From 1, four steps of x (3 - 2x^2) / 2 give 0.5, 0.625, 0.693359, 0.706709, not yet 0.707107. Later roots begin
+    /// nearer and come out better; above 15 there is one step per change of the count.
+    #[test]
+    fn linux_roots_are_nearly_exact() {
+        let scaled = |root: u32| f64::from(root) / 4_294_967_296.0;
+        assert!((scaled(kept_root(2)) - 0.706_709).abs() < 1e-6);
+        for count in 1..KEPT_ROOTS {
+            assert!((scaled(kept_root(count)) * f64::from(count).sqrt() - 1.0).abs() < 0.001, "{count}");
+        }
+        assert!((scaled(newton_step(kept_root(15), 16)) * 4.0 - 1.0).abs() < 0.002);
+    }
+
+    /// Over target at 20 ms, drop_next is then: the next packet is dropped. Then 70.7 ms later, at 90.7 ms.
+    #[test]
+    fn a_fresh_queue_in_linux_does_not_wait_an_interval() {
+        let mut cobalt = cobalt(Config { compat: Compat::Linux, ..Config::default() });
+        drops(&mut cobalt, 1, 0, 20);
+        assert_eq!(drops(&mut cobalt, 10, 20, 100), [21, 91]);
+    }
+}

@@ -1,0 +1,352 @@
+//! Flow queueing: each flow has a queue and an AQM of its own, and queues take turns.
+//!
+//! Source: RFC 8290 §3 to §5 (FQ-CoDel); Patil 2020, chapter 5 (FQ-PIE), whose lists and rounds are those of the RFC. A
+//! packet's flow is hashed to one of N queues. A queue that begins to be used goes before those that were in use, so
+//! that sparse flows pay no queueing delay; beyond that, turns are equal in bytes (`sched/drr.rs`).
+//!
+//! ```text
+//! enqueue   queue = hash(flow, key); its AQM judges; store; if in no list: to the new list with one quantum      §4.1
+//! no room   from the head of the queue with most bytes drop drop_batch packets, or half of its bytes if less     §4.1
+//! dequeue   the queue whose turn it is; its AQM judges heads until one passes                                    §4.2
+//! ```
+//!
+//! Invariants: the packets of the queues are those of the backlog; a queue with packets is in one of the two lists;
+//! packets of a flow leave in the order in which they came. Memory: packets are in one array with a list of free
+//! places, per queue there are about 50 bytes and the state of its AQM. Cost: O(1), and a search through the queues per
+//! batch of drops.
+//!
+//! **Limits.** The limit of the queue before the link (RFC: 10240 packets) and, beside it, `memory_limit` in bytes.
+//!
+//! **Timers.** There is one for all queues. When it is due, every AQM that was ever used and wants to be woken is, with
+//! packets or without: what ages while a queue is empty (PIE's probability) ages here too, as in Linux. Queues not used
+//! yet share one AQM that is woken with them, from which they begin. An AQM that makes up for its updates later (PIE)
+//! needs no timer and ages alike.
+//!
+//! DIFFERENCE: memory is the sum of packet sizes on the link, not of buffers (Linux: truesize). Pinned by
+//! `memory_is_limited_in_bytes`.
+//! DIFFERENCE: with `ways` above 1 collisions are avoided as in cake, see `fq/classify.rs`. Plain hashing is the RFC's.
+//! DIFFERENCE: with `overflow = "arrival"` (the default of FQ-PIE, Patil, Algorithm 7) the packet that comes is refused
+//! and nobody else's. With `compat = "linux"` too, running over `memory_limit` is counted only, as sch_fq_pie does.
+//! Pinned by `memory_overruns_are_only_counted_as_in_linux`.
+
+mod classify;
+mod config;
+mod per_flow;
+mod slab;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Config, Overflow, Parameters};
+pub use per_flow::PerFlow;
+
+use crate::ack::AckPath;
+use crate::aqm::{Aqm, Compat, Meta};
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
+use crate::rng::Rng;
+use crate::sched::drr::NewOld;
+use crate::units::{Instant, Limit, Rate};
+use classify::Classifier;
+use slab::{List, Position, Slab, Taken};
+
+/// One of the queues.
+#[derive(Debug, Clone)]
+struct Queue<A> {
+    list: List,
+    packets: u32,
+    used: bool,
+    aqm: A,
+}
+
+/// Flow queues, one AQM each.
+#[derive(Debug, Clone)]
+pub struct FlowQueue<P, A> {
+    parameters: Parameters,
+    limit: Limit,
+    classifier: Classifier,
+    turns: NewOld,
+    queues: Vec<Queue<A>>,
+    /// Bytes of each queue, apart so that the search for the fattest one reads little.
+    bytes: Vec<u64>,
+    slab: Slab<P>,
+    backlog: Backlog,
+    stats: Stats,
+    /// Queues that were ever used, in order of their first use.
+    used: Vec<u32>,
+    /// The AQM of all queues that were not.
+    unused: A,
+    wakeup: Option<Instant>,
+    whole_backlog: bool,
+    memory_overruns: u64,
+}
+
+impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
+    /// Empty queues, each with a copy of `aqm`. The parameters are valid.
+    pub fn new(limit: Limit, parameters: &Parameters, aqm: A) -> Self {
+        let n = parameters.flows as usize;
+        let queue = Queue { list: List::default(), packets: 0, used: false, aqm: aqm.clone() };
+        Self {
+            limit,
+            classifier: Classifier::new(parameters.flows, parameters.ways, parameters.perturbation),
+            turns: NewOld::new(n, parameters.quantum),
+            queues: vec![queue; n],
+            bytes: vec![0; n],
+            slab: Slab::new(),
+            backlog: Backlog::default(),
+            stats: Stats::default(),
+            used: Vec::new(),
+            wakeup: aqm.next_wakeup(),
+            whole_backlog: aqm.wants_whole_backlog(),
+            unused: aqm,
+            memory_overruns: 0,
+            parameters: parameters.clone(),
+        }
+    }
+
+    /// The AQM of a queue, to read its state.
+    pub fn aqm(&self, queue: usize) -> Option<&A> {
+        self.queues.get(queue).map(|q| &q.aqm)
+    }
+
+    /// How often a packet was taken over the memory limit (only where that is counted and not enforced).
+    pub fn memory_overruns(&self) -> u64 {
+        self.memory_overruns
+    }
+
+    /// What the AQM of a queue is shown.
+    #[inline]
+    fn shown(&self, at: usize) -> Backlog {
+        if self.whole_backlog {
+            return self.backlog;
+        }
+        Backlog { packets: u64::from(self.queues[at].packets), bytes: self.bytes[at] }
+    }
+
+    #[inline]
+    fn begin_use(&mut self, at: usize) {
+        if !self.queues[at].used {
+            self.queues[at].used = true;
+            self.queues[at].aqm.clone_from(&self.unused);
+            self.used.push(at as u32);
+        }
+    }
+
+    /// An AQM was called: its wish to be woken may be an earlier one.
+    #[inline]
+    fn note_timer(&mut self, at: usize) {
+        if let Some(due) = self.queues[at].aqm.next_wakeup() {
+            self.wakeup = Some(self.wakeup.map_or(due, |before| before.min(due)));
+        }
+    }
+
+    fn drop<F: Fates<P>>(&mut self, packet: P, reason: DropReason, now: Instant, fates: &mut F) {
+        self.stats.count_drop(reason, packet.size());
+        fates.dropped(packet, reason, now);
+    }
+
+    fn mark<F: Fates<P>>(&mut self, packet: &mut P, now: Instant, fates: &mut F) {
+        debug_assert!(packet.ecn().is_capable(), "an AQM marked a packet that is not ECN-capable");
+        packet.mark_ce();
+        self.stats.marked.add(packet.size());
+        fates.marked(packet, now);
+    }
+
+    #[inline]
+    fn push(&mut self, at: usize, packet: P, now: Instant) -> Result<Position, P> {
+        let size = packet.size();
+        let position = self.slab.push(&mut self.queues[at].list, packet, now)?;
+        self.queues[at].packets += 1;
+        self.bytes[at] += size.get();
+        self.backlog.add(size);
+        self.turns.activate(at);
+        Ok(position)
+    }
+
+    #[inline]
+    fn pop(&mut self, at: usize) -> Option<Taken<P>> {
+        let taken = self.slab.pop(&mut self.queues[at].list)?;
+        let size = taken.packet.size();
+        self.queues[at].packets -= 1;
+        self.bytes[at] -= size.get();
+        self.backlog.remove(size);
+        Some(taken)
+    }
+
+    /// True when `more` would be too much.
+    #[inline]
+    fn exceeds(&self, more: Backlog) -> bool {
+        let over_limit = match self.limit {
+            Limit::Packets(n) => self.backlog.packets + more.packets > n,
+            Limit::Bytes(n) => self.backlog.bytes + more.bytes > n.get(),
+        };
+        over_limit || (self.memory_is_enforced() && self.exceeds_memory(more))
+    }
+
+    fn exceeds_memory(&self, more: Backlog) -> bool {
+        self.backlog.bytes + more.bytes > self.parameters.memory_limit.get()
+    }
+
+    fn memory_is_enforced(&self) -> bool {
+        !(self.parameters.overflow == Overflow::Arrival && self.parameters.compat == Compat::Linux)
+    }
+
+    /// Says no to a packet for which there is no room.
+    fn refuse<F: Fates<P>>(&mut self, at: usize, packet: P, now: Instant, fates: &mut F) -> Enqueued {
+        self.queues[at].aqm.on_overflow(now);
+        self.note_timer(at);
+        self.drop(packet, DropReason::Overflow, now, fates);
+        Enqueued::Dropped(DropReason::Overflow)
+    }
+
+    /// Makes room at the cost of the fattest queues; true if the packet at `position` had to go as well.
+    fn shed<F: Fates<P>>(&mut self, position: Position, now: Instant, fates: &mut F) -> bool {
+        let mut gone = false;
+        while self.exceeds(Backlog::default()) {
+            let fattest = fattest(&self.bytes);
+            gone |= self.shed_from(fattest, position, now, fates);
+            self.note_timer(fattest);
+        }
+        gone
+    }
+
+    /// One batch: `drop_batch` packets or half the bytes, whichever comes first.
+    fn shed_from<F: Fates<P>>(&mut self, at: usize, position: Position, now: Instant, fates: &mut F) -> bool {
+        let (enough, mut gone, mut shed) = (self.bytes[at] / 2, false, 0);
+        for _ in 0..self.parameters.drop_batch {
+            let shown = self.shown(at);
+            let Some(taken) = self.pop(at) else { break };
+            shed += taken.packet.size().get();
+            gone |= taken.position == position;
+            self.queues[at].aqm.on_shed(shown, now);
+            self.drop(taken.packet, DropReason::Overflow, now, fates);
+            if shed >= enough {
+                break;
+            }
+        }
+        gone
+    }
+
+    /// The first packet of a queue that its AQM lets pass.
+    #[inline]
+    fn passing_head<F: Fates<P>>(&mut self, at: usize, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+        while let Some(Taken { mut packet, since, .. }) = self.pop(at) {
+            let shown = self.shown(at);
+            match self.queues[at].aqm.on_dequeue(&Meta::of(&packet), now.since(since), shown, now, rng) {
+                Verdict::Drop => {
+                    self.drop(packet, DropReason::Dequeue, now, fates);
+                    continue;
+                }
+                Verdict::Mark => self.mark(&mut packet, now, fates),
+                Verdict::Pass => {}
+            }
+            return Some(packet);
+        }
+        self.queues[at].aqm.on_empty(now);
+        None
+    }
+}
+
+/// The first queue with the most bytes.
+fn fattest(bytes: &[u64]) -> usize {
+    let mut fattest = 0;
+    for (at, size) in bytes.iter().enumerate() {
+        if *size > bytes[fattest] {
+            fattest = at;
+        }
+    }
+    fattest
+}
+
+impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
+    #[inline]
+    fn enqueue<F: Fates<P>>(&mut self, mut packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+        let size = packet.size();
+        self.stats.arrived.add(size);
+        let turns = &self.turns;
+        let at = self.classifier.queue_of(packet.flow(), rng, |queue| turns.is_active(queue));
+        self.begin_use(at);
+        let shown = self.shown(at);
+        let verdict = self.queues[at].aqm.on_arrival(&packet, shown, now, rng);
+        self.note_timer(at);
+        if verdict == Verdict::Drop {
+            self.drop(packet, DropReason::Early, now, fates);
+            return Enqueued::Dropped(DropReason::Early);
+        }
+        if self.parameters.overflow == Overflow::Arrival {
+            let more = Backlog { packets: 1, bytes: size.get() };
+            if self.exceeds(more) {
+                return self.refuse(at, packet, now, fates);
+            }
+            self.memory_overruns += u64::from(self.exceeds_memory(more));
+        }
+        if verdict == Verdict::Mark {
+            self.mark(&mut packet, now, fates);
+        }
+        let position = match self.push(at, packet, now) {
+            Ok(position) => position,
+            Err(packet) => return self.refuse(at, packet, now, fates),
+        };
+        if self.exceeds(Backlog::default()) && self.shed(position, now, fates) {
+            return Enqueued::Dropped(DropReason::Overflow);
+        }
+        Enqueued::Queued
+    }
+
+    #[inline]
+    fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+        while let Some(at) = self.turns.turn() {
+            let head = self.passing_head(at, now, rng, fates);
+            self.note_timer(at);
+            if let Some(packet) = head {
+                let size = packet.size();
+                self.turns.spend(at, size);
+                self.stats.sent.add(size);
+                return Some(packet);
+            }
+            self.turns.found_empty();
+        }
+        None
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.wakeup
+    }
+
+    fn on_wakeup(&mut self, now: Instant) {
+        wake(&mut self.unused, Backlog::default(), now);
+        let mut next = self.unused.next_wakeup();
+        for i in 0..self.used.len() {
+            let at = self.used[i] as usize;
+            let shown = self.shown(at);
+            let aqm = &mut self.queues[at].aqm;
+            wake(aqm, shown, now);
+            next = [next, aqm.next_wakeup()].into_iter().flatten().min();
+        }
+        self.wakeup = next;
+    }
+
+    fn set_rate(&mut self, rate: Rate, now: Instant) {
+        self.unused.set_rate(rate, now);
+        for queue in &mut self.queues {
+            queue.aqm.set_rate(rate, now);
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+/// Wakes an AQM whose time has come.
+fn wake<A: Aqm>(aqm: &mut A, backlog: Backlog, now: Instant) {
+    if aqm.next_wakeup().is_some_and(|due| due <= now) {
+        aqm.on_wakeup(backlog, now);
+    }
+}
+
+/// Elements that edit ACKs see all flows and cannot be the AQM of one: [`Config`] refuses them.
+impl<P, A> AckPath for FlowQueue<P, A> {}

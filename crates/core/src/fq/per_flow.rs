@@ -1,0 +1,92 @@
+//! Flow queueing with any AQM of the registry, chosen by name.
+//!
+//! `per_flow = "red"`, `per_flow = "red min_threshold=3p max_threshold=9p"`, or in a file
+//! `per_flow = { name = "red", min_threshold = "3p" }`.
+
+use super::config::{table, written};
+use crate::registry::{AnyAqm, AnyAqmConfig, AqmConfig, ConfigError, LinkFacts};
+use crate::settings;
+use schemars::JsonSchema;
+use serde::de::{Deserializer, Error};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The AQM of each queue.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PerFlow {
+    /// The AQM of each flow queue: its name, such as "codel", or with parameters "codel target=10ms".
+    #[serde(serialize_with = "write_choice", deserialize_with = "read_choice")]
+    #[schemars(with = "String")]
+    pub per_flow: AnyAqmConfig,
+}
+
+impl Default for PerFlow {
+    fn default() -> Self {
+        Self { per_flow: AnyAqmConfig::per_flow("droptail").expect("droptail is in the registry") }
+    }
+}
+
+impl AqmConfig for PerFlow {
+    type Aqm = AnyAqm;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let name = self.per_flow.name();
+        if self.per_flow.is_ack_path() {
+            let message =
+                format!("{name} looks at the ACKs of all flows, so it cannot be the AQM of one; {}", choices());
+            return Err(ConfigError::new("per_flow", message));
+        }
+        self.per_flow.validate().map_err(|e| ConfigError::new("per_flow", format!("{name}: {e}")))
+    }
+
+    fn aqm(&self, link: &LinkFacts) -> AnyAqm {
+        self.per_flow.aqm(link)
+    }
+}
+
+/// The names that can be chosen.
+fn choices() -> String {
+    let per_flow = |name: &&str| AnyAqmConfig::per_flow(name).is_some_and(|config| !config.is_ack_path());
+    format!("it may be {}", AnyAqmConfig::NAMES.iter().copied().filter(per_flow).collect::<Vec<_>>().join(", "))
+}
+
+fn write_choice<S: Serializer>(choice: &AnyAqmConfig, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut all = Map::from_iter([("name".to_owned(), Value::from(choice.name()))]);
+    all.append(&mut written(choice));
+    all.serialize(serializer)
+}
+
+fn read_choice<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AnyAqmConfig, D::Error> {
+    let (name, parameters) = match Value::deserialize(deserializer)? {
+        Value::String(text) => from_text(&text)?,
+        Value::Object(mut parameters) => match parameters.remove("name") {
+            Some(Value::String(name)) => (name, parameters),
+            _ => return Err(D::Error::custom(format!("`name` is missing; {}", choices()))),
+        },
+        other => return Err(D::Error::custom(format!("{other} is not the name of an AQM; {}", choices()))),
+    };
+    let Some(default) = AnyAqmConfig::per_flow(&name) else {
+        return Err(D::Error::custom(format!("there is no AQM {name:?}; {}", choices())));
+    };
+    let mut all = table(&default);
+    for (key, value) in parameters {
+        if all.insert(key.clone(), value).is_none() {
+            return Err(D::Error::custom(format!("{name} has no parameter {key:?}")));
+        }
+    }
+    default.read_as_this(Value::Object(all)).map_err(|e| D::Error::custom(format!("{name}: {e}")))
+}
+
+/// A name, and `key=value` after it.
+fn from_text<E: Error>(text: &str) -> Result<(String, Map<String, Value>), E> {
+    let mut words = text.split_whitespace();
+    let name = words.next().unwrap_or_default().to_owned();
+    let mut parameters = Map::new();
+    for word in words {
+        let (key, value) = settings::split_setting(word).map_err(E::custom)?;
+        parameters.insert(key, settings::value_of(&value));
+    }
+    Ok((name, parameters))
+}

@@ -1,0 +1,121 @@
+//! The packets of all flow queues in one array: queues are lists of indices through it, free places are one list more.
+
+use crate::units::Instant;
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug, Clone)]
+struct Place<P> {
+    packet: Option<P>,
+    since: Instant,
+    next: u32,
+}
+
+/// Storage. It grows to the largest backlog there ever was and is not given back.
+#[derive(Debug, Clone)]
+pub(super) struct Slab<P> {
+    places: Vec<Place<P>>,
+    free: u32,
+}
+
+/// A queue of packets in a [`Slab`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { head: NONE, tail: NONE }
+    }
+}
+
+/// Where a packet is kept while it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position(u32);
+
+/// A packet taken out.
+#[derive(Debug)]
+pub(super) struct Taken<P> {
+    pub packet: P,
+    pub since: Instant,
+    pub position: Position,
+}
+
+impl<P> Slab<P> {
+    pub fn new() -> Self {
+        Self { places: Vec::new(), free: NONE }
+    }
+
+    /// Puts a packet at the end of `list`; gives it back if indices are exhausted.
+    #[inline]
+    pub fn push(&mut self, list: &mut List, packet: P, since: Instant) -> Result<Position, P> {
+        if self.free == NONE && self.places.len() >= NONE as usize {
+            return Err(packet);
+        }
+        let place = Place { packet: Some(packet), since, next: NONE };
+        let index = if self.free == NONE {
+            self.places.push(place);
+            (self.places.len() - 1) as u32
+        } else {
+            let index = self.free;
+            let slot = &mut self.places[index as usize];
+            self.free = slot.next;
+            *slot = place;
+            index
+        };
+        match list.tail {
+            NONE => list.head = index,
+            tail => self.places[tail as usize].next = index,
+        }
+        list.tail = index;
+        Ok(Position(index))
+    }
+
+    /// Takes the first packet of `list`.
+    #[inline]
+    pub fn pop(&mut self, list: &mut List) -> Option<Taken<P>> {
+        let index = list.head;
+        let place = self.places.get_mut(index as usize)?;
+        let packet = place.packet.take()?;
+        list.head = place.next;
+        if list.head == NONE {
+            list.tail = NONE;
+        }
+        place.next = self.free;
+        let since = place.since;
+        self.free = index;
+        Some(Taken { packet, since, position: Position(index) })
+    }
+
+    /// Places made so far.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.places.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_share_places_and_keep_their_order() {
+        let (mut slab, mut a, mut b) = (Slab::new(), List::default(), List::default());
+        let at = Instant::ZERO;
+        for n in 0..3 {
+            slab.push(&mut a, n, at).unwrap();
+            slab.push(&mut b, 10 + n, at).unwrap();
+        }
+        assert_eq!(slab.pop(&mut a).unwrap().packet, 0);
+        assert_eq!(slab.pop(&mut b).unwrap().packet, 10);
+        slab.push(&mut a, 3, at).unwrap();
+        slab.push(&mut a, 4, at).unwrap();
+        assert_eq!(slab.capacity(), 6, "free places are used again");
+        let rest: Vec<i32> = std::iter::from_fn(|| slab.pop(&mut a)).map(|t| t.packet).collect();
+        assert_eq!(rest, [1, 2, 3, 4]);
+        assert!(slab.pop(&mut a).is_none());
+        assert_eq!(slab.pop(&mut b).unwrap().packet, 11);
+    }
+}

@@ -1,0 +1,394 @@
+use super::*;
+use crate::aqm::{codel, droptail, pie};
+use crate::packet::{Ecn, FlowId, NoTcp};
+use crate::registry::{AqmConfig, Discipline, LinkFacts};
+use crate::rng::{Rng, Streams};
+use crate::units::{Bytes, Span};
+use proptest::prelude::*;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Numbered {
+    number: u64,
+    flow: u32,
+    size: u64,
+    ecn: Ecn,
+}
+
+impl Packet for Numbered {
+    type Tcp = NoTcp;
+
+    fn size(&self) -> Bytes {
+        Bytes::new(self.size)
+    }
+    fn flow(&self) -> FlowId {
+        FlowId(self.flow)
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark_ce(&mut self) {
+        self.ecn = Ecn::Ce;
+    }
+    fn tcp(&mut self) -> Option<&mut NoTcp> {
+        None
+    }
+}
+
+/// A discipline, its clock, and what it dropped.
+struct Bench<A> {
+    queue: FlowQueue<Numbered, A>,
+    rng: Rng,
+    now: Instant,
+    number: u64,
+    dropped: Dropped,
+}
+
+#[derive(Default)]
+struct Dropped(Vec<(u64, u32, DropReason)>);
+
+impl Fates<Numbered> for Dropped {
+    fn dropped(&mut self, packet: Numbered, reason: DropReason, _: Instant) {
+        self.0.push((packet.number, packet.flow, reason));
+    }
+    fn marked(&mut self, _: &Numbered, _: Instant) {}
+}
+
+impl<A: Aqm + Clone> Bench<A> {
+    fn new<C: AqmConfig<Aqm = A>>(config: &Config<C>, limit: Limit) -> Self {
+        Discipline::validate(config).unwrap();
+        let link = LinkFacts { rate: Rate::from_bps(10_000_000), limit };
+        let (rng, dropped) = (Streams::new(1).get("fq"), Dropped::default());
+        Self { queue: config.build(&link), rng, now: Instant::ZERO, number: 0, dropped }
+    }
+
+    fn arrive(&mut self, flow: u32, size: u64) -> Enqueued {
+        let packet = Numbered { number: self.number, flow, size, ecn: Ecn::NotEct };
+        self.number += 1;
+        self.queue.enqueue(packet, self.now, &mut self.rng, &mut self.dropped)
+    }
+
+    fn arrive_often(&mut self, flow: u32, packets: u32, size: u64) {
+        for _ in 0..packets {
+            self.arrive(flow, size);
+        }
+    }
+
+    fn depart(&mut self) -> Option<Numbered> {
+        self.queue.dequeue(self.now, &mut self.rng, &mut self.dropped)
+    }
+
+    /// The flows of the next `n` packets.
+    fn flows(&mut self, n: usize) -> Vec<u32> {
+        (0..n).map_while(|_| self.depart()).map(|p| p.flow).collect()
+    }
+
+    fn check(&self) {
+        self.queue.stats.check(self.queue.backlog).unwrap();
+        let of_queues = |of: fn(&Queue<A>) -> u64| self.queue.queues.iter().map(of).sum::<u64>();
+        assert_eq!(of_queues(|q| u64::from(q.packets)), self.queue.backlog.packets);
+        assert_eq!(self.queue.bytes.iter().sum::<u64>(), self.queue.backlog.bytes);
+        for (at, queue) in self.queue.queues.iter().enumerate() {
+            assert!(queue.packets == 0 || self.queue.turns.is_active(at), "queue {at} waits in no list");
+        }
+    }
+}
+
+/// Fair queueing alone, eight ways so that few flows never share a queue.
+fn plain(parameters: Parameters) -> Config<droptail::Config> {
+    Config { queues: Parameters { ways: 8, ..parameters }, aqm: droptail::Config::default() }
+}
+
+const ROOM: Limit = Limit::Packets(10_240);
+
+/// RFC 8290 §4: flows 1 and 2 are in use, flow 3 begins: it is new and goes next, for one quantum of 1514 B, which two
+/// packets of 1000 B use up (the second takes it to -486 B). It gets a quantum and is the last of the old ones. Flow 1,
+/// the first of them, has used up its turn and goes behind flow 3 with another quantum; so flow 2 is next, then flow 3
+/// with 1028 B for two packets, then flow 1.
+#[test]
+fn a_flow_that_begins_goes_next_for_one_quantum() {
+    let mut bench = Bench::new(&plain(Parameters::default()), ROOM);
+    for flow in [1, 2] {
+        bench.arrive_often(flow, 6, 1514);
+    }
+    assert_eq!(bench.flows(3), [1, 2, 1]);
+    bench.arrive_often(3, 4, 1000);
+    assert_eq!(bench.flows(7), [3, 3, 2, 3, 3, 1, 2]);
+    bench.check();
+}
+
+/// §4.2: a flow that sends a packet each time its queue was found empty is new only once in a round.
+#[test]
+fn a_sparse_flow_cannot_starve_others_by_coming_and_going() {
+    let mut bench = Bench::new(&plain(Parameters::default()), ROOM);
+    bench.arrive_often(1, 20, 1514);
+    assert_eq!(bench.flows(1), [1]);
+    let mut served = Vec::new();
+    for _ in 0..8 {
+        bench.arrive(2, 1514);
+        served.extend(bench.flows(1));
+    }
+    assert_eq!(served, [2, 1, 2, 1, 2, 1, 2, 1]);
+}
+
+/// A flow that sends one small packet per round, when its turn is over, never waits behind old flows.
+#[test]
+fn a_sparse_flow_does_not_wait() {
+    let mut bench = Bench::new(&plain(Parameters::default()), ROOM);
+    for flow in [1, 2, 3] {
+        bench.arrive_often(flow, 20, 1514);
+    }
+    assert_eq!(bench.flows(3), [1, 2, 3]);
+    for _ in 0..4 {
+        bench.arrive(9, 100);
+        assert_eq!(bench.flows(1), [9]);
+        // A round of the others: flow 9 is found empty, waits at the end of the old list and leaves.
+        bench.flows(7);
+    }
+}
+
+/// §4.1. Three flows of 5, 3 and 2 packets fill a limit of 10. The eleventh packet is of the small flow; half of the
+/// fattest, 2500 of 5000 B, is dropped from its head: 3 packets.
+#[test]
+fn the_fattest_flow_pays_with_half_of_its_bytes_from_the_head() {
+    let mut bench = Bench::new(&plain(Parameters::default()), Limit::Packets(10));
+    for (flow, packets) in [(1, 3), (2, 5), (3, 2)] {
+        bench.arrive_often(flow, packets, 1000);
+    }
+    assert_eq!(bench.arrive(3, 1000), Enqueued::Queued);
+    let reason = DropReason::Overflow;
+    assert_eq!(bench.dropped.0, [(3, 2, reason), (4, 2, reason), (5, 2, reason)]);
+    bench.check();
+}
+
+#[test]
+fn a_batch_has_at_most_drop_batch_packets() {
+    let few = Parameters { drop_batch: 2, ..Parameters::default() };
+    let mut bench = Bench::new(&plain(few), Limit::Packets(100));
+    bench.arrive_often(1, 101, 1000);
+    assert_eq!(bench.dropped.0.len(), 2);
+    let mut bench = Bench::new(&plain(Parameters::default()), Limit::Packets(200));
+    bench.arrive_often(1, 201, 1000);
+    assert_eq!(bench.dropped.0.len(), 64);
+}
+
+/// The packet that comes is the fattest flow itself: it is told as dropped.
+#[test]
+fn a_packet_larger_than_the_limit_is_dropped_on_arrival() {
+    let mut bench = Bench::new(&plain(Parameters::default()), Limit::Bytes(Bytes::new(3000)));
+    bench.arrive(1, 1000);
+    assert_eq!(bench.arrive(2, 5000), Enqueued::Dropped(DropReason::Overflow));
+    assert_eq!(bench.dropped.0, [(1, 2, DropReason::Overflow)]);
+    assert_eq!(bench.queue.backlog, Backlog { packets: 1, bytes: 1000 });
+    bench.check();
+}
+
+#[test]
+fn memory_is_limited_in_bytes() {
+    let parameters = Parameters { memory_limit: Bytes::new(10_000), ..Parameters::default() };
+    let mut bench = Bench::new(&plain(parameters), ROOM);
+    bench.arrive_often(1, 11, 1000);
+    // 11,000 B: half are 5500 B, that is 6 packets.
+    assert_eq!((bench.dropped.0.len(), bench.queue.backlog.bytes), (6, 5000));
+}
+
+#[test]
+fn memory_overruns_are_only_counted_as_in_linux() {
+    let parameters =
+        Parameters { memory_limit: Bytes::new(2000), overflow: Overflow::Arrival, ..Parameters::default() };
+    let mut bench = Bench::new(&plain(parameters.clone()), Limit::Packets(4));
+    bench.arrive_often(1, 6, 1000);
+    assert_eq!((bench.queue.backlog.packets, bench.queue.memory_overruns()), (2, 0));
+    let mut bench = Bench::new(&plain(Parameters { compat: Compat::Linux, ..parameters }), Limit::Packets(4));
+    bench.arrive_often(1, 6, 1000);
+    assert_eq!((bench.queue.backlog.packets, bench.queue.memory_overruns()), (4, 2));
+    assert_eq!(bench.dropped.0, [(4, 1, DropReason::Overflow), (5, 1, DropReason::Overflow)]);
+}
+
+/// CoDel drops while less than an MTU is behind in the flow's own queue if it is shown all queues, as in Linux.
+#[test]
+fn in_linux_codel_is_shown_the_bytes_of_all_flows() {
+    let drops_of_lone_packets = |compat| {
+        let mut config = Config::<codel::Config>::default();
+        (config.queues.ways, config.queues.compat, config.aqm.compat) = (8, compat, compat);
+        let mut bench = Bench::new(&config, ROOM);
+        bench.arrive_often(1, 20, 1500);
+        for ms in [0, 10, 200, 210, 400] {
+            bench.now = Instant::ZERO + Span::from_millis(ms);
+            bench.arrive(2, 1500);
+            bench.now += Span::from_millis(9);
+            while bench.depart().is_some_and(|p| p.flow != 2) {}
+        }
+        bench.dropped.0.iter().filter(|d| d.1 == 2).count()
+    };
+    assert_eq!(drops_of_lone_packets(Compat::Source), 0);
+    assert!(drops_of_lone_packets(Compat::Linux) > 0);
+}
+
+/// An AQM that counts how often it was woken, every 10 ms.
+#[derive(Debug, Clone, PartialEq)]
+struct Ticking(u64);
+
+impl AckPath for Ticking {}
+impl Aqm for Ticking {
+    fn next_wakeup(&self) -> Option<Instant> {
+        Some(Instant::ZERO + Span::from_millis(10 * (self.0 + 1)))
+    }
+    fn on_wakeup(&mut self, _: Backlog, _: Instant) {
+        self.0 += 1;
+    }
+}
+
+#[test]
+fn one_timer_wakes_queues_in_use_and_idle_ones_alike() {
+    let mut queue = FlowQueue::<Numbered, Ticking>::new(ROOM, &Parameters::default(), Ticking(0));
+    let mut rng = Streams::new(1).get("fq");
+    let packet = |flow| Numbered { number: 0, flow, size: 1000, ecn: Ecn::NotEct };
+    let mut wakeups = 0;
+    for ms in 0..100 {
+        let now = Instant::ZERO + Span::from_millis(ms);
+        while queue.next_wakeup().is_some_and(|due| due <= now) {
+            queue.on_wakeup(now);
+            wakeups += 1;
+        }
+        if ms == 5 || ms == 55 {
+            queue.enqueue(packet(ms as u32), now, &mut rng, &mut ());
+            queue.dequeue(now, &mut rng, &mut ());
+        }
+    }
+    assert_eq!(wakeups, 9, "once per 10 ms, whatever the number of queues");
+    assert_eq!(queue.used.len(), 2);
+    for at in &queue.used {
+        assert_eq!(queue.aqm(*at as usize), Some(&Ticking(9)), "one that came late has aged like the others");
+    }
+}
+
+#[test]
+fn parameters_of_the_queues_and_of_the_aqm_are_in_one_table() {
+    let read = |text: &str| toml::from_str::<Config<codel::Config>>(text);
+    let config = read("flows = 64\ntarget = \"7ms\"\ncompat = \"linux\"").unwrap();
+    assert_eq!((config.queues.flows, config.aqm.target), (64, Span::from_millis(7)));
+    assert_eq!((config.queues.compat, config.aqm.compat), (Compat::Linux, Compat::Linux));
+    assert!(config.aqm.ecn, "FQ-CoDel marks unless told otherwise");
+    let again = read(&toml::to_string(&config).unwrap()).unwrap();
+    assert_eq!(again, config);
+    let unknown = read("traget = \"7ms\"").unwrap_err().to_string();
+    assert!(unknown.contains("unknown field `traget`") && unknown.contains("target"), "{unknown}");
+}
+
+#[test]
+fn the_pie_family_refuses_the_packet_that_comes() {
+    let config = toml::from_str::<Config<pie::Config>>("compat = \"linux\"").unwrap();
+    assert_eq!((config.queues.overflow, config.queues.compat), (Overflow::Arrival, Compat::Linux));
+    assert_eq!(config.aqm.compat, crate::aqm::Compat::Linux);
+    assert!(!config.aqm.ecn, "sch_fq_pie does not mark unless told to");
+    for plain in ["compat = \"rfc\"", "compat = \"source\"", ""] {
+        assert_eq!(toml::from_str::<Config<pie::Config>>(plain).unwrap(), Config::default());
+    }
+    let mut bench = Bench::new(&config, Limit::Packets(3));
+    bench.arrive_often(1, 3, 1000);
+    assert_eq!(bench.arrive(2, 40), Enqueued::Dropped(DropReason::Overflow));
+}
+
+#[test]
+fn values_that_cannot_work_are_refused_by_name() {
+    let refused = |change: fn(&mut Config<codel::Config>)| {
+        let mut config = Config::default();
+        change(&mut config);
+        Discipline::validate(&config).unwrap_err().key
+    };
+    assert_eq!(refused(|c| c.queues.flows = 0), "flows");
+    assert_eq!(refused(|c| c.queues.ways = 3), "ways");
+    assert_eq!(refused(|c| c.queues.quantum = Bytes::new(255)), "quantum");
+    assert_eq!(refused(|c| c.queues.memory_limit = Bytes::ZERO), "memory_limit");
+    assert_eq!(refused(|c| c.queues.drop_batch = 0), "drop_batch");
+    assert_eq!(refused(|c| c.aqm.target = Span::ZERO), "target");
+}
+
+#[test]
+fn the_aqm_of_each_flow_may_be_chosen_by_name() {
+    let read = |text: &str| toml::from_str::<Config<PerFlow>>(text);
+    let by_text = read("per_flow = \"red min_threshold=3p max_threshold=9p\"").unwrap();
+    let by_table = read("per_flow = { name = \"red\", min_threshold = \"3p\", max_threshold = \"9p\" }").unwrap();
+    assert_eq!(by_text, by_table);
+    assert_eq!(by_text.aqm.per_flow.name(), "red");
+    assert!(Discipline::validate(&by_text).is_ok());
+    assert_eq!(read(&toml::to_string(&by_text).unwrap()).unwrap(), by_text);
+    for (text, says) in [
+        ("per_flow = \"codle\"", "there is no AQM \"codle\"; it may be droptail"),
+        ("per_flow = \"codel traget=1ms\"", "codel has no parameter \"traget\""),
+        ("per_flow = 3", "3 is not the name of an AQM"),
+        ("per_flow = \"red min_threshold=3ms\"", "red: "),
+    ] {
+        let message = read(text).unwrap_err().to_string();
+        assert!(message.contains(says), "{message}");
+    }
+}
+
+#[test]
+fn an_element_that_edits_acks_cannot_be_per_flow() {
+    for name in ["green", "pink"] {
+        let config = toml::from_str::<Config<PerFlow>>(&format!("per_flow = \"{name}\"")).unwrap();
+        let error = Discipline::validate(&config).unwrap_err();
+        assert_eq!(error.key, "per_flow");
+        assert!(error.message.contains("ACKs of all flows") && error.message.contains("codel"), "{error}");
+    }
+}
+
+/// Sizes of packets for three flows.
+fn sizes() -> impl Strategy<Value = Vec<Vec<u64>>> {
+    prop::collection::vec(prop::collection::vec(40..=1514u64, 200..=200), 3..=3)
+}
+
+proptest! {
+    /// Shreedhar and Varghese's bound: two flows that always have packets are served, over any interval, bytes that
+    /// differ by less than a quantum and two largest packets.
+    #[test]
+    fn backlogged_flows_get_equal_bytes(sizes in sizes(), quantum in 256..4000u64) {
+        let parameters = Parameters { quantum: Bytes::new(quantum), ..Parameters::default() };
+        let mut bench = Bench::new(&plain(parameters), ROOM);
+        for (flow, sizes) in sizes.iter().enumerate() {
+            sizes.iter().for_each(|size| bench.arrive_often(flow as u32, 1, *size));
+        }
+        let mut sent = vec![[0i64; 3]];
+        // Until the first flow could be empty: 200 packets of at least 40 B each.
+        while bench.queue.queues.iter().filter(|q| q.packets > 0).count() == 3 {
+            let packet = bench.depart().unwrap();
+            let mut next = *sent.last().unwrap();
+            next[packet.flow as usize] += packet.size as i64;
+            sent.push(next);
+        }
+        let bound = quantum as i64 + 2 * 1514;
+        for (i, j) in [(0, 1), (0, 2), (1, 2)] {
+            let ahead: Vec<i64> = sent.iter().map(|s| s[i] - s[j]).collect();
+            let widest = ahead.iter().max().unwrap() - ahead.iter().min().unwrap();
+            prop_assert!(widest < bound, "flows {i} and {j}: {widest} B apart, bound {bound}");
+        }
+    }
+
+    /// Whatever comes, however few queues there are: all packets are accounted for, limits hold after each step, and
+    /// no flow is reordered.
+    #[test]
+    fn random_lives_keep_limits_and_order(
+        steps in prop::collection::vec((0..3u8, 0..40u32, 1..2000u64), 1..400),
+        ways in prop::sample::select(vec![1u32, 2, 8, 16]),
+        limit in 1..60u64,
+        memory in 500..60_000u64,
+        overflow in prop::sample::select(vec![Overflow::Fattest, Overflow::Arrival]),
+    ) {
+        let memory_limit = Bytes::new(memory);
+        let queues = Parameters { flows: 16, ways, memory_limit, overflow, ..Parameters::default() };
+        let mut bench = Bench::new(&Config { queues, aqm: codel::Config::default() }, Limit::Packets(limit));
+        let mut last = [None; 40];
+        for (kind, flow, size) in steps {
+            bench.now += Span::from_millis(u64::from(flow));
+            if kind > 0 {
+                bench.arrive(flow, size);
+            } else if let Some(packet) = bench.depart() {
+                let before = last[packet.flow as usize].replace(packet.number);
+                prop_assert!(before < Some(packet.number), "flow {} was reordered", packet.flow);
+            }
+            prop_assert!(bench.queue.backlog.packets <= limit && bench.queue.backlog.bytes <= memory);
+            bench.check();
+        }
+    }
+}

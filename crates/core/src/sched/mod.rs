@@ -1,0 +1,3 @@
+//! Scheduling: whose turn it is. A scheduler knows classes by index and owns no packet.
+
+pub mod drr;
