@@ -390,18 +390,24 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     scored.into_iter().map(|(_, k)| k).take(3).collect()
 }
 
-/// Levenshtein's distance.
+/// Letters to add, leave out, change, or exchange with their neighbour (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, cb) in b.iter().enumerate() {
-            let cost = if ca == *cb { diagonal } else { 1 + diagonal.min(row[j]).min(row[j + 1]) };
-            diagonal = std::mem::replace(&mut row[j + 1], cost);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = match (i, j) {
+                (0, n) | (n, 0) => n,
+                _ => {
+                    let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                    let exchanged = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                    let swapped = if exchanged { rows[i - 2][j - 2] + 1 } else { usize::MAX };
+                    changed.min(swapped).min(1 + rows[i - 1][j].min(rows[i][j - 1]))
+                }
+            };
         }
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -412,6 +418,14 @@ mod tests {
     fn a_misspelt_name_finds_its_neighbour() {
         assert_eq!(nearest("droptial", NAMES), ["droptail"]);
         assert!(nearest("zzzzzzzzzz", NAMES).is_empty());
+        assert_eq!(nearest("rde", &["pie", "red"]), ["red", "pie"]);
+    }
+
+    #[test]
+    fn exchanged_letters_are_one_mistake() {
+        for (a, b, mistakes) in [("red", "rde", 1), ("pie", "rde", 2), ("", "fq", 2), ("codel", "cobalt", 3)] {
+            assert_eq!((distance(a, b), distance(b, a)), (mistakes, mistakes), "{a} {b}");
+        }
     }
 
     #[test]
