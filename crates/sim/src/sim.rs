@@ -459,7 +459,7 @@ impl Simulation {
     }
 
     /// Bytes of state kept for each flow: endpoints, its four access links, its pending events, its measurements;
-    /// packets in flight are not counted.
+    /// packets in flight and the connections that sessions open are not counted.
     pub fn bytes_per_flow(&self) -> usize {
         let heap: usize = self.flows.iter().map(Flow::heap_bytes).sum();
         let access_links = 4 * (size_of::<Link>() - size_of::<Segment>()); // each has room for one packet in flight

@@ -381,6 +381,19 @@ fn new_keys_are_only_those_of_new_kinds() {
     }
 }
 
+/// The mix of `docs/scenarios.md`, as it stands there: it is read, and every application gets something done.
+#[test]
+fn the_mix_of_the_documentation_runs() {
+    let page = include_str!("../../../docs/scenarios.md");
+    let from = page.find("\nflows = [").expect("the page has a mix");
+    let mix = &page[from..from + page[from..].find("\n]\n").expect("which ends") + 3];
+    let topology = "topology = { kind = \"dumbbell\", rate = \"10Mbit/s\", delay = \"40ms\", limit = \"200p\" }";
+    let summary = run(&format!("duration = \"20s\"\n{topology}\naqm = {{ name = \"codel\" }}{mix}"));
+    assert!(summary.flows.iter().all(|f| f.delivered_bytes > 0), "{:?}", summary.flows);
+    let kinds = ["bulk", "web", "http", "voip", "video"];
+    assert!(kinds.iter().all(|kind| summary.flows.iter().any(|f| f.kind == *kind)));
+}
+
 /// A thousand of each, all at once: every flow gets something done.
 #[test]
 fn a_thousand_flows_of_a_kind_share_a_link() {
