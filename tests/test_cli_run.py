@@ -51,6 +51,19 @@ def test_a_run_directory_has_all_that_is_needed(penstock: Command, scenario: Pat
     assert "out/report.html" in done.stdout
 
 
+def test_applications_have_tables_of_their_own(penstock: Command, scenario: Path) -> None:
+    kinds = ('kind = "voip"\ncount = 20', 'kind = "video"\nrate = "200kbit/s"', 'kind = "web"\nper_second = 5')
+    tables = "".join(f"\n[[flows]]\n{kind}\n" for kind in kinds)
+    scenario.write_text(SCENARIO + tables, encoding="utf-8")
+    done = penstock("run", scenario)
+    assert done.returncode == 0, done.stderr
+    assert {"Transfers", "Calls", "Video"} <= set(done.stdout.split())
+    assert "... and 4 more\n" in done.stdout
+    summary = json.loads(penstock("run", scenario, "--json").stdout)
+    told = [{"transfers", "voip", "video"} & flow.keys() for flow in summary["flows"]]
+    assert told == [set(), set(), *[{"voip"}] * 20, {"video"}, {"transfers"}]
+
+
 def test_without_out_the_same_run_lands_in_the_same_place(penstock: Command, scenario: Path, tmp_path: Path) -> None:
     for seed in ("1", "1", "2"):
         assert penstock("run", scenario, "--seed", seed).returncode == 0

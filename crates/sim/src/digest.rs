@@ -161,6 +161,12 @@ impl Digest {
         Span::ZERO
     }
 
+    /// The times counted, from the smallest: the middle of each bucket in use and how many are in it.
+    pub fn buckets(&self) -> impl Iterator<Item = (Span, u64)> + '_ {
+        let value = |i: usize| Span::from_nanos(value_of(self.first_key + i as u32).max(self.min_ns));
+        (0..self.counts.len()).map(move |i| (value(i), self.counts.get(i))).filter(|(_, count)| *count > 0)
+    }
+
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         match &self.counts {

@@ -92,6 +92,13 @@ impl EventQueue {
         Self { nodes: vec![node; sources], levels: std::array::from_fn(|_| Level::new()), tick_bits, tick: 0 }
     }
 
+    /// Makes room for sources up to `0..sources`.
+    pub fn grow_to(&mut self, sources: usize) {
+        if sources > self.nodes.len() {
+            self.nodes.resize(sources, Node { time: 0, prev: NONE, next: NONE, place: NOWHERE });
+        }
+    }
+
     /// When the event of `id` is due, if it has one.
     pub fn due(&self, id: SourceId) -> Option<Instant> {
         let node = &self.nodes[id as usize];

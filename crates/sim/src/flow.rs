@@ -3,6 +3,7 @@
 use crate::digest::Digest;
 use crate::segment::{Segment, SynOptions};
 use crate::tcp::Endpoint;
+use crate::traffic::{sessions::Sessions, sizes::Mix, video::Stream, voip::Call};
 use penstock_core::packet::TcpFlags;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
@@ -20,9 +21,22 @@ pub enum Kind {
     SynFlood(u32),
     /// UDP at a constant rate during exponential on-times (means of on and off).
     OnOff(Span, Span),
+    /// TCP transfers one after the other, with idle times between.
+    Http,
+    /// TCP transfers that arrive at random.
+    Web,
+    /// A call over UDP.
+    Voip,
+    /// Video frames over UDP.
+    Video,
 }
 
 impl Kind {
+    /// It sends over TCP connections.
+    pub fn is_tcp(self) -> bool {
+        matches!(self, Self::Bulk | Self::Transfer(_) | Self::Http | Self::Web)
+    }
+
     /// The word of scenarios and tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -31,6 +45,10 @@ impl Kind {
             Self::Cbr => "cbr",
             Self::SynFlood(_) => "synflood",
             Self::OnOff(..) => "onoff",
+            Self::Http => "http",
+            Self::Web => "web",
+            Self::Voip => "voip",
+            Self::Video => "video",
         }
     }
 }
@@ -40,6 +58,8 @@ impl Kind {
 pub struct UdpSource {
     clock: Serializer,
     payload: u16,
+    /// Packets of several sizes, in place of `payload`.
+    mix: Option<Box<Mix>>,
     next_seq: u32,
     received: u64,
     rng: Rng,
@@ -50,7 +70,13 @@ pub struct UdpSource {
 impl UdpSource {
     /// A source whose IP packets, with `payload` bytes each, come at `rate` while it is on.
     pub fn new(rate: Rate, payload: u16, rng: Rng) -> Self {
-        Self { clock: Serializer::new(rate), payload, next_seq: 0, received: 0, rng, on_until: Instant::ZERO }
+        let clock = Serializer::new(rate);
+        Self { clock, payload, mix: None, next_seq: 0, received: 0, rng, on_until: Instant::ZERO }
+    }
+
+    /// Like this one, with packets of several sizes.
+    pub fn with_mix(self, mix: Mix) -> Self {
+        Self { mix: Some(Box::new(mix)), ..self }
     }
 
     /// The datagram to send now and the time of the next.
@@ -60,7 +86,8 @@ impl UdpSource {
         {
             self.on_until = now + self.draw(on);
         }
-        let packet = Segment::udp(flow, self.next_seq, self.payload);
+        let payload = self.mix.as_mut().map_or(self.payload, |mix| mix.draw());
+        let packet = Segment::udp(flow, self.next_seq, payload);
         self.next_seq = self.next_seq.wrapping_add(1);
         let mut next = now + self.clock.send(penstock_core::packet::Packet::size(&packet));
         if let Kind::OnOff(on, off) = kind {
@@ -131,6 +158,12 @@ pub enum Transport {
     Udp(UdpSource),
     /// A source of SYNs.
     Flood(SynFlood),
+    /// TCP connections that are opened and closed while the run goes on.
+    Sessions(Box<Sessions>),
+    /// One direction of a call, over UDP.
+    Voip(Box<Call>),
+    /// A stream of video frames, over UDP.
+    Video(Box<Stream>),
 }
 
 /// One flow.
@@ -161,6 +194,9 @@ impl Flow {
             Transport::Tcp(_, server) => server.delivered(),
             Transport::Udp(source) => source.received,
             Transport::Flood(_) => 0,
+            Transport::Sessions(sessions) => sessions.delivered,
+            Transport::Voip(call) => call.reception.bytes,
+            Transport::Video(stream) => stream.reception.bytes,
         }
     }
 
@@ -168,7 +204,8 @@ impl Flow {
     pub fn cc(&self) -> &'static str {
         match &self.transport {
             Transport::Tcp(client, _) => client.cc_name(),
-            Transport::Udp(_) | Transport::Flood(_) => "",
+            Transport::Sessions(sessions) => sessions.cc_name(),
+            Transport::Udp(_) | Transport::Flood(_) | Transport::Voip(_) | Transport::Video(_) => "",
         }
     }
 
@@ -177,6 +214,9 @@ impl Flow {
         let ends = match &self.transport {
             Transport::Tcp(client, server) => client.heap_bytes() + server.heap_bytes(),
             Transport::Udp(_) | Transport::Flood(_) => 0,
+            Transport::Sessions(sessions) => sessions.heap_bytes(),
+            Transport::Voip(call) => size_of::<Call>() + call.reception.delay.digest.heap_bytes(),
+            Transport::Video(stream) => size_of::<Stream>() + stream.heap_bytes(),
         };
         ends + self.rtt.heap_bytes()
     }
@@ -184,5 +224,19 @@ impl Flow {
     /// True if the flow sent, or could have, during all of `[from, to]`.
     pub fn active_throughout(&self, from: Instant, to: Instant) -> bool {
         self.start <= from && self.completed.min(self.stop) >= to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory per flow has a bar, and nearly every flow is a plain connection: all else is in boxes.
+    #[test]
+    fn a_flow_is_two_endpoints_and_little_else() {
+        assert!(size_of::<Transport>() <= 2 * size_of::<Endpoint>() + size_of::<usize>());
+        assert!(size_of::<Kind>() <= 3 * size_of::<u64>());
+        let others = size_of::<Kind>() + size_of::<Digest>() + 5 * size_of::<u64>();
+        assert!(size_of::<Flow>() <= size_of::<Transport>() + others);
     }
 }

@@ -7,7 +7,7 @@
 //! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
 //! 3. [`tcp`]: the endpoint that makes a [`segment`].
 //! 4. [`link`]: where it waits and travels, [`loss`]: or dies; [`changes`] of both; [`probe`] measures, [`capture`] writes it down.
-//! 5. [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells.
+//! 5. [`traffic`]: what applications send; [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells.
 
 pub mod capture;
 pub mod changes;
@@ -24,6 +24,7 @@ pub mod segment;
 pub mod sim;
 pub mod summary;
 pub mod tcp;
+pub mod traffic;
 
 pub use scenario::Scenario;
 pub use sim::{Broken, Simulation};

@@ -6,6 +6,8 @@ use crate::loss::Loss;
 use crate::probe::QueueProbe;
 use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario};
 use crate::tcp::{Endpoint, Role};
+use crate::traffic::sessions::{Plan, Sessions};
+use crate::traffic::{Traffic, sizes::Mix, video::Stream, voip::Call};
 use penstock_core::registry::LinkFacts;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Serializer, Span};
@@ -163,6 +165,9 @@ impl<'a> Builder<'a> {
     }
 
     fn transport(&mut self, spec: &FlowSpec, tcp: &Arc<crate::tcp::TcpConfig>, id: u32) -> Transport {
+        if let Some(traffic) = &spec.traffic {
+            return self.application(traffic, tcp, id);
+        }
         match spec.kind {
             Kind::Bulk | Kind::Transfer(_) => {
                 let mut iss = self.streams.get(&format!("flow{id}/iss"));
@@ -176,9 +181,30 @@ impl<'a> Builder<'a> {
                 self.network.floods.push(id);
                 Transport::Flood(SynFlood::new(per_second, first))
             }
-            Kind::Cbr | Kind::OnOff(..) => {
-                let rng = self.streams.get(&format!("flow{id}/onoff"));
-                Transport::Udp(UdpSource::new(spec.rate, spec.packet_size.get() as u16, rng))
+            _ => Transport::Udp(self.udp(spec, id)),
+        }
+    }
+
+    fn udp(&mut self, spec: &FlowSpec, id: u32) -> UdpSource {
+        let sizes: Vec<u16> = spec.packet_size.iter().map(|size| size.get() as u16).collect();
+        let first = sizes.first().copied().unwrap_or_default();
+        let source = UdpSource::new(spec.rate, first, self.streams.get(&format!("flow{id}/onoff")));
+        if sizes.len() < 2 {
+            return source;
+        }
+        source.with_mix(Mix::new(&sizes, &spec.packet_weights, self.streams.get(&format!("flow{id}/sizes"))))
+    }
+
+    fn application(&mut self, traffic: &Traffic, tcp: &Arc<crate::tcp::TcpConfig>, id: u32) -> Transport {
+        let sessions = |plan| Transport::Sessions(Box::new(Sessions::new(plan, tcp.clone(), &self.streams, id)));
+        match traffic {
+            Traffic::Http(http) => sessions(Plan::Http(*http)),
+            Traffic::Web(web) => sessions(Plan::Web(*web)),
+            Traffic::Voip(voip) => {
+                Transport::Voip(Box::new(Call::new(*voip, self.streams.get(&format!("flow{id}/spurts")))))
+            }
+            Traffic::Video(video) => {
+                Transport::Video(Box::new(Stream::new(*video, self.streams.get(&format!("flow{id}/frames")))))
             }
         }
     }
@@ -244,13 +270,14 @@ fn shortest(edges: &BTreeMap<&str, Vec<Edge<'_>>>, from: &str, to: &str) -> Opti
     None
 }
 
-/// True when the links of a scenario connect two nodes.
-pub fn connected(links: &[LinkSpec], from: &str, to: &str) -> bool {
+/// The rate of the slowest link on the way from one node to another; `None` when there is no way.
+pub fn slowest(links: &[LinkSpec], from: &str, to: &str) -> Option<Rate> {
     let mut edges: BTreeMap<&str, Vec<Edge<'_>>> = BTreeMap::new();
-    for spec in links {
-        for (a, b) in [(&spec.a, &spec.b), (&spec.b, &spec.a)] {
-            edges.entry(a).or_default().push(Edge { to: b, delay: spec.delay, link: 0 });
+    for (index, spec) in (0..).zip(links) {
+        for (a, b, link) in [(&spec.a, &spec.b, 2 * index), (&spec.b, &spec.a, 2 * index + 1)] {
+            edges.entry(a).or_default().push(Edge { to: b, delay: spec.delay, link });
         }
     }
-    shortest(&edges, from, to).is_some()
+    let path = shortest(&edges, from, to)?;
+    path.iter().map(|link| links[*link as usize / 2].rate).min()
 }

@@ -6,6 +6,7 @@
 mod changes;
 mod diagnosis;
 mod raw;
+mod traffic;
 
 pub use changes::{Change, Way};
 pub use diagnosis::Diagnosis;
@@ -13,6 +14,7 @@ pub use diagnosis::Diagnosis;
 use crate::flow::Kind;
 use crate::network;
 use crate::tcp::TcpConfig;
+use crate::traffic::Traffic;
 use diagnosis::Source;
 use penstock_core::registry::{AnyConfig, NAMES};
 use penstock_core::units::{Bytes, Limit, Rate, Span};
@@ -22,7 +24,6 @@ use std::collections::BTreeSet;
 
 /// Longest run: the books are kept in 64 bits of nanoseconds, and nobody waits that long.
 const MAX_DURATION: Span = Span::from_secs(24 * 3600);
-const FLOW_KINDS: &[&str] = &["bulk", "transfer", "cbr", "onoff", "synflood"];
 const MAX_FLOWS: u64 = 200_000;
 const MAX_LINKS: usize = 10_000;
 const MAX_RATE_BPS: u64 = 1_000_000_000_000;
@@ -81,6 +82,8 @@ pub struct Access {
 pub struct FlowSpec {
     /// What their applications do.
     pub kind: Kind,
+    /// More of it, for kinds that have more.
+    pub traffic: Option<Traffic>,
     /// How many.
     pub count: u64,
     /// Start of the first.
@@ -93,8 +96,10 @@ pub struct FlowSpec {
     pub stop: Option<Span>,
     /// Rate of UDP sources.
     pub rate: Rate,
-    /// Payload of UDP packets.
-    pub packet_size: Bytes,
+    /// Payload of the packets of `cbr` and `onoff`: one size, or several.
+    pub packet_size: Vec<Bytes>,
+    /// How often each of them is sent.
+    pub packet_weights: Vec<f64>,
     /// Delay of the client's access link.
     pub access_delay: Option<Span>,
     /// Router of the clients.
@@ -393,33 +398,58 @@ impl Checker<'_> {
         if raw.stop.is_some_and(|stop| stop <= raw.start) {
             return Err(at("stop", &format!("stop must be after start ({})", raw.start)));
         }
-        let dumbbell = matches!(self.raw.topology, RawTopology::Dumbbell(_));
-        let end = |key: &str, value: &Option<String>, default: &str| match (dumbbell, value) {
-            (true, None) => Ok(default.to_owned()),
-            (true, Some(_)) => Err(at(key, "a dumbbell's flows go from left to right; leave `from` and `to` out")),
-            (false, Some(node)) => Ok(node.clone()),
-            (false, None) => Err(at("kind", &format!("`{key}` is missing: name the router of the flow's hosts"))),
-        };
-        let (from, to) = (end("from", &raw.from, "left")?, end("to", &raw.to, "right")?);
+        let (from, to) = self.ends(&index, raw)?;
         self.route(&index, &from, &to, links)?;
-        let kind = self.kind(&index, raw)?;
+        let flow = traffic::Flow { check: self, index: &index, raw };
+        let kind = flow.kind()?;
+        let (packet_size, packet_weights) = flow.packets()?;
+        let tcp = self.tcp(&index, raw)?;
         if let Some(delay) = raw.access_delay {
             self.within_span("access_delay", &["flows", &index, "access_delay"], delay, Span::ZERO, MAX_DELAY)?;
         }
         Ok(FlowSpec {
             kind,
+            traffic: flow.traffic(kind, &tcp, links, [&from, &to])?,
             count: raw.count,
             start: raw.start,
             start_step: raw.start_step,
             start_spread: raw.start_spread,
             stop: raw.stop,
             rate: raw.rate.unwrap_or(Rate::from_bps(1)),
-            packet_size: raw.packet_size.unwrap_or(Bytes::new(1200)),
+            packet_size,
+            packet_weights,
             access_delay: raw.access_delay,
             from,
             to,
-            tcp: self.tcp(&index, raw)?,
+            // Of others nothing is written back, so that there is nothing to compare.
+            tcp: if kind.is_tcp() { tcp } else { TcpConfig::default() },
         })
+    }
+
+    /// The routers at which a flow's hosts are: named, or in a dumbbell told by its direction.
+    fn ends(&self, index: &str, raw: &RawFlow) -> Check<(String, String)> {
+        let at = |key: &str, message: &str| self.source.at(&["flows", index, key], message);
+        let dumbbell = matches!(self.raw.topology, RawTopology::Dumbbell(_));
+        let (left, right) = match raw.direction.as_deref() {
+            Some(_) if !dumbbell => return Err(at("direction", "`direction` is for a dumbbell; name `from` and `to`")),
+            None | Some("forward") => ("left", "right"),
+            Some("reverse") => ("right", "left"),
+            Some(other) => {
+                let known = ["forward", "reverse"];
+                return Err(self.source.unknown(&["flows", index, "direction"], "direction", other, &known));
+            }
+        };
+        let end = |key: &str, value: &Option<String>, default: &str| match (dumbbell, value) {
+            (true, None) => Ok(default.to_owned()),
+            (true, Some(_)) => {
+                let message = "a dumbbell's flows go from left to right, or back with `direction = \"reverse\"`; \
+                               leave `from` and `to` out";
+                Err(at(key, message))
+            }
+            (false, Some(node)) => Ok(node.clone()),
+            (false, None) => Err(at("kind", &format!("`{key}` is missing: name the router of the flow's hosts"))),
+        };
+        Ok((end("from", &raw.from, left)?, end("to", &raw.to, right)?))
     }
 
     fn route(&self, index: &str, from: &str, to: &str, links: &[LinkSpec]) -> Check<()> {
@@ -434,53 +464,10 @@ impl Checker<'_> {
         if from == to {
             return at("to", &format!("a flow goes from one router to another, not from {from:?} to itself"));
         }
-        if !network::connected(links, from, to) {
+        if network::slowest(links, from, to).is_none() {
             return at("to", &format!("no path from {from:?} to {to:?}; add links between them"));
         }
         Ok(())
-    }
-
-    fn kind(&self, index: &str, raw: &RawFlow) -> Check<Kind> {
-        let at = |key: &str, message: &str| self.source.at(&["flows", index, key], message);
-        let udp = matches!(raw.kind.as_str(), "cbr" | "onoff");
-        let given = [
-            ("size", raw.size.is_some(), raw.kind == "transfer"),
-            ("rate", raw.rate.is_some(), udp),
-            ("per_second", raw.per_second.is_some(), raw.kind == "synflood"),
-            ("mean_on", raw.mean_on.is_some(), raw.kind == "onoff"),
-            ("mean_off", raw.mean_off.is_some(), raw.kind == "onoff"),
-        ];
-        for (key, given, wanted) in given {
-            if given != wanted {
-                let message = if given {
-                    format!("`{key}` means nothing for kind {:?}", raw.kind)
-                } else {
-                    format!("kind {:?} needs `{key}`", raw.kind)
-                };
-                return Err(at(if given { key } else { "kind" }, &message));
-            }
-        }
-        if raw.packet_size.is_some_and(|s| !(1..=65_000).contains(&s.get())) {
-            return Err(at("packet_size", "a packet carries 1B to 65kB"));
-        }
-        if let Some(rate) = raw.rate {
-            self.rate(&["flows", index, "rate"], rate)?;
-        }
-        match raw.kind.as_str() {
-            "bulk" => Ok(Kind::Bulk),
-            "transfer" if raw.stop.is_some() => Err(at("stop", "a transfer stops by itself; leave `stop` out")),
-            "transfer" => match raw.size {
-                Some(size) if (1..=1 << 50).contains(&size.get()) => Ok(Kind::Transfer(size)),
-                _ => Err(at("size", "a transfer has 1B to 1PB")),
-            },
-            "synflood" => match raw.per_second {
-                Some(n @ 1..=1_000_000) => Ok(Kind::SynFlood(n)),
-                _ => Err(at("per_second", "a flood has 1 to 1000000 SYNs per second")),
-            },
-            "cbr" => Ok(Kind::Cbr),
-            "onoff" => Ok(Kind::OnOff(raw.mean_on.unwrap_or_default(), raw.mean_off.unwrap_or_default())),
-            other => Err(self.source.unknown(&["flows", index, "kind"], "kind", other, FLOW_KINDS)),
-        }
     }
 
     /// The scenario's `[tcp]` with the flow's `tcp` and `cc` over it.

@@ -1,5 +1,7 @@
 //! The run: pops events in order and moves packets between hosts, links and queues.
 
+mod connections;
+
 use crate::capture::{Capture, Sink};
 use crate::changes::Changes;
 use crate::event::EventQueue;
@@ -12,6 +14,7 @@ use crate::seconds::Seconds;
 use crate::segment::Segment;
 use crate::summary::{self, Summary, Table};
 use crate::tcp::Endpoint;
+use connections::Connections;
 use penstock_core::packet::{Packet, TcpFlags};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Span};
@@ -47,6 +50,8 @@ pub struct Simulation {
     pub(crate) flows: Vec<Flow>,
     /// The flows that are floods.
     floods: Vec<u32>,
+    /// Those of flows with sessions.
+    pub(crate) connections: Connections,
     pub(crate) bottlenecks: Vec<network::Bottleneck>,
     outlet: Outlet,
     changes: Changes,
@@ -55,7 +60,8 @@ pub struct Simulation {
     pub(crate) seconds: Seconds,
 }
 
-// Sources of events: links, then two timers and one application per flow, then the clock of whole seconds and the changes.
+// Sources of events: links, then two timers and one application per flow, then the clock of whole
+// seconds and the changes, then the connections of sessions.
 impl Simulation {
     fn timer_source(&self, flow: usize, server: bool) -> u32 {
         (self.links.len() + 2 * flow + usize::from(server)) as u32
@@ -91,6 +97,7 @@ impl Simulation {
             routes: network.routes,
             flows,
             floods: network.floods,
+            connections: Connections::default(),
             bottlenecks: network.bottlenecks,
             outlet: Outlet::default(),
             changes: Changes::new(&scenario.changes),
@@ -172,8 +179,10 @@ impl Simulation {
             self.on_app(source - links - 2 * flows);
         } else if source == links + 3 * flows {
             self.on_second();
-        } else {
+        } else if source == links + 3 * flows + 1 {
             self.on_change();
+        } else {
+            self.on_connection_timer(source - links - 3 * flows - 2);
         }
     }
 
@@ -288,11 +297,13 @@ impl Simulation {
 
     fn on_host(&mut self, packet: Segment) {
         let (index, now) = (packet.flow as usize, self.now);
-        let Some(flow) = self.flows.get_mut(index) else { return self.on_forged(&packet) };
+        let Some(flow) = self.flows.get_mut(index) else { return self.on_connection(&packet) };
         let server = packet.from_client();
         match &mut flow.transport {
             Transport::Udp(source) => return source.receive(&packet),
-            Transport::Flood(_) => return,
+            Transport::Flood(_) | Transport::Sessions(_) => return,
+            Transport::Voip(call) => return call.receive(&packet, now),
+            Transport::Video(stream) => return stream.receive(&packet, now),
             Transport::Tcp(_, endpoint) if server => {
                 endpoint.on_segment(&packet, now);
                 if let Kind::Transfer(size) = flow.kind
@@ -347,7 +358,7 @@ impl Simulation {
         match &mut self.flows[index].transport {
             Transport::Tcp(_, endpoint) if server => Some(endpoint),
             Transport::Tcp(endpoint, _) => Some(endpoint),
-            Transport::Udp(_) | Transport::Flood(_) => None,
+            _ => None,
         }
     }
 
@@ -370,13 +381,24 @@ impl Simulation {
         let flow = &mut self.flows[index];
         let stopping = flow.stop <= now;
         match &mut flow.transport {
-            Transport::Udp(_) | Transport::Flood(_) if stopping => {}
+            transport if stopping && !matches!(transport, Transport::Tcp(..)) => {}
             Transport::Udp(udp) => {
                 let (mut packet, next) = udp.send(flow.kind, index as u32, now);
                 let cursor = flow.routes[0];
                 packet.cursor = cursor;
                 self.events.set(source, next);
                 self.offer(self.routes[cursor as usize] as usize, packet);
+            }
+            Transport::Sessions(_) => self.on_session(index),
+            Transport::Voip(call) => {
+                let (packet, next) = call.send(index as u32, now);
+                self.events.set(source, next);
+                self.send_from(index, packet);
+            }
+            Transport::Video(stream) => {
+                let (frame, next) = stream.send(index as u32, now);
+                self.events.set(source, next);
+                frame.for_each(|packet| self.send_from(index, packet));
             }
             Transport::Flood(flood) => {
                 let (mut syn, next) = flood.send(now);
@@ -406,6 +428,13 @@ impl Simulation {
         }
     }
 
+    /// The client of a flow sends a datagram.
+    fn send_from(&mut self, flow: usize, mut packet: Segment) {
+        let cursor = self.flows[flow].routes[0];
+        packet.cursor = cursor;
+        self.offer(self.routes[cursor as usize] as usize, packet);
+    }
+
     // Measurement.
 
     fn on_second(&mut self) {
@@ -424,8 +453,13 @@ impl Simulation {
         self.seconds.tables()
     }
 
+    /// Numbers that connections of `http` and `web` flows have, or had until a minute ago.
+    pub fn connection_numbers(&self) -> usize {
+        self.connections.numbers()
+    }
+
     /// Bytes of state kept for each flow: endpoints, its four access links, its pending events, its measurements;
-    /// packets in flight are not counted.
+    /// packets in flight and the connections that sessions open are not counted.
     pub fn bytes_per_flow(&self) -> usize {
         let heap: usize = self.flows.iter().map(Flow::heap_bytes).sum();
         let access_links = 4 * (size_of::<Link>() - size_of::<Segment>()); // each has room for one packet in flight

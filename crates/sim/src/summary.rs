@@ -6,6 +6,8 @@ use crate::network::Bottleneck;
 use crate::probe::{QueueProbe, TimeHistogram};
 use crate::seconds::jain;
 use crate::sim::Simulation;
+use crate::tcp::Counters;
+use crate::traffic::{sessions::Transfers, video::VideoSummary, voip::VoipSummary};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::Instant;
 use serde::Serialize;
@@ -111,7 +113,7 @@ pub struct RttSummary {
 pub struct FlowSummary {
     /// Its number.
     pub id: u32,
-    /// `bulk`, `transfer`, `cbr`, `onoff`.
+    /// `bulk`, `transfer`, and so on.
     pub kind: &'static str,
     /// Congestion control; empty for UDP.
     pub cc: &'static str,
@@ -129,6 +131,15 @@ pub struct FlowSummary {
     pub timeouts: u64,
     /// Round trip times as its sender measured them.
     pub rtt_ms: RttSummary,
+    /// Of `http` and `web`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<Transfers>,
+    /// Of `voip`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voip: Option<VoipSummary>,
+    /// Of `video`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub video: Option<VideoSummary>,
 }
 
 /// Jain's index.
@@ -168,7 +179,7 @@ pub struct Summary {
 }
 
 /// Six digits after the point are more than any of these numbers mean, and keep files small.
-fn round(x: f64) -> f64 {
+pub(crate) fn round(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }
 
@@ -181,7 +192,7 @@ pub(crate) fn of(sim: &Simulation) -> Summary {
         seed: sim.seed,
         events: sim.handled,
         bottlenecks: sim.bottlenecks.iter().filter_map(|b| bottleneck(sim, b)).collect(),
-        flows: sim.flows.iter().enumerate().map(|(id, flow)| flow_summary(id as u32, flow, now)).collect(),
+        flows: sim.flows.iter().enumerate().map(|(id, flow)| flow_summary(sim, id as u32, flow)).collect(),
         jain: fairness(sim),
         goodput_1s_bps: quantiles(&sim.seconds.goodput_bps),
         rtt_ms: all_rtts(&sim.rtt),
@@ -227,24 +238,43 @@ fn delay(probe: &QueueProbe) -> Quantiles {
     }
 }
 
-fn flow_summary(id: u32, flow: &Flow, now: Instant) -> FlowSummary {
-    let end = flow.completed.min(flow.stop).min(now);
-    let active = end.since(flow.start).as_secs_f64();
-    let counters = match &flow.transport {
+/// Payload delivered per second while a flow was active.
+fn goodput(flow: &Flow, now: Instant) -> f64 {
+    let active = flow.completed.min(flow.stop).min(now).since(flow.start).as_secs_f64();
+    if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { 0.0 }
+}
+
+fn counters(sim: &Simulation, id: u32, flow: &Flow) -> Counters {
+    match &flow.transport {
         Transport::Tcp(client, _) => client.counters(),
-        Transport::Udp(_) | Transport::Flood(_) => Default::default(),
-    };
+        Transport::Sessions(sessions) => sessions.counters(sim.connections.counters(id)),
+        _ => Counters::default(),
+    }
+}
+
+fn flow_summary(sim: &Simulation, id: u32, flow: &Flow) -> FlowSummary {
+    let counters = counters(sim, id, flow);
+    let (mut transfers, mut voip, mut video) = (None, None, None);
+    match &flow.transport {
+        Transport::Sessions(sessions) => transfers = Some(sessions.summary()),
+        Transport::Voip(call) => voip = Some(call.summary()),
+        Transport::Video(stream) => video = Some(stream.summary()),
+        _ => {}
+    }
     FlowSummary {
         id,
         kind: flow.kind.name(),
         cc: flow.cc(),
         start_s: flow.start.as_secs_f64(),
-        goodput_bps: if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { 0.0 },
+        goodput_bps: goodput(flow, sim.now()),
         delivered_bytes: flow.delivered(),
         completion_s: (flow.completed != Instant::MAX).then(|| flow.completed.since(flow.start).as_secs_f64()),
         retransmits: counters.retransmits,
         timeouts: counters.timeouts.into(),
         rtt_ms: rtt_summary(&flow.rtt),
+        transfers,
+        voip,
+        video,
     }
 }
 
@@ -269,7 +299,7 @@ fn all_rtts(rtt: &TimeHistogram) -> RttSummary {
 /// Without a second to judge, an index is 1: nobody was treated unfairly.
 fn fairness(sim: &Simulation) -> JainSummary {
     let tcp = sim.flows.iter().filter(|f| matches!(f.transport, Transport::Tcp(..)) && f.start < sim.now());
-    let overall = jain(tcp.enumerate().map(|(id, f)| flow_summary(id as u32, f, sim.now()).goodput_bps));
+    let overall = jain(tcp.map(|flow| goodput(flow, sim.now())));
     let seconds = &sim.seconds.jain;
     let n = seconds.len().max(1) as f64;
     JainSummary {

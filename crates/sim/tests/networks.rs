@@ -2,7 +2,8 @@
 
 use penstock_core::registry::NAMES;
 use penstock_core::units::Span;
-use penstock_sim::summary::{BottleneckSummary, Summary};
+use penstock_sim::summary::{BottleneckSummary, FlowSummary, Summary};
+use penstock_sim::traffic::media::Delivery;
 use penstock_sim::{Broken, Scenario, Simulation};
 use proptest::prelude::*;
 
@@ -222,6 +223,12 @@ fn flow(nodes: usize) -> impl Strategy<Value = String> {
         Just(format!("kind = \"transfer\"\nsize = \"{TRANSFER}B\"")),
         Just("kind = \"cbr\"\nrate = \"700kbit/s\"".to_owned()),
         Just("kind = \"onoff\"\nrate = \"2Mbit/s\"\nmean_on = \"50ms\"\nmean_off = \"20ms\"".to_owned()),
+        Just("kind = \"cbr\"\nrate = \"700kbit/s\"\npacket_size = [\"40B\", \"1kB\"]".to_owned()),
+        Just("kind = \"http\"\nsize = \"9kB\"\nidle = \"20ms\"\nconnection = \"same\"\nstop = \"800ms\"".to_owned()),
+        Just("kind = \"http\"\npackets = 4\nidle = \"10ms\"\nidle_distribution = \"exponential\"".to_owned()),
+        Just("kind = \"web\"\nload = 0.7\nmean_size = \"3kB\"\nmax_size = \"300kB\"".to_owned()),
+        Just("kind = \"voip\"\nmean_on = \"100ms\"".to_owned()),
+        Just("kind = \"video\"\nrate = \"600kbit/s\"\nspread = 0.7\ngop = 8".to_owned()),
     ];
     let ends = (0..nodes, 1..nodes).prop_map(move |(from, distance)| (from, (from + distance) % nodes));
     let tcp = (any::<[bool; 7]>(), 64u64..3000, any::<bool>());
@@ -229,11 +236,8 @@ fn flow(nodes: usize) -> impl Strategy<Value = String> {
         let names = ["sack", "prr", "limited_transmit", "timestamps", "window_scaling", "ecn", "ack_every_segment"];
         let options: String = names.iter().zip(options).map(|(name, on)| format!("{name} = {on}, ")).collect();
         let cc = if reno { "newreno" } else { "cubic" };
-        let tcp = if kind.contains("rate") {
-            String::new()
-        } else {
-            format!("tcp = {{ {options}mss = \"{mss}B\", cc = \"{cc}\" }}\n")
-        };
+        let udp = ["rate", "voip"].iter().any(|word| kind.contains(word));
+        let tcp = if udp { String::new() } else { format!("tcp = {{ {options}mss = \"{mss}B\", cc = \"{cc}\" }}\n") };
         format!("[[flows]]\n{kind}\ncount = {count}\nstart = \"{start}ms\"\nfrom = \"n{from}\"\nto = \"n{to}\"\n{tcp}")
     })
 }
@@ -264,8 +268,28 @@ fn check(summary: &Summary, scenario: &Scenario) {
         let done = flow.kind == "transfer" && flow.delivered_bytes == TRANSFER;
         assert_eq!(flow.completion_s.is_some(), done, "{flow:?}");
         assert!(flow.kind != "transfer" || flow.delivered_bytes <= TRANSFER, "{flow:?}");
+        check_application(flow);
     }
     assert!((0.0..=1.0).contains(&summary.jain.worst_1s), "{:?}", summary.jain);
+}
+
+fn check_application(flow: &FlowSummary) {
+    if let Some(transfers) = &flow.transfers {
+        assert!(transfers.bytes <= flow.delivered_bytes, "{flow:?}");
+        assert!(transfers.count + transfers.failed <= transfers.started, "{flow:?}");
+        let by_size: u64 = transfers.by_size.iter().map(|class| class.count).sum();
+        assert!(flow.kind == "http" || by_size == transfers.count, "{flow:?}");
+    }
+    let packets = |d: &Delivery| assert!(d.received + d.lost <= d.sent && (0.0..=1.0).contains(&d.loss), "{d:?}");
+    if let Some(voip) = &flow.voip {
+        packets(&voip.delivery);
+        assert!((1.0..=4.5).contains(&voip.mos) && voip.r <= 93.2 && (0.0..=1.0).contains(&voip.late), "{voip:?}");
+    }
+    if let Some(video) = &flow.video {
+        packets(&video.delivery);
+        let frames = &video.frames;
+        assert!(frames.played + frames.late + frames.lost <= frames.sent, "{frames:?}");
+    }
 }
 
 proptest! {

@@ -257,3 +257,88 @@ fn a_flood_needs_its_rate() {
     let bulk = "kind = \"bulk\"\nper_second = 5";
     refused(GOOD, "kind = \"bulk\"", bulk, "per_second", &["means nothing for kind \"bulk\""]);
 }
+
+/// `GOOD` with its bulk flows replaced by these lines is refused.
+fn refused_flow(flow: &str, place: &str, words: &[&str]) {
+    refused(GOOD, "kind = \"bulk\"\ncount = 2", flow, place, words);
+}
+
+#[test]
+fn sessions_and_web_traffic_say_what_they_allow() {
+    for flow in ["kind = \"http\"", "kind = \"web\"\nper_second = 0.125", "kind = \"web\"\nload = 0.5"] {
+        parse(&GOOD.replacen("kind = \"bulk\"", flow, 1));
+    }
+    let both = "kind = \"http\"\nsize = \"1kB\"\npackets = 3";
+    refused_flow(both, "packets", &["`size` or `packets`", "not both"]);
+    refused_flow("kind = \"http\"\npackets = 0", "packets", &["1 to 1000000 packets"]);
+    refused_flow("kind = \"http\"\nsize = \"0B\"", "size", &["1B to 1PB"]);
+    refused_flow("kind = \"http\"\nidle = 5", "idle", &["a time in quotes with its unit"]);
+    let distribution = "kind = \"http\"\nidle_distribution = \"exponental\"";
+    refused_flow(distribution, "idle_dist", &["did you mean \"exponential\"", "constant"]);
+    refused_flow("kind = \"http\"\nconnection = \"old\"", "connection", &["no connection \"old\"", "new", "same"]);
+    refused_flow("kind = \"http\"\nload = 0.5", "load", &["`load` means nothing for kind \"http\""]);
+    refused_flow("kind = \"web\"", "kind = \"web\"", &["needs `per_second` or `load`"]);
+    refused_flow("kind = \"web\"\nper_second = 1\nload = 1", "load", &["not both"]);
+    refused_flow("kind = \"web\"\nper_second = 0", "per_second", &["above 0 to 10000"]);
+    refused_flow("kind = \"web\"\nper_second = 1e5", "per_second", &["above 0 to 10000"]);
+    refused_flow("kind = \"web\"\nper_second = nan", "per_second", &["above 0 to 10000"]);
+    refused_flow("kind = \"web\"\nload = -1", "load", &["load is -1", "to 10"]);
+    refused_flow("kind = \"web\"\nload = 10\nmean_size = \"1B\"", "load", &["12500000 transfers per second"]);
+    refused_flow("kind = \"web\"\nper_second = 1\nshape = 1.0", "shape", &["above 1 (or there is no mean)"]);
+    refused_flow("kind = \"web\"\nper_second = 1\nmean_size = \"0B\"", "mean_size", &["1B to 1PB"]);
+    refused_flow("kind = \"web\"\nper_second = 1\nmax_size = \"49kB\"", "max_size", &["at least mean_size (50kB)"]);
+    refused_flow("kind = \"synflood\"\nper_second = 2.5", "per_second", &["1 to 1000000 SYNs", "whole"]);
+}
+
+#[test]
+fn calls_and_video_say_what_they_allow() {
+    for flow in [
+        "kind = \"voip\"\ntalk_spurts = true",
+        "kind = \"voip\"\nmean_on = \"1s\"",
+        "kind = \"video\"\nrate = \"1Mbit/s\"",
+    ] {
+        parse(&GOOD.replacen("kind = \"bulk\"", flow, 1));
+    }
+    refused_flow("kind = \"voip\"\ntalk_spurts = 1", "talk_spurts", &["boolean"]);
+    refused_flow("kind = \"voip\"\nmean_on = \"0s\"", "mean_on", &["mean_on is 0ns", "1ms"]);
+    let silent = "kind = \"voip\"\ntalk_spurts = false\nmean_on = \"1s\"";
+    refused_flow(silent, "talk_spurts", &["leave them out"]);
+    refused_flow("kind = \"voip\"\nrate = \"64kbit/s\"", "rate = \"64", &["means nothing for kind \"voip\""]);
+    refused_flow("kind = \"video\"", "kind = \"video\"", &["needs `rate`"]);
+    let video = |rest: &str| format!("kind = \"video\"\nrate = \"2Mbit/s\"\n{rest}");
+    refused_flow(&video("fps = 0"), "fps", &["fps is 0", "1 to 1000"]);
+    refused_flow(&video("gop = 0"), "gop", &["1 to 10000 frames"]);
+    refused_flow(&video("i_frame_ratio = 0.5"), "i_frame", &["i_frame_ratio is 0.5", "1 to 100"]);
+    refused_flow(&video("spread = 3"), "spread", &["spread is 3", "0 to 2"]);
+    refused_flow(&video("deadline = \"0ms\""), "deadline", &["deadline is 0ns", "1ms"]);
+    refused_flow(&video("packet_size = \"12B\""), "packet_size", &["100B to 65kB"]);
+    refused_flow(&video("packet_size = [\"1kB\", \"2kB\"]"), "packet_size", &["all the same"]);
+    refused_flow("kind = \"video\"\nrate = \"1Tbit/s\"", "1Tbit", &["at most 65535 packets"]);
+}
+
+#[test]
+fn packets_of_several_sizes_have_a_weight_each() {
+    let cbr = |rest: &str| format!("kind = \"cbr\"\nrate = \"1Mbit/s\"\n{rest}");
+    parse(&GOOD.replacen("kind = \"bulk\"", &cbr("packet_size = [\"40B\", \"1500B\"]"), 1));
+    refused_flow(&cbr("packet_size = 1000"), "packet_size", &["a size in quotes", "or a list of sizes"]);
+    refused_flow(&cbr("packet_size = [\"40B\", 1500]"), "packet_size", &["a size"]);
+    refused_flow(&cbr("packet_size = []"), "packet_size", &["1B to 65kB"]);
+    refused_flow(&cbr("packet_size = [\"40B\", \"1MB\"]"), "packet_size", &["1B to 65kB"]);
+    let weights = |weights: &str| cbr(&format!("packet_size = [\"40B\", \"1500B\"]\npacket_weights = {weights}"));
+    refused_flow(&weights("[1, 2, 3]"), "packet_weights", &["3 weights for 2 sizes"]);
+    refused_flow(&weights("[1, 0]"), "packet_weights", &["above 0"]);
+    refused_flow(&weights("[1, inf]"), "packet_weights", &["above 0"]);
+    let bulk = "kind = \"bulk\"\npacket_size = \"1kB\"";
+    refused_flow(bulk, "packet_size", &["`packet_size` means nothing for kind \"bulk\""]);
+}
+
+#[test]
+fn a_direction_is_for_dumbbells() {
+    refused_flow("kind = \"bulk\"\ndirection = \"revers\"", "revers", &["did you mean \"reverse\"?", "forward"]);
+    refused_flow(
+        "kind = \"bulk\"\nfrom = \"right\"",
+        "from",
+        &["direction = \"reverse\"", "leave `from` and `to` out"],
+    );
+    refused(GRAPH, "to = \"z\"", "to = \"z\"\ndirection = \"reverse\"", "direction", &["name `from` and `to`"]);
+}

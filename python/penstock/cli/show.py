@@ -43,13 +43,20 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text
 
 
 def summary(run: dict[str, Any]) -> None:
-    """A run in two tables."""
+    """A run in two tables, and one for each kind of application that measures something of its own."""
     table("Bottlenecks", _BOTTLENECK, [_bottleneck(b) for b in run["bottlenecks"]])
     flows = run["flows"]
     console().print()
     table("Flows", _FLOW, [_flow(flow) for flow in flows[:_FLOWS_SHOWN]], left=3)
     if len(flows) > _FLOWS_SHOWN:
         console().print(f"... and {len(flows) - _FLOWS_SHOWN} more flows", style="dim")
+    for key, title, columns, row in _APPLICATIONS:
+        told = [flow for flow in flows if key in flow]
+        if told:
+            console().print()
+            table(title, ("flow", *columns), [[str(flow["id"]), *row(flow[key])] for flow in told[:_FLOWS_SHOWN]])
+            if len(told) > _FLOWS_SHOWN:
+                console().print(f"... and {len(told) - _FLOWS_SHOWN} more", style="dim")
     jain = run["jain"]
     console().print(
         f"\nJain index {jain['overall']:.3f} over the run, {jain['worst_1s']:.3f} in the worst second; "
@@ -117,6 +124,47 @@ def _flow(f: dict[str, Any]) -> list[str]:
         f"{f['rtt_ms']['p50']:.1f}" if tcp else "-",
         f"{f['rtt_ms']['p90']:.1f}" if tcp else "-",
     ]
+
+
+_TRANSFERS = ("transfers", "complete", "failed", "MB", "took ms p10", "p50", "p90", "p99")
+_DELIVERY = ("packets", "lost", "delay ms p50", "p99", "jitter ms")
+_CALL = (*_DELIVERY, "late", "R", "MOS")
+_VIDEO = (*_DELIVERY, "frames", "played", "late", "lost", "delay ms p99")
+
+
+def _transfers(t: dict[str, Any]) -> list[str]:
+    took = t["completion_ms"]
+    counts = [f"{t[key]:,}" for key in ("started", "count", "failed")]
+    return [*counts, f"{t['bytes'] / 1e6:.2f}", *(f"{took[p]:.1f}" for p in ("p10", "p50", "p90", "p99"))]
+
+
+def _delivery(d: dict[str, Any]) -> list[str]:
+    delay = d["delay_ms"]
+    return [
+        f"{d['sent']:,}",
+        f"{d['loss']:.2%}",
+        f"{delay['p50']:.1f}",
+        f"{delay['p99']:.1f}",
+        f"{d['jitter_ms']['mean']:.2f}",
+    ]
+
+
+def _call(v: dict[str, Any]) -> list[str]:
+    return [*_delivery(v), f"{v['late']:.2%}", f"{v['r']:.1f}", f"{v['mos']:.2f}"]
+
+
+def _video(v: dict[str, Any]) -> list[str]:
+    frames = v["frames"]
+    counts = [f"{frames[key]:,}" for key in ("sent", "played", "late", "lost")]
+    return [*_delivery(v), *counts, f"{frames['delay_ms']['p99']:.1f}"]
+
+
+# The member of a flow that tells of it, and how it is shown.
+_APPLICATIONS = (
+    ("transfers", "Transfers", _TRANSFERS, _transfers),
+    ("voip", "Calls", _CALL, _call),
+    ("video", "Video", _VIDEO, _video),
+)
 
 
 def claims(entries: Sequence[Entry]) -> None:

@@ -1,7 +1,6 @@
 //! The file as it is written, before anything is checked.
 
-use super::{Change, LinkSpec, QueueSpec, Scenario, Way};
-use crate::flow::Kind;
+use super::{Change, LinkSpec, QueueSpec, Scenario, Way, traffic};
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -208,8 +207,24 @@ pub struct RawFlow {
     pub stop: Option<Span>,
     pub size: Option<Bytes>,
     pub rate: Option<Rate>,
-    pub packet_size: Option<Bytes>,
-    pub per_second: Option<u32>,
+    pub packet_size: Option<RawSizes>,
+    pub packet_weights: Option<Vec<f64>>,
+    pub per_second: Option<f64>,
+    pub load: Option<f64>,
+    pub mean_size: Option<Bytes>,
+    pub max_size: Option<Bytes>,
+    pub shape: Option<f64>,
+    pub packets: Option<u64>,
+    pub idle: Option<Span>,
+    pub idle_distribution: Option<String>,
+    pub connection: Option<String>,
+    pub talk_spurts: Option<bool>,
+    pub fps: Option<f64>,
+    pub gop: Option<u32>,
+    pub i_frame_ratio: Option<f64>,
+    pub spread: Option<f64>,
+    pub deadline: Option<Span>,
+    pub direction: Option<String>,
     pub mean_on: Option<Span>,
     pub mean_off: Option<Span>,
     pub access_delay: Option<Span>,
@@ -218,6 +233,34 @@ pub struct RawFlow {
     pub cc: Option<String>,
     #[serde(default)]
     pub tcp: Table,
+}
+
+/// One size, or a list of them.
+#[derive(Debug, Clone)]
+pub struct RawSizes(pub Vec<Bytes>);
+
+impl<'de> Deserialize<'de> for RawSizes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMore;
+        impl<'de> serde::de::Visitor<'de> for OneOrMore {
+            type Value = RawSizes;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a size in quotes with its unit, like \"1200B\", or a list of sizes")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RawSizes, E> {
+                text.parse().map(|size| RawSizes(vec![size])).map_err(E::custom)
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<RawSizes, A::Error> {
+                let mut sizes = Vec::new();
+                while let Some(size) = list.next_element()? {
+                    sizes.push(size);
+                }
+                Ok(RawSizes(sizes))
+            }
+        }
+        deserializer.deserialize_any(OneOrMore)
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -300,15 +343,15 @@ pub fn write(scenario: &Scenario) -> String {
     toml::to_string(&root).unwrap_or_default().replacen("seed = \"SEED\"", "seed = SEED", 1)
 }
 
-/// A graph may look like a dumbbell and yet be none: flows that go the other way, a queue that is not looked at.
+/// A graph may look like a dumbbell and yet be none: a queue that is not looked at.
 fn is_dumbbell(scenario: &Scenario) -> bool {
     let [link] = scenario.links.as_slice() else { return false };
     let named = link.name == "bottleneck" && link.a == "left" && link.b == "right";
     let looked_at = link.queue.looked_at && !link.reverse_queue.looked_at;
-    named && looked_at && scenario.flows.iter().all(|f| f.from == "left" && f.to == "right")
+    named && looked_at
 }
 
-fn text(value: impl ToString) -> Value {
+pub fn text(value: impl ToString) -> Value {
     Value::String(value.to_string())
 }
 
@@ -387,28 +430,13 @@ fn flow(spec: &super::FlowSpec, dumbbell: bool) -> Value {
     if let Some(delay) = spec.access_delay {
         add("access_delay", text(delay));
     }
+    if dumbbell && spec.from != "left" {
+        add("direction", text("reverse"));
+    }
     if !dumbbell {
         add("from", Value::String(spec.from.clone()));
         add("to", Value::String(spec.to.clone()));
     }
-    match spec.kind {
-        Kind::Bulk | Kind::Transfer(_) => {
-            add("tcp", Value::try_from(&spec.tcp).unwrap_or(Value::Table(Table::new())));
-        }
-        Kind::SynFlood(per_second) => {
-            add("per_second", Value::Integer(per_second.into()));
-        }
-        Kind::Cbr | Kind::OnOff(..) => {
-            add("rate", text(spec.rate));
-            add("packet_size", text(spec.packet_size));
-        }
-    }
-    if let Kind::Transfer(size) = spec.kind {
-        add("size", text(size));
-    }
-    if let Kind::OnOff(on, off) = spec.kind {
-        add("mean_on", text(on));
-        add("mean_off", text(off));
-    }
+    traffic::write(spec, &mut table);
     Value::Table(table)
 }

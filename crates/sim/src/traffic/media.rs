@@ -1,0 +1,155 @@
+//! What arrives of a stream of datagrams: one-way delay, jitter, loss.
+//!
+//! Source: RFC 3550 (§6.4.1 and A.8 for the interarrival jitter, A.3 for loss). A datagram carries the time at which it
+//! was sent, in the fields that hold the timestamps of TCP.
+//!
+//! A datagram that was sent after the last one that arrived may still be under way; it does not count as lost
+//! (A.3 counts up to the highest number received).
+
+use super::Times;
+use crate::segment::Segment;
+use crate::summary::{Quantiles, round};
+use penstock_core::units::{Instant, Span};
+use serde::Serialize;
+
+/// A datagram that tells when it was sent.
+pub fn datagram(flow: u32, seq: u32, len: u16, now: Instant) -> Segment {
+    let mut packet = Segment::udp(flow, seq, len);
+    (packet.tsval, packet.tsecr) = ((now.as_nanos() >> 32) as u32, now.as_nanos() as u32);
+    packet
+}
+
+/// When a datagram was sent.
+pub fn sent_at(packet: &Segment) -> Instant {
+    Instant::from_nanos(u64::from(packet.tsval) << 32 | u64::from(packet.tsecr))
+}
+
+/// The receiving end of a stream.
+#[derive(Debug, Clone, Default)]
+pub struct Reception {
+    /// Datagrams that arrived.
+    pub received: u64,
+    /// Their payload.
+    pub bytes: u64,
+    /// Their one-way delays.
+    pub delay: Times,
+    /// Datagrams up to the highest number that arrived.
+    expected: u64,
+    last_transit: Span,
+    /// J of RFC 3550, in nanoseconds.
+    jitter_ns: f64,
+    jitter_sum_ns: f64,
+    jitter_max_ns: f64,
+}
+
+/// Interarrival jitter in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Jitter {
+    /// Mean of the estimate over all packets.
+    pub mean: f64,
+    /// Its largest value.
+    pub max: f64,
+    /// Its value at the end: what a receiver would report.
+    pub last: f64,
+}
+
+/// What became of the datagrams.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Delivery {
+    /// Sent.
+    pub sent: u64,
+    /// Arrived.
+    pub received: u64,
+    /// Lost, of those up to the last that arrived.
+    pub lost: u64,
+    /// Share lost, of those up to the last that arrived.
+    pub loss: f64,
+    /// One-way delays.
+    pub delay_ms: Quantiles,
+    /// Jitter.
+    pub jitter_ms: Jitter,
+}
+
+impl Reception {
+    /// A datagram arrived; its delay.
+    pub fn receive(&mut self, packet: &Segment, now: Instant) -> Span {
+        let transit = now.since(sent_at(packet));
+        if self.received > 0 {
+            // RFC 3550 A.8; D is the difference of two transit times.
+            let d = transit.as_nanos().abs_diff(self.last_transit.as_nanos()) as f64;
+            self.jitter_ns += (d - self.jitter_ns) / 16.0;
+            self.jitter_sum_ns += self.jitter_ns;
+            self.jitter_max_ns = self.jitter_max_ns.max(self.jitter_ns);
+        }
+        self.last_transit = transit;
+        self.received += 1;
+        self.bytes += u64::from(packet.len);
+        self.expected = self.expected.max(u64::from(packet.seq) + 1);
+        self.delay.record(transit);
+        transit
+    }
+
+    /// Datagrams up to the highest number that arrived.
+    pub fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// What became of `sent` datagrams.
+    pub fn delivery(&self, sent: u64) -> Delivery {
+        let lost = self.expected.saturating_sub(self.received);
+        let ms = |ns: f64| round(ns / 1e6);
+        Delivery {
+            sent,
+            received: self.received,
+            lost,
+            loss: round(lost as f64 / self.expected.max(1) as f64),
+            delay_ms: self.delay.quantiles_ms(),
+            jitter_ms: Jitter {
+                mean: ms(self.jitter_sum_ns / self.received.saturating_sub(1).max(1) as f64),
+                max: ms(self.jitter_max_ns),
+                last: ms(self.jitter_ns),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(n)
+    }
+
+    /// Sent at 0, 20, 40, 60, 80 ms; the fourth is lost. Delays 10, 26, 10, 10 ms: D = 16, 16, 0, so that J is 1,
+    /// 1 + 15/16 and 31/16 - 31/256 ms.
+    #[test]
+    fn jitter_is_that_of_rfc_3550_and_loss_counts_the_gap() {
+        let mut reception = Reception::default();
+        for (seq, sent, arrived) in [(0, 0, 10), (1, 20, 46), (2, 40, 50), (4, 80, 90)] {
+            reception.receive(&datagram(0, seq, 172, ms(sent)), ms(arrived));
+        }
+        let delivery = reception.delivery(5);
+        assert_eq!((delivery.sent, delivery.received, delivery.lost, delivery.loss), (5, 4, 1, 0.2));
+        let last = 31.0 / 16.0 - 31.0 / 256.0;
+        assert_eq!(delivery.jitter_ms.last, round(last));
+        assert_eq!(delivery.jitter_ms.max, round(31.0 / 16.0));
+        assert_eq!(delivery.jitter_ms.mean, round((1.0 + 31.0 / 16.0 + last) / 3.0));
+        assert_eq!((delivery.delay_ms.mean, delivery.delay_ms.max), (14.0, 26.0));
+    }
+
+    #[test]
+    fn what_is_under_way_is_not_lost() {
+        let mut reception = Reception::default();
+        reception.receive(&datagram(0, 0, 172, ms(0)), ms(10));
+        assert_eq!((reception.delivery(3).lost, reception.delivery(3).sent), (0, 3));
+        assert_eq!(Reception::default().delivery(7).loss, 0.0);
+    }
+
+    /// Times of more than 32 bits of nanoseconds (4.3 s) survive.
+    #[test]
+    fn a_datagram_knows_when_it_was_sent() {
+        let late = Instant::from_nanos(86_400_000_000_123);
+        assert_eq!(sent_at(&datagram(0, 0, 1, late)), late);
+    }
+}

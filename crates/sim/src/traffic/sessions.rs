@@ -1,0 +1,268 @@
+//! Transfers over TCP that come one after the other (`http`) or at random (`web`), each measured from its request to the
+//! arrival of its last byte.
+//!
+//! Sources:
+//! - `http`: *Active queue management exploiting the rate information in TCP-IP networks*, section IV.E: sessions that
+//!   send some 30 packets per connection and are idle for 5 s between two connections.
+//! - `web`: *On the search of efficient AQM for large delay networks*, section 4: short flows that arrive as a Poisson
+//!   process, each with a number of bytes from a Pareto distribution of shape 1.3 and mean 50 kB.
+//!
+//! The connections themselves are in [`crate::sim`]; here is when there is one and what it transfers.
+//!
+//! DIFFERENCE: "approximately 30" is 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
+
+use super::Times;
+use super::sizes::Pareto;
+use crate::summary::{Quantiles, round};
+use crate::tcp::{Counters, TcpConfig};
+use penstock_core::cc;
+use penstock_core::rng::{Rng, Streams};
+use penstock_core::units::{Bytes, Instant, Span};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// The time between two transfers of a session.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Idle {
+    /// Always the same.
+    Constant(Span),
+    /// Exponential with this mean.
+    Exponential(Span),
+}
+
+/// One transfer after the other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Http {
+    /// Bytes of each.
+    pub size: Bytes,
+    /// From the end of one to the begin of the next.
+    pub idle: Idle,
+    /// All over one connection, which stays open.
+    pub same_connection: bool,
+}
+
+/// Transfers that arrive at random, each over a connection of its own.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Web {
+    /// Mean number of arrivals per second.
+    pub per_second: f64,
+    /// Mean size.
+    pub mean_size: Bytes,
+    /// Shape of the Pareto distribution of sizes.
+    pub shape: f64,
+    /// Sizes above are cut to this.
+    pub max_size: Option<Bytes>,
+}
+
+/// No transfer is larger than this: a petabyte.
+const LARGEST: u64 = 1 << 50;
+
+/// What the sessions of a flow do.
+#[derive(Debug, Clone, Copy)]
+pub enum Plan {
+    /// See [`Http`].
+    Http(Http),
+    /// See [`Web`].
+    Web(Web),
+}
+
+/// Transfers below this many bytes make a class, those below the next another, and so on; the last has no limit.
+pub const CLASSES: [u64; 3] = [10_000, 100_000, 1_000_000];
+
+/// The transfers of a flow: plan, random streams, books.
+#[derive(Debug)]
+pub struct Sessions {
+    /// What to do.
+    pub plan: Plan,
+    /// TCP of every connection.
+    pub tcp: Arc<TcpConfig>,
+    times: Rng,
+    sizes: Rng,
+    /// Initial sequence numbers.
+    pub iss: Rng,
+    /// The first arrival of a Poisson process has a time before it, too.
+    begun: bool,
+    /// The open connection of a session with `same_connection`.
+    pub connection: Option<u32>,
+    /// Connections that are open.
+    pub open: u32,
+    /// Transfers begun.
+    started: u64,
+    /// Transfers whose connection was given up.
+    failed: u64,
+    /// Arrivals that found [`MAX_OPEN`] connections.
+    refused: u64,
+    /// Payload delivered.
+    pub delivered: u64,
+    /// Of all connections that are over.
+    counters: Counters,
+    all: Times,
+    classes: [(Times, u64); CLASSES.len() + 1],
+}
+
+/// Most connections that one `web` flow has at a time: beyond it people go elsewhere, and memory ends somewhere.
+pub const MAX_OPEN: u32 = 10_000;
+
+impl Sessions {
+    /// Nothing begun yet; `id` is the flow's number, which names its random streams.
+    pub fn new(plan: Plan, tcp: Arc<TcpConfig>, streams: &Streams, id: u32) -> Self {
+        let stream = |what: &str| streams.get(&format!("flow{id}/{what}"));
+        Self {
+            plan,
+            tcp,
+            times: stream("times"),
+            sizes: stream("sizes"),
+            iss: stream("iss"),
+            begun: false,
+            connection: None,
+            open: 0,
+            started: 0,
+            failed: 0,
+            refused: 0,
+            delivered: 0,
+            counters: Counters::default(),
+            all: Times::default(),
+            classes: Default::default(),
+        }
+    }
+
+    /// The application wakes at `now`: the size of the transfer to begin, if there is one, and when it wakes again.
+    pub fn wake(&mut self, now: Instant) -> (Option<u64>, Option<Instant>) {
+        match self.plan {
+            Plan::Http(http) => {
+                self.started += 1;
+                (Some(http.size.get()), None)
+            }
+            Plan::Web(web) => {
+                let next = now + Span::from_secs_f64(self.times.exponential(1.0 / web.per_second));
+                (self.arrival(&web), Some(next))
+            }
+        }
+    }
+
+    fn arrival(&mut self, web: &Web) -> Option<u64> {
+        if !std::mem::replace(&mut self.begun, true) {
+            return None;
+        }
+        // Drawn in any case: what arrives later does not depend on what was refused.
+        let size = Pareto::with_mean(web.mean_size.get() as f64, web.shape).draw(&mut self.sizes);
+        if self.open >= MAX_OPEN {
+            self.refused += 1;
+            return None;
+        }
+        self.started += 1;
+        let most = web.max_size.map_or(LARGEST, Bytes::get);
+        Some((size.ceil() as u64).min(most))
+    }
+
+    /// A transfer of `size` bytes that began at `began` is complete.
+    pub fn complete(&mut self, size: u64, began: Instant, now: Instant) {
+        let took = now.since(began);
+        self.all.record(took);
+        let class = CLASSES.iter().filter(|limit| size >= **limit).count();
+        let (times, bytes) = &mut self.classes[class];
+        times.record(took);
+        *bytes += size;
+    }
+
+    /// The connection of a transfer was given up.
+    pub fn fail(&mut self) {
+        self.failed += 1;
+    }
+
+    /// When a session that ended a transfer at `now` begins the next; `None` if transfers come by themselves.
+    pub fn next_after(&mut self, now: Instant) -> Option<Instant> {
+        let Plan::Http(http) = self.plan else { return None };
+        Some(match http.idle {
+            Idle::Constant(idle) => now + idle,
+            Idle::Exponential(mean) => now + Span::from_secs_f64(self.times.exponential(mean.as_secs_f64())),
+        })
+    }
+
+    /// A connection that is over gives its counters.
+    pub fn absorb(&mut self, counters: Counters) {
+        self.counters = sum(self.counters, counters);
+    }
+
+    /// Counters of all connections, given those that are open.
+    pub fn counters(&self, open: impl Iterator<Item = Counters>) -> Counters {
+        open.fold(self.counters, sum)
+    }
+
+    /// Name of the congestion control.
+    pub fn cc_name(&self) -> &'static str {
+        cc::NAMES.iter().find(|name| **name == self.tcp.cc).copied().unwrap_or_default()
+    }
+
+    /// Bytes on the heap, without connections.
+    pub fn heap_bytes(&self) -> usize {
+        let times = self.classes.iter().map(|(times, _)| times).chain([&self.all]);
+        size_of::<Self>() + times.map(|times| times.digest.heap_bytes()).sum::<usize>()
+    }
+
+    /// How the transfers went.
+    pub fn summary(&self) -> Transfers {
+        let web = matches!(self.plan, Plan::Web(_));
+        let from = |class: usize| if class == 0 { 0 } else { CLASSES[class - 1] };
+        let class = |(i, (times, bytes)): (usize, &(Times, u64))| {
+            let count = times.digest.count();
+            (web && count > 0).then(|| SizeClass {
+                from_bytes: from(i),
+                count,
+                mean_bytes: round(*bytes as f64 / count as f64),
+                completion_ms: times.quantiles_ms(),
+            })
+        };
+        Transfers {
+            started: self.started,
+            count: self.all.digest.count(),
+            failed: self.failed,
+            refused: self.refused,
+            bytes: self.classes.iter().map(|(_, bytes)| bytes).sum(),
+            completion_ms: self.all.quantiles_ms(),
+            by_size: self.classes.iter().enumerate().filter_map(class).collect(),
+        }
+    }
+}
+
+fn sum(a: Counters, b: Counters) -> Counters {
+    Counters {
+        segments: a.segments + b.segments,
+        retransmits: a.retransmits + b.retransmits,
+        timeouts: a.timeouts + b.timeouts,
+        reductions: a.reductions + b.reductions,
+    }
+}
+
+/// Transfers of a range of sizes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SizeClass {
+    /// The smallest size of the class; the next class begins where it ends.
+    pub from_bytes: u64,
+    /// Complete transfers.
+    pub count: u64,
+    /// Their mean size.
+    pub mean_bytes: f64,
+    /// From the opening of the connection until the last byte was delivered.
+    pub completion_ms: Quantiles,
+}
+
+/// How the transfers of a flow went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Transfers {
+    /// Begun.
+    pub started: u64,
+    /// Complete.
+    pub count: u64,
+    /// Whose connection was given up.
+    pub failed: u64,
+    /// For which there was no room.
+    pub refused: u64,
+    /// Payload of the complete ones.
+    pub bytes: u64,
+    /// From the request until the last byte was delivered.
+    pub completion_ms: Quantiles,
+    /// By size, for `web`; classes without a transfer are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_size: Vec<SizeClass>,
+}

@@ -1,0 +1,322 @@
+//! Video in real time: frames at a fixed pace, each as a burst of datagrams.
+//!
+//! A group of pictures begins with an I-frame that is `i_ratio` times as large as the others, so that the mean over the
+//! group is that of the rate; every frame varies by a lognormal factor of mean 1. (RFC 8593 §5 models encoders in the same
+//! way: frame sizes that scatter around the target, and large frames among them.) All datagrams of a frame are given to
+//! the access link at once, which is what makes video bursty to a queue (RFC 7928 §7.2).
+//!
+//! A frame is played if all of it arrives within the deadline. What depends on lost frames is not modelled.
+
+use super::Times;
+use super::media::{self, Delivery, Reception};
+use super::sizes;
+use crate::segment::Segment;
+use crate::summary::Quantiles;
+use penstock_core::rng::Rng;
+use penstock_core::units::{Bytes, Instant, Rate, Span};
+use serde::Serialize;
+
+/// RTP before each part of a frame (RFC 3550 §5.1).
+const RTP_HEADER: u16 = 12;
+/// Most datagrams of a frame: as many as their number in 16 bits allows.
+const MAX_PARTS: u64 = u16::MAX as u64;
+
+/// What the encoder does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Video {
+    /// Mean rate of the frames themselves, without headers.
+    pub rate: Rate,
+    /// Frames per second.
+    pub fps: f64,
+    /// Frames from one I-frame to the next.
+    pub gop: u32,
+    /// Size of an I-frame over that of the others.
+    pub i_ratio: f64,
+    /// Deviation of the logarithm of a frame's size.
+    pub spread: f64,
+    /// Payload of a datagram, with the RTP header.
+    pub packet_size: Bytes,
+    /// A frame that arrives later than this after it was sent is not played.
+    pub deadline: Span,
+}
+
+impl Video {
+    /// The mean of all frames.
+    pub fn mean_frame(&self) -> f64 {
+        self.rate.bytes_per_sec() / self.fps
+    }
+
+    /// The mean of I-frames, or of the others: a group has one of the former.
+    fn mean_of(&self, i_frame: bool) -> f64 {
+        let other = self.mean_frame() * f64::from(self.gop) / (self.i_ratio + f64::from(self.gop - 1));
+        if i_frame { other * self.i_ratio } else { other }
+    }
+
+    /// The mean of the larger frames.
+    pub fn largest_mean(&self) -> f64 {
+        self.mean_of(true)
+    }
+
+    /// What fits in as many datagrams as a frame may have.
+    pub fn largest_frame(&self) -> f64 {
+        (self.body() * MAX_PARTS) as f64
+    }
+
+    /// Bytes of a frame in a datagram.
+    fn body(&self) -> u64 {
+        self.packet_size.get() - u64::from(RTP_HEADER)
+    }
+
+    fn interval(&self) -> Span {
+        Span::from_secs_f64(1.0 / self.fps)
+    }
+}
+
+/// A source of frames and the player at the other end.
+#[derive(Debug)]
+pub struct Stream {
+    config: Video,
+    rng: Rng,
+    frames_sent: u32,
+    packets_sent: u32,
+    /// What arrives.
+    pub reception: Reception,
+    player: Player,
+}
+
+/// The datagrams of one frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame {
+    flow: u32,
+    number: u32,
+    first: u32,
+    /// Datagrams in all, and those already taken.
+    parts: u16,
+    taken: u16,
+    bytes: u64,
+    /// Bytes of it in a full datagram.
+    body: u64,
+    at: Instant,
+}
+
+impl Iterator for Frame {
+    type Item = Segment;
+
+    fn next(&mut self) -> Option<Segment> {
+        if self.taken == self.parts {
+            return None;
+        }
+        let body = self.bytes.min(self.body);
+        self.bytes -= body;
+        let seq = self.first.wrapping_add(self.taken.into());
+        let mut packet = media::datagram(self.flow, seq, body as u16 + RTP_HEADER, self.at);
+        // Which frame and how many datagrams it has: fields that UDP does not use.
+        (packet.ack, packet.window) = (self.number, self.parts);
+        self.taken += 1;
+        Some(packet)
+    }
+}
+
+/// Puts frames together. Datagrams of a flow arrive in order.
+#[derive(Debug, Default)]
+struct Player {
+    /// The last frame of which something arrived: its number, its datagrams, and how many of them came.
+    frame: u32,
+    parts: u16,
+    arrived: u16,
+    played: u64,
+    late: u64,
+    delay: Times,
+}
+
+impl Player {
+    fn receive(&mut self, packet: &Segment, delay: Span, deadline: Span) {
+        if packet.ack != self.frame {
+            self.arrived = 0;
+        }
+        (self.frame, self.parts, self.arrived) = (packet.ack, packet.window, self.arrived + 1);
+        if self.arrived == self.parts {
+            self.delay.record(delay);
+            let count = if delay <= deadline { &mut self.played } else { &mut self.late };
+            *count += 1;
+        }
+    }
+
+    /// Frames of which something is known to be missing: of those before the last, which may still become whole.
+    fn lost(&self) -> u64 {
+        let last_is_whole = self.parts > 0 && self.arrived == self.parts;
+        u64::from(self.frame) + u64::from(last_is_whole) - self.played - self.late
+    }
+}
+
+/// What became of the frames.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Frames {
+    /// Sent.
+    pub sent: u64,
+    /// Whole in time.
+    pub played: u64,
+    /// Whole, but too late.
+    pub late: u64,
+    /// Not whole, of those before the last that arrived.
+    pub lost: u64,
+    /// From the sending of a frame until it was whole.
+    pub delay_ms: Quantiles,
+}
+
+/// How a stream went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VideoSummary {
+    /// Packets.
+    #[serde(flatten)]
+    pub delivery: Delivery,
+    /// Frames.
+    pub frames: Frames,
+}
+
+impl Stream {
+    /// Nothing sent yet.
+    pub fn new(config: Video, rng: Rng) -> Self {
+        let (reception, player) = Default::default();
+        Self { config, rng, frames_sent: 0, packets_sent: 0, reception, player }
+    }
+
+    /// The frame to send now and the time of the next.
+    pub fn send(&mut self, flow: u32, now: Instant) -> (Frame, Instant) {
+        let config = &self.config;
+        let mean = config.mean_of(self.frames_sent.is_multiple_of(config.gop));
+        let body = config.body();
+        let drawn = (mean * sizes::lognormal(&mut self.rng, config.spread)).round() as u64;
+        let bytes = drawn.clamp(1, body * MAX_PARTS);
+        let frame = Frame {
+            flow,
+            number: self.frames_sent,
+            first: self.packets_sent,
+            parts: bytes.div_ceil(body) as u16,
+            taken: 0,
+            bytes,
+            body,
+            at: now,
+        };
+        self.frames_sent = self.frames_sent.wrapping_add(1);
+        self.packets_sent = self.packets_sent.wrapping_add(frame.parts.into());
+        (frame, now + config.interval())
+    }
+
+    /// A datagram arrived at the other end.
+    pub fn receive(&mut self, packet: &Segment, now: Instant) {
+        let delay = self.reception.receive(packet, now);
+        self.player.receive(packet, delay, self.config.deadline);
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.reception.delay.digest.heap_bytes() + self.player.delay.digest.heap_bytes()
+    }
+
+    /// How it went.
+    pub fn summary(&self) -> VideoSummary {
+        let player = &self.player;
+        VideoSummary {
+            delivery: self.reception.delivery(self.packets_sent.into()),
+            frames: Frames {
+                sent: self.frames_sent.into(),
+                played: player.played,
+                late: player.late,
+                lost: player.lost(),
+                delay_ms: player.delay.quantiles_ms(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::rng::Streams;
+
+    fn video(spread: f64) -> Video {
+        Video {
+            rate: Rate::from_bps(2_000_000),
+            fps: 25.0,
+            gop: 10,
+            i_ratio: 6.0,
+            spread,
+            packet_size: Bytes::new(1212),
+            deadline: Span::from_millis(150),
+        }
+    }
+
+    fn stream(config: Video) -> Stream {
+        Stream::new(config, Streams::new(1).get("video"))
+    }
+
+    fn bytes(frame: Frame) -> u64 {
+        frame.map(|packet| u64::from(packet.len - RTP_HEADER)).sum()
+    }
+
+    /// 2 Mbit/s at 25 frames per second are 10 kB; a group of one I-frame and nine others has 100 kB in 6 + 9 shares.
+    #[test]
+    fn a_group_of_pictures_has_one_large_frame_and_the_rate_asked_for() {
+        let mut stream = stream(video(0.0));
+        let mut now = Instant::ZERO;
+        let sizes: Vec<u64> = (0..20)
+            .map(|_| {
+                let (frame, next) = stream.send(0, now);
+                now = next;
+                bytes(frame)
+            })
+            .collect();
+        assert_eq!(sizes[..10], [40_000, 6_667, 6_667, 6_667, 6_667, 6_667, 6_667, 6_667, 6_667, 6_667]);
+        assert_eq!(sizes[..10], sizes[10..]);
+        assert_eq!(now, Instant::ZERO + Span::from_millis(800));
+    }
+
+    /// 40 kB in bodies of 1200 B: 33 full ones and 400 B, each with 12 B of RTP.
+    #[test]
+    fn a_frame_is_cut_into_numbered_datagrams() {
+        let mut stream = stream(video(0.0));
+        let packets: Vec<Segment> = stream.send(7, Instant::ZERO).0.collect();
+        assert_eq!(packets.len(), 34);
+        assert!(packets.iter().enumerate().all(|(i, p)| (p.flow, p.seq, p.window) == (7, i as u32, 34)));
+        assert_eq!((packets[32].len, packets[33].len), (1212, 412));
+        let (next, _) = stream.send(7, Instant::ZERO);
+        assert_eq!(next.map(|p| (p.ack, p.seq)).next(), Some((1, 34)));
+    }
+
+    /// The deviation of a lognormal factor of spread 0.4 is sqrt(exp(0.16) - 1) = 0.417.
+    #[test]
+    fn frames_scatter_and_the_rate_stays() {
+        let mut stream = stream(Video { gop: 1, i_ratio: 1.0, ..video(0.4) });
+        let n = 20_000;
+        let mean = (0..n).map(|_| bytes(stream.send(0, Instant::ZERO).0)).sum::<u64>() as f64 / f64::from(n);
+        assert!((mean / 10_000.0 - 1.0).abs() < 5.0 * 0.417 / f64::from(n).sqrt(), "{mean}");
+    }
+
+    /// Frame 0 whole after 20 ms, frame 1 without its second datagram, frame 2 not at all, frame 3 whole too late, frame 4
+    /// begun.
+    #[test]
+    fn frames_are_played_late_or_lost() {
+        let mut stream = stream(Video { gop: 1, i_ratio: 1.0, ..video(0.0) });
+        let mut now = Instant::ZERO;
+        for number in 0..5 {
+            let (frame, next) = stream.send(0, now);
+            let delay = Span::from_millis(if number == 3 { 151 } else { 20 });
+            let arrives = |(i, _): &(usize, Segment)| match number {
+                1 => *i != 1,
+                2 => false,
+                4 => *i < 3,
+                _ => true,
+            };
+            for (_, packet) in frame.enumerate().filter(arrives) {
+                stream.receive(&packet, now + delay);
+            }
+            now = next;
+        }
+        let frames = stream.summary().frames;
+        assert_eq!((frames.sent, frames.played, frames.late, frames.lost), (5, 1, 1, 2));
+        assert_eq!(frames.delay_ms.max, 151.0);
+        // 9 datagrams a frame; the six of frame 4 that did not come are later than the last that did.
+        assert_eq!((stream.summary().delivery.sent, stream.summary().delivery.lost), (45, 10));
+    }
+}

@@ -1,0 +1,233 @@
+//! A call: G.711 over RTP, and how it sounds.
+//!
+//! Sources: ITU-T G.711 (64 kbit/s) in packets of 20 ms (RFC 3551 §4.2), hence 160 B, with 12 B of RTP before them
+//! (RFC 3550 §5.1) and 28 B of UDP and IPv4: 200 B fifty times a second. Talk spurts and pauses: ITU-T P.59,
+//! means of 1.004 s and 1.587 s. Quality: the E-model of ITU-T G.107 with all its defaults except delay and loss,
+//!
+//! ```text
+//! R      = 93.2 - Id - Ie,eff                                                   G.107 §7.1, defaults
+//! Id     = 0.024 d + 0.11 (d - 177.3) H(d - 177.3)                              d in ms, mouth to ear
+//! Ie,eff = Ie + (95 - Ie) Ppl / (Ppl / BurstR + Bpl)                            G.107 §7.5; Ppl in percent
+//! MOS    = 1 + 0.035 R + R (R - 60) (100 - R) 7e-6, from 1 (R <= 0) to 4.5      G.107 Annex B
+//! ```
+//!
+//! with Ie = 0 and Bpl = 25.1 for G.711 with concealment of losses (G.113 Appendix I), BurstR = 1 (random losses). The
+//! line for Id is the approximation of Cole and Rosenbluth (Voice over IP performance monitoring, CCR 31(2), 2001).
+//!
+//! DIFFERENCE: P.59 describes two speakers by four states; here each direction is on and off for exponential times of
+//! P.59's means (`talk_spurts_have_the_means_of_p59`).
+//!
+//! A receiver plays all packets with the same delay; later ones are lost to it. The delay is the one that sounds best
+//! (`the_best_playout_delay_weighs_delay_against_loss`): no rule of a certain phone, but a bound for all that keep one delay.
+
+use super::media::{self, Delivery, Reception};
+use crate::segment::Segment;
+use crate::summary::round;
+use penstock_core::rng::Rng;
+use penstock_core::units::{Instant, Span};
+use serde::Serialize;
+
+/// Time between packets, which is also the speech in each.
+const PACKET_TIME: Span = Span::from_millis(20);
+/// 160 B of speech and 12 B of RTP.
+const PAYLOAD: u16 = 172;
+/// Means of talk spurts and pauses (ITU-T P.59).
+pub const P59: (Span, Span) = (Span::from_millis(1004), Span::from_millis(1587));
+
+/// How a caller speaks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Voip {
+    /// Means of talk spurts and pauses; `None` sends all the time.
+    pub spurts: Option<(Span, Span)>,
+}
+
+/// One direction of a call.
+#[derive(Debug)]
+pub struct Call {
+    config: Voip,
+    rng: Rng,
+    sent: u32,
+    talks_until: Instant,
+    /// What arrives.
+    pub reception: Reception,
+}
+
+/// How a call went.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VoipSummary {
+    /// Packets.
+    #[serde(flatten)]
+    pub delivery: Delivery,
+    /// From the sending of a packet until it is played; the delay that gives the best `r`.
+    pub playout_ms: f64,
+    /// Share of packets that arrived, but after their turn.
+    pub late: f64,
+    /// Transmission rating R of the E-model.
+    pub r: f64,
+    /// Estimated mean opinion score, 1 to 4.5.
+    pub mos: f64,
+}
+
+impl Call {
+    /// Nothing sent yet.
+    pub fn new(config: Voip, rng: Rng) -> Self {
+        Self { config, rng, sent: 0, talks_until: Instant::ZERO, reception: Reception::default() }
+    }
+
+    /// The packet to send now and the time of the next.
+    pub fn send(&mut self, flow: u32, now: Instant) -> (Segment, Instant) {
+        if let Some((talk, _)) = self.config.spurts
+            && self.sent == 0
+        {
+            self.talks_until = now + self.draw(talk);
+        }
+        let packet = media::datagram(flow, self.sent, PAYLOAD, now);
+        self.sent = self.sent.wrapping_add(1);
+        let mut next = now + PACKET_TIME;
+        if let Some((talk, pause)) = self.config.spurts
+            && next >= self.talks_until
+        {
+            next += self.draw(pause);
+            self.talks_until = next + self.draw(talk);
+        }
+        (packet, next)
+    }
+
+    /// A packet arrived at the other end.
+    pub fn receive(&mut self, packet: &Segment, now: Instant) {
+        self.reception.receive(packet, now);
+    }
+
+    fn draw(&mut self, mean: Span) -> Span {
+        Span::from_secs_f64(self.rng.exponential(mean.as_secs_f64()))
+    }
+
+    /// How it went.
+    pub fn summary(&self) -> VoipSummary {
+        let delivery = self.reception.delivery(self.sent.into());
+        let (playout, late, r) = best_playout(&self.reception);
+        VoipSummary {
+            delivery,
+            playout_ms: round(playout.as_millis_f64()),
+            late: round(late),
+            r: round(r),
+            mos: round(mos(r)),
+        }
+    }
+}
+
+/// R for a delay from mouth to ear and a share of packets lost.
+pub fn rating(delay: Span, loss: f64) -> f64 {
+    let d = delay.as_millis_f64();
+    let id = 0.024 * d + 0.11 * (d - 177.3).max(0.0);
+    let percent = 100.0 * loss;
+    93.2 - id - 95.0 * percent / (percent + 25.1)
+}
+
+/// The mean opinion score of a rating (G.107 Annex B).
+pub fn mos(r: f64) -> f64 {
+    if r <= 0.0 {
+        return 1.0;
+    }
+    let r = r.min(100.0);
+    // The polynomial dips below 1 for small ratings.
+    (1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6).max(1.0)
+}
+
+/// The playout delay that gives the best rating, the share that comes too late for it, and the rating. Without a packet
+/// there is nothing to hear: 0.
+fn best_playout(reception: &Reception) -> (Span, f64, f64) {
+    let expected = reception.expected().max(1) as f64;
+    let mut in_time = 0;
+    let candidates = reception.delay.digest.buckets().map(|(delay, count)| {
+        in_time += count;
+        let late = (reception.received - in_time) as f64 / expected;
+        (delay, late, rating(delay + PACKET_TIME, 1.0 - in_time as f64 / expected))
+    });
+    candidates.max_by(|a, b| a.2.total_cmp(&b.2)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::rng::Streams;
+
+    /// G.107: with all defaults R is 93.2 and MOS 4.41; Table B.1 has the limits of the classes of user satisfaction.
+    #[test]
+    fn ratings_give_the_scores_of_g107() {
+        let hundredths = |r: f64| (mos(r) * 100.0).round() / 100.0;
+        assert_eq!(hundredths(93.2), 4.41);
+        for (r, expected) in [(90.0, 4.34), (80.0, 4.03), (70.0, 3.60), (60.0, 3.10), (50.0, 2.58)] {
+            assert!((mos(r) - expected).abs() < 0.011, "{r}: {}", mos(r));
+        }
+        assert_eq!((mos(-5.0), mos(3.0), mos(100.0)), (1.0, 1.0, 4.5));
+    }
+
+    /// By hand: 100 ms cost 2.4; 200 ms cost 4.8 + 0.11 * 22.7 = 7.297; 1 % of loss costs 95/26.1 = 3.640.
+    #[test]
+    fn delay_and_loss_cost_what_the_formulas_say() {
+        let r = |ms, loss| (rating(Span::from_millis(ms), loss) * 1000.0).round() / 1000.0;
+        assert_eq!((r(0, 0.0), r(100, 0.0), r(200, 0.0)), (93.2, 90.8, 85.903));
+        assert_eq!((r(0, 0.01), r(0, 0.251)), (89.56, 45.7));
+    }
+
+    fn call(delays_ms: &[u64]) -> Call {
+        let mut call = Call::new(Voip { spurts: None }, Streams::new(1).get("call"));
+        let mut now = Instant::ZERO;
+        for delay in delays_ms {
+            let (packet, next) = call.send(0, now);
+            call.reception.receive(&packet, now + Span::from_millis(*delay));
+            now = next;
+        }
+        call
+    }
+
+    /// One of 1000 packets comes 500 ms late: it is better lost (0.38) than waited for (51). Of two halves with 10 and
+    /// 60 ms one would rather wait 50 ms more (1.2) than lose half (63).
+    #[test]
+    fn the_best_playout_delay_weighs_delay_against_loss() {
+        let mut delays = vec![10; 1000];
+        delays[500] = 510;
+        let rare = call(&delays).summary();
+        assert!((9.9..10.3).contains(&rare.playout_ms), "{rare:?}");
+        assert_eq!(rare.late, 0.001);
+        let halves: Vec<u64> = (0..1000).map(|i| if i % 2 == 0 { 10 } else { 60 }).collect();
+        let halves = call(&halves).summary();
+        assert!((59.0..61.0).contains(&halves.playout_ms), "{halves:?}");
+        assert_eq!(halves.late, 0.0);
+        assert!((halves.r - (93.2 - 0.024 * 80.0)).abs() < 0.03, "{halves:?}");
+    }
+
+    #[test]
+    fn a_call_that_nobody_hears_has_the_worst_score() {
+        let summary = Call::new(Voip { spurts: None }, Streams::new(1).get("call")).summary();
+        assert_eq!((summary.r, summary.mos), (0.0, 1.0));
+    }
+
+    #[test]
+    fn a_packet_is_200_bytes_50_times_a_second() {
+        use penstock_core::packet::Packet;
+        let mut call = Call::new(Voip { spurts: None }, Streams::new(1).get("call"));
+        let (packet, next) = call.send(3, Instant::ZERO);
+        assert_eq!((packet.size().get(), packet.flow, next), (200, 3, Instant::ZERO + Span::from_millis(20)));
+    }
+
+    /// A spurt of exponential length T has ceil(T / 20 ms) packets: 1 / (1 - exp(-20/1004)) in the mean; the time from
+    /// spurt to spurt is 20 ms for each of them and the pause. Both are (nearly) exponential, so that the mean of n has
+    /// an error of 1/sqrt(n) of itself; the bound is five times that.
+    #[test]
+    fn talk_spurts_have_the_means_of_p59() {
+        let mut call = Call::new(Voip { spurts: Some(P59) }, Streams::new(1).get("call"));
+        let (mut now, mut spurts, packets) = (Instant::ZERO, 1u32, 200_000u32);
+        for _ in 0..packets {
+            let (_, next) = call.send(0, now);
+            spurts += u32::from(next.since(now) > PACKET_TIME);
+            now = next;
+        }
+        let per_spurt = 1.0 / (1.0 - (-20.0f64 / 1004.0).exp());
+        let (mean, n) = (f64::from(packets) / f64::from(spurts), f64::from(spurts));
+        assert!((mean / per_spurt - 1.0).abs() < 5.0 / n.sqrt(), "{mean} packets per spurt, not {per_spurt}");
+        let pauses = now.as_secs_f64() - f64::from(packets) * 0.02;
+        assert!((pauses / n / 1.587 - 1.0).abs() < 5.0 / n.sqrt(), "{} s of pause", pauses / n);
+    }
+}
