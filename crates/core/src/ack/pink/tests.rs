@@ -13,6 +13,10 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
+mod flood;
+mod path;
+mod rate;
+
 const LINK: Rate = Rate::from_bps(10_000_000);
 const SHARE_OF_ONE: u64 = 123_500;
 const WAN: Span = Span::from_millis(100);
