@@ -318,9 +318,8 @@ impl Pink {
 
     /// "max-min": at the end of an interval of measuring.
     fn judge_by_use(&mut self, id: usize, terms: &Terms, rtt: Span, now: Instant) {
-        let Some((used, more)) = self.flows[id].answer(rtt, now) else { return };
-        // One segment more per round trip: what congestion avoidance adds before the next look.
-        let claim = used.saturating_add(rate_of(terms.full, rtt));
+        let Some((used, more)) = self.flows[id].answer(terms.full, rtt, now) else { return };
+        let claim = used.saturating_add(used / 8); // it may grow until the next look
         if more || window_of(MILLI * u64::from(claim), rtt, 1) >= terms.level {
             self.set_lacking(id, None);
             self.flows[id].claim = used;

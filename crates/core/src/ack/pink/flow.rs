@@ -337,21 +337,21 @@ impl Flow {
 /// Measuring what a flow uses, and whether PINK's window is what holds it back.
 ///
 /// An interval begins with an ACK that acknowledges `since_acked` and opens the window up to `since_edge`. The data
-/// which that ACK lets go passes the gateway a LAN half later. If by then (and an eighth of a round trip, for jitter)
-/// the flow has sent up to the edge, but for less than a segment, the window holds it back. Later would be too late:
-/// then data of later windows are seen as well, and a sender with a smaller window of its own seems to fill this one.
+/// which that ACK lets go passes the gateway a LAN half later. If by then the flow has sent up to the edge, but for a
+/// segment or two, the window holds it back. Later would be too late: then data of later windows are seen as well, and a
+/// sender with a smaller window of its own that sends in bursts seems to fill this one. If jitter makes it too early, the
+/// rate still shows: a flow that uses what it gets, less an eighth, is not lacking.
 impl Flow {
     fn elapsed(&self, now: Instant) -> u32 {
         coarse(now).wrapping_sub(self.since)
     }
 
     fn look(&mut self, full: u64, now: Instant) {
-        let (Some(rtt), Some(lan)) = (self.round_trip(), self.probe.lan()) else { return };
-        if self.elapsed(now) < coarse_span(lan + rtt.div(8)) {
+        if self.probe.lan().is_none_or(|lan| self.elapsed(now) < coarse_span(lan)) {
             return;
         }
         let end = self.probe.outbound_end().unwrap_or(self.since_edge);
-        let filled = !after(self.since_edge, end.wrapping_add(full as u32));
+        let filled = !after(self.since_edge, end.wrapping_add(2 * full as u32));
         self.set(ASKED, false);
         self.set(FILLED, filled);
     }
@@ -374,7 +374,7 @@ impl Flow {
 
     /// What the interval shows, if it is over: the bytes per second that were acknowledged, and
     /// whether the flow could use more.
-    pub fn answer(&self, rtt: Span, now: Instant) -> Option<(u32, bool)> {
+    pub fn answer(&self, full: u64, rtt: Span, now: Instant) -> Option<(u32, bool)> {
         if !self.has(MEASURING) {
             return None;
         }
@@ -384,7 +384,8 @@ impl Flow {
         }
         let used =
             rate_of(self.acked.wrapping_sub(self.since_acked).into(), Span::from_nanos(u64::from(elapsed) << 12));
-        let growing = u64::from(used) * 4 > u64::from(self.claim) * 5;
+        // By a quarter, as in start-up, and by more than the segment that chance puts into this interval or the next.
+        let growing = u64::from(used) * 4 > (u64::from(self.claim) + u64::from(rate_of(full, rtt))) * 5;
         Some((used, self.marks & (FILLED | OURS) == FILLED | OURS || growing))
     }
 }

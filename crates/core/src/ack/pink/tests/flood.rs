@@ -21,7 +21,6 @@ fn received(sampling: Sampling, flooded: bool) -> f64 {
 fn a_flood_costs_the_capacity_it_occupies_and_no_more() {
     let (quiet, flooded) = (received(Sampling::Always, false), received(Sampling::Always, true));
     let occupied = 1000.0 * 52.0 * 8.0 / 100e6; // packets of 52 bytes here
-    eprintln!("flood: {}", flooded / quiet);
     assert!(flooded >= quiet * (1.0 - occupied - 0.01), "{flooded} of {quiet}");
 }
 

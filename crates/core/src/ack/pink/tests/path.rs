@@ -226,9 +226,14 @@ impl Path {
         } else {
             self.send(flow);
         }
-        if host.app.is_some() {
+        if host.app.is_some() && self.now < at_ms(60_000) {
             self.at(self.now + Span::from_millis(10), Event::Tick(flow));
         }
+    }
+
+    /// Its application writes again.
+    pub fn kick(&mut self, flow: u32) {
+        self.send(flow);
     }
 
     fn send(&mut self, flow: u32) {

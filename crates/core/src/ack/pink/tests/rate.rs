@@ -15,7 +15,6 @@ fn a_rate_believed_too_high_is_put_right_within_ten_round_trips() {
     path.run_until(at_ms(60 * ROUND));
     let wait = path.wait_at(0.9, at_ms(10 * ROUND), at_ms(60 * ROUND));
     let used = path.utilization(at_ms(10 * ROUND), at_ms(60 * ROUND), LINK);
-    eprintln!("high: p90 {wait}, util {used}, rate {}", path.pink().rate());
     assert!(wait < Span::from_millis(10), "{wait}");
     assert!(used > 0.95, "{used}");
     // Believed, it is 30 % of a bandwidth-delay product that stands in the queue.
@@ -30,7 +29,6 @@ fn a_rate_believed_too_low_is_put_right_within_twenty_round_trips() {
     path.run_until(at_ms(60 * ROUND));
     let used = path.utilization(at_ms(20 * ROUND), at_ms(60 * ROUND), LINK);
     let wait = path.wait_at(0.9, at_ms(20 * ROUND), at_ms(60 * ROUND));
-    eprintln!("low: p90 {wait}, util {used}, rate {}", path.pink().rate());
     assert!(used > 0.95, "{used}");
     assert!(wait < Span::from_millis(10), "{wait}");
     let mut told = Path::new(|c| c.rate = Some(Rate::from_bps(7_000_000)), LINK, greedy(8));
@@ -54,10 +52,20 @@ fn a_rate_that_halves_and_doubles_is_followed() {
         // Of six parts of ten seconds, half at 10 Mbit/s.
         let used = (0..6).map(|k| part(k) * if k % 2 == 1 { 1.0 } else { 2.0 }).sum::<f64>() / 9.0;
         let wait = path.wait_at(0.99, at_ms(1000), at_ms(60_000));
-        eprintln!("told {told}: used {used}, p99 {wait}, {:?}", (0..6).map(part).collect::<Vec<_>>());
         assert!(used >= 0.9, "told {told}: {used}");
         assert!(wait <= Span::from_millis(ROUND), "told {told}: {wait}");
     }
+}
+
+#[test]
+fn without_a_queue_the_estimate_climbs_until_there_is_one() {
+    // One flow, evenly paced by its ACKs: no two packets meet in the queue.
+    let start = Rate::from_bps(2_000_000);
+    let mut path = Path::new(|c| (c.rate, c.rate_from) = (Some(start), RateFrom::Estimated), LINK, greedy(1));
+    path.run_until(at_ms(60 * ROUND));
+    let used = path.utilization(at_ms(40 * ROUND), at_ms(60 * ROUND), LINK);
+    assert!(used > 0.93, "{used} at {}", path.pink().rate());
+    assert!(path.wait_at(0.9, at_ms(20 * ROUND), at_ms(60 * ROUND)) < Span::from_millis(10));
 }
 
 #[test]
