@@ -10,6 +10,7 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use std::collections::VecDeque;
 
 mod flood;
+mod gate;
 mod path;
 mod properties;
 mod rate;
