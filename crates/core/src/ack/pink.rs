@@ -1,30 +1,46 @@
 //! PINK, passive inverse feedback: writes smaller windows into passing ACKs, so that senders never fill the queue.
 //!
 //! Source: Casoni, Grazia, Klapez, Patriciello, "How to avoid TCP congestion without dropping packets: an effective AQM
-//! called PINK", Computer Communications 103 (2017), §3 (eq. 1) and §4. Window semantics: RFC 9293 §3.8.6, RFC 7323 §2.
+//! called PINK", Computer Communications 103 (2017), §3 (eq. 1), §3.1 (eq. 2, Table 1, Figures 2 to 4), §4. Window
+//! semantics: RFC 9293 §3.8.6, RFC 7323 §2.
 //!
 //! A sender has at most one advertised window in flight per round trip. The gateway knows the link, counts the flows and
 //! sees their round trip times, so it can tell each flow the window that is exactly its share:
 //!
 //! ```text
-//! B_i = floor(BW * RTT_i_min * c / n)                                                              (eq. 1)
+//! B_i = floor(BW * RTT_i_min * c / n)                                              (eq. 1)
+//! B_i = floor(BW * RTT_i_min * c / n) + floor(BW_free * RTT_i_min * c / n_good)    (eq. 2)
 //! ```
 //!
 //! BW is the rate of the link, RTT_i_min the smallest *whole* round trip (WAN half + LAN half), n the number of flows that
-//! count, c the part of the link for payload. The sum of all B_i is at most the bandwidth-delay product, so the queue
-//! stays below it (Theorem 1) and nothing need be dropped. Packets are never judged: only ACKs are edited.
+//! count, c the part of the link for payload, BW_free what flows that cannot use their share (*bad* ones) leave to the
+//! others. The sum of all B_i is at most the bandwidth-delay product, so the queue stays below it (Theorem 1) and nothing
+//! need be dropped. Packets are never judged: only ACKs are edited.
+//!
+//! | part | file |
+//! |---|---|
+//! | parameters | `pink/config.rs` |
+//! | eq. 1 and 2 as sums, never walked | `pink/share.rs` |
+//! | who counts: lists, timeouts, SYN floods, counters | `pink/census.rs`, `pink/lists.rs` |
+//! | one flow: windows, rounds, habits, measuring what it uses | `pink/flow.rs` |
+//! | the bottleneck's rate from departures | `pink/rate.rs` |
+//! | segments in, windows out | here |
 //!
 //! | phase | enters on | windows | counts in n |
 //! |---|---|---|---|
 //! | Unseen | - | untouched | no |
-//! | Stranger | a segment of a flow whose SYN was missed: its window scale is unknown | untouched | no |
-//! | Opening | SYN without ACK, from either side | SYN untouched | yes |
-//! | Open | SYN-ACK: both options known | clamped, from the SYN-ACK on | while it is listed |
-//! | Closed | RST, or the outbound FIN acknowledged (no more data can come) | untouched | no |
+//! | Stranger | a segment of a flow whose SYN was missed: its window scale is unknown | untouched | while it sends data |
+//! | Opening | SYN without ACK, from either side | SYN untouched | from its first data on |
+//! | Open | SYN-ACK: both options known | clamped, from the SYN-ACK on | from its first data on |
+//! | Closed | a credible RST, or the outbound FIN acknowledged | untouched | no |
 //!
-//! A flow is listed from its SYN. It leaves the list after `silent_timeout` if it never sent data (a SYN flood), after
-//! `idle_timeout` since its last data otherwise; it is clamped all the same, and its next data list it again. This is
-//! §4's cure for SYN floods: only flows that transmit in the current period count.
+//! *Who counts.* §4's cure for SYN floods: only flows that transmit in the current period (`idle_timeout` since the last
+//! data). A SYN lowers nobody's share; data of a whole handshake do, and those a forger cannot send. How that lives with
+//! the first flight and Theorem 1: the window of a SYN-ACK is that of n and all who are waited for together, so that
+//! flows which open at once still start with half a bandwidth-delay product between them. Of many SYNs that came to
+//! nothing, fewer are waited for (the part of the last 64 or so that sent data), so that a flood does not hold newcomers at
+//! one segment. Those already sending hear of a newcomer with its first data, one WAN half later than with its SYN; until
+//! their cuts arrive its first flight, half a share, is what the queue holds more.
 //!
 //! *Whole segments.* With a window of 1.45 segments a sender either sends short segments or loses a third of its share.
 //! Windows are therefore whole segments whose mean over rounds is B_i. A round ends when data is acknowledged that was
@@ -40,9 +56,7 @@
 //!
 //! *First flight.* Until its first data are acknowledged a flow gets half its share. Flows that open together would
 //! otherwise send c * BW * RTT back to back, one whole bandwidth-delay product, into a queue of that size or smaller;
-//! half of it leaves room, and the second half is clocked by the ACKs of the first. No more is needed when flows of one
-//! round trip time join each other: n counts a flow from its SYN, the others' ACKs of the following round trip all carry
-//! the smaller share, and its own first window comes at the end of that round trip.
+//! half of it leaves room, and the second half is clocked by the ACKs of the first.
 //!
 //! *Cuts of longer round trips.* What others had in flight before a cut takes their round trip to drain, which may be
 //! longer. Until then a new share is not free yet: a window may only grow to its share less the *surplus*, the rate at
@@ -53,13 +67,27 @@
 //! queue. So a window that is further from what it should be than dithering takes it grows by half of what each ACK
 //! acknowledges: by half in a round trip, more gently than slow start, and never in a burst.
 //!
+//! *Reallocation.* "paper" judges a flow by the window its receiver advertises, with every ACK. "max-min" measures over a
+//! round trip what it uses, and whether PINK's window is what holds it back; a flow that fills its window, grows by a
+//! quarter (start-up), or uses seven eighths of its level is good. One that is bad may take eq. 1 or twice what it uses,
+//! so that it can show it needs more. Theorem 1's bound then has the windows of bad flows beside the product.
+//!
+//! *What cannot be true* is counted (`implausible`) and changes nothing: an ACK of data that never passed, an RST further
+//! than 2^20 from the flow's data, a SYN of another connection amid data. After a credible end, new data that come more
+//! than a round trip later show that it was none: the flow counts again and is clamped again.
+//!
 //! Invariants: no window is raised, zeroed, or cut below one segment; with `shrink = "advance"` no right edge moves left
-//! (see `coarse` below); n is the number of listed flows; `started + woken = active + ended + expired`.
+//! (see `coarse` below); n is the number of flows that count; `started + woken = active + waiting + ended + expired`;
+//! good flows' shares and bad flows' claims are BW * c.
 //! Complexity: O(1) per segment (expiry amortized), 128 bytes per flow, no allocation except when the table of flows grows.
-//! The other direction is another instance with `outbound` and `inbound` exchanged.
+//! An index that passes to another connection begins anew with its SYN, so the owner of the table reclaims memory.
+//! The other direction is another instance with `outbound` and `inbound` exchanged; ACKs on data are clamped like others.
 //!
 //! DIFFERENCE: the whole RTT replaces the gateway's WAN half, which is too small by the LAN half
 //! (`the_share_is_that_of_the_whole_round_trip`). Only the SYN-ACK is clamped by the WAN half: no more is known then.
+//! DIFFERENCE: bad flows' claims are kept, not BW_free: literally, what a bad flow is handed again counts as wasted again,
+//! c is applied twice and BW_free goes stale with n (`the_letter_of_the_figures_gives_out_more_than_there_is`,
+//! `eq_2_by_hand`, `what_a_flow_left_returns_when_it_goes`).
 //! DIFFERENCE: a cut takes effect as ACKs advance; `shrink = "immediate"` is the paper's
 //! (`a_cut_takes_effect_as_acks_advance`, `an_immediate_cut_moves_the_edge_left`).
 //! DIFFERENCE: windows are whole segments, first flights are half; `window = "literal"` is eq. 1 as is
@@ -67,10 +95,14 @@
 //! DIFFERENCE: with "dither" windows grow by half of what is acknowledged, and not into what others have yet to give up
 //! (`a_share_that_jumps_is_given_out_as_acks_come`, `a_newcomer_waits_for_cuts_of_longer_round_trips`).
 //! DIFFERENCE: no window below one segment: it would starve the flow. n too large for the link is counted in the stats
-//! instead (`a_share_below_one_segment_is_counted`).
+//! instead (`a_share_below_one_segment_is_counted`, `the_part_of_acks_and_the_flows_below_one_segment_are_told`).
 //! DIFFERENCE: a FIN counts only when acknowledged, and one of the data direction is enough
 //! (`a_flow_ends_when_its_fin_is_acknowledged`). Idle and silent flows do not count
-//! (`a_flow_that_never_sends_stops_counting`, `an_idle_flow_stops_counting_and_its_data_bring_it_back`).
+//! (`a_flow_that_never_sends_stops_counting`, `an_idle_flow_stops_counting_and_its_data_bring_it_back`);
+//! `sampling = "off"` counts each SYN until FIN or RST (`counting_every_syn_gives_the_link_to_the_flood`).
+//! DIFFERENCE: sampling is always on: a flood lowers shares without a drop, so waiting for one ("after-drop", as §4 has
+//! it) may wait for ever (`a_flood_costs_the_capacity_it_occupies_and_no_more`).
+//! DIFFERENCE: flows whose SYN was missed count (`unknown_scale_means_hands_off`).
 //! DIFFERENCE: `coarse`: where the window field counts in more than half a segment, an edge that could only stay or jump
 //! right would never let a cut happen; there it moves left by less than one unit of the field, which RFC 7323
 //! §2.4 obliges senders to bear (`a_coarse_scale_still_lets_a_cut_happen`).

@@ -668,6 +668,7 @@ fn impossible_parameters_are_refused() {
     assert_eq!(refused(|c| c.idle_timeout = Span::ZERO), "idle_timeout");
     assert_eq!(refused(|c| c.silent_timeout = Span::from_millis(999)), "silent_timeout");
     assert_eq!(refused(|c| c.max_flows = 0), "max_flows");
+    assert_eq!(refused(|c| (c.rate, c.reserve) = (Some(LINK), Some(LINK))), "reserve");
 }
 
 #[test]
@@ -677,4 +678,9 @@ fn a_scenario_file_can_say_it_all() {
     assert_eq!((config.rate, config.shrink), (Some(Rate::from_bps(4_000_000)), Shrink::Immediate));
     assert_eq!((config.window, config.idle_timeout), (Window::Literal, Span::from_secs(30)));
     assert!(toml::from_str::<Config>("cc = 1").is_err());
+    let text =
+        "rate_from = \"estimated\"\nreserve = \"1Mbit/s\"\nreallocation = \"max-min\"\nsampling = \"after-drop\"";
+    let config: Config = toml::from_str(text).unwrap();
+    assert_eq!((config.rate_from, config.reserve), (RateFrom::Estimated, Some(Rate::from_bps(1_000_000))));
+    assert_eq!((config.reallocation, config.sampling), (Reallocation::MaxMin, Sampling::AfterDrop));
 }
