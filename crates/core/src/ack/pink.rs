@@ -333,10 +333,10 @@ impl Pink {
         self.shares.equal(rtt).max(doubled)
     }
 
-    /// A flow that counts is judged by what it could use; Figures 2 to 4.
+    /// A flow that sends is judged by what it could use; Figures 2 to 4. One that only counts (its SYN) stays good.
     fn judge(&mut self, id: usize, terms: &Terms, rtt: Span, now: Instant) {
         let flow = &self.flows[id];
-        if flow.flight != Flight::Later || !self.counts(flow) {
+        if flow.flight != Flight::Later || flow.listed != Some(List::Busy) {
             return;
         }
         match self.config.reallocation {

@@ -51,6 +51,19 @@ fn after_a_drop_only_flows_that_transmit_count() {
 }
 
 #[test]
+fn a_flow_that_stops_counting_with_a_drop_leaves_no_claim() {
+    let mut gate = Gate::literal();
+    gate.open(0..2, None, None);
+    gate.out(Seg::data(0, ISN + 2001, 0)); // its data took another way
+    for ack in [ISN + 1001, ISN + 2001, ISN + 2001] {
+        gate.back(Seg::ack(0, ack, 100));
+    }
+    gate.pink.on_overflow(gate.now);
+    assert_eq!((gate.pink.active(), gate.pink.shares.lacking, gate.pink.shares.claims), (0, 0, 0));
+    gate.pink.stats.check().unwrap();
+}
+
+#[test]
 fn after_many_empty_syns_newcomers_are_not_asked_to_make_room_for_more() {
     let mut gate = Gate::new(|c| (c.sampling, c.window) = (Sampling::Always, Window::Literal));
     // The first 1000 SYNs without data are believed: a newcomer's first window is one segment.
