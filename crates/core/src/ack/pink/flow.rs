@@ -84,9 +84,9 @@ pub(super) const SMALL: u16 = 1 << 11;
 /// Its handshake was seen.
 pub(super) const KNOWN: u16 = 1 << 12;
 
-/// State of one flow: two cache lines.
+/// State of one flow: two cache lines side by side, which processors fetch as a pair.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[repr(align(64))]
+#[repr(align(128))]
 pub(super) struct Flow {
     pub probe: RttProbe,
     pub place: Place,
