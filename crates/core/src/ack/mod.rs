@@ -3,6 +3,7 @@
 use crate::packet::TcpView;
 use crate::units::Instant;
 
+pub mod gate;
 pub mod pink;
 pub mod rtt;
 

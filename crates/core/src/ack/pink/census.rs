@@ -1,0 +1,280 @@
+//! Who counts: the lists of flows, their timeouts, and the counters that must add up.
+//!
+//! | list | stands in it | counts in n | leaves after |
+//! |---|---|---|---|
+//! | Silent | a flow whose SYN was seen, and no data | only while nobody samples | `silent_timeout` |
+//! | Busy | a flow that sends data | yes | `idle_timeout`, to Quiet after [`PAUSE`] with "max-min" |
+//! | Quiet | a flow that sent data, but not lately ("max-min") | yes, as one that can use nothing | `idle_timeout` |
+
+use super::Pink;
+use super::config::{Config, Reallocation, Sampling};
+use super::flow::{Flow, LACKING, List, Phase, SMALL, coarse};
+use super::lists::Lists;
+use crate::units::{Instant, Span};
+use serde::Serialize;
+
+/// A flow that sent nothing for this long lends out its share: the least retransmission timeout (RFC 6298 §2.4).
+pub(super) const PAUSE: Span = Span::from_secs(1);
+/// Last use is known to this grain; so most data need not touch the lists.
+pub(super) const GRAIN: Span = Span::from_millis(250);
+/// `kept` counts in 65536ths and forgets by a 64th per flow.
+const ALL: u32 = 1 << 16;
+
+/// Counters of PINK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct PinkStats {
+    /// Flows that count now: n.
+    pub active: u64,
+    /// Flows whose SYN was seen and that are waited for to send data: not in n.
+    pub waiting: u64,
+    /// Flows in n or waited for, whose SYN is not answered yet.
+    pub opening: u64,
+    /// Flows in n that are left alone because their SYN was not seen.
+    pub strangers: u64,
+    /// Flows in n that cannot use their share: the paper's state *bad*.
+    pub lacking: u64,
+    /// Flows that began with a SYN.
+    pub started: u64,
+    /// Flows that began to count with data: again, or because their SYN was not seen.
+    pub woken: u64,
+    /// Flows that ended with FIN or RST, or because another connection took their index.
+    pub ended: u64,
+    /// Flows that stopped counting, or being waited for, because they sent no data.
+    pub expired: u64,
+    /// ACKs whose window was looked at.
+    pub acks: u64,
+    /// ACKs whose window was made smaller.
+    pub rewritten: u64,
+    /// Flows left alone because their SYN was not seen: their window scale is unknown.
+    pub left_alone: u64,
+    /// Segments left alone because the index of their flow is beyond the table.
+    pub beyond_table: u64,
+    /// ACKs of flows whose share is below one segment: the window cannot hold them back any further.
+    pub below_one_segment: u64,
+    /// Flows whose share was below one segment at their last ACK.
+    pub below_now: u64,
+    /// Segments that cannot be true and changed nothing: acknowledgments of data never sent, RSTs far from the flow's
+    /// data, SYNs of another connection amid data.
+    pub implausible: u64,
+}
+
+impl PinkStats {
+    /// Conservation: started + woken = active + waiting + ended + expired.
+    ///
+    /// # Errors
+    /// A sentence with the numbers when they do not add up.
+    pub fn check(&self) -> Result<(), String> {
+        let (came, went) = (self.started + self.woken, self.ended + self.expired);
+        let here = self.active + self.waiting;
+        let parts = [self.opening <= here, self.strangers <= self.active, self.lacking <= self.active];
+        if came == here + went && parts == [true; 3] && self.rewritten <= self.acks {
+            return Ok(());
+        }
+        Err(format!("PINK's flows do not add up: {came} came, {went} went, {here} are here ({self:?})"))
+    }
+
+    /// Part of the ACKs whose flow had a share below one segment.
+    pub fn below_fraction(&self) -> f64 {
+        if self.acks == 0 { 0.0 } else { self.below_one_segment as f64 / self.acks as f64 }
+    }
+}
+
+/// The lists and what is counted of them.
+#[derive(Debug, Clone)]
+pub(super) struct Census {
+    lists: Lists,
+    silent: u64,
+    sending: u64,
+    /// Of the flows that opened lately, the part that sent data, in 65536ths.
+    kept: u32,
+    /// Only flows that transmit count until then.
+    sampled_until: Instant,
+    sampling: bool,
+}
+
+impl Census {
+    pub fn new(config: &Config) -> Self {
+        let (idle, silent) = (config.idle_timeout, config.silent_timeout);
+        let timeouts = match (config.sampling, config.reallocation) {
+            (Sampling::Off, Reallocation::MaxMin) => [Span::MAX, PAUSE, Span::MAX],
+            (Sampling::Off, _) => [Span::MAX; 3],
+            (_, Reallocation::MaxMin) => [silent, PAUSE, idle.saturating_sub(PAUSE)],
+            _ => [silent, idle, Span::MAX],
+        };
+        Self {
+            lists: Lists::new(timeouts),
+            silent: 0,
+            sending: 0,
+            kept: ALL,
+            sampled_until: Instant::ZERO,
+            sampling: config.sampling == Sampling::Always,
+        }
+    }
+
+    /// Flows waited for that may be expected to send: after many SYNs without data, fewer than there are.
+    pub fn expected(&self) -> u64 {
+        if self.sampling { self.silent * u64::from(self.kept) / u64::from(ALL) } else { 0 }
+    }
+
+    fn learn(&mut self, sent_data: bool) {
+        self.kept -= self.kept / 64;
+        self.kept += if sent_data { ALL / 64 } else { 0 };
+        self.kept = self.kept.min(ALL);
+    }
+}
+
+impl Pink {
+    /// A drop: with "after-drop" only flows that transmit count for a while.
+    pub(super) fn sample(&mut self, now: Instant) {
+        if self.config.sampling == Sampling::AfterDrop {
+            self.census.sampled_until = now + self.config.idle_timeout;
+            self.census.sampling = true;
+            self.recount();
+        }
+    }
+
+    /// n, after any change.
+    fn recount(&mut self) {
+        let Census { silent, sending, sampling, .. } = self.census;
+        let (counted, waiting) = if sampling { (sending, silent) } else { (sending + silent, 0) };
+        (self.stats.active, self.stats.waiting) = (counted, waiting);
+        (self.shares.n, self.stats.lacking) = (counted, self.shares.lacking);
+    }
+
+    /// True if the flow is one of n.
+    pub(super) fn counts(&self, flow: &Flow) -> bool {
+        flow.listed.is_some_and(|list| list != List::Silent || !self.census.sampling)
+    }
+
+    pub(super) fn list(&mut self, id: usize, list: List, now: Instant) {
+        self.census.lists.push(&mut self.flows, list, id as u32, now);
+        *(if list == List::Silent { &mut self.census.silent } else { &mut self.census.sending }) += 1;
+        self.stats.opening += u64::from(self.flows[id].phase == Phase::Opening);
+        self.stats.strangers += u64::from(self.flows[id].phase == Phase::Stranger);
+        self.recount();
+    }
+
+    /// Takes a flow off its list, with all that its place there implied; false if it was on none.
+    pub(super) fn unlist(&mut self, id: usize) -> bool {
+        let Some(list) = self.flows[id].listed else { return false };
+        self.set_lacking(id, None);
+        self.set_small(id, false);
+        self.census.lists.remove(&mut self.flows, id as u32);
+        *(if list == List::Silent { &mut self.census.silent } else { &mut self.census.sending }) -= 1;
+        self.stats.opening -= u64::from(self.flows[id].phase == Phase::Opening);
+        self.stats.strangers -= u64::from(self.flows[id].phase == Phase::Stranger);
+        self.recount();
+        true
+    }
+
+    /// Moves a flow to the front of another list, or of the same.
+    fn relist(&mut self, id: usize, list: List, at: Instant) {
+        self.census.lists.remove(&mut self.flows, id as u32);
+        self.census.lists.push(&mut self.flows, list, id as u32, at);
+    }
+
+    /// The flow sends data: it counts, and its time begins anew.
+    #[inline]
+    pub(super) fn note_sending(&mut self, id: usize, now: Instant) {
+        let flow = &self.flows[id];
+        if flow.listed != Some(List::Busy) || now.since(flow.place.last) >= GRAIN {
+            self.renew(id, now);
+        }
+    }
+
+    fn renew(&mut self, id: usize, now: Instant) {
+        match self.flows[id].listed {
+            Some(List::Busy) => self.relist(id, List::Busy, now),
+            Some(List::Quiet) => {
+                self.relist(id, List::Busy, now);
+                self.flows[id].forget_interval();
+            }
+            Some(List::Silent) => {
+                self.census.learn(true);
+                self.census.silent -= 1;
+                self.census.sending += 1;
+                self.relist(id, List::Busy, now);
+                self.recount();
+            }
+            None => {
+                self.list(id, List::Busy, now);
+                self.stats.woken += 1;
+            }
+        }
+    }
+
+    /// True if data of the flow passed within the last pause.
+    pub(super) fn sent_lately(&self, id: usize, now: Instant) -> bool {
+        let flow = &self.flows[id];
+        flow.listed == Some(List::Busy) && now.since(flow.place.last) < PAUSE
+    }
+
+    /// FIN, RST, or another connection.
+    pub(super) fn end(&mut self, id: usize, now: Instant) {
+        if self.unlist(id) {
+            self.stats.ended += 1;
+        }
+        self.set_surplus(id, 0);
+        self.flows[id].phase = Phase::Closed;
+        self.flows[id].since = coarse(now);
+        self.flows[id].forget_interval();
+    }
+
+    /// Moves on what is due.
+    #[inline]
+    pub(super) fn expire(&mut self, now: Instant) {
+        if self.census.lists.is_due(now) {
+            self.move_on(now);
+        }
+        if self.config.sampling == Sampling::AfterDrop && self.census.sampling && now > self.census.sampled_until {
+            self.census.sampling = false;
+            self.recount();
+        }
+    }
+
+    fn move_on(&mut self, now: Instant) {
+        while let Some(id) = self.census.lists.expired(&self.flows, List::Silent, now) {
+            self.census.learn(false);
+            self.drop_out(id as usize);
+        }
+        while let Some(id) = self.census.lists.expired(&self.flows, List::Busy, now) {
+            if self.config.reallocation == Reallocation::MaxMin {
+                self.relist(id as usize, List::Quiet, now);
+                self.set_lacking(id as usize, Some(0));
+            } else {
+                self.drop_out(id as usize);
+            }
+        }
+        while let Some(id) = self.census.lists.expired(&self.flows, List::Quiet, now) {
+            self.drop_out(id as usize);
+        }
+    }
+
+    fn drop_out(&mut self, id: usize) {
+        self.unlist(id);
+        self.set_surplus(id, 0);
+        self.stats.expired += 1;
+    }
+
+    /// The state of a flow that counts: good, or bad with a claim (Figures 2 to 4).
+    pub(super) fn set_lacking(&mut self, id: usize, claim: Option<u32>) {
+        let flow = &mut self.flows[id];
+        if flow.has(LACKING) {
+            self.shares.recover(flow.claim);
+        }
+        if let Some(claim) = claim {
+            self.shares.lack(claim);
+            flow.claim = claim;
+        }
+        flow.set(LACKING, claim.is_some());
+        self.stats.lacking = self.shares.lacking;
+    }
+
+    pub(super) fn set_small(&mut self, id: usize, small: bool) {
+        let flow = &mut self.flows[id];
+        if flow.has(SMALL) != small {
+            flow.set(SMALL, small);
+            self.stats.below_now = if small { self.stats.below_now + 1 } else { self.stats.below_now - 1 };
+        }
+    }
+}
