@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from penstock.claims.ledger import Claim, Comparison, Finding, Verdict, judge
+from penstock.reproduce import Sweep
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -65,6 +66,11 @@ def _said(check: Callable[..., Finding]) -> str:
 
 dsl, sat = _of("pink-dsl"), _of("pink-sat")
 dsl_sum, sat_sum = _of("pink-dsl", varies=False), _of("pink-sat", varies=False)
+
+
+def _sweep(run: Evidence) -> Sweep:
+    assert isinstance(run.experiment, Sweep)
+    return run.experiment
 
 
 def _across(run: Evidence, aqm: str, measure: Measure, unit: str, digits: int = 2) -> str:
@@ -272,12 +278,12 @@ CLAIMS.append(
 def smallest_rtt(run: Evidence) -> Finding:
     """The smallest RTT of any run is the stated one."""
     value = min(run.value(aqm, n, RTT_MIN) for aqm in run.aqms for n in run.counts(aqm))
-    paper = run.experiment.paper_min_rtt_ms
-    unloaded = run.experiment.unloaded_rtt_ms
+    paper = _sweep(run).paper_min_rtt_ms
+    unloaded = _sweep(run).unloaded_rtt_ms
     text = f"{value:.1f} ms measured, {paper:g} ms stated; propagation and sending take {unloaded:.1f} ms"
     close = abs(value - paper) <= CLOSE * paper
     if not close:
-        sending = run.experiment.sending_ms
+        sending = _sweep(run).sending_ms
         text += f", of which sending is {sending:.1f}: it cannot make up for the {abs(paper - unloaded):.1f} ms between"
     return judge(f"{value:.1f} ms", [Comparison(close, text)])
 
@@ -478,7 +484,7 @@ def pink_data_near_maximum(run: Evidence) -> Finding:
 def stated_maximum(run: Evidence) -> Finding:
     """The most payload the link carries in 300 s, by the paper's own formula, is the stated value."""
     right = run.experiment.goodput_limit_bps * 300 / 8e6
-    paper = run.experiment.paper_limit_mbytes
+    paper = _sweep(run).paper_limit_mbytes
     text = (
         f"rate / 8 x 300 s x 1000 / 1052 is {right:.1f} MB, {abs(right - paper) / paper:.1%} from the stated {paper:g}"
     )
@@ -489,7 +495,7 @@ def stated_maximum(run: Evidence) -> Finding:
 @sat_sum("6.3.1", "footnote 5", "4.8 Mbit/s")
 def stated_goodput_limit(run: Evidence) -> Finding:
     """1000 B of payload in frames of 1052 B limit the goodput to the stated value."""
-    stated_mbps = run.experiment.paper_goodput_mbps
+    stated_mbps = _sweep(run).paper_goodput_mbps
     right = run.experiment.goodput_limit_bps / 1e6
     text = f"rate x 1000 / 1052 is {right:.2f} Mbit/s; stated is {stated_mbps:g}"
     return judge(f"{right:.2f} Mbit/s", [Comparison(abs(right - stated_mbps) <= 0.01 * stated_mbps, text)])
