@@ -141,20 +141,13 @@ def _mode_style(mode: str) -> dict[str, Any]:
     return {"color": _MODES[mode], "marker": _MODE_MARKERS[mode], "linewidth": 1.6, "label": mode}
 
 
-def predicted_use(flows: int) -> float:
-    """What section 6.4's arithmetic leaves of c times the rate without reallocation: the bad flow takes what it can."""
-    share = 1.0 / flows
-    bad = columns.BAD_MBPS / 10.0
-    return 1.0 if flows == 1 else (flows - 1) * share + min(share, bad)
-
-
 def _utilization(run: Evidence, modes: Sequence[str]) -> Figure:
     figure, axis = _mode_figure("goodput ÷ (c × rate)")
     counts = range(1, 9)
     for mode in modes:
         outcome = run.runs("pink", setting=mode)[0]
         axis.plot(counts, [columns.used(n)(outcome) or 0.0 for n in counts], **_mode_style(mode))
-    expected = [predicted_use(n) for n in counts]
+    expected = [columns.predicted_use(n) for n in counts]
     axis.plot(counts, expected, color=INK, linewidth=1, linestyle=(0, (2, 2)), label="off, by arithmetic")
     axis.set_ylim(0.6, 1.05)
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -97,6 +97,12 @@ def used(count: int) -> Callable[[Outcome], float | None]:
     return measure
 
 
+def predicted_use(flows: int) -> float:
+    """Part of c times the rate in use without reallocation: the bad flow takes what its corner or its share allows."""
+    bad = BAD_MBPS / 10.0
+    return 1.0 if flows == 1 else (flows - 1) / flows + min(1.0 / flows, bad)
+
+
 def settled_part(phase: sharing.Phase) -> range:
     """The last ten seconds of a phase, in which even slow ones are settled."""
     return range(max(phase.judged.start, phase.judged.stop - 10), phase.judged.stop)

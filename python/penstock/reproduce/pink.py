@@ -6,7 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.reproduce.settings import Listed, Setting
-from penstock.reproduce.variants import ALL, FIRST_WINDOW, LITERAL, MODERN, NS3_BUFFERS, RTO_200MS
+from penstock.reproduce.variants import (
+    ALL,
+    FIRST_WINDOW,
+    LITERAL,
+    MODERN,
+    NO_SLOW_START,
+    NS3_BUFFERS,
+    NS3_SEGMENT,
+    RTO_200MS,
+    Variant,
+)
 
 FIVE = ALL
 RTT_STEP_MS = 50
@@ -23,7 +33,7 @@ PINK_RTT = Listed(
     columns=("last_end", "ended", "settled", "rtt90", "drops", "delivered"),
     aqms=FIVE,
     quick="nothing",
-    variants=(FIRST_WINDOW, LITERAL, RTO_200MS, MODERN),
+    variants=(FIRST_WINDOW, NO_SLOW_START, LITERAL, RTO_200MS, NS3_BUFFERS, MODERN),
     keeps_series=True,
     settings=(Setting("", "", aqms=FIVE),),
 )
@@ -86,6 +96,11 @@ def _to_agencies() -> list[dict[str, Any]]:
 
 _FILES: list[dict[str, Any]] = [{"kind": "transfer", "size": "5MB", "count": 1, "from": "meoc", "to": "eoc"}]
 
+
+def _for_ppdr(*variants: Variant) -> tuple[Variant, ...]:
+    return tuple(replace(variant, aqms=PPDR_AQMS) for variant in variants)
+
+
 PINK_PPDR = Listed(
     name="pink-ppdr",
     title="PINK in an emergency network",
@@ -98,7 +113,7 @@ PINK_PPDR = Listed(
     columns=("goodput_all", "jain_mean", "jain", "rtt90", "last_end", "drops"),
     aqms=PPDR_AQMS,
     quick="numbers of files but 2, 8 and 32",
-    variants=tuple(replace(variant, aqms=PPDR_AQMS) for variant in (FIRST_WINDOW, NS3_BUFFERS, MODERN)),
+    variants=(*_for_ppdr(FIRST_WINDOW, RTO_200MS, NS3_BUFFERS, NS3_SEGMENT, MODERN), NO_SLOW_START),
     keeps_series=True,
     settings=(
         Setting("joins", "4 flows, 5 s apart", aqms=PPDR_AQMS),

@@ -39,6 +39,10 @@ NS3_BUFFERS = Variant(
 )
 # From one segment, slow start needs several round trips to reach a share of 60 segments.
 FIRST_WINDOW = Variant("first-window-10", "a first window of 10 segments instead of 1", tcp={"initial_window": 10})
+# So large that nobody begins slowly: what is left of the time that a join takes is PINK's own.
+NO_SLOW_START = Variant("no-slow-start", "a first window of 400 segments", aqms=("pink",), tcp={"initial_window": 400})
+# ns-3.24's default segment.
+NS3_SEGMENT = Variant("segment-536", "segments of 536 B instead of 1000", tcp={"mss": "536B"})
 # Eq. 1 as it is: no dithering, no half first flight, no wait for others' cuts.
 LITERAL = Variant("literal-windows", "PINK's windows as eq. 1 has them", aqms=("pink",), aqm={"window": "literal"})
 # RFC 6675, 6937 and 6928.
