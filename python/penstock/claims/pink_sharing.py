@@ -286,7 +286,7 @@ def bad_flow_keeps_its_rate(run: Evidence) -> Finding:
 
 
 def _settled_mbps(outcome: Outcome, flows: int) -> list[float]:
-    seconds = columns.settled_part(columns.with_flows(outcome, flows))
+    seconds = columns.with_flows(outcome, flows).tail
     return _per_flow_mbps(outcome, seconds)[:flows]
 
 

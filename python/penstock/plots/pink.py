@@ -59,8 +59,9 @@ def _time_panels(run: Evidence, aqms: Sequence[str], setting: str, names: Sequen
     figure, axes = _grid(len(aqms), across, 2.5)
     for axis, aqm in zip(axes, aqms, strict=False):
         _flow_lines(axis, run.runs(aqm, setting=setting)[0], names)
-        axis.set_title(LABELS.get(aqm, aqm), color=colour(aqm))
-    axes[0].set_ylim(0, None)
+        axis.set_title(LABELS.get(aqm, aqm), color=INK)
+    # Seconds in which the gap after a loss is filled would press all others down.
+    axes[0].set_ylim(0, 1.4 * run.experiment.goodput_limit_bps / 1e6)
     _legend(axes, len(aqms))
     figure.supxlabel("time (s)", fontsize=9.5, color=INK)
     figure.supylabel("goodput (Mbit/s)", fontsize=9.5, color=INK)
@@ -155,20 +156,20 @@ def _utilization(run: Evidence, modes: Sequence[str]) -> Figure:
 
 
 def _convergence(run: Evidence, modes: Sequence[str]) -> Figure:
-    figure, axis = _mode_figure("time until all have their shares (s)")
-    never = 25.0
+    figure, axis = _mode_figure("time until all flows are steady (s)")
+    never = 15.0
     for offset, mode in enumerate(modes):
         outcome = run.runs("pink", setting=mode)[0]
         series = outcome.series
         if series is None:
             continue
         for phase in sharing.phases(outcome):
-            took = sharing.settle_s(series, phase, columns.shares_kbps(phase))
+            took = sharing.converge_s(series, phase)
             at = len(phase.active) + 0.18 * (offset - (len(modes) - 1) / 2)
             mark = "x" if took is None else _MODE_MARKERS[mode]
             axis.plot(at, never if took is None else took, mark, color=_MODES[mode], markersize=6.5)
         axis.plot([], [], _MODE_MARKERS[mode], color=_MODES[mode], label=mode)
-    axis.plot([], [], "x", color=INK, label="never, in 25 s")
+    axis.plot([], [], "x", color=INK, label="not in 15 s")
     axis.set_ylim(0, never + 2)
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
@@ -182,8 +183,9 @@ def _c_values(run: Evidence, link: str) -> list[float]:
     return [c for c in C_VALUES if f"{link}-{c:.2f}" in run.settings]
 
 
-def _c_axis(axis: Axes, values: Sequence[float]) -> None:
-    axis.set_xticks(range(len(values)), [f"{c:.2f}".lstrip("0") for c in values])
+def _c_axis(axis: Axes, values: Sequence[float], wide: bool) -> None:
+    step = 1 if len(values) <= 12 or wide else 2
+    axis.set_xticks(range(0, len(values), step), [f"{c:.2f}" for c in values[::step]])
     axis.set_xlim(-0.6, len(values) - 0.4)
     axis.set_xlabel("c")
 
@@ -196,7 +198,7 @@ def _c_throughput(run: Evidence) -> Figure:
         cell = ("pink", 4, f"dsl-{c:.2f}")
         parts = [run.cell_value(cell, columns.throughput_mbps(p, 20)) or 0.0 for p in (10, 50, 90)]
         box(axis, place, parts[0], parts[1], parts[2], colour("pink"))
-    _c_axis(axis, values)
+    _c_axis(axis, values, wide=True)
     axis.set(ylabel="throughput on the DSL link (Mbit/s)", ylim=(8, 10.2))
     mark_level([axis], 9.5, "9.5")
     return figure
@@ -210,8 +212,7 @@ def _c_rtt(run: Evidence) -> Figure:
         for place, c in enumerate(values):
             parts = [run.value("pink", 4, rtt_ms(p), f"{link}-{c:.2f}") for p in ("p10", "p50", "p90")]
             box(axis, place, parts[0], parts[1], parts[2], colour("pink"))
-        _c_axis(axis, values)
-        axis.tick_params(axis="x", labelsize=7)
+        _c_axis(axis, values, wide=False)
         axis.set_title(title)
         smallest = min(run.value("pink", 4, rtt_ms("min"), f"{link}-{c:.2f}") for c in values)
         mark_level([axis], smallest, "base")
@@ -250,23 +251,23 @@ def _limits(run: Evidence) -> dict[str, Figure]:
     return {"segments": _segments(run), "udp": _udp(run), "bursts": _bursts(run)}
 
 
-_WINDOWS = {"literal": "#d55e00", "dither": "#cc79a7"}
+_WINDOWS = {"literal": ("#d55e00", "windows of eq. 1"), "dither": ("#cc79a7", "whole segments, the same mean")}
 
 
 def _segments(run: Evidence) -> Figure:
     figure, axes = _grid(2, 2, 3.0)
     for axis, rule, title in zip(axes, ("strict", "minshall"), ("strict rule (RFC 9293)", "Linux's rule"), strict=True):
         sizes = [mss for mss in MSS_BYTES if f"segments-{mss}-{rule}-dither" in run.settings]
-        for offset, (window, tint) in enumerate(_WINDOWS.items()):
+        for offset, (window, (tint, label)) in enumerate(_WINDOWS.items()):
             for place, mss in enumerate(sizes):
                 cell = ("pink", 64, f"segments-{mss}-{rule}-{window}")
                 part = (run.cell_value(cell, columns.goodput_all_mbps) or 0.0) / (columns.PINK_C * 10)
                 at = place + 0.36 * (offset - 0.5)
-                axis.bar(at, part, 0.32, color=tint, alpha=0.75, label=f"{window} windows" if place == 0 else None)
+                axis.bar(at, part, 0.32, color=tint, alpha=0.75, label=label if place == 0 else None)
                 axis.annotate(f"{part:.2f}", (at, part), (0, 3), textcoords="offset points", ha="center", fontsize=8)
         axis.set_xticks(range(len(sizes)), [f"{mss} B" for mss in sizes])
         axis.set_title(title)
-    axes[0].set(ylabel="goodput ÷ (c × rate)", ylim=(0, 1.15))
+    axes[0].set(ylabel="goodput ÷ (c × rate)", ylim=(0, 1.2))
     axes[0].legend(loc="upper left", bbox_to_anchor=(0.0, 1.0), ncols=2)
     return figure
 
@@ -293,9 +294,9 @@ def _bursts(run: Evidence) -> Figure:
     figure = Figure(figsize=(10, 3.2), layout="constrained")
     axis = figure.subplots()
     counts = [n for n in BURST_COUNTS if ("pink", n, "bursts-literal") in run.cells]
-    for window, tint in _WINDOWS.items():
+    for window, (tint, label) in _WINDOWS.items():
         peaks = [run.cell_value(("pink", n, f"bursts-{window}"), columns.queue_max_kb) or 0.0 for n in counts]
-        axis.plot(range(len(counts)), peaks, color=tint, marker="o", linewidth=1.6, label=f"{window} windows")
+        axis.plot(range(len(counts)), peaks, color=tint, marker="o", linewidth=1.6, label=label)
     axis.set_xticks(range(len(counts)), [str(n) for n in counts])
     axis.set(xlabel="number of flows that send their first window at once", ylabel="longest queue (kB)", ylim=(0, 150))
     mark_level([axis], THEOREM_1_BYTES / 1e3, "Theorem 1")

@@ -28,7 +28,8 @@ EXPERIMENT = {
     "shares": (
         "Goodput of four flows",
         "80 MB each, begun 25 s apart, the shortest round trip first. Coloured: payload of each flow in each second; "
-        "dark: of all together. Equal shares lie on each other, whatever the round trip time.",
+        "dark: of all together. Equal shares lie on each other, whatever the round trip time. Seconds above the "
+        "frame are those in which the gap after a loss is filled.",
     ),
     "ends": (
         "When the transfers were complete",
@@ -46,9 +47,9 @@ EXPERIMENT = {
         "dotted line is what is left when the bad flow takes 2 Mbit/s or its share, whichever is less.",
     ),
     "convergence": (
-        "Time to the shares",
-        "From a join until every flow is within 5 % of its max-min fair share for the rest of the 25 s. Newcomers "
-        "begin with one segment, which is most of it.",
+        "Time to the new rates",
+        "From a join until every flow stays within 10 % of the mean that it ends with. Newcomers begin with one segment, "
+        "which is most of it; the bad one shows how soon its rest is given on.",
     ),
     "throughput": (
         "Throughput over c",
@@ -62,11 +63,13 @@ EXPERIMENT = {
     ),
     "joins": (
         "Four flows that come one after the other",
-        "Payload of each flow in each second; dark: of all together. A new flow comes every 5 s.",
+        "Payload of each flow in each second; dark: of all together. A new flow comes every 5 s. Seconds above the "
+        "frame are those in which the gap after a loss is filled.",
     ),
     "distances": (
         "Four flows to agencies at different distances",
-        "Payload of each flow in each second; dark: of all together. All begin together.",
+        "Payload of each flow in each second; dark: of all together. All begin together. Seconds above the "
+        "frame are those in which the gap after a loss is filled.",
     ),
     "completion": (
         "The slowest file",

@@ -92,7 +92,7 @@ def used(count: int) -> Callable[[Outcome], float | None]:
     def measure(outcome: Outcome) -> float | None:
         if outcome.series is None:
             return None
-        return sharing.mean_total(outcome.series, settled_part(with_flows(outcome, count))) / (PINK_C * 10e3)
+        return sharing.mean_total(outcome.series, with_flows(outcome, count).tail) / (PINK_C * 10e3)
 
     return measure
 
@@ -103,17 +103,11 @@ def predicted_use(flows: int) -> float:
     return 1.0 if flows == 1 else (flows - 1) / flows + min(1.0 / flows, bad)
 
 
-def settled_part(phase: sharing.Phase) -> range:
-    """The last ten seconds of a phase, in which even slow ones are settled."""
-    return range(max(phase.judged.start, phase.judged.stop - 10), phase.judged.stop)
-
-
-def settle_joins_s(outcome: Outcome) -> float | None:
-    """Median over the joins of the time until all flows have their shares for good; nothing if most never have."""
+def converge_joins_s(outcome: Outcome) -> float | None:
+    """Median over the joins of the time until all flows are steady; nothing if most never are."""
     if outcome.series is None:
         return None
-    series = outcome.series
-    times = [sharing.settle_s(series, p, shares_kbps(p)) for p in sharing.phases(outcome) if p.joined]
+    times = [sharing.converge_s(outcome.series, phase) for phase in sharing.phases(outcome) if phase.joined]
     middle = statistics.median_high([float("inf") if t is None else t for t in times])
     return None if middle == float("inf") else middle
 
@@ -170,8 +164,9 @@ COLUMNS = {
     "ended": Column("ended", "{:.0f}", ended),
     "settled": Column("seconds shared alike", "{:.1%}", met_share),
     "used_2": Column("of c used, 2 flows", "{:.1%}", used(2)),
-    "used_8": Column("8 flows", "{:.1%}", used(8)),
-    "settle_joins": Column("settles in s", "{:.0f}", settle_joins_s),
+    "used_8": Column("of c used, 8 flows", "{:.1%}", used(8)),
+    "converge": Column("steady after s", "{:.0f}", converge_joins_s),
+    "fairness_2": Column("Jain of shares, 2 flows", "{:.4f}", fairness(2)),
     "fairness_8": Column("Jain of shares, 8 flows", "{:.4f}", fairness(8)),
     "queue_max": Column("longest queue kB", "{:.1f}", queue_max_kb),
     "throughput": Column("throughput Mbit/s p50", "{:.2f}", throughput_mbps(50, 20)),

@@ -12,6 +12,7 @@ from penstock.reproduce.results import Outcome
 from penstock.reproduce.series import Series
 
 WITHIN = 0.05  # a share is met when a second's goodput is this close to it
+STEADY = 0.10  # a flow is steady when its seconds are this close to the mean it ends with
 ROUND_TRIPS = 3  # what flows get to learn of a join
 
 
@@ -34,6 +35,11 @@ class Phase:
     def whole(self) -> range:
         """Whole seconds of all of it."""
         return range(math.ceil(self.begin_s), math.floor(self.end_s))
+
+    @property
+    def tail(self) -> range:
+        """The last ten judged seconds, in which even slow flows are settled."""
+        return range(max(self.judged.start, self.judged.stop - 10), self.judged.stop)
 
 
 def phases(outcome: Outcome) -> list[Phase]:
@@ -76,6 +82,19 @@ def settle_s(series: Series, phase: Phase, shares: Sequence[float]) -> float | N
     """From the begin of a phase until all shares are met in every second that is left; nothing if never."""
     last_miss = max((k for k in phase.whole if not met(series, phase, shares, k)), default=phase.whole.start - 1)
     return None if last_miss == phase.whole.stop - 1 else last_miss + 1 - phase.begin_s
+
+
+def converge_s(series: Series, phase: Phase) -> float | None:
+    """From the begin of a phase until every flow stays near the mean it ends with; nothing if that is too near its end."""
+    tail = phase.tail
+    levels = [sum(series.flows[i][k] for k in tail) / len(tail) for i in phase.active]
+
+    def near(second: int) -> bool:
+        rates = (series.flows[i][second] for i in phase.active)
+        return all(abs(rate - level) <= STEADY * level for rate, level in zip(rates, levels, strict=True))
+
+    last_miss = max((k for k in phase.whole if not near(k)), default=phase.whole.start - 1)
+    return None if last_miss >= tail.start else last_miss + 1 - phase.begin_s
 
 
 def mean_total(series: Series, seconds: Iterable[int]) -> float:
