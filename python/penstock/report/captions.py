@@ -48,8 +48,8 @@ EXPERIMENT = {
     ),
     "convergence": (
         "Time to the new rates",
-        "From a join until every flow stays within 10 % of the mean that it ends with. Newcomers begin with one segment, "
-        "which is most of it; the bad one shows how soon its rest is given on.",
+        "From a join until every flow stays within 10 % of the mean that it ends with. Newcomers begin with one "
+        "segment, which is most of it; the bad one shows how soon its rest is given on.",
     ),
     "throughput": (
         "Throughput over c",

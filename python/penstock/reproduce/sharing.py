@@ -85,7 +85,7 @@ def settle_s(series: Series, phase: Phase, shares: Sequence[float]) -> float | N
 
 
 def converge_s(series: Series, phase: Phase) -> float | None:
-    """From the begin of a phase until every flow stays near the mean it ends with; nothing if that is too near its end."""
+    """From the begin of a phase until every flow stays near the mean it ends with; nothing if not."""
     tail = phase.tail
     levels = [sum(series.flows[i][k] for k in tail) / len(tail) for i in phase.active]
 
