@@ -76,230 +76,38 @@
 //! §2.4 obliges senders to bear (`a_coarse_scale_still_lets_a_cut_happen`).
 
 use super::AckPath;
-use super::rtt::RttProbe;
-use crate::aqm::Aqm;
+use crate::aqm::{Aqm, Meta};
 use crate::packet::{TcpFlags, TcpView};
-use crate::recency::Recency;
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
+use crate::qdisc::{Backlog, Verdict};
+use crate::rng::Rng;
 use crate::units::{Instant, Rate, Span};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+mod census;
+mod config;
+mod flow;
+mod rate;
+mod share;
 #[cfg(test)]
 mod tests;
 
-const DEFAULT_MSS: u16 = 536; // RFC 9293 §3.7.1
-/// No option makes a segment smaller than this count: Linux' floor for what a peer may ask.
-const MIN_MSS: u16 = 48;
-/// Most bytes of TCP options: payload this close to the MSS is that of full segments.
-const MAX_OPTIONS: u16 = 40;
-const TIMESTAMPS_OPTION: u16 = 12; // RFC 7323 appendix A
-const MAX_SCALE: u8 = 14; // RFC 7323 §2.3
-/// The largest window there is.
-const MAX_WINDOW: u64 = 0xffff << MAX_SCALE;
-/// 2^32 divided by the golden ratio: multiples of it, modulo 2^32, are spread evenly however many there are.
-const GOLDEN: u32 = 0x9e37_79b9;
-/// A delayed ACK waits for 40 ms or more; in a round trip ten times as long that is not worth coarser steps.
-const LONG_ROUND_TRIP: Span = Span::from_millis(400);
-/// Denominator of `c` as an integer, so that eq. 1 has one exact floor.
-const C_UNIT: f64 = 1e9;
+pub use census::PinkStats;
+pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
-/// Segments that a flow may be owed, or owe. A step of two, and rounding that takes nearly one: less would be forgotten
-/// before it is used.
-const CREDIT: u64 = 3;
-
-// The lists of flows that count.
-const SILENT: usize = 0;
-const BUSY: usize = 1;
-
-/// How a smaller share takes effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Shrink {
-    /// As ACKs advance: the right edge of the window never moves left.
-    #[default]
-    Advance,
-    /// At once, as in the paper.
-    Immediate,
-}
-
-/// What is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Window {
-    /// Whole segments whose mean over round trips is the share.
-    #[default]
-    Dither,
-    /// The share in bytes, as in the paper.
-    Literal,
-}
-
-/// Parameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Part of the link that is given out as payload, the paper's exploitation parameter c; the rest is for headers.
-    pub c: f64,
-    /// Bottleneck rate BW; default: that of the link.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
-    /// How a smaller share takes effect: "advance" (no right edge moves left) or "immediate" (the paper's).
-    pub shrink: Shrink,
-    /// What is written: "dither" (whole segments, on average the share) or "literal" (the share in bytes).
-    pub window: Window,
-    /// A flow that sent no data for this long stops counting until it does. 60 s is the least that RFC 6298 §2.5 lets a
-    /// retransmission timeout be capped at: who is quiet for longer has nothing to send.
-    pub idle_timeout: Span,
-    /// The same for a flow that never sent data. 3 s leave room for one lost SYN (RFC 6298 §2.1: 1 s) and a long path.
-    pub silent_timeout: Span,
-    /// Flows with a higher index are left alone; bounds the memory (128 bytes each).
-    pub max_flows: u32,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            c: 0.95, // 000 §6.5: 0.92 to 0.97; with a 1000-byte MSS in 1052-byte frames the link is full at 0.9506
-            rate: None,
-            shrink: Shrink::Advance,
-            window: Window::Dither,
-            idle_timeout: Span::from_secs(60),
-            silent_timeout: Span::from_secs(3),
-            max_flows: 65_536,
-        }
-    }
-}
-
-impl AqmConfig for Config {
-    type Aqm = Pink;
-
-    fn validate(&self) -> Result<(), ConfigError> {
-        if !(self.c > 0.0 && self.c <= 1.0) {
-            return Err(ConfigError::new("c", format!("{} is not above 0 and at most 1", self.c)));
-        }
-        for (key, span) in [("idle_timeout", self.idle_timeout), ("silent_timeout", self.silent_timeout)] {
-            if span < Span::from_secs(1) {
-                return Err(ConfigError::new(key, format!("{span} is shorter than 1s, the first retransmission")));
-            }
-        }
-        if !(1..=1 << 24).contains(&self.max_flows) {
-            return Err(ConfigError::new("max_flows", format!("{} is not within 1 and 16777216", self.max_flows)));
-        }
-        Ok(())
-    }
-
-    fn aqm(&self, link: &LinkFacts) -> Pink {
-        Pink::new(self, link.rate)
-    }
-}
-
-/// Counters of PINK.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct PinkStats {
-    /// Flows that count now: n.
-    pub active: u64,
-    /// Of these, flows whose SYN is not answered yet.
-    pub opening: u64,
-    /// Flows that began to count with a SYN.
-    pub started: u64,
-    /// Flows that began to count again with data.
-    pub woken: u64,
-    /// Flows that stopped counting with FIN or RST, or because another connection took their index.
-    pub ended: u64,
-    /// Flows that stopped counting because they sent no data.
-    pub expired: u64,
-    /// ACKs whose window was made smaller.
-    pub rewritten: u64,
-    /// Flows left alone because their SYN was not seen: their window scale is unknown.
-    pub left_alone: u64,
-    /// Segments left alone because the index of their flow is beyond the table.
-    pub beyond_table: u64,
-    /// ACKs of flows whose share is below one segment: the window cannot hold them back any further.
-    pub below_one_segment: u64,
-}
-
-impl PinkStats {
-    /// Conservation: started + woken = active + ended + expired.
-    ///
-    /// # Errors
-    /// A sentence with the numbers when they do not add up.
-    pub fn check(&self) -> Result<(), String> {
-        let (came, went) = (self.started + self.woken, self.ended + self.expired);
-        if came == self.active + went && self.opening <= self.active {
-            return Ok(());
-        }
-        Err(format!("PINK's flows do not add up: {came} came, {went} went, {} count", self.active))
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Phase {
-    #[default]
-    Unseen,
-    Stranger,
-    Opening,
-    Open,
-    Closed,
-}
-
-/// How far the windows of a flow have come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Flight {
-    /// None was let through.
-    #[default]
-    None,
-    /// No data of it was acknowledged.
-    First,
-    /// In rounds.
-    Later,
-}
-
-/// State of one flow.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Flow {
-    probe: RttProbe,
-    /// The newest acknowledgment.
-    acked: u32,
-    /// The rightmost edge let through.
-    edge: u32,
-    /// The round is over when more than this is acknowledged.
-    round_end: u32,
-    /// Bytes the flow was given too little (or, negative, too much) in past rounds.
-    credit: i32,
-    /// Bytes per second in flight beyond the share.
-    surplus: u32,
-    /// Number of the opener's SYN.
-    isn: u32,
-    /// What an ACK of the outbound FIN says.
-    fin: u32,
-    mss: u16,
-    /// Largest payload not above `mss`.
-    largest: u16,
-    /// Of the far side. While opening: the opener's.
-    scale: Option<u8>,
-    phase: Phase,
-    flight: Flight,
-    /// While it counts: true in the busy list, false in the silent one.
-    listed: Option<bool>,
-    from_inside: bool,
-    fin_sent: bool,
-    /// Habits of the two ends seen in this round (low bits) and in the round before (high bits).
-    habits: u8,
-}
-
-/// The sender fills a window that is no whole number of segments with a short one.
-const SPLITS: u8 = 0b01;
-/// The receiver acknowledges several segments at once.
-const STRETCHES: u8 = 0b10;
+use census::Census;
+use flow::{CREDIT, FIN_SENT, FROM_INSIDE, Flight, Flow, KNOWN, LACKING, List, Phase};
+use rate::Estimator;
+use share::{MAX_WINDOW, Shares, payload_rate, rate_of, window_of};
 
 /// The algorithm.
 #[derive(Debug, Clone)]
 pub struct Pink {
-    /// BW * c, in bits per second times [`C_UNIT`].
-    capacity: u128,
     config: Config,
+    shares: Shares,
     flows: Vec<Flow>,
-    recency: Recency<2>,
+    census: Census,
+    /// The rate in force.
+    rate: Rate,
+    estimator: Option<Estimator>,
     /// That of all flows together.
     surplus: u64,
     /// When it has drained.
@@ -307,152 +115,33 @@ pub struct Pink {
     stats: PinkStats,
 }
 
-/// PINK eq. 1 in integers: `capacity` is BW * c as above.
-fn share(capacity: u128, rtt: Span, n: u64) -> u64 {
-    let bits_per_byte_and_units = 8 * 1_000_000_000 * C_UNIT as u128;
-    let share = capacity.saturating_mul(rtt.as_nanos().into()) / (bits_per_byte_and_units * u128::from(n.max(1)));
-    share.min(MAX_WINDOW.into()) as u64
-}
-
-/// The window of whole segments closest below `bytes`, at least one, in units of the window field. Where such a unit is
-/// a segment or more, units take the place of segments.
-fn whole_segments(bytes: i64, segment: u64, unit: u64, flow: &Flow) -> u64 {
-    let step = if flow.wants_pairs() && unit < segment { 2 * segment } else { segment.max(unit) };
-    let window = (bytes.div_euclid(step as i64).max(0) as u64 * step).max(segment);
-    let down = window / unit * unit;
-    if flow.had(SPLITS) && down >= segment { down } else { window.next_multiple_of(unit) }
-}
-
-/// `a` is after `b` in sequence space.
-fn after(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) > 0
-}
-
-impl Flow {
-    /// What a full segment carries: the largest payload seen if that is near the MSS option, else the option, less the
-    /// timestamps if they are used.
-    fn segment(&self, stamped: bool) -> u64 {
-        let full = if self.largest.saturating_add(MAX_OPTIONS) >= self.mss {
-            self.largest
-        } else if stamped && self.largest > 0 {
-            self.mss.saturating_sub(TIMESTAMPS_OPTION)
-        } else {
-            self.mss
-        };
-        u64::from(full.max(MIN_MSS))
-    }
-
-    fn note_mss(&mut self, option: Option<u16>) {
-        if let Some(mss) = option {
-            self.mss = if self.mss == 0 { mss } else { self.mss.min(mss) };
-        }
-    }
-
-    /// The answer to the opener's SYN is here: scale and MSS are settled (RFC 7323 §2.2: both sides or none).
-    fn settle<S: TcpView>(&mut self, answer: &S) {
-        let theirs = answer.window_scale();
-        let far = if self.from_inside { theirs } else { self.scale };
-        self.scale = far.filter(|_| theirs.is_some() && self.scale.is_some()).map(|s| s.min(MAX_SCALE));
-        self.note_mss(answer.mss());
-        if self.mss == 0 {
-            self.mss = DEFAULT_MSS;
-        }
-        self.phase = Phase::Open;
-    }
-
-    /// The edge and the round, at the first window: the error of flows that open together is spread over one segment,
-    /// or all of them would step up at once.
-    fn begin(&mut self, ack: u32, segment: u64, id: usize) {
-        self.flight = Flight::First;
-        (self.acked, self.edge, self.round_end) = (ack, ack, ack);
-        let phase = (id as u32).wrapping_mul(GOLDEN);
-        self.credit = ((u64::from(phase) * segment) >> 32) as i32;
-    }
-
-    /// Follows the acknowledgment number; the bytes that are newly acknowledged.
-    fn note_ack(&mut self, ack: u32, segment: u64) -> u64 {
-        if after(ack, self.acked.wrapping_add(segment as u32)) {
-            self.habits |= STRETCHES;
-        }
-        let newly = if after(ack, self.acked) { ack.wrapping_sub(self.acked) } else { 0 };
-        self.acked = self.acked.wrapping_add(newly);
-        u64::from(newly)
-    }
-
-    /// The window in force; `None` if there was none.
-    fn held(&self) -> Option<u64> {
-        (self.flight != Flight::None).then(|| u64::from(self.edge.wrapping_sub(self.acked)))
-    }
-
-    /// How much of the window `wanted` may be given now. `before` is the window before this ACK, if there was one, which
-    /// acknowledges `newly`; `free` is the share less the surplus of others, if there is any.
-    fn room(before: Option<u64>, newly: u64, wanted: u64, free: Option<u64>, segment: u64) -> u64 {
-        match (before, free) {
-            (None, None) => wanted,
-            (None, Some(free)) => free,
-            (Some(before), Some(free)) => before.max(free.min(before + newly / 2)),
-            (Some(before), None) if wanted <= before + 2 * CREDIT * segment => wanted,
-            (Some(before), None) => before + newly / 2,
-        }
-    }
-
-    /// Bytes in flight beyond `allowed`, seen from an ACK.
-    fn beyond(&self, ack: u32, allowed: u64) -> u64 {
-        let sent = self.probe.outbound_end().filter(|end| after(*end, ack));
-        sent.map_or(0, |end| u64::from(end.wrapping_sub(ack)).saturating_sub(allowed))
-    }
-
-    /// Ends the round if data beyond its first edge is acknowledged, and carries over what it gave too little.
-    fn turn_round(&mut self, ack: u32, share: u64, quantum: u64) {
-        if !after(ack, self.round_end) {
-            return;
-        }
-        if self.flight == Flight::Later {
-            let given = i64::from(self.edge.wrapping_sub(self.round_end) as i32);
-            let bound = (CREDIT * quantum) as i64;
-            self.credit = (i64::from(self.credit) + share as i64 - given).clamp(-bound, bound) as i32;
-        }
-        self.flight = Flight::Later;
-        self.round_end = self.edge;
-        self.habits = (self.habits << 2) & 0b1100;
-    }
-
-    /// The whole round trip; before it is known, its WAN half.
-    fn round_trip(&self) -> Option<Span> {
-        self.probe.whole().or(self.probe.wan())
-    }
-
-    /// True if steps of two segments spare the flow the wait of delayed ACKs.
-    fn wants_pairs(&self) -> bool {
-        self.had(STRETCHES) && self.round_trip().is_some_and(|rtt| rtt < LONG_ROUND_TRIP)
-    }
-
-    /// True if the habit showed in the round before.
-    fn had(&self, habit: u8) -> bool {
-        self.habits >> 2 & habit != 0
-    }
-
-    /// Remembers the edge of a window that goes through.
-    fn let_through(&mut self, ack: u32, window: u64) {
-        let edge = ack.wrapping_add(window as u32);
-        if after(edge, self.edge) {
-            self.edge = edge;
-        }
-    }
+/// What an ACK is dealt with by.
+struct Terms {
+    /// Payload of a full segment.
+    full: u64,
+    /// What one unit of the window field counts.
+    unit: u64,
+    /// The window as the receiver said it.
+    told: u64,
+    rtt: Option<Span>,
+    /// `None` while no round trip time is known.
+    share: Option<u64>,
 }
 
 impl Pink {
     /// PINK for a link of `rate`, unless the configuration says another.
     pub fn new(config: &Config, rate: Rate) -> Self {
-        let bps = config.rate.unwrap_or(rate).as_bps();
+        let rate = config.rate.unwrap_or(rate);
         Self {
-            capacity: u128::from(bps) * (config.c * C_UNIT + 0.5) as u128,
-            config: config.clone(),
+            shares: Shares::new(payload_rate(rate, config.reserve, config.c)),
+            census: Census::new(config.sampling),
             flows: Vec::new(),
-            recency: Recency::new(),
+            rate,
+            estimator: (config.rate_from == RateFrom::Estimated).then(|| Estimator::new(rate)),
             surplus: 0,
             surplus_until: Instant::ZERO,
             stats: PinkStats::default(),
+            config: config.clone(),
         }
     }
 
@@ -464,6 +153,16 @@ impl Pink {
     /// The number of flows that count: n of eq. 1.
     pub fn active(&self) -> u64 {
         self.stats.active
+    }
+
+    /// The rate that is shared out, BW: told or estimated.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    fn share_out(&mut self, rate: Rate) {
+        self.rate = rate;
+        self.shares.capacity = payload_rate(rate, self.config.reserve, self.config.c);
     }
 
     /// The flow of a segment; the table grows when a new index first appears.
@@ -485,42 +184,71 @@ impl Pink {
         self.expire(now);
         let id = self.index(segment)?;
         let flags = segment.flags();
-        let opens = flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK) && !flags.has(TcpFlags::RST);
-        if opens {
-            self.on_syn(id, segment, outbound, now);
+        if flags.has(TcpFlags::RST) {
+            self.on_rst(id, segment, outbound, now);
+            return None;
+        }
+        if flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK) && !self.on_syn(id, segment, outbound, now) {
+            return None;
         }
         match self.flows[id].phase {
             Phase::Unseen => {
                 self.flows[id].phase = Phase::Stranger;
                 self.stats.left_alone += 1;
-                None
+                Some(id)
             }
-            Phase::Stranger | Phase::Closed => None,
-            _ if flags.has(TcpFlags::RST) => {
-                self.end(id);
+            Phase::Closed if outbound && self.flows[id].reopens(segment, now) => {
+                let flow = &mut self.flows[id];
+                flow.phase = if flow.has(KNOWN) { Phase::Open } else { Phase::Stranger };
+                flow.set(FIN_SENT, false);
+                Some(id)
+            }
+            Phase::Closed => {
+                if !outbound && flags.has(TcpFlags::ACK) {
+                    self.flows[id].pass_closed(segment);
+                }
                 None
             }
             _ => Some(id),
         }
     }
 
-    /// A SYN without ACK: a new connection, the same one again, or the answer of a simultaneous open.
-    fn on_syn<S: TcpView>(&mut self, id: usize, segment: &S, from_inside: bool, now: Instant) {
+    /// An RST ends a flow if the other side may accept it. If it did not, new data will show.
+    fn on_rst<S: TcpView>(&mut self, id: usize, segment: &S, outbound: bool, now: Instant) {
         let flow = &self.flows[id];
-        let known = matches!(flow.phase, Phase::Opening | Phase::Open);
-        if known && flow.from_inside == from_inside && flow.isn == segment.seq() {
-            return;
+        match flow.phase {
+            Phase::Unseen | Phase::Closed => {}
+            _ if flow.believes_rst(segment, outbound) => self.end(id, now),
+            _ => self.stats.implausible += 1,
         }
-        if flow.phase == Phase::Opening && flow.from_inside != from_inside {
-            self.answer(id, segment);
-            return;
+    }
+
+    /// A SYN without ACK: a new connection, the same one again, or the answer of a simultaneous open. False if it is to
+    /// be dealt with no further: a late copy, or one that cannot be true.
+    fn on_syn<S: TcpView>(&mut self, id: usize, segment: &S, from_inside: bool, now: Instant) -> bool {
+        let flow = &self.flows[id];
+        let same_side = flow.has(FROM_INSIDE) == from_inside;
+        match flow.phase {
+            Phase::Opening if !same_side => self.answer(id, segment),
+            Phase::Opening if flow.isn == segment.seq() => {}
+            Phase::Open if same_side && flow.isn == segment.seq() => return false,
+            Phase::Open if self.sent_lately(id, now) => {
+                self.stats.implausible += 1;
+                return false;
+            }
+            _ => self.open(id, segment, from_inside, now),
         }
-        self.end(id);
-        let mut flow = Flow { phase: Phase::Opening, from_inside, isn: segment.seq(), ..Flow::default() };
-        flow.scale = segment.window_scale();
+        true
+    }
+
+    fn open<S: TcpView>(&mut self, id: usize, segment: &S, from_inside: bool, now: Instant) {
+        self.end(id, now);
+        let mut flow = Flow { phase: Phase::Opening, isn: segment.seq(), ..Flow::default() };
+        flow.set(FROM_INSIDE, from_inside);
+        flow.set_scale(segment.window_scale());
         flow.note_mss(segment.mss());
         self.flows[id] = flow;
-        self.list(id, SILENT, now);
+        self.list(id, List::Silent, now);
         self.stats.started += 1;
     }
 
@@ -535,65 +263,61 @@ impl Pink {
     /// A SYN-ACK of the side that did not open.
     fn note_answer<S: TcpView>(&mut self, id: usize, segment: &S, outbound: bool) {
         let answers = segment.flags().has(TcpFlags::SYN.with(TcpFlags::ACK));
-        if answers && self.flows[id].phase == Phase::Opening && self.flows[id].from_inside != outbound {
+        if answers && self.flows[id].phase == Phase::Opening && self.flows[id].has(FROM_INSIDE) != outbound {
             self.answer(id, segment);
         }
     }
 
-    fn list(&mut self, id: usize, list: usize, now: Instant) {
-        self.flows[id].listed = Some(list == BUSY);
-        self.recency.push(list, id as u32, now);
-        self.stats.active += 1;
-        self.stats.opening += u64::from(self.flows[id].phase == Phase::Opening);
-    }
-
-    /// Stops counting a flow; false if it did not count.
-    fn unlist(&mut self, id: usize) -> bool {
-        let Some(busy) = self.flows[id].listed.take() else { return false };
-        self.recency.remove(usize::from(busy), id as u32);
-        self.stats.active -= 1;
-        self.stats.opening -= u64::from(self.flows[id].phase == Phase::Opening);
-        true
-    }
-
-    fn end(&mut self, id: usize) {
-        if self.unlist(id) {
-            self.stats.ended += 1;
+    /// The share of a flow: of those that count, and of one that would if it sent now. Before its first data are
+    /// acknowledged, those who open with it may take theirs as well.
+    fn share_of(&self, flow: &Flow, rtt: Span) -> u64 {
+        if !self.counts(flow) {
+            let own = u64::from(flow.listed.is_some());
+            let others = if flow.flight == Flight::Later { 0 } else { self.census.expected().saturating_sub(own) };
+            return self.shares.level_of_newcomer(others, rtt);
         }
-        self.set_surplus(id, 0);
-        self.flows[id].phase = Phase::Closed;
-    }
-
-    fn expire(&mut self, now: Instant) {
-        for (list, timeout) in [(SILENT, self.config.silent_timeout), (BUSY, self.config.idle_timeout)] {
-            while let Some(id) = self.recency.expired(list, now, timeout) {
-                self.unlist(id as usize);
-                self.set_surplus(id as usize, 0);
-                self.stats.expired += 1;
+        let claim = flow.has(LACKING).then_some(flow.claim);
+        let level = self.shares.level(claim, rtt);
+        match claim {
+            // Room to show that it can use more again: eq. 1, or twice what it uses.
+            Some(claim) if self.config.reallocation == Reallocation::MaxMin => {
+                let doubled = window_of(2 * share::MILLI * u64::from(claim), rtt, 1);
+                level.min(self.shares.equal(rtt).max(doubled))
             }
+            _ => level,
         }
     }
 
-    /// The flow sends data: it counts, and its time begins anew.
-    fn on_data<S: TcpView>(&mut self, id: usize, segment: &S, now: Instant) {
-        let woken = !self.unlist(id);
-        self.list(id, BUSY, now);
-        self.stats.woken += u64::from(woken);
-        let flow = &mut self.flows[id];
-        let payload = segment.payload_len().min(u16::MAX.into()) as u16;
-        if payload <= flow.mss {
-            flow.largest = flow.largest.max(payload); // a larger one is several that were merged
-        }
-        let full = flow.segment(segment.timestamps().is_some());
-        if u64::from(payload) < full && !segment.flags().has(TcpFlags::FIN) {
-            flow.habits |= SPLITS;
+    /// A flow that counts is judged by what it could use; Figures 2 to 4.
+    fn judge(&mut self, id: usize, terms: &Terms, now: Instant) {
+        let flow = &self.flows[id];
+        let Some(rtt) = terms.rtt.filter(|_| flow.flight == Flight::Later && self.counts(flow)) else { return };
+        let claim = flow.has(LACKING).then_some(flow.claim);
+        match self.config.reallocation {
+            Reallocation::Off => {}
+            Reallocation::Paper => match terms.told.cmp(&self.shares.level(claim, rtt)) {
+                std::cmp::Ordering::Less => self.set_lacking(id, Some(rate_of(terms.told, rtt))),
+                std::cmp::Ordering::Greater if claim.is_some() => self.set_lacking(id, None),
+                _ => {}
+            },
+            Reallocation::MaxMin => self.judge_by_use(id, terms.full, rtt, now),
         }
     }
 
-    /// The share of a flow: of those that count, and of one that would if it sent now.
-    fn share_of(&self, flow: &Flow) -> Option<u64> {
-        let rtt = flow.round_trip()?;
-        Some(share(self.capacity, rtt, self.stats.active + u64::from(flow.listed.is_none())))
+    /// "max-min": at the end of an interval of measuring.
+    fn judge_by_use(&mut self, id: usize, full: u64, rtt: Span, now: Instant) {
+        let flow = &self.flows[id];
+        let Some((used, more)) = flow.answer(rtt, now) else { return };
+        let level = self.shares.level(flow.has(LACKING).then_some(flow.claim), rtt);
+        // One segment more per round trip: what congestion avoidance adds before the next look.
+        let claim = used.saturating_add(rate_of(full, rtt));
+        if more || window_of(share::MILLI * u64::from(claim), rtt, 1) >= level {
+            self.set_lacking(id, None);
+            self.flows[id].claim = used;
+        } else {
+            self.set_lacking(id, Some(claim));
+        }
+        self.flows[id].forget_interval();
     }
 
     fn set_surplus(&mut self, id: usize, rate: u32) {
@@ -602,43 +326,80 @@ impl Pink {
     }
 
     /// Brings the surplus of a flow up to date, and tells that of the others, in bytes of its round trip.
-    fn note_surplus(&mut self, id: usize, ack: u32, allowed: u64, now: Instant) -> u64 {
+    fn note_surplus(&mut self, id: usize, ack: u32, terms: &Terms, now: Instant) -> u64 {
         let flow = &self.flows[id];
-        let rtt = flow.round_trip().unwrap_or(Span::ZERO);
-        let ns = u128::from(rtt.as_nanos().max(1));
-        let rate = u128::from(flow.beyond(ack, allowed)) * 1_000_000_000 / ns;
-        self.set_surplus(id, rate.min(u32::MAX.into()) as u32);
+        let beyond = flow.beyond(ack, terms.share.unwrap_or(0) + CREDIT * terms.full);
+        if beyond == 0 && self.surplus == 0 {
+            return 0;
+        }
+        let rtt = terms.rtt.unwrap_or(Span::ZERO);
+        let rate = rate_of(beyond, rtt);
+        self.set_surplus(id, rate);
         if rate > 0 {
             self.surplus_until = self.surplus_until.max(now + rtt);
         }
         if now >= self.surplus_until {
             return 0;
         }
-        let others = u128::from(self.surplus - u64::from(self.flows[id].surplus));
-        (others * ns / 1_000_000_000).min(MAX_WINDOW.into()) as u64
+        let others = self.surplus - u64::from(self.flows[id].surplus);
+        window_of(others.saturating_mul(share::MILLI), rtt, 1).min(MAX_WINDOW)
+    }
+
+    fn terms<S: TcpView>(&self, id: usize, segment: &S, now: Instant) -> Terms {
+        let flow = &self.flows[id];
+        let syn = segment.flags().has(TcpFlags::SYN);
+        let scale = if syn { 0 } else { flow.scale().unwrap_or(0) }; // RFC 7323 §2.2: never in a SYN
+        let rtt = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight == Flight::None));
+        Terms {
+            full: flow.segment(segment.timestamps().is_some()),
+            unit: 1 << scale,
+            told: u64::from(segment.window()) << scale,
+            rtt,
+            share: rtt.map(|rtt| self.share_of(flow, rtt)),
+        }
     }
 
     /// Clamps the window of an inbound segment that acknowledges something.
     fn clamp<S: TcpView>(&mut self, id: usize, segment: &mut S, now: Instant) {
-        let share = self.share_of(&self.flows[id]);
-        let full = self.flows[id].segment(segment.timestamps().is_some());
-        let allowed = share.unwrap_or(0) + CREDIT * full;
-        let surplus = self.note_surplus(id, segment.ack(), allowed, now);
+        let mut terms = self.terms(id, segment, now);
+        if !segment.flags().has(TcpFlags::SYN) && self.config.reallocation != Reallocation::Off {
+            self.judge(id, &terms, now);
+            terms.share = terms.rtt.map(|rtt| self.share_of(&self.flows[id], rtt));
+        }
+        let surplus = self.note_surplus(id, segment.ack(), &terms, now);
+        if let (Some(estimator), Some(rtt)) = (&mut self.estimator, terms.rtt) {
+            estimator.note_round_trip(rtt);
+        }
+        self.stats.acks += 1;
+        let small = terms.share.is_some_and(|share| share < terms.full);
+        self.stats.below_one_segment += u64::from(small);
+        self.set_small(id, small && self.flows[id].listed.is_some());
+        let ours = self.write(id, segment, &terms, surplus);
         let flow = &mut self.flows[id];
-        let syn = segment.flags().has(TcpFlags::SYN);
-        let scale = if syn { 0 } else { flow.scale.unwrap_or(0) }; // RFC 7323 §2.2: never in a SYN
-        let (ack, field) = (segment.ack(), segment.window());
-        let (unit, told) = (1u64 << scale, u64::from(field) << scale);
+        if self.config.reallocation == Reallocation::MaxMin && !flow.is_measuring() && flow.flight == Flight::Later {
+            flow.ask(ours, now);
+        }
+    }
+
+    /// Writes the window; true if it is smaller than the receiver's.
+    fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, terms: &Terms, surplus: u64) -> bool {
+        let &Terms { full, unit, told, share, .. } = terms;
+        let ack = segment.ack();
+        let flow = &mut self.flows[id];
         let before = flow.held();
         if before.is_none() {
             flow.begin(ack, full, id);
         }
         let newly = flow.note_ack(ack, full);
         flow.let_through(ack, 0); // a probe may go beyond the edge
-        let Some(share) = share.filter(|_| told > 0) else {
-            return flow.let_through(ack, told);
+        if told == 0 {
+            return false;
+        }
+        // Without a round trip time: no more than before.
+        let Some(share) = share.or(before.map(|before| before + newly / 2)) else {
+            flow.let_through(ack, told);
+            return false;
         };
-        self.stats.below_one_segment += u64::from(share < full);
         flow.turn_round(ack, share, full.max(unit));
         let mut granted = self.config.window.grant(flow, share, full, unit);
         if self.config.window == Window::Dither {
@@ -649,36 +410,11 @@ impl Pink {
         let allowed = self.config.shrink.allow(flow, ack, granted, full, unit);
         let written = allowed.min(told);
         if written < told {
-            segment.set_window((written >> scale) as u16);
+            segment.set_window((written / unit) as u16);
             self.stats.rewritten += 1;
         }
         flow.let_through(ack, written);
-    }
-}
-
-impl Window {
-    /// The window a flow's share comes to now: a multiple of `unit`, at least one segment.
-    fn grant(self, flow: &Flow, share: u64, segment: u64, unit: u64) -> u64 {
-        match self {
-            Self::Literal if share / unit * unit < segment => segment.next_multiple_of(unit),
-            Self::Literal => share / unit * unit,
-            Self::Dither => {
-                let share = if flow.flight == Flight::First { share / 2 } else { share };
-                whole_segments(share as i64 + i64::from(flow.credit), segment, unit, flow)
-            }
-        }
-    }
-}
-
-impl Shrink {
-    /// `granted`, or more if the right edge would move left.
-    fn allow(self, flow: &Flow, ack: u32, granted: u64, segment: u64, unit: u64) -> u64 {
-        if self == Self::Immediate || !after(flow.edge, ack) {
-            return granted;
-        }
-        let held = u64::from(flow.edge.wrapping_sub(ack));
-        let coarse = 2 * unit > segment;
-        granted.max(if coarse { held / unit * unit } else { held.next_multiple_of(unit) })
+        written < told
     }
 }
 
@@ -690,27 +426,59 @@ impl AckPath for Pink {
         self.flows[id].probe.outbound(segment, now);
         self.note_answer(id, segment, true);
         if segment.payload_len() > 0 {
-            self.on_data(id, segment, now);
+            self.note_sending(id, now);
+            self.flows[id].note_data(segment, now);
         }
         if segment.flags().has(TcpFlags::FIN) {
-            self.flows[id].fin = segment.seq().wrapping_add(segment.payload_len()).wrapping_add(1);
-            self.flows[id].fin_sent = true;
+            self.flows[id].set(FIN_SENT, true);
         }
     }
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         let Some(id) = self.arrive(segment, false, now) else { return };
+        if self.flows[id].phase != Phase::Stranger && !self.flows[id].believes_ack(segment) {
+            self.stats.implausible += 1;
+            return;
+        }
         self.flows[id].probe.inbound(segment, now);
         self.note_answer(id, segment, false);
         let flow = &self.flows[id];
-        if !segment.flags().has(TcpFlags::ACK) || flow.phase != Phase::Open {
+        if !segment.flags().has(TcpFlags::ACK) {
             return;
         }
-        if flow.fin_sent && !after(flow.fin, segment.ack()) {
-            return self.end(id);
+        if flow.has(FIN_SENT) && flow.probe.outbound_end() == Some(segment.ack()) {
+            return self.end(id, now);
         }
-        self.clamp(id, segment, now);
+        if flow.phase == Phase::Open {
+            self.clamp(id, segment, now);
+        }
     }
 }
 
-impl Aqm for Pink {}
+impl Aqm for Pink {
+    fn on_dequeue(&mut self, packet: &Meta, _: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
+        if let Some(estimator) = &mut self.estimator
+            && estimator.note_departure(packet.size, backlog.bytes, self.config.c, now)
+        {
+            let rate = estimator.rate();
+            self.share_out(rate);
+        }
+        Verdict::Pass
+    }
+
+    fn on_overflow(&mut self, now: Instant) {
+        self.sample(now);
+    }
+
+    fn on_empty(&mut self, _: Instant) {
+        if let Some(estimator) = &mut self.estimator {
+            estimator.note_empty();
+        }
+    }
+
+    fn set_rate(&mut self, rate: Rate, _: Instant) {
+        if self.config.rate.is_none() && self.estimator.is_none() {
+            self.share_out(rate);
+        }
+    }
+}

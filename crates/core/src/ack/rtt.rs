@@ -65,6 +65,17 @@ impl RttProbe {
         self.wan.knows_seq.then_some(self.wan.newest_seq)
     }
 
+    /// Past the last sequence number seen inbound; `None` before the first segment.
+    pub fn inbound_end(&self) -> Option<u32> {
+        self.lan.knows_seq.then_some(self.lan.newest_seq)
+    }
+
+    /// While there is no WAN sample: the time since the segment that last could have started one. After a retransmitted
+    /// SYN that is the newest SYN; an answer to an older one has taken longer, so this is never more than the path.
+    pub fn wan_at_least(&self, now: Instant) -> Option<Span> {
+        (self.wan.min.is_none() && self.wan.knows_seq).then(|| now.since(self.wan.started))
+    }
+
     fn pass<S: TcpView>(starts: &mut Half, ends: &mut Half, segment: &S, now: Instant) {
         if !segment.flags().has(TcpFlags::RST) {
             ends.answered(segment, now);
@@ -138,7 +149,7 @@ impl Half {
         let first = !self.knows_seq;
         // Data in a SYN (RFC 7413) does not count: it may be left unacknowledged, and a repeated SYN comes without it.
         let after_syn = segment.seq().wrapping_add(1);
-        (self.newest_seq, self.knows_seq) = (after_syn, true);
+        advance(&mut self.newest_seq, &mut self.knows_seq, after_syn); // a late copy does not move it back
         self.knows_tsval = false;
         if let Some((tsval, _)) = segment.timestamps() {
             (self.newest_tsval, self.knows_tsval) = (tsval, true);
@@ -150,9 +161,7 @@ impl Half {
     fn note_sequence<S: TcpView>(&mut self, segment: &S) -> bool {
         let end = end_of(segment);
         if end == segment.seq() {
-            if !self.knows_seq {
-                advance(&mut self.newest_seq, &mut self.knows_seq, end);
-            }
+            advance(&mut self.newest_seq, &mut self.knows_seq, end); // what is before was sent, seen or not
             return false;
         }
         let overlaps = self.knows_seq && is_before(segment.seq(), self.newest_seq);
@@ -396,7 +405,7 @@ mod tests {
 
     #[test]
     fn without_timestamps_new_data_is_timed_and_a_retransmission_ends_the_sample() {
-        let opened = || [(0, Out, Seg::syn(99)), (80, In, Seg::syn_ack(500, 100)), (83, Out, Seg::ack(501))];
+        let opened = || [(0, Out, Seg::syn(99)), (80, In, Seg::syn_ack(500, 100)), (83, Out, Seg::data(100, 0))];
         let timed = [(90, Out, Seg::data(100, 10)), (91, Out, Seg::data(110, 10)), (160, In, Seg::ack(110))];
         let probe = after(&opened().into_iter().chain(timed).collect::<Vec<_>>());
         assert_eq!(ms(probe.wan()), Some(70));

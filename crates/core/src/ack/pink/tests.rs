@@ -1,8 +1,12 @@
 //! PINK as stories. The link is 10 Mbit/s, the WAN half 100 ms, the LAN half 4 ms, the MSS 1000 bytes, unless told
-//! otherwise: eq. 1 then gives 1.25e6 B/s * 0.104 s * 0.95 / n = 123500 / n bytes.
+//! otherwise: eq. 1 then gives 1.25e6 B/s * 0.104 s * 0.95 / n = 123500 / n bytes. Every SYN counts (nothing is dropped,
+//! "after-drop"), unless told otherwise: so a story need not send data to have flows.
 
+use super::census::GRAIN;
+use super::flow::{SPLITS, STRETCHES, after, whole_segments};
 use super::*;
 use crate::packet::{FlowId, Packet};
+use crate::registry::AqmConfig;
 use crate::wire::RealPacket;
 use crate::wire::tests::assert_checksums;
 use etherparse::{PacketBuilder, TcpOptionElement};
@@ -108,7 +112,7 @@ struct Gate {
 
 impl Gate {
     fn new(edit: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::default();
+        let mut config = Config { sampling: Sampling::AfterDrop, ..Config::default() };
         edit(&mut config);
         config.validate().unwrap();
         Self { pink: Pink::new(&config, LINK), now: Instant::ZERO }
@@ -138,6 +142,15 @@ impl Gate {
         self.wait(LAN);
         flows.for_each(|f| self.out(Seg::data(f, ISN + 1, 0)));
     }
+    /// The window of an ACK up to `ack`, all of which was sent some time ago.
+    fn ack_of_sent(&mut self, flow: u32, ack: u32, field: u16) -> u16 {
+        let end = self.pink.flows[flow as usize].probe.outbound_end().unwrap();
+        if after(ack, end) {
+            let data = Seg::data(flow, end, ack.wrapping_sub(end));
+            (self.out(data), self.out(data)); // what is sent twice is not timed
+        }
+        self.back(Seg::ack(flow, ack, field))
+    }
     /// The flow sends a full segment at `seq` and it is acknowledged: the window of that ACK.
     fn acked(&mut self, flow: u32, seq: u32, field: u16) -> u16 {
         self.out(Seg::data(flow, seq, 1000));
@@ -148,7 +161,8 @@ impl Gate {
 
 #[test]
 fn eq_1_by_hand() {
-    let capacity = |config: Config, link| Pink::new(&config, link).capacity;
+    let capacity = |config: Config, link| Pink::new(&config, link).shares.capacity;
+    let share = window_of;
     let full = Config { c: 1.0, ..Config::default() };
     // 10 Mbit/s, 100 ms, c = 0.95, 4 flows: 1.25e6 * 0.1 * 0.95 / 4 = 29687.5
     assert_eq!(share(capacity(Config::default(), LINK), WAN, 4), 29_687);
@@ -157,7 +171,7 @@ fn eq_1_by_hand() {
     assert_eq!(share(capacity(full.clone(), sat), Span::from_millis(700), 2), 175_000);
     let overridden = Config { rate: Some(sat), ..full };
     assert_eq!(share(capacity(overridden, LINK), Span::from_millis(700), 2), 175_000);
-    assert_eq!(share(u128::MAX, Span::MAX, 1), 65_535 << 14, "never more than TCP can say");
+    assert_eq!(share(u64::MAX, Span::MAX, 1), 65_535 << 14, "never more than TCP can say");
 }
 
 #[test]
@@ -194,8 +208,8 @@ fn the_first_flight_is_half_the_share() {
     gate.wait(LAN);
     gate.out(Seg::data(0, ISN + 1, 0));
     assert_eq!(gate.acked(0, ISN + 1, 65_535), 14_500, "and then half as much more as is acknowledged");
-    assert_eq!(gate.back(Seg::ack(0, ISN + 15_001, 65_535)), 21_500);
-    let window = gate.back(Seg::ack(0, ISN + 60_001, 65_535));
+    assert_eq!(gate.ack_of_sent(0, ISN + 15_001, 65_535), 21_500);
+    let window = gate.ack_of_sent(0, ISN + 60_001, 65_535);
     assert!(
         (26_000..=33_000).contains(&window),
         "{window} is not 123500 / 4, three segments more or less, in steps of two"
@@ -233,9 +247,11 @@ fn unknown_scale_means_hands_off() {
     gate.out(Seg::data(0, 1, 1000));
     assert_eq!(gate.back(Seg::ack(0, 1001, 65_535)), 65_535);
     assert_eq!(gate.back(Seg::syn_ack(1, Some(7))), 65_535, "a SYN-ACK without its SYN");
-    assert_eq!((gate.pink.stats.left_alone, gate.pink.active()), (2, 0));
+    assert_eq!((gate.pink.stats.left_alone, gate.pink.active()), (2, 1));
+    assert_eq!(gate.pink.stats.strangers, 1, "data of unknown flows take their share all the same");
+    gate.wait(Span::from_secs(2));
     gate.open(0..1, None, None);
-    assert_eq!(gate.pink.active(), 1, "its next SYN makes it known");
+    assert_eq!((gate.pink.active(), gate.pink.stats.strangers), (1, 0), "its next SYN makes it known");
 }
 
 #[test]
@@ -378,14 +394,14 @@ fn a_segment_longer_than_the_units_of_the_field_is_never_lost_to_rounding() {
 #[test]
 fn rounding_and_steps_follow_the_habits_of_the_ends() {
     // A flow whose handshake took `rtt`, with half of it on either side.
-    let with_rtt = |habits: u8, rtt: Span| {
+    let with_rtt = |habits: u16, rtt: Span| {
         let mut gate = Gate::new(|_| {});
         gate.out(Seg::syn(0, None));
         gate.wait(rtt.div(2));
         gate.back(Seg::syn_ack(0, None));
         gate.wait(rtt.div(2));
         gate.out(Seg::data(0, ISN + 1, 0));
-        Flow { habits: habits << 2, ..gate.pink.flows[0].clone() }
+        Flow { marks: habits << 2, ..gate.pink.flows[0].clone() }
     };
     let habit = |habits| with_rtt(habits, WAN);
     assert_eq!(whole_segments(2999, 1000, 128, &habit(SPLITS)), 1920, "down for a sender that splits: 15 * 128");
@@ -447,11 +463,11 @@ fn a_cut_takes_effect_as_acks_advance() {
     assert_eq!(gate.acked(0, ISN + 1, 65_535), 61_750); // 123500 / 2: the edge is ISN + 1001 + 61750
     (2..4).for_each(|f| gate.out(Seg::syn(f, None)));
     for acked in [1000, 20_000, 30_000] {
-        let window = gate.back(Seg::ack(0, ISN + 1001 + acked as u32, 65_535));
+        let window = gate.ack_of_sent(0, ISN + 1001 + acked as u32, 65_535);
         assert_eq!(window, 61_750 - acked, "the edge stands still");
     }
-    assert_eq!(gate.back(Seg::ack(0, ISN + 1001 + 35_000, 65_535)), 30_875, "the new share");
-    assert_eq!(gate.back(Seg::ack(0, ISN + 1001 + 36_000, 65_535)), 30_875);
+    assert_eq!(gate.ack_of_sent(0, ISN + 1001 + 35_000, 65_535), 30_875, "the new share");
+    assert_eq!(gate.ack_of_sent(0, ISN + 1001 + 36_000, 65_535), 30_875);
 }
 
 #[test]
@@ -459,8 +475,7 @@ fn a_share_that_jumps_is_given_out_as_acks_come() {
     let mut gate = Gate::new(|_| {});
     gate.open(0..4, Some(2), Some(2));
     gate.acked(0, ISN + 1, 65_535);
-    let ack =
-        |gate: &mut Gate, segments: u32| u32::from(gate.back(Seg::ack(0, ISN + 1 + 1000 * segments, 65_535))) << 2;
+    let ack = |gate: &mut Gate, segments: u32| u32::from(gate.ack_of_sent(0, ISN + 1 + 1000 * segments, 65_535)) << 2;
     ack(&mut gate, 50);
     let mut window = ack(&mut gate, 100);
     assert!(
@@ -522,7 +537,7 @@ fn an_immediate_cut_moves_the_edge_left() {
     gate.open(0..2, None, None);
     assert_eq!(gate.acked(0, ISN + 1, 65_535), 61_750);
     (2..4).for_each(|f| gate.out(Seg::syn(f, None)));
-    assert_eq!(gate.back(Seg::ack(0, ISN + 2001, 65_535)), 30_875);
+    assert_eq!(gate.ack_of_sent(0, ISN + 2001, 65_535), 30_875);
 }
 
 #[test]
@@ -538,7 +553,7 @@ fn a_coarse_scale_still_lets_a_cut_happen() {
     let mut last = 0;
     for i in 1..=80 {
         let ack = ISN + 1001 + i * 1000;
-        last = u32::from(gate.back(Seg::ack(0, ack, 65_535))) << scale;
+        last = u32::from(gate.ack_of_sent(0, ack, 65_535)) << scale;
         assert!(ack + last + (1 << scale) > edge, "left by a whole unit or more");
         edge = edge.max(ack + last);
     }
@@ -562,7 +577,7 @@ fn another_connection_on_an_old_index_starts_afresh() {
     gate.open(0..1, Some(7), Some(7));
     gate.out(Seg { seq: 77_777, ..Seg::syn(0, None) });
     assert_eq!((gate.pink.active(), gate.pink.stats.opening, gate.pink.stats.ended), (1, 1, 1));
-    assert_eq!(gate.pink.flows[0].scale, None);
+    assert_eq!(gate.pink.flows[0].scale(), None);
     assert_eq!(gate.pink.flows[0].probe.wan(), None);
 }
 
@@ -572,7 +587,7 @@ fn a_simultaneous_open_is_one_flow() {
     gate.out(Seg::syn(0, Some(2)));
     gate.back(Seg::syn(0, Some(5)));
     assert_eq!((gate.pink.active(), gate.pink.stats.opening), (1, 0));
-    assert_eq!(gate.pink.flows[0].scale, Some(5), "the far side's");
+    assert_eq!(gate.pink.flows[0].scale(), Some(5), "the far side's");
 }
 
 #[test]
@@ -669,9 +684,13 @@ enum Step {
     SynAckOut(u32),
     Data(u32, u32),
     Ack(u32, u32, u16),
+    /// Of data never sent.
+    WildAck(u32, u32),
     Fin(u32),
     FinAck(u32),
-    Rst(u32, bool),
+    /// Flow, outbound, forged.
+    Rst(u32, bool, bool),
+    Drop,
     Wait(u64),
 }
 
@@ -684,29 +703,42 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => flow().prop_map(Step::SynAckOut),
         6 => (flow(), 1..1500u32).prop_map(|(f, n)| Step::Data(f, n)),
         12 => (flow(), 0..5000u32, any::<u16>()).prop_map(|(f, n, w)| Step::Ack(f, n, w)),
+        1 => (flow(), 1..5000u32).prop_map(|(f, n)| Step::WildAck(f, n)),
         1 => flow().prop_map(Step::Fin),
         1 => flow().prop_map(Step::FinAck),
-        1 => (flow(), any::<bool>()).prop_map(|(f, out)| Step::Rst(f, out)),
+        1 => (flow(), any::<bool>(), any::<bool>()).prop_map(|(f, out, forged)| Step::Rst(f, out, forged)),
+        1 => Just(Step::Drop),
         3 => (1..2000u64).prop_map(Step::Wait),
         1 => (2000..70_000u64).prop_map(Step::Wait),
     ];
     prop::collection::vec(step, 1..200)
 }
 
-/// What decides whether a flow counts, in the plainest form.
+/// What decides whether a flow counts, in the plainest form. Times are in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Plain {
-    open: bool,
+    /// Seen at all; by its SYN; answered; over.
+    seen: bool,
+    known: bool,
     answered: bool,
+    over: Option<u64>,
     from_inside: bool,
     isn: u32,
     sent_data: bool,
-    fin: Option<u32>,
-    counts: bool,
+    fin: bool,
+    /// Counts, or is waited for.
+    here: bool,
     last: u64,
+    /// Past the newest data, outbound and inbound.
+    end: Option<u32>,
+    far_end: Option<u32>,
 }
 
-/// Flows by the book, with their sequence numbers, and a clock in milliseconds.
+fn advance(end: &mut Option<u32>, to: u32) {
+    *end = Some(end.filter(|end| !after(to, *end)).unwrap_or(to));
+}
+
+/// Flows by the book, with their sequence numbers.
 #[derive(Debug, Default)]
 struct Model {
     flows: [Plain; 4],
@@ -715,11 +747,13 @@ struct Model {
     /// Connections so far, for a new ISN each.
     generation: [u32; 4],
     now: u64,
+    sampled_until: Option<u64>,
 }
 
 impl Model {
     fn segment(&mut self, step: Step) -> Option<(Seg, bool)> {
-        let syn = |m: &Self, f: u32| Seg { seq: m.generation[f as usize] * 1_000_000, ..Seg::syn(f, Some(3)) };
+        let isn = |m: &Self, f: u32| m.generation[f as usize] * 1_000_000;
+        let syn = |m: &Self, f: u32| Seg { seq: isn(m, f), ..Seg::syn(f, Some(3)) };
         Some(match step {
             Step::SynOut(f) => (syn(self, f), true),
             Step::SynIn(f) => (syn(self, f), false),
@@ -735,9 +769,20 @@ impl Model {
                 self.acked[i] = self.acked[i].wrapping_add(n.min(self.sent[i].wrapping_sub(self.acked[i])));
                 (Seg::ack(f, self.acked[i], w), false)
             }
+            Step::WildAck(f, n) => (Seg::ack(f, self.sent[f as usize].wrapping_add(n), 65_535), false),
             Step::Fin(f) => (Seg::data(f, self.sent[f as usize], 0).with(TcpFlags::FIN), true),
             Step::FinAck(f) => (Seg::ack(f, self.sent[f as usize].wrapping_add(1), 9000), false),
-            Step::Rst(f, out) => (Seg::data(f, 0, 0).with(TcpFlags::RST), out),
+            Step::Rst(f, out, forged) => {
+                let flow = &self.flows[f as usize];
+                let end = if out { flow.end } else { flow.far_end };
+                let seq = end.unwrap_or(0).wrapping_add(if forged { 1 << 30 } else { 0 });
+                let ack = flow.isn.wrapping_add(1 + u32::from(forged));
+                (Seg { ack, ..Seg::data(f, seq, 0).with(TcpFlags::RST) }, out)
+            }
+            Step::Drop => {
+                self.sampled_until = Some(self.now + 60_000);
+                return None;
+            }
             Step::Wait(ms) => {
                 self.now += ms;
                 return None;
@@ -745,60 +790,132 @@ impl Model {
         })
     }
 
+    fn n(&self, sampling: Sampling) -> u64 {
+        let sampled = match sampling {
+            Sampling::Always => true,
+            Sampling::AfterDrop => self.sampled_until.is_some_and(|until| self.now <= until),
+            Sampling::Off => false,
+        };
+        self.flows.iter().filter(|f| f.here && (f.sent_data || !sampled)).count() as u64
+    }
+
     fn expire(&mut self) {
         for flow in &mut self.flows {
             let timeout = if flow.sent_data { 60_000 } else { 3000 };
-            flow.counts &= self.now - flow.last <= timeout;
+            flow.here &= self.now - flow.last <= timeout;
         }
     }
 
-    fn follow(&mut self, segment: &Seg, out: bool) {
-        self.expire();
+    /// `rtt` is the flow's round trip before the segment.
+    fn follow(&mut self, segment: &Seg, out: bool, rtt: Option<Span>) {
         let (now, i) = (self.now, segment.flow as usize);
         let flow = &mut self.flows[i];
         let has = |f| segment.flags.has(f);
-        if has(TcpFlags::SYN) && !has(TcpFlags::ACK) {
-            let again = flow.open && flow.from_inside == out && flow.isn == segment.seq;
-            if flow.open && !flow.answered && flow.from_inside != out {
-                flow.answered = true;
-            } else if !again {
-                let fresh = Plain {
-                    open: true,
-                    from_inside: out,
-                    isn: segment.seq,
-                    counts: true,
-                    last: now,
-                    ..Plain::default()
-                };
-                *flow = fresh;
-            }
-            return;
-        }
+        let opens = has(TcpFlags::SYN) && !has(TcpFlags::ACK);
         if has(TcpFlags::RST) {
-            *flow = Plain::default();
+            let refuses = flow.known && !flow.answered && flow.from_inside != out;
+            let end = if out { flow.end } else { flow.far_end };
+            let near = end.is_none_or(|end| end.abs_diff(segment.seq) <= 1 << 20);
+            if flow.seen && flow.over.is_none() && if refuses { segment.ack == flow.isn + 1 } else { near } {
+                (flow.here, flow.over) = (false, Some(now));
+            }
             return;
         }
-        if has(TcpFlags::SYN) {
-            flow.answered |= flow.open && flow.from_inside != out;
-        }
-        if out && flow.open {
-            if segment.len > 0 {
-                (flow.counts, flow.sent_data, flow.last) = (true, true, now);
+        if opens {
+            let live = flow.known && flow.over.is_none();
+            let same = flow.from_inside == out && flow.isn == segment.seq;
+            if live && flow.answered && (same || flow.here && flow.sent_data && now - flow.last < 1000) {
+                return;
             }
-            if has(TcpFlags::FIN) {
-                flow.fin = Some(segment.seq.wrapping_add(1));
+            if live && !flow.answered && flow.from_inside != out {
+                flow.answered = true;
+            } else if !(live && same) {
+                let (known, here, from_inside) = (true, true, out);
+                *flow = Plain { seen: true, known, here, from_inside, isn: segment.seq, last: now, ..Plain::default() };
             }
-        } else if flow.open && flow.answered && flow.fin.is_some_and(|fin| !after(fin, segment.ack)) {
-            *flow = Plain::default();
         }
+        if opens && (if out { flow.end } else { flow.far_end }).is_some_and(|end| end != segment.seq + 1) {
+            (flow.end, flow.far_end) = (None, None); // another space of numbers
+        }
+        flow.seen = true;
+        let end = segment.seq.wrapping_add(segment.len + u32::from(has(TcpFlags::SYN) || has(TcpFlags::FIN)));
+        if let Some(over) = flow.over {
+            let new = out
+                && segment.len > 0
+                && flow.end.is_none_or(|seen| after(end.wrapping_sub(u32::from(has(TcpFlags::FIN))), seen));
+            // To the grain in which PINK keeps that time, 4096 ns.
+            let units = |ms: u64| ms * 1_000_000 >> 12;
+            if !new || units(now) - units(over) <= rtt.unwrap_or(Span::from_secs(1)).as_nanos() >> 12 {
+                return;
+            }
+            (flow.over, flow.fin, flow.known) = (None, false, flow.answered); // never answered: a stranger
+        }
+        if !out {
+            let believed =
+                !has(TcpFlags::ACK) || has(TcpFlags::SYN) || flow.end.is_some_and(|end| !after(segment.ack, end));
+            if flow.known && !believed {
+                return;
+            }
+            advance(&mut flow.far_end, end);
+            flow.answered |= flow.known && has(TcpFlags::SYN.with(TcpFlags::ACK)) && flow.from_inside;
+            if has(TcpFlags::ACK) && flow.fin && flow.end == Some(segment.ack) {
+                (flow.here, flow.over) = (false, Some(now));
+            }
+            return;
+        }
+        advance(&mut flow.end, end);
+        flow.answered |= flow.known && has(TcpFlags::SYN.with(TcpFlags::ACK)) && !flow.from_inside;
+        if segment.len > 0 {
+            let busy = flow.here && flow.sent_data;
+            if !busy || now - flow.last >= GRAIN.as_nanos() / 1_000_000 {
+                flow.last = now;
+            }
+            (flow.here, flow.sent_data) = (true, true);
+        }
+        flow.fin |= has(TcpFlags::FIN);
     }
+}
+
+fn reallocations() -> impl Strategy<Value = Reallocation> {
+    prop_oneof![Just(Reallocation::Off), Just(Reallocation::Paper), Just(Reallocation::MaxMin)]
+}
+
+fn samplings() -> impl Strategy<Value = Sampling> {
+    prop_oneof![Just(Sampling::Always), Just(Sampling::AfterDrop)]
+}
+
+/// What the sums say is what the flows say, and what is free or used is all there is.
+fn assert_sums(pink: &Pink) -> Result<(), TestCaseError> {
+    prop_assert_eq!(pink.surplus, pink.flows.iter().map(|f| u64::from(f.surplus)).sum::<u64>());
+    let lacking = || pink.flows.iter().filter(|f| f.has(LACKING));
+    prop_assert!(lacking().all(|f| pink.counts(f)), "only flows that count lend their share");
+    let shares = &pink.shares;
+    prop_assert_eq!(shares.lacking, lacking().count() as u64);
+    prop_assert_eq!(shares.claims, lacking().map(|f| u64::from(f.claim)).sum::<u64>());
+    prop_assert_eq!(shares.n, pink.flows.iter().filter(|f| pink.counts(f)).count() as u64);
+    let good = shares.n - shares.lacking;
+    if good > 0 {
+        let second = Span::from_secs(1);
+        let level = shares.level(None, second);
+        // Bad flows hold what they can use, and as a group no more than eq. 1 gives them.
+        let used = shares.claims.min(shares.lacking * shares.equal(second));
+        let given = level * good + used;
+        let all = shares.capacity / share::MILLI;
+        prop_assert!(given <= all + shares.n && given + 2 * shares.n >= all, "{given} of {all}: {shares:?}");
+        prop_assert!(level + 1 >= shares.equal(second), "eq. 2 is less than eq. 1");
+    }
+    Ok(())
 }
 
 proptest! {
     /// Random segments of random flows, as values and as bytes of real packets.
     #[test]
-    fn windows_only_shrink_edges_only_advance_and_n_is_right(steps in steps(), literal: bool, restart in 0..20u32) {
-        let mut gate = Gate::new(|c| c.window = if literal { Window::Literal } else { Window::Dither });
+    fn windows_only_shrink_edges_only_advance_and_n_is_right(steps in steps(), literal: bool, restart in 0..20u32,
+                                                             reallocation in reallocations(), sampling in samplings()) {
+        let mut gate = Gate::new(|c| {
+            c.window = if literal { Window::Literal } else { Window::Dither };
+            (c.reallocation, c.sampling) = (reallocation, sampling);
+        });
         let mut real = gate.pink.clone();
         let mut model = Model::default();
         let mut edges = [None::<u32>; 4];
@@ -806,10 +923,17 @@ proptest! {
             if let Step::SynOut(f) | Step::SynIn(f) = step {
                 model.generation[f as usize] += u32::from(at as u32 % 20 == restart);
             }
-            let Some((segment, out)) = model.segment(step) else { continue };
+            let segment = model.segment(step);
             gate.now = Instant::ZERO + Span::from_millis(model.now);
-            let known = gate.pink.flows.get(segment.flow as usize).map(|f| (f.phase, f.isn));
-            model.follow(&segment, out);
+            if let Step::Drop = step {
+                (gate.pink.on_overflow(gate.now), real.on_overflow(gate.now));
+            }
+            let Some((segment, out)) = segment else { continue };
+            model.expire();
+            let i = segment.flow as usize;
+            let known = gate.pink.flows.get(i).map(|f| (f.phase, f.isn));
+            model.follow(&segment, out, gate.pink.flows.get(i).and_then(Flow::round_trip));
+            let implausible = gate.pink.stats.implausible;
             let mut packet = RealPacket::new(segment.bytes(), FlowId(segment.flow));
             let tcp = packet.tcp().unwrap();
             if out {
@@ -822,28 +946,33 @@ proptest! {
                 prop_assert_eq!(tcp.window(), window, "bytes and values agree");
                 prop_assert!(window <= segment.window, "raised");
                 prop_assert_eq!(window == 0, segment.window == 0, "zeroed");
-                let flow = &gate.pink.flows[segment.flow as usize];
-                let scale = if segment.flags.has(TcpFlags::SYN) { 0 } else { flow.scale.unwrap_or(0) };
+                let flow = &gate.pink.flows[i];
+                let scale = if segment.flags.has(TcpFlags::SYN) { 0 } else { flow.scale().unwrap_or(0) };
                 let (told, left) = (u64::from(segment.window) << scale, u64::from(window) << scale);
                 prop_assert!(left >= told.min(flow.segment(false)), "below one segment: {} of {}", left, told);
                 let same = known == Some((Phase::Open, flow.isn)) && flow.phase == Phase::Open;
-                let i = segment.flow as usize;
                 if !same {
                     edges[i] = None;
                 }
-                if flow.phase == Phase::Open && segment.flags.has(TcpFlags::ACK) {
+                let believed = gate.pink.stats.implausible == implausible;
+                if flow.phase == Phase::Open && segment.flags.has(TcpFlags::ACK) && believed {
                     let edge = segment.ack.wrapping_add(left as u32);
                     if let Some(before) = edges[i].filter(|_| window < segment.window) {
                         prop_assert!(!after(before, edge), "the edge moved left from {} to {}", before, edge);
                     }
                     edges[i] = Some(edges[i].filter(|e| after(*e, edge)).unwrap_or(edge));
                 }
+                if !believed {
+                    prop_assert_eq!(window, segment.window, "what cannot be true passes untouched");
+                }
             }
             assert_checksums(packet.bytes());
-            prop_assert_eq!(gate.pink.active(), model.flows.iter().filter(|f| f.counts).count() as u64);
+            if reallocation != Reallocation::MaxMin {
+                prop_assert_eq!(gate.pink.active(), model.n(sampling));
+            }
             prop_assert!(gate.pink.stats.check().is_ok());
             prop_assert_eq!(gate.pink.stats(), real.stats());
-            prop_assert_eq!(gate.pink.surplus, gate.pink.flows.iter().map(|f| u64::from(f.surplus)).sum::<u64>());
+            assert_sums(&gate.pink)?;
         }
     }
 
@@ -862,6 +991,7 @@ proptest! {
                 prop_assert!(written <= window && (written == 0) == (window == 0));
             }
             prop_assert!(gate.pink.stats.check().is_ok());
+            assert_sums(&gate.pink)?;
         }
     }
 }

@@ -1,0 +1,145 @@
+//! Parameters of PINK.
+
+use super::Pink;
+use crate::registry::{AqmConfig, ConfigError, LinkFacts};
+use crate::units::{Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a smaller share takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shrink {
+    /// As ACKs advance: the right edge of the window never moves left.
+    #[default]
+    Advance,
+    /// At once, as in the paper.
+    Immediate,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Window {
+    /// Whole segments whose mean over round trips is the share.
+    #[default]
+    Dither,
+    /// The share in bytes, as in the paper.
+    Literal,
+}
+
+/// Who gets what a flow cannot use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reallocation {
+    /// Nobody: eq. 1.
+    Off,
+    /// The others, by eq. 2: a flow whose receiver (or a PINK behind) advertises less than its share leaves the rest.
+    #[default]
+    Paper,
+    /// The others, by what each flow is measured to use: also one that its application or another bottleneck holds back.
+    MaxMin,
+}
+
+/// Where the rate of the bottleneck comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateFrom {
+    /// The configuration, else the link, which also tells when it changes.
+    #[default]
+    Told,
+    /// The queue's departures; what is told is only where the estimate starts.
+    Estimated,
+}
+
+/// When only flows that transmit data count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// Always.
+    #[default]
+    Always,
+    /// From a drop on, until none happened for `idle_timeout`; before, every SYN counts.
+    AfterDrop,
+    /// Never: every SYN counts until its FIN or RST, however silent the flow.
+    Off,
+}
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Part of the link that is given out as payload, the paper's exploitation parameter c; the rest is for headers.
+    pub c: f64,
+    /// Bottleneck rate BW; default: that of the link. With `rate_from = "estimated"` only the first guess.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Where BW comes from: "told" (`rate`, else the link and its changes) or "estimated" (departures from the queue).
+    pub rate_from: RateFrom,
+    /// Rate kept away from the shares, for traffic that obeys no window; default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserve: Option<Rate>,
+    /// Who gets what a flow cannot use: "off" (nobody), "paper" (eq. 2, by the windows receivers advertise) or "max-min"
+    /// (by what flows are measured to use).
+    pub reallocation: Reallocation,
+    /// How a smaller share takes effect: "advance" (no right edge moves left) or "immediate" (the paper's).
+    pub shrink: Shrink,
+    /// What is written: "dither" (whole segments, on average the share) or "literal" (the share in bytes).
+    pub window: Window,
+    /// When only flows that transmit data count: "always", "after-drop" or "off" (every SYN counts until FIN or RST).
+    pub sampling: Sampling,
+    /// A flow that sent no data for this long stops counting until it does. 60 s is the least that RFC 6298 §2.5 lets a
+    /// retransmission timeout be capped at: who is quiet for longer has nothing to send.
+    pub idle_timeout: Span,
+    /// How long a flow is expected to send its first data. 3 s leave room for one lost SYN (RFC 6298 §2.1: 1 s) and a
+    /// long path.
+    pub silent_timeout: Span,
+    /// Flows with a higher index are left alone; bounds the memory (128 bytes each).
+    pub max_flows: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            c: 0.95, // 000 §6.5: 0.92 to 0.97; with a 1000-byte MSS in 1052-byte frames the link is full at 0.9506
+            rate: None,
+            rate_from: RateFrom::Told,
+            reserve: None,
+            reallocation: Reallocation::Paper,
+            shrink: Shrink::Advance,
+            window: Window::Dither,
+            sampling: Sampling::Always,
+            idle_timeout: Span::from_secs(60),
+            silent_timeout: Span::from_secs(3),
+            max_flows: 65_536,
+        }
+    }
+}
+
+impl AqmConfig for Config {
+    type Aqm = Pink;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        if !(self.c > 0.0 && self.c <= 1.0) {
+            return Err(ConfigError::new("c", format!("{} is not above 0 and at most 1", self.c)));
+        }
+        if let (Some(rate), Some(reserve)) = (self.rate, self.reserve)
+            && reserve >= rate
+        {
+            return Err(ConfigError::new("reserve", format!("{reserve} is not below the rate, {rate}")));
+        }
+        for (key, span) in [("idle_timeout", self.idle_timeout), ("silent_timeout", self.silent_timeout)] {
+            if span < Span::from_secs(1) {
+                return Err(ConfigError::new(key, format!("{span} is shorter than 1s, the first retransmission")));
+            }
+        }
+        if !(1..=1 << 24).contains(&self.max_flows) {
+            return Err(ConfigError::new("max_flows", format!("{} is not within 1 and 16777216", self.max_flows)));
+        }
+        Ok(())
+    }
+
+    fn aqm(&self, link: &LinkFacts) -> Pink {
+        Pink::new(self, link.rate)
+    }
+}

@@ -1,0 +1,403 @@
+//! One flow of PINK: what was let through to it, its rounds, its habits, and what it is measured to use.
+
+use super::config::{Shrink, Window};
+use super::share::rate_of;
+use crate::ack::rtt::RttProbe;
+use crate::packet::{TcpFlags, TcpView};
+use crate::units::{Instant, Span};
+
+const DEFAULT_MSS: u16 = 536; // RFC 9293 §3.7.1
+/// No option makes a segment smaller than this count: Linux' floor for what a peer may ask.
+const MIN_MSS: u16 = 48;
+/// Most bytes of TCP options: payload this close to the MSS is that of full segments.
+const MAX_OPTIONS: u16 = 40;
+const TIMESTAMPS_OPTION: u16 = 12; // RFC 7323 appendix A
+const MAX_SCALE: u8 = 14; // RFC 7323 §2.3
+/// 2^32 divided by the golden ratio: multiples of it, modulo 2^32, are spread evenly however many there are.
+const GOLDEN: u32 = 0x9e37_79b9;
+/// A delayed ACK waits for 40 ms or more; in a round trip ten times as long that is not worth coarser steps.
+const LONG_ROUND_TRIP: Span = Span::from_millis(400);
+/// An RST this far from the data seen is none of the flow's: the data of most windows, 1 in 2048 of all numbers.
+const RST_REACH: u32 = 1 << 20;
+
+/// Segments that a flow may be owed, or owe. A step of two, and rounding that takes nearly one: less would be forgotten
+/// before it is used.
+pub(super) const CREDIT: u64 = 3;
+
+/// What is known of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Phase {
+    #[default]
+    Unseen,
+    Stranger,
+    Opening,
+    Open,
+    Closed,
+}
+
+/// How far the windows of a flow have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Flight {
+    /// None was let through.
+    #[default]
+    None,
+    /// No data of it was acknowledged.
+    First,
+    /// In rounds.
+    Later,
+}
+
+/// The list a flow stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum List {
+    /// It sent no data yet.
+    Silent = 0,
+    /// It sends.
+    Busy = 1,
+    /// It sent, but not lately: its share is lent out ("max-min" only).
+    Quiet = 2,
+}
+
+// Marks. The four lowest bits are habits: of this round, and of the round before.
+/// The sender fills a window that is no whole number of segments with a short one.
+pub(super) const SPLITS: u16 = 1;
+/// The receiver acknowledges several segments at once.
+pub(super) const STRETCHES: u16 = 1 << 1;
+const HABITS: u16 = 0b1111;
+/// The side that sends through the bottleneck opened the connection.
+pub(super) const FROM_INSIDE: u16 = 1 << 4;
+/// Its FIN was seen.
+pub(super) const FIN_SENT: u16 = 1 << 5;
+/// It cannot use its share: the paper's state *bad*.
+pub(super) const LACKING: u16 = 1 << 6;
+/// An interval of measuring has begun.
+const MEASURING: u16 = 1 << 7;
+/// In this interval it is not yet seen whether the sender fills its window.
+const ASKED: u16 = 1 << 8;
+/// In this interval it did.
+const FILLED: u16 = 1 << 9;
+/// The window of this interval was written by PINK and not by the receiver.
+const OURS: u16 = 1 << 10;
+/// Its share at the last ACK was below one segment.
+pub(super) const SMALL: u16 = 1 << 11;
+/// Its handshake was seen.
+pub(super) const KNOWN: u16 = 1 << 12;
+
+/// State of one flow: 112 bytes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Flow {
+    pub probe: RttProbe,
+    /// The newest acknowledgment.
+    pub acked: u32,
+    /// The rightmost edge let through.
+    pub edge: u32,
+    /// The round is over when more than this is acknowledged.
+    pub round_end: u32,
+    /// Bytes per second in flight beyond the share.
+    pub surplus: u32,
+    /// Number of the opener's SYN.
+    pub isn: u32,
+    /// Bytes per second it is measured to use. Part of the sum of claims while it is lacking and counts.
+    pub claim: u32,
+    /// When the interval of measuring began, or the flow was closed; see [`coarse`].
+    pub since: u32,
+    /// Where it began: what was acknowledged, and the edge.
+    pub since_acked: u32,
+    pub since_edge: u32,
+    /// Bytes the flow was given too little (or, negative, too much) in past rounds.
+    pub credit: i16,
+    pub mss: u16,
+    /// Largest payload not above `mss`.
+    pub largest: u16,
+    pub marks: u16,
+    /// Of the far side (while opening: the opener's), plus one; zero if there is none.
+    pub scale_plus_1: u8,
+    pub phase: Phase,
+    pub flight: Flight,
+    /// While it is waited for or counts.
+    pub listed: Option<List>,
+}
+
+/// Time in units of 4096 ns, modulo 2^32: differences up to 4.8 hours.
+pub(super) fn coarse(now: Instant) -> u32 {
+    (now.as_nanos() >> 12) as u32
+}
+
+/// A span in the same units.
+fn coarse_span(span: Span) -> u32 {
+    (span.as_nanos() >> 12).min(u64::from(u32::MAX >> 3)) as u32
+}
+
+/// `a` is after `b` in sequence space.
+pub(super) fn after(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
+
+/// The window of whole segments closest below `bytes`, at least one, in units of the window field. Where such a unit is
+/// a segment or more, units take the place of segments.
+pub(super) fn whole_segments(bytes: i64, segment: u64, unit: u64, flow: &Flow) -> u64 {
+    let step = if flow.wants_pairs() && unit < segment { 2 * segment } else { segment.max(unit) };
+    let window = (bytes.div_euclid(step as i64).max(0) as u64 * step).max(segment);
+    let down = window / unit * unit;
+    if flow.had(SPLITS) && down >= segment { down } else { window.next_multiple_of(unit) }
+}
+
+impl Flow {
+    pub fn has(&self, mark: u16) -> bool {
+        self.marks & mark != 0
+    }
+
+    pub fn set(&mut self, mark: u16, to: bool) {
+        self.marks = if to { self.marks | mark } else { self.marks & !mark };
+    }
+
+    pub fn scale(&self) -> Option<u8> {
+        self.scale_plus_1.checked_sub(1)
+    }
+
+    pub fn set_scale(&mut self, scale: Option<u8>) {
+        self.scale_plus_1 = scale.map_or(0, |s| s.min(MAX_SCALE) + 1);
+    }
+
+    /// What a full segment carries: the largest payload seen if that is near the MSS option, else the option, less the
+    /// timestamps if they are used.
+    pub fn segment(&self, stamped: bool) -> u64 {
+        let full = if self.largest.saturating_add(MAX_OPTIONS) >= self.mss {
+            self.largest
+        } else if stamped && self.largest > 0 {
+            self.mss.saturating_sub(TIMESTAMPS_OPTION)
+        } else {
+            self.mss
+        };
+        u64::from(full.max(MIN_MSS))
+    }
+
+    pub fn note_mss(&mut self, option: Option<u16>) {
+        if let Some(mss) = option {
+            self.mss = if self.mss == 0 { mss } else { self.mss.min(mss) };
+        }
+    }
+
+    /// The answer to the opener's SYN is here: scale and MSS are settled (RFC 7323 §2.2: both sides or none).
+    pub fn settle<S: TcpView>(&mut self, answer: &S) {
+        let theirs = answer.window_scale();
+        let far = if self.has(FROM_INSIDE) { theirs } else { self.scale() };
+        self.set_scale(far.filter(|_| theirs.is_some() && self.scale().is_some()));
+        self.note_mss(answer.mss());
+        if self.mss == 0 {
+            self.mss = DEFAULT_MSS;
+        }
+        self.phase = Phase::Open;
+        self.set(KNOWN, true);
+    }
+
+    /// Data of the flow: its size and habit, and whether it fills the window it was asked about.
+    pub fn note_data<S: TcpView>(&mut self, segment: &S, now: Instant) {
+        let payload = segment.payload_len().min(u16::MAX.into()) as u16;
+        if payload <= self.mss {
+            self.largest = self.largest.max(payload); // a larger one is several that were merged
+        }
+        let full = self.segment(segment.timestamps().is_some());
+        if u64::from(payload) < full && !segment.flags().has(TcpFlags::FIN) {
+            self.marks |= SPLITS;
+        }
+        if self.has(ASKED) {
+            self.look(full, now);
+        }
+    }
+
+    /// The edge and the round, at the first window: the error of flows that open together is spread over one segment,
+    /// or all of them would step up at once.
+    pub fn begin(&mut self, ack: u32, segment: u64, id: usize) {
+        self.flight = Flight::First;
+        (self.acked, self.edge, self.round_end) = (ack, ack, ack);
+        let phase = (id as u32).wrapping_mul(GOLDEN);
+        self.credit = ((u64::from(phase) * segment) >> 32).min(i16::MAX as u64) as i16;
+    }
+
+    /// Follows the acknowledgment number; the bytes that are newly acknowledged.
+    pub fn note_ack(&mut self, ack: u32, segment: u64) -> u64 {
+        if after(ack, self.acked.wrapping_add(segment as u32)) {
+            self.marks |= STRETCHES;
+        }
+        let newly = if after(ack, self.acked) { ack.wrapping_sub(self.acked) } else { 0 };
+        self.acked = self.acked.wrapping_add(newly);
+        u64::from(newly)
+    }
+
+    /// The window in force; `None` if there was none.
+    pub fn held(&self) -> Option<u64> {
+        (self.flight != Flight::None).then(|| u64::from(self.edge.wrapping_sub(self.acked)))
+    }
+
+    /// How much of the window `wanted` may be given now. `before` is the window before this ACK, if there was one, which
+    /// acknowledges `newly`; `free` is the share less the surplus of others, if there is any.
+    pub fn room(before: Option<u64>, newly: u64, wanted: u64, free: Option<u64>, segment: u64) -> u64 {
+        match (before, free) {
+            (None, None) => wanted,
+            (None, Some(free)) => free,
+            (Some(before), Some(free)) => before.max(free.min(before + newly / 2)),
+            (Some(before), None) if wanted <= before + 2 * CREDIT * segment => wanted,
+            (Some(before), None) => before + newly / 2,
+        }
+    }
+
+    /// Bytes in flight beyond `allowed`, seen from an ACK.
+    pub fn beyond(&self, ack: u32, allowed: u64) -> u64 {
+        let sent = self.probe.outbound_end().filter(|end| after(*end, ack));
+        sent.map_or(0, |end| u64::from(end.wrapping_sub(ack)).saturating_sub(allowed))
+    }
+
+    /// Ends the round if data beyond its first edge is acknowledged, and carries over what it gave too little.
+    pub fn turn_round(&mut self, ack: u32, share: u64, quantum: u64) {
+        if !after(ack, self.round_end) {
+            return;
+        }
+        if self.flight == Flight::Later {
+            let given = i64::from(self.edge.wrapping_sub(self.round_end) as i32);
+            let bound = ((CREDIT * quantum) as i64).min(i16::MAX.into());
+            self.credit = (i64::from(self.credit) + share as i64 - given).clamp(-bound, bound) as i16;
+        }
+        self.flight = Flight::Later;
+        self.round_end = self.edge;
+        self.marks = (self.marks & !HABITS) | ((self.marks << 2) & 0b1100);
+    }
+
+    /// The whole round trip; before it is known, its WAN half.
+    pub fn round_trip(&self) -> Option<Span> {
+        self.probe.whole().or(self.probe.wan())
+    }
+
+    /// True if steps of two segments spare the flow the wait of delayed ACKs.
+    fn wants_pairs(&self) -> bool {
+        self.had(STRETCHES) && self.round_trip().is_some_and(|rtt| rtt < LONG_ROUND_TRIP)
+    }
+
+    /// True if the habit showed in the round before.
+    pub fn had(&self, habit: u16) -> bool {
+        (self.marks & HABITS) >> 2 & habit != 0
+    }
+
+    /// Remembers the edge of a window that goes through.
+    pub fn let_through(&mut self, ack: u32, window: u64) {
+        let edge = ack.wrapping_add(window as u32);
+        if after(edge, self.edge) {
+            self.edge = edge;
+        }
+    }
+
+    /// Follows what passes after the end: if the flow is open after all, its edge must be known.
+    pub fn pass_closed<S: TcpView>(&mut self, segment: &S) {
+        let scale = if segment.flags().has(TcpFlags::SYN) { 0 } else { self.scale().unwrap_or(0) };
+        if self.flight != Flight::None && self.believes_ack(segment) {
+            self.note_ack(segment.ack(), u64::from(u32::MAX >> 1));
+            self.let_through(segment.ack(), u64::from(segment.window()) << scale);
+        }
+    }
+
+    /// False for an acknowledgment of data that never passed. In a SYN it may be of data that a SYN carried (RFC 7413).
+    pub fn believes_ack<S: TcpView>(&self, segment: &S) -> bool {
+        let flags = segment.flags();
+        !flags.has(TcpFlags::ACK)
+            || flags.has(TcpFlags::SYN)
+            || self.probe.outbound_end().is_some_and(|end| !after(segment.ack(), end))
+    }
+
+    /// True for an RST that the other side may accept (RFC 9293 §3.10.7): the refusal of a SYN, or near the flow's data.
+    pub fn believes_rst<S: TcpView>(&self, segment: &S, outbound: bool) -> bool {
+        if self.phase == Phase::Opening && self.has(FROM_INSIDE) != outbound {
+            return segment.flags().has(TcpFlags::ACK) && segment.ack() == self.isn.wrapping_add(1);
+        }
+        let end = if outbound { self.probe.outbound_end() } else { self.probe.inbound_end() };
+        end.is_none_or(|end| segment.seq().wrapping_sub(end.wrapping_sub(RST_REACH)) <= 2 * RST_REACH)
+    }
+
+    /// True for data of a closed flow that prove it is open: new, and sent after the end became known to the sender.
+    pub fn reopens<S: TcpView>(&self, segment: &S, now: Instant) -> bool {
+        let end = segment.seq().wrapping_add(segment.payload_len());
+        let new = segment.payload_len() > 0 && self.probe.outbound_end().is_none_or(|seen| after(end, seen));
+        let rtt = self.round_trip().unwrap_or(Span::from_secs(1));
+        new && coarse(now).wrapping_sub(self.since) > coarse_span(rtt)
+    }
+}
+
+/// Measuring what a flow uses, and whether PINK's window is what holds it back.
+///
+/// An interval begins with an ACK that acknowledges `since_acked` and opens the window up to `since_edge`. The data
+/// which that ACK lets go passes the gateway a LAN half later. If by then (and an eighth of a round trip, for jitter)
+/// the flow has sent up to the edge, but for less than a segment, the window holds it back. Later would be too late:
+/// then data of later windows are seen as well, and a sender with a smaller window of its own seems to fill this one.
+impl Flow {
+    fn elapsed(&self, now: Instant) -> u32 {
+        coarse(now).wrapping_sub(self.since)
+    }
+
+    fn look(&mut self, full: u64, now: Instant) {
+        let (Some(rtt), Some(lan)) = (self.round_trip(), self.probe.lan()) else { return };
+        if self.elapsed(now) < coarse_span(lan + rtt.div(8)) {
+            return;
+        }
+        let end = self.probe.outbound_end().unwrap_or(self.since_edge);
+        let filled = !after(self.since_edge, end.wrapping_add(full as u32));
+        self.set(ASKED, false);
+        self.set(FILLED, filled);
+    }
+
+    pub fn is_measuring(&self) -> bool {
+        self.has(MEASURING)
+    }
+
+    /// Begins an interval with the ACK just dealt with; `ours` if its window was written by PINK.
+    pub fn ask(&mut self, ours: bool, now: Instant) {
+        (self.since, self.since_acked, self.since_edge) = (coarse(now), self.acked, self.edge);
+        self.marks = (self.marks & !(FILLED | OURS)) | MEASURING | ASKED;
+        self.set(OURS, ours);
+    }
+
+    /// Ends the interval in doubt: after a pause what it would show is the pause.
+    pub fn forget_interval(&mut self) {
+        self.marks &= !(MEASURING | ASKED | FILLED | OURS);
+    }
+
+    /// What the interval shows, if it is over: the bytes per second that were acknowledged, and
+    /// whether the flow could use more.
+    pub fn answer(&self, rtt: Span, now: Instant) -> Option<(u32, bool)> {
+        if !self.has(MEASURING) {
+            return None;
+        }
+        let (elapsed, round) = (self.elapsed(now), coarse_span(rtt).max(1));
+        if elapsed < round + round / 4 || self.has(ASKED) && elapsed < 4 * round {
+            return None;
+        }
+        let used =
+            rate_of(self.acked.wrapping_sub(self.since_acked).into(), Span::from_nanos(u64::from(elapsed) << 12));
+        let growing = u64::from(used) * 4 > u64::from(self.claim) * 5;
+        Some((used, self.marks & (FILLED | OURS) == FILLED | OURS || growing))
+    }
+}
+
+impl Window {
+    /// The window a flow's share comes to now: a multiple of `unit`, at least one segment.
+    pub(super) fn grant(self, flow: &Flow, share: u64, segment: u64, unit: u64) -> u64 {
+        match self {
+            Self::Literal if share / unit * unit < segment => segment.next_multiple_of(unit),
+            Self::Literal => share / unit * unit,
+            Self::Dither => {
+                let share = if flow.flight == Flight::First { share / 2 } else { share };
+                whole_segments(share as i64 + i64::from(flow.credit), segment, unit, flow)
+            }
+        }
+    }
+}
+
+impl Shrink {
+    /// `granted`, or more if the right edge would move left.
+    pub(super) fn allow(self, flow: &Flow, ack: u32, granted: u64, segment: u64, unit: u64) -> u64 {
+        if self == Self::Immediate || !after(flow.edge, ack) {
+            return granted;
+        }
+        let held = u64::from(flow.edge.wrapping_sub(ack));
+        let coarse = 2 * unit > segment;
+        granted.max(if coarse { held / unit * unit } else { held.next_multiple_of(unit) })
+    }
+}
