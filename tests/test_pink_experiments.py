@@ -65,13 +65,14 @@ def test_section_6_2_has_four_round_trips_80_mb_and_25_s_between() -> None:
 
 def test_section_6_4_has_eight_flows_of_which_the_second_is_bad() -> None:
     tree = scenario("pink-multi", Case("pink", 8, 1, setting="max-min"))
-    assert [link["rate"] for link in tree["topology"]["links"]] == ["10Mbit/s", "2Mbit/s"]
+    assert [link["rate"] for link in tree["topology"]["links"]] == ["10Mbit/s", "2Mbit/s", "500kbit/s"]
     assert all(link["aqm"] == {"name": "pink", "reallocation": "max-min"} for link in tree["topology"]["links"])
     starts = [flow["start"] for flow in tree["flows"]]
     assert starts == ["0s", "25s", "50s"]
     assert tree["flows"][1]["to"] == "corner"
     assert sum(flow.get("count", 1) for flow in tree["flows"]) == 8
-    assert [case.setting for case in EXPERIMENTS["pink-multi"].cases(False, 1)] == list(REALLOCATIONS)
+    settings = [case.setting for case in EXPERIMENTS["pink-multi"].cases(False, 1)]
+    assert settings == [*REALLOCATIONS, *(f"{mode}-two" for mode in REALLOCATIONS)]
 
 
 def test_section_6_5_goes_from_080_to_100_on_both_links() -> None:
@@ -103,6 +104,8 @@ def test_theorem_1_allows_the_bandwidth_delay_product() -> None:
 def test_what_a_bad_flow_leaves_unused() -> None:
     # Two flows share 10: 5 and 2 of 5. Four: 3 x 2.5 and 2. Five: 2 each.
     assert [predicted_use(n) for n in (1, 2, 4, 5, 8)] == pytest.approx([1, 0.7, 0.95, 1, 1])
+    # Four of which two are bad: 2.5, 2, 0.5 and 2.5.
+    assert predicted_use(4, "off-two") == pytest.approx(0.75)
 
 
 def test_max_min_shares_by_hand() -> None:
@@ -111,11 +114,11 @@ def test_max_min_shares_by_hand() -> None:
     assert sharing.max_min(9.5, [9.5, 1.9, 9.5, 9.5, 9.5]) == pytest.approx([1.9] * 5)
 
 
-def outcome(flows: list[tuple[float, float | None]], rates: list[list[int]]) -> Outcome:
-    """A run of ten seconds with these starts and completion times and kbit/s, at round trips of 100 ms."""
+def outcome(flows: list[tuple[float, float | None]], rates: list[list[int]], duration_s: float = 10.0) -> Outcome:
+    """A run with these starts and completion times and kbit/s, at round trips of 100 ms."""
     told = [{"start_s": s, "completion_s": e, "rtt_ms": {"min": 100.0}} for s, e in flows]
     series = Series(tuple(map(tuple, rates)), {})
-    return Outcome(Case("pink", len(flows), 1), "newreno", {"duration_s": 10.0, "flows": told}, 0.0, series)
+    return Outcome(Case("pink", len(flows), 1), "newreno", {"duration_s": duration_s, "flows": told}, 0.0, series)
 
 
 def test_phases_begin_where_flows_come_and_go() -> None:
@@ -134,6 +137,22 @@ def test_shares_are_settled_after_the_last_second_that_misses() -> None:
     assert run.series is not None
     assert sharing.settle_s(run.series, phase, [100, 50]) == 3.0
     assert sharing.settle_s(run.series, phase, [100, 100]) is None
+    assert sharing.jain([1, 1, 1, 1]) == 1.0
+
+
+def test_flows_are_steady_once_they_stay_near_the_mean_they_end_with() -> None:
+    # The last ten seconds give 100; 90 and 96 are near it, 80 is not.
+    run = outcome([(0.0, None)], [[0, 90, 80, 100, 96] + [100] * 20], duration_s=25.0)
+    (phase,) = sharing.phases(run)
+    assert phase.tail == range(15, 25)
+    assert run.series is not None
+    assert sharing.converge_s(run.series, phase) == 3.0
+    late = outcome([(0.0, None)], [[100] * 20 + [80] + [100] * 4], duration_s=25.0)
+    assert late.series is not None
+    assert sharing.converge_s(late.series, phase) is None
+
+
+def test_jains_index() -> None:
     assert sharing.jain([1, 1, 1, 1]) == 1.0
     assert sharing.jain([1, 0, 0, 0]) == 0.25
 
@@ -212,7 +231,9 @@ def test_files_over_the_satellite_are_through_first_with_pink(quick: Any) -> Non
 
 def test_dithering_and_reserving_and_the_bound(quick: Any) -> None:
     found = verdicts(quick("pink-limits")[0])
+    # As arithmetic says: an exact 1448 B window of 1.36 segments, and senders that send one.
     assert found["windows-of-equation-1-use-the-link"] == "fails"
+    assert found["strict-senders-lose-the-fraction"] == "holds"
     assert found["windows-that-dither-use-the-link"] == "holds"
     assert found["reserved-traffic-does-no-harm"] == "holds"
     assert found["queue-stays-below-the-bound"] == "holds"

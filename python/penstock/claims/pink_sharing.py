@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.reproduce import columns, sharing
+from penstock.reproduce.pink import REALLOCATIONS
 from penstock.reproduce.results import Evidence, Outcome, drops
 from penstock.reproduce.series import Series
 
@@ -295,7 +296,7 @@ def five_flows_share_alike(run: Evidence) -> Finding:
     """With five flows or more all have equal shares, with reallocation as without."""
     parts: list[Comparison] = []
     furthest = 0.0
-    for mode in run.settings:
+    for mode in REALLOCATIONS:
         for outcome in _multi_runs(run, mode):
             for n in range(5, 9):
                 rates = _settled_mbps(outcome, n)
@@ -320,6 +321,32 @@ def second_bottleneck_drops_nothing(run: Evidence) -> Finding:
 
 def _longest(outcome: Outcome) -> str:
     return f"{columns.queue_max_kb(outcome):.0f} kB"
+
+
+def _two_bad_flows(run: Evidence, mode: str) -> Finding:
+    parts: list[Comparison] = []
+    measured = []
+    for outcome in _multi_runs(run, f"{mode}-two"):
+        for n in range(4, 9):
+            good = [rate for i, rate in enumerate(_settled_mbps(outcome, n)) if i not in (1, 2)]
+            middle = statistics.fmean(good)
+            spread = max(abs(rate - middle) for rate in good) / middle
+            measured.append(f"{_used(outcome, n):.1%}")
+            text = f"{n} flows: {_used(outcome, n):.1%} of c x rate, good ones within {spread:.1%} of their mean"
+            parts.append(Comparison(_used(outcome, n) >= REGAINED and spread <= sharing.WITHIN, text))
+    return judge(f"{', '.join(measured)} of c x rate with 4 to 8 flows", parts)
+
+
+@multi("3.1", "eq. 2", "no waste of resources")
+def two_bad_flows_with_the_papers_reallocation(run: Evidence) -> Finding:
+    """With the paper's reallocation the good flows share alike what two bad ones cannot use."""
+    return _two_bad_flows(run, "paper")
+
+
+@multi("3.1", "eq. 2", "no waste of resources")
+def two_bad_flows_with_max_min(run: Evidence) -> Finding:
+    """With max-min fair reallocation the good flows share alike what two bad ones cannot use."""
+    return _two_bad_flows(run, "max-min")
 
 
 # An emergency network.

@@ -97,81 +97,92 @@ def _ends(run: Evidence) -> Figure:
 
 
 def _multi(run: Evidence) -> dict[str, Figure]:
-    modes = [mode for mode in REALLOCATIONS if mode in run.settings]
     return {
-        "reallocation": _reallocation(run, modes),
-        "utilization": _utilization(run, modes),
-        "convergence": _convergence(run, modes),
+        "reallocation": _reallocation(run, "", {1: "the bad flow"}),
+        "corners": _reallocation(run, "-two", {1: "bad: 2 Mbit/s", 2: "worse: 0.5 Mbit/s"}),
+        "utilization": _over_counts(run, "goodput ÷ (c × rate)", columns.used, (0.5, 1.05), predicted=True),
+        "convergence": _convergence(run),
+        "evenness": _over_counts(run, "Jain index of shares", columns.fairness, (0.85, 1.01), predicted=False),
     }
 
 
-def _reallocation(run: Evidence, modes: Sequence[str]) -> Figure:
+def _modes(run: Evidence, corners: str) -> list[str]:
+    return [mode for mode in REALLOCATIONS if f"{mode}{corners}" in run.settings]
+
+
+def _reallocation(run: Evidence, corners: str, bad: dict[int, str]) -> Figure:
+    modes = _modes(run, corners)
     figure, axes = _grid(len(modes), len(modes), 3.0)
     for axis, mode in zip(axes, modes, strict=True):
-        series = run.runs("pink", setting=mode)[0].series
-        if series is None:
-            continue
-        seconds = range(series.seconds)
-        axis.plot(seconds, [v / 1e3 for v in series.total()], color=INK, linewidth=1.1, label="all together")
-        for index, flow in enumerate(series.flows):
-            inside = range(25 * index, series.seconds)
-            values = [flow[k] / 1e3 for k in inside]
-            if index == 1:
-                axis.plot(inside, values, color="#d55e00", linewidth=2.0, label="the bad flow", zorder=3)
-            else:
-                label = "the others" if index == 0 else None
-                axis.plot(inside, values, color="#0072b2", linewidth=0.8, alpha=0.7, label=label)
+        _bad_and_good(axis, run.runs("pink", setting=f"{mode}{corners}")[0], bad)
         axis.set_title(f"reallocation: {mode}", color=_MODES[mode])
     axes[0].set_ylim(0, None)
     mark_level(axes[: len(modes)], columns.PINK_C * 10, "c × rate")
-    axes[0].legend(loc="upper right", bbox_to_anchor=(1.0, 0.9))
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.supxlabel("time (s); one more flow every 25 s", fontsize=9.5, color=INK)
     axes[0].set_ylabel("goodput (Mbit/s)")
     return figure
 
 
-def _mode_figure(ylabel: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
-    axis = figure.subplots()
-    axis.set(xlabel="number of flows", ylabel=ylabel)
-    axis.set_xticks(range(1, 9))
-    return figure, axis
+def _bad_and_good(axis: Axes, outcome: Outcome, bad: dict[int, str]) -> None:
+    series = outcome.series
+    if series is None:
+        return
+    axis.plot(range(series.seconds), [v / 1e3 for v in series.total()], color=INK, linewidth=1.1, label="all together")
+    for index, flow in enumerate(series.flows):
+        inside = range(25 * index, series.seconds)
+        values = [flow[k] / 1e3 for k in inside]
+        if index in bad:
+            tint = ("#d55e00", "#009e73")[index - 1]
+            axis.plot(inside, values, color=tint, linewidth=2.0, label=bad[index], zorder=3)
+        else:
+            label = "the others" if index == 0 else None
+            axis.plot(inside, values, color="#0072b2", linewidth=0.8, alpha=0.7, label=label)
 
 
-def _mode_style(mode: str) -> dict[str, Any]:
-    return {"color": _MODES[mode], "marker": _MODE_MARKERS[mode], "linewidth": 1.6, "label": mode}
+def _corner_panels(ylabel: str) -> tuple[Figure, list[Axes]]:
+    figure, axes = _grid(2, 2, 3.0)
+    for axis, title in zip(axes, ("one bad flow", "two bad flows"), strict=True):
+        axis.set_title(title)
+        axis.set_xlabel("number of flows")
+        axis.set_xticks(range(1, 9))
+    axes[0].set_ylabel(ylabel)
+    return figure, axes
 
 
-def _utilization(run: Evidence, modes: Sequence[str]) -> Figure:
-    figure, axis = _mode_figure("goodput ÷ (c × rate)")
+def _over_counts(run: Evidence, ylabel: str, measure: Any, limits: tuple[float, float], predicted: bool) -> Figure:
+    """One line for each way to reallocate, over the number of flows."""
+    figure, axes = _corner_panels(ylabel)
     counts = range(1, 9)
-    for mode in modes:
-        outcome = run.runs("pink", setting=mode)[0]
-        axis.plot(counts, [columns.used(n)(outcome) or 0.0 for n in counts], **_mode_style(mode))
-    expected = [columns.predicted_use(n) for n in counts]
-    axis.plot(counts, expected, color=INK, linewidth=1, linestyle=(0, (2, 2)), label="off, by arithmetic")
-    axis.set_ylim(0.6, 1.05)
-    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for axis, corners in zip(axes, ("", "-two"), strict=True):
+        for mode in _modes(run, corners):
+            outcome = run.runs("pink", setting=f"{mode}{corners}")[0]
+            style: dict[str, Any] = {"color": _MODES[mode], "marker": _MODE_MARKERS[mode], "linewidth": 1.6}
+            axis.plot(counts, [measure(n)(outcome) or 0.0 for n in counts], label=mode, **style)
+        if predicted:
+            expected = [columns.predicted_use(n, corners) for n in counts]
+            axis.plot(counts, expected, color=INK, linewidth=1, linestyle=(0, (2, 2)), label="off, by arithmetic")
+    axes[0].set_ylim(*limits)
+    axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
-def _convergence(run: Evidence, modes: Sequence[str]) -> Figure:
-    figure, axis = _mode_figure("time until all flows are steady (s)")
+def _convergence(run: Evidence) -> Figure:
+    figure, axes = _corner_panels("time until all flows are steady (s)")
     never = 15.0
-    for offset, mode in enumerate(modes):
-        outcome = run.runs("pink", setting=mode)[0]
-        series = outcome.series
-        if series is None:
-            continue
-        for phase in sharing.phases(outcome):
-            took = sharing.converge_s(series, phase)
-            at = len(phase.active) + 0.18 * (offset - (len(modes) - 1) / 2)
-            mark = "x" if took is None else _MODE_MARKERS[mode]
-            axis.plot(at, never if took is None else took, mark, color=_MODES[mode], markersize=6.5)
-        axis.plot([], [], _MODE_MARKERS[mode], color=_MODES[mode], label=mode)
-    axis.plot([], [], "x", color=INK, label="not in 15 s")
-    axis.set_ylim(0, never + 2)
-    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for axis, corners in zip(axes, ("", "-two"), strict=True):
+        modes = _modes(run, corners)
+        for offset, mode in enumerate(modes):
+            outcome = run.runs("pink", setting=f"{mode}{corners}")[0]
+            for phase in sharing.phases(outcome):
+                took = sharing.converge_s(outcome.series, phase) if outcome.series else None
+                at = len(phase.active) + 0.18 * (offset - (len(modes) - 1) / 2)
+                mark = "x" if took is None else _MODE_MARKERS[mode]
+                axis.plot(at, never if took is None else took, mark, color=_MODES[mode], markersize=6.5)
+            axis.plot([], [], _MODE_MARKERS[mode], color=_MODES[mode], label=mode)
+        axis.plot([], [], "x", color=INK, label="not in 15 s")
+    axes[0].set_ylim(0, never + 2)
+    axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 

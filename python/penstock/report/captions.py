@@ -41,10 +41,19 @@ EXPERIMENT = {
         "Flow 2 goes through a link of 2 Mbit/s that has a PINK of its own. Left, the DSL link's PINK keeps a full "
         "share for it; the others give what it cannot use to the rest.",
     ),
+    "corners": (
+        "The same with two bad flows",
+        "Flow 2 goes through a link of 2 Mbit/s, flow 3 through one of 0.5 Mbit/s, each with a PINK of its own.",
+    ),
+    "evenness": (
+        "Fairness",
+        "Jain's index of what flows get in each number of flows, each as a part of its max-min fair share. 1 means "
+        "that nobody could get more without taking it from somebody who has less.",
+    ),
     "utilization": (
         "Use of the DSL link",
         "Payload of all flows in the last ten seconds of each number of flows, as a part of c times the rate. The "
-        "dotted line is what is left when the bad flow takes 2 Mbit/s or its share, whichever is less.",
+        "dotted line is what is left when a bad flow takes its corner's rate or its share, whichever is less.",
     ),
     "convergence": (
         "Time to the new rates",

@@ -19,7 +19,7 @@ from penstock.reproduce.results import (
 )
 
 PINK_C = 0.95  # PINK's default
-BAD_MBPS = 2.0  # of the corner of `pink-multi`
+BAD_MBPS, WORSE_MBPS = 2.0, 0.5  # of the corners of `pink-multi`
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,15 @@ def equal_shares_kbps(phase: sharing.Phase) -> list[float]:
     return [PINK_C * 10e3 / len(phase.active)] * len(phase.active)
 
 
-def shares_kbps(phase: sharing.Phase) -> list[float]:
-    """In `pink-multi`: max-min fair with flow 1 held back by its corner."""
-    caps = [PINK_C * BAD_MBPS * 1e3 if i == 1 else PINK_C * 10e3 for i in phase.active]
-    return sharing.max_min(PINK_C * 10e3, caps)
+def corner_caps_mbps(setting: str) -> dict[int, float]:
+    """In `pink-multi`: the flows that end behind a corner, and its rate."""
+    return {1: BAD_MBPS, 2: WORSE_MBPS} if setting.endswith("-two") else {1: BAD_MBPS}
+
+
+def shares_kbps(outcome: Outcome, phase: sharing.Phase) -> list[float]:
+    """In `pink-multi`: max-min fair, with some flows held back by their corners."""
+    corners = corner_caps_mbps(outcome.case.setting)
+    return sharing.max_min(PINK_C * 10e3, [PINK_C * corners.get(i, 10.0) * 1e3 for i in phase.active])
 
 
 def met_share(outcome: Outcome) -> float | None:
@@ -97,10 +102,10 @@ def used(count: int) -> Callable[[Outcome], float | None]:
     return measure
 
 
-def predicted_use(flows: int) -> float:
-    """Part of c times the rate in use without reallocation: the bad flow takes what its corner or its share allows."""
-    bad = BAD_MBPS / 10.0
-    return 1.0 if flows == 1 else (flows - 1) / flows + min(1.0 / flows, bad)
+def predicted_use(flows: int, setting: str = "") -> float:
+    """Part of c times the rate in use without reallocation: a bad flow takes what its corner or its share allows."""
+    corners = corner_caps_mbps(setting)
+    return sum(min(1.0 / flows, corners.get(i, 10.0) / 10.0) for i in range(flows))
 
 
 def converge_joins_s(outcome: Outcome) -> float | None:
@@ -119,7 +124,7 @@ def fairness(count: int) -> Callable[[Outcome], float | None]:
         if outcome.series is None:
             return None
         phase = with_flows(outcome, count)
-        return sharing.jain_of_shares(outcome.series, phase, shares_kbps(phase))
+        return sharing.jain_of_shares(outcome.series, phase, shares_kbps(outcome, phase))
 
     return measure
 
@@ -163,11 +168,11 @@ COLUMNS = {
     "last_end": Column("last end s", "{:.1f}", last_end_s),
     "ended": Column("ended", "{:.0f}", ended),
     "settled": Column("seconds shared alike", "{:.1%}", met_share),
-    "used_2": Column("of c used, 2 flows", "{:.1%}", used(2)),
-    "used_8": Column("of c used, 8 flows", "{:.1%}", used(8)),
-    "converge": Column("steady after s", "{:.0f}", converge_joins_s),
-    "fairness_2": Column("Jain of shares, 2 flows", "{:.4f}", fairness(2)),
-    "fairness_8": Column("Jain of shares, 8 flows", "{:.4f}", fairness(8)),
+    "used_2": Column("c used, n=2", "{:.1%}", used(2)),
+    "used_4": Column("c used, n=4", "{:.1%}", used(4)),
+    "used_8": Column("c used, n=8", "{:.1%}", used(8)),
+    "converge": Column("steady s", "{:.0f}", converge_joins_s),
+    "fairness_4": Column("Jain, n=4", "{:.4f}", fairness(4)),
     "queue_max": Column("longest queue kB", "{:.1f}", queue_max_kb),
     "throughput": Column("throughput Mbit/s p50", "{:.2f}", throughput_mbps(50, 20)),
     "use": Column("link in use", "{:.1%}", _use),

@@ -39,18 +39,29 @@ PINK_RTT = Listed(
 )
 
 REALLOCATIONS = ("off", "paper", "max-min")
+# Flow 3 ends behind 0.5 Mbit/s, as flow 2 does behind 2 Mbit/s.
+_TWO_CORNERS: list[dict[str, Any]] = [
+    {"kind": "bulk", "start": f"{25 * i}s", "from": "local", "to": {1: "corner", 2: "nook"}.get(i, "remote")}
+    for i in range(8)
+]
 
 PINK_MULTI = Listed(
     name="pink-multi",
     title="PINK with a second bottleneck",
     source="document 000, sections 3.1 and 6.4",
-    figures={"reallocation": "Figures 20 and 21", "utilization": "", "convergence": ""},
-    columns=("used_2", "used_8", "converge", "fairness_2", "fairness_8", "drops", "queue_max"),
+    figures={"reallocation": "Figures 20 and 21", "corners": "", "utilization": "", "convergence": "", "evenness": ""},
+    columns=("used_2", "used_4", "used_8", "converge", "fairness_4", "drops", "queue_max"),
     aqms=("pink",),
     quick="nothing",
-    variants=(FIRST_WINDOW,),
+    variants=(FIRST_WINDOW, LITERAL),
     keeps_series=True,
-    settings=tuple(Setting(name, f"reallocation {name}", change={"aqm.reallocation": name}) for name in REALLOCATIONS),
+    settings=(
+        *(Setting(mode, f"one bad flow, {mode}", change={"aqm.reallocation": mode}) for mode in REALLOCATIONS),
+        *(
+            Setting(f"{mode}-two", f"two bad flows, {mode}", change={"aqm.reallocation": mode, "flows": _TWO_CORNERS})
+            for mode in REALLOCATIONS
+        ),
+    ),
 )
 
 SATELLITE: dict[str, Any] = {  # Table 3
