@@ -150,6 +150,12 @@ def _use(outcome: Outcome) -> float:
     return float(outcome.summary["bottlenecks"][0]["utilization"])
 
 
+def _use_to_end(outcome: Outcome) -> float:
+    """Of the bottleneck, until the last transfer is complete."""
+    duration_s = float(outcome.summary["duration_s"])
+    return _use(outcome) * duration_s / (last_end_s(outcome) or duration_s)
+
+
 def goodput_all_mbps(outcome: Outcome) -> float:
     """Mean over the seconds after the warm-up, of all flows together."""
     return float(outcome.summary["goodput_1s_bps"]["mean"]) / 1e6
@@ -176,6 +182,7 @@ COLUMNS = {
     "queue_max": Column("longest queue kB", "{:.1f}", queue_max_kb),
     "throughput": Column("throughput Mbit/s p50", "{:.2f}", throughput_mbps(50, 20)),
     "use": Column("link in use", "{:.1%}", _use),
+    "use_to_end": Column("link in use", "{:.1%}", _use_to_end),
 }
 
 

@@ -121,7 +121,7 @@ PINK_PPDR = Listed(
         "distances": "002, Figures 3.29 and 3.30",
         "completion": "002, Figure 3.31",
     },
-    columns=("goodput_all", "jain_mean", "jain", "rtt90", "last_end", "drops"),
+    columns=("use_to_end", "jain_mean", "jain", "rtt90", "last_end", "drops"),
     aqms=PPDR_AQMS,
     quick="numbers of files but 2, 8 and 32",
     variants=(*_for_ppdr(FIRST_WINDOW, RTO_200MS, NS3_BUFFERS, NS3_SEGMENT, MODERN), NO_SLOW_START),
