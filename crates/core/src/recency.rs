@@ -57,11 +57,6 @@ impl<const LISTS: usize> Recency<LISTS> {
         }
     }
 
-    /// When `id` was last pushed.
-    pub(crate) fn last(&self, id: u32) -> Instant {
-        self.nodes.get(id as usize).map_or(Instant::ZERO, |node| node.last)
-    }
-
     /// The oldest of `list`, if it was last used more than `idle` before `now`.
     pub(crate) fn expired(&self, list: usize, now: Instant, idle: Span) -> Option<u32> {
         let oldest = self.ends[list].oldest;

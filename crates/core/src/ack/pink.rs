@@ -80,11 +80,12 @@ use crate::aqm::{Aqm, Meta};
 use crate::packet::{TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 
 mod census;
 mod config;
 mod flow;
+mod lists;
 mod rate;
 mod share;
 #[cfg(test)]
@@ -94,20 +95,20 @@ pub use census::PinkStats;
 pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
 use census::Census;
-use flow::{CREDIT, FIN_SENT, FROM_INSIDE, Flight, Flow, KNOWN, LACKING, List, Phase};
+use flow::{CREDIT, FIN_SENT, FROM_INSIDE, Flight, Flow, KNOWN, LACKING, List, Phase, up};
 use rate::Estimator;
-use share::{MAX_WINDOW, Shares, payload_rate, rate_of, window_of};
+use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, window_of};
 
 /// The algorithm.
 #[derive(Debug, Clone)]
 pub struct Pink {
-    config: Config,
+    config: Box<Config>,
     shares: Shares,
     flows: Vec<Flow>,
     census: Census,
     /// The rate in force.
     rate: Rate,
-    estimator: Option<Estimator>,
+    estimator: Option<Box<Estimator>>,
     /// That of all flows together.
     surplus: u64,
     /// When it has drained.
@@ -124,7 +125,9 @@ struct Terms {
     /// The window as the receiver said it.
     told: u64,
     rtt: Option<Span>,
-    /// `None` while no round trip time is known.
+    /// What the flow would get if it could use it.
+    level: u64,
+    /// What it gets. `None` while no round trip time is known.
     share: Option<u64>,
 }
 
@@ -134,14 +137,14 @@ impl Pink {
         let rate = config.rate.unwrap_or(rate);
         Self {
             shares: Shares::new(payload_rate(rate, config.reserve, config.c)),
-            census: Census::new(config.sampling),
+            census: Census::new(config),
             flows: Vec::new(),
             rate,
-            estimator: (config.rate_from == RateFrom::Estimated).then(|| Estimator::new(rate)),
+            estimator: (config.rate_from == RateFrom::Estimated).then(|| Box::new(Estimator::new(rate))),
             surplus: 0,
             surplus_until: Instant::ZERO,
             stats: PinkStats::default(),
-            config: config.clone(),
+            config: Box::new(config.clone()),
         }
     }
 
@@ -153,6 +156,14 @@ impl Pink {
     /// The number of flows that count: n of eq. 1.
     pub fn active(&self) -> u64 {
         self.stats.active
+    }
+
+    /// Bytes of state per flow.
+    pub const BYTES_PER_FLOW: usize = size_of::<Flow>();
+
+    /// Bytes held for flows, with the room to grow.
+    pub fn memory(&self) -> Bytes {
+        Bytes::new((self.flows.capacity() * size_of::<Flow>()) as u64)
     }
 
     /// The rate that is shared out, BW: told or estimated.
@@ -174,6 +185,10 @@ impl Pink {
         }
         let id = id as usize;
         if id >= self.flows.len() {
+            if id >= self.flows.capacity() {
+                // An eighth to spare; by itself the table would hold twice what it needs.
+                self.flows.reserve_exact(id + 1 - self.flows.len() + id / 8);
+            }
             self.flows.resize_with(id + 1, Flow::default);
         }
         Some(id)
@@ -268,50 +283,45 @@ impl Pink {
         }
     }
 
-    /// The share of a flow: of those that count, and of one that would if it sent now. Before its first data are
-    /// acknowledged, those who open with it may take theirs as well.
-    fn share_of(&self, flow: &Flow, rtt: Span) -> u64 {
-        if !self.counts(flow) {
-            let own = u64::from(flow.listed.is_some());
-            let others = if flow.flight == Flight::Later { 0 } else { self.census.expected().saturating_sub(own) };
-            return self.shares.level_of_newcomer(others, rtt);
+    /// What a flow would get if it could use it: among those that count, or with them if it sent now. Before its first
+    /// data are acknowledged, those who open with it may take theirs as well. Its own state and claim do not matter.
+    fn level_of(&self, flow: &Flow, rtt: Span) -> u64 {
+        if self.counts(flow) {
+            return self.shares.level(flow.has(LACKING).then_some(flow.claim), rtt);
         }
-        let claim = flow.has(LACKING).then_some(flow.claim);
-        let level = self.shares.level(claim, rtt);
-        match claim {
-            // Room to show that it can use more again: eq. 1, or twice what it uses.
-            Some(claim) if self.config.reallocation == Reallocation::MaxMin => {
-                let doubled = window_of(2 * share::MILLI * u64::from(claim), rtt, 1);
-                level.min(self.shares.equal(rtt).max(doubled))
-            }
-            _ => level,
-        }
+        let own = u64::from(flow.listed.is_some());
+        let others = if flow.flight == Flight::Later { 0 } else { self.census.expected().saturating_sub(own) };
+        self.shares.level_of_newcomer(others, rtt)
+    }
+
+    /// What a flow that is measured to use less may take of its level: room to show that it can use more again. That is
+    /// eq. 1, or twice what it uses.
+    fn room_to_grow(&self, flow: &Flow, rtt: Span) -> u64 {
+        let doubled = window_of(2 * MILLI * u64::from(flow.claim), rtt, 1);
+        self.shares.equal(rtt).max(doubled)
     }
 
     /// A flow that counts is judged by what it could use; Figures 2 to 4.
-    fn judge(&mut self, id: usize, terms: &Terms, now: Instant) {
+    fn judge(&mut self, id: usize, terms: &Terms, rtt: Span, now: Instant) {
         let flow = &self.flows[id];
-        let Some(rtt) = terms.rtt.filter(|_| flow.flight == Flight::Later && self.counts(flow)) else { return };
-        let claim = flow.has(LACKING).then_some(flow.claim);
+        if flow.flight != Flight::Later || !self.counts(flow) {
+            return;
+        }
         match self.config.reallocation {
             Reallocation::Off => {}
-            Reallocation::Paper => match terms.told.cmp(&self.shares.level(claim, rtt)) {
-                std::cmp::Ordering::Less => self.set_lacking(id, Some(rate_of(terms.told, rtt))),
-                std::cmp::Ordering::Greater if claim.is_some() => self.set_lacking(id, None),
-                _ => {}
-            },
-            Reallocation::MaxMin => self.judge_by_use(id, terms.full, rtt, now),
+            Reallocation::Paper if terms.told < terms.level => self.set_lacking(id, Some(rate_of(terms.told, rtt))),
+            Reallocation::Paper if terms.told > terms.level && flow.has(LACKING) => self.set_lacking(id, None),
+            Reallocation::Paper => {}
+            Reallocation::MaxMin => self.judge_by_use(id, terms, rtt, now),
         }
     }
 
     /// "max-min": at the end of an interval of measuring.
-    fn judge_by_use(&mut self, id: usize, full: u64, rtt: Span, now: Instant) {
-        let flow = &self.flows[id];
-        let Some((used, more)) = flow.answer(rtt, now) else { return };
-        let level = self.shares.level(flow.has(LACKING).then_some(flow.claim), rtt);
+    fn judge_by_use(&mut self, id: usize, terms: &Terms, rtt: Span, now: Instant) {
+        let Some((used, more)) = self.flows[id].answer(rtt, now) else { return };
         // One segment more per round trip: what congestion avoidance adds before the next look.
-        let claim = used.saturating_add(rate_of(full, rtt));
-        if more || window_of(share::MILLI * u64::from(claim), rtt, 1) >= level {
+        let claim = used.saturating_add(rate_of(terms.full, rtt));
+        if more || window_of(MILLI * u64::from(claim), rtt, 1) >= terms.level {
             self.set_lacking(id, None);
             self.flows[id].claim = used;
         } else {
@@ -342,7 +352,7 @@ impl Pink {
             return 0;
         }
         let others = self.surplus - u64::from(self.flows[id].surplus);
-        window_of(others.saturating_mul(share::MILLI), rtt, 1).min(MAX_WINDOW)
+        window_of(others.saturating_mul(MILLI), rtt, 1).min(MAX_WINDOW)
     }
 
     fn terms<S: TcpView>(&self, id: usize, segment: &S, now: Instant) -> Terms {
@@ -350,33 +360,40 @@ impl Pink {
         let syn = segment.flags().has(TcpFlags::SYN);
         let scale = if syn { 0 } else { flow.scale().unwrap_or(0) }; // RFC 7323 §2.2: never in a SYN
         let rtt = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight == Flight::None));
+        let level = rtt.map_or(0, |rtt| self.level_of(flow, rtt));
         Terms {
             full: flow.segment(segment.timestamps().is_some()),
             unit: 1 << scale,
             told: u64::from(segment.window()) << scale,
             rtt,
-            share: rtt.map(|rtt| self.share_of(flow, rtt)),
+            level,
+            share: rtt.map(|_| level),
         }
     }
 
     /// Clamps the window of an inbound segment that acknowledges something.
     fn clamp<S: TcpView>(&mut self, id: usize, segment: &mut S, now: Instant) {
         let mut terms = self.terms(id, segment, now);
-        if !segment.flags().has(TcpFlags::SYN) && self.config.reallocation != Reallocation::Off {
-            self.judge(id, &terms, now);
-            terms.share = terms.rtt.map(|rtt| self.share_of(&self.flows[id], rtt));
+        let by_use = self.config.reallocation == Reallocation::MaxMin;
+        if let Some(rtt) = terms.rtt {
+            if !segment.flags().has(TcpFlags::SYN) {
+                self.judge(id, &terms, rtt, now);
+            }
+            if by_use && self.flows[id].has(LACKING) {
+                terms.share = Some(terms.level.min(self.room_to_grow(&self.flows[id], rtt)));
+            }
+            if let Some(estimator) = &mut self.estimator {
+                estimator.note_round_trip(rtt);
+            }
         }
         let surplus = self.note_surplus(id, segment.ack(), &terms, now);
-        if let (Some(estimator), Some(rtt)) = (&mut self.estimator, terms.rtt) {
-            estimator.note_round_trip(rtt);
-        }
         self.stats.acks += 1;
         let small = terms.share.is_some_and(|share| share < terms.full);
         self.stats.below_one_segment += u64::from(small);
         self.set_small(id, small && self.flows[id].listed.is_some());
         let ours = self.write(id, segment, &terms, surplus);
         let flow = &mut self.flows[id];
-        if self.config.reallocation == Reallocation::MaxMin && !flow.is_measuring() && flow.flight == Flight::Later {
+        if by_use && !flow.is_measuring() && flow.flight == Flight::Later {
             flow.ask(ours, now);
         }
     }
@@ -405,7 +422,7 @@ impl Pink {
         if self.config.window == Window::Dither {
             let free = (surplus > 0).then(|| share.saturating_sub(surplus));
             let room = Flow::room(before, newly, granted, free, full);
-            granted = granted.min(room.max(full).next_multiple_of(unit));
+            granted = granted.min(up(room.max(full), unit));
         }
         let allowed = self.config.shrink.allow(flow, ack, granted, full, unit);
         let written = allowed.min(told);

@@ -7,16 +7,16 @@
 //! | Quiet | a flow that sent data, but not lately ("max-min") | yes, as one that can use nothing | `idle_timeout` |
 
 use super::Pink;
-use super::config::{Reallocation, Sampling};
+use super::config::{Config, Reallocation, Sampling};
 use super::flow::{Flow, LACKING, List, Phase, SMALL, coarse};
-use crate::recency::Recency;
+use super::lists::Lists;
 use crate::units::{Instant, Span};
 use serde::Serialize;
 
 /// A flow that sent nothing for this long lends out its share: the least retransmission timeout (RFC 6298 §2.4).
 pub(super) const PAUSE: Span = Span::from_secs(1);
 /// Last use is known to this grain; so most data need not touch the lists.
-pub(super) const GRAIN: Span = Span::from_millis(125);
+pub(super) const GRAIN: Span = Span::from_millis(250);
 /// `kept` counts in 65536ths and forgets by a 64th per flow.
 const ALL: u32 = 1 << 16;
 
@@ -82,7 +82,7 @@ impl PinkStats {
 /// The lists and what is counted of them.
 #[derive(Debug, Clone)]
 pub(super) struct Census {
-    recency: Recency<3>,
+    lists: Lists,
     silent: u64,
     sending: u64,
     /// Of the flows that opened lately, the part that sent data, in 65536ths.
@@ -93,9 +93,22 @@ pub(super) struct Census {
 }
 
 impl Census {
-    pub fn new(sampling: Sampling) -> Self {
-        let sampling = sampling == Sampling::Always;
-        Self { recency: Recency::new(), silent: 0, sending: 0, kept: ALL, sampled_until: Instant::ZERO, sampling }
+    pub fn new(config: &Config) -> Self {
+        let (idle, silent) = (config.idle_timeout, config.silent_timeout);
+        let timeouts = match (config.sampling, config.reallocation) {
+            (Sampling::Off, Reallocation::MaxMin) => [Span::MAX, PAUSE, Span::MAX],
+            (Sampling::Off, _) => [Span::MAX; 3],
+            (_, Reallocation::MaxMin) => [silent, PAUSE, idle.saturating_sub(PAUSE)],
+            _ => [silent, idle, Span::MAX],
+        };
+        Self {
+            lists: Lists::new(timeouts),
+            silent: 0,
+            sending: 0,
+            kept: ALL,
+            sampled_until: Instant::ZERO,
+            sampling: config.sampling == Sampling::Always,
+        }
     }
 
     /// Flows waited for that may be expected to send: after many SYNs without data, fewer than there are.
@@ -134,12 +147,10 @@ impl Pink {
     }
 
     pub(super) fn list(&mut self, id: usize, list: List, now: Instant) {
-        let flow = &mut self.flows[id];
-        flow.listed = Some(list);
-        self.census.recency.push(list as usize, id as u32, now);
+        self.census.lists.push(&mut self.flows, list, id as u32, now);
         *(if list == List::Silent { &mut self.census.silent } else { &mut self.census.sending }) += 1;
-        self.stats.opening += u64::from(flow.phase == Phase::Opening);
-        self.stats.strangers += u64::from(flow.phase == Phase::Stranger);
+        self.stats.opening += u64::from(self.flows[id].phase == Phase::Opening);
+        self.stats.strangers += u64::from(self.flows[id].phase == Phase::Stranger);
         self.recount();
     }
 
@@ -148,28 +159,31 @@ impl Pink {
         let Some(list) = self.flows[id].listed else { return false };
         self.set_lacking(id, None);
         self.set_small(id, false);
-        let flow = &mut self.flows[id];
-        flow.listed = None;
-        self.census.recency.remove(list as usize, id as u32);
+        self.census.lists.remove(&mut self.flows, id as u32);
         *(if list == List::Silent { &mut self.census.silent } else { &mut self.census.sending }) -= 1;
-        self.stats.opening -= u64::from(flow.phase == Phase::Opening);
-        self.stats.strangers -= u64::from(flow.phase == Phase::Stranger);
+        self.stats.opening -= u64::from(self.flows[id].phase == Phase::Opening);
+        self.stats.strangers -= u64::from(self.flows[id].phase == Phase::Stranger);
         self.recount();
         true
     }
 
     /// Moves a flow to the front of another list, or of the same.
     fn relist(&mut self, id: usize, list: List, at: Instant) {
-        if let Some(from) = self.flows[id].listed.replace(list) {
-            self.census.recency.remove(from as usize, id as u32);
-            self.census.recency.push(list as usize, id as u32, at);
-        }
+        self.census.lists.remove(&mut self.flows, id as u32);
+        self.census.lists.push(&mut self.flows, list, id as u32, at);
     }
 
     /// The flow sends data: it counts, and its time begins anew.
+    #[inline]
     pub(super) fn note_sending(&mut self, id: usize, now: Instant) {
+        let flow = &self.flows[id];
+        if flow.listed != Some(List::Busy) || now.since(flow.place.last) >= GRAIN {
+            self.renew(id, now);
+        }
+    }
+
+    fn renew(&mut self, id: usize, now: Instant) {
         match self.flows[id].listed {
-            Some(List::Busy) if now.since(self.census.recency.last(id as u32)) < GRAIN => {}
             Some(List::Busy) => self.relist(id, List::Busy, now),
             Some(List::Quiet) => {
                 self.relist(id, List::Busy, now);
@@ -191,7 +205,8 @@ impl Pink {
 
     /// True if data of the flow passed within the last pause.
     pub(super) fn sent_lately(&self, id: usize, now: Instant) -> bool {
-        self.flows[id].listed == Some(List::Busy) && now.since(self.census.recency.last(id as u32)) < PAUSE
+        let flow = &self.flows[id];
+        flow.listed == Some(List::Busy) && now.since(flow.place.last) < PAUSE
     }
 
     /// FIN, RST, or another connection.
@@ -206,39 +221,32 @@ impl Pink {
     }
 
     /// Moves on what is due.
+    #[inline]
     pub(super) fn expire(&mut self, now: Instant) {
-        if self.config.sampling == Sampling::Off {
-            return;
+        if self.census.lists.is_due(now) {
+            self.move_on(now);
         }
         if self.config.sampling == Sampling::AfterDrop && self.census.sampling && now > self.census.sampled_until {
             self.census.sampling = false;
             self.recount();
         }
-        while let Some(id) = self.census.recency.expired(List::Silent as usize, now, self.config.silent_timeout) {
+    }
+
+    fn move_on(&mut self, now: Instant) {
+        while let Some(id) = self.census.lists.expired(&self.flows, List::Silent, now) {
             self.census.learn(false);
             self.drop_out(id as usize);
         }
-        if self.config.reallocation == Reallocation::MaxMin {
-            self.pause(now);
-            while let Some(id) = self.census.recency.expired(List::Quiet as usize, now, self.quiet_timeout()) {
+        while let Some(id) = self.census.lists.expired(&self.flows, List::Busy, now) {
+            if self.config.reallocation == Reallocation::MaxMin {
+                self.relist(id as usize, List::Quiet, now);
+                self.set_lacking(id as usize, Some(0));
+            } else {
                 self.drop_out(id as usize);
             }
-            return;
         }
-        while let Some(id) = self.census.recency.expired(List::Busy as usize, now, self.config.idle_timeout) {
+        while let Some(id) = self.census.lists.expired(&self.flows, List::Quiet, now) {
             self.drop_out(id as usize);
-        }
-    }
-
-    /// What is left of the idle timeout after the pause.
-    fn quiet_timeout(&self) -> Span {
-        self.config.idle_timeout.saturating_sub(PAUSE)
-    }
-
-    fn pause(&mut self, now: Instant) {
-        while let Some(id) = self.census.recency.expired(List::Busy as usize, now, PAUSE) {
-            self.relist(id as usize, List::Quiet, now);
-            self.set_lacking(id as usize, Some(0));
         }
     }
 

@@ -13,6 +13,10 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
+mod flood;
+mod path;
+mod rate;
+
 const LINK: Rate = Rate::from_bps(10_000_000);
 const SHARE_OF_ONE: u64 = 123_500;
 const WAN: Span = Span::from_millis(100);
@@ -147,7 +151,8 @@ impl Gate {
         let end = self.pink.flows[flow as usize].probe.outbound_end().unwrap();
         if after(ack, end) {
             let data = Seg::data(flow, end, ack.wrapping_sub(end));
-            (self.out(data), self.out(data)); // what is sent twice is not timed
+            self.out(data);
+            self.out(data); // what is sent twice is not timed
         }
         self.back(Seg::ack(flow, ack, field))
     }
@@ -646,8 +651,8 @@ fn an_idle_flow_stops_counting_and_its_data_bring_it_back() {
 
 #[test]
 fn state_is_small() {
-    let node = 16; // of the list by last use
-    assert!(size_of::<Flow>() + node <= 128, "{}", size_of::<Flow>());
+    let (bytes, allowed) = (Pink::BYTES_PER_FLOW, 128);
+    assert!(bytes <= allowed, "{bytes}");
 }
 
 #[test]
@@ -844,7 +849,7 @@ impl Model {
                 && segment.len > 0
                 && flow.end.is_none_or(|seen| after(end.wrapping_sub(u32::from(has(TcpFlags::FIN))), seen));
             // To the grain in which PINK keeps that time, 4096 ns.
-            let units = |ms: u64| ms * 1_000_000 >> 12;
+            let units = |ms: u64| (ms * 1_000_000) >> 12;
             if !new || units(now) - units(over) <= rtt.unwrap_or(Span::from_secs(1)).as_nanos() >> 12 {
                 return;
             }
@@ -900,7 +905,7 @@ fn assert_sums(pink: &Pink) -> Result<(), TestCaseError> {
         // Bad flows hold what they can use, and as a group no more than eq. 1 gives them.
         let used = shares.claims.min(shares.lacking * shares.equal(second));
         let given = level * good + used;
-        let all = shares.capacity / share::MILLI;
+        let all = shares.capacity / MILLI;
         prop_assert!(given <= all + shares.n && given + 2 * shares.n >= all, "{given} of {all}: {shares:?}");
         prop_assert!(level + 1 >= shares.equal(second), "eq. 2 is less than eq. 1");
     }
@@ -926,7 +931,8 @@ proptest! {
             let segment = model.segment(step);
             gate.now = Instant::ZERO + Span::from_millis(model.now);
             if let Step::Drop = step {
-                (gate.pink.on_overflow(gate.now), real.on_overflow(gate.now));
+                gate.pink.on_overflow(gate.now);
+                real.on_overflow(gate.now);
             }
             let Some((segment, out)) = segment else { continue };
             model.expire();
