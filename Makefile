@@ -1,5 +1,5 @@
 # Each target makes itself ready first: a Rust toolchain and Python 3.11 are enough.
-.PHONY: demo test bench setup
+.PHONY: demo test bench pictures setup
 
 demo: setup
 	.venv/bin/penstock reproduce pink-sat --quick
@@ -11,6 +11,10 @@ test: setup
 bench:
 	tools/setup bench
 	.venv/bin/penstock bench
+
+# The pictures and tables of numbers in docs/, from runs.
+pictures: setup
+	.venv/bin/python tools/pictures
 
 setup:
 	tools/setup

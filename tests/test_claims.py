@@ -30,8 +30,7 @@ def test_every_claim_is_told_apart_and_says_where_it_is_from() -> None:
     everything = claims()
     assert len({claim.id for claim in everything}) == len(everything)
     for claim in everything:
-        assert claim.document
-        assert claim.section.startswith("6.")
+        assert claim.document in ("000", "002")
         assert claim.claim
         assert claim.paper
         assert set(claim.needs) <= EXPERIMENTS.keys()
@@ -39,7 +38,7 @@ def test_every_claim_is_told_apart_and_says_where_it_is_from() -> None:
 
 def test_without_results_nothing_is_judged() -> None:
     assert {line.verdict for line in ledger({})} == {"not-run"}
-    line = next(iter(ledger({})))
+    line = next(line for line in ledger({}) if line.id == "pink-dsl.pink-drops-nothing")
     assert line.reason == "no results: run `penstock reproduce pink-dsl`"
 
 

@@ -13,7 +13,7 @@ import pytest
 from made_up import evidence
 from penstock import engine, rundir
 from penstock.report import write_experiment
-from penstock.reproduce import EXPERIMENTS, VARIANTS, Case, Variant, load
+from penstock.reproduce import EXPERIMENTS, VARIANTS, Case, Sweep, Variant, load
 from penstock.reproduce import runner as running
 from penstock.reproduce.results import RESULTS, drops, home, stored
 
@@ -49,9 +49,12 @@ def test_the_limit_of_goodput_is_the_papers() -> None:
 
 
 def test_the_unloaded_rtt() -> None:
+    dsl, sat = (EXPERIMENTS[name] for name in ("pink-dsl", "pink-sat"))
+    assert isinstance(dsl, Sweep)
+    assert isinstance(sat, Sweep)
     # 100 ms and 4 x 1.45 ms of propagation; 1052 B and 52 B at 10 Mbit/s once and at 100 Mbit/s twice.
-    assert EXPERIMENTS["pink-dsl"].unloaded_rtt_ms == pytest.approx(105.8 + 0.8832 + 2 * 0.08832)
-    assert EXPERIMENTS["pink-sat"].unloaded_rtt_ms == pytest.approx(705.8 + 2.208 + 2 * 0.08832)
+    assert dsl.unloaded_rtt_ms == pytest.approx(105.8 + 0.8832 + 2 * 0.08832)
+    assert sat.unloaded_rtt_ms == pytest.approx(705.8 + 2.208 + 2 * 0.08832)
 
 
 def test_cases_are_all_combinations() -> None:

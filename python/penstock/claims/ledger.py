@@ -97,9 +97,10 @@ def _quote(texts: list[str]) -> str:
 
 def claims() -> list[Claim]:
     """Every claim, in the order of the documents."""
-    from penstock.claims import pink
+    from penstock.claims import pink, pink_limits, pink_sharing
 
-    return pink.CLAIMS
+    everything = [*pink.CLAIMS, *pink_sharing.CLAIMS, *pink_limits.CLAIMS]
+    return sorted(everything, key=lambda claim: (claim.document, claim.section))
 
 
 def ledger(evidence: Mapping[str, Evidence], only: str | None = None) -> list[Entry]:

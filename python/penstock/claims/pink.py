@@ -6,11 +6,13 @@ tolerance used is a constant below and is part of what is claimed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from penstock.claims.ledger import Claim, Comparison, Finding, Verdict, judge
+from penstock.claims.entering import of, said
+from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.reproduce import Sweep
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -30,41 +32,19 @@ FLAT = 0.05  # "stable", "constant" over flow counts: the range is within 5 % of
 NOISE = 0.005  # a trend may go back by this share between neighbours
 FAIR = 0.95  # "approaching 1"
 
-Check = Callable[[Evidence], Finding]
-Where = Callable[[str, str, str], Callable[[Check], Check]]
-
 CLAIMS: list[Claim] = []
 
 GOODPUT, P10, P90 = goodput_mbps("p50"), goodput_mbps("p10"), goodput_mbps("p90")
 RTT, RTT10, RTT90, RTT_MIN = rtt_ms("p50"), rtt_ms("p10"), rtt_ms("p90"), rtt_ms("min")
 
 
-def _of(experiment: str, varies: bool = True) -> Where:
-    """Enters a check into the ledger as a claim of one experiment; its docstring is the claim."""
-
-    def at(section: str, item: str, paper: str) -> Callable[[Check], Check]:
-        def enter(check: Check) -> Check:
-            def on(evidence: Mapping[str, Evidence]) -> Finding:
-                run = evidence[experiment]
-                if set(run.aqms) != set(run.experiment.aqms):
-                    return Finding(Verdict.NOT_RUN, "", f"only {', '.join(run.aqms)} have results")
-                return check(run)
-
-            name = f"{experiment}.{check.__name__.replace('_', '-')}"
-            CLAIMS.append(Claim(name, "000", section, item, _said(check), paper, (experiment,), on, varies))
-            return check
-
-        return enter
-
-    return at
+dsl, sat = of(CLAIMS, "pink-dsl"), of(CLAIMS, "pink-sat")
+dsl_sum, sat_sum = of(CLAIMS, "pink-dsl", varies=False), of(CLAIMS, "pink-sat", varies=False)
 
 
-def _said(check: Callable[..., Finding]) -> str:
-    return (check.__doc__ or "").strip().removesuffix(".")
-
-
-dsl, sat = _of("pink-dsl"), _of("pink-sat")
-dsl_sum, sat_sum = _of("pink-dsl", varies=False), _of("pink-sat", varies=False)
+def _sweep(run: Evidence) -> Sweep:
+    assert isinstance(run.experiment, Sweep)
+    return run.experiment
 
 
 def _across(run: Evidence, aqm: str, measure: Measure, unit: str, digits: int = 2) -> str:
@@ -256,7 +236,7 @@ CLAIMS.append(
         "000",
         "6.3.1",
         "Figures 7, 15",
-        _said(wider_on_satellite),
+        said(wider_on_satellite),
         "wider boxes for almost all",
         ("pink-dsl", "pink-sat"),
         wider_on_satellite,
@@ -272,12 +252,12 @@ CLAIMS.append(
 def smallest_rtt(run: Evidence) -> Finding:
     """The smallest RTT of any run is the stated one."""
     value = min(run.value(aqm, n, RTT_MIN) for aqm in run.aqms for n in run.counts(aqm))
-    paper = run.experiment.paper_min_rtt_ms
-    unloaded = run.experiment.unloaded_rtt_ms
+    paper = _sweep(run).paper_min_rtt_ms
+    unloaded = _sweep(run).unloaded_rtt_ms
     text = f"{value:.1f} ms measured, {paper:g} ms stated; propagation and sending take {unloaded:.1f} ms"
     close = abs(value - paper) <= CLOSE * paper
     if not close:
-        sending = run.experiment.sending_ms
+        sending = _sweep(run).sending_ms
         text += f", of which sending is {sending:.1f}: it cannot make up for the {abs(paper - unloaded):.1f} ms between"
     return judge(f"{value:.1f} ms", [Comparison(close, text)])
 
@@ -478,7 +458,7 @@ def pink_data_near_maximum(run: Evidence) -> Finding:
 def stated_maximum(run: Evidence) -> Finding:
     """The most payload the link carries in 300 s, by the paper's own formula, is the stated value."""
     right = run.experiment.goodput_limit_bps * 300 / 8e6
-    paper = run.experiment.paper_limit_mbytes
+    paper = _sweep(run).paper_limit_mbytes
     text = (
         f"rate / 8 x 300 s x 1000 / 1052 is {right:.1f} MB, {abs(right - paper) / paper:.1%} from the stated {paper:g}"
     )
@@ -489,10 +469,7 @@ def stated_maximum(run: Evidence) -> Finding:
 @sat_sum("6.3.1", "footnote 5", "4.8 Mbit/s")
 def stated_goodput_limit(run: Evidence) -> Finding:
     """1000 B of payload in frames of 1052 B limit the goodput to the stated value."""
-    stated_mbps = run.experiment.paper_goodput_mbps
+    stated_mbps = _sweep(run).paper_goodput_mbps
     right = run.experiment.goodput_limit_bps / 1e6
     text = f"rate x 1000 / 1052 is {right:.2f} Mbit/s; stated is {stated_mbps:g}"
     return judge(f"{right:.2f} Mbit/s", [Comparison(abs(right - stated_mbps) <= 0.01 * stated_mbps, text)])
-
-
-CLAIMS.sort(key=lambda claim: (claim.document, claim.section))

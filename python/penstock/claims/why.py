@@ -50,21 +50,21 @@ def _why(claim: Claim, evidence: Mapping[str, Evidence]) -> str:
     if not trials:
         return ""
     first = evidence[claim.needs[0]]
-    counts = " and ".join(map(str, first.experiment.variant_flows))
+    subset = first.experiment.subset
     seeds = "1 seed" if len(first.seeds) == 1 else f"{len(first.seeds)} seeds"
     published = trials[0].published
     if published.verdict == Verdict.HOLDS:
         broken = [f"{t.name} ({t.found.agree} of {t.found.of})" for t in trials if not t.holds]
         not_so = f", though not with {', '.join(broken)}" if broken else ""
-        return f"at {counts} flows alone, where variants are run, it holds{not_so}"
-    return f"at {counts} flows, {seeds}: {'; '.join(_sentences(trials))}"
+        where = f"at {subset} alone" if subset else "in the runs of the quick form"
+        return f"{where}, where variants are run, it holds{not_so}"
+    return f"{f'at {subset}, ' if subset else ''}{seeds}: {'; '.join(_sentences(trials))}"
 
 
 def _trials(claim: Claim, evidence: Mapping[str, Evidence]) -> Iterator[_Trial]:
     """The variants that all experiments of the claim have."""
     first = evidence[claim.needs[0]]
-    counts = first.experiment.variant_flows
-    published = claim.check({name: run.at(counts) for name, run in evidence.items()})
+    published = claim.check({name: run.subset() for name, run in evidence.items()})
     for variant in first.experiment.variants:
         if all(variant.name in run.varied for run in evidence.values()):
             found = claim.check({name: run.varied[variant.name] for name, run in evidence.items()})

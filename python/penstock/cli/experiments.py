@@ -22,7 +22,7 @@ _NAMES = ", ".join(EXPERIMENTS)
 @app.command()
 def reproduce(
     name: str = typer.Argument(help=f"One of: {_NAMES}.", metavar="NAME"),
-    quick: bool = typer.Option(False, "--quick", help="Fewer flow counts, 60 s instead of 300 s."),
+    quick: bool = typer.Option(False, "--quick", help="A few of the runs, and shorter ones."),
     seeds: int = typer.Option(1, min=1, help="Repetitions with seeds 1, 2, ...; figures show medians."),
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; default: one per core."),
     out: Path | None = typer.Option(None, help="Directory of the results; default runs/reproduce/NAME."),
@@ -61,23 +61,16 @@ def _run(
 
 
 def _print_evidence(evidence: Evidence) -> None:
-    from penstock import report as pages
+    from penstock.reproduce import columns
 
-    columns = ("flows", "discipline", "goodput Mbit/s p50", "RTT ms p50", "RTT ms p90", "worst Jain", "drops", "MB")
+    settings = any(evidence.settings)
+    keys = (["setting"] if settings else []) + ["flows", "discipline"]
     rows = [
-        [
-            str(row["flows"]),
-            row["aqm"],
-            f"{row['goodput']:.2f}",
-            f"{row['rtt']:.1f}",
-            f"{row['rtt90']:.1f}",
-            f"{row['jain']:.3f}",
-            f"{row['drops']:,.0f}",
-            f"{row['delivered']:.1f}",
-        ]
-        for row in pages.rows(evidence)
+        [*([evidence.experiment.label(row.setting)] if settings else []), str(row.flows), row.aqm, *row.cells]
+        for row in columns.rows(evidence)
     ]
-    show.table(f"{evidence.experiment.title}: {evidence.scope()}", columns, rows, left=2)
+    title = f"{evidence.experiment.title}: {evidence.scope()}"
+    show.table(title, [*keys, *columns.headings(evidence)], rows, left=len(keys))
     print()
 
 

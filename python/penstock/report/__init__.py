@@ -1,5 +1,5 @@
 """Self-contained HTML pages: one for a run, one for an experiment. No network, no script, images inside."""
 
-from penstock.report.pages import ReportError, remake, rows, write_experiment, write_run
+from penstock.report.pages import ReportError, remake, write_experiment, write_run
 
-__all__ = ["ReportError", "remake", "rows", "write_experiment", "write_run"]
+__all__ = ["ReportError", "remake", "write_experiment", "write_run"]

@@ -11,41 +11,12 @@ import jinja2
 from penstock import plots, rundir
 from penstock.claims import Verdict, ledger
 from penstock.mistake import MistakeError
-from penstock.reproduce import results
+from penstock.report import captions
+from penstock.reproduce import columns, results
 from penstock.reproduce.results import Evidence
 from penstock.scenario import to_toml
 
 REPORT = "report.html"
-
-_CAPTIONS = {
-    "goodput": (
-        "Goodput",
-        "Payload that reaches all receivers together in each second. A box spans the 10th to the 90th percentile, "
-        "the thick line is the median, the dashed line the most that full frames can carry; a second in which the gap "
-        "after a loss is filled can deliver more than the link carried in it. Higher and flatter is better.",
-    ),
-    "rtt": (
-        "Round trip time",
-        "Every sample of every flow. A box spans the 10th to the 90th percentile, the thick line is the median; what "
-        "lies above the dashed line, the smallest sample of all runs, was spent in the queue. Lower and flatter is "
-        "better.",
-    ),
-    "fairness": (
-        "Fairness",
-        "Jain's index of the flows' goodput in each second; shown is the worst second of a run after its warm-up. "
-        "1 means that all flows get the same.",
-    ),
-    "data": (
-        "Data carried and dropped",
-        "Payload that arrived in the whole run, with the dropped payload in black on top of it. The number above a "
-        "bar is the dropped payload in percent of what arrived, the dashed line the most that the link can carry.",
-    ),
-    "queue": ("Bottleneck", "Throughput with headers, and the longest queue of each second."),
-}
-_RUN_CAPTIONS = {
-    "goodput": ("Goodput of the flows", "Payload that reaches a receiver in each second."),
-    "queue": _CAPTIONS["queue"],
-}
 
 
 class ReportError(MistakeError):
@@ -68,9 +39,12 @@ def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) ->
         counted=counted,
         claims=entries,
         figures=[
-            _figure(name, figure, _CAPTIONS, evidence.experiment.figures[name]) for name, figure in figures.items()
+            _figure(name, figure, captions.EXPERIMENT, evidence.experiment.figures[name])
+            for name, figure in figures.items()
         ],
-        rows=rows(evidence),
+        headings=columns.headings(evidence),
+        rows=columns.rows(evidence),
+        with_settings=any(evidence.settings),
         variants=_variants(evidence),
         labels=plots.LABELS,
         colours=plots.COLOURS,
@@ -95,7 +69,7 @@ def write_run(path: Path) -> Path:
         manifest=manifest,
         summary=summary,
         timing=rundir.read_json(path / rundir.TIMING),
-        figures=[_figure(name, figure, _RUN_CAPTIONS, "") for name, figure in figures.items()],
+        figures=[_figure(name, figure, captions.RUN, "") for name, figure in figures.items()],
         command=f"penstock rerun {path}",
         versions=manifest["versions"],
     )
@@ -126,42 +100,24 @@ def _command(evidence: Evidence) -> str:
     return command + (f" --seeds {len(evidence.seeds)}" if len(evidence.seeds) > 1 else "")
 
 
-def _figure(name: str, figure: Any, captions: dict[str, tuple[str, str]], item: str) -> dict[str, str]:
-    title, caption = captions[name]
+def _figure(name: str, figure: Any, known: dict[str, tuple[str, str]], item: str) -> dict[str, str]:
+    title, caption = known[name]
     data = base64.b64encode(plots.svg(figure)).decode()
     return {"title": title, "caption": caption, "item": item, "src": f"data:image/svg+xml;base64,{data}"}
 
 
-def rows(run: Evidence) -> list[dict[str, Any]]:
-    """The experiment in numbers, one row for each flow count and discipline."""
-    return [_row(run, aqm, n) for n in run.counts() for aqm in run.aqms]
-
-
-def _row(run: Evidence, aqm: str, n: int) -> dict[str, Any]:
-    return {
-        "aqm": aqm,
-        "flows": n,
-        "goodput": run.value(aqm, n, results.goodput_mbps("p50")),
-        "rtt": run.value(aqm, n, results.rtt_ms("p50")),
-        "rtt90": run.value(aqm, n, results.rtt_ms("p90")),
-        "jain": run.value(aqm, n, results.worst_jain),
-        "drops": run.value(aqm, n, results.drops),
-        "delivered": run.value(aqm, n, results.delivered_mbytes),
-    }
-
-
 def _variants(run: Evidence) -> list[dict[str, Any]]:
     """Each variant with its rows, and beside each number what the published experiment gave."""
+    published = {(row.aqm, row.flows, row.setting): row for row in columns.rows(run)}
     tables = []
     for variant in run.experiment.variants:
         if variant.name not in run.varied:
             continue
-        varied = run.varied[variant.name]
+        varied = columns.rows(run.varied[variant.name])
         pairs = [
-            {"now": _row(varied, aqm, n), "before": _row(run, aqm, n)}
-            for n in run.experiment.variant_flows
-            for aqm in varied.aqms
-            if aqm in variant.aqms
+            {"now": row, "before": published[row.aqm, row.flows, row.setting]}
+            for row in varied
+            if row.aqm in variant.aqms
         ]
         tables.append({"name": variant.name, "change": variant.change, "pairs": pairs})
     return tables
@@ -181,4 +137,4 @@ def _write(out: Path, page: str) -> Path:
     return out / REPORT
 
 
-__all__ = ["ReportError", "remake", "rows", "write_experiment", "write_run"]
+__all__ = ["ReportError", "remake", "write_experiment", "write_run"]

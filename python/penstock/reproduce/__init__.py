@@ -1,8 +1,12 @@
 """Published experiments, run again: which scenarios they are made of, and what they gave."""
 
-from penstock.reproduce.experiments import EXPERIMENTS, Case, Experiment, ExperimentError
+from penstock.reproduce.base import Case, Experiment
+from penstock.reproduce.experiments import EXPERIMENTS, ExperimentError
 from penstock.reproduce.results import Evidence, Outcome, load
 from penstock.reproduce.runner import reproduce
+from penstock.reproduce.series import Series
+from penstock.reproduce.settings import Listed, Setting
+from penstock.reproduce.sweep import Sweep
 from penstock.reproduce.variants import VARIANTS, Variant
 
 __all__ = [
@@ -12,7 +16,11 @@ __all__ = [
     "Evidence",
     "Experiment",
     "ExperimentError",
+    "Listed",
     "Outcome",
+    "Series",
+    "Setting",
+    "Sweep",
     "Variant",
     "load",
     "reproduce",

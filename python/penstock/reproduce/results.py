@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from penstock import rundir
-from penstock.reproduce.experiments import EXPERIMENTS, Case, Experiment, find
+from penstock.reproduce.base import Case, Experiment
+from penstock.reproduce.experiments import EXPERIMENTS, find
+from penstock.reproduce.series import Series
 
 FORMAT = 1
 ROOT = Path("runs/reproduce")
@@ -25,12 +27,13 @@ class Outcome:
     cc: str
     summary: dict[str, Any]
     cpu_s: float
+    series: Series | None = None  # where the experiment keeps them
 
     def to_json(self) -> dict[str, Any]:
         """As `reproduce --json` prints it."""
-        variant = {"variant": self.case.variant} if self.case.variant else {}
+        varied = {"setting": self.case.setting, "variant": self.case.variant}
         return {
-            **variant,
+            **{key: value for key, value in varied.items() if value},
             "aqm": self.case.aqm,
             "flows": self.case.flows,
             "cc": self.cc,
@@ -39,11 +42,16 @@ class Outcome:
             "cpu_s": self.cpu_s,
         }
 
+    def to_store(self) -> dict[str, Any]:
+        """The same with its series."""
+        return {**self.to_json(), **({"series": self.series.to_json()} if self.series else {})}
+
     @classmethod
     def from_json(cls, run: dict[str, Any]) -> Outcome:
-        """The reverse of `to_json`."""
-        case = Case(run["aqm"], run["flows"], run["seed"], run.get("variant", ""))
-        return cls(case, run["cc"], run["summary"], run["cpu_s"])
+        """The reverse of `to_store`."""
+        case = Case(run["aqm"], run["flows"], run["seed"], run.get("variant", ""), run.get("setting", ""))
+        series = Series.from_json(run["series"]) if "series" in run else None
+        return cls(case, run["cc"], run["summary"], run["cpu_s"], series)
 
 
 Measure = Callable[[dict[str, Any]], float]
@@ -60,10 +68,10 @@ class Evidence:
     variants: tuple[Outcome, ...] = ()
 
     @cached_property
-    def _summaries(self) -> dict[tuple[str, int], list[dict[str, Any]]]:
-        grouped: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    def _cells(self) -> dict[tuple[str, int, str], list[Outcome]]:
+        grouped: dict[tuple[str, int, str], list[Outcome]] = {}
         for outcome in self.outcomes:
-            grouped.setdefault((outcome.case.aqm, outcome.case.flows), []).append(outcome.summary)
+            grouped.setdefault(outcome.case.cell, []).append(outcome)
         return grouped
 
     @cached_property
@@ -74,52 +82,81 @@ class Evidence:
     @cached_property
     def aqms(self) -> list[str]:
         """Those with results, in the experiment's order."""
-        have = {aqm for aqm, _ in self._summaries}
+        have = {aqm for aqm, _, _ in self._cells}
         return [aqm for aqm in self.experiment.aqms if aqm in have]
+
+    @cached_property
+    def settings(self) -> list[str]:
+        """Those with results, in the experiment's order."""
+        have = {setting for _, _, setting in self._cells}
+        return [setting for setting in self.experiment.settings_in_order if setting in have]
+
+    @property
+    def cells(self) -> list[tuple[str, int, str]]:
+        """Discipline, number of flows and setting of all results, as tables list them."""
+        settings, aqms = self.experiment.settings_in_order, self.experiment.aqms
+        return sorted(self._cells, key=lambda cell: (settings.index(cell[2]), cell[1], aqms.index(cell[0])))
 
     @property
     def duration_s(self) -> float:
         """The simulated time of each run."""
         return float(self.outcomes[0].summary["duration_s"])
 
-    def counts(self, *aqms: str) -> list[int]:
+    def counts(self, *aqms: str, setting: str = "") -> list[int]:
         """The numbers of flows for which all these disciplines have results."""
         wanted = set(aqms or self.aqms)
-        numbers = sorted({flows for _, flows in self._summaries})
-        return [n for n in numbers if all((aqm, n) in self._summaries for aqm in wanted)]
+        numbers = sorted({flows for _, flows, _ in self._cells})
+        return [n for n in numbers if all((aqm, n, setting) in self._cells for aqm in wanted)]
 
-    def values(self, aqm: str, flows: int, measure: Measure) -> list[float]:
+    def runs(self, aqm: str, flows: int | None = None, setting: str = "") -> list[Outcome]:
+        """The runs of all seeds; none of them when there are no results. Without `flows`, those of any number."""
+        return [
+            outcome
+            for (a, n, s), outcomes in self._cells.items()
+            if (a, s) == (aqm, setting) and flows in (None, n)
+            for outcome in outcomes
+        ]
+
+    def values(self, aqm: str, flows: int, measure: Measure, setting: str = "") -> list[float]:
         """The measure of each seed."""
-        return [measure(summary) for summary in self._summaries[aqm, flows]]
+        return [measure(outcome.summary) for outcome in self._cells[aqm, flows, setting]]
 
-    def value(self, aqm: str, flows: int, measure: Measure) -> float:
+    def value(self, aqm: str, flows: int, measure: Measure, setting: str = "") -> float:
         """The median over seeds."""
-        return statistics.median(self.values(aqm, flows, measure))
+        return statistics.median(self.values(aqm, flows, measure, setting))
 
-    def at(self, counts: Iterable[int]) -> Evidence:
-        """Only the runs with these numbers of flows."""
-        wanted = set(counts)
-        return replace(self, outcomes=tuple(o for o in self.outcomes if o.case.flows in wanted), variants=())
+    def cell_value(self, cell: tuple[str, int, str], measure: Callable[[Outcome], float | None]) -> float | None:
+        """The median over seeds of what needs the whole outcome; nothing when a seed has nothing."""
+        values = [measure(outcome) for outcome in self._cells[cell]]
+        known = [value for value in values if value is not None]
+        return statistics.median(known) if len(known) == len(values) else None
+
+    def subset(self) -> Evidence:
+        """Only the runs that variants are compared with."""
+        chosen = tuple(o for o in self.outcomes if self.experiment.in_subset(o.case))
+        return replace(self, outcomes=chosen, variants=())
 
     @cached_property
     def varied(self) -> dict[str, Evidence]:
-        """For each variant that was run to its end: the experiment at its flow counts, with its runs in their place."""
+        """For each variant that was run to its end: the subset, with the variant's runs in place of the published."""
         found = {}
+        planned = list(self.experiment.variant_cases(seeds=1))
         for variant in self.experiment.variants:
             runs = tuple(o for o in self.variants if o.case.variant == variant.name)
-            have = {(o.case.aqm, o.case.flows) for o in runs}
-            counts = self.experiment.variant_flows
-            touched = [aqm for aqm in self.aqms if aqm in variant.aqms]
-            if have and all((aqm, n) in have and (aqm, n) in self._summaries for aqm in touched for n in counts):
-                others = (o for o in self.at(counts).outcomes if o.case.aqm not in touched)
+            have = {outcome.case.cell for outcome in runs}
+            wanted = {c.cell for c in planned if c.variant == variant.name and c.aqm in self.aqms}
+            if have and wanted <= have and wanted <= self._cells.keys():
+                others = (o for o in self.subset().outcomes if o.case.cell not in wanted)
                 found[variant.name] = replace(self, outcomes=(*others, *runs), variants=())
         return found
 
     def scope(self) -> str:
         """What these results cover, for people."""
-        counts = ", ".join(map(str, self.counts()))
+        counts = ", ".join(map(str, sorted({flows for _, flows, _ in self._cells})))
+        times = sorted({float(outcome.summary["duration_s"]) for outcome in self.outcomes})
+        duration = f"{times[0]:g} s" if len(times) == 1 else f"{times[0]:g} to {times[-1]:g} s"
         seeds = "1 seed" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
-        return f"{counts} flows, {self.duration_s:g} s, {seeds}" + (" (quick)" if self.quick else "")
+        return f"{counts} flows, {duration}, {seeds}" + (" (quick)" if self.quick else "")
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored."""
@@ -128,8 +165,8 @@ class Evidence:
             "name": self.experiment.name,
             "quick": self.quick,
             "versions": self.versions,
-            "runs": [outcome.to_json() for outcome in self.outcomes],
-            "variants": [outcome.to_json() for outcome in self.variants],
+            "runs": [outcome.to_store() for outcome in self.outcomes],
+            "variants": [outcome.to_store() for outcome in self.variants],
         }
 
 

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from penstock import pool, provenance, rundir
 from penstock.engine import Result, core_fingerprint
-from penstock.reproduce.experiments import Case, Experiment
+from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.results import RESULTS, Evidence, Outcome
+from penstock.reproduce.series import Series
 from penstock.scenario import Scenario
 
 
@@ -38,7 +39,8 @@ class _Plan:
 
     def kept(self, case: Case) -> Path:
         folder = self.out / "variants" / case.variant if case.variant else self.out / "cases"
-        return folder / f"{case.aqm}-{case.flows}-{case.seed}.json"
+        parts = (case.setting, case.aqm, str(case.flows), str(case.seed))
+        return folder / ("-".join(part for part in parts if part) + ".json")
 
     def key(self, scenario: Scenario) -> str:
         """Results of another scenario or another build are never reused."""
@@ -60,10 +62,11 @@ def reproduce(
     cases = [*experiment.cases(quick, seeds), *experiment.variant_cases(seeds)]
     done = {} if fresh else {case: kept for case in cases if (kept := _reuse(plan, case)) is not None}
     todo = [pool.Job(case, experiment.scenario(case, quick), case.seed) for case in cases if case not in done]
-    watcher.begin(len(cases), len(done), len(todo) * _duration_s(experiment, quick))
+    watcher.begin(len(cases), len(done), sum(experiment.duration_s(job.key, quick) for job in todo))
 
     def keep(job: pool.Job[Case], result: Result) -> None:
-        outcome = Outcome(job.key, experiment.cc, result.summary, result.cpu_s)
+        series = Series.of(result) if experiment.keeps_series else None
+        outcome = Outcome(job.key, experiment.cc, result.summary, result.cpu_s, series)
         _keep(plan, job, outcome)
         done[job.key] = outcome
         watcher.finished(str(job.key), result.cpu_s)
@@ -81,14 +84,16 @@ def reproduce(
     return evidence, complete
 
 
-def _order(experiment: Experiment) -> Callable[[Case], tuple[int, int, int, int]]:
+def _order(experiment: Experiment) -> Callable[[Case], tuple[int, ...]]:
     names = ["", *(variant.name for variant in experiment.variants)]
-    return lambda c: (names.index(c.variant), experiment.aqms.index(c.aqm), c.flows, c.seed)
-
-
-def _duration_s(experiment: Experiment, quick: bool) -> float:
-    text: str = experiment.quick_duration if quick else experiment.template["duration"]
-    return float(text.removesuffix("s"))
+    settings = experiment.settings_in_order
+    return lambda c: (
+        names.index(c.variant),
+        settings.index(c.setting),
+        experiment.aqms.index(c.aqm),
+        c.flows,
+        c.seed,
+    )
 
 
 def _increments(tell: Callable[[float], None]) -> Callable[[Case, float], None]:
@@ -109,7 +114,7 @@ def _keep(plan: _Plan, job: pool.Job[Case], outcome: Outcome) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.with_suffix(".toml").write_text(job.scenario.text, encoding="utf-8")
     part = path.with_suffix(".part")
-    part.write_text(rundir.dump({"key": plan.key(job.scenario), "run": outcome.to_json()}), encoding="utf-8")
+    part.write_text(rundir.dump({"key": plan.key(job.scenario), "run": outcome.to_store()}), encoding="utf-8")
     part.replace(path)
 
 

@@ -1,0 +1,19 @@
+"""Every figure. This is the only package that touches matplotlib."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from penstock.plots.one_run import single
+from penstock.plots.pink import DRAWN
+from penstock.plots.style import COLOURS, LABELS, colour, save, svg
+from penstock.plots.sweeps import sweep
+from penstock.reproduce.results import Evidence
+
+
+def reproduction(run: Evidence) -> dict[str, Figure]:
+    """The figures of an experiment, by the names that its `figures` uses."""
+    return DRAWN.get(run.experiment.name, sweep)(run)
+
+
+__all__ = ["COLOURS", "LABELS", "colour", "reproduction", "save", "single", "svg"]

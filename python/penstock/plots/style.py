@@ -1,0 +1,92 @@
+"""One look for every figure: sober, safe for colour-blind readers, the same colour for the same discipline."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette: distinct for every common kind of colour blindness.
+COLOURS = {
+    "droptail": "#6b6b6b",
+    "ared": "#d55e00",
+    "codel": "#0072b2",
+    "green": "#009e73",
+    "red": "#e69f00",
+    "pink": "#cc79a7",
+}
+CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#b8a600")
+MARKERS = {"droptail": "s", "ared": "^", "codel": "D", "green": "v", "red": "<", "pink": "o"}
+LABELS = {"droptail": "DropTail", "ared": "ARED", "codel": "CoDel", "green": "GREEN", "red": "RED", "pink": "PINK"}
+INK, FAINT, LIMIT = "#222222", "#d9d9d9", "#8c2d04"
+
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "axes.edgecolor": "#888888",
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#e8e8e8",
+    "grid.linewidth": 0.8,
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+    "xtick.major.size": 0,
+    "legend.frameon": False,
+    "svg.hashsalt": "penstock",  # the same figure is the same file
+    "svg.fonttype": "path",
+}
+
+
+def colour(name: str, index: int = 0) -> str:
+    """The colour of a discipline, wherever it appears."""
+    return COLOURS.get(name, CYCLE[index % len(CYCLE)])
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes `path.png` and `path.svg`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".png").write_bytes(_render(figure, "png"))
+    path.with_suffix(".svg").write_bytes(_render(figure, "svg"))
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG, for a page."""
+    return _render(figure, "svg")
+
+
+def _render(figure: Figure, kind: str) -> bytes:
+    out = io.BytesIO()
+    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    with mpl.rc_context(STYLE):
+        figure.savefig(out, format=kind, dpi=160, metadata=metadata, facecolor="white")
+    return out.getvalue()
+
+
+def mark_level(axes: Sequence[Axes], level: float, label: str) -> None:
+    """A dashed line across all panels, named once."""
+    for axis in axes:
+        axis.axhline(level, color=LIMIT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1.5)
+    beside: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "ha": "left", "va": "center"}
+    here = (1.0, level)
+    axes[-1].annotate(label, here, xycoords=("axes fraction", "data"), fontsize=8, color=LIMIT, **beside)
+
+
+def box(axis: Axes, place: float, low: float, middle: float, high: float, tint: str) -> None:
+    """From `low` to `high` with a line at `middle`."""
+    axis.bar(place, high - low, 0.56, low, color=tint, alpha=0.3, edgecolor=tint, linewidth=1.0, zorder=2)
+    # An outline keeps a box visible whose ends coincide.
+    axis.bar(place, high - low, 0.56, low, fill=False, edgecolor=tint, linewidth=1.0, zorder=2.5)
+    axis.hlines(middle, place - 0.28, place + 0.28, color=tint, linewidth=2.2, zorder=3)

@@ -1,0 +1,114 @@
+"""Figures of the comparisons over the number of flows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from penstock.plots.style import INK, LABELS, MARKERS, STYLE, box, colour, mark_level
+from penstock.reproduce.results import (
+    Evidence,
+    Measure,
+    delivered_mbytes,
+    dropped_mbytes,
+    goodput_mbps,
+    rtt_ms,
+    worst_jain,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def sweep(run: Evidence) -> dict[str, Figure]:
+    """The figures of an experiment, by the names that its `figures` uses."""
+    limit = run.experiment.goodput_limit_bps
+    payload = run.experiment.payload_share
+    with mpl.rc_context(STYLE):
+        return {
+            "goodput": _boxes(run, goodput_mbps, "goodput per second (Mbit/s)", (limit / 1e6, "limit"), floor=0),
+            "rtt": _boxes(run, rtt_ms, "round trip time (ms)", (_smallest_rtt(run), "smallest"), floor=None),
+            "fairness": _fairness(run),
+            "data": _data(run, dropped_mbytes(payload), limit * run.duration_s / 8e6),
+        }
+
+
+def _smallest_rtt(run: Evidence) -> float:
+    return min(run.value(aqm, n, rtt_ms("min")) for aqm in run.aqms for n in run.counts(aqm))
+
+
+def _panels(run: Evidence, ylabel: str) -> tuple[Figure, list[Axes]]:
+    """One panel for each discipline, all with the same axes."""
+    figure = Figure(figsize=(10, 3.1), layout="constrained")
+    axes = figure.subplots(1, len(run.aqms), sharey=True, squeeze=False)[0]
+    for axis, aqm in zip(axes, run.aqms, strict=True):
+        counts = run.counts(aqm)
+        axis.set_title(LABELS.get(aqm, aqm), color=colour(aqm))
+        axis.set_xticks(range(len(counts)), [str(n) for n in counts])
+        axis.set_xlim(-0.6, len(counts) - 0.4)
+    axes[0].set_ylabel(ylabel)
+    figure.supxlabel("number of flows", fontsize=9.5, color=INK)
+    return figure, list(axes)
+
+
+def _boxes(run: Evidence, percentile: Any, ylabel: str, level: tuple[float, str], floor: float | None) -> Figure:
+    """Boxes from the 10th to the 90th percentile with a line at the median."""
+    figure, axes = _panels(run, ylabel)
+    for axis, aqm in zip(axes, run.aqms, strict=True):
+        for place, n in enumerate(run.counts(aqm)):
+            low, middle, high = (run.value(aqm, n, percentile(p)) for p in ("p10", "p50", "p90"))
+            box(axis, place, low, middle, high, colour(aqm))
+    if floor is not None:
+        top = max(level[0], axes[0].get_ylim()[1])
+        axes[0].set_ylim(floor, top * 1.08)
+    else:
+        bottom, top = axes[0].get_ylim()
+        axes[0].set_ylim(min(bottom, level[0]) - 0.02 * (top - bottom), top)
+    mark_level(axes, *level)
+    return figure
+
+
+def _fairness(run: Evidence) -> Figure:
+    """Worst-case fairness as one line for each discipline."""
+    figure = Figure(figsize=(10, 3.4), layout="constrained")
+    axis = figure.subplots()
+    counts = run.counts()
+    places = range(len(counts))
+    for aqm in run.aqms:
+        seeds = [run.values(aqm, n, worst_jain) for n in counts]
+        middle = [run.value(aqm, n, worst_jain) for n in counts]
+        if len(run.seeds) > 1:
+            axis.fill_between(places, list(map(min, seeds)), list(map(max, seeds)), color=colour(aqm), alpha=0.15, lw=0)
+        style: dict[str, Any] = {
+            "marker": MARKERS.get(aqm, "o"),
+            "markersize": 5.5,
+            "linewidth": 2.6 if aqm == "pink" else 1.6,
+        }
+        axis.plot(places, middle, color=colour(aqm), label=LABELS.get(aqm, aqm), **style)
+    axis.set_xticks(places, [str(n) for n in counts])
+    axis.set_ylim(0, 1.03)
+    axis.set_xlabel("number of flows")
+    axis.set_ylabel("worst Jain index of any second")
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def _data(run: Evidence, dropped: Measure, limit: float) -> Figure:
+    """What arrived and, on top of it, what was dropped."""
+    figure, axes = _panels(run, "payload (MB)")
+    for axis, aqm in zip(axes, run.aqms, strict=True):
+        counts = run.counts(aqm)
+        good = [run.value(aqm, n, delivered_mbytes) for n in counts]
+        lost = [run.value(aqm, n, dropped) for n in counts]
+        axis.bar(range(len(counts)), good, 0.62, color=colour(aqm), alpha=0.55, zorder=2)
+        axis.bar(range(len(counts)), lost, 0.62, good, color=INK, zorder=2)
+        for place, (arrived, gone) in enumerate(zip(good, lost, strict=True)):
+            share = 100 * gone / arrived if arrived else 0.0
+            at = (place, max(arrived + gone, limit))
+            label = f"{share:.1f}" if gone else "0"
+            axis.annotate(label, at, (0, 4), textcoords="offset points", ha="center", fontsize=7.5, color=INK)
+    axes[0].set_ylim(0, limit * 1.2)
+    mark_level(axes, limit, "limit")
+    return figure

@@ -1,0 +1,107 @@
+"""What stands below each figure: a title, and how to read it."""
+
+from __future__ import annotations
+
+EXPERIMENT = {
+    "goodput": (
+        "Goodput",
+        "Payload that reaches all receivers together in each second. A box spans the 10th to the 90th percentile, "
+        "the thick line is the median, the dashed line the most that full frames can carry; a second in which the gap "
+        "after a loss is filled can deliver more than the link carried in it. Higher and flatter is better.",
+    ),
+    "rtt": (
+        "Round trip time",
+        "Every sample of every flow. A box spans the 10th to the 90th percentile, the thick line is the median; what "
+        "lies above the dashed line, the smallest sample of all runs, was spent in the queue. Lower and flatter is "
+        "better.",
+    ),
+    "fairness": (
+        "Fairness",
+        "Jain's index of the flows' goodput in each second; shown is the worst second of a run after its warm-up. "
+        "1 means that all flows get the same.",
+    ),
+    "data": (
+        "Data carried and dropped",
+        "Payload that arrived in the whole run, with the dropped payload in black on top of it. The number above a "
+        "bar is the dropped payload in percent of what arrived, the dashed line the most that the link can carry.",
+    ),
+    "shares": (
+        "Goodput of four flows",
+        "80 MB each, begun 25 s apart, the shortest round trip first. Coloured: payload of each flow in each second; "
+        "dark: of all together. Equal shares lie on each other, whatever the round trip time. Seconds above the "
+        "frame are those in which the gap after a loss is filled.",
+    ),
+    "ends": (
+        "When the transfers were complete",
+        "Each mark is a flow; a cross is one that was not complete when the run ended. Further left is better, and so "
+        "is closer together: 320 MB take 269 s of the link at least.",
+    ),
+    "reallocation": (
+        "What becomes of the share that a flow cannot use",
+        "Flow 2 goes through a link of 2 Mbit/s that has a PINK of its own. Left, the DSL link's PINK keeps a full "
+        "share for it; the others give what it cannot use to the rest.",
+    ),
+    "corners": (
+        "The same with two bad flows",
+        "Flow 2 goes through a link of 2 Mbit/s, flow 3 through one of 0.5 Mbit/s, each with a PINK of its own.",
+    ),
+    "evenness": (
+        "Fairness",
+        "Jain's index of what flows get in each number of flows, each as a part of its max-min fair share. 1 means "
+        "that nobody could get more without taking it from somebody who has less.",
+    ),
+    "utilization": (
+        "Use of the DSL link",
+        "Payload of all flows in the last ten seconds of each number of flows, as a part of c times the rate. The "
+        "dotted line is what is left when a bad flow takes its corner's rate or its share, whichever is less.",
+    ),
+    "convergence": (
+        "Time to the new rates",
+        "From a join until every flow stays within 10 % of the mean that it ends with. Newcomers begin with one "
+        "segment, which is most of it; the bad one shows how soon its rest is given on.",
+    ),
+    "throughput": (
+        "Throughput over c",
+        "With headers, of each second; a box spans the 10th to the 90th percentile, the thick line is the median. "
+        "Windows count payload, so with 1000 B in 1052 B the link is full at c = 0.9506.",
+    ),
+    "rtt_c": (
+        "Round trip time over c",
+        "Every sample of every flow. Above c = 0.9506 windows are larger than what the link carries in a round trip; "
+        "what is too much waits in the queue.",
+    ),
+    "joins": (
+        "Four flows that come one after the other",
+        "Payload of each flow in each second; dark: of all together. A new flow comes every 5 s. Seconds above the "
+        "frame are those in which the gap after a loss is filled.",
+    ),
+    "distances": (
+        "Four flows to agencies at different distances",
+        "Payload of each flow in each second; dark: of all together. All begin together. Seconds above the "
+        "frame are those in which the gap after a loss is filled.",
+    ),
+    "completion": (
+        "The slowest file",
+        "Time until the last of some files of 5 MB, all begun together, has arrived. The dotted line is the time that "
+        "sending them takes on a link that is never idle.",
+    ),
+    "segments": (
+        "Segments that do not divide a share",
+        "64 flows. A share of 1.45 segments is one segment for a sender that sends whole ones only: 31 % of the share "
+        "is lost. Windows that alternate between one and two segments give it all.",
+    ),
+    "udp": (
+        "Traffic that obeys no window",
+        "Four TCP flows and one UDP stream of constant rate. PINK shares out the whole link unless it is told what to "
+        "leave; then the stream finds its room and the queue stays short.",
+    ),
+    "bursts": (
+        "The worst case of Theorem 1",
+        "All flows send their whole first window in the same instant; the invariant max_queue stops a run "
+        "that exceeds the bandwidth-delay product.",
+    ),
+}
+RUN = {
+    "goodput": ("Goodput of the flows", "Payload that reaches a receiver in each second."),
+    "queue": ("Bottleneck", "Throughput with headers, and the longest queue of each second."),
+}

@@ -1,0 +1,210 @@
+"""The columns of result tables: a heading, a form, and the measure of one run."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.reproduce import sharing
+from penstock.reproduce.results import (
+    Evidence,
+    Measure,
+    Outcome,
+    delivered_mbytes,
+    drops,
+    goodput_mbps,
+    rtt_ms,
+    worst_jain,
+)
+
+PINK_C = 0.95  # PINK's default
+BAD_MBPS, WORSE_MBPS = 2.0, 0.5  # of the corners of `pink-multi`
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column."""
+
+    heading: str
+    form: str
+    measure: Callable[[Outcome], float | None]
+
+    def text(self, value: float | None) -> str:
+        """A cell."""
+        return "-" if value is None else self.form.format(value)
+
+
+def _of(measure: Measure) -> Callable[[Outcome], float | None]:
+    return lambda outcome: measure(outcome.summary)
+
+
+def ends_s(outcome: Outcome) -> list[float | None]:
+    """When each transfer was complete, by the clock of the run; nothing for one that was not."""
+    flows = outcome.summary["flows"]
+    return [None if f["completion_s"] is None else f["start_s"] + f["completion_s"] for f in flows]
+
+
+def last_end_s(outcome: Outcome) -> float | None:
+    """When the last transfer was complete; nothing when one was not."""
+    ends = ends_s(outcome)
+    known = [end for end in ends if end is not None]
+    return max(known) if len(known) == len(ends) else None
+
+
+def ended(outcome: Outcome) -> float:
+    """How many transfers were complete."""
+    return float(sum(end is not None for end in ends_s(outcome)))
+
+
+def equal_shares_kbps(phase: sharing.Phase) -> list[float]:
+    """What PINK's c leaves for payload of the DSL link, in equal parts."""
+    return [PINK_C * 10e3 / len(phase.active)] * len(phase.active)
+
+
+def corner_caps_mbps(setting: str) -> dict[int, float]:
+    """In `pink-multi`: the flows that end behind a corner, and its rate."""
+    return {1: BAD_MBPS, 2: WORSE_MBPS} if setting.endswith("-two") else {1: BAD_MBPS}
+
+
+def shares_kbps(outcome: Outcome, phase: sharing.Phase) -> list[float]:
+    """In `pink-multi`: max-min fair, with some flows held back by their corners."""
+    corners = corner_caps_mbps(outcome.case.setting)
+    return sharing.max_min(PINK_C * 10e3, [PINK_C * corners.get(i, 10.0) * 1e3 for i in phase.active])
+
+
+def met_share(outcome: Outcome) -> float | None:
+    """Share of the seconds, from three round trips after a join on, in which every flow had its share."""
+    if outcome.series is None:
+        return None
+    judged = [
+        sharing.met(outcome.series, phase, equal_shares_kbps(phase), second)
+        for phase in sharing.phases(outcome)
+        if phase.joined
+        for second in phase.judged
+    ]
+    return sum(judged) / len(judged)
+
+
+def with_flows(outcome: Outcome, count: int) -> sharing.Phase:
+    """The phase of `pink-multi` with so many flows."""
+    return next(phase for phase in sharing.phases(outcome) if len(phase.active) == count)
+
+
+def used(count: int) -> Callable[[Outcome], float | None]:
+    """Payload on the DSL link with so many flows, settled, as a part of c times its rate."""
+
+    def measure(outcome: Outcome) -> float | None:
+        if outcome.series is None:
+            return None
+        return sharing.mean_total(outcome.series, with_flows(outcome, count).tail) / (PINK_C * 10e3)
+
+    return measure
+
+
+def predicted_use(flows: int, setting: str = "") -> float:
+    """Part of c times the rate in use without reallocation: a bad flow takes what its corner or its share allows."""
+    corners = corner_caps_mbps(setting)
+    return sum(min(1.0 / flows, corners.get(i, 10.0) / 10.0) for i in range(flows))
+
+
+def converge_joins_s(outcome: Outcome) -> float | None:
+    """Median over the joins of the time until all flows are steady; nothing if most never are."""
+    if outcome.series is None:
+        return None
+    times = [sharing.converge_s(outcome.series, phase) for phase in sharing.phases(outcome) if phase.joined]
+    middle = statistics.median_high([float("inf") if t is None else t for t in times])
+    return None if middle == float("inf") else middle
+
+
+def fairness(count: int) -> Callable[[Outcome], float | None]:
+    """Jain's index, each flow as a part of its max-min fair share."""
+
+    def measure(outcome: Outcome) -> float | None:
+        if outcome.series is None:
+            return None
+        phase = with_flows(outcome, count)
+        return sharing.jain_of_shares(outcome.series, phase, shares_kbps(outcome, phase))
+
+    return measure
+
+
+def throughput_mbps(percentile: float, warmup_s: int) -> Callable[[Outcome], float | None]:
+    """With headers, of the first bottleneck's seconds."""
+
+    def measure(outcome: Outcome) -> float | None:
+        if outcome.series is None:
+            return None
+        values = sorted(next(iter(outcome.series.queues.values()))[warmup_s:])
+        return values[round(percentile / 100 * (len(values) - 1))] / 1e3
+
+    return measure
+
+
+def queue_max_kb(outcome: Outcome) -> float:
+    """Most bytes ever waiting at any bottleneck."""
+    return float(max(b["queue_bytes"]["max"] for b in outcome.summary["bottlenecks"])) / 1e3
+
+
+def _use(outcome: Outcome) -> float:
+    return float(outcome.summary["bottlenecks"][0]["utilization"])
+
+
+def _use_to_end(outcome: Outcome) -> float:
+    """Of the bottleneck, until the last transfer is complete."""
+    duration_s = float(outcome.summary["duration_s"])
+    return _use(outcome) * duration_s / (last_end_s(outcome) or duration_s)
+
+
+def goodput_all_mbps(outcome: Outcome) -> float:
+    """Mean over the seconds after the warm-up, of all flows together."""
+    return float(outcome.summary["goodput_1s_bps"]["mean"]) / 1e6
+
+
+COLUMNS = {
+    "goodput": Column("goodput Mbit/s p50", "{:.2f}", _of(goodput_mbps("p50"))),
+    "goodput_all": Column("goodput Mbit/s mean", "{:.2f}", goodput_all_mbps),
+    "rtt": Column("RTT ms p50", "{:.1f}", _of(rtt_ms("p50"))),
+    "rtt90": Column("RTT ms p90", "{:.1f}", _of(rtt_ms("p90"))),
+    "rtt_min": Column("RTT ms min", "{:.1f}", _of(rtt_ms("min"))),
+    "jain": Column("worst Jain", "{:.3f}", _of(worst_jain)),
+    "jain_mean": Column("mean Jain", "{:.3f}", lambda outcome: float(outcome.summary["jain"]["mean_1s"])),
+    "drops": Column("drops", "{:,.0f}", _of(drops)),
+    "delivered": Column("MB", "{:.1f}", _of(delivered_mbytes)),
+    "last_end": Column("last end s", "{:.1f}", last_end_s),
+    "ended": Column("ended", "{:.0f}", ended),
+    "settled": Column("seconds shared alike", "{:.1%}", met_share),
+    "used_2": Column("c used, n=2", "{:.1%}", used(2)),
+    "used_4": Column("c used, n=4", "{:.1%}", used(4)),
+    "used_8": Column("c used, n=8", "{:.1%}", used(8)),
+    "converge": Column("steady s", "{:.0f}", converge_joins_s),
+    "fairness_4": Column("Jain, n=4", "{:.4f}", fairness(4)),
+    "queue_max": Column("longest queue kB", "{:.1f}", queue_max_kb),
+    "throughput": Column("throughput Mbit/s p50", "{:.2f}", throughput_mbps(50, 20)),
+    "use": Column("link in use", "{:.1%}", _use),
+    "use_to_end": Column("link in use", "{:.1%}", _use_to_end),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table."""
+
+    aqm: str
+    flows: int
+    setting: str
+    cells: tuple[str, ...]
+
+
+def headings(run: Evidence) -> list[str]:
+    """Of the numbers."""
+    return [COLUMNS[name].heading for name in run.experiment.columns]
+
+
+def rows(run: Evidence) -> list[Row]:
+    """The experiment in numbers."""
+    return [Row(*cell, tuple(c.text(run.cell_value(cell, c.measure)) for c in _columns(run))) for cell in run.cells]
+
+
+def _columns(run: Evidence) -> list[Column]:
+    return [COLUMNS[name] for name in run.experiment.columns]

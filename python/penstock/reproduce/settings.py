@@ -1,0 +1,92 @@
+"""Experiments whose runs are listed one by one: each setting says what it changes in the shared scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.reproduce.base import Case, Experiment
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Runs that share one change of the scenario."""
+
+    name: str
+    label: str
+    aqms: tuple[str, ...] = ("pink",)
+    # Keys are paths in the scenario, as in "topology.links.0.rate"; "aqm." leads into every queue discipline.
+    change: Mapping[str, Any] = field(default_factory=dict)
+    counts: tuple[int, ...] = ()  # numbers of flows; none: those of the scenario
+    quick_counts: tuple[int, ...] = ()
+    quick: bool = True  # part of the quick form
+
+
+@dataclass(frozen=True)
+class Listed(Experiment):
+    """Settings times queue disciplines, and numbers of flows where a setting has several."""
+
+    settings: tuple[Setting, ...] = ()
+    quick_change: Mapping[str, Any] = field(default_factory=dict)
+
+    def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
+        """All runs, in the order of the settings."""
+        for seed in range(1, seeds + 1):
+            for setting in self.settings:
+                if setting.quick or not quick:
+                    for flows in self._counts(setting, quick):
+                        for aqm in setting.aqms:
+                            yield Case(aqm, flows, seed, setting=setting.name)
+
+    def variant_cases(self, seeds: int) -> Iterator[Case]:
+        """Each variant for every run of the quick form that it can touch."""
+        for variant in self.variants:
+            for case in self.cases(True, seeds):
+                if case.aqm in variant.aqms:
+                    yield Case(case.aqm, case.flows, case.seed, variant.name, case.setting)
+
+    def tree(self, case: Case, quick: bool) -> dict[str, Any]:
+        """The template with what the setting changes."""
+        parts = (self.name, case.setting, case.aqm, str(case.flows))
+        tree = self._copy(case, "-".join(part for part in parts if part))
+        setting = self.setting(case.setting)
+        for path, value in (*setting.change.items(), *(self.quick_change.items() if quick else ())):
+            put(tree, path, value)
+        if setting.counts:
+            tree["flows"][0]["count"] = case.flows
+        return tree
+
+    def setting(self, name: str) -> Setting:
+        """The setting of that name."""
+        return next(setting for setting in self.settings if setting.name == name)
+
+    @property
+    def settings_in_order(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(setting.name for setting in self.settings)
+
+    def label(self, setting: str) -> str:
+        """What a table calls it."""
+        return self.setting(setting).label
+
+    def _counts(self, setting: Setting, quick: bool) -> tuple[int, ...]:
+        if not setting.counts:
+            flows = setting.change.get("flows", self.template["flows"])
+            return (sum(int(entry.get("count", 1)) for entry in flows),)
+        return setting.quick_counts if quick and setting.quick_counts else setting.counts
+
+
+def put(tree: dict[str, Any], path: str, value: Any) -> None:
+    """Sets the value at a path; one that leads to nothing is made, as far as tables go."""
+    first, _, rest = path.partition(".")
+    if first == "aqm" and "aqm" not in tree:
+        for index, link in enumerate(tree["topology"]["links"]):
+            if "aqm" in link:
+                put(tree, f"topology.links.{index}.aqm.{rest}", value)
+        return
+    here: Any = tree
+    *way, last = path.split(".")
+    for key in way:
+        here = here[int(key)] if isinstance(here, list) else here.setdefault(key, {})
+    here[int(last) if isinstance(here, list) else last] = value

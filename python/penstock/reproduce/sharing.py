@@ -1,0 +1,116 @@
+"""How flows that come and go share a link: the shares that are right, and how soon and how well they are met."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from penstock.reproduce.results import Outcome
+from penstock.reproduce.series import Series
+
+WITHIN = 0.05  # a share is met when a second's goodput is this close to it
+STEADY = 0.10  # a flow is steady when its seconds are this close to the mean it ends with
+ROUND_TRIPS = 3  # what flows get to learn of a join
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A time in which no flow comes or goes."""
+
+    begin_s: float
+    end_s: float
+    active: tuple[int, ...]
+    joined: bool  # it begins with a flow that comes
+    grace_s: float  # round trips of the most distant flow
+
+    @property
+    def judged(self) -> range:
+        """Whole seconds after the grace."""
+        return range(math.ceil(self.begin_s + self.grace_s), math.floor(self.end_s))
+
+    @property
+    def whole(self) -> range:
+        """Whole seconds of all of it."""
+        return range(math.ceil(self.begin_s), math.floor(self.end_s))
+
+    @property
+    def tail(self) -> range:
+        """The last ten judged seconds, in which even slow flows are settled."""
+        return range(max(self.judged.start, self.judged.stop - 10), self.judged.stop)
+
+
+def phases(outcome: Outcome) -> list[Phase]:
+    """The phases of a run with at least one flow."""
+    end_of_run = float(outcome.summary["duration_s"])
+    spans = [_span(flow, end_of_run) for flow in outcome.summary["flows"]]
+    starts = {start for start, _ in spans}
+    times = sorted(starts | {end for _, end in spans} | {end_of_run})
+    found = []
+    for begin, end in pairwise(times):
+        active = tuple(i for i, (start, stop) in enumerate(spans) if start <= begin and end <= stop)
+        if active:
+            grace_ms = ROUND_TRIPS * max(outcome.summary["flows"][i]["rtt_ms"]["min"] for i in active)
+            found.append(Phase(begin, end, active, begin in starts, grace_ms / 1e3))
+    return found
+
+
+def _span(flow: dict[str, Any], end_of_run: float) -> tuple[float, float]:
+    start = float(flow["start_s"])
+    return start, end_of_run if flow["completion_s"] is None else start + float(flow["completion_s"])
+
+
+def max_min(capacity: float, caps: Sequence[float]) -> list[float]:
+    """Max-min fair shares: nobody gets more than its cap, and what one cannot use the others share alike."""
+    shares = [0.0] * len(caps)
+    left = capacity
+    for rank, index in enumerate(sorted(range(len(caps)), key=caps.__getitem__)):
+        shares[index] = min(caps[index], left / (len(caps) - rank))
+        left -= shares[index]
+    return shares
+
+
+def met(series: Series, phase: Phase, shares: Sequence[float], second: int) -> bool:
+    """True when each active flow is within tolerance of its share in this second."""
+    rates = (series.flows[i][second] for i in phase.active)
+    return all(abs(rate - share) <= WITHIN * share for rate, share in zip(rates, shares, strict=True))
+
+
+def settle_s(series: Series, phase: Phase, shares: Sequence[float]) -> float | None:
+    """From the begin of a phase until all shares are met in every second that is left; nothing if never."""
+    last_miss = max((k for k in phase.whole if not met(series, phase, shares, k)), default=phase.whole.start - 1)
+    return None if last_miss == phase.whole.stop - 1 else last_miss + 1 - phase.begin_s
+
+
+def converge_s(series: Series, phase: Phase) -> float | None:
+    """From the begin of a phase until every flow stays near the mean it ends with; nothing if not."""
+    tail = phase.tail
+    levels = [sum(series.flows[i][k] for k in tail) / len(tail) for i in phase.active]
+
+    def near(second: int) -> bool:
+        rates = (series.flows[i][second] for i in phase.active)
+        return all(abs(rate - level) <= STEADY * level for rate, level in zip(rates, levels, strict=True))
+
+    last_miss = max((k for k in phase.whole if not near(k)), default=phase.whole.start - 1)
+    return None if last_miss >= tail.start else last_miss + 1 - phase.begin_s
+
+
+def mean_total(series: Series, seconds: Iterable[int]) -> float:
+    """Payload of all flows together, kbit/s, over these seconds."""
+    totals = [sum(flow[k] for flow in series.flows) for k in seconds]
+    return sum(totals) / len(totals)
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's index."""
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+
+
+def jain_of_shares(series: Series, phase: Phase, shares: Sequence[float]) -> float:
+    """Jain's index of what flows got in the judged seconds, each as a part of its share."""
+    seconds = phase.judged
+    means = [sum(series.flows[i][k] for k in seconds) / len(seconds) for i in phase.active]
+    return jain([mean / share for mean, share in zip(means, shares, strict=True)])

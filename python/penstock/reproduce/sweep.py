@@ -1,0 +1,75 @@
+"""Comparisons of queue disciplines over the number of flows, on one bottleneck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.reproduce.base import HEADER_BYTES, Case, Experiment
+from penstock.reproduce.variants import ALL, VARIANTS, Variant
+
+
+@dataclass(frozen=True)
+class Sweep(Experiment):
+    """Queue disciplines times numbers of flows."""
+
+    columns: tuple[str, ...] = ("goodput", "rtt", "rtt90", "jain", "drops", "delivered")
+    aqms: tuple[str, ...] = ALL
+    quick: str = "fewer flow counts and shorter runs"
+    variants: tuple[Variant, ...] = VARIANTS
+    paper_min_rtt_ms: float = 0.0
+    paper_goodput_mbps: float = 0.0
+    paper_limit_mbytes: float = 0.0
+    flows: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
+    quick_flows: tuple[int, ...] = (4, 64)
+    quick_duration: str = "60s"
+    variant_flows: tuple[int, ...] = (4, 64)
+
+    @property
+    def sending_ms(self) -> float:
+        """Sending a full segment and its ACK over the three links, in milliseconds."""
+        access_bps = float(self.template["topology"]["access_rate"].removesuffix("Mbit/s")) * 1e6
+        bits = 8 * (self.mss_bytes + 2 * HEADER_BYTES)
+        return 1e3 * bits * (1 / self.rate_bps + 2 / access_bps)
+
+    @property
+    def unloaded_rtt_ms(self) -> float:
+        """Propagation and sending, in milliseconds."""
+        topology = self.template["topology"]
+        delay_ms, access_ms = (float(topology[key].removesuffix("ms")) for key in ("delay", "access_delay"))
+        return 2 * delay_ms + 4 * access_ms + self.sending_ms
+
+    def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
+        """All runs, longest first within a seed so that the cores stay busy to the end."""
+        counts = self.quick_flows if quick else self.flows
+        for seed in range(1, seeds + 1):
+            for flows in sorted(counts, reverse=True):
+                for aqm in self.aqms:
+                    yield Case(aqm, flows, seed)
+
+    def variant_cases(self, seeds: int) -> Iterator[Case]:
+        """The runs with one assumption changed, longest first within a seed."""
+        for seed in range(1, seeds + 1):
+            for flows in sorted(self.variant_flows, reverse=True):
+                for variant in self.variants:
+                    for aqm in self.aqms:
+                        if aqm in variant.aqms:
+                            yield Case(aqm, flows, seed, variant.name)
+
+    def in_subset(self, case: Case) -> bool:
+        """True at the flow counts where variants are run."""
+        return case.flows in self.variant_flows
+
+    @property
+    def subset(self) -> str:
+        """Those flow counts."""
+        return " and ".join(map(str, self.variant_flows)) + " flows"
+
+    def tree(self, case: Case, quick: bool) -> dict[str, Any]:
+        """The template with the discipline, the number of flows and the seed of the case."""
+        tree = self._copy(case, f"{self.name}-{case.aqm}-{case.flows}")
+        tree["flows"][0]["count"] = case.flows
+        if quick:
+            tree["duration"] = self.quick_duration
+        return tree
