@@ -660,7 +660,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, tmp_path: P
     # Agreement about traces on which nothing happens would say little.
     if TRACES >= 100:
         for kind in ("sent", "marked", "drop_overflow", PAIRS[name].drop):
-            assert seen[kind] > 1000, seen
+            assert seen[kind] > 500, seen
 
 
 @pytest.mark.parametrize("name", [name for name, pair in PAIRS.items() if pair.draws])

@@ -166,4 +166,9 @@ pub trait Qdisc<P: Packet> {
 
     /// Counters since the start.
     fn stats(&self) -> &Stats;
+
+    /// What else the algorithm has to tell at the end of a run.
+    fn report(&self) -> Option<serde_json::Value> {
+        None
+    }
 }

@@ -128,6 +128,10 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
     fn stats(&self) -> &Stats {
         &self.stats
     }
+
+    fn report(&self) -> Option<serde_json::Value> {
+        self.aqm.report()
+    }
 }
 
 impl<P, A: AckPath> AckPath for Fifo<P, A> {

@@ -331,6 +331,9 @@ macro_rules! disciplines {
             fn stats(&self) -> &Stats {
                 match self { $(Self::$variant(q) => q.stats(),)* }
             }
+            fn report(&self) -> Option<serde_json::Value> {
+                match self { $(Self::$variant(q) => q.report(),)* }
+            }
         }
 
         impl<P: Packet> AnyQdisc<P> {
@@ -374,8 +377,8 @@ registry! {
     Avq aqm::avq::Config, "avq", "aqm", "signals when a virtual queue with less capacity overflows", "Kunniyur and Srikant 2001";
     Blue aqm::blue::Config, "blue", "aqm", "drops with a probability that losses raise and an idle link lowers", "Feng, Shin, Kandlur, Saha 2002";
     Sfb aqm::sfb::Config, "sfb", "aqm", "BLUE for each flow in a few shared bins, with a penalty box for flows that do not react", "Feng, Kandlur, Saha, Shin 2001";
-    Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
     =>
+    Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
     Choke aqm::choke::Config, "choke", "aqm", "compares an arrival with a packet drawn from the queue and drops both if of one flow", "Pan, Prabhakar, Psounis 2000";
     DualPi2 aqm::dualpi2::Config, "dualpi2", "aqm", "PI2 with a queue of its own for L4S traffic, coupled to the classic one", "RFC 9332";
     FqCodel fq::Config<aqm::codel::Config>, "fq-codel", "flow-queueing", "a queue with CoDel for each flow; flows take turns, new ones first", "RFC 8290";

@@ -85,6 +85,9 @@ pub struct BottleneckSummary {
     pub marks: u64,
     /// Packets sent that the wire lost.
     pub lost: u64,
+    /// What the algorithm tells of itself, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<serde_json::Value>,
     /// Time in the queue of packets sent.
     pub queue_delay_ms: Quantiles,
     /// Bytes waiting, without the packet on the wire.
@@ -221,6 +224,7 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
         dropped_bytes: dropped,
         marks: stats.marked.packets,
         lost: queue.loss.lost,
+        algorithm: queue.qdisc.report(),
         queue_delay_ms: delay(probe),
         queue_bytes: QueueBytes { mean: round(probe.mean_bytes(backlog, now)), max: probe.max_bytes },
     })

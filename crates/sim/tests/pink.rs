@@ -87,3 +87,133 @@ fn satellite_all_at_once_and_within_a_second() {
         }
     }
 }
+
+/// 10 Mbit/s, 100 ms and 8 flows, as in Table 2, with more to say of PINK and of the link.
+fn dsl(aqm: &str, more: &str) -> Summary {
+    let text = format!(
+        r#"
+duration = "60s"
+warmup = "3s"
+topology = {{ kind = "dumbbell", rate = "10Mbit/s", delay = "50ms", limit = "1000p", access_rate = "100Mbit/s" }}
+aqm = {{ name = "pink", {aqm} }}
+tcp = {{ cc = "newreno", mss = "1000B", ack_every_segment = true }}
+[[flows]]
+kind = "bulk"
+count = 8
+{more}"#
+    );
+    let scenario = Scenario::parse(&text, "pink.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut simulation = Simulation::new(&scenario);
+    simulation.advance(Span::MAX).unwrap_or_else(|broken| panic!("{broken}"));
+    simulation.summary()
+}
+
+/// A rate that is 30 % too high fills the queue until the estimator sees it: within ten round trips of sixty seconds, or the
+/// 90th percentile would be higher.
+#[test]
+fn a_rate_that_is_too_high_is_found_out() {
+    let summary = dsl("rate = \"13Mbit/s\", rate_from = \"estimated\"", "");
+    let bottleneck = &summary.bottlenecks[0];
+    assert!(bottleneck.queue_delay_ms.p90 < 10.0, "{:?}", bottleneck.queue_delay_ms);
+    assert!(bottleneck.utilization > 0.95, "{}", bottleneck.utilization);
+    let believed = dsl("rate = \"13Mbit/s\", c = 1.0", "");
+    assert!(believed.bottlenecks[0].queue_delay_ms.p90 > 20.0, "believed, it does harm: {:?}", believed.bottlenecks[0]);
+}
+
+/// From 20 round trips after the slow start on, every second is within the bar.
+#[test]
+fn a_rate_that_is_too_low_is_found_out() {
+    let summary = dsl("rate = \"7Mbit/s\", rate_from = \"estimated\"", "");
+    // 0.95 of the link are 9.03 Mbit/s of payload.
+    assert!(summary.goodput_1s_bps.p10 > 0.95 * 10e6 * MSS / FRAME, "{:?}", summary.goodput_1s_bps);
+    assert!(summary.bottlenecks[0].queue_delay_ms.p90 < 10.0, "{:?}", summary.bottlenecks[0].queue_delay_ms);
+    let believed = dsl("rate = \"7Mbit/s\"", "");
+    assert!(believed.bottlenecks[0].utilization < 0.75, "believed, it wastes: {}", believed.bottlenecks[0].utilization);
+}
+
+/// The link has half its rate in every second ten seconds.
+const HALVED: &str = r#"
+[[changes]]
+link = "bottleneck"
+at = "10s"
+every = "20s"
+rate = "5Mbit/s"
+TOLD
+[[changes]]
+link = "bottleneck"
+at = "20s"
+every = "20s"
+rate = "10Mbit/s"
+TOLD
+"#;
+
+#[test]
+fn a_rate_that_changes_is_followed_when_told_and_when_estimated() {
+    for (aqm, told) in
+        [("c = 0.95", ""), ("c = 0.95", "tell_after = \"100ms\""), ("rate_from = \"estimated\"", "told = false")]
+    {
+        let summary = dsl(aqm, &HALVED.replace("TOLD", told));
+        let bottleneck = &summary.bottlenecks[0];
+        assert!(bottleneck.utilization >= 0.9, "{aqm} {told}: {}", bottleneck.utilization);
+        assert!(bottleneck.queue_delay_ms.p99 <= 100.0, "{aqm} {told}: {:?}", bottleneck.queue_delay_ms);
+    }
+    let ignorant = dsl("c = 0.95", &HALVED.replace("TOLD", "told = false"));
+    assert!(
+        ignorant.bottlenecks[0].queue_delay_ms.p99 > 100.0,
+        "not told: {:?}",
+        ignorant.bottlenecks[0].queue_delay_ms
+    );
+}
+
+/// Eight transfers over 100 Mbit/s and 100 ms, with a flood of 1000 SYNs per second from 5 s on or without; Mbit/s.
+fn flooded(sampling: &str, per_second: Option<u32>) -> f64 {
+    let flood =
+        per_second.map_or(String::new(), |n| format!(", {{ kind = \"synflood\", per_second = {n}, start = \"5s\" }}"));
+    let text = format!(
+        r#"
+duration = "30s"
+topology = {{ kind = "dumbbell", rate = "100Mbit/s", delay = "45ms", limit = "1250kB", access_rate = "1Gbit/s", access_delay = "2.5ms" }}
+aqm = {{ name = "pink", sampling = "{sampling}" }}
+tcp = {{ cc = "newreno", mss = "1000B", ack_every_segment = true }}
+flows = [{{ kind = "bulk", count = 8 }}{flood}]
+"#
+    );
+    let scenario = Scenario::parse(&text, "flood.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut simulation = Simulation::new(&scenario);
+    simulation.advance(Span::MAX).unwrap();
+    simulation.summary().flows.iter().map(|flow| flow.delivered_bytes as f64 * 8.0 / 30e6).sum()
+}
+
+/// SYNs of 52 bytes take 0.416 Mbit/s of the link, during 25 of 30 seconds.
+#[test]
+fn a_flood_of_syns_costs_what_it_takes_of_the_link_and_no_more() {
+    let calm = flooded("always", None);
+    let syns = 1000.0 * 52.0 * 8.0 / 1e6 * 25.0 / 30.0;
+    let attacked = flooded("always", Some(1000));
+    assert!(attacked >= 0.99 * (calm - syns), "{attacked} of {calm} Mbit/s");
+    let unprotected = flooded("off", Some(1000));
+    assert!(unprotected < 0.5 * calm, "without protection the damage shows: {unprotected} of {calm} Mbit/s");
+}
+
+/// A source that sends at half the rate of the link, and eight flows that obey: their goodput and the 90th percentile of
+/// their round trips.
+fn beside_udp(aqm: &str) -> (f64, f64) {
+    let udp = "[[flows]]\nkind = \"cbr\"\nrate = \"5Mbit/s\"\npacket_size = \"1000B\"\nstart = \"5s\"\n";
+    let summary = dsl(aqm, udp);
+    (summary.flows[..8].iter().map(|f| f.goodput_bps).sum(), summary.rtt_ms.p90)
+}
+
+/// In one queue the source takes what it wants and fills it: Theorem 1 knows of no such source. With room in reserve the
+/// queue stays empty, and the flows have the rest. With a queue for each flow they keep eight ninths of the link, and
+/// what waits longer than its share allows is not theirs.
+#[test]
+fn who_obeys_no_window_is_dealt_with_by_room_in_reserve_or_by_a_queue_for_each_flow() {
+    let (_, rtt) = beside_udp("queue = \"fifo\"");
+    assert!(rtt > 200.0, "fifo: {rtt} ms");
+    let (goodput, rtt) = beside_udp("queue = \"fifo\", reserve = \"5200kbit/s\"");
+    assert!(rtt < 110.0 && goodput > 0.9 * 4.8e6 * C, "reserve: {rtt} ms, {goodput} bit/s");
+    for queue in ["fq", "fq-codel"] {
+        let (goodput, rtt) = beside_udp(&format!("queue = \"{queue}\""));
+        assert!(rtt < 130.0 && goodput > 0.97 * 10e6 * 8.0 / 9.0 * MSS / FRAME, "{queue}: {rtt} ms, {goodput} bit/s");
+    }
+}

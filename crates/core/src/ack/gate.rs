@@ -105,6 +105,10 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
     fn stats(&self) -> &Stats {
         self.queue.stats()
     }
+
+    fn report(&self) -> Option<serde_json::Value> {
+        self.element.report()
+    }
 }
 
 /// The element sees segments first; a discipline that looks at them as well sees what the element made of them.

@@ -114,6 +114,7 @@ use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
 
+mod behind;
 mod census;
 mod config;
 mod flow;
@@ -123,6 +124,7 @@ mod share;
 #[cfg(test)]
 mod tests;
 
+pub use behind::{Behind, Queue};
 pub use census::PinkStats;
 pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
@@ -528,5 +530,13 @@ impl Aqm for Pink {
         if self.config.rate.is_none() && self.estimator.is_none() {
             self.share_out(rate);
         }
+    }
+
+    /// The counters, the rate in force and the part of ACKs whose flow had a share below one segment.
+    fn report(&self) -> Option<serde_json::Value> {
+        let mut report = serde_json::to_value(self.stats).ok()?;
+        report["rate_bps"] = self.rate.as_bps().into();
+        report["below_one_segment_share"] = self.stats.below_fraction().into();
+        Some(report)
     }
 }

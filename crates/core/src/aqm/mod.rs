@@ -124,6 +124,11 @@ pub trait Aqm: AckPath {
         let _ = (backlog, now);
     }
 
+    /// What it has to tell at the end of a run.
+    fn report(&self) -> Option<serde_json::Value> {
+        None
+    }
+
     /// The link changes its rate to `rate` at `now`.
     fn set_rate(&mut self, rate: Rate, now: Instant) {
         let _ = (rate, now);

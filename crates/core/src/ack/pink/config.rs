@@ -1,7 +1,7 @@
 //! Parameters of PINK.
 
-use super::Pink;
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
+use super::Behind;
+use crate::registry::ConfigError;
 use crate::units::{Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -94,6 +94,8 @@ pub struct Config {
     /// How long a flow is expected to send its first data. 3 s leave room for one lost SYN (RFC 6298 §2.1: 1 s) and a
     /// long path.
     pub silent_timeout: Span,
+    /// The discipline that keeps the packets: "fifo", "fq" (a queue for each flow) or "fq-codel".
+    pub queue: Behind,
     /// Flows with a higher index are left alone; bounds the memory (128 bytes each).
     pub max_flows: u32,
 }
@@ -111,15 +113,15 @@ impl Default for Config {
             sampling: Sampling::Always,
             idle_timeout: Span::from_secs(60),
             silent_timeout: Span::from_secs(3),
+            queue: Behind::Fifo,
             max_flows: 65_536,
         }
     }
 }
 
-impl AqmConfig for Config {
-    type Aqm = Pink;
-
-    fn validate(&self) -> Result<(), ConfigError> {
+impl Config {
+    /// Refuses values that cannot work.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !(self.c > 0.0 && self.c <= 1.0) {
             return Err(ConfigError::new("c", format!("{} is not above 0 and at most 1", self.c)));
         }
@@ -137,9 +139,5 @@ impl AqmConfig for Config {
             return Err(ConfigError::new("max_flows", format!("{} is not within 1 and 16777216", self.max_flows)));
         }
         Ok(())
-    }
-
-    fn aqm(&self, link: &LinkFacts) -> Pink {
-        Pink::new(self, link.rate)
     }
 }

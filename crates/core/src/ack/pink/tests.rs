@@ -118,7 +118,7 @@ impl Gate {
     fn new(edit: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config { sampling: Sampling::AfterDrop, ..Config::default() };
         edit(&mut config);
-        config.validate().unwrap();
+        config.check().unwrap();
         Self { pink: Pink::new(&config, LINK), now: Instant::ZERO }
     }
     fn literal() -> Self {
@@ -660,7 +660,7 @@ fn impossible_parameters_are_refused() {
     let refused = |edit: fn(&mut Config)| {
         let mut config = Config::default();
         edit(&mut config);
-        config.validate().unwrap_err().key
+        config.check().unwrap_err().key
     };
     assert_eq!(refused(|c| c.c = 0.0), "c");
     assert_eq!(refused(|c| c.c = 1.01), "c");

@@ -20,7 +20,7 @@ fn before_another_discipline_pink_clamps_and_learns_the_rate_from_departures() {
         ..Config::default()
     };
     let codel = Fifo::<Seg, _>::new(link.limit, codel::Config::default().aqm(&link));
-    let mut gate = Before::new(config.aqm(&link), codel);
+    let mut gate = Before::new(Pink::new(&config, link.rate), codel);
     let mut rng = Streams::new(1).get("gate");
     let mut now = Instant::ZERO;
     let mut through = |gate: &mut Before<Pink, _>, mut segment: Seg, now| {
@@ -50,7 +50,7 @@ fn an_overflow_behind_it_starts_the_sampling() {
     let link = LinkFacts { rate: LINK, limit: Limit::Packets(2) };
     let config = Config { sampling: Sampling::AfterDrop, ..Config::default() };
     let queue = Fifo::<Seg, _>::new(link.limit, crate::aqm::droptail::Config::default().aqm(&link));
-    let mut gate = Before::new(config.aqm(&link), queue);
+    let mut gate = Before::new(Pink::new(&config, link.rate), queue);
     let mut rng = Streams::new(1).get("gate");
     for flow in 0..3 {
         let mut syn = Seg::syn(flow, None);

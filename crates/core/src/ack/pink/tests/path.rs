@@ -130,7 +130,7 @@ impl Path {
     pub fn new(edit: impl FnOnce(&mut Config), rate: Rate, hosts: Vec<Host>) -> Self {
         let mut config = Config::default();
         edit(&mut config);
-        config.validate().unwrap();
+        config.check().unwrap();
         let mut path = Self {
             queue: Fifo::new(Limit::Packets(u64::MAX), Pink::new(&config, rate)),
             now: Instant::ZERO,
