@@ -140,7 +140,7 @@ impl Sender {
     pub fn new(config: &TcpConfig, iss: u32) -> Self {
         let first = sequence::initial(iss) + 1;
         let mss = config.mss.get();
-        let setup = Setup { mss, initial_window: mss * u64::from(config.initial_window) };
+        let setup = Setup { mss, initial_window: mss * u64::from(config.initial_window), hystart: false };
         Self {
             cc: AnyCc::new(&config.cc, &setup).expect("the configuration was validated"),
             rtt: RttEstimator::new(config.min_rto, config.rto_granularity),
@@ -181,7 +181,7 @@ impl Sender {
     pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
         if peer < self.mss {
             self.mss = peer;
-            let setup = Setup { mss: peer, initial_window: peer * u64::from(config.initial_window) };
+            let setup = Setup { mss: peer, initial_window: peer * u64::from(config.initial_window), hystart: false };
             self.cc = AnyCc::new(&config.cc, &setup).expect("the configuration was validated");
         }
     }
@@ -361,7 +361,8 @@ impl Sender {
         // In slow start a flight of half the window will need the whole of it next round trip.
         let cwnd_limited = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
         let (srtt, min_rtt) = (self.rtt.srtt(), self.rtt.min_rtt());
-        self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited });
+        let (delivered, marked, rate) = (0, 0, None);
+        self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate });
     }
 
     fn on_duplicate(&mut self, sacked: u64, config: &TcpConfig, now: Instant) {

@@ -5,7 +5,7 @@ use crate::units::Span;
 
 /// The control after it lost with a window of `segments`: W_max = `segments`, cwnd = 0.7 of it.
 fn after_loss(segments: u64) -> Cubic {
-    let mut cc = Cubic::new(&Setup { mss: MSS, initial_window: segments * MSS });
+    let mut cc = Cubic::new(&Setup { initial_window: segments * MSS, ..driver::SETUP });
     cc.on_loss(&driver::loss(segments * MSS));
     cc.on_recovered(Instant::ZERO);
     cc
@@ -156,7 +156,7 @@ fn after_a_timeout_the_curve_begins_where_slow_start_ends() {
 /// A loss between the timeout and congestion avoidance begins a stage of its own, with a plateau.
 #[test]
 fn a_loss_after_a_timeout_has_its_plateau() {
-    let mut cc = Cubic::new(&Setup { mss: MSS, initial_window: 100 * MSS });
+    let mut cc = Cubic::new(&Setup { initial_window: 100 * MSS, ..driver::SETUP });
     cc.on_rto(&driver::loss(100 * MSS));
     (0..39).for_each(|_| cc.on_ack(&driver::ack(MSS, 100)));
     assert_eq!(cc.cwnd(), 40 * MSS);
