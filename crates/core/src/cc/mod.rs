@@ -20,8 +20,10 @@ use crate::units::{Instant, Rate, Span};
 #[cfg(test)]
 mod driver;
 
+mod hystart;
 mod window;
 
+pub mod bbr;
 pub mod bic;
 pub mod compound;
 pub mod cubic;
@@ -35,6 +37,7 @@ pub mod scalable;
 pub mod vegas;
 pub mod westwood;
 
+use bbr::Bbr;
 use bic::Bic;
 use compound::Compound;
 use cubic::Cubic;
@@ -227,6 +230,7 @@ controls! {
     Vegas Vegas "vegas" "two to four segments in the queue, by round trip times" "Brakmo, Peterson, JSAC 13(8), 1995"
     Compound Compound "compound" "Reno's window, and beside it one that delay controls" "Tan, Song, Zhang, Sridharan, INFOCOM 2006"
     Noordwijk Noordwijk "noordwijk" "bursts by a timer, for satellite links with bandwidth on demand" "Roseti, Kristiansen, 2008; the Modena dissertation 2.2"
+    Bbr Bbr "bbr" "the window and the pace are made of a model of the path (version 1)" "Cardwell et al., ACM Queue 14(5), 2016"
     Dctcp Dctcp "dctcp" "the window falls with the part of the packets that were marked" "RFC 8257"
     Prague Prague "prague" "a scalable control for L4S queues" "draft-briscoe-iccrg-prague-congestion-control"
 }
@@ -317,6 +321,7 @@ mod tests {
     fn the_enum_passes_every_event_on() {
         same_through_the_enum(NewReno::new(&driver::SETUP), AnyCc::NewReno);
         same_through_the_enum(Cubic::new(&driver::SETUP), |cc| AnyCc::Cubic(Box::new(cc)));
+        same_through_the_enum(Bbr::new(&driver::SETUP), |cc| AnyCc::Bbr(Box::new(cc)));
         same_through_the_enum(Bic::new(&driver::SETUP), |cc| AnyCc::Bic(Box::new(cc)));
         same_through_the_enum(Compound::new(&driver::SETUP), |cc| AnyCc::Compound(Box::new(cc)));
         same_through_the_enum(Dctcp::new(&driver::SETUP), |cc| AnyCc::Dctcp(Box::new(cc)));
@@ -339,17 +344,26 @@ mod tests {
             for name in NAMES {
                 let setup = Setup { mss, initial_window: 10 * mss.max(1), hystart: mss % 2 == 1 };
                 let mut cc = AnyCc::new(name, &setup).expect(name);
-                let mut now = Instant::ZERO;
+                let (mut now, mut delivered) = (Instant::ZERO, 0);
                 for (what, bytes, gap_us) in &events {
                     now += Span::from_micros(*gap_us);
                     let loss = Loss { now, in_flight: *bytes, ecn: bytes % 2 == 0 };
+                    delivered += bytes;
+                    let rate = (bytes % 3 > 0).then_some(RateSample {
+                        prior_delivered: delivered.saturating_sub(gap_us * 7),
+                        interval: Span::from_micros(*gap_us),
+                        app_limited: bytes % 5 == 0,
+                        in_flight: bytes / 2,
+                        lost: delivered / 3,
+                    });
+                    let facts = Ack { now, delivered, marked: bytes / 2, rate, ..driver::ack(*bytes, 100) };
                     match what {
-                        0 | 1 => cc.on_ack(&Ack { now, cwnd_limited: *what == 0, ..driver::ack(*bytes, 100) }),
+                        0 | 1 => cc.on_ack(&Ack { cwnd_limited: *what == 0, ..facts }),
                         2 => cc.on_loss(&loss),
                         3 => cc.on_recovered(now),
                         4 => cc.on_rto(&loss),
                         5 => cc.on_idle(now, setup.initial_window),
-                        6 => cc.on_recovery_ack(&Ack { now, ..driver::ack(*bytes, 100) }),
+                        6 => cc.on_recovery_ack(&facts),
                         _ => cc.on_burst(now, *bytes),
                     }
                     proptest::prop_assert!(cc.cwnd() >= mss, "{name}: {} after {what}", cc.cwnd());

@@ -265,3 +265,31 @@ fn at_short_round_trips_it_is_as_fast_as_reno() {
         driver::assert_close(mean, driver::mean_window(&mut NewReno::new(&driver::SETUP), p, rtt_ms), 0.03);
     }
 }
+
+/// RFC 9406 with 100 segments in flight: a rise from 80 to 90 ms slows slow start down to a quarter, and five rounds
+/// later it ends where it is; the curve then begins there, with K = 0.
+#[test]
+fn with_hystart_slow_start_ends_when_round_trip_times_rise() {
+    let setup = Setup { initial_window: 100 * MSS, hystart: true, ..driver::SETUP };
+    let (mut cc, mut plain) = (Cubic::new(&setup), Cubic::new(&Setup { hystart: false, ..setup }));
+    let mut windows = vec![];
+    for rtt_ms in [80, 90, 90, 90, 90, 90, 90, 90] {
+        driver::round_trip(&mut cc, rtt_ms);
+        driver::round_trip(&mut plain, rtt_ms);
+        windows.push(cc.cwnd() / MSS);
+    }
+    assert_eq!(windows[0], 200);
+    assert!(windows[1] < 270, "a quarter more, and seven ACKs: {windows:?}");
+    assert!(cc.ssthresh() < u64::MAX && cc.hystart.is_none(), "{windows:?}");
+    assert_eq!(plain.cwnd(), 25_600 * MSS);
+    cc.on_ack(&ack_at(1000, 90));
+    let epoch = cc.epoch.clone().expect("congestion avoidance has begun");
+    close(epoch.k, 0.0);
+}
+
+#[test]
+fn a_loss_ends_hystart() {
+    let mut cc = Cubic::new(&Setup { hystart: true, ..driver::SETUP });
+    cc.on_loss(&driver::loss(10 * MSS));
+    assert_eq!(cc.hystart, None);
+}
