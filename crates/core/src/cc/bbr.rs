@@ -198,7 +198,9 @@ impl Bbr {
             self.enter_probe_bw(ack.now);
         }
         let rate = (ack.delivered - sample.prior_delivered) as f64 / sample.interval.as_secs_f64();
-        if !sample.app_limited || rate >= self.btl_bw.get() {
+        // What four segments in flight deliver says nothing of the path.
+        let low = sample.app_limited || self.mode == Mode::ProbeRtt;
+        if !low || rate >= self.btl_bw.get() {
             self.btl_bw.update(self.round, rate);
         }
     }
@@ -318,7 +320,7 @@ impl Bbr {
         let opened = self.cwnd.saturating_add(ack.acked);
         if self.filled {
             self.cwnd = opened.min(target);
-        } else if self.cwnd < target || ack.delivered < self.initial_window {
+        } else if self.cwnd < target || self.round <= 1 {
             self.cwnd = opened;
         }
         self.cwnd = self.cwnd.max(MIN_SEGMENTS * self.mss);

@@ -108,7 +108,7 @@ pub struct Ack {
     pub in_flight: u64,
     /// True when the flight was limited by the congestion window; a window not in use does not grow (RFC 7661).
     pub cwnd_limited: bool,
-    /// Bytes of the connection delivered so far, with what was SACKed.
+    /// Bytes of the connection delivered so far, with what was SACKed, counted from any number on.
     pub delivered: u64,
     /// Bytes of `acked` that arrived marked; only with [`Wants::accurate_ecn`].
     pub marked: u64,

@@ -42,6 +42,8 @@ use crate::units::{Instant, Span};
 const MIN_BURST: u64 = 3;
 /// Trains per evaluation.
 const STABILITY: u32 = 2;
+/// No link is so fast that a burst takes less; it keeps parameters of zero from sending without end.
+const MIN_TIMER: Span = Span::from_micros(1);
 const MAX_TIMER: Span = Span::from_secs(1);
 const MAX_FIRST_TIMER: Span = Span::from_millis(900);
 const MAX_TRAINS: usize = 16;
@@ -283,7 +285,7 @@ impl CongestionControl for Noordwijk {
         let size = self.burst.saturating_sub(self.debt);
         self.debt = self.debt.saturating_sub(self.burst);
         self.cwnd = in_flight.saturating_add(size.saturating_mul(self.mss)).max(self.mss);
-        self.next = now + self.timer;
+        self.next = now + self.timer.max(MIN_TIMER);
         if size > 0 {
             self.bursts.push(u32::try_from(size).unwrap_or(u32::MAX));
         }

@@ -6,6 +6,7 @@
 
 mod config;
 mod endpoint;
+mod needs;
 mod ranges;
 mod receiver;
 mod rtt;
