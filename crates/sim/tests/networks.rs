@@ -1,5 +1,6 @@
 //! Networks: packets take the path they should, books balance whatever the scenario, invariants stop a run.
 
+use penstock_core::cc;
 use penstock_core::registry::NAMES;
 use penstock_core::units::Span;
 use penstock_sim::summary::{BottleneckSummary, Summary};
@@ -224,11 +225,11 @@ fn flow(nodes: usize) -> impl Strategy<Value = String> {
         Just("kind = \"onoff\"\nrate = \"2Mbit/s\"\nmean_on = \"50ms\"\nmean_off = \"20ms\"".to_owned()),
     ];
     let ends = (0..nodes, 1..nodes).prop_map(move |(from, distance)| (from, (from + distance) % nodes));
-    let tcp = (any::<[bool; 7]>(), 64u64..3000, any::<bool>());
-    (kind, 1u64..3, 0u64..300, ends, tcp).prop_map(|(kind, count, start, (from, to), (options, mss, reno))| {
+    let tcp = (any::<[bool; 7]>(), 64u64..3000, 0..cc::NAMES.len());
+    (kind, 1u64..3, 0u64..300, ends, tcp).prop_map(|(kind, count, start, (from, to), (options, mss, control))| {
         let names = ["sack", "prr", "limited_transmit", "timestamps", "window_scaling", "ecn", "ack_every_segment"];
         let options: String = names.iter().zip(options).map(|(name, on)| format!("{name} = {on}, ")).collect();
-        let cc = if reno { "newreno" } else { "cubic" };
+        let cc = cc::NAMES[control];
         let tcp = if kind.contains("rate") {
             String::new()
         } else {

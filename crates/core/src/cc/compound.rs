@@ -125,9 +125,9 @@ impl CongestionControl for Compound {
     }
 
     fn on_rto(&mut self, loss: &Loss) {
-        self.window.reduce(loss, KEEP);
-        self.window.timed_out();
+        self.window.cwnd = self.win();
         self.dwnd = 0.0;
+        self.window.time_out(loss, KEEP);
         self.queue.restart();
     }
 

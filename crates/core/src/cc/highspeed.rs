@@ -95,7 +95,7 @@ impl CongestionControl for HighSpeed {
 
     fn on_loss(&mut self, loss: &Loss) {
         let flight = self.window.segments(loss.in_flight);
-        self.window.reduce_to(flight * (1.0 - b(flight)));
+        self.window.reduce(loss, 1.0 - b(flight));
     }
 
     fn on_recovered(&mut self, _: Instant) {
@@ -103,8 +103,8 @@ impl CongestionControl for HighSpeed {
     }
 
     fn on_rto(&mut self, loss: &Loss) {
-        self.on_loss(loss);
-        self.window.timed_out();
+        let keep = 1.0 - b(self.window.lost_flight(loss));
+        self.window.time_out(loss, keep);
     }
 
     fn on_idle(&mut self, _: Instant, initial_window: u64) {
@@ -202,8 +202,8 @@ mod tests {
         assert!((cc.window.cwnd - 9991.0 * (1.0 - 0.2101)).abs() < 1.0, "{}", cc.window.cwnd);
         let mut cc = after_loss(30);
         assert_eq!(cc.cwnd(), 15 * MSS);
-        cc.on_rto(&driver::loss(20 * MSS));
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (MSS, 10 * MSS));
+        cc.on_rto(&driver::loss(10 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (MSS, 5 * MSS));
     }
 
     /// §5, Table 2: 263 segments at p = 1e-4 and 1795 at 1e-5, which is 0.12/p^0.835; Reno's 38 at 1e-3.

@@ -87,8 +87,7 @@ impl CongestionControl for Hybla {
     }
 
     fn on_rto(&mut self, loss: &Loss) {
-        self.on_loss(loss);
-        self.window.timed_out();
+        self.window.time_out(loss, 0.5);
     }
 
     fn on_idle(&mut self, _: Instant, initial_window: u64) {
@@ -150,6 +149,7 @@ mod tests {
         (0..3).for_each(|_| cc.on_ack(&driver::ack(MSS, 600)));
         assert_eq!(cc.cwnd(), 65_536 * MSS);
         let mut cc = avoiding(30);
+        cc.window.cwnd = 60.0;
         cc.on_rto(&driver::loss(60 * MSS));
         (0..2).for_each(|_| cc.on_ack(&driver::ack(MSS, 100)));
         assert_eq!(cc.cwnd(), 30 * MSS, "1 + 15 + 15 is beyond ssthresh");

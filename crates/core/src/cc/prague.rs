@@ -99,8 +99,7 @@ impl CongestionControl for Prague {
     }
 
     fn on_rto(&mut self, loss: &Loss) {
-        self.window.reduce(loss, 0.5);
-        self.window.timed_out();
+        self.window.time_out(loss, 0.5);
     }
 
     fn on_idle(&mut self, _: Instant, initial_window: u64) {

@@ -51,8 +51,7 @@ impl CongestionControl for Scalable {
     }
 
     fn on_rto(&mut self, loss: &Loss) {
-        self.on_loss(loss);
-        self.window.timed_out();
+        self.window.time_out(loss, 1.0 - B);
     }
 
     fn on_idle(&mut self, _: Instant, initial_window: u64) {

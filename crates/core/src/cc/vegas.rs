@@ -88,8 +88,7 @@ impl CongestionControl for Vegas {
     }
 
     fn on_rto(&mut self, loss: &Loss) {
-        self.window.reduce(loss, 0.5);
-        self.window.timed_out();
+        self.window.time_out(loss, 0.5);
         self.queue.restart();
         self.measuring = true;
     }
@@ -110,6 +109,7 @@ mod tests {
         let mut cc = Vegas::new(&driver::SETUP);
         cc.on_loss(&driver::loss(2 * segments * MSS));
         cc.on_recovered(Instant::ZERO);
+        cc.queue.base = Some(Span::from_millis(100));
         cc
     }
 
@@ -117,8 +117,7 @@ mod tests {
     fn round(cc: &mut Vegas, rtt_ms: u64) {
         let cwnd = cc.cwnd();
         for _ in 0..cwnd / MSS {
-            let min_rtt = Span::from_millis(100);
-            cc.on_ack(&Ack { min_rtt, in_flight: cwnd, ..driver::ack(MSS, rtt_ms) });
+            cc.on_ack(&Ack { in_flight: cwnd, ..driver::ack(MSS, rtt_ms) });
         }
     }
 

@@ -87,6 +87,18 @@ impl Window {
         }
     }
 
+    /// What a timeout reduces: the flight, or the window if that is smaller. In a long recovery the flight comes to count
+    /// many windows of SACKed data; a control that keeps most of it would never come down.
+    pub fn lost_flight(&self, loss: &Loss) -> f64 {
+        self.segments(loss.in_flight).min(self.cwnd)
+    }
+
+    /// A timeout: `keep` of what was lost is the threshold, two segments at least, and one segment the window.
+    pub fn time_out(&mut self, loss: &Loss, keep: f64) {
+        self.reduce_to(self.lost_flight(loss) * keep);
+        self.timed_out();
+    }
+
     /// A timeout, after its reduction: one segment (RFC 5681 §3.1).
     pub fn timed_out(&mut self) {
         self.cwnd = 1.0;
@@ -120,6 +132,9 @@ impl Round {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct QueueShare {
     round: Round,
+    /// The smallest sample. Not that of the endpoint: the handshake's segments are short, and so is their round trip.
+    pub base: Option<Span>,
+    /// The smallest of this round.
     lowest: Option<Span>,
 }
 
@@ -128,18 +143,19 @@ impl QueueShare {
     #[inline]
     pub fn at_end_of_round(&mut self, ack: &Ack) -> Option<f64> {
         if let Some(rtt) = ack.rtt {
-            self.lowest = Some(self.lowest.map_or(rtt, |lowest| lowest.min(rtt)));
+            let least = |known: Option<Span>| Some(known.map_or(rtt, |known| known.min(rtt)));
+            (self.base, self.lowest) = (least(self.base), least(self.lowest));
         }
         if !self.round.ends(ack) {
             return None;
         }
-        let rtt = self.lowest.take()?.as_nanos().max(1) as f64;
-        Some((1.0 - ack.min_rtt.as_nanos() as f64 / rtt).max(0.0))
+        let (base, rtt) = (self.base?.as_nanos() as f64, self.lowest.take()?.as_nanos().max(1) as f64);
+        Some(1.0 - base / rtt)
     }
 
     /// What was in flight went through a recovery: the round begins anew.
     pub fn restart(&mut self) {
-        *self = Self::default();
+        *self = Self { base: self.base, ..Self::default() };
     }
 }
 
@@ -204,6 +220,15 @@ mod tests {
         assert_eq!(window.cwnd, 2.0);
     }
 
+    #[test]
+    fn a_timeout_reduces_no_more_than_the_window() {
+        for (flight, ssthresh) in [(8, 6.4), (10, 8.0), (500, 8.0), (2, 2.0)] {
+            let mut window = Window::new(&driver::SETUP);
+            window.time_out(&driver::loss(flight * MSS), 0.8);
+            assert_eq!((window.cwnd, window.ssthresh), (1.0, ssthresh));
+        }
+    }
+
     /// Ten segments in flight: the first ACK begins a round, the tenth after it is for what it let go.
     #[test]
     fn a_round_ends_with_the_ack_for_what_its_first_ack_let_go() {
@@ -218,13 +243,12 @@ mod tests {
     #[test]
     fn the_part_of_the_window_that_waits_is_that_of_the_lowest_sample() {
         let mut share = QueueShare::default();
-        let sample = |ms| Ack {
-            in_flight: 4 * MSS,
-            min_rtt: Span::from_millis(100),
-            rtt: Some(Span::from_millis(ms)),
-            ..driver::ack(MSS, 100)
-        };
-        for ms in [400, 200, 125, 150] {
+        let sample = |ms| Ack { in_flight: 4 * MSS, min_rtt: Span::from_millis(90), ..driver::ack(MSS, ms) };
+        for ms in [100, 200, 300, 400] {
+            assert_eq!(share.at_end_of_round(&sample(ms)), None);
+        }
+        assert_eq!(share.at_end_of_round(&sample(400)), Some(0.0));
+        for ms in [400, 125, 150] {
             assert_eq!(share.at_end_of_round(&sample(ms)), None);
         }
         let end = share.at_end_of_round(&sample(300));
