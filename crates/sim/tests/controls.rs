@@ -27,17 +27,16 @@ fn path(cc: &str, buffer: &str, more: &str) -> String {
     )
 }
 
-/// A buffer of one bandwidth-delay product: every control keeps the link busy. But Noordwijk, whose delta divides 19 gaps
-/// by 20: it sends 5 % too much, which its threshold of 200 ms does not see here, and falls back to a burst per 500 ms
-/// with each loss.
+/// A buffer of one bandwidth-delay product: every control keeps the link busy. But Noordwijk, which is not made for losses:
+/// its delta divides 19 gaps by 20, so it sends 5 % too much, fills 50 kB in a second, and then needs two trains, another
+/// second, to find its timer again. It has a path of its own below.
 #[test]
 fn every_control_fills_a_path_with_a_buffer_of_its_size() {
-    for cc in NAMES {
+    for cc in NAMES.iter().filter(|cc| **cc != "noordwijk") {
         let summary = run(&path(cc, "50kB", ""));
-        let least = if *cc == "noordwijk" { 0.4 } else { 0.93 };
         let (utilization, flow) = (summary.bottlenecks[0].utilization, &summary.flows[0]);
         println!("{cc}: {utilization:.3}, {} retransmits, {} timeouts", flow.retransmits, flow.timeouts);
-        assert!(utilization > least, "{cc}: {utilization}");
+        assert!(utilization > 0.93, "{cc}: {utilization}");
         assert_eq!(flow.cc, *cc);
     }
 }

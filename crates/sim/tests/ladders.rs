@@ -13,7 +13,7 @@
 //! | `quiet` | it sent nothing that was not named |
 //! | `cwnd N`, `ssthresh N`, `delivered N`, `acked N`, `state S`, `done` | what must be true |
 //!
-//! SEGMENT is `FLAGS START:END [ack N] [win N] [mss N] [ws N] [sackok] [sack A-B ...] [ts VAL:ECR] [ect0] [ce]`. Flags are
+//! SEGMENT is `FLAGS START:END [ack N] [win N] [mss N] [ws N] [sackok] [sack A-B ...] [ts VAL:ECR] [ect0|ect1|ce]`. Flags are
 //! those of tcpdump (S F R P E W and `.` for ACK, `-` for none); PSH is compared only if it is named. Numbers count
 //! from each side's SYN, which is 0. SACK blocks are always compared, other options when they are named.
 
@@ -229,6 +229,7 @@ impl Expected {
                     }
                 }
                 "ect0" => this.ecn = Some(Ecn::Ect0),
+                "ect1" => this.ecn = Some(Ecn::Ect1),
                 "notect" => this.ecn = Some(Ecn::NotEct),
                 "ce" => this.ecn = Some(Ecn::Ce),
                 other => return Err(format!("no field {other:?}")),
@@ -367,4 +368,4 @@ macro_rules! files {
     };
 }
 
-files! { handshake windows receiver sack newreno timeout flow_control ecn closing timestamps }
+files! { handshake windows receiver sack newreno timeout flow_control ecn closing timestamps controls }

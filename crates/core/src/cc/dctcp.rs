@@ -15,7 +15,8 @@
 //!
 //! DIFFERENCE: the receiver acknowledges every segment, so the two states of a receiver with delayed ACKs (§3.2) do not
 //! arise. Pinned by `it_wants_an_ack_per_segment_with_its_mark`.
-//! DIFFERENCE: ACKs during loss recovery are not counted in `alpha`; the endpoint does not tell of them.
+//! DIFFERENCE: ACKs during loss recovery are not counted in `alpha`; the endpoint does not tell of them. Pinned by
+//! `acks_in_recovery_do_not_count`.
 
 use super::window::{Round, Window, plain_window};
 use super::{Ack, CongestionControl, Loss, Setup, Wants};
@@ -184,6 +185,15 @@ mod tests {
         let mut cc = Dctcp::new(&driver::SETUP);
         window(&mut cc, 10, 10);
         assert_eq!(cc.cwnd(), 10 * MSS);
+    }
+
+    #[test]
+    fn acks_in_recovery_do_not_count() {
+        let mut cc = Dctcp::new(&driver::SETUP);
+        let before = cc.clone();
+        cc.on_recovery_ack(&Ack { marked: MSS, ..driver::ack(MSS, 100) });
+        assert_eq!(cc, before);
+        assert!(!cc.wants().rate, "nor is it told of them");
     }
 
     #[test]

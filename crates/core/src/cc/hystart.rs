@@ -12,10 +12,8 @@
 //!   5 rounds: ssthresh = cwnd
 //! ```
 //!
-//! Constants: §4.3; L = 8, as a sender that does not pace needs. Cost: O(1).
-//!
-//! DIFFERENCE: the rounds of CSS are counted from the round in which it began, as §4.2 allows; it counts. Pinned by
-//! `five_rounds_of_conservative_slow_start_end_it`.
+//! The round in which CSS begins is the first of the five. Constants: §4.3; L = 8, as a sender that does not pace needs.
+//! Cost: O(1).
 
 use super::Ack;
 use super::window::Round;

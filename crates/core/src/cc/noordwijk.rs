@@ -25,10 +25,9 @@
 //! The window of the endpoint is what is in flight and what is left of the burst: ACKs close it, the timer opens it. The
 //! trains need an ACK per segment ([`Wants::ack_per_segment`]).
 //!
-//! Invariants: 3 <= `BURST` <= max(B0, 3); `TX_TMR <= 1 s` once measured. Cost: O(1).
+//! Invariants: 3 <= `BURST` <= max(B0, 3); `TX_TMR <= 1 s` once measured. Between bursts
+//! the window may be empty; the timer opens it. Cost: O(1).
 //!
-//! DIFFERENCE: a segment may always be in flight, burst or not, so that a connection cannot stall. Pinned by
-//! `between_bursts_acks_open_nothing`.
 //! DIFFERENCE: three duplicates make a loss (the endpoint's rule), six there; and a loss does not double T0. Pinned by
 //! `a_loss_restores_the_first_burst_and_a_timeout_doubles_the_timer`.
 //! DIFFERENCE: at most 16 bursts are measured at a time; a seventeenth counts with the sixteenth. Pinned by
@@ -244,7 +243,7 @@ impl CongestionControl for Noordwijk {
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        self.cwnd = self.cwnd.saturating_sub(ack.acked).max(self.mss);
+        self.cwnd = self.cwnd.saturating_sub(ack.acked);
         self.follow_train(ack);
     }
 
@@ -253,7 +252,7 @@ impl CongestionControl for Noordwijk {
     }
 
     fn on_recovered(&mut self, _: Instant) {
-        self.cwnd = self.mss;
+        self.cwnd = 0;
         self.forget_trains();
     }
 
@@ -284,7 +283,7 @@ impl CongestionControl for Noordwijk {
     fn on_burst(&mut self, now: Instant, in_flight: u64) {
         let size = self.burst.saturating_sub(self.debt);
         self.debt = self.debt.saturating_sub(self.burst);
-        self.cwnd = in_flight.saturating_add(size.saturating_mul(self.mss)).max(self.mss);
+        self.cwnd = in_flight.saturating_add(size.saturating_mul(self.mss));
         self.next = now + self.timer.max(MIN_TIMER);
         if size > 0 {
             self.bursts.push(u32::try_from(size).unwrap_or(u32::MAX));
