@@ -19,7 +19,7 @@ use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sequence;
 use crate::segment::Segment;
-use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, Setup, Wants};
+use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, RateSample, Setup, Wants};
 use penstock_core::packet::{Ecn, TcpFlags};
 use penstock_core::units::{Instant, Span};
 
@@ -381,25 +381,26 @@ impl Sender {
         let slow_start = cwnd < self.cc.ssthresh();
         // In slow start a flight of half the window will need the whole of it next round trip.
         let cwnd_limited = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
-        let ack = Ack { cwnd_limited, marked: if echo { acked } else { 0 }, ..self.facts(acked, in_flight, rtt, now) };
-        self.cc.on_ack(&ack);
-    }
-
-    #[inline]
-    fn facts(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, now: Instant) -> Ack {
+        let marked = if echo { acked } else { 0 };
+        let rate = if self.needs.is_some() { self.rate_sample(now) } else { None };
         let (srtt, min_rtt) = (self.rtt.srtt(), self.rtt.min_rtt());
         let delivered = self.una + self.board.sacked();
-        let rate = match &mut self.needs {
-            Some(needs) => needs.sample(self.una, delivered, self.pipe, min_rtt, now),
-            None => None,
-        };
-        Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited: false, delivered, marked: 0, rate }
+        self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate });
+    }
+
+    #[cold]
+    fn rate_sample(&mut self, now: Instant) -> Option<RateSample> {
+        let delivered = self.una + self.board.sacked();
+        self.needs.as_mut()?.sample(self.una, delivered, self.pipe, self.rtt.min_rtt(), now)
     }
 
     /// An ACK within recovery, for controls that measure.
     fn measure(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, now: Instant) {
         if self.wants().rate {
-            let ack = self.facts(acked, in_flight, rtt, now);
+            let rate = self.rate_sample(now);
+            let (srtt, min_rtt, cwnd_limited, marked) = (self.rtt.srtt(), self.rtt.min_rtt(), false, 0);
+            let delivered = self.una + self.board.sacked();
+            let ack = Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate };
             self.cc.on_recovery_ack(&ack);
         }
     }
@@ -548,6 +549,7 @@ impl Sender {
     }
 
     /// Before anything is sent: true if the pacer holds it back. A burst that is due is begun.
+    #[cold]
     fn hold_back(&mut self, now: Instant) -> bool {
         let Some(needs) = &mut self.needs else { return false };
         let more = self.nxt < self.app_end + u64::from(self.closing);
@@ -656,10 +658,8 @@ impl Sender {
             segment.flags = segment.flags.with(TcpFlags::PSH);
         }
         self.counters.segments += 1;
-        if let Some(needs) = &mut self.needs {
-            needs.lost += if kind == Kind::Again { end - start } else { 0 };
-            needs.sent(end, self.pipe, now);
-            needs.paced(now, end - start, self.cc.pacing_rate());
+        if self.needs.is_some() {
+            self.note_sent(start, end, kind, now);
         }
         match kind {
             Kind::New => self.note_new(segment, end, now),
@@ -679,6 +679,14 @@ impl Sender {
         if self.rto_at == Instant::MAX {
             self.rto_at = now + self.rtt.rto();
         }
+    }
+
+    #[cold]
+    fn note_sent(&mut self, start: u64, end: u64, kind: Kind, now: Instant) {
+        let Some(needs) = &mut self.needs else { return };
+        needs.lost += if kind == Kind::Again { end - start } else { 0 };
+        needs.sent(end, self.pipe, now);
+        needs.paced(now, end - start, self.cc.pacing_rate());
     }
 
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {
