@@ -58,3 +58,34 @@ def test_replay_refuses_what_cannot_be(penstock: Command, trace: Path, tmp_path:
         assert told in done.stderr
         assert "Traceback" not in done.stderr
         assert done.stdout == ""
+
+
+def test_replay_gives_a_control_its_events(penstock: Command, tmp_path: Path) -> None:
+    script = tmp_path / "events.csv"
+    script.write_text("t_us,event,segments,rtt_us\n0,ack,1,100000\n10,loss,11,0\n20,recovered,0,0\n")
+    done = penstock("replay", "--cc", "newreno", script)
+    assert done.returncode == 0, done.stderr
+    # RFC 5681: a segment more in slow start; half of the 11 in flight after the loss.
+    assert done.stdout.splitlines() == [
+        "t_us,event,cwnd_segments,ssthresh_segments,pacing_bps",
+        "0,ack,11.000,,",
+        "10,loss,11.000,5.500,",
+        "20,recovered,5.500,5.500,",
+    ]
+
+
+def test_replay_refuses_events_that_cannot_be(penstock: Command, tmp_path: Path) -> None:
+    script = tmp_path / "events.csv"
+    script.write_text("t_us,event,segments,rtt_us\n0,nak,1,5\n")
+    cases = [
+        ((script, "--cc", "newrebo"), 'did you mean "newreno"'),
+        ((script, "--cc", "newreno", "--aqm", "red"), "--cc goes with no other option"),
+        ((script, "--rate", "8Mbit/s"), "missing: --aqm, --limit"),
+        (("nowhere.csv", "--cc", "newreno"), "nowhere.csv"),
+        ((script, "--cc", "newreno"), "line 2: event is"),
+    ]
+    for arguments, told in cases:
+        done = penstock("replay", *arguments)
+        assert done.returncode == 2, arguments
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr

@@ -172,3 +172,11 @@ def replay(
     """
     summary: dict[str, Any] = json.loads(_penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv))
     return summary
+
+
+def replay_control(script: Path, cc: str, csv: BinaryIO) -> int:
+    """Gives a congestion control a script of events (columns t_us,event,segments,rtt_us) and writes each window.
+
+    Returns the number of events. Raises `TraceError` when the script cannot be read and `ValueError` for another `cc`.
+    """
+    return _penstock.replay_control(str(script), cc, csv)

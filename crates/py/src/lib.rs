@@ -26,5 +26,6 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BrokenInvariant", module.py().get_type::<BrokenInvariant>())?;
     module.add_class::<simulation::Simulation>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
-    module.add_function(wrap_pyfunction!(replay::replay, module)?)
+    module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::replay_control, module)?)
 }

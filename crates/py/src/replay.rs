@@ -4,10 +4,10 @@ use crate::{BrokenInvariant, TraceError, convert};
 use penstock_core::registry::LinkFacts;
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Limit, Rate, UnitError};
-use penstock_trace::error::ReplayError;
-use penstock_trace::read;
+use penstock_trace::error::{ReadError, ReplayError};
 use penstock_trace::replay::{COLUMNS, Record, replay_each};
 use penstock_trace::summary::Summary;
+use penstock_trace::{control, read};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -57,6 +57,26 @@ pub(crate) fn replay(
         Ok(Told { summary, notes: arrivals.notes() })
     })?;
     convert::json(&told)
+}
+
+/// Gives the congestion control `cc` the events of the file `script`; writes a row of CSV after each to `csv`.
+#[pyfunction]
+pub(crate) fn replay_control(py: Python<'_>, script: &str, cc: &str, csv: Py<PyAny>) -> PyResult<u64> {
+    py.detach(|| -> PyResult<u64> {
+        let told = |error: ReadError| TraceError::new_err(format!("{script}: {error}"));
+        let open = |source| ReadError::Open { path: script.to_owned(), source };
+        let events = std::fs::File::open(script).map_err(open).map_err(|e| TraceError::new_err(e.to_string()))?;
+        let mut replay = control::Replay::new(events, cc).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let mut out = BufWriter::with_capacity(1 << 18, PyFile(csv));
+        writeln!(out, "{}", control::COLUMNS)?;
+        let mut rows = 0;
+        while let Some(row) = replay.next_row().map_err(told)? {
+            writeln!(out, "{row}")?;
+            rows += 1;
+        }
+        out.flush()?;
+        Ok(rows)
+    })
 }
 
 fn trace_error(trace: &str, error: &ReplayError) -> PyErr {

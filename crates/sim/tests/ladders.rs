@@ -13,7 +13,7 @@
 //! | `quiet` | it sent nothing that was not named |
 //! | `cwnd N`, `ssthresh N`, `delivered N`, `acked N`, `state S`, `done` | what must be true |
 //!
-//! SEGMENT is `FLAGS START:END [ack N] [win N] [mss N] [ws N] [sackok] [sack A-B ...] [ts VAL:ECR] [ect0] [ect1] [ce]
+//! SEGMENT is `FLAGS START:END [ack N] [win N] [mss N] [ws N] [sackok] [sack A-B ...] [ts VAL:ECR] [ect0|ect1|ce]
 //! [ern BITS] [rate CWND/MS] [size N]`. Flags are those of tcpdump (S F R P E W and `.` for ACK, `-` for none); PSH is
 //! compared only if it is named. Numbers count from each side's SYN, which is 0. SACK blocks, ERN's bits (00 if not
 //! named) and its option are always compared, other options when they are named.
@@ -386,4 +386,4 @@ macro_rules! files {
     };
 }
 
-files! { handshake windows receiver sack newreno timeout flow_control ecn ern closing timestamps }
+files! { handshake windows receiver sack newreno timeout flow_control ecn ern closing timestamps controls }

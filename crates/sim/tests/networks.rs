@@ -1,5 +1,6 @@
 //! Networks: packets take the path they should, books balance whatever the scenario, invariants stop a run.
 
+use penstock_core::cc;
 use penstock_core::registry::NAMES;
 use penstock_core::units::Span;
 use penstock_sim::summary::{BottleneckSummary, FlowSummary, Summary};
@@ -231,11 +232,11 @@ fn flow(nodes: usize) -> impl Strategy<Value = String> {
         Just("kind = \"video\"\nrate = \"600kbit/s\"\nspread = 0.7\ngop = 8".to_owned()),
     ];
     let ends = (0..nodes, 1..nodes).prop_map(move |(from, distance)| (from, (from + distance) % nodes));
-    let tcp = (any::<[bool; 7]>(), 64u64..3000, any::<bool>());
-    (kind, 1u64..3, 0u64..300, ends, tcp).prop_map(|(kind, count, start, (from, to), (options, mss, reno))| {
+    let tcp = (any::<[bool; 7]>(), 64u64..3000, 0..cc::NAMES.len());
+    (kind, 1u64..3, 0u64..300, ends, tcp).prop_map(|(kind, count, start, (from, to), (options, mss, control))| {
         let names = ["sack", "prr", "limited_transmit", "timestamps", "window_scaling", "ecn", "ack_every_segment"];
         let options: String = names.iter().zip(options).map(|(name, on)| format!("{name} = {on}, ")).collect();
-        let cc = if reno { "newreno" } else { "cubic" };
+        let cc = cc::NAMES[control];
         let udp = ["rate", "voip"].iter().any(|word| kind.contains(word));
         let tcp = if udp { String::new() } else { format!("tcp = {{ {options}mss = \"{mss}B\", cc = \"{cc}\" }}\n") };
         format!("[[flows]]\n{kind}\ncount = {count}\nstart = \"{start}ms\"\nfrom = \"n{from}\"\nto = \"n{to}\"\n{tcp}")

@@ -45,16 +45,7 @@ impl<R: Read> Table<R> {
         let mut reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
         let header = reader.byte_headers().map_err(|e| failure(&e))?.clone();
         let line = header.position().map_or(1, csv::Position::line);
-        let mut at = [None; COLUMNS.len()];
-        for (i, (slot, name)) in at.iter_mut().zip(COLUMNS).enumerate() {
-            let mut places = header.iter().enumerate().filter(|(_, cell)| *cell == name.as_bytes());
-            *slot = match (places.next(), places.next()) {
-                (Some((place, _)), None) => Some(place),
-                (None, _) if i >= REQUIRED => None,
-                (None, _) => return Err(missing(line, name, &header)),
-                _ => return Err(ReadError::Table { line, what: format!("the column {name} is there twice") }),
-            };
-        }
+        let at = places(&header, line, COLUMNS, REQUIRED)?;
         Ok(Self { reader, at, record: ByteRecord::new(), flows: FlowTable::default(), last: 0 })
     }
 
@@ -107,15 +98,44 @@ impl<R: Read> Table<R> {
     }
 
     fn number(&self, column: usize, allowed: RangeInclusive<u64>) -> Result<u64, ReadError> {
-        let cell = self.cell(column);
-        let text = String::from_utf8_lossy(cell);
-        text.parse().ok().filter(|value| allowed.contains(value)).ok_or_else(|| {
-            let (name, low, high) = (COLUMNS[column], allowed.start(), allowed.end());
-            let shown: String = text.chars().take(40).collect();
-            let what = format!("{name} is {shown:?}; whole numbers from {low} to {high} are allowed");
-            ReadError::Table { line: self.line(), what }
-        })
+        number(&self.record, self.at[column], COLUMNS[column], allowed)
     }
+}
+
+/// Where each of the columns is; the first `required` of them must be there.
+pub(crate) fn places<const N: usize>(
+    header: &ByteRecord,
+    line: u64,
+    names: [&str; N],
+    required: usize,
+) -> Result<[Option<usize>; N], ReadError> {
+    let mut at = [None; N];
+    for (i, (slot, name)) in at.iter_mut().zip(names).enumerate() {
+        let mut places = header.iter().enumerate().filter(|(_, cell)| *cell == name.as_bytes());
+        *slot = match (places.next(), places.next()) {
+            (Some((place, _)), None) => Some(place),
+            (None, _) if i >= required => None,
+            (None, _) => return Err(missing(line, name, header)),
+            _ => return Err(ReadError::Table { line, what: format!("the column {name} is there twice") }),
+        };
+    }
+    Ok(at)
+}
+
+/// The number in a cell; a cell that is not there is empty.
+pub(crate) fn number(
+    record: &ByteRecord,
+    place: Option<usize>,
+    name: &str,
+    allowed: RangeInclusive<u64>,
+) -> Result<u64, ReadError> {
+    let text = String::from_utf8_lossy(place.and_then(|at| record.get(at)).unwrap_or_default());
+    text.parse().ok().filter(|value| allowed.contains(value)).ok_or_else(|| {
+        let (low, high) = (allowed.start(), allowed.end());
+        let shown: String = text.chars().take(40).collect();
+        let what = format!("{name} is {shown:?}; whole numbers from {low} to {high} are allowed");
+        ReadError::Table { line: record.position().map_or(0, csv::Position::line), what }
+    })
 }
 
 fn missing(line: u64, name: &str, header: &ByteRecord) -> ReadError {
@@ -124,7 +144,7 @@ fn missing(line: u64, name: &str, header: &ByteRecord) -> ReadError {
     ReadError::Table { line, what }
 }
 
-fn failure(error: &csv::Error) -> ReadError {
+pub(crate) fn failure(error: &csv::Error) -> ReadError {
     let (line, byte) = error.position().map_or((0, 0), |p| (p.line(), p.byte()));
     match error.kind() {
         ErrorKind::Io(e) => ReadError::Io { offset: byte, source: std::io::Error::new(e.kind(), e.to_string()) },

@@ -46,20 +46,33 @@ def list_(json: bool = typer.Option(False, "--json", help="Print a JSON list."))
 
 @app.command()
 def replay(
-    trace: Path = typer.Argument(help="A pcap, pcapng or CSV file (columns t_ns,flow,size,ecn).", metavar="TRACE"),
-    aqm: str = typer.Option(..., help="The discipline, see `penstock list`."),
-    rate: str = typer.Option(..., help='Of the link, such as "10Mbit/s".'),
-    limit: str = typer.Option(..., help='Of the queue, such as "125kB" or "1000p".'),
+    trace: Path = typer.Argument(
+        help="A pcap, pcapng or CSV file (columns t_ns,flow,size,ecn); with --cc a CSV file of events.", metavar="TRACE"
+    ),
+    aqm: str = typer.Option("", help="The discipline, see `penstock list`."),
+    cc: str = typer.Option("", help="A congestion control instead; columns t_us,event,segments,rtt_us."),
+    rate: str = typer.Option("", help='Of the link, such as "10Mbit/s".'),
+    limit: str = typer.Option("", help='Of the queue, such as "125kB" or "1000p".'),
     settings: list[str] = typer.Option([], "--set", help="A parameter of the discipline: key=value. Repeatable."),
     seed: int = typer.Option(1, min=0, max=2**64 - 1, help="Of the discipline's random numbers."),
     csv: bool = typer.Option(False, "--csv", help="Print every packet as CSV."),
     json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
 ) -> None:
-    """Send the arrivals of a recorded trace through a queue discipline."""
+    """Send the arrivals of a recorded trace through a queue discipline, or a script of events through a control."""
     if csv and json:
         raise MistakeError("--csv and --json both want stdout; give one of them")
+    if cc and (aqm or rate or limit or settings or json):
+        raise MistakeError("--cc goes with no other option than --csv: its rows are CSV")
+    missing = [name for name, given in (("--aqm", aqm), ("--rate", rate), ("--limit", limit)) if not given]
+    if not cc and missing:
+        raise MistakeError(
+            f"a discipline needs --aqm, --rate and --limit (a control --cc); missing: {', '.join(missing)}"
+        )
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the compiled part does not come back before the end
     try:
+        if cc:
+            engine.replay_control(trace, cc, sys.stdout.buffer)
+            return
         summary = engine.replay(trace, aqm, rate, limit, settings, seed, sys.stdout.buffer if csv else None)
     except engine.TraceError:
         raise

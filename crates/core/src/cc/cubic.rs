@@ -23,8 +23,9 @@
 //! Time during which the window is not in use does not count towards `t` (§4.2, §5.8). State: see [`Cubic`] and its
 //! epoch. Invariants: congestion avoidance never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1), one root per epoch.
 //!
-//! DIFFERENCE: no HyStart++ (§4.10: should), so slow start ends with a loss; it is that of RFC 5681 with the byte limits
-//! of `newreno`. Pinned by `slow_start_is_that_of_rfc_5681`.
+//! DIFFERENCE: HyStart++ (§4.10: should) is an option, off by default, so slow start ends with a loss; it is that of RFC
+//! 5681 with the byte limits of `newreno`. Pinned by `slow_start_is_that_of_rfc_5681`. With the option the first slow
+//! start is that of `hystart`, and what follows is congestion avoidance without a plateau (K = 0).
 //! DIFFERENCE: at `cwnd = ssthresh` congestion avoidance begins (RFC 5681 leaves it open; §4.10 says slow start), so that
 //! each reduction is followed by the curve. Pinned by `a_reduced_window_is_in_congestion_avoidance`.
 //! DIFFERENCE: the Reno-friendly region raises `cwnd` to `W_est` but never lowers it: no ACK is a congestion signal.
@@ -37,6 +38,7 @@
 //!
 //! Not here: undoing spurious reductions (§4.9, optional); [`CongestionControl`] has no event for them.
 
+use super::hystart::HyStart;
 use super::newreno::L;
 use super::{Ack, CongestionControl, Loss, Setup};
 use crate::units::Instant;
@@ -71,6 +73,8 @@ pub struct Cubic {
     epoch: Option<Epoch>,
     /// A timeout came and no congestion avoidance or loss since.
     after_timeout: bool,
+    /// HyStart++, until the first slow start is over.
+    hystart: Option<Box<HyStart>>,
 }
 
 // RFC 9438 eq. (1)
@@ -110,6 +114,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             after_timeout: false,
+            hystart: setup.hystart.then(|| Box::new(HyStart::new())),
         }
     }
 
@@ -127,6 +132,7 @@ impl Cubic {
         self.ssthresh = ssthresh.max(2.0);
         self.reduced = ssthresh.max(if loss.ecn { 1.0 } else { 2.0 });
         self.epoch = None;
+        self.hystart = None;
     }
 
     fn begin_epoch(&mut self, now: Instant) {
@@ -138,9 +144,19 @@ impl Cubic {
         self.epoch = Some(Epoch { start: now, k: k(self.w_max, self.cwnd), w_est: self.cwnd, last_ack: now });
     }
 
-    // §4.10: slow start of RFC 5681, with the limits of RFC 3465 §2.3.
+    // §4.10: slow start of RFC 5681, with the limits of RFC 3465 §2.3, or of RFC 9406.
     #[inline]
-    fn slow_start(&mut self, segments_acked: f64) {
+    fn slow_start(&mut self, ack: &Ack, segments_acked: f64) {
+        if let Some(hystart) = &mut self.hystart {
+            match hystart.on_ack(ack, segments_acked) {
+                Some(opened) => self.cwnd += opened,
+                None => {
+                    self.ssthresh = self.cwnd;
+                    self.hystart = None;
+                }
+            }
+            return;
+        }
         let limit = if self.after_timeout { 1.0 } else { L as f64 };
         self.cwnd += segments_acked.min(limit);
     }
@@ -184,7 +200,7 @@ impl CongestionControl for Cubic {
                 epoch.stand_still(ack.now);
             }
         } else if self.cwnd < self.ssthresh {
-            self.slow_start(segments_acked);
+            self.slow_start(ack, segments_acked);
         } else {
             self.avoid_congestion(ack.now, ack.srtt.as_secs_f64(), segments_acked);
         }

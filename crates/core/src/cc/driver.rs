@@ -4,11 +4,22 @@ use super::{Ack, CongestionControl, Loss, Setup};
 use crate::units::{Instant, Span};
 
 pub const MSS: u64 = 1000;
-pub const SETUP: Setup = Setup { mss: MSS, initial_window: 10 * MSS };
+pub const SETUP: Setup = Setup { mss: MSS, initial_window: 10 * MSS, hystart: false };
 
 pub fn ack(acked: u64, rtt_ms: u64) -> Ack {
     let rtt = Span::from_millis(rtt_ms);
-    Ack { now: Instant::ZERO, acked, rtt: Some(rtt), srtt: rtt, min_rtt: rtt, in_flight: u64::MAX, cwnd_limited: true }
+    Ack {
+        now: Instant::ZERO,
+        acked,
+        rtt: Some(rtt),
+        srtt: rtt,
+        min_rtt: rtt,
+        in_flight: u64::MAX,
+        cwnd_limited: true,
+        delivered: 0,
+        marked: 0,
+        rate: None,
+    }
 }
 
 pub fn loss(in_flight: u64) -> Loss {
@@ -17,10 +28,11 @@ pub fn loss(in_flight: u64) -> Loss {
 
 /// Acknowledges one window, spread evenly over a round trip that begins at `now`; gives its end.
 pub fn round_trip_from(cc: &mut impl CongestionControl, now: Instant, rtt_ms: u64) -> Instant {
-    let segments = cc.cwnd() / MSS;
+    let cwnd = cc.cwnd();
+    let segments = cwnd / MSS;
     let rtt = Span::from_millis(rtt_ms);
     for i in 0..segments {
-        cc.on_ack(&Ack { now: now + rtt.div(segments) * i, ..ack(MSS, rtt_ms) });
+        cc.on_ack(&Ack { now: now + rtt.div(segments) * i, in_flight: cwnd, ..ack(MSS, rtt_ms) });
     }
     now + rtt
 }
@@ -42,8 +54,9 @@ pub fn mean_window_after(settling: u64, cc: &mut impl CongestionControl, p: f64,
             begin = now;
         }
         for _ in 0..per_loss {
-            now += Span::from_secs_f64(rtt * MSS as f64 / cc.cwnd() as f64);
-            cc.on_ack(&Ack { now, ..ack(MSS, rtt_ms) });
+            let cwnd = cc.cwnd();
+            now += Span::from_secs_f64(rtt * MSS as f64 / cwnd as f64);
+            cc.on_ack(&Ack { now, in_flight: cwnd, ..ack(MSS, rtt_ms) });
         }
         cc.on_loss(&Loss { now, ..loss(cc.cwnd()) });
         cc.on_recovered(now);

@@ -10,6 +10,8 @@
 //! | recovery ended; at once for an ECN echo | [`on_recovered`](CongestionControl::on_recovered) | falls to `ssthresh` |
 //! | the first timeout of a segment | [`on_rto`](CongestionControl::on_rto) | sets `ssthresh`, falls to one segment |
 //! | new data after an idle time | [`on_idle`](CongestionControl::on_idle) | restarts |
+//! | an ACK during loss recovery, if the control wants it | [`on_recovery_ack`](CongestionControl::on_recovery_ack) | measures |
+//! | the time of the next burst, and data to send | [`on_burst`](CongestionControl::on_burst) | opens the window by a burst |
 //!
 //! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`); `cwnd` is not asked for.
 
@@ -18,11 +20,36 @@ use crate::units::{Instant, Rate, Span};
 #[cfg(test)]
 mod driver;
 
-pub mod cubic;
-pub mod newreno;
+mod hystart;
+mod window;
 
+pub mod bbr;
+pub mod bic;
+pub mod compound;
+pub mod cubic;
+pub mod dctcp;
+pub mod highspeed;
+pub mod hybla;
+pub mod newreno;
+pub mod noordwijk;
+pub mod prague;
+pub mod scalable;
+pub mod vegas;
+pub mod westwood;
+
+use bbr::Bbr;
+use bic::Bic;
+use compound::Compound;
 use cubic::Cubic;
+use dctcp::Dctcp;
+use highspeed::HighSpeed;
+use hybla::Hybla;
 use newreno::NewReno;
+use noordwijk::Noordwijk;
+use prague::Prague;
+use scalable::Scalable;
+use vegas::Vegas;
+use westwood::Westwood;
 
 /// What a control is told when a connection begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +58,37 @@ pub struct Setup {
     pub mss: u64,
     /// Initial window in bytes.
     pub initial_window: u64,
+    /// CUBIC's slow start is HyStart++.
+    pub hystart: bool,
+}
+
+/// What a control wants of its endpoint beyond the events above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wants {
+    /// [`Ack::rate`] is filled, and [`CongestionControl::on_recovery_ack`] called.
+    pub rate: bool,
+    /// The receiver acknowledges every segment.
+    pub ack_per_segment: bool,
+    /// Every ACK tells whether the segment it is for was marked (RFC 8257 §3.2), and [`Ack::marked`] is filled.
+    pub accurate_ecn: bool,
+    /// Segments carry ECT(1) (RFC 9331) instead of ECT(0).
+    pub ect1: bool,
+}
+
+/// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation): what was delivered between two points.
+/// The first is the last delivery before the newest segment acknowledged was sent, the second this ACK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateSample {
+    /// [`Ack::delivered`] at the first point.
+    pub prior_delivered: u64,
+    /// The time between the points, as seen by the receiver or the sender, whichever is longer.
+    pub interval: Span,
+    /// The application had too little to send at the first point.
+    pub app_limited: bool,
+    /// Bytes in flight after this ACK.
+    pub in_flight: u64,
+    /// Bytes of the connection found lost so far, counted when they are sent again.
+    pub lost: u64,
 }
 
 /// What an ACK of new data tells.
@@ -50,6 +108,12 @@ pub struct Ack {
     pub in_flight: u64,
     /// True when the flight was limited by the congestion window; a window not in use does not grow (RFC 7661).
     pub cwnd_limited: bool,
+    /// Bytes of the connection delivered so far, with what was SACKed, counted from any number on.
+    pub delivered: u64,
+    /// Bytes of `acked` that arrived marked; only with [`Wants::accurate_ecn`].
+    pub marked: u64,
+    /// A rate sample; only with [`Wants::rate`].
+    pub rate: Option<RateSample>,
 }
 
 /// A congestion signal.
@@ -83,61 +147,99 @@ pub trait CongestionControl {
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
-}
-
-/// Any control, by match and not by a table of functions: a control is asked several times per segment. Large ones are
-/// boxed, so that a flow that does without is small.
-#[derive(Debug, Clone, PartialEq)]
-pub enum AnyCc {
-    /// NewReno.
-    NewReno(NewReno),
-    /// CUBIC.
-    Cubic(Box<Cubic>),
-}
-
-/// The names of all controls.
-pub const NAMES: &[&str] = &["newreno", "cubic"];
-
-/// Name, one line, and source of each control.
-pub const ABOUT: &[(&str, &str, &str)] = &[
-    ("newreno", "slow start, one segment more each round trip, half the window on loss", "RFC 5681, 6582, 3465"),
-    ("cubic", "the window is a cubic function of the time since the last loss", "RFC 9438"),
-];
-
-impl AnyCc {
-    /// The control with this name.
-    pub fn new(name: &str, setup: &Setup) -> Option<Self> {
-        Some(match name {
-            "newreno" => Self::NewReno(NewReno::new(setup)),
-            "cubic" => Self::Cubic(Box::new(Cubic::new(setup))),
-            _ => return None,
-        })
+    /// What the control wants of its endpoint; it never changes.
+    fn wants(&self) -> Wants {
+        Wants::default()
     }
+    /// Data was acknowledged during loss recovery; only with [`Wants::rate`].
+    fn on_recovery_ack(&mut self, _ack: &Ack) {}
+    /// When the next burst is due, for a control that sends in bursts: [`Instant::MAX`] is never, the past at once.
+    fn next_burst(&self) -> Instant {
+        Instant::MAX
+    }
+    /// The burst that was due may begin; its size and the next time are set.
+    fn on_burst(&mut self, _now: Instant, _in_flight: u64) {}
+}
 
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        match self {
-            Self::NewReno(_) => 0,
-            Self::Cubic(_) => size_of::<Cubic>(),
+/// Makes [`AnyCc`] of the list of controls.
+macro_rules! controls {
+    ($($variant:ident $type:ident $name:literal $about:literal $source:literal)*) => {
+        /// Any control, by match and not by a table of functions: a control is asked several times per segment. All but
+        /// the smallest are boxed, so that a flow that does without is small.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum AnyCc {
+            /// NewReno.
+            NewReno(NewReno),
+            $(#[doc = $about] $variant(Box<$type>),)*
         }
-    }
 
-    /// The name with which [`AnyCc::new`] makes it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::NewReno(_) => "newreno",
-            Self::Cubic(_) => "cubic",
+        /// The names of all controls.
+        pub const NAMES: &[&str] = &["newreno", $($name),*];
+
+        /// Name, one line, and source of each control.
+        pub const ABOUT: &[(&str, &str, &str)] = &[
+            ("newreno", "slow start, one segment more each round trip, half the window on loss", "RFC 5681, 6582, 3465"),
+            $(($name, $about, $source)),*
+        ];
+
+        impl AnyCc {
+            /// The control with this name.
+            pub fn new(name: &str, setup: &Setup) -> Option<Self> {
+                Some(match name {
+                    "newreno" => Self::NewReno(NewReno::new(setup)),
+                    $($name => Self::$variant(Box::new($type::new(setup))),)*
+                    _ => return None,
+                })
+            }
+
+            /// Bytes on the heap.
+            pub fn heap_bytes(&self) -> usize {
+                match self {
+                    Self::NewReno(_) => 0,
+                    $(Self::$variant(_) => size_of::<$type>(),)*
+                }
+            }
+
+            /// The name with which [`AnyCc::new`] makes it.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    Self::NewReno(_) => "newreno",
+                    $(Self::$variant(_) => $name,)*
+                }
+            }
         }
-    }
-}
 
-macro_rules! each {
-    ($self:ident, $cc:ident => $call:expr) => {
-        match $self {
-            Self::NewReno($cc) => $call,
-            Self::Cubic($cc) => $call,
+        // The two that are used most by a branch each, the others by a jump through a table, which costs more.
+        macro_rules! each {
+            ($self:ident, $cc:ident => $call:expr) => {
+                if let Self::NewReno($cc) = $self {
+                    $call
+                } else if let Self::Cubic($cc) = $self {
+                    $call
+                } else {
+                    match $self {
+                        Self::NewReno($cc) => $call,
+                        $(Self::$variant($cc) => $call,)*
+                    }
+                }
+            };
         }
     };
+}
+
+controls! {
+    Cubic Cubic "cubic" "the window is a cubic function of the time since the last loss" "RFC 9438, RFC 9406"
+    Bic Bic "bic" "a binary search for the window of the last loss" "Xu, Harfoush, Rhee, INFOCOM 2004"
+    HighSpeed HighSpeed "highspeed" "growth and reduction that depend on the window" "RFC 3649"
+    Hybla Hybla "hybla" "a long path grows as fast as a short one" "Caini, Firrincieli, IJSCN 22, 2004"
+    Westwood Westwood "westwood" "a loss leaves what the path carries, by an estimate of the bandwidth (Westwood+)" "Grieco, Mascolo, CCR 34(2), 2004"
+    Scalable Scalable "scalable" "growth and reduction in proportion to the window" "Kelly, CCR 33(2), 2003"
+    Vegas Vegas "vegas" "two to four segments in the queue, by round trip times" "Brakmo, Peterson, JSAC 13(8), 1995"
+    Compound Compound "compound" "Reno's window, and beside it one that delay controls" "Tan, Song, Zhang, Sridharan, INFOCOM 2006"
+    Noordwijk Noordwijk "noordwijk" "bursts by a timer, for satellite links with bandwidth on demand" "Roseti, Kristiansen, 2008; the Modena dissertation 2.2"
+    Bbr Bbr "bbr" "the window and the pace are made of a model of the path (version 1)" "Cardwell et al., ACM Queue 14(5), 2016"
+    Dctcp Dctcp "dctcp" "the window falls with the part of the packets that were marked" "RFC 8257"
+    Prague Prague "prague" "a scalable control for L4S queues" "draft-briscoe-iccrg-prague-congestion-control"
 }
 
 impl CongestionControl for AnyCc {
@@ -165,8 +267,22 @@ impl CongestionControl for AnyCc {
     fn on_idle(&mut self, now: Instant, initial_window: u64) {
         each!(self, cc => cc.on_idle(now, initial_window));
     }
+    #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
         each!(self, cc => cc.pacing_rate())
+    }
+    fn wants(&self) -> Wants {
+        each!(self, cc => cc.wants())
+    }
+    fn on_recovery_ack(&mut self, ack: &Ack) {
+        each!(self, cc => cc.on_recovery_ack(ack));
+    }
+    #[inline]
+    fn next_burst(&self) -> Instant {
+        each!(self, cc => cc.next_burst())
+    }
+    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+        each!(self, cc => cc.on_burst(now, in_flight));
     }
 }
 
@@ -185,20 +301,19 @@ mod tests {
         }
         assert!(matches!(AnyCc::new("newreno", &driver::SETUP), Some(AnyCc::NewReno(_))));
         assert!(matches!(AnyCc::new("cubic", &driver::SETUP), Some(AnyCc::Cubic(_))));
-        assert_eq!(AnyCc::new("vegas", &driver::SETUP), None);
+        assert_eq!(AnyCc::new("tahoe", &driver::SETUP), None);
     }
 
     /// One of each event, to the control by itself and through the enum: the same state after each.
     fn same_through_the_enum<C: CongestionControl + Clone>(mut cc: C, wrap: impl Fn(C) -> AnyCc) {
         let mut any = wrap(cc.clone());
         let now = Instant::from_nanos(1_000_000);
-        let events: [fn(&mut dyn CongestionControl, Instant); 6] = [
+        let events: [fn(&mut dyn CongestionControl, Instant); 5] = [
             |cc, _| cc.on_ack(&driver::ack(MSS, 100)),
             |cc, _| cc.on_loss(&driver::loss(10 * MSS)),
             |cc, now| cc.on_recovered(now),
             |cc, now| cc.on_idle(now, 3 * MSS),
             |cc, _| cc.on_rto(&driver::loss(8 * MSS)),
-            |cc, _| cc.on_ack(&driver::ack(MSS, 100)),
         ];
         for event in events {
             let before = any.clone();
@@ -213,30 +328,54 @@ mod tests {
     fn the_enum_passes_every_event_on() {
         same_through_the_enum(NewReno::new(&driver::SETUP), AnyCc::NewReno);
         same_through_the_enum(Cubic::new(&driver::SETUP), |cc| AnyCc::Cubic(Box::new(cc)));
+        same_through_the_enum(Bbr::new(&driver::SETUP), |cc| AnyCc::Bbr(Box::new(cc)));
+        same_through_the_enum(Bic::new(&driver::SETUP), |cc| AnyCc::Bic(Box::new(cc)));
+        same_through_the_enum(Compound::new(&driver::SETUP), |cc| AnyCc::Compound(Box::new(cc)));
+        same_through_the_enum(Dctcp::new(&driver::SETUP), |cc| AnyCc::Dctcp(Box::new(cc)));
+        same_through_the_enum(HighSpeed::new(&driver::SETUP), |cc| AnyCc::HighSpeed(Box::new(cc)));
+        same_through_the_enum(Hybla::new(&driver::SETUP), |cc| AnyCc::Hybla(Box::new(cc)));
+        same_through_the_enum(Noordwijk::new(&driver::SETUP), |cc| AnyCc::Noordwijk(Box::new(cc)));
+        same_through_the_enum(Prague::new(&driver::SETUP), |cc| AnyCc::Prague(Box::new(cc)));
+        same_through_the_enum(Scalable::new(&driver::SETUP), |cc| AnyCc::Scalable(Box::new(cc)));
+        same_through_the_enum(Vegas::new(&driver::SETUP), |cc| AnyCc::Vegas(Box::new(cc)));
+        same_through_the_enum(Westwood::new(&driver::SETUP), |cc| AnyCc::Westwood(Box::new(cc)));
     }
 
     proptest::proptest! {
-        /// Whatever happens, there is a window to send with, a threshold of two segments, and no panic.
+        /// Whatever happens, there is a window to send with or a time at which it opens, a threshold of two segments, and no
+    /// panic.
         #[test]
         fn no_order_of_events_leaves_a_connection_without_a_window(
             mss in 0u64..9000,
-            events in proptest::collection::vec((0u8..6, 0u64..1 << 40, 0u64..100_000_000), 1..200),
+            events in proptest::collection::vec((0u8..8, 0u64..1 << 40, 0u64..100_000_000), 1..200),
         ) {
             for name in NAMES {
-                let setup = Setup { mss, initial_window: 10 * mss.max(1) };
+                let setup = Setup { mss, initial_window: 10 * mss.max(1), hystart: mss % 2 == 1 };
                 let mut cc = AnyCc::new(name, &setup).expect(name);
-                let mut now = Instant::ZERO;
+                let (mut now, mut delivered) = (Instant::ZERO, 0);
                 for (what, bytes, gap_us) in &events {
                     now += Span::from_micros(*gap_us);
                     let loss = Loss { now, in_flight: *bytes, ecn: bytes % 2 == 0 };
+                    delivered += bytes;
+                    let rate = (bytes % 3 > 0).then_some(RateSample {
+                        prior_delivered: delivered.saturating_sub(gap_us * 7),
+                        interval: Span::from_micros(*gap_us),
+                        app_limited: bytes % 5 == 0,
+                        in_flight: bytes / 2,
+                        lost: delivered / 3,
+                    });
+                    let facts = Ack { now, delivered, marked: bytes / 2, rate, ..driver::ack(*bytes, 100) };
                     match what {
-                        0 | 1 => cc.on_ack(&Ack { now, cwnd_limited: *what == 0, ..driver::ack(*bytes, 100) }),
+                        0 | 1 => cc.on_ack(&Ack { cwnd_limited: *what == 0, ..facts }),
                         2 => cc.on_loss(&loss),
                         3 => cc.on_recovered(now),
                         4 => cc.on_rto(&loss),
-                        _ => cc.on_idle(now, setup.initial_window),
+                        5 => cc.on_idle(now, setup.initial_window),
+                        6 => cc.on_recovery_ack(&facts),
+                        _ => cc.on_burst(now, *bytes),
                     }
-                    proptest::prop_assert!(cc.cwnd() >= mss, "{name}: {} after {what}", cc.cwnd());
+                    let opens = cc.next_burst() < Instant::MAX;
+                    proptest::prop_assert!(cc.cwnd() >= mss || opens, "{name}: {} after {what}", cc.cwnd());
                     proptest::prop_assert!(cc.ssthresh() >= 2 * mss);
                 }
             }

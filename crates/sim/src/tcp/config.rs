@@ -23,6 +23,8 @@ pub enum SillyWindow {
 pub struct TcpConfig {
     /// Congestion control.
     pub cc: String,
+    /// CUBIC's first slow start is HyStart++ (RFC 9406); without effect on other controls.
+    pub hystart: bool,
     /// Largest payload of a segment.
     pub mss: Bytes,
     /// Initial window in segments (RFC 6928).
@@ -63,6 +65,7 @@ impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             cc: "cubic".into(),
+            hystart: false,
             mss: Bytes::new(1448),
             initial_window: 10,
             sack: true,

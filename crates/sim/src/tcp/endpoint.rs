@@ -139,7 +139,7 @@ impl Endpoint {
 
     /// Bytes of the control's state on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.sender.cc.heap_bytes()
+        self.sender.cc.heap_bytes() + self.sender.needs.as_ref().map_or(0, |needs| needs.bytes())
     }
 
     /// Smoothed round trip time; zero before the first sample.
@@ -205,7 +205,8 @@ impl Endpoint {
         if self.state == State::Closed {
             return None;
         }
-        let timers = [self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at];
+        let wake = self.sender.needs.as_ref().map_or(Instant::MAX, |needs| needs.wake);
+        let timers = [self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at, wake];
         let first = timers.into_iter().fold(self.greeted_at, Instant::min);
         (first != Instant::MAX).then_some(first)
     }
@@ -230,6 +231,9 @@ impl Endpoint {
         }
         if self.sender.persist_at <= now {
             self.sender.on_persist();
+        }
+        if let Some(needs) = self.sender.needs.as_mut().filter(|needs| needs.wake <= now) {
+            needs.wake = Instant::MAX; // whoever drives this asks for segments next
         }
     }
 
@@ -322,6 +326,7 @@ impl Endpoint {
         self.sender.scale = if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
         self.receiver = Receiver::new(&self.config, syn.seq, if self.scaling { self.config.window_scale() } else { 0 });
         self.receiver.set_ts_recent(syn.tsval);
+        self.receiver.set_wants(self.sender.needs.as_ref().map(|needs| needs.wants));
         self.sender.set_first_window(syn.window);
     }
 

@@ -7,6 +7,7 @@
 mod config;
 mod endpoint;
 mod ern;
+mod needs;
 mod ranges;
 mod receiver;
 mod rtt;

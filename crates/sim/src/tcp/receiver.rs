@@ -7,6 +7,7 @@ use super::config::TcpConfig;
 use super::ranges::Ranges;
 use super::sequence;
 use crate::segment::{MAX_SACK, Segment};
+use penstock_core::cc::Wants;
 use penstock_core::packet::{Ecn, Packet, TcpFlags};
 use penstock_core::units::Instant;
 
@@ -38,6 +39,10 @@ pub struct Receiver {
     fin_at: u64,
     /// ECN: congestion is echoed until the sender answers.
     echo: bool,
+    /// Each ACK echoes the mark of its segment instead (RFC 8257 §3.2).
+    accurate_ecn: bool,
+    /// No delayed ACK.
+    every_segment: bool,
     /// The application reads at once.
     auto_read: bool,
 }
@@ -64,8 +69,16 @@ impl Receiver {
             last_ack_sent: first,
             fin_at: u64::MAX,
             echo: false,
+            accurate_ecn: false,
+            every_segment: config.ack_every_segment,
             auto_read: true,
         }
+    }
+
+    /// What the control wants of the peer's receiver; both ends have the same control.
+    pub fn set_wants(&mut self, wants: Option<Wants>) {
+        self.accurate_ecn = wants.is_some_and(|wants| wants.accurate_ecn);
+        self.every_segment |= wants.is_some_and(|wants| wants.ack_per_segment);
     }
 
     /// In-order payload bytes so far.
@@ -152,7 +165,7 @@ impl Receiver {
             self.read = self.next;
         }
         self.unacked = self.unacked.saturating_add(1);
-        if config.ack_every_segment || filled_gap || fin || self.unacked >= 2 {
+        if self.every_segment || filled_gap || fin || self.unacked >= 2 {
             self.ack_now = true;
         } else if self.ack_at == Instant::MAX {
             self.ack_at = now + config.delayed_ack_timeout;
@@ -160,6 +173,12 @@ impl Receiver {
     }
 
     fn note_ecn(&mut self, segment: &Segment) {
+        if self.accurate_ecn {
+            if segment.len > 0 {
+                self.echo = segment.ecn() == Ecn::Ce;
+            }
+            return;
+        }
         if segment.flags.has(TcpFlags::CWR) {
             self.echo = false;
         }

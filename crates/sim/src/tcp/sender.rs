@@ -15,12 +15,13 @@
 
 use super::config::{SillyWindow, TcpConfig};
 use super::ern::{RateTeller, Sending};
+use super::needs::Needs;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sequence;
 use crate::segment::Segment;
-use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, Setup};
-use penstock_core::packet::TcpFlags;
+use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, RateSample, Setup, Wants};
+use penstock_core::packet::{Ecn, TcpFlags};
 use penstock_core::units::{Instant, Span};
 
 const DUP_THRESH: u32 = 3; // RFC 5681 §3.2
@@ -114,6 +115,8 @@ pub struct Sender {
     /// Past the last byte of the newest short segment (Minshall).
     short_end: u64,
     pub(super) sack: bool,
+    /// For controls that pace, measure rates, send in bursts or want every mark.
+    pub(super) needs: Option<Box<Needs>>,
 }
 
 /// Why a segment is sent.
@@ -142,9 +145,12 @@ impl Sender {
     pub fn new(config: &TcpConfig, iss: u32) -> Self {
         let first = sequence::initial(iss) + 1;
         let mss = config.mss.get();
-        let setup = Setup { mss, initial_window: mss * u64::from(config.initial_window) };
+        let setup = Setup { mss, initial_window: mss * u64::from(config.initial_window), hystart: config.hystart };
+        let cc = AnyCc::new(&config.cc, &setup).expect("the configuration was validated");
+        let wants = cc.wants();
         Self {
-            cc: AnyCc::new(&config.cc, &setup).expect("the configuration was validated"),
+            needs: (wants != Wants::default()).then(|| Box::new(Needs::new(wants, first))),
+            cc,
             rtt: RttEstimator::new(config.min_rto, config.rto_granularity),
             counters: Counters::default(),
             mss,
@@ -184,7 +190,8 @@ impl Sender {
     pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
         if peer < self.mss {
             self.mss = peer;
-            let setup = Setup { mss: peer, initial_window: peer * u64::from(config.initial_window) };
+            let initial_window = peer * u64::from(config.initial_window);
+            let setup = Setup { mss: peer, initial_window, hystart: config.hystart };
             self.cc = AnyCc::new(&config.cc, &setup).expect("the configuration was validated");
         }
     }
@@ -273,7 +280,11 @@ impl Sender {
             for (start, end) in segment.sacks() {
                 let start = sequence::unwrap(*start, self.una).max(ack);
                 let end = sequence::unwrap(*end, self.una).min(self.nxt);
-                sacked += self.board.sack(start, end);
+                let news = self.board.sack(start, end);
+                if let Some(needs) = self.needs.as_mut().filter(|_| news > 0) {
+                    needs.sacked_end = needs.sacked_end.max(end);
+                }
+                sacked += news;
             }
         }
         self.count_pipe();
@@ -326,16 +337,19 @@ impl Sender {
         match self.phase {
             Phase::Open => {
                 self.dupacks = 0;
-                // RFC 3168 §6.1.2: an ACK with an echo never opens the window.
-                if !(self.ecn && segment.flags.has(TcpFlags::ECE)) {
-                    self.grow(acked, in_flight, sample, now);
+                let echo = self.ecn && segment.flags.has(TcpFlags::ECE);
+                // RFC 3168 §6.1.2: an ACK with an echo never opens the window. A control that wants marks counts them.
+                if !echo || self.wants().accurate_ecn {
+                    self.grow(acked, in_flight, sample, echo, now);
                 }
                 self.detect_loss(delivered, config, now);
             }
-            Phase::Recovery if ack >= self.recover => self.leave_recovery(now),
-            Phase::Recovery => self.on_partial(acked, delivered, config),
+            Phase::Recovery => {
+                self.measure(acked, in_flight, sample, now);
+                if ack >= self.recover { self.leave_recovery(now) } else { self.on_partial(acked, delivered, config) }
+            }
             Phase::Loss => {
-                self.grow(acked, in_flight, sample, now);
+                self.grow(acked, in_flight, sample, false, now);
                 if ack >= self.recover {
                     self.phase = Phase::Open;
                     self.dupacks = 0;
@@ -358,20 +372,50 @@ impl Sender {
         Some(now.since(sent))
     }
 
-    fn grow(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, now: Instant) {
+    /// What the control wants; cheap for those that want nothing.
+    #[inline]
+    fn wants(&self) -> Wants {
+        self.needs.as_ref().map_or(Wants::default(), |needs| needs.wants)
+    }
+
+    #[inline]
+    fn grow(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, echo: bool, now: Instant) {
         let cwnd = self.cc.cwnd();
         let slow_start = cwnd < self.cc.ssthresh();
         // In slow start a flight of half the window will need the whole of it next round trip.
         let cwnd_limited = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
+        let marked = if echo { acked } else { 0 };
+        let rate = if self.needs.is_some() { self.rate_sample(now) } else { None };
         let (srtt, min_rtt) = (self.rtt.srtt(), self.rtt.min_rtt());
-        self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited });
+        let delivered = self.una + self.board.sacked();
+        self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate });
+    }
+
+    #[cold]
+    fn rate_sample(&mut self, now: Instant) -> Option<RateSample> {
+        let delivered = self.una + self.board.sacked();
+        self.needs.as_mut()?.sample(self.una, delivered, self.pipe, self.rtt.min_rtt(), now)
+    }
+
+    /// An ACK within recovery, for controls that measure.
+    fn measure(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, now: Instant) {
+        if self.wants().rate {
+            let rate = self.rate_sample(now);
+            let (srtt, min_rtt, cwnd_limited, marked) = (self.rtt.srtt(), self.rtt.min_rtt(), false, 0);
+            let delivered = self.una + self.board.sacked();
+            let ack = Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate };
+            self.cc.on_recovery_ack(&ack);
+        }
     }
 
     fn on_duplicate(&mut self, sacked: u64, config: &TcpConfig, now: Instant) {
         self.dupacks += 1;
         match self.phase {
             Phase::Open => self.detect_loss(sacked, config, now),
-            Phase::Recovery if self.sack => self.on_partial(0, sacked, config),
+            Phase::Recovery if self.sack => {
+                self.measure(sacked, self.flight(), None, now);
+                self.on_partial(0, sacked, config);
+            }
             Phase::Recovery => self.recovery_window += self.mss,
             Phase::Loss => {}
         }
@@ -481,6 +525,9 @@ impl Sender {
     #[inline]
     pub fn next(&mut self, config: &TcpConfig, now: Instant) -> Option<Next> {
         let some = |(start, end), kind| Some(Next { start, end, kind });
+        if self.needs.is_some() && self.hold_back(now) {
+            return None;
+        }
         if self.phase != Phase::Open
             && let Some(range) = self.next_retransmission(config)
         {
@@ -498,7 +545,27 @@ impl Sender {
         {
             return some(range, Kind::Spare);
         }
-        if self.flight() == 0 && self.nxt < self.end() { self.probe_or_wait(config, now) } else { None }
+        if self.flight() == 0 && self.nxt < self.end() {
+            return self.probe_or_wait(config, now);
+        }
+        None
+    }
+
+    /// Before anything is sent: true if the pacer holds it back. A burst that is due is begun.
+    #[cold]
+    fn hold_back(&mut self, now: Instant) -> bool {
+        let Some(needs) = &mut self.needs else { return false };
+        let more = self.nxt < self.app_end + u64::from(self.closing);
+        if !more && self.phase == Phase::Open && self.pipe < self.cc.cwnd() {
+            needs.nothing_to_send(self.pipe);
+        }
+        if more || self.phase == Phase::Loss {
+            if self.cc.next_burst() <= now {
+                self.cc.on_burst(now, self.pipe);
+            }
+            needs.wake = self.cc.next_burst();
+        }
+        needs.held(now)
     }
 
     fn next_retransmission(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
@@ -594,6 +661,9 @@ impl Sender {
             segment.flags = segment.flags.with(TcpFlags::PSH);
         }
         self.counters.segments += 1;
+        if self.needs.is_some() {
+            self.note_sent(start, end, kind, now);
+        }
         match kind {
             Kind::New => self.note_new(segment, end, now),
             Kind::Again => self.board.retransmitted(end),
@@ -622,6 +692,14 @@ impl Sender {
         self.ern.tell(segment, Sending { una: self.una, new_end, cwnd, ssthresh, srtt });
     }
 
+    #[cold]
+    fn note_sent(&mut self, start: u64, end: u64, kind: Kind, now: Instant) {
+        let Some(needs) = &mut self.needs else { return };
+        needs.lost += if kind == Kind::Again { end - start } else { 0 };
+        needs.sent(end, self.pipe, now);
+        needs.paced(now, end - start, self.cc.pacing_rate());
+    }
+
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {
         self.nxt = end;
         if u64::from(segment.len) < self.mss && end < self.app_end {
@@ -631,7 +709,7 @@ impl Sender {
             self.timed = (end, now);
         }
         if self.ecn && segment.len > 0 {
-            segment.set_ecn(penstock_core::packet::Ecn::Ect0);
+            segment.set_ecn(if self.wants().ect1 { Ecn::Ect1 } else { Ecn::Ect0 });
             if std::mem::take(&mut self.cwr) {
                 segment.flags = segment.flags.with(TcpFlags::CWR);
             }

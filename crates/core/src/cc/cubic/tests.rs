@@ -5,7 +5,7 @@ use crate::units::Span;
 
 /// The control after it lost with a window of `segments`: W_max = `segments`, cwnd = 0.7 of it.
 fn after_loss(segments: u64) -> Cubic {
-    let mut cc = Cubic::new(&Setup { mss: MSS, initial_window: segments * MSS });
+    let mut cc = Cubic::new(&Setup { initial_window: segments * MSS, ..driver::SETUP });
     cc.on_loss(&driver::loss(segments * MSS));
     cc.on_recovered(Instant::ZERO);
     cc
@@ -156,7 +156,7 @@ fn after_a_timeout_the_curve_begins_where_slow_start_ends() {
 /// A loss between the timeout and congestion avoidance begins a stage of its own, with a plateau.
 #[test]
 fn a_loss_after_a_timeout_has_its_plateau() {
-    let mut cc = Cubic::new(&Setup { mss: MSS, initial_window: 100 * MSS });
+    let mut cc = Cubic::new(&Setup { initial_window: 100 * MSS, ..driver::SETUP });
     cc.on_rto(&driver::loss(100 * MSS));
     (0..39).for_each(|_| cc.on_ack(&driver::ack(MSS, 100)));
     assert_eq!(cc.cwnd(), 40 * MSS);
@@ -264,4 +264,32 @@ fn at_short_round_trips_it_is_as_fast_as_reno() {
         driver::assert_close(mean, driver::reno_law(p), 0.01);
         driver::assert_close(mean, driver::mean_window(&mut NewReno::new(&driver::SETUP), p, rtt_ms), 0.03);
     }
+}
+
+/// RFC 9406 with 100 segments in flight: a rise from 80 to 90 ms slows slow start down to a quarter, and five rounds
+/// later it ends where it is; the curve then begins there, with K = 0.
+#[test]
+fn with_hystart_slow_start_ends_when_round_trip_times_rise() {
+    let setup = Setup { initial_window: 100 * MSS, hystart: true, ..driver::SETUP };
+    let (mut cc, mut plain) = (Cubic::new(&setup), Cubic::new(&Setup { hystart: false, ..setup }));
+    let mut windows = vec![];
+    for rtt_ms in [80, 90, 90, 90, 90, 90, 90, 90] {
+        driver::round_trip(&mut cc, rtt_ms);
+        driver::round_trip(&mut plain, rtt_ms);
+        windows.push(cc.cwnd() / MSS);
+    }
+    assert_eq!(windows[0], 200);
+    assert!(windows[1] < 270, "a quarter more, and seven ACKs: {windows:?}");
+    assert!(cc.ssthresh() < u64::MAX && cc.hystart.is_none(), "{windows:?}");
+    assert_eq!(plain.cwnd(), 25_600 * MSS);
+    cc.on_ack(&ack_at(1000, 90));
+    let epoch = cc.epoch.clone().expect("congestion avoidance has begun");
+    close(epoch.k, 0.0);
+}
+
+#[test]
+fn a_loss_ends_hystart() {
+    let mut cc = Cubic::new(&Setup { hystart: true, ..driver::SETUP });
+    cc.on_loss(&driver::loss(10 * MSS));
+    assert_eq!(cc.hystart, None);
 }

@@ -1,0 +1,402 @@
+//! BBR, version 1: the window and the pace are made of a model of the path.
+//!
+//! Source: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016;
+//! draft-cardwell-iccrg-bbr-congestion-control-00; what they leave open as in Linux (`tcp_bbr.c`, version 1).
+//!
+//! ```text
+//! BtlBw  = largest delivery rate of the last 10 round trips        draft §4.1.1
+//! RTprop = smallest round trip time of the last 10 s               draft §4.1.2
+//! pace   = 0.99 pacing_gain BtlBw                                  §4.2.1
+//! cwnd  -> cwnd_gain BtlBw RTprop + 3 quanta                       §4.2.3
+//! ```
+//!
+//! | state | pacing gain | cwnd gain | leaves when |
+//! |---|---|---|---|
+//! | Startup | 2.885 | 2.885 | BtlBw grew by less than 25 % in 3 rounds |
+//! | Drain | 1/2.885 | 2.885 | the flight is BtlBw RTprop |
+//! | ProbeBW | 1.25, 0.75, 1 six times; a phase lasts RTprop | 2 | RTprop is 10 s old |
+//! | ProbeRTT | 1; cwnd is 4 segments | 1 | 200 ms and a round trip with 4 segments in flight |
+//!
+//! A token bucket that drops is told from congestion by two intervals with the same rate and a loss of 20 %: see
+//! `policer.rs`. Losses otherwise change nothing in the model.
+//!
+//! Invariants: `cwnd >= 4` segments but after a timeout. Cost: O(1). The endpoint must pace and give rate samples
+//! ([`Wants::rate`]).
+//!
+//! DIFFERENCE: during recovery the endpoint's PRR holds the window, up to that before the loss: conservation, and a
+//! segment more per ACK. Pinned by `a_loss_leaves_the_window_and_the_model`.
+//! DIFFERENCE: the phase in which ProbeBW begins is not random but taken from the clock, its microseconds modulo 7.
+//! Pinned by `probing_begins_anywhere_but_in_the_phase_that_drains`.
+//! DIFFERENCE: without a rate sample an ACK opens the window as slow start does, so that an endpoint that gives none is
+//! not stuck. Pinned by `without_samples_it_is_slow_start`.
+//!
+//! Not here: the allowance for aggregated ACKs, which Linux added in 2019; ECN, which version 1 ignores.
+
+mod filter;
+mod policer;
+
+use super::{Ack, CongestionControl, Loss, RateSample, Setup, Wants};
+use crate::units::{Instant, Rate, Span};
+use filter::WindowedMax;
+use policer::Policer;
+
+const HIGH_GAIN: f64 = 2.885; // 2/ln 2
+const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
+const CWND_GAIN: f64 = 2.0;
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+const BW_ROUNDS: u64 = 10;
+const MIN_RTT_WINDOW: Span = Span::from_secs(10);
+const PROBE_RTT_TIME: Span = Span::from_millis(200);
+const MIN_SEGMENTS: u64 = 4;
+const FULL_BW_GROWTH: f64 = 1.25;
+const FULL_BW_ROUNDS: u32 = 3;
+const PACING_MARGIN: f64 = 0.99;
+/// Rates in bits per second from which on a quantum is two segments, and a millisecond.
+const QUANTUM_RATES: (f64, f64) = (1.2e6, 24e6);
+const MAX_QUANTUM: f64 = 64.0 * 1024.0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// The control. Sizes are bytes, rates bytes per second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bbr {
+    mss: u64,
+    initial_window: u64,
+    mode: Mode,
+    cwnd: u64,
+    ssthresh: u64,
+    /// The window before ProbeRTT or a timeout.
+    prior_cwnd: u64,
+    pacing: Option<f64>,
+    btl_bw: WindowedMax,
+    min_rtt: Span,
+    min_rtt_at: Instant,
+    // Rounds, counted in deliveries.
+    round: u64,
+    round_ends: u64,
+    round_started: bool,
+    // Startup.
+    full_bw: f64,
+    full_bw_rounds: u32,
+    filled: bool,
+    // ProbeBW.
+    phase: usize,
+    phase_at: Instant,
+    // ProbeRTT.
+    probe_rtt_until: Option<Instant>,
+    probe_rtt_round: bool,
+    /// The connection was idle: what follows is no reason to probe.
+    idle_restart: bool,
+    policer: Policer,
+    /// [`RateSample::lost`] at the last sample.
+    lost: u64,
+}
+
+impl Bbr {
+    /// A control in Startup.
+    pub fn new(setup: &Setup) -> Self {
+        Self {
+            mss: setup.mss.max(1),
+            initial_window: setup.initial_window,
+            mode: Mode::Startup,
+            cwnd: setup.initial_window,
+            ssthresh: u64::MAX,
+            prior_cwnd: 0,
+            pacing: None,
+            btl_bw: WindowedMax::new(BW_ROUNDS),
+            min_rtt: Span::MAX,
+            min_rtt_at: Instant::ZERO,
+            round: 0,
+            round_ends: 0,
+            round_started: false,
+            full_bw: 0.0,
+            full_bw_rounds: 0,
+            filled: false,
+            phase: 0,
+            phase_at: Instant::ZERO,
+            probe_rtt_until: None,
+            probe_rtt_round: false,
+            idle_restart: false,
+            policer: Policer::default(),
+            lost: 0,
+        }
+    }
+
+    /// The rate of the bottleneck in bytes per second, as the model has it: the policer's, if there is one.
+    pub fn bandwidth(&self) -> f64 {
+        self.policer.rate().unwrap_or_else(|| self.btl_bw.get())
+    }
+
+    fn pacing_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup => HIGH_GAIN,
+            Mode::Drain => DRAIN_GAIN,
+            Mode::ProbeBw if self.policer.rate().is_some() => 1.0,
+            Mode::ProbeBw => CYCLE[self.phase],
+            Mode::ProbeRtt => 1.0,
+        }
+    }
+
+    fn cwnd_gain(&self) -> f64 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => HIGH_GAIN,
+            Mode::ProbeBw => CWND_GAIN,
+            Mode::ProbeRtt => 1.0,
+        }
+    }
+
+    /// What may be in flight at this gain (draft §4.2.3.2), the quanta of sender and receiver included.
+    fn inflight(&self, bandwidth: f64, gain: f64) -> u64 {
+        if self.min_rtt == Span::MAX {
+            return self.initial_window;
+        }
+        let bdp = bandwidth * self.min_rtt.as_secs_f64();
+        (gain * bdp).ceil() as u64 + 3 * self.quantum()
+    }
+
+    /// draft §4.2.2
+    fn quantum(&self) -> u64 {
+        let pace = self.pacing.unwrap_or(0.0);
+        let (low, high) = QUANTUM_RATES;
+        if 8.0 * pace < low {
+            self.mss
+        } else if 8.0 * pace < high {
+            2 * self.mss
+        } else {
+            (pace / 1000.0).min(MAX_QUANTUM) as u64
+        }
+    }
+
+    fn update_model(&mut self, ack: &Ack, sample: &RateSample) {
+        let losses = sample.lost.saturating_sub(self.lost);
+        self.lost = sample.lost;
+        self.update_bandwidth(ack, sample, losses > 0);
+        self.update_phase(ack, sample.in_flight.saturating_add(ack.acked), losses > 0);
+        self.check_full(sample.app_limited);
+        self.check_drained(ack.now, sample.in_flight);
+        self.update_min_rtt(ack, sample);
+    }
+
+    fn update_bandwidth(&mut self, ack: &Ack, sample: &RateSample, losses: bool) {
+        self.round_started = false;
+        if sample.interval == Span::ZERO || ack.delivered <= sample.prior_delivered {
+            return;
+        }
+        if sample.prior_delivered >= self.round_ends {
+            self.round_ends = ack.delivered;
+            self.round += 1;
+            self.round_started = true;
+        }
+        let probing = self.mode == Mode::ProbeBw;
+        if self.policer.sample(ack, sample, losses, self.round_started, probing) {
+            self.enter_probe_bw(ack.now);
+        }
+        let rate = (ack.delivered - sample.prior_delivered) as f64 / sample.interval.as_secs_f64();
+        // What four segments in flight deliver says nothing of the path.
+        let low = sample.app_limited || self.mode == Mode::ProbeRtt;
+        if !low || rate >= self.btl_bw.get() {
+            self.btl_bw.update(self.round, rate);
+        }
+    }
+
+    /// ProbeBW goes to its next phase (draft §4.3.4.1). `flight` is that before the ACK.
+    fn update_phase(&mut self, ack: &Ack, flight: u64, losses: bool) {
+        if self.mode != Mode::ProbeBw {
+            return;
+        }
+        let full_length = ack.now.since(self.phase_at) > self.min_rtt;
+        let gain = self.pacing_gain();
+        let over = if gain > 1.0 {
+            full_length && (losses || flight >= self.inflight(self.btl_bw.get(), gain))
+        } else {
+            full_length || (gain < 1.0 && flight <= self.inflight(self.btl_bw.get(), 1.0))
+        };
+        if over {
+            self.phase = (self.phase + 1) % CYCLE.len();
+            self.phase_at = ack.now;
+        }
+    }
+
+    fn check_full(&mut self, app_limited: bool) {
+        if self.filled || !self.round_started || app_limited {
+            return;
+        }
+        if self.btl_bw.get() >= self.full_bw * FULL_BW_GROWTH {
+            self.full_bw = self.btl_bw.get();
+            self.full_bw_rounds = 0;
+            return;
+        }
+        self.full_bw_rounds += 1;
+        self.filled = self.full_bw_rounds >= FULL_BW_ROUNDS;
+    }
+
+    fn check_drained(&mut self, now: Instant, in_flight: u64) {
+        if self.mode == Mode::Startup && self.filled {
+            self.mode = Mode::Drain;
+        }
+        if self.mode == Mode::Drain && in_flight <= self.inflight(self.btl_bw.get(), 1.0) {
+            self.enter_probe_bw(now);
+        }
+    }
+
+    /// Anywhere but in the phase that drains: there is nothing to drain.
+    fn enter_probe_bw(&mut self, now: Instant) {
+        self.mode = Mode::ProbeBw;
+        let skip = (now.as_nanos() / 1000 % 7) as usize;
+        self.phase = (CYCLE.len() - skip) % CYCLE.len();
+        self.phase_at = now;
+    }
+
+    // draft §4.1.2.3, §4.3.5
+    fn update_min_rtt(&mut self, ack: &Ack, sample: &RateSample) {
+        let expired = ack.now.since(self.min_rtt_at) > MIN_RTT_WINDOW;
+        if let Some(rtt) = ack.rtt
+            && (rtt <= self.min_rtt || expired)
+        {
+            (self.min_rtt, self.min_rtt_at) = (rtt, ack.now);
+        }
+        if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
+            self.save_cwnd();
+            self.mode = Mode::ProbeRtt;
+            self.probe_rtt_until = None;
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.probe_rtt(ack, sample.in_flight);
+        }
+        self.idle_restart = false;
+    }
+
+    fn probe_rtt(&mut self, ack: &Ack, in_flight: u64) {
+        match self.probe_rtt_until {
+            None if in_flight <= MIN_SEGMENTS * self.mss => {
+                self.probe_rtt_until = Some(ack.now + PROBE_RTT_TIME);
+                self.probe_rtt_round = false;
+                self.round_ends = ack.delivered;
+            }
+            None => {}
+            Some(until) => {
+                self.probe_rtt_round |= self.round_started;
+                if self.probe_rtt_round && ack.now > until {
+                    self.leave_probe_rtt(ack.now);
+                }
+            }
+        }
+    }
+
+    fn leave_probe_rtt(&mut self, now: Instant) {
+        self.min_rtt_at = now;
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        if self.filled {
+            self.enter_probe_bw(now);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    fn save_cwnd(&mut self) {
+        self.prior_cwnd = if self.mode == Mode::ProbeRtt { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
+    }
+
+    fn set_pace(&mut self, srtt: Span) {
+        if self.pacing.is_none() && srtt > Span::ZERO {
+            self.pacing = Some(PACING_MARGIN * HIGH_GAIN * self.cwnd as f64 / srtt.as_secs_f64());
+        }
+        let pace = PACING_MARGIN * self.pacing_gain() * self.bandwidth();
+        // Startup never slows down: early samples are of a window that was too small.
+        if pace > 0.0 && (self.filled || self.pacing.is_none_or(|old| pace > old)) {
+            self.pacing = Some(pace);
+        }
+    }
+
+    // draft §4.2.3.6
+    fn set_cwnd(&mut self, ack: &Ack) {
+        let target = self.inflight(self.bandwidth(), self.cwnd_gain());
+        let opened = self.cwnd.saturating_add(ack.acked);
+        if self.filled {
+            self.cwnd = opened.min(target);
+        } else if self.cwnd < target || self.round <= 1 {
+            self.cwnd = opened;
+        }
+        self.cwnd = self.cwnd.max(MIN_SEGMENTS * self.mss);
+        if self.mode == Mode::ProbeRtt {
+            self.cwnd = self.cwnd.min(MIN_SEGMENTS * self.mss);
+        }
+    }
+}
+
+impl CongestionControl for Bbr {
+    #[inline]
+    fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    /// The window before the last loss: recovery does not reduce.
+    #[inline]
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        let Some(sample) = &ack.rate else {
+            if ack.cwnd_limited {
+                self.cwnd = self.cwnd.saturating_add(ack.acked.min(2 * self.mss));
+            }
+            return;
+        };
+        self.update_model(ack, sample);
+        self.set_pace(ack.srtt);
+        self.set_cwnd(ack);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        if !loss.ecn {
+            self.save_cwnd();
+            self.ssthresh = self.cwnd.max(2 * self.mss);
+        }
+    }
+
+    fn on_recovered(&mut self, _: Instant) {
+        if self.mode != Mode::ProbeRtt {
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+            self.prior_cwnd = 0;
+        }
+    }
+
+    fn on_rto(&mut self, loss: &Loss) {
+        self.on_loss(loss);
+        self.cwnd = self.mss;
+        self.full_bw = 0.0;
+    }
+
+    fn on_idle(&mut self, _: Instant, _: u64) {
+        self.idle_restart = true;
+        if self.mode == Mode::ProbeBw {
+            self.pacing = Some(PACING_MARGIN * self.bandwidth());
+        }
+    }
+
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.pacing.map(|bytes| Rate::from_bps((8.0 * bytes) as u64))
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { rate: true, ..Wants::default() }
+    }
+
+    fn on_recovery_ack(&mut self, ack: &Ack) {
+        if let Some(sample) = &ack.rate {
+            self.update_model(ack, sample);
+            self.set_pace(ack.srtt);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

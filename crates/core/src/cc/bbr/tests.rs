@@ -1,0 +1,322 @@
+use super::super::driver::{self, MSS};
+use super::*;
+
+/// A path: a bottleneck of `rate` bytes per second behind a propagation delay, and a sender that is never short of data.
+/// It gives the control what an endpoint would: a sample per segment, by the definition in the draft on delivery rates.
+struct Path {
+    rate: f64,
+    delay: Span,
+    /// The link is free again.
+    free: Instant,
+    now: Instant,
+    delivered: u64,
+    delivered_at: Instant,
+    lost: u64,
+    /// Segments in flight: when the ACK comes, when sent, what was delivered then and when.
+    flight: std::collections::VecDeque<(Instant, Instant, u64, Instant)>,
+    next_send: Instant,
+    app_limited: bool,
+    /// The largest number of segments in flight since last asked.
+    peak: usize,
+}
+
+impl Path {
+    fn new(segments_per_second: u64, delay_ms: u64) -> Self {
+        let start = Instant::ZERO + Span::from_secs(1);
+        Self {
+            rate: (segments_per_second * MSS) as f64,
+            delay: Span::from_millis(delay_ms),
+            free: start,
+            now: start,
+            delivered: 0,
+            delivered_at: start,
+            lost: 0,
+            flight: std::collections::VecDeque::new(),
+            next_send: start,
+            app_limited: false,
+            peak: 0,
+        }
+    }
+
+    fn send(&mut self, cc: &Bbr) {
+        if self.flight.is_empty() {
+            self.delivered_at = self.now;
+        }
+        self.free = self.free.max(self.now) + Span::from_secs_f64(MSS as f64 / self.rate);
+        self.flight.push_back((self.free + self.delay, self.now, self.delivered, self.delivered_at));
+        self.peak = self.peak.max(self.flight.len());
+        let gap = cc.pacing_rate().map_or(0.0, |pace| MSS as f64 / pace.bytes_per_sec());
+        self.next_send = self.now + Span::from_secs_f64(gap);
+    }
+
+    fn acknowledge(&mut self) -> Ack {
+        let (now, sent, prior_delivered, prior_at) = self.flight.pop_front().expect("something is in flight");
+        let in_flight = (self.flight.len() as u64 + 1) * MSS;
+        self.delivered += MSS;
+        self.delivered_at = now;
+        let rtt = now.since(sent);
+        let sample = RateSample {
+            prior_delivered,
+            interval: now.since(prior_at),
+            app_limited: self.app_limited,
+            in_flight: in_flight - MSS,
+            lost: self.lost,
+        };
+        Ack {
+            now,
+            rtt: Some(rtt),
+            srtt: rtt,
+            in_flight,
+            delivered: self.delivered,
+            rate: Some(sample),
+            ..driver::ack(MSS, 1)
+        }
+    }
+
+    /// Runs the control until `until`, and tells `watch` after each ACK.
+    fn run(&mut self, cc: &mut Bbr, until: Instant, mut watch: impl FnMut(&Bbr, Instant)) {
+        while self.now < until {
+            let may_send = (self.flight.len() as u64 + 1) * MSS <= cc.cwnd();
+            let ack_at = self.flight.front().map_or(Instant::MAX, |first| first.0);
+            if may_send && self.next_send.max(self.now) <= ack_at {
+                self.now = self.now.max(self.next_send);
+                self.send(cc);
+            } else {
+                self.now = ack_at;
+                let ack = self.acknowledge();
+                cc.on_ack(&ack);
+                watch(cc, self.now);
+            }
+        }
+    }
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Span::from_millis(1000 + ms)
+}
+
+/// 1000 segments/s and 40 ms (plus a millisecond of serialization): 41 segments fill the path.
+fn settled() -> (Bbr, Path) {
+    let mut cc = Bbr::new(&driver::SETUP);
+    let mut path = Path::new(1000, 40);
+    path.run(&mut cc, at(2000), |_, _| {});
+    assert_eq!(cc.mode, Mode::ProbeBw);
+    (cc, path)
+}
+
+#[test]
+fn the_model_is_the_rate_and_the_delay_of_the_path() {
+    let (cc, _) = settled();
+    assert!((cc.bandwidth() / 1e6 - 1.0).abs() < 0.01, "{}", cc.bandwidth());
+    assert_eq!(cc.min_rtt, Span::from_millis(41));
+    // 2 BDP and three quanta of two segments: 2 41 + 6.
+    assert!((87 * MSS..=89 * MSS).contains(&cc.cwnd()), "{}", cc.cwnd());
+}
+
+#[test]
+fn startup_drain_and_probing_follow_each_other() {
+    let mut cc = Bbr::new(&driver::SETUP);
+    let mut seen = vec![];
+    Path::new(1000, 40).run(&mut cc, at(2000), |cc, _| {
+        if seen.last() != Some(&cc.mode) {
+            seen.push(cc.mode);
+        }
+    });
+    assert_eq!(seen, [Mode::Startup, Mode::Drain, Mode::ProbeBw]);
+}
+
+/// The gains of Startup double the rate each round; the first pace is 2.885 windows per round trip, less 1 %.
+#[test]
+fn startup_paces_at_two_over_ln_two() {
+    assert!((HIGH_GAIN - 2.0 / 2f64.ln()).abs() < 0.001);
+    let mut cc = Bbr::new(&driver::SETUP);
+    let mut path = Path::new(1000, 40);
+    path.send(&cc);
+    let ack = path.acknowledge();
+    cc.on_ack(&ack);
+    let expected = 8.0 * 0.99 * 2.885 * 10_000.0 / 0.041;
+    let pace = cc.pacing_rate().map_or(0.0, |rate| rate.as_bps() as f64);
+    assert!((pace / expected - 1.0).abs() < 1e-6, "{pace}, {expected}");
+}
+
+/// Three rounds without a quarter more: full. A quarter more begins the count anew, and rounds in which the application
+/// had too little do not count.
+#[test]
+fn the_pipe_is_full_after_three_rounds_without_growth() {
+    let mut cc = Bbr::new(&driver::SETUP);
+    cc.round_started = true;
+    let round = |cc: &mut Bbr, rate: f64, app_limited| {
+        cc.round += 1;
+        cc.btl_bw.update(cc.round, rate);
+        cc.check_full(app_limited);
+        cc.filled
+    };
+    for (rate, app_limited, full) in [
+        (100.0, false, false),
+        (120.0, false, false),
+        (124.0, false, false),
+        (125.0, false, false), // a quarter more
+        (125.0, false, false),
+        (125.0, true, false),
+        (130.0, false, false),
+        (130.0, false, true),
+    ] {
+        assert_eq!(round(&mut cc, rate, app_limited), full, "at {rate}");
+    }
+}
+
+/// Each phase of ProbeBW lasts a round trip, and they are 1.25, 0.75 and six of 1.
+#[test]
+fn the_gain_cycle_is_that_of_the_paper() {
+    let (mut cc, mut path) = settled();
+    let mut gains: Vec<(f64, Instant)> = vec![];
+    path.run(&mut cc, at(4000), |cc, now| {
+        if gains.is_empty() || cc.phase_at > gains[gains.len() - 1].1 {
+            gains.push((cc.pacing_gain(), now));
+        }
+    });
+    let first = gains.iter().position(|g| g.0 == 1.25).expect("it probes");
+    let cycle: Vec<f64> = gains[first..first + 8].iter().map(|g| g.0).collect();
+    assert_eq!(cycle, [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+    let length = gains[first + 8].1.since(gains[first].1).as_millis_f64();
+    assert!((8.0 * 41.0..8.0 * 41.0 * 1.3).contains(&length), "{length} ms");
+}
+
+#[test]
+fn probing_begins_anywhere_but_in_the_phase_that_drains() {
+    let mut phases = [0; 8];
+    for us in 0..700 {
+        let mut cc = Bbr::new(&driver::SETUP);
+        cc.enter_probe_bw(Instant::from_nanos(us * 1000));
+        phases[cc.phase] += 1;
+    }
+    assert_eq!(phases, [100, 0, 100, 100, 100, 100, 100, 100]);
+}
+
+/// A link twice as fast is found by probing a quarter more per cycle of eight round trips: 3.1 cycles.
+#[test]
+fn a_faster_link_is_found() {
+    let (mut cc, mut path) = settled();
+    path.rate *= 2.0;
+    path.run(&mut cc, at(2000 + 5 * 8 * 50), |_, _| {});
+    assert!(cc.bandwidth() > 1.95e6, "{}", cc.bandwidth());
+}
+
+/// And a slower one after ten round trips, when the old maximum leaves the window.
+#[test]
+fn a_slower_link_is_believed_after_ten_round_trips() {
+    let (mut cc, mut path) = settled();
+    path.rate /= 2.0;
+    path.run(&mut cc, at(2300), |_, _| {});
+    assert!(cc.bandwidth() > 0.9e6);
+    path.run(&mut cc, at(6000), |_, _| {});
+    assert!((cc.bandwidth() / 0.5e6 - 1.0).abs() < 0.02, "{}", cc.bandwidth());
+}
+
+/// Ten seconds after the smallest round trip time was last seen the window falls to four segments, for 200 ms and a
+/// round trip, and is restored.
+#[test]
+fn the_round_trip_time_is_probed_every_ten_seconds_for_200_ms() {
+    let (mut cc, mut path) = settled();
+    // A longer path: the old minimum is not seen again.
+    path.delay = Span::from_millis(60);
+    let mut probes: Vec<(Instant, Instant)> = vec![];
+    let mut probing = false;
+    path.run(&mut cc, at(30_000), |cc, now| {
+        if cc.mode == Mode::ProbeRtt {
+            assert!(cc.cwnd() <= 4 * MSS);
+            if !probing {
+                probes.push((now, now));
+            }
+            let last = probes.len() - 1;
+            probes[last].1 = now;
+        }
+        probing = cc.mode == Mode::ProbeRtt;
+    });
+    let (begin, end) = probes[0];
+    let since = begin.since(at(0)).as_millis_f64();
+    assert!((10_000.0..12_200.0).contains(&since), "{since} ms");
+    let length = end.since(begin).as_millis_f64();
+    assert!((200.0..420.0).contains(&length), "{length} ms");
+    assert_eq!(cc.min_rtt, Span::from_millis(61), "the new path is known");
+    assert!(cc.cwnd() > 100 * MSS, "and used: {}", cc.cwnd());
+}
+
+#[test]
+fn a_loss_leaves_the_window_and_the_model() {
+    let (mut cc, _) = settled();
+    let (cwnd, bandwidth, pace) = (cc.cwnd(), cc.bandwidth(), cc.pacing_rate());
+    cc.on_loss(&driver::loss(80 * MSS));
+    assert_eq!(cc.ssthresh(), cwnd, "recovery does not reduce");
+    cc.on_recovered(at(2100));
+    assert_eq!((cc.cwnd(), cc.bandwidth(), cc.pacing_rate()), (cwnd, bandwidth, pace));
+    cc.on_loss(&Loss { ecn: true, ..driver::loss(80 * MSS) });
+    cc.on_recovered(at(2200));
+    assert_eq!(cc.cwnd(), cwnd);
+}
+
+#[test]
+fn after_a_timeout_the_window_returns_to_the_model_s() {
+    let (mut cc, mut path) = settled();
+    cc.on_rto(&driver::loss(80 * MSS));
+    assert_eq!(cc.cwnd(), MSS);
+    path.flight.clear();
+    path.free = path.now;
+    path.run(&mut cc, at(2600), |_, _| {});
+    assert!(cc.cwnd() >= 87 * MSS, "{}", cc.cwnd());
+}
+
+#[test]
+fn what_the_application_limits_does_not_lower_the_model() {
+    let (mut cc, mut path) = settled();
+    path.app_limited = true;
+    path.rate /= 4.0;
+    path.run(&mut cc, at(5000), |_, _| {});
+    assert!(cc.bandwidth() > 0.99e6);
+}
+
+#[test]
+fn without_samples_it_is_slow_start() {
+    let mut cc = Bbr::new(&driver::SETUP);
+    (0..10).for_each(|_| cc.on_ack(&driver::ack(MSS, 100)));
+    assert_eq!(cc.cwnd(), 20 * MSS);
+}
+
+/// By the draft's flow of a rate sample: rounds of 10 segments, of which 3 are lost. A loss begins the first interval,
+/// which ends after four rounds with a loss; the second has the same rate, 7 segments per 100 ms.
+#[test]
+fn a_policer_is_found_after_two_intervals_of_the_same_rate() {
+    let mut cc = Bbr::new(&driver::SETUP);
+    cc.mode = Mode::ProbeBw;
+    cc.filled = true;
+    let mut rates = vec![];
+    let (mut delivered, mut lost) = (0, 0);
+    for round in 1..=60u64 {
+        let prior_delivered = delivered;
+        delivered += 7 * MSS;
+        lost += 3 * MSS;
+        let interval = Span::from_millis(50); // tokens arrive in bursts: the samples say 140 segments/s
+        let sample = RateSample { prior_delivered, interval, app_limited: false, in_flight: 10 * MSS, lost };
+        cc.on_ack(&Ack { now: at(100 * round), delivered, rate: Some(sample), ..driver::ack(7 * MSS, 100) });
+        rates.push(cc.bandwidth());
+    }
+    let found = rates.iter().position(|rate| (rate / 70e3 - 1.0).abs() < 0.01).expect("the policer is found");
+    assert_eq!(found, 7, "two intervals of four rounds; that of the first loss counts");
+    let used = rates[found..].iter().take_while(|rate| **rate < 100e3).count();
+    assert_eq!(used, 48);
+}
+
+/// Losses of a tenth are congestion, or radio, but no policer.
+#[test]
+fn a_small_loss_is_no_policer() {
+    let mut policer = Policer::default();
+    let (mut delivered, mut lost) = (0, 0);
+    for round in 1..=60u64 {
+        delivered += 9 * MSS;
+        lost += MSS;
+        let interval = Span::from_millis(100);
+        let sample = RateSample { prior_delivered: 0, interval, app_limited: false, in_flight: 0, lost };
+        policer.sample(&Ack { now: at(100 * round), delivered, ..driver::ack(MSS, 100) }, &sample, true, true, true);
+        assert_eq!(policer.rate(), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! BIC: a binary search for the window at which the last loss happened.
+//!
+//! Source: Xu, Harfoush, Rhee, "Binary Increase Congestion Control for Fast Long-Distance Networks", INFOCOM 2004;
+//! constants and the smooth part of the search as in Linux (`tcp_bic.c`). Windows are in segments.
+//!
+//! ```text
+//! per round trip, in congestion avoidance, with d = (W_max - cwnd) / B:
+//!   cwnd <= low_window            1                          as Reno
+//!   cwnd < W_max                  S_max      if d > S_max    additive increase
+//!                                 B/smooth   if d <= 1       the last steps to W_max
+//!                                 d          otherwise       binary search
+//!   cwnd < W_max + B              B/smooth                   the first steps beyond it
+//!   cwnd < W_max + S_max (B - 1)  (cwnd - W_max) / (B - 1)   slow start beyond it
+//!   else                          S_max                      max probing
+//!   and cwnd/20 at least, before the first loss
+//! loss: W_max = cwnd, or cwnd (1 + beta)/2 if cwnd < W_max (fast convergence)
+//!       ssthresh = beta flight, or flight/2 if cwnd <= low_window
+//! timeout: as a loss, and cwnd = 1
+//! ```
+//!
+//! | constant | value | paper | Linux |
+//! |---|---|---|---|
+//! | beta | 819/1024 | 0.875 | 819/1024 |
+//! | S_max | 16 | 32 | 16 |
+//! | low_window | 14 | 14 | 14 |
+//! | B, the part of the way per round trip | 4 | 2 | 4 |
+//! | smooth, rounds of the last steps | 20 | none, S_min = 0.01 | 20 |
+//!
+//! Invariants: an ACK never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1).
+//!
+//! DIFFERENCE: windows are real numbers and bytes count, so the estimate of the delayed-ACK ratio with which Linux
+//! corrects its count of ACKs has no place. Pinned by `delayed_acks_do_not_slow_it_down`.
+//! DIFFERENCE: a timeout keeps `W_max`; Linux forgets it, and then probes by S_max from `ssthresh` on, which on a path of
+//! some fifty segments ends in the next timeout. Pinned by `a_timeout_keeps_the_plateau`.
+//! DIFFERENCE: the reduction is of the flight (RFC 5681 eq. (4)), the plateau that of the window; Linux takes the window
+//! for both. Pinned by `a_loss_keeps_four_fifths_of_the_flight`.
+
+use super::window::{Window, plain_window};
+use super::{Ack, CongestionControl, Loss, Setup};
+use crate::units::Instant;
+
+const BETA: f64 = 819.0 / 1024.0;
+const S_MAX: f64 = 16.0;
+const LOW_WINDOW: f64 = 14.0;
+const B: f64 = 4.0;
+const SMOOTH: f64 = 20.0;
+/// The least growth before the first loss: 5 % per round trip.
+const BLIND: f64 = 1.0 / 20.0;
+
+/// The control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bic {
+    window: Window,
+    w_max: f64,
+    /// There was a loss.
+    searching: bool,
+}
+
+/// Growth per round trip.
+fn increment(cwnd: f64, w_max: f64) -> f64 {
+    if cwnd <= LOW_WINDOW {
+        return 1.0;
+    }
+    if cwnd < w_max {
+        let way = (w_max - cwnd) / B;
+        return if way <= 1.0 { B / SMOOTH } else { way.min(S_MAX) };
+    }
+    if cwnd < w_max + B { B / SMOOTH } else { ((cwnd - w_max) / (B - 1.0)).min(S_MAX) }
+}
+
+impl Bic {
+    /// A control that begins in slow start.
+    pub fn new(setup: &Setup) -> Self {
+        Self { window: Window::new(setup), w_max: 0.0, searching: false }
+    }
+
+    /// Notes the plateau; gives the part of the window that stays.
+    fn note_loss(&mut self) -> f64 {
+        let cwnd = self.window.cwnd;
+        self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        self.searching = true;
+        if cwnd <= LOW_WINDOW { 0.5 } else { BETA }
+    }
+}
+
+impl CongestionControl for Bic {
+    plain_window!();
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        let (w_max, searching) = (self.w_max, self.searching);
+        self.window.grow(ack, |cwnd| {
+            let increment = increment(cwnd, w_max);
+            if searching { increment } else { increment.max(BLIND * cwnd) }
+        });
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        let keep = self.note_loss();
+        self.window.reduce(loss, keep);
+    }
+
+    fn on_recovered(&mut self, _: Instant) {
+        self.window.recovered();
+    }
+
+    fn on_rto(&mut self, loss: &Loss) {
+        let keep = self.note_loss();
+        self.window.time_out(loss, keep);
+    }
+
+    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+        self.window.idle(initial_window);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::{self, MSS};
+    use super::*;
+
+    /// The control after it lost with a window of `segments`.
+    fn after_loss(segments: u64) -> Bic {
+        let mut cc = Bic::new(&Setup { initial_window: segments * MSS, ..driver::SETUP });
+        cc.on_loss(&driver::loss(segments * MSS));
+        cc.on_recovered(Instant::ZERO);
+        cc
+    }
+
+    /// By hand, W_max = 1000: a quarter of the way, at most 16, 0.2 within four segments of it; then the mirror image,
+    /// a third of the distance from W_max + 4 on, 16 from W_max + 48 on.
+    #[test]
+    fn growth_per_round_trip_is_that_of_the_search() {
+        let by_hand = [
+            (10.0, 1.0),
+            (14.0, 1.0),
+            (15.0, 16.0),
+            (936.0, 16.0),
+            (960.0, 10.0),
+            (992.0, 2.0),
+            (996.0, 0.2),
+            (999.0, 0.2),
+            (1000.0, 0.2),
+            (1003.9, 0.2),
+            (1006.0, 2.0),
+            (1030.0, 10.0),
+            (1048.0, 16.0),
+            (2000.0, 16.0),
+        ];
+        for (cwnd, expected) in by_hand {
+            assert!((increment(cwnd, 1000.0) - expected).abs() < 1e-12, "at {cwnd}: {}", increment(cwnd, 1000.0));
+        }
+    }
+
+    /// 819/1024 of 100 is 79.98; the way to 100 is 20.02 segments, a quarter of it 5.005, and an ACK of one segment
+    /// brings 5.005/79.98 = 0.06258.
+    #[test]
+    fn one_ack_adds_its_share_of_the_growth() {
+        let mut cc = after_loss(100);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (79_980, 79_980));
+        cc.on_ack(&driver::ack(MSS, 100));
+        assert!((cc.window.cwnd - (79.980_468_75 + 0.062_576_3)).abs() < 1e-6, "{}", cc.window.cwnd);
+    }
+
+    #[test]
+    fn delayed_acks_do_not_slow_it_down() {
+        let (mut every, mut second) = (after_loss(1000), after_loss(1000));
+        (0..10).for_each(|_| every.on_ack(&driver::ack(MSS, 100)));
+        (0..5).for_each(|_| second.on_ack(&driver::ack(2 * MSS, 100)));
+        assert!((every.window.cwnd - second.window.cwnd).abs() < 0.001);
+    }
+
+    #[test]
+    fn a_loss_keeps_four_fifths_of_the_flight() {
+        let mut cc = after_loss(1000);
+        cc.on_loss(&driver::loss(512 * MSS));
+        assert_eq!(cc.ssthresh(), 409_500);
+        assert!((cc.w_max - 799.8 * (1.0 + BETA) / 2.0).abs() < 0.1, "fast convergence: {}", cc.w_max);
+        let small = after_loss(14);
+        assert_eq!((small.ssthresh(), small.w_max), (7 * MSS, 14.0), "a small window is halved, as Reno's");
+    }
+
+    #[test]
+    fn a_timeout_keeps_the_plateau() {
+        let mut cc = after_loss(1000);
+        cc.window.cwnd = 1000.0;
+        cc.on_rto(&driver::loss(512 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.w_max), (MSS, 409_500, 1000.0));
+    }
+
+    /// Without a loss there is nothing to search for, and 16 segments per round trip would be little for a large window:
+    /// each of its 1000 segments brings a twentieth.
+    #[test]
+    fn before_the_first_loss_it_grows_by_a_twentieth_at_least() {
+        let mut cc = Bic::new(&Setup { initial_window: 1000 * MSS, ..driver::SETUP });
+        cc.window.ssthresh = 800.0; // as if slow start had ended
+        driver::round_trip(&mut cc, 100);
+        assert!((cc.window.cwnd - 1050.0).abs() < 0.1, "{}", cc.window.cwnd);
+    }
+
+    /// Losses at the same window: from 0.8 W = 800 it is 16 per round trip up to 936, then a quarter of the way, to
+    /// 996 in ln(64/4)/ln(4/3) = 9.6 rounds if a round is a step, and 0.2 from there. In small steps the way shrinks by
+    /// e^(-1/4) per round: 136/16 + 4 ln(16) + 4/0.2 = 8.5 + 11.1 + 20 rounds.
+    #[test]
+    fn it_is_back_at_the_plateau_after_forty_rounds() {
+        let mut cc = after_loss(1000);
+        let rounds = (1..100).find(|_| {
+            driver::round_trip(&mut cc, 100);
+            cc.window.cwnd >= 1000.0
+        });
+        assert!(rounds.is_some_and(|n| (39..=41).contains(&n)), "{rounds:?}");
+    }
+}

@@ -1,0 +1,230 @@
+//! Compound TCP: Reno's window, and beside it one that delay controls.
+//!
+//! Source: Tan, Song, Zhang, Sridharan, "A Compound TCP Approach for High-speed and Long Distance Networks", INFOCOM
+//! 2006. Windows are in segments.
+//!
+//! ```text
+//! win = cwnd + dwnd
+//! cwnd += 1/win per segment acknowledged                                             eq. (2)
+//! per round trip: diff = win (1 - BaseRTT/RTT)                                       §III.B
+//!   diff < gamma    dwnd += max(alpha win^k - 1, 0)                                  eq. (8)
+//!   diff >= gamma   dwnd  = max(dwnd - zeta diff, 0)
+//!   loss            cwnd = cwnd/2, dwnd = max(win (1 - beta) - cwnd/2, 0)
+//! slow start and timeout: as Reno's, without dwnd
+//! ```
+//!
+//! | constant | value |
+//! |---|---|
+//! | alpha, beta, k | 1/8, 1/2, 0.75 |
+//! | gamma | 30 segments |
+//! | zeta | 1 |
+//!
+//! While the path is not full the window grows by `alpha win^k` per round trip, as HighSpeed TCP does; once `gamma`
+//! segments wait in the queue, `dwnd` gives way, and what is left is Reno. RTT is the lowest of each round, as in the
+//! Linux module for ns-2.
+//!
+//! Invariants: `dwnd >= 0`; `dwnd = 0` in slow start; `ssthresh >= 2`. Cost: O(1), two roots per round trip.
+//!
+//! DIFFERENCE: what a loss leaves is half of the flight (RFC 5681 eq. (4)) and not of the window. Pinned by
+//! `a_loss_halves_both_windows`.
+//!
+//! Not here: the tuning of gamma (Tan, Song, Zhang, Sridharan, PFLDnet 2006), which adapts it to small buffers.
+
+use super::window::{QueueShare, Window};
+use super::{Ack, CongestionControl, Loss, Setup};
+use crate::units::Instant;
+
+const ALPHA: f64 = 0.125;
+const GAMMA: f64 = 30.0;
+const ZETA: f64 = 1.0;
+const KEEP: f64 = 0.5; // 1 - beta
+
+/// The control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compound {
+    /// Its `cwnd` is the part that losses control; its `ssthresh` is of both parts together.
+    window: Window,
+    dwnd: f64,
+    queue: QueueShare,
+}
+
+/// alpha win^k; k = 3/4 by two roots, which every machine computes alike.
+fn scalable_growth(win: f64) -> f64 {
+    let root = win.sqrt();
+    ALPHA * root * root.sqrt()
+}
+
+// Tan et al. eq. (8), without the loss
+fn next_dwnd(dwnd: f64, win: f64, diff: f64) -> f64 {
+    if diff < GAMMA { dwnd + (scalable_growth(win) - 1.0).max(0.0) } else { (dwnd - ZETA * diff).max(0.0) }
+}
+
+impl Compound {
+    /// A control that begins in slow start.
+    pub fn new(setup: &Setup) -> Self {
+        Self { window: Window::new(setup), dwnd: 0.0, queue: QueueShare::default() }
+    }
+
+    #[inline]
+    fn win(&self) -> f64 {
+        self.window.cwnd + self.dwnd
+    }
+
+    fn adjust(&mut self, share: f64, cwnd_limited: bool) {
+        let win = self.win();
+        if win < self.window.ssthresh {
+            return;
+        }
+        let next = next_dwnd(self.dwnd, win, win * share);
+        if cwnd_limited || next < self.dwnd {
+            self.dwnd = next;
+        }
+    }
+}
+
+impl CongestionControl for Compound {
+    #[inline]
+    fn cwnd(&self) -> u64 {
+        self.window.bytes(self.win())
+    }
+
+    #[inline]
+    fn ssthresh(&self) -> u64 {
+        self.window.bytes(self.window.ssthresh)
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        if let Some(share) = self.queue.at_end_of_round(ack) {
+            self.adjust(share, ack.cwnd_limited);
+        }
+        if !ack.cwnd_limited {
+            return;
+        }
+        let win = self.win();
+        if win < self.window.ssthresh {
+            self.window.cwnd += self.window.slow_start_segments(ack.acked);
+        } else {
+            // Eq. (2): one segment per window of `win`, of which `cwnd` is a part.
+            let part = self.window.cwnd / win;
+            self.window.cwnd += part * self.window.share(ack.acked);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.window.reduce(loss, KEEP);
+    }
+
+    fn on_recovered(&mut self, _: Instant) {
+        let left = self.window.ssthresh;
+        if left.is_finite() {
+            self.window.cwnd = (self.window.cwnd / 2.0).min(left);
+            self.dwnd = left - self.window.cwnd;
+        }
+        self.queue.restart();
+    }
+
+    fn on_rto(&mut self, loss: &Loss) {
+        self.window.cwnd = self.win();
+        self.dwnd = 0.0;
+        self.window.time_out(loss, KEEP);
+        self.queue.restart();
+    }
+
+    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+        let most = self.window.segments(initial_window);
+        if self.win() > most {
+            (self.window.cwnd, self.dwnd) = (most, 0.0);
+        }
+        self.queue.restart();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::{self, MSS};
+    use super::*;
+
+    /// In congestion avoidance with a window of `segments`, all of it Reno's.
+    fn avoiding(segments: u64) -> Compound {
+        let mut cc = Compound::new(&driver::SETUP);
+        cc.window.cwnd = 2.0 * segments as f64;
+        cc.on_loss(&driver::loss(2 * segments * MSS));
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!((cc.cwnd(), cc.dwnd), (segments * MSS, 0.0));
+        cc
+    }
+
+    /// By hand: 16^(3/4)/8 = 1, 81^(3/4)/8 = 3.375, 256^(3/4)/8 = 8, 10^4^(3/4)/8 = 125.
+    #[test]
+    fn growth_is_an_eighth_of_the_window_to_three_quarters() {
+        for (win, expected) in [(16.0, 1.0), (81.0, 3.375), (256.0, 8.0), (10_000.0, 125.0)] {
+            assert!((scalable_growth(win) - expected).abs() < 1e-9, "{win}");
+        }
+    }
+
+    /// 256 segments, of which 20 are dwnd. At 110 ms over a path of 100, 23.3 wait, less than 30: dwnd grows by 8 - 1;
+    /// at 114 ms 31.4 wait and dwnd falls by as many, but not below nothing.
+    #[test]
+    fn the_delay_window_grows_below_thirty_waiting_segments_and_gives_way_above() {
+        let diff = |rtt: f64| 256.0 * (1.0 - 100.0 / rtt);
+        assert!((next_dwnd(20.0, 256.0, diff(110.0)) - 27.0).abs() < 1e-9);
+        assert!((next_dwnd(50.0, 256.0, diff(114.0)) - (50.0 - 31.438_596)).abs() < 1e-5);
+        assert_eq!(next_dwnd(20.0, 256.0, diff(114.0)), 0.0);
+        assert_eq!(next_dwnd(20.0, 10.0, 0.0), 20.0, "a small window leaves the growth to Reno's part");
+    }
+
+    #[test]
+    fn a_round_trip_adds_alpha_win_to_the_k() {
+        let mut cc = avoiding(256);
+        (0..2).for_each(|_| driver::round_trip(&mut cc, 100)); // the first ACK of the second ends the first
+        assert!((cc.dwnd - 7.0).abs() < 0.03, "{}", cc.dwnd);
+        assert!((cc.window.cwnd - 258.0).abs() < 0.1, "Reno's part: {}", cc.window.cwnd);
+    }
+
+    #[test]
+    fn slow_start_is_reno_s() {
+        let mut cc = Compound::new(&driver::SETUP);
+        for expected in [20, 40, 80] {
+            driver::round_trip(&mut cc, 100);
+            assert_eq!((cc.cwnd(), cc.dwnd), (expected * MSS, 0.0));
+        }
+    }
+
+    /// cwnd 60, dwnd 40: half of 100 are left, 30 of them Reno's.
+    #[test]
+    fn a_loss_halves_both_windows() {
+        let mut cc = avoiding(60);
+        cc.dwnd = 40.0;
+        cc.on_loss(&driver::loss(100 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (100 * MSS, 50 * MSS));
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!((cc.window.cwnd, cc.dwnd), (30.0, 20.0));
+        cc.on_loss(&driver::loss(20 * MSS));
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!((cc.window.cwnd, cc.dwnd), (10.0, 0.0), "the flight was small");
+        cc.dwnd = 5.0;
+        cc.on_rto(&driver::loss(15 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.dwnd), (MSS, 7500, 0.0));
+    }
+
+    #[test]
+    fn an_idle_connection_restarts_without_its_delay_window() {
+        let mut cc = avoiding(60);
+        cc.dwnd = 40.0;
+        cc.on_idle(Instant::ZERO, 10 * MSS);
+        assert_eq!((cc.cwnd(), cc.dwnd), (10 * MSS, 0.0));
+    }
+
+    /// Without a queue the window obeys dw = w^(3/4)/8 per round trip and is halved every 1/p segments. From W/2 to W
+    /// that are n = (8/1.25)(1 - 2^-1.25) W^1.25 segments in 32 (1 - 2^-0.25) W^0.25 round trips: at p = 1e-4 W = 555
+    /// and the mean is 404 segments, Reno's being 122.
+    #[test]
+    fn without_a_queue_the_mean_window_is_that_of_the_growth_law() {
+        for p in [1e-4, 1e-5f64] {
+            let w = (1.25 / (8.0 * p * (1.0 - 2f64.powf(-1.25)))).powf(0.8);
+            let mean = 1.0 / p / (32.0 * (1.0 - 2f64.powf(-0.25)) * w.powf(0.25));
+            driver::assert_close(driver::mean_window_after(40, &mut Compound::new(&driver::SETUP), p, 100), mean, 0.05);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! DCTCP: the window falls with the part of the packets that were marked.
+//!
+//! Source: RFC 8257. Windows are in segments.
+//!
+//! ```text
+//! once per window of data: M = bytes marked / bytes acknowledged, alpha = (1 - g) alpha + g M    §3.3 (6), (7)
+//! a mark, once per window: cwnd = cwnd (1 - alpha/2)                                              §3.3 (9)
+//! a loss                   ssthresh = flight / 2                                                  §3.5
+//! growth as NewReno's, by ACKs without a mark
+//! ```
+//!
+//! Constants: g = 1/16 (§4.2), alpha = 1 at the start (§3.3). Two segments stay. The queue must mark by a step at a small
+//! threshold and not drop; its ACKs must tell of every mark, so the endpoint echoes marks per segment
+//! ([`Wants::accurate_ecn`]). Invariants: `0 <= alpha <= 1`; `ssthresh >= 2`. Cost: O(1).
+//!
+//! DIFFERENCE: the receiver acknowledges every segment, so the two states of a receiver with delayed ACKs (§3.2) do not
+//! arise. Pinned by `it_wants_an_ack_per_segment_with_its_mark`.
+//! DIFFERENCE: ACKs during loss recovery are not counted in `alpha`; the endpoint does not tell of them. Pinned by
+//! `acks_in_recovery_do_not_count`.
+
+use super::window::{Round, Window, plain_window};
+use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use crate::units::Instant;
+
+const G: f64 = 1.0 / 16.0;
+
+/// The part of the bytes acknowledged that were marked, as a moving average.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Marks {
+    pub alpha: f64,
+    acked: u64,
+    marked: u64,
+}
+
+impl Marks {
+    pub fn new() -> Self {
+        Self { alpha: 1.0, acked: 0, marked: 0 }
+    }
+
+    #[inline]
+    pub fn count(&mut self, ack: &Ack) {
+        self.acked += ack.acked;
+        self.marked += ack.marked.min(ack.acked);
+    }
+
+    // RFC 8257 §3.3 (6), (7)
+    pub fn average(&mut self) {
+        if self.acked > 0 {
+            let m = self.marked as f64 / self.acked as f64;
+            self.alpha = (1.0 - G) * self.alpha + G * m;
+            (self.acked, self.marked) = (0, 0);
+        }
+    }
+}
+
+/// The control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dctcp {
+    window: Window,
+    marks: Marks,
+    round: Round,
+}
+
+impl Dctcp {
+    /// A control that begins in slow start.
+    pub fn new(setup: &Setup) -> Self {
+        Self { window: Window::new(setup), marks: Marks::new(), round: Round::default() }
+    }
+
+    /// The marked part of the bytes acknowledged, averaged.
+    pub fn alpha(&self) -> f64 {
+        self.marks.alpha
+    }
+}
+
+impl CongestionControl for Dctcp {
+    plain_window!();
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        self.marks.count(ack);
+        if self.round.ends(ack) {
+            self.marks.average();
+        }
+        if ack.marked == 0 {
+            self.window.grow(ack, |_| 1.0);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        if loss.ecn {
+            self.window.reduce_to(self.window.cwnd * (1.0 - self.marks.alpha / 2.0));
+        } else {
+            self.window.reduce(loss, 0.5);
+        }
+    }
+
+    fn on_recovered(&mut self, _: Instant) {
+        self.window.recovered();
+    }
+
+    fn on_rto(&mut self, loss: &Loss) {
+        self.window.time_out(loss, 0.5);
+    }
+
+    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+        self.window.idle(initial_window);
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { ack_per_segment: true, accurate_ecn: true, ..Wants::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::{self, MSS};
+    use super::*;
+
+    fn window(cc: &mut Dctcp, segments: u64, marked: u64) {
+        for i in 0..segments {
+            let mark = if i < marked { MSS } else { 0 };
+            cc.on_ack(&Ack { in_flight: segments * MSS, marked: mark, ..driver::ack(MSS, 100) });
+        }
+    }
+
+    /// alpha = 15/16 alpha + M/16, from 1: without a mark 0.9375, 0.87890625; then half of the bytes marked
+    /// 15/16 0.87890625 + 1/32 = 0.855224609375.
+    #[test]
+    fn alpha_is_the_average_by_hand() {
+        let mut marks = Marks::new();
+        for (marked, expected) in [(0, 0.9375), (0, 0.878_906_25), (5, 0.855_224_609_375)] {
+            for i in 0..10 {
+                marks.count(&Ack { marked: if i < marked { MSS } else { 0 }, ..driver::ack(MSS, 100) });
+            }
+            marks.average();
+            assert_eq!(marks.alpha, expected);
+        }
+        marks.average();
+        assert_eq!(marks.alpha, 0.855_224_609_375, "nothing acknowledged tells nothing");
+    }
+
+    #[test]
+    fn alpha_is_averaged_once_per_window() {
+        let mut cc = Dctcp::new(&driver::SETUP);
+        window(&mut cc, 10, 0);
+        assert_eq!(cc.alpha(), 1.0);
+        window(&mut cc, 10, 0); // its first ACK is for a segment sent after the first ACK came
+        assert_eq!(cc.alpha(), 0.9375);
+    }
+
+    /// The first mark finds alpha = 1 and halves; with alpha = 1/4 an eighth goes.
+    #[test]
+    fn a_mark_takes_half_of_alpha() {
+        let mut cc = Dctcp::new(&Setup { initial_window: 80 * MSS, ..driver::SETUP });
+        let mark = Loss { ecn: true, ..driver::loss(80 * MSS) };
+        cc.on_loss(&mark);
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (40 * MSS, 40 * MSS));
+        cc.marks.alpha = 0.25;
+        cc.on_loss(&mark);
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!(cc.cwnd(), 35 * MSS);
+        cc.marks.alpha = 0.0;
+        cc.on_loss(&mark);
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!(cc.cwnd(), 35 * MSS);
+    }
+
+    #[test]
+    fn a_loss_halves_the_flight_whatever_alpha() {
+        let mut cc = Dctcp::new(&driver::SETUP);
+        cc.marks.alpha = 0.0;
+        cc.on_loss(&driver::loss(30 * MSS));
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!(cc.cwnd(), 15 * MSS);
+        driver::round_trip(&mut cc, 100);
+        assert!((15_960..=16_000).contains(&cc.cwnd()), "Reno's growth: {}", cc.cwnd());
+        cc.on_rto(&driver::loss(2 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (MSS, 2 * MSS));
+    }
+
+    #[test]
+    fn a_marked_ack_opens_nothing() {
+        let mut cc = Dctcp::new(&driver::SETUP);
+        window(&mut cc, 10, 10);
+        assert_eq!(cc.cwnd(), 10 * MSS);
+    }
+
+    #[test]
+    fn acks_in_recovery_do_not_count() {
+        let mut cc = Dctcp::new(&driver::SETUP);
+        let before = cc.clone();
+        cc.on_recovery_ack(&Ack { marked: MSS, ..driver::ack(MSS, 100) });
+        assert_eq!(cc, before);
+        assert!(!cc.wants().rate, "nor is it told of them");
+    }
+
+    #[test]
+    fn it_wants_an_ack_per_segment_with_its_mark() {
+        let wants = Dctcp::new(&driver::SETUP).wants();
+        assert!(wants.ack_per_segment && wants.accurate_ecn && !wants.ect1);
+    }
+
+    /// A step at K segments marks the last window of each sawtooth (Alizadeh et al., SIGCOMM 2010, §3.3): with BDP + K =
+    /// W* alpha comes to about sqrt(2/W*), and the window swings by W* alpha/2: at W* = 200, 0.1 and 10 segments.
+    #[test]
+    fn behind_a_step_the_window_swings_little() {
+        let mut cc = Dctcp::new(&Setup { initial_window: 100 * MSS, ..driver::SETUP });
+        cc.on_loss(&driver::loss(200 * MSS));
+        cc.on_recovered(Instant::ZERO);
+        let (mut low, mut high, mut sum) = (f64::MAX, 0f64, 0.0);
+        for i in 0..4000 {
+            let segments = cc.cwnd() / MSS;
+            let marked = if segments >= 200 { segments } else { 0 };
+            window(&mut cc, segments, marked);
+            if marked > 0 {
+                cc.on_loss(&Loss { ecn: true, ..driver::loss(segments * MSS) });
+                cc.on_recovered(Instant::ZERO);
+            }
+            if i >= 2000 {
+                (low, high) = (low.min(cc.window.cwnd), high.max(cc.window.cwnd));
+                sum += cc.alpha();
+            }
+        }
+        let alpha = sum / 2000.0;
+        assert!((alpha / 0.1 - 1.0).abs() < 0.3, "{alpha}");
+        assert!(high - low < 2.0 * 10.0 && high < 202.0, "{low} to {high}");
+    }
+}

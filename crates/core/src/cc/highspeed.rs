@@ -1,0 +1,218 @@
+//! HighSpeed TCP: growth and reduction that depend on the window.
+//!
+//! Source: RFC 3649. Windows are in segments.
+//!
+//! ```text
+//! cwnd += a(cwnd) per round trip                                       §5
+//! ssthresh = (1 - b(flight)) flight                                    §5
+//! b(w) = (0.1 - 0.5) (ln w - ln 38)/(ln 83000 - ln 38) + 0.5           §5
+//! a(w) = w^2 p(w) 2 b(w)/(2 - b(w)),  p(w) = 1/(12.8 w^1.2)            §5, Appendix B
+//! w <= 38: a = 1, b = 1/2                                              as Reno
+//! ```
+//!
+//! `a` is read from the table in Appendix B (1 at 38 segments to 73 at 94,717), `b` is computed. Constants: Low_Window
+//! 38, High_Window 83000, High_Decrease 0.1.
+//!
+//! Invariants: `row` is that of the last window that grew; `ssthresh >= 2`. Cost: O(1) per ACK, as the row follows the
+//! window; O(rows) after a reduction.
+//!
+//! DIFFERENCE: between two rows `a` is interpolated, which follows the formula to a tenth; Linux takes the higher row.
+//! Pinned by `growth_is_that_of_the_table_and_between_its_rows_of_the_formula`.
+//! DIFFERENCE: beyond the table `a` and `b` stay those of its last row. Pinned by `beyond_the_table_nothing_changes`.
+//!
+//! Not here: limited slow start (RFC 3742), which §7 leaves open.
+
+use super::window::{Window, plain_window};
+use super::{Ack, CongestionControl, Loss, Setup};
+use crate::units::Instant;
+
+/// Windows from which on `a` is 1, 2, 3, ... (Appendix B).
+#[rustfmt::skip]
+const ROWS: [u32; 73] = [
+    38, 118, 221, 347, 495, 663, 851, 1058, 1284, 1529, 1793, 2076, 2378, 2699, 3039, 3399, 3778, 4177, 4596, 5036,
+    5497, 5979, 6483, 7009, 7558, 8130, 8726, 9346, 9991, 10661, 11358, 12082, 12834, 13614, 14424, 15265, 16137,
+    17042, 17981, 18955, 19965, 21013, 22101, 23230, 24402, 25618, 26881, 28193, 29557, 30975, 32450, 33986, 35586,
+    37253, 38992, 40808, 42707, 44694, 46776, 48961, 51258, 53677, 56230, 58932, 61799, 64851, 68113, 71617, 75401,
+    79517, 84035, 89053, 94717,
+];
+const LOW_WINDOW: f64 = 38.0;
+const HIGH_WINDOW: f64 = 83_000.0;
+const HIGH_DECREASE: f64 = 0.1;
+
+/// The control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HighSpeed {
+    window: Window,
+    /// The row of the table in which the window is.
+    row: usize,
+}
+
+// RFC 3649 §5
+fn b(w: f64) -> f64 {
+    let w = w.clamp(LOW_WINDOW, f64::from(ROWS[ROWS.len() - 1]));
+    let (low, high) = (libm::log(LOW_WINDOW), libm::log(HIGH_WINDOW));
+    (HIGH_DECREASE - 0.5) * (libm::log(w) - low) / (high - low) + 0.5
+}
+
+/// The row of a window, beginning the search at `row`.
+#[inline]
+fn follow(mut row: usize, cwnd: f64) -> usize {
+    while row > 0 && cwnd < f64::from(ROWS[row]) {
+        row -= 1;
+    }
+    while row + 1 < ROWS.len() && cwnd >= f64::from(ROWS[row + 1]) {
+        row += 1;
+    }
+    row
+}
+
+/// a(w) for a window in `row`: one more than its index, and the part of the way to the next row.
+#[inline]
+fn a(row: usize, w: f64) -> f64 {
+    let low = f64::from(ROWS[row]);
+    let part = ROWS.get(row + 1).map_or(0.0, |high| (w - low).max(0.0) / (f64::from(*high) - low));
+    (row + 1) as f64 + part
+}
+
+impl HighSpeed {
+    /// A control that begins in slow start.
+    pub fn new(setup: &Setup) -> Self {
+        Self { window: Window::new(setup), row: 0 }
+    }
+}
+
+impl CongestionControl for HighSpeed {
+    plain_window!();
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        let row = &mut self.row;
+        self.window.grow(ack, |cwnd| {
+            *row = follow(*row, cwnd);
+            a(*row, cwnd)
+        });
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        let flight = self.window.segments(loss.in_flight);
+        self.window.reduce(loss, 1.0 - b(flight));
+    }
+
+    fn on_recovered(&mut self, _: Instant) {
+        self.window.recovered();
+    }
+
+    fn on_rto(&mut self, loss: &Loss) {
+        let keep = 1.0 - b(self.window.lost_flight(loss));
+        self.window.time_out(loss, keep);
+    }
+
+    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+        self.window.idle(initial_window);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::{self, MSS};
+    use super::*;
+
+    fn after_loss(segments: u64) -> HighSpeed {
+        let mut cc = HighSpeed::new(&Setup { initial_window: segments * MSS, ..driver::SETUP });
+        cc.on_loss(&driver::loss(segments * MSS));
+        cc.on_recovered(Instant::ZERO);
+        cc
+    }
+
+    /// The rows of Appendix B that the RFC prints, over its whole range.
+    #[test]
+    fn decrease_is_that_of_the_table() {
+        let rows = [
+            (38, 0.50),
+            (118, 0.44),
+            (221, 0.41),
+            (347, 0.38),
+            (495, 0.37),
+            (1058, 0.33),
+            (2076, 0.29),
+            (5036, 0.25),
+            (9991, 0.21),
+            (19_965, 0.17),
+            (40_808, 0.14),
+            (61_799, 0.12),
+            (84_035, 0.10),
+            (89_053, 0.10),
+        ];
+        for (w, expected) in rows {
+            assert!((b(f64::from(w)) - expected).abs() < 0.005_000_1, "b({w}) = {}", b(f64::from(w)));
+        }
+    }
+
+    // RFC 3649 §5, with p(w) of Appendix B
+    fn formula(w: f64) -> f64 {
+        w * w * 2.0 * b(w) / ((2.0 - b(w)) * w.powf(1.2) * 12.8)
+    }
+
+    /// Appendix B makes the table: a new row where a(w) is more than one above that of the last row.
+    #[test]
+    fn the_table_is_that_of_appendix_b() {
+        let mut last = 1.0;
+        let mut rows = vec![38];
+        for w in 38..=94_717 {
+            if formula(f64::from(w)) > last + 1.0 {
+                last = formula(f64::from(w));
+                rows.push(w);
+            }
+        }
+        assert_eq!(rows, ROWS);
+    }
+
+    #[test]
+    fn growth_is_that_of_the_table_and_between_its_rows_of_the_formula() {
+        let rows =
+            [(20.0, 1.0), (38.0, 1.0), (78.0, 1.5), (118.0, 2.0), (221.0, 3.0), (10_661.0, 30.0), (89_053.0, 72.0)];
+        for (w, expected) in rows {
+            assert_eq!(a(follow(0, w), w), expected, "a({w})");
+        }
+        for w in (120..90_000).map(f64::from) {
+            assert!((a(follow(0, w), w) - formula(w)).abs() < 0.1, "a({w})");
+        }
+    }
+
+    #[test]
+    fn the_row_follows_the_window_up_and_down() {
+        let mut cc = after_loss(10);
+        for (segments, a) in [(221.0, 3.0), (78.0, 1.5), (94_717.0, 73.0), (20.0, 1.0)] {
+            cc.window.cwnd = segments;
+            cc.on_ack(&driver::ack(MSS, 100));
+            assert!(((cc.window.cwnd - segments) * segments - a).abs() < 1e-4, "at {segments}: {}", cc.window.cwnd);
+        }
+    }
+
+    #[test]
+    fn beyond_the_table_nothing_changes() {
+        assert_eq!((a(follow(0, 1e9), 1e9), b(1e9)), (73.0, b(94_717.0)));
+        assert!((b(1e9) - 0.093).abs() < 5e-4);
+    }
+
+    /// b(9991) = 0.5 - 0.4 ln(9991/38)/ln(83000/38) = 0.5 - 0.4 (5.5719/7.6890) = 0.2101.
+    #[test]
+    fn a_loss_takes_b_of_the_flight_and_a_small_window_is_halved() {
+        let cc = after_loss(9991);
+        assert!((cc.window.cwnd - 9991.0 * (1.0 - 0.2101)).abs() < 1.0, "{}", cc.window.cwnd);
+        let mut cc = after_loss(30);
+        assert_eq!(cc.cwnd(), 15 * MSS);
+        cc.on_rto(&driver::loss(10 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (MSS, 5 * MSS));
+    }
+
+    /// §5, Table 2: 263 segments at p = 1e-4 and 1795 at 1e-5, which is 0.12/p^0.835; Reno's 38 at 1e-3.
+    #[test]
+    fn the_mean_window_is_that_of_the_response_function() {
+        for (p, table) in [(1e-3, 38.0), (1e-4, 263.0), (1e-5, 1795.0)] {
+            driver::assert_close(0.12 / f64::powf(p, 0.835), table, 0.02);
+            let mean = driver::mean_window_after(100, &mut HighSpeed::new(&driver::SETUP), p, 100);
+            driver::assert_close(mean, table, 0.07);
+        }
+    }
+}

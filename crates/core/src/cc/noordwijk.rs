@@ -1,0 +1,295 @@
+//! Noordwijk: bursts by a timer, for satellite links with bandwidth on demand.
+//!
+//! Source: Roseti, Kristiansen, "TCP Noordwijk: optimize TCP-based transport over DAMA in satellite networks" (2008), and
+//! the author's implementation for ns-3 that the dissertation on public protection networks (Modena, §2.2) used. Burst
+//! sizes are in segments.
+//!
+//! ```text
+//! every TX_TMR: send BURST segments, less what was sent again since
+//! of each burst's train of ACKs: D = last - first, delta = D / BURST, dRTT = largest - smallest RTT
+//! every second train:
+//!   dRTT > beta   rate adjustment  BURST = BURST D/(D + dRTT),  TX_TMR = lambda B0 delta
+//!   else          rate tracking    BURST += (B0 - BURST)/2,     TX_TMR = B0 delta
+//! lambda = 1 if BURST > 3, else 2;  delta is that of the last train of B0 segments
+//! TX_TMR > 1 s: both are halved until it is not;  BURST >= 3, rounded up
+//! loss      BURST = B0, TX_TMR = T0
+//! timeout   T0 = 2 T0, 0.9 s if that is more than 1 s;  TX_TMR = T0
+//! ```
+//!
+//! | constant | value | where from |
+//! |---|---|---|
+//! | B0 | the initial window; 20 in the dissertation, 5 with C2ML | `initial_window` of the endpoint |
+//! | T0 | 500 ms; 50 ms with C2ML | [`Params::timer`] |
+//! | beta | 200 ms | [`Params::threshold`] |
+//!
+//! The window of the endpoint is what is in flight and what is left of the burst: ACKs close it, the timer opens it. The
+//! trains need an ACK per segment ([`Wants::ack_per_segment`]).
+//!
+//! Invariants: 3 <= `BURST` <= max(B0, 3); `TX_TMR <= 1 s` once measured. Between bursts
+//! the window may be empty; the timer opens it. Cost: O(1).
+//!
+//! DIFFERENCE: three duplicates make a loss (the endpoint's rule), six there; and a loss does not double T0. Pinned by
+//! `a_loss_restores_the_first_burst_and_a_timeout_doubles_the_timer`.
+//! DIFFERENCE: at most 16 bursts are measured at a time; a seventeenth counts with the sixteenth. Pinned by
+//! `the_seventeenth_burst_in_flight_is_measured_with_the_sixteenth`.
+//! DIFFERENCE: the endpoint does not tell of ACKs in recovery, so its trains are forgotten; the source loses their timing
+//! too. Pinned by `a_recovery_forgets_the_trains`.
+
+use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use crate::units::{Instant, Span};
+
+const MIN_BURST: u64 = 3;
+/// Trains per evaluation.
+const STABILITY: u32 = 2;
+/// No link is so fast that a burst takes less; it keeps parameters of zero from sending without end.
+const MIN_TIMER: Span = Span::from_micros(1);
+const MAX_TIMER: Span = Span::from_secs(1);
+const MAX_FIRST_TIMER: Span = Span::from_millis(900);
+const MAX_TRAINS: usize = 16;
+
+/// What the controlled environment sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Params {
+    /// T0, the first TX_TMR.
+    pub timer: Span,
+    /// beta: more variation of the round trip time within a train is congestion.
+    pub threshold: Span,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { timer: Span::from_millis(500), threshold: Span::from_millis(200) }
+    }
+}
+
+/// The train of ACKs under way.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Train {
+    first: Option<Instant>,
+    acked: u64,
+    rtt: Option<(Span, Span)>,
+}
+
+/// Segments of each burst in flight, oldest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Bursts {
+    sizes: [u32; MAX_TRAINS],
+    len: usize,
+}
+
+impl Bursts {
+    fn push(&mut self, size: u32) {
+        if self.len == MAX_TRAINS {
+            self.sizes[MAX_TRAINS - 1] = self.sizes[MAX_TRAINS - 1].saturating_add(size);
+        } else {
+            self.sizes[self.len] = size;
+            self.len += 1;
+        }
+    }
+
+    fn first(&self) -> Option<u64> {
+        (self.len > 0).then(|| self.sizes[0].into())
+    }
+
+    fn pop(&mut self) {
+        self.sizes.copy_within(1.., 0);
+        self.len -= 1;
+    }
+}
+
+/// The control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Noordwijk {
+    params: Params,
+    mss: u64,
+    /// B0 and T0 in force.
+    first_burst: u64,
+    first_timer: Span,
+    burst: u64,
+    timer: Span,
+    /// When the next burst is due.
+    next: Instant,
+    /// Bytes, both.
+    cwnd: u64,
+    ssthresh: u64,
+    /// Segments sent again, by which the next burst is smaller.
+    debt: u64,
+    bursts: Bursts,
+    train: Train,
+    trains: u32,
+    /// delta; zero before the first train.
+    dispersion: Span,
+}
+
+impl Noordwijk {
+    /// A control whose first burst is due at once.
+    pub fn new(setup: &Setup) -> Self {
+        Self::with_params(setup, Params::default())
+    }
+
+    /// The same with other parameters.
+    pub fn with_params(setup: &Setup, params: Params) -> Self {
+        let mss = setup.mss.max(1);
+        let first_burst = (setup.initial_window / mss).max(1);
+        Self {
+            params,
+            mss,
+            first_burst,
+            first_timer: params.timer,
+            burst: first_burst,
+            timer: params.timer,
+            next: Instant::ZERO,
+            cwnd: setup.initial_window,
+            ssthresh: u64::MAX,
+            debt: 0,
+            bursts: Bursts::default(),
+            train: Train::default(),
+            trains: 0,
+            dispersion: Span::ZERO,
+        }
+    }
+
+    /// BURST in segments and TX_TMR.
+    pub fn burst(&self) -> (u64, Span) {
+        (self.burst, self.timer)
+    }
+
+    fn forget_trains(&mut self) {
+        self.bursts = Bursts::default();
+        self.train = Train::default();
+    }
+
+    /// An ACK of the train of the oldest burst; at its end the train is evaluated.
+    fn follow_train(&mut self, ack: &Ack) {
+        let Some(size) = self.bursts.first() else { return };
+        let train = &mut self.train;
+        let first = *train.first.get_or_insert(ack.now);
+        if let Some(rtt) = ack.rtt {
+            let (low, high) = train.rtt.unwrap_or((rtt, rtt));
+            train.rtt = Some((low.min(rtt), high.max(rtt)));
+        }
+        train.acked += ack.acked;
+        if train.acked >= size.saturating_mul(self.mss) {
+            let (low, high) = train.rtt.unwrap_or_default();
+            self.bursts.pop();
+            self.train = Train::default();
+            self.end_train(size, ack.now.since(first), high.saturating_sub(low));
+        }
+    }
+
+    fn end_train(&mut self, size: u64, dispersion: Span, rtt_variation: Span) {
+        let delta = dispersion.div(size.max(1));
+        if delta != Span::ZERO && (size == self.first_burst || self.dispersion == Span::ZERO) {
+            self.dispersion = delta;
+        }
+        self.trains += 1;
+        if self.trains < STABILITY {
+            return;
+        }
+        self.trains = 0;
+        if dispersion == Span::ZERO || rtt_variation == Span::ZERO {
+            return;
+        }
+        if rtt_variation > self.params.threshold {
+            self.adjust_rate(dispersion, rtt_variation);
+        } else {
+            self.track_rate();
+        }
+    }
+
+    fn adjust_rate(&mut self, dispersion: Span, rtt_variation: Span) {
+        let (whole, part) = (u128::from((dispersion + rtt_variation).as_nanos()), u128::from(dispersion.as_nanos()));
+        self.burst = (u128::from(self.burst) * part).div_ceil(whole.max(1)) as u64;
+        let lambda = if self.burst > MIN_BURST { 1 } else { 2 };
+        self.set_timer(lambda);
+    }
+
+    fn track_rate(&mut self) {
+        self.burst += self.first_burst.saturating_sub(self.burst).div_ceil(2);
+        self.set_timer(1);
+    }
+
+    /// TX_TMR = lambda B0 delta, with what keeps it below a second and the burst above three.
+    fn set_timer(&mut self, lambda: u64) {
+        self.timer = self.dispersion * (lambda * self.first_burst);
+        if self.timer == Span::ZERO {
+            self.timer = self.first_timer;
+        }
+        while self.timer > MAX_TIMER {
+            self.timer = self.timer.div(2);
+            self.burst = self.burst.div_ceil(2);
+        }
+        self.burst = self.burst.max(MIN_BURST);
+    }
+
+    fn restore(&mut self) {
+        (self.burst, self.timer) = (self.first_burst, self.first_timer);
+        self.ssthresh = (self.burst * self.mss).max(2 * self.mss);
+        self.debt += 1;
+    }
+}
+
+impl CongestionControl for Noordwijk {
+    #[inline]
+    fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    /// One burst: what recovery may keep in flight.
+    #[inline]
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        self.cwnd = self.cwnd.saturating_sub(ack.acked);
+        self.follow_train(ack);
+    }
+
+    fn on_loss(&mut self, _: &Loss) {
+        self.restore();
+    }
+
+    fn on_recovered(&mut self, _: Instant) {
+        self.cwnd = 0;
+        self.forget_trains();
+    }
+
+    fn on_rto(&mut self, _: &Loss) {
+        self.first_timer = self.first_timer * 2;
+        if self.first_timer > MAX_TIMER {
+            self.first_timer = MAX_FIRST_TIMER;
+        }
+        self.restore();
+        self.cwnd = self.mss;
+        self.forget_trains();
+    }
+
+    fn on_idle(&mut self, now: Instant, _: u64) {
+        self.next = now;
+        self.forget_trains();
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { ack_per_segment: true, ..Wants::default() }
+    }
+
+    #[inline]
+    fn next_burst(&self) -> Instant {
+        self.next
+    }
+
+    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+        let size = self.burst.saturating_sub(self.debt);
+        self.debt = self.debt.saturating_sub(self.burst);
+        self.cwnd = in_flight.saturating_add(size.saturating_mul(self.mss));
+        self.next = now + self.timer.max(MIN_TIMER);
+        if size > 0 {
+            self.bursts.push(u32::try_from(size).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+use super::super::driver::{self, MSS};
+use super::*;
+
+const MS: fn(u64) -> Span = Span::from_millis;
+
+/// B0 = 20, as in the dissertation.
+fn control() -> Noordwijk {
+    Noordwijk::new(&Setup { initial_window: 20 * MSS, ..driver::SETUP })
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + MS(ms)
+}
+
+/// A train of `size` ACKs from `begin` ms on, `gap` ms apart; the round trip times rise from 600 ms by `step` ms.
+fn train(cc: &mut Noordwijk, size: u64, begin: u64, gap: u64, step: u64) {
+    for i in 0..size {
+        cc.on_ack(&Ack { now: at(begin + i * gap), ..driver::ack(MSS, 600 + i * step) });
+    }
+}
+
+#[test]
+fn a_burst_leaves_every_timer() {
+    let mut cc = control();
+    assert!(cc.next_burst() <= at(0), "the first at once");
+    cc.on_burst(at(0), 0);
+    assert_eq!((cc.cwnd(), cc.next_burst()), (20 * MSS, at(500)));
+    cc.on_burst(at(500), 20 * MSS);
+    assert_eq!((cc.cwnd(), cc.next_burst()), (40 * MSS, at(1000)));
+}
+
+#[test]
+fn between_bursts_acks_open_nothing() {
+    let mut cc = control();
+    cc.on_burst(at(0), 0);
+    for left in (0..20).rev() {
+        cc.on_ack(&driver::ack(MSS, 600));
+        assert_eq!(cc.cwnd(), left * MSS, "what is in flight");
+    }
+}
+
+/// 20 ACKs 4 ms apart (a segment of 500 bytes at 1 Mbit/s): D = 76 ms, delta = 3.8 ms, TX_TMR = 20 delta = 76 ms. The
+/// round trip times vary by 19 4 = 76 ms, below 200: rate tracking, and the burst is at B0 already.
+#[test]
+fn tracking_makes_the_timer_the_time_of_a_burst() {
+    let mut cc = control();
+    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    train(&mut cc, 20, 600, 4, 4);
+    assert_eq!(cc.burst(), (20, MS(500)), "two trains make an evaluation");
+    train(&mut cc, 20, 1100, 4, 4);
+    assert_eq!(cc.burst(), (20, MS(76)));
+}
+
+/// Gaps of 20 ms: D = 380 ms, delta = 19 ms; the round trip times vary by 19 20 = 380 ms, above 200: BURST = 20 380/760
+/// = 10, TX_TMR = 20 19 = 380 ms. Then tracking: 10 + 5 = 15, 15 + 2.5 = 18 rounded up, 19, 20.
+#[test]
+fn adjustment_cuts_the_burst_and_tracking_brings_it_back() {
+    let mut cc = control();
+    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|i| train(&mut cc, 20, 600 + 500 * i, 20, 20));
+    assert_eq!(cc.burst(), (10, MS(380)));
+    for expected in [15, 18, 19, 20, 20] {
+        let (size, _) = cc.burst();
+        (0..2).for_each(|_| cc.on_burst(at(2000), 0));
+        (0..2).for_each(|i| train(&mut cc, size, 3000 + 500 * i, 4, 1));
+        assert_eq!(cc.burst().0, expected);
+    }
+}
+
+/// BURST = 20 19/(19 + 380) = 0.95: three segments at least, and TX_TMR = 2 20 0.95 = 38 ms, as lambda is 2.
+#[test]
+fn a_small_burst_doubles_the_timer() {
+    let mut cc = control();
+    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|i| train(&mut cc, 20, 600 + 500 * i, 1, 20));
+    assert_eq!(cc.burst(), (3, MS(38)));
+}
+
+/// delta = 95 ms makes 1.9 s of 20 segments: half of it, and half of the burst.
+#[test]
+fn a_timer_above_a_second_is_halved_with_its_burst() {
+    let mut cc = control();
+    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|i| train(&mut cc, 20, 600 + 5000 * i, 100, 1));
+    assert_eq!(cc.burst(), (10, MS(950)));
+}
+
+/// delta of a smaller burst does not replace that of a full one: a queue drains while it is sent.
+#[test]
+fn the_dispersion_is_that_of_the_last_full_burst() {
+    let mut cc = control();
+    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|i| train(&mut cc, 20, 600 + 500 * i, 20, 20));
+    (0..2).for_each(|_| cc.on_burst(at(2000), 0));
+    (0..2).for_each(|i| train(&mut cc, 10, 3000 + 500 * i, 1, 1));
+    assert_eq!(cc.burst(), (15, MS(380)));
+}
+
+#[test]
+fn a_loss_restores_the_first_burst_and_a_timeout_doubles_the_timer() {
+    let mut cc = control();
+    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|i| train(&mut cc, 20, 600 + 500 * i, 20, 20));
+    cc.on_loss(&driver::loss(30 * MSS));
+    assert_eq!((cc.burst(), cc.ssthresh()), ((20, MS(500)), 20 * MSS));
+    cc.on_recovered(at(2000));
+    assert_eq!(cc.cwnd(), 0, "the next burst goes at its time");
+    cc.on_burst(at(2100), 0);
+    assert_eq!(cc.cwnd(), 19 * MSS, "less the segment that was sent again");
+    for expected in [1000, 900, 900] {
+        cc.on_rto(&driver::loss(20 * MSS));
+        assert_eq!((cc.burst(), cc.cwnd()), ((20, MS(expected)), MSS));
+    }
+    cc.on_burst(at(5000), 0);
+    assert_eq!((cc.cwnd(), cc.next_burst()), (17 * MSS, at(5900)));
+}
+
+#[test]
+fn a_recovery_forgets_the_trains() {
+    let mut cc = control();
+    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    train(&mut cc, 20, 600, 4, 4);
+    train(&mut cc, 10, 1100, 4, 4);
+    cc.on_loss(&driver::loss(10 * MSS));
+    cc.on_recovered(at(1500));
+    train(&mut cc, 20, 2000, 4, 4);
+    assert_eq!(cc.burst(), (20, MS(500)), "nothing was measured");
+}
+
+#[test]
+fn the_seventeenth_burst_in_flight_is_measured_with_the_sixteenth() {
+    let mut cc = control();
+    (0..17).for_each(|_| cc.on_burst(at(0), 0));
+    assert_eq!((cc.bursts.len, cc.bursts.sizes[0], cc.bursts.sizes[15]), (16, 20, 40));
+}
+
+#[test]
+fn after_idle_time_the_burst_goes_at_once() {
+    let mut cc = control();
+    cc.on_burst(at(0), 0);
+    cc.on_idle(at(5), 20 * MSS);
+    assert_eq!(cc.next_burst(), at(5));
+    assert!(cc.wants().ack_per_segment && !cc.wants().rate);
+}

@@ -1,0 +1,207 @@
+//! A scalable control in the manner of TCP Prague, for L4S queues.
+//!
+//! Source: draft-briscoe-iccrg-prague-congestion-control, and the requirements of RFC 9331 §4.3. Windows are in segments.
+//!
+//! ```text
+//! RTT_virt = max(srtt, 25 ms)
+//! once per RTT_virt: alpha = 15/16 alpha + 1/16 (bytes marked / bytes acknowledged)      as DCTCP
+//! a mark, once per round trip: cwnd = cwnd (1 - alpha/2)
+//! no mark: cwnd += (srtt / RTT_virt)^2 per window of segments without a mark
+//! a loss: ssthresh = flight / 2, as Reno's
+//! pacing: cwnd / srtt, twice that in slow start
+//! ```
+//!
+//! Growth per unit of time is that of a round trip of 25 ms wherever the path is shorter, so that flows of an L4S queue,
+//! whose round trips differ by little else than the path, share alike. Segments carry ECT(1). Before the first mark
+//! alpha is 1 and not averaged: the first mark halves the window and ends slow start.
+//!
+//! Invariants: `0 <= alpha <= 1`; `ssthresh >= 2`. Cost: O(1).
+//!
+//! DIFFERENCE: two segments stay at least; the draft allows a fraction of one by pacing. Pinned by `two_segments_stay`.
+//! DIFFERENCE: the window of one round grows at every ACK without a mark, right after a reduction too, as in the draft;
+//! but the reduction is at once and not spread over the round. Pinned by `a_mark_takes_half_of_alpha`.
+//!
+//! Not here: the fallback to CUBIC behind a classic queue, which the draft makes optional; ACKs echo marks per segment
+//! ([`Wants::accurate_ecn`]) instead of by the counters of Accurate ECN.
+
+use super::dctcp::Marks;
+use super::window::{Window, plain_window};
+use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use crate::units::{Instant, Rate, Span};
+
+const REFERENCE_RTT: Span = Span::from_millis(25);
+
+/// The control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prague {
+    window: Window,
+    marks: Marks,
+    /// A mark came.
+    marked: bool,
+    /// When alpha was last averaged.
+    averaged: Instant,
+    srtt: Span,
+}
+
+impl Prague {
+    /// A control that begins in slow start.
+    pub fn new(setup: &Setup) -> Self {
+        let averaged = Instant::ZERO;
+        Self { window: Window::new(setup), marks: Marks::new(), marked: false, averaged, srtt: Span::ZERO }
+    }
+
+    /// The marked part of the bytes acknowledged, averaged.
+    pub fn alpha(&self) -> f64 {
+        self.marks.alpha
+    }
+
+    #[inline]
+    fn average(&mut self, ack: &Ack, period: Span) {
+        self.marked |= ack.marked > 0;
+        if !self.marked {
+            return;
+        }
+        self.marks.count(ack);
+        if ack.now.since(self.averaged) >= period {
+            self.averaged = ack.now;
+            self.marks.average();
+        }
+    }
+}
+
+impl CongestionControl for Prague {
+    plain_window!();
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        self.srtt = ack.srtt;
+        let virt = ack.srtt.max(REFERENCE_RTT);
+        self.average(ack, virt);
+        if ack.marked == 0 {
+            let ratio = ack.srtt.as_nanos() as f64 / virt.as_nanos() as f64;
+            self.window.grow(ack, |_| ratio * ratio);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        if loss.ecn {
+            if !self.marked {
+                (self.marked, self.averaged) = (true, loss.now);
+            }
+            self.window.reduce_to(self.window.cwnd * (1.0 - self.marks.alpha / 2.0));
+        } else {
+            self.window.reduce(loss, 0.5);
+        }
+    }
+
+    fn on_recovered(&mut self, _: Instant) {
+        self.window.recovered();
+    }
+
+    fn on_rto(&mut self, loss: &Loss) {
+        self.window.time_out(loss, 0.5);
+    }
+
+    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+        self.window.idle(initial_window);
+    }
+
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        if self.srtt == Span::ZERO {
+            return None;
+        }
+        let gain = if self.window.in_slow_start() { 2.0 } else { 1.0 };
+        let bits = gain * self.window.cwnd * self.window.mss * 8.0;
+        Some(Rate::from_bps((bits / self.srtt.as_secs_f64()) as u64))
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { ack_per_segment: true, accurate_ecn: true, ect1: true, ..Wants::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::{self, MSS};
+    use super::*;
+
+    fn marked_ack_at(ms: u64, rtt_ms: u64) -> Ack {
+        Ack { now: Instant::ZERO + Span::from_millis(ms), marked: MSS, ..driver::ack(MSS, rtt_ms) }
+    }
+
+    fn avoiding(segments: u64) -> Prague {
+        let mut cc = Prague::new(&driver::SETUP);
+        cc.on_loss(&driver::loss(2 * segments * MSS));
+        cc.on_recovered(Instant::ZERO);
+        cc
+    }
+
+    /// One segment per round trip from 25 ms on; at 5 ms (5/25)^2 = 0.04, which per second is as much.
+    #[test]
+    fn growth_per_second_is_that_of_25_ms() {
+        for (rtt_ms, growth) in [(5, 0.04), (12, 0.2304), (25, 1.0), (100, 1.0)] {
+            let mut cc = avoiding(40);
+            cc.on_ack(&driver::ack(MSS, rtt_ms));
+            assert!(((cc.window.cwnd - 40.0) * 40.0 - growth).abs() < 1e-9, "{rtt_ms} ms: {}", cc.window.cwnd);
+        }
+    }
+
+    #[test]
+    fn a_mark_takes_half_of_alpha() {
+        let mut cc = Prague::new(&Setup { initial_window: 80 * MSS, ..driver::SETUP });
+        let mark = Loss { ecn: true, ..driver::loss(80 * MSS) };
+        cc.on_loss(&mark);
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (40 * MSS, 40 * MSS), "the first mark halves");
+        cc.marks.alpha = 0.25;
+        cc.on_loss(&mark);
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!(cc.cwnd(), 35 * MSS);
+    }
+
+    /// alpha stays 1 until a mark comes; then it is averaged every 25 ms at a round trip of 5 ms: all marked keeps it,
+    /// none takes a sixteenth.
+    #[test]
+    fn alpha_is_averaged_per_virtual_round_trip_once_a_mark_came() {
+        let mut cc = Prague::new(&driver::SETUP);
+        (0..100).for_each(|i| cc.on_ack(&Ack { marked: 0, ..marked_ack_at(i, 5) }));
+        assert_eq!(cc.alpha(), 1.0);
+        cc.on_loss(&Loss { ecn: true, now: Instant::ZERO + Span::from_millis(100), in_flight: 10 * MSS });
+        cc.on_ack(&marked_ack_at(100, 5));
+        cc.on_ack(&Ack { marked: 0, ..marked_ack_at(124, 5) });
+        assert_eq!(cc.alpha(), 1.0);
+        cc.on_ack(&Ack { marked: 0, ..marked_ack_at(125, 5) });
+        assert_eq!(cc.alpha(), 15.0 / 16.0 + 1.0 / 48.0, "one of three was marked");
+        cc.on_ack(&Ack { marked: 0, ..marked_ack_at(150, 5) });
+        assert_eq!(cc.alpha(), (15.0 / 16.0 + 1.0 / 48.0) * 15.0 / 16.0);
+    }
+
+    /// 10 segments of 1000 bytes per 100 ms are 800 kbit/s; twice that while slow start doubles.
+    #[test]
+    fn it_paces_a_window_per_round_trip() {
+        let mut cc = avoiding(10);
+        assert_eq!(cc.pacing_rate(), None);
+        cc.on_ack(&Ack { cwnd_limited: false, ..driver::ack(MSS, 100) });
+        assert_eq!(cc.pacing_rate(), Some(Rate::from_bps(800_000)));
+        let mut cc = Prague::new(&driver::SETUP);
+        cc.on_ack(&Ack { cwnd_limited: false, ..driver::ack(MSS, 100) });
+        assert_eq!(cc.pacing_rate(), Some(Rate::from_bps(1_600_000)));
+    }
+
+    #[test]
+    fn two_segments_stay() {
+        let mut cc = Prague::new(&Setup { initial_window: 2 * MSS, ..driver::SETUP });
+        cc.on_loss(&Loss { ecn: true, ..driver::loss(2 * MSS) });
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (2 * MSS, 2 * MSS));
+        cc.on_rto(&driver::loss(2 * MSS));
+        assert_eq!(cc.cwnd(), MSS);
+    }
+
+    #[test]
+    fn it_wants_ect1_and_marks_told_per_segment() {
+        let wants = Prague::new(&driver::SETUP).wants();
+        assert!(wants.ack_per_segment && wants.accurate_ecn && wants.ect1 && !wants.rate);
+    }
+}

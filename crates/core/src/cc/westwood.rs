@@ -1,0 +1,208 @@
+//! Westwood+: a loss leaves what the path carries, by an estimate of the bandwidth.
+//!
+//! Source: Grieco, Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and Vegas TCP congestion
+//! control", CCR 34(2), 2004; the filter and its constants as in Linux (`tcp_westwood.c`). Windows are in segments.
+//!
+//! ```text
+//! growth as NewReno's
+//! sample    b = bytes delivered / D, once per D >= max(RTT, 50 ms)
+//! filter    f1 = 7/8 f1 + 1/8 b,  f2 = 7/8 f2 + 1/8 f1;  the first sample is the value of both
+//! loss      ssthresh = f2 RTT_min, two segments at least
+//! timeout   the same, cwnd = 1; RTT_min is measured anew
+//! ```
+//!
+//! A loss that congestion did not cause (radio) finds `f2 RTT_min` near the window and costs little; a full buffer is
+//! drained, since RTT_min knows nothing of it. Invariants: `ssthresh >= 2`. Cost: O(1).
+//!
+//! DIFFERENCE: without a sample of bandwidth and RTT a loss halves the flight; Linux would leave two segments. Pinned by
+//! `without_a_sample_a_loss_halves_the_flight`.
+
+use super::window::{Window, plain_window};
+use super::{Ack, CongestionControl, Loss, Setup};
+use crate::units::{Instant, Span};
+
+const MIN_INTERVAL: Span = Span::from_millis(50);
+
+/// The control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Westwood {
+    window: Window,
+    /// The sample under way: when it began, and what was delivered by then.
+    since: Option<(Instant, u64)>,
+    /// The two filters in bytes per second; none before the first sample.
+    filters: Option<(f64, f64)>,
+    /// Measured since the start or the last timeout.
+    rtt_min: Span,
+}
+
+impl Westwood {
+    /// A control that begins in slow start.
+    pub fn new(setup: &Setup) -> Self {
+        Self { window: Window::new(setup), since: None, filters: None, rtt_min: Span::MAX }
+    }
+
+    #[inline]
+    fn measure(&mut self, ack: &Ack) {
+        let Some((begin, delivered)) = self.since else {
+            self.since = Some((ack.now, ack.delivered));
+            return;
+        };
+        let interval = ack.now.since(begin);
+        if interval >= ack.srtt.max(MIN_INTERVAL) {
+            self.filter(ack.delivered.saturating_sub(delivered) as f64 / interval.as_secs_f64());
+            self.since = Some((ack.now, ack.delivered));
+        }
+    }
+
+    fn filter(&mut self, sample: f64) {
+        let low_pass = |old: f64, new: f64| (7.0 * old + new) / 8.0;
+        self.filters = Some(match self.filters {
+            None => (sample, sample),
+            Some((first, second)) => {
+                let first = low_pass(first, sample);
+                (first, low_pass(second, first))
+            }
+        });
+    }
+
+    fn reduce(&mut self, loss: &Loss) {
+        match self.filters {
+            Some((_, bandwidth)) if self.rtt_min < Span::MAX => {
+                self.window.reduce_to(bandwidth * self.rtt_min.as_secs_f64() / self.window.mss);
+            }
+            _ => self.window.reduce(loss, 0.5),
+        }
+    }
+}
+
+impl CongestionControl for Westwood {
+    plain_window!();
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt_min = self.rtt_min.min(rtt);
+        }
+        self.measure(ack);
+        self.window.grow(ack, |_| 1.0);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.reduce(loss);
+    }
+
+    fn on_recovered(&mut self, _: Instant) {
+        self.window.recovered();
+    }
+
+    fn on_rto(&mut self, loss: &Loss) {
+        self.reduce(loss);
+        self.window.timed_out();
+        self.rtt_min = Span::MAX;
+    }
+
+    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+        self.window.idle(initial_window);
+        self.since = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::{self, MSS};
+    use super::*;
+
+    fn ack_at(ms: u64, delivered: u64, rtt_ms: u64) -> Ack {
+        let now = Instant::ZERO + Span::from_millis(ms);
+        Ack { now, delivered: delivered * MSS, ..driver::ack(MSS, rtt_ms) }
+    }
+
+    /// By hand, RTT 100 ms: from 0 to 100 ms 10 segments (100 kB/s, the value of both filters), to 200 ms 26
+    /// (260 kB/s): f1 = 7/8 100 + 260/8 = 120, f2 = 7/8 100 + 120/8 = 102.5; to 350 ms, 1.5 round trips, 30
+    /// (200 kB/s): f1 = 130, f2 = 105.9375. ssthresh = 105.9375 kB/s 100 ms = 10.59375 segments.
+    #[test]
+    fn the_filter_by_hand() {
+        let mut cc = Westwood::new(&driver::SETUP);
+        let expected = [
+            (0, 1, None),
+            (50, 6, None),
+            (99, 10, None),
+            (100, 11, Some((100e3, 100e3))),
+            (150, 24, Some((100e3, 100e3))),
+            (200, 37, Some((120e3, 102.5e3))),
+            (299, 40, Some((120e3, 102.5e3))),
+            (350, 67, Some((130e3, 105.9375e3))),
+        ];
+        for (ms, delivered, filters) in expected {
+            cc.on_ack(&ack_at(ms, delivered, 100));
+            match (cc.filters, filters) {
+                (Some((a, b)), Some((x, y))) => {
+                    assert!((a - x).abs() < 1e-6 && (b - y).abs() < 1e-6, "{ms} ms: {a}, {b}");
+                }
+                other => assert_eq!(other, (None, None), "{ms} ms"),
+            }
+        }
+        cc.on_loss(&driver::loss(80 * MSS));
+        assert_eq!(cc.ssthresh(), 10_594);
+    }
+
+    /// Short round trips are measured over 50 ms: 5 segments in 50 ms are 100 kB/s, which with 10 ms is one segment.
+    #[test]
+    fn a_sample_takes_fifty_ms_at_least_and_two_segments_stay() {
+        let mut cc = Westwood::new(&driver::SETUP);
+        cc.on_ack(&ack_at(0, 1, 10));
+        cc.on_ack(&ack_at(49, 5, 10));
+        assert_eq!(cc.filters, None);
+        cc.on_ack(&ack_at(50, 6, 10));
+        assert_eq!(cc.filters, Some((100e3, 100e3)));
+        cc.on_loss(&driver::loss(80 * MSS));
+        assert_eq!(cc.ssthresh(), 2 * MSS);
+    }
+
+    /// 400 segments/s over a path of 100 ms is 40 segments, whatever the queue made of the round trip time.
+    #[test]
+    fn a_full_buffer_is_drained_and_a_random_loss_costs_nothing() {
+        for (rtt_ms, flight) in [(200, 80), (100, 40)] {
+            let mut cc = Westwood::new(&driver::SETUP);
+            cc.on_ack(&ack_at(0, 1, 100));
+            (1..20).for_each(|i| cc.on_ack(&ack_at(i * 500, 1 + i * 200, rtt_ms)));
+            cc.on_loss(&driver::loss(flight * MSS));
+            assert_eq!(cc.ssthresh(), 40 * MSS);
+        }
+    }
+
+    #[test]
+    fn without_a_sample_a_loss_halves_the_flight() {
+        let mut cc = Westwood::new(&driver::SETUP);
+        cc.on_ack(&ack_at(0, 1, 100));
+        cc.on_loss(&driver::loss(30 * MSS));
+        cc.on_recovered(Instant::ZERO);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (15 * MSS, 15 * MSS));
+        driver::round_trip(&mut cc, 100);
+        assert!((15_960..=16_000).contains(&cc.cwnd()), "{}", cc.cwnd());
+    }
+
+    /// A timeout may mean another path: the smallest round trip time is measured anew.
+    #[test]
+    fn a_timeout_forgets_the_smallest_round_trip_time() {
+        let mut cc = Westwood::new(&driver::SETUP);
+        cc.on_ack(&ack_at(0, 1, 100));
+        cc.on_ack(&ack_at(100, 41, 100));
+        cc.on_rto(&driver::loss(40 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.rtt_min), (MSS, 40 * MSS, Span::MAX));
+        cc.on_rto(&driver::loss(30 * MSS));
+        assert_eq!(cc.ssthresh(), 15 * MSS, "there is no RTT to multiply with");
+        cc.on_ack(&ack_at(300, 42, 150));
+        assert_eq!(cc.rtt_min, Span::from_millis(150));
+    }
+
+    /// An idle time is no sample: it would read as a slow path.
+    #[test]
+    fn an_idle_time_is_not_measured() {
+        let mut cc = Westwood::new(&driver::SETUP);
+        cc.on_ack(&ack_at(0, 1, 100));
+        cc.on_idle(Instant::ZERO, 4 * MSS);
+        cc.on_ack(&ack_at(60_000, 2, 100));
+        assert_eq!((cc.filters, cc.cwnd()), (None, 5 * MSS));
+    }
+}

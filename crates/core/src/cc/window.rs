@@ -1,0 +1,260 @@
+//! What most controls share: a window in segments, slow start, restart and timeout as RFC 5681 has them, and the end of
+//! a round trip. A control adds how it grows in congestion avoidance and how much it gives up.
+//!
+//! Slow start has the byte limits of [`newreno`](super::newreno) (RFC 3465), congestion avoidance begins at
+//! `cwnd = ssthresh`, and an ACK counts for at most one window, as the headers of `newreno` and `cubic` explain.
+
+use super::newreno::L;
+use super::{Ack, Loss, Setup};
+use crate::units::Span;
+
+/// A congestion window; segments.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Window {
+    /// Bytes per segment.
+    pub mss: f64,
+    pub cwnd: f64,
+    pub ssthresh: f64,
+    /// A timeout came, and neither congestion avoidance nor a loss since: L is 1 (RFC 3465 §2.3).
+    after_timeout: bool,
+}
+
+impl Window {
+    pub fn new(setup: &Setup) -> Self {
+        let mss = setup.mss.max(1) as f64;
+        let cwnd = setup.initial_window as f64 / mss;
+        Self { mss, cwnd, ssthresh: f64::INFINITY, after_timeout: false }
+    }
+
+    /// Segments to whole bytes, to the nearest: a window of ten segments is not to lose a byte to a sum of fractions.
+    #[inline]
+    pub fn bytes(&self, segments: f64) -> u64 {
+        (segments * self.mss + 0.5) as u64
+    }
+
+    #[inline]
+    pub fn segments(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.mss
+    }
+
+    #[inline]
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Segments for which an ACK counts in slow start (RFC 3465 §2.2).
+    #[inline]
+    pub fn slow_start_segments(&self, acked: u64) -> f64 {
+        self.segments(acked).min(if self.after_timeout { 1.0 } else { L as f64 })
+    }
+
+    /// The part of a window that an ACK covers: what grows by `x` segments in a round trip grows by `x share`.
+    #[inline]
+    pub fn share(&mut self, acked: u64) -> f64 {
+        self.after_timeout = false;
+        (self.segments(acked) / self.cwnd).min(1.0)
+    }
+
+    /// A window in use grows: as RFC 5681 has it in slow start, by `per_round(cwnd)` segments each round trip after it.
+    #[inline]
+    pub fn grow(&mut self, ack: &Ack, per_round: impl FnOnce(f64) -> f64) {
+        if !ack.cwnd_limited {
+            return;
+        }
+        if self.in_slow_start() {
+            self.cwnd += self.slow_start_segments(ack.acked);
+        } else {
+            let increment = per_round(self.cwnd) * self.share(ack.acked);
+            self.cwnd += increment;
+        }
+    }
+
+    /// Congestion: `keep` of the flight is to stay, two segments at least.
+    pub fn reduce(&mut self, loss: &Loss, keep: f64) {
+        self.reduce_to(self.segments(loss.in_flight) * keep);
+    }
+
+    /// Congestion: so many segments are to stay, two at least.
+    pub fn reduce_to(&mut self, segments: f64) {
+        self.ssthresh = segments.max(2.0);
+        self.after_timeout = false;
+    }
+
+    /// Recovery ended. Without a signal before there is no threshold to fall to.
+    pub fn recovered(&mut self) {
+        if self.ssthresh.is_finite() {
+            self.cwnd = self.ssthresh;
+        }
+    }
+
+    /// What a timeout reduces: the flight, or the window if that is smaller. In a long recovery the flight comes to count
+    /// many windows of SACKed data; a control that keeps most of it would never come down.
+    pub fn lost_flight(&self, loss: &Loss) -> f64 {
+        self.segments(loss.in_flight).min(self.cwnd)
+    }
+
+    /// A timeout: `keep` of what was lost is the threshold, two segments at least, and one segment the window.
+    pub fn time_out(&mut self, loss: &Loss, keep: f64) {
+        self.reduce_to(self.lost_flight(loss) * keep);
+        self.timed_out();
+    }
+
+    /// A timeout, after its reduction: one segment (RFC 5681 §3.1).
+    pub fn timed_out(&mut self) {
+        self.cwnd = 1.0;
+        self.after_timeout = true;
+    }
+
+    /// RFC 5681 §4.1.
+    pub fn idle(&mut self, initial_window: u64) {
+        self.cwnd = self.cwnd.min(self.segments(initial_window));
+    }
+}
+
+/// Counts round trips: one ends with the first ACK for a segment that was sent after its begin.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Round {
+    /// Bytes to be acknowledged, once it has begun.
+    left: Option<u64>,
+}
+
+impl Round {
+    /// True for the ACK that ends a round trip; the next begins with it, and the first with the first ACK.
+    #[inline]
+    pub fn ends(&mut self, ack: &Ack) -> bool {
+        let left = self.left.map(|left| left.saturating_sub(ack.acked));
+        self.left = left.filter(|left| *left > 0).or(Some(ack.in_flight));
+        left == Some(0)
+    }
+}
+
+/// Tells once per round trip how much of the window waits in queues, by the smallest round trip time of that round.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct QueueShare {
+    round: Round,
+    /// The smallest sample. Not that of the endpoint: the handshake's segments are short, and so is their round trip.
+    pub base: Option<Span>,
+    /// The smallest of this round.
+    lowest: Option<Span>,
+}
+
+impl QueueShare {
+    /// At the end of a round with a sample, 1 - BaseRTT/RTT: the part of the window that is not needed to fill the path.
+    #[inline]
+    pub fn at_end_of_round(&mut self, ack: &Ack) -> Option<f64> {
+        if let Some(rtt) = ack.rtt {
+            let least = |known: Option<Span>| Some(known.map_or(rtt, |known| known.min(rtt)));
+            (self.base, self.lowest) = (least(self.base), least(self.lowest));
+        }
+        if !self.round.ends(ack) {
+            return None;
+        }
+        let (base, rtt) = (self.base?.as_nanos() as f64, self.lowest.take()?.as_nanos().max(1) as f64);
+        Some(1.0 - base / rtt)
+    }
+
+    /// What was in flight went through a recovery: the round begins anew.
+    pub fn restart(&mut self) {
+        *self = Self { base: self.base, ..Self::default() };
+    }
+}
+
+/// The parts of [`CongestionControl`](super::CongestionControl) that a control with a [`Window`] named `window` takes
+/// from it.
+macro_rules! plain_window {
+    () => {
+        #[inline]
+        fn cwnd(&self) -> u64 {
+            self.window.bytes(self.window.cwnd)
+        }
+        #[inline]
+        fn ssthresh(&self) -> u64 {
+            self.window.bytes(self.window.ssthresh)
+        }
+    };
+}
+pub(super) use plain_window;
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::{self, MSS};
+    use super::*;
+
+    #[test]
+    fn slow_start_opens_by_two_segments_per_ack_at_most_and_by_one_after_a_timeout() {
+        let mut window = Window::new(&driver::SETUP);
+        window.grow(&driver::ack(8 * MSS, 100), |_| unreachable!("this is slow start"));
+        assert_eq!(window.cwnd, 12.0);
+        window.reduce(&driver::loss(12 * MSS), 0.5);
+        window.timed_out();
+        assert_eq!((window.cwnd, window.ssthresh), (1.0, 6.0));
+        window.grow(&driver::ack(8 * MSS, 100), |_| unreachable!("this is slow start"));
+        assert_eq!(window.cwnd, 2.0);
+        window.reduce(&driver::loss(40 * MSS), 0.5);
+        window.grow(&driver::ack(8 * MSS, 100), |_| unreachable!("this is slow start"));
+        assert_eq!(window.cwnd, 4.0, "the limit of a timeout ends with the next loss");
+    }
+
+    #[test]
+    fn congestion_avoidance_grows_by_the_share_of_the_window_and_by_one_round_at_most() {
+        let mut window = Window::new(&driver::SETUP);
+        window.reduce_to(10.0);
+        window.grow(&driver::ack(MSS, 100), |w| w / 2.0);
+        assert_eq!(window.cwnd, 10.5);
+        window.grow(&driver::ack(5000 * MSS, 100), |_| 3.0);
+        assert_eq!(window.cwnd, 13.5);
+        window.grow(&Ack { cwnd_limited: false, ..driver::ack(MSS, 100) }, |_| unreachable!("it is not in use"));
+    }
+
+    #[test]
+    fn a_reduction_leaves_two_segments_and_idleness_the_initial_window() {
+        let mut window = Window::new(&driver::SETUP);
+        window.recovered();
+        assert_eq!(window.cwnd, 10.0, "there was no signal");
+        window.idle(4 * MSS);
+        assert_eq!(window.cwnd, 4.0);
+        window.idle(20 * MSS);
+        assert_eq!(window.cwnd, 4.0);
+        window.reduce(&driver::loss(3 * MSS), 0.5);
+        window.recovered();
+        assert_eq!(window.cwnd, 2.0);
+    }
+
+    #[test]
+    fn a_timeout_reduces_no_more_than_the_window() {
+        for (flight, ssthresh) in [(8, 6.4), (10, 8.0), (500, 8.0), (2, 2.0)] {
+            let mut window = Window::new(&driver::SETUP);
+            window.time_out(&driver::loss(flight * MSS), 0.8);
+            assert_eq!((window.cwnd, window.ssthresh), (1.0, ssthresh));
+        }
+    }
+
+    /// Ten segments in flight: the first ACK begins a round, the tenth after it is for what it let go.
+    #[test]
+    fn a_round_ends_with_the_ack_for_what_its_first_ack_let_go() {
+        let mut round = Round::default();
+        let ack = Ack { in_flight: 10 * MSS, ..driver::ack(MSS, 100) };
+        let ends: Vec<bool> = (0..20).map(|_| round.ends(&ack)).collect();
+        let expected: Vec<bool> = (0..20).map(|i| i == 10).collect();
+        assert_eq!(ends, expected);
+    }
+
+    /// A path of 100 ms; the lowest sample of the round is 125 ms: a fifth of the window waits in the queue.
+    #[test]
+    fn the_part_of_the_window_that_waits_is_that_of_the_lowest_sample() {
+        let mut share = QueueShare::default();
+        let sample = |ms| Ack { in_flight: 4 * MSS, min_rtt: Span::from_millis(90), ..driver::ack(MSS, ms) };
+        for ms in [100, 200, 300, 400] {
+            assert_eq!(share.at_end_of_round(&sample(ms)), None);
+        }
+        assert_eq!(share.at_end_of_round(&sample(400)), Some(0.0));
+        for ms in [400, 125, 150] {
+            assert_eq!(share.at_end_of_round(&sample(ms)), None);
+        }
+        let end = share.at_end_of_round(&sample(300));
+        assert!(end.is_some_and(|x| (x - 0.2).abs() < 1e-12), "{end:?}");
+        let silent = Ack { rtt: None, ..sample(100) };
+        let silence: Vec<_> = (0..6).map(|_| share.at_end_of_round(&silent)).collect();
+        assert_eq!(silence, [None; 6], "without a sample nothing is told");
+    }
+}

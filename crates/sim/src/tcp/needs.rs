@@ -1,0 +1,232 @@
+//! What some controls need of the sender and most do without: rate samples, pacing, bursts.
+//!
+//! Sources: draft-cheng-iccrg-delivery-rate-estimation (samples), RFC 9002 §7.7 in spirit (a pacer with a departure time).
+//!
+//! A record per segment in flight says what was delivered when it was sent. An ACK picks the newest record that it covers:
+//! the sample is what was delivered since, over the longer of the time it took to send and to be acknowledged.
+
+use penstock_core::cc::{RateSample, Wants};
+use penstock_core::units::{Bytes, Instant, Rate, Span};
+use std::collections::VecDeque;
+
+/// A segment in flight.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    end: u64,
+    at: Instant,
+    first_sent: Instant,
+    delivered: u64,
+    delivered_at: Instant,
+    app_limited: bool,
+}
+
+/// The state; only for controls that want it.
+#[derive(Debug, Clone)]
+pub struct Needs {
+    pub wants: Wants,
+    /// When something held back may go; `Instant::MAX` is never.
+    pub wake: Instant,
+    /// The next segment leaves no earlier.
+    depart: Instant,
+    records: VecDeque<Sent>,
+    delivered: u64,
+    delivered_at: Instant,
+    first_sent: Instant,
+    /// What is delivered below this was sent while the application had too little; 0 is nothing.
+    app_limited: u64,
+    /// Bytes sent again because they were lost.
+    pub lost: u64,
+    /// The end of the newest data that was SACKed by the ACK at hand.
+    pub sacked_end: u64,
+}
+
+impl Needs {
+    /// For a sender whose first byte has the number `first`.
+    pub fn new(wants: Wants, first: u64) -> Self {
+        Self {
+            wants,
+            wake: Instant::MAX,
+            depart: Instant::ZERO,
+            records: VecDeque::new(),
+            delivered: first,
+            delivered_at: Instant::ZERO,
+            first_sent: Instant::ZERO,
+            app_limited: 0,
+            lost: 0,
+            sacked_end: 0,
+        }
+    }
+
+    /// Bytes on the heap, this included.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.records.capacity() * size_of::<Sent>()
+    }
+
+    /// True if pacing holds everything back, until the time for which the timer is then set.
+    pub fn held(&mut self, now: Instant) -> bool {
+        let held = now < self.depart;
+        if held {
+            self.wake = self.depart;
+        }
+        held
+    }
+
+    /// A segment leaves: the next does after the time it takes at the pacing rate.
+    pub fn paced(&mut self, now: Instant, bytes: u64, rate: Option<Rate>) {
+        if let Some(rate) = rate {
+            self.depart = self.depart.max(now) + rate.time_for(Bytes::new(bytes));
+        }
+    }
+
+    /// `[.., end)` is sent, or sent again; `pipe` is what was in the network before.
+    pub fn sent(&mut self, end: u64, pipe: u64, now: Instant) {
+        if !self.wants.rate {
+            return;
+        }
+        if pipe == 0 {
+            (self.first_sent, self.delivered_at) = (now, now);
+        }
+        let record = Sent {
+            end,
+            at: now,
+            first_sent: self.first_sent,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            app_limited: self.app_limited > 0,
+        };
+        let position = self.records.partition_point(|sent| sent.end < end);
+        match self.records.get_mut(position) {
+            Some(again) => *again = Sent { end: again.end, ..record },
+            None => self.records.push_back(record),
+        }
+    }
+
+    /// There was nothing to send although the window was open.
+    pub fn nothing_to_send(&mut self, pipe: u64) {
+        self.app_limited = (self.delivered + pipe).max(1);
+    }
+
+    /// An ACK: everything below `una` arrived, `delivered` counts with what was SACKed.
+    pub fn sample(&mut self, una: u64, delivered: u64, pipe: u64, min_rtt: Span, now: Instant) -> Option<RateSample> {
+        if !self.wants.rate {
+            return None;
+        }
+        let mut newest: Option<Sent> = None;
+        let newer = |newest: &Option<Sent>, sent: &Sent| newest.is_none_or(|n| sent.delivered >= n.delivered);
+        while let Some(sent) = self.records.front().filter(|sent| sent.end <= una) {
+            if newer(&newest, sent) {
+                newest = Some(*sent);
+            }
+            self.records.pop_front();
+        }
+        let position = self.records.partition_point(|sent| sent.end < self.sacked_end);
+        if let Some(sent) = self.records.get(position).filter(|_| self.sacked_end > una)
+            && newer(&newest, sent)
+        {
+            newest = Some(*sent);
+        }
+        self.sacked_end = 0;
+        if delivered > self.delivered {
+            (self.delivered, self.delivered_at) = (delivered, now);
+        }
+        if self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        let sent = newest?;
+        self.first_sent = sent.at;
+        let interval = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
+        // §3.3: what is shorter than a round trip is of two ACKs that came together.
+        (interval >= min_rtt).then_some(RateSample {
+            prior_delivered: sent.delivered,
+            interval,
+            app_limited: sent.app_limited,
+            in_flight: pipe,
+            lost: self.lost,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Span = Span::from_millis;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + MS(ms)
+    }
+
+    fn needs() -> Needs {
+        Needs::new(Wants { rate: true, ..Wants::default() }, 0)
+    }
+
+    /// Ten segments at once, acknowledged 10 ms apart from 100 ms on: the ACK of the fourth is the fourth in 130 ms.
+    #[test]
+    fn a_sample_is_what_was_delivered_since_the_segment_was_sent() {
+        let mut needs = needs();
+        for i in 0..10 {
+            needs.sent((i + 1) * 1000, i * 1000, at(0));
+        }
+        for i in 0..10 {
+            let una = (i + 1) * 1000;
+            let sample = needs.sample(una, una, 9000 - i * 1000, MS(100), at(100 + 10 * i)).expect("a sample");
+            assert_eq!((sample.prior_delivered, sample.interval), (0, MS(100 + 10 * i)));
+            needs.sent(11_000 + i * 1000, 9000 - i * 1000, at(100 + 10 * i));
+        }
+        // What the first ACK let go, sent at 100 ms when 1000 bytes were delivered, is acknowledged at 200 ms.
+        let sample = needs.sample(11_000, 11_000, 9000, MS(100), at(200)).expect("a sample");
+        assert_eq!((sample.prior_delivered, sample.interval, sample.in_flight), (1000, MS(100), 9000));
+    }
+
+    /// A compressed pair of ACKs: what took long to send is not faster than that.
+    #[test]
+    fn the_longer_of_sending_and_acknowledging_counts() {
+        let mut needs = needs();
+        needs.sent(1000, 0, at(0));
+        needs.sent(2000, 1000, at(80));
+        assert_eq!(needs.sample(1000, 1000, 1000, MS(100), at(180)).map(|s| s.interval), Some(MS(180)));
+        assert_eq!(needs.sample(2000, 2000, 0, MS(100), at(180)).map(|s| s.interval), Some(MS(180)));
+    }
+
+    #[test]
+    fn sacked_data_is_a_sample_and_what_is_sent_again_begins_anew() {
+        let mut needs = needs();
+        for i in 0..4 {
+            needs.sent((i + 1) * 1000, i * 1000, at(i));
+        }
+        needs.sacked_end = 3000;
+        let sample = needs.sample(0, 2000, 2000, MS(100), at(110)).expect("a sample");
+        assert_eq!((sample.prior_delivered, sample.interval), (0, MS(110)));
+        needs.lost += 1000;
+        needs.sent(1000, 1000, at(120));
+        let sample = needs.sample(4000, 4000, 0, MS(100), at(220)).expect("a sample");
+        assert_eq!((sample.prior_delivered, sample.lost), (2000, 1000), "of the newest transmission");
+    }
+
+    #[test]
+    fn a_sample_knows_that_the_application_had_too_little() {
+        let mut needs = needs();
+        needs.sent(1000, 0, at(0));
+        needs.nothing_to_send(1000);
+        needs.sent(2000, 1000, at(50));
+        assert_eq!(needs.sample(1000, 1000, 1000, MS(100), at(100)).map(|s| s.app_limited), Some(false));
+        assert_eq!(needs.sample(2000, 2000, 0, MS(100), at(150)).map(|s| s.app_limited), Some(true));
+        needs.sent(3000, 0, at(200));
+        assert_eq!(needs.sample(3000, 3000, 0, MS(100), at(300)).map(|s| s.app_limited), Some(false));
+    }
+
+    /// 1000 bytes at 800 kbit/s take 10 ms.
+    #[test]
+    fn segments_leave_no_faster_than_the_pace() {
+        let mut needs = needs();
+        let rate = Some(Rate::from_bps(800_000));
+        assert!(!needs.held(at(5)));
+        needs.paced(at(5), 1000, rate);
+        assert!(needs.held(at(14)) && needs.wake == at(15));
+        assert!(!needs.held(at(15)));
+        needs.paced(at(40), 1000, rate);
+        assert!(needs.held(at(49)) && !needs.held(at(50)), "time that was not used is lost");
+        needs.paced(at(60), 1000, None);
+        assert!(!needs.held(at(60)));
+    }
+}

@@ -1,0 +1,342 @@
+//! A script of events through a congestion control: what its window is after each.
+//!
+//! CSV with a header row and these columns in any order; others are ignored, as are lines that begin with `#`.
+//!
+//! | column | meaning | allowed |
+//! |---|---|---|
+//! | `t_us` | when, in microseconds | 0 to 10^12, never less than the line before |
+//! | `event` | `ack`, `loss`, `ecn`, `rto` or `recovered` | |
+//! | `segments` | of an ACK: how many are acknowledged; of the others: how many are in flight, 0 for a full window | 0 to 2^20 |
+//! | `rtt_us` | of an ACK: the round trip time it tells, 0 for none; of the others without meaning | 0 to 10^9 |
+//!
+//! The script is the endpoint: it calls the control as the table in `penstock_core::cc` says. The window is always in use.
+//! From a loss to `recovered` ACKs go only to controls that measure; an ECN echo is recovered from at once. Rates are
+//! those of the ACKs of the last round trip. A burst that is due begins before the event.
+
+use crate::error::ReadError;
+use crate::table::{failure, number, places};
+use csv::{ByteRecord, Position, ReaderBuilder, Trim};
+use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, NAMES, RateSample, Setup};
+use penstock_core::registry::{ConfigError, nearest};
+use penstock_core::units::{Instant, Span};
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::Read;
+
+/// The header of the rows that come out.
+pub const COLUMNS: &str = "t_us,event,cwnd_segments,ssthresh_segments,pacing_bps";
+const NAMES_IN: [&str; 4] = ["t_us", "event", "segments", "rtt_us"];
+const EVENTS: [(&str, Event); 5] = [
+    ("ack", Event::Ack),
+    ("loss", Event::Loss),
+    ("ecn", Event::Ecn),
+    ("rto", Event::Rto),
+    ("recovered", Event::Recovered),
+];
+const MAX_TIME_US: u64 = 1_000_000_000_000;
+const MAX_RTT_US: u64 = 1_000_000_000;
+const MAX_SEGMENTS: u64 = 1 << 20;
+const SETUP: Setup = Setup { mss: 1448, initial_window: 14_480, hystart: false };
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Ack,
+    Loss,
+    Ecn,
+    Rto,
+    Recovered,
+}
+
+impl Event {
+    fn name(self) -> &'static str {
+        EVENTS.iter().find(|(_, event)| *event == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// The control after an event. Displayed as a row of CSV; a threshold or pace that does not exist is empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    t_us: u64,
+    event: Event,
+    cwnd: u64,
+    ssthresh: u64,
+    pacing_bps: Option<u64>,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let segments = |bytes: u64| bytes as f64 / SETUP.mss as f64;
+        write!(f, "{},{},{:.3},", self.t_us, self.event.name(), segments(self.cwnd))?;
+        if self.ssthresh < u64::MAX {
+            write!(f, "{:.3}", segments(self.ssthresh))?;
+        }
+        let pacing = self.pacing_bps.map(|bps| bps.to_string()).unwrap_or_default();
+        write!(f, ",{pacing}")
+    }
+}
+
+/// A script being played.
+#[derive(Debug)]
+pub struct Replay<R> {
+    reader: csv::Reader<R>,
+    at: [Option<usize>; 4],
+    record: ByteRecord,
+    last_us: u64,
+    player: Player,
+}
+
+impl<R: Read> Replay<R> {
+    /// Reads the header row and makes the control with segments of 1448 bytes and an initial window of ten.
+    ///
+    /// # Errors
+    /// An unknown control. What is wrong with the header is told by the first row.
+    pub fn new(reader: R, cc: &str) -> Result<Self, ConfigError> {
+        let Some(cc) = AnyCc::new(cc, &SETUP) else {
+            let near = nearest(cc, NAMES).first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
+            return Err(ConfigError::new("cc", format!("{cc:?} is not one of {NAMES:?}{near}")));
+        };
+        let reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
+        Ok(Self { reader, at: [None; 4], record: ByteRecord::new(), last_us: 0, player: Player::new(cc) })
+    }
+
+    /// Plays the next event; `None` at the end of the script.
+    ///
+    /// # Errors
+    /// [`ReadError::Table`] with line, column and what is allowed. Do not go on after an error.
+    pub fn next_row(&mut self) -> Result<Option<Row>, ReadError> {
+        if self.at == [None; 4] {
+            let header = self.reader.byte_headers().map_err(|e| failure(&e))?;
+            self.at = places(header, header.position().map_or(1, Position::line), NAMES_IN, NAMES_IN.len())?;
+        }
+        if !self.reader.read_byte_record(&mut self.record).map_err(|e| failure(&e))? {
+            return Ok(None);
+        }
+        let t_us = self.number(0, MAX_TIME_US)?;
+        let event = self.event()?;
+        let segments = self.number(2, MAX_SEGMENTS)?;
+        let rtt_us = self.number(3, MAX_RTT_US)?;
+        if t_us < self.last_us {
+            return Err(self.wrong(format!("t_us is {t_us}, but the line before has {}", self.last_us)));
+        }
+        self.last_us = t_us;
+        self.player.play(
+            Instant::ZERO + Span::from_micros(t_us),
+            event,
+            segments * SETUP.mss,
+            Span::from_micros(rtt_us),
+        );
+        Ok(Some(self.player.row(t_us, event)))
+    }
+
+    fn event(&self) -> Result<Event, ReadError> {
+        let cell = self.at[1].and_then(|at| self.record.get(at)).unwrap_or_default();
+        EVENTS.iter().find(|(name, _)| name.as_bytes() == cell).map(|(_, event)| *event).ok_or_else(|| {
+            let shown: String = String::from_utf8_lossy(cell).chars().take(40).collect();
+            self.wrong(format!("event is {shown:?}; ack, loss, ecn, rto and recovered are allowed"))
+        })
+    }
+
+    fn number(&self, column: usize, most: u64) -> Result<u64, ReadError> {
+        number(&self.record, self.at[column], NAMES_IN[column], 0..=most)
+    }
+
+    fn wrong(&self, what: String) -> ReadError {
+        ReadError::Table { line: self.record.position().map_or(0, Position::line), what }
+    }
+}
+
+/// The endpoint that the script stands for.
+#[derive(Debug)]
+struct Player {
+    cc: AnyCc,
+    srtt: Span,
+    min_rtt: Span,
+    delivered: u64,
+    lost: u64,
+    /// Deliveries of the last round trip: when, and what was delivered by then.
+    history: VecDeque<(Instant, u64)>,
+    recovering: bool,
+    /// What is in flight of the bursts, for a control that sends in bursts.
+    bursts: u64,
+}
+
+impl Player {
+    fn new(cc: AnyCc) -> Self {
+        Self {
+            cc,
+            srtt: Span::ZERO,
+            min_rtt: Span::MAX,
+            delivered: 0,
+            lost: 0,
+            history: VecDeque::new(),
+            recovering: false,
+            bursts: 0,
+        }
+    }
+
+    fn play(&mut self, now: Instant, event: Event, bytes: u64, rtt: Span) {
+        if self.cc.next_burst() <= now {
+            self.cc.on_burst(now, self.bursts);
+            self.bursts = self.cc.cwnd();
+        }
+        let in_flight = if bytes > 0 { bytes } else { self.cc.cwnd() };
+        let loss = Loss { now, in_flight, ecn: event == Event::Ecn };
+        match event {
+            Event::Ack => self.acknowledge(now, bytes, rtt),
+            Event::Loss => {
+                self.cc.on_loss(&loss);
+                self.lost += SETUP.mss;
+                self.recovering = true;
+            }
+            Event::Ecn => {
+                self.cc.on_loss(&loss);
+                self.cc.on_recovered(now);
+            }
+            Event::Rto => {
+                self.cc.on_rto(&loss);
+                self.lost += SETUP.mss;
+                self.recovering = false;
+            }
+            Event::Recovered => {
+                self.cc.on_recovered(now);
+                self.recovering = false;
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, now: Instant, acked: u64, rtt: Span) {
+        let sample = (rtt > Span::ZERO).then_some(rtt);
+        if let Some(rtt) = sample {
+            let smooth = Span::from_nanos((7 * self.srtt.as_nanos() + rtt.as_nanos()) / 8); // RFC 6298 §2.3
+            self.srtt = if self.srtt == Span::ZERO { rtt } else { smooth };
+            self.min_rtt = self.min_rtt.min(rtt);
+        }
+        self.delivered += acked;
+        self.bursts = self.bursts.saturating_sub(acked);
+        let in_flight = self.cc.cwnd();
+        let ack = Ack {
+            now,
+            acked,
+            rtt: sample,
+            srtt: self.srtt,
+            min_rtt: if self.min_rtt == Span::MAX { Span::ZERO } else { self.min_rtt },
+            in_flight,
+            cwnd_limited: true,
+            delivered: self.delivered,
+            marked: 0,
+            rate: self.rate(now, in_flight.saturating_sub(acked)),
+        };
+        if !self.recovering {
+            self.cc.on_ack(&ack);
+        } else if self.cc.wants().rate {
+            self.cc.on_recovery_ack(&ack);
+        }
+    }
+
+    /// What was delivered since the last delivery that is a round trip old.
+    fn rate(&mut self, now: Instant, in_flight: u64) -> Option<RateSample> {
+        if !self.cc.wants().rate {
+            return None;
+        }
+        while self.history.get(1).is_some_and(|(at, _)| now.since(*at) >= self.srtt) {
+            self.history.pop_front();
+        }
+        let first = self.history.front().copied();
+        self.history.push_back((now, self.delivered));
+        let (at, prior_delivered) = first?;
+        let interval = now.since(at);
+        (interval > Span::ZERO).then_some(RateSample {
+            prior_delivered,
+            interval,
+            app_limited: false,
+            in_flight,
+            lost: self.lost,
+        })
+    }
+
+    fn row(&self, t_us: u64, event: Event) -> Row {
+        let pacing_bps = self.cc.pacing_rate().map(penstock_core::units::Rate::as_bps);
+        Row { t_us, event, cwnd: self.cc.cwnd(), ssthresh: self.cc.ssthresh(), pacing_bps }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(cc: &str, script: &str) -> Result<Vec<String>, String> {
+        let mut replay = Replay::new(script.as_bytes(), cc).map_err(|e| e.to_string())?;
+        let mut rows = vec![];
+        while let Some(row) = replay.next_row().map_err(|e| e.to_string())? {
+            rows.push(row.to_string());
+        }
+        Ok(rows)
+    }
+
+    /// NewReno by hand (RFC 5681): slow start, a loss with 11 in flight, an ACK in recovery, one of a window of 5.5 after it,
+    /// a mark with 7 in flight, a timeout with 4.
+    #[test]
+    fn newreno_by_hand() {
+        let script = "t_us,event,segments,rtt_us\n\
+            0,ack,1,100000\n10,loss,11,0\n20,ack,3,0\n30,recovered,0,0\n40,ack,6,100000\n50,ecn,7,0\n60,rto,4,0\n";
+        let rows = play("newreno", script).unwrap();
+        assert_eq!(
+            rows,
+            [
+                "0,ack,11.000,,",
+                "10,loss,11.000,5.500,",
+                "20,ack,11.000,5.500,",
+                "30,recovered,5.500,5.500,",
+                "40,ack,6.500,5.500,",
+                "50,ecn,3.500,3.500,",
+                "60,rto,1.000,2.000,",
+            ]
+        );
+    }
+
+    /// 20 segments per 100 ms, evenly: once a round trip has passed, BBR's model is 2.3168 Mbit/s, and Startup's pace 0.99
+    /// 2.885 times that.
+    #[test]
+    fn bbr_measures_the_rate_of_the_script() {
+        let mut script = String::from("t_us,event,segments,rtt_us\n");
+        (0..60).for_each(|i| script.push_str(&format!("{},ack,1,100000\n", i * 5_000)));
+        let rows = play("bbr", &script).unwrap();
+        let pace: f64 = rows[59].rsplit(',').next().unwrap().parse().unwrap();
+        assert!((pace / (0.99 * 2.885 * 2_316_800.0) - 1.0).abs() < 0.001, "{pace}");
+    }
+
+    #[test]
+    fn mistakes_name_line_column_and_what_is_allowed() {
+        let head = "t_us,event,segments,rtt_us\n";
+        for (lines, expected) in [
+            ("0,ack,1\n", "CSV line 2: rtt_us is \"\"; whole numbers from 0 to 1000000000 are allowed"),
+            ("0,nak,1,5\n", "CSV line 2: event is \"nak\"; ack, loss, ecn, rto and recovered are allowed"),
+            ("7,ack,1,5\n6,ack,1,5\n", "CSV line 3: t_us is 6, but the line before has 7"),
+        ] {
+            assert_eq!(play("newreno", &format!("{head}{lines}")).unwrap_err(), expected);
+        }
+        assert!(play("newreno", "t_us,event,rtt_us\n").unwrap_err().contains("segments is missing"));
+        assert!(play("renot", head).unwrap_err().contains("renot"));
+    }
+
+    proptest::proptest! {
+        /// Any bytes are played or refused, and any script of events is played to its end by every control.
+        #[test]
+        fn nothing_stops_the_player(
+            noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
+            events in proptest::collection::vec((0usize..5, 0..=MAX_SEGMENTS, 0..=MAX_RTT_US, 0u64..1 << 30), 1..50),
+        ) {
+            let mut replay = Replay::new(noise.as_slice(), "cubic").unwrap();
+            while let Ok(Some(_)) = replay.next_row() {}
+            let mut script = String::from("t_us,event,segments,rtt_us\n");
+            let mut t = 0;
+            for (event, segments, rtt, gap) in &events {
+                t += gap;
+                script.push_str(&format!("{t},{},{segments},{rtt}\n", EVENTS[*event].0));
+            }
+            for name in NAMES {
+                proptest::prop_assert_eq!(play(name, &script).map(|rows| rows.len()), Ok(events.len()), "{}", name);
+            }
+        }
+    }
+}
