@@ -258,6 +258,8 @@ fn fattest(bytes: &[u64]) -> usize {
 }
 
 impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
+    const WAKES: bool = A::WAKES;
+
     #[inline]
     fn enqueue<F: Fates<P>>(&mut self, mut packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
         let size = packet.size();

@@ -139,6 +139,9 @@ impl Stats {
 
 /// A queue discipline over packets of type `P`.
 pub trait Qdisc<P: Packet> {
+    /// True for a discipline that ever asks to be woken; the others need not be asked when.
+    const WAKES: bool = false;
+
     /// Takes a packet. Other packets may be dropped to make room; each is told to `fates`.
     fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued;
 

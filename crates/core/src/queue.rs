@@ -64,6 +64,8 @@ impl<P: Packet, A: Aqm> Fifo<P, A> {
 }
 
 impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
+    const WAKES: bool = A::WAKES;
+
     #[inline]
     fn enqueue<F: Fates<P>>(&mut self, mut packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
         let size = packet.size();

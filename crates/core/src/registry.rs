@@ -200,6 +200,8 @@ macro_rules! aqms {
         }
 
         impl Aqm for AnyAqm {
+            const WAKES: bool = true;
+
             #[inline]
             fn on_arrival<P: Packet>(&mut self, packet: &P, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
                 match self { $(Self::$variant(aqm) => aqm.on_arrival(packet, backlog, now, rng),)* }
@@ -337,6 +339,13 @@ macro_rules! disciplines {
         }
 
         impl<P: Packet> AnyQdisc<P> {
+            /// True when this discipline ever asks to be woken.
+            pub fn wakes(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::WAKES,)*
+                }
+            }
+
             /// True when this discipline wants to see the segments of both directions.
             pub fn sees_segments(&self) -> bool {
                 match self {

@@ -15,7 +15,7 @@ use crate::probe::QueueProbe;
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
 use penstock_core::packet::{Packet, TcpFlags};
-use penstock_core::qdisc::Qdisc;
+use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::AnyQdisc;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Instant, Rate, Serializer, Span};
@@ -70,10 +70,22 @@ pub struct Queue {
     pub ack_path_of: Option<u32>,
     /// Packets go straight into flight on the next link.
     pub relays: bool,
+    /// What waits, as of the last arrival or departure.
+    pub waiting: Backlog,
+    /// The discipline may ask to be woken.
+    pub wakes: bool,
     /// The discipline was told that it is empty.
     pub told_empty: bool,
     /// What the link could have sent.
     pub capacity: Capacity,
+}
+
+impl Queue {
+    #[inline]
+    fn next_wakeup(&self) -> Option<Instant> {
+        debug_assert!(self.wakes || self.qdisc.next_wakeup().is_none());
+        if self.wakes { self.qdisc.next_wakeup() } else { None }
+    }
 }
 
 /// One direction of a link: two cache lines, the state of the wire and the packet on it.
@@ -146,7 +158,7 @@ impl Link {
     fn enqueue(&mut self, mut packet: Segment, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &mut self.queue else { return };
         debug_assert_eq!(packet.at, now, "a packet enters a queue when it arrives");
-        debug_assert!(self.busy_until > now || queue.qdisc.backlog().packets == 0, "the link has caught up");
+        debug_assert!(self.busy_until > now || queue.waiting.packets == 0, "the link has caught up");
         if packet.is_marked() {
             packet.clear_marked();
         }
@@ -156,11 +168,12 @@ impl Link {
             queue.qdisc.outbound(segment, now);
         }
         if let Some(probe) = &mut queue.probe {
-            probe.before_change(queue.qdisc.backlog(), now);
+            probe.before_change(queue.waiting, now);
         }
         let _ = queue.qdisc.enqueue(packet, now, &mut queue.rng, &mut Tap::new(&mut outlet.capture, queue.interface));
+        queue.waiting = queue.qdisc.backlog();
         if let Some(probe) = &mut queue.probe {
-            probe.after_arrival(queue.qdisc.backlog());
+            probe.after_arrival(queue.waiting);
         }
         if self.busy_until <= now {
             self.start_next(now, outlet);
@@ -171,11 +184,12 @@ impl Link {
     fn start_next(&mut self, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &mut self.queue else { return };
         if let Some(probe) = &mut queue.probe {
-            probe.before_change(queue.qdisc.backlog(), now);
+            probe.before_change(queue.waiting, now);
         }
         let mut tap = Tap::new(&mut outlet.capture, queue.interface);
         let next = queue.qdisc.dequeue(now, &mut queue.rng, &mut tap);
         queue.told_empty = next.is_none();
+        queue.waiting = queue.qdisc.backlog();
         if let Some(packet) = next {
             if let Some(probe) = &mut queue.probe {
                 probe.on_departure(&packet, now);
@@ -200,7 +214,7 @@ impl Link {
     #[inline]
     pub fn catch_up(&mut self, now: Instant, outlet: &mut Outlet) {
         while let Some(queue) = &mut self.queue {
-            let wakeup = queue.qdisc.next_wakeup().filter(|at| *at <= now);
+            let wakeup = queue.next_wakeup().filter(|at| *at <= now);
             let waiting = self.busy_until <= now && !queue.told_empty;
             match wakeup {
                 Some(at) if !waiting || at <= self.busy_until => queue.qdisc.on_wakeup(at),
@@ -255,13 +269,13 @@ impl Link {
         // What is not yet on the wire arrives after what is: only an empty wire must be woken to transmit. A relayed
         // packet arrives later than the delay after its turn: that is early enough to decide.
         let turn = if queue.relays && !queue.eager { self.busy_until + self.delay } else { self.busy_until };
-        let transmit = || (queue.qdisc.backlog().packets > 0).then_some(turn);
+        let transmit = || (queue.waiting.packets > 0).then_some(turn);
         let next = match arrival {
             Some(arrival) if queue.eager => Some(transmit().map_or(arrival, |at| at.min(arrival))),
             Some(arrival) => Some(arrival),
             None => transmit(),
         };
-        match queue.qdisc.next_wakeup() {
+        match queue.next_wakeup() {
             Some(wakeup) => Some(next.map_or(wakeup, |next| next.min(wakeup))),
             None => next,
         }

@@ -8,6 +8,7 @@ use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario};
 use crate::tcp::{Endpoint, Role};
 use crate::traffic::sessions::{Plan, Sessions};
 use crate::traffic::{Traffic, sizes::Mix, video::Stream, voip::Call};
+use penstock_core::qdisc::Backlog;
 use penstock_core::registry::LinkFacts;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Serializer, Span};
@@ -124,6 +125,8 @@ impl<'a> Builder<'a> {
             loss: Loss::new(queue.loss, self.streams.get(&format!("{name}/loss"))),
             capacity: Capacity::default(),
             told_empty: true,
+            waiting: Backlog::default(),
+            wakes: qdisc.wakes(),
             qdisc,
             rng: self.streams.get(&format!("{name}/{}", queue.config.name())),
             probe: queue.looked_at.then(|| Box::new(QueueProbe::new(self.scenario.invariants.max_queue))),

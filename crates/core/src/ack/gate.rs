@@ -53,6 +53,8 @@ impl<P, F: Fates<P>> Fates<P> for Overflows<'_, F> {
 }
 
 impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
+    const WAKES: bool = E::WAKES || Q::WAKES;
+
     #[inline]
     fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
         let verdict = self.element.on_enqueue(&Meta::of(&packet), self.queue.backlog(), now, rng);

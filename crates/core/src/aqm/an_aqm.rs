@@ -258,6 +258,8 @@ impl AnAqm {
 }
 
 impl Aqm for AnAqm {
+    const WAKES: bool = true;
+
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
         self.catch_up(backlog, now);

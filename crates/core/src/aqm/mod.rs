@@ -70,6 +70,9 @@ impl Meta {
 /// An AQM that needs to see the other direction as well (GREEN for round trip times, PINK to rewrite windows) does so
 /// as an [`AckPath`]; the others leave that trait's methods as they are.
 pub trait Aqm: AckPath {
+    /// True for an algorithm that ever asks to be woken; the others are not asked when.
+    const WAKES: bool = false;
+
     /// Judges a packet that arrives, by all that it shows. This is what a discipline calls; an algorithm that needs no
     /// more than [`Meta`] writes [`Aqm::on_enqueue`] only.
     #[inline]

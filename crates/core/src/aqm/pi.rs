@@ -151,6 +151,8 @@ impl Pi {
 }
 
 impl Aqm for Pi {
+    const WAKES: bool = true;
+
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
         self.catch_up(backlog, now);

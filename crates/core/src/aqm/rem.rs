@@ -198,6 +198,8 @@ impl Rem {
 }
 
 impl Aqm for Rem {
+    const WAKES: bool = true;
+
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
         self.catch_up(backlog, now);

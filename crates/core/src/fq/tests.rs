@@ -230,6 +230,8 @@ struct Ticking(u64);
 
 impl AckPath for Ticking {}
 impl Aqm for Ticking {
+    const WAKES: bool = true;
+
     fn next_wakeup(&self) -> Option<Instant> {
         Some(Instant::ZERO + Span::from_millis(10 * (self.0 + 1)))
     }
