@@ -117,7 +117,7 @@ LINDROP = Listed(
     },
     columns=("throughput_all", "queue_packets", "queue_swing", "drops", "own_drops"),
     aqms=NINE,
-    quick="half of the values of LINDROP's parameters, and runs of 12 s",
+    quick="half of the values of LINDROP's parameters, and runs of 12 s instead of 200 s",
     variants=(
         Variant(
             "level-steps",

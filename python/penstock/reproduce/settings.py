@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,7 +62,7 @@ class Listed(Experiment):
         setting = self.setting(case.setting)
         changes = (self.per_aqm.get(case.aqm, {}), setting.change, self.quick_change if quick else {})
         for path, value in (item for change in changes for item in change.items()):
-            put(tree, path, value)
+            put(tree, path, copy.deepcopy(value))  # a variant changes the tree in place
         if setting.counts:
             tree["flows"][0]["count"] = case.flows
         return tree
