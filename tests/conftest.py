@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,3 +58,21 @@ def trace(tmp_path: Path) -> Path:
     path = tmp_path / "trace.csv"
     path.write_text("t_ns,flow,size,ecn\n0,1,1000,0\n0,1,1000,0\n0,2,1000,0\n")
     return path
+
+
+@pytest.fixture(scope="session")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Runs the quick form of an experiment once and gives what it printed and its directory."""
+    root = tmp_path_factory.mktemp("quick")
+    done: dict[str, dict[str, Any]] = {}
+
+    def run(name: str) -> tuple[dict[str, Any], Path]:
+        out = root / name
+        if name not in done:
+            command = [sys.executable, "-m", "penstock", "reproduce", name, "--quick", "--json", "--out", str(out)]
+            ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+            assert ran.returncode == 0, ran.stderr
+            done[name] = json.loads(ran.stdout)
+        return done[name], out
+
+    return run

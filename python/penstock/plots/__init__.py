@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+from penstock.plots import ern, lindrop, pink
 from penstock.plots.one_run import single
-from penstock.plots.pink import DRAWN
 from penstock.plots.style import COLOURS, LABELS, colour, save, svg
 from penstock.plots.sweeps import sweep
 from penstock.reproduce.results import Evidence
+
+DRAWN = {**pink.DRAWN, "lindrop": lindrop.drawn, "ern": ern.drawn}
 
 
 def reproduction(run: Evidence) -> dict[str, Figure]:

@@ -21,10 +21,22 @@ COLOURS = {
     "green": "#009e73",
     "red": "#e69f00",
     "pink": "#cc79a7",
+    "droptail-300": "#a8a8a8",
+    "avq": "#56b4e9",
+    "pi": "#0072b2",
+    "rem": "#009e73",
+    "an-aqm": "#b8a600",
+    "lindrop": "#cc79a7",
+    "red-ern": "#0072b2",
+    "red-ecn": "#e69f00",
+    "red-drop": "#6b6b6b",
 }
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#b8a600")
 MARKERS = {"droptail": "s", "ared": "^", "codel": "D", "green": "v", "red": "<", "pink": "o"}
+MARKERS |= {"red-ern": "o", "red-ecn": "^", "red-drop": "s"}
 LABELS = {"droptail": "DropTail", "ared": "ARED", "codel": "CoDel", "green": "GREEN", "red": "RED", "pink": "PINK"}
+LABELS |= {"droptail-300": "DropTail 300", "avq": "AVQ", "pi": "PI", "rem": "REM", "an-aqm": "AN-AQM"}
+LABELS |= {"lindrop": "LINDROP", "red-ern": "RED-ERN", "red-ecn": "RED-ECN", "red-drop": "RED-DROP"}
 INK, FAINT, LIMIT = "#222222", "#d9d9d9", "#8c2d04"
 
 STYLE: Any = {

@@ -3,6 +3,56 @@
 from __future__ import annotations
 
 EXPERIMENT = {
+    "delay_throughput": (
+        "Throughput of the bottleneck",
+        "With headers, over the whole run. The short line in each row is the number of the paper's Table 3 or 4; "
+        "DropTail 300, which has LINDROP's buffer, is not in the paper. Further right is better.",
+    ),
+    "delay_queue": (
+        "Queue of the bottleneck",
+        "The mean over the whole run, in packets of the mean size. The short line in each row is the number of the "
+        "paper's Table 5. All buffers hold 300 packets but that of DropTail, which holds 100.",
+    ),
+    "delay_drops": (
+        "Who drops with LINDROP",
+        "The share of the drops that LINDROP decided on; the others found no room. As published, each step down of "
+        "the spacing between drops and one up leave it wider (0.98 x 1.05 > 1); with n_pd = 1.02 they cancel, with "
+        "1.005 it becomes narrower.",
+    ),
+    "lindrop_steps": (
+        "LINDROP's steps",
+        "Throughput in the LAN with 10 connections, over n_pu and n_pd. A drop is further from the next when the "
+        "product of both is larger: to the lower left LINDROP drops much, to the upper right next to nothing.",
+    ),
+    "lindrop_max": (
+        "LINDROP's avg_max",
+        "In the LAN with 10 connections: throughput, and the queueing delay from its 10th to its 90th percentile with "
+        "a line at the median.",
+    ),
+    "ern_general": (
+        "All rates and numbers of flows",
+        "Mean and standard deviation over all settings with bulk flows only.",
+    ),
+    "ern_flows": (
+        "Over the number of flows",
+        "At 30 Mbit/s: Jain's index of what flows get in the whole run, and the mean queueing time less the target of "
+        "14 ms.",
+    ),
+    "ern_rates": (
+        "Over the rate of the bottleneck",
+        "With 200 flows: Jain's index of what flows get in the whole run, and the mean queueing time less the target "
+        "of 14 ms.",
+    ),
+    "ern_udp": (
+        "Beside UDP flows",
+        "50 bulk flows and so many UDP flows of 64 kbit/s at 25 Mbit/s: Jain's index of the bulk flows, and the mean "
+        "queueing time less the target of 14 ms. From 400 on the UDP flows alone are more than the link carries.",
+    ),
+    "ern_http": (
+        "Beside HTTP sessions",
+        "20 bulk flows and so many sessions at 25 Mbit/s: use of the link, Jain's index of the bulk flows, and the "
+        "mean queueing time less the target of 14 ms.",
+    ),
     "goodput": (
         "Goodput",
         "Payload that reaches all receivers together in each second. A box spans the 10th to the 90th percentile, "

@@ -146,19 +146,65 @@ def queue_max_kb(outcome: Outcome) -> float:
     return float(max(b["queue_bytes"]["max"] for b in outcome.summary["bottlenecks"])) / 1e3
 
 
-def _use(outcome: Outcome) -> float:
-    return float(outcome.summary["bottlenecks"][0]["utilization"])
-
-
 def _use_to_end(outcome: Outcome) -> float:
     """Of the bottleneck, until the last transfer is complete."""
     duration_s = float(outcome.summary["duration_s"])
-    return _use(outcome) * duration_s / (last_end_s(outcome) or duration_s)
+    return use(outcome) * duration_s / (last_end_s(outcome) or duration_s)
 
 
 def goodput_all_mbps(outcome: Outcome) -> float:
     """Mean over the seconds after the warm-up, of all flows together."""
     return float(outcome.summary["goodput_1s_bps"]["mean"]) / 1e6
+
+
+def throughput_all_mbps(outcome: Outcome) -> float:
+    """With headers, of the first bottleneck, over the whole run."""
+    return float(outcome.summary["bottlenecks"][0]["throughput_bps"]) / 1e6
+
+
+def packet_bytes(outcome: Outcome) -> float:
+    """The mean size of the packets that the first bottleneck sent."""
+    bottleneck = outcome.summary["bottlenecks"][0]
+    sent = float(bottleneck["throughput_bps"]) / 8 * float(outcome.summary["duration_s"])
+    return sent / max(1, int(bottleneck["packets"]))
+
+
+def queue_packets(outcome: Outcome) -> float:
+    """The mean queue at the first bottleneck, in packets of the mean size."""
+    return float(outcome.summary["bottlenecks"][0]["queue_bytes"]["mean"]) / packet_bytes(outcome)
+
+
+def queue_delay_ms(outcome: Outcome) -> float:
+    """The mean time in the queue of the first bottleneck."""
+    return float(outcome.summary["bottlenecks"][0]["queue_delay_ms"]["mean"])
+
+
+def queue_swing_ms(outcome: Outcome) -> float:
+    """How far the time in the queue moves: from its 10th to its 90th percentile."""
+    delay = outcome.summary["bottlenecks"][0]["queue_delay_ms"]
+    return float(delay["p90"]) - float(delay["p10"])
+
+
+def own_drops(outcome: Outcome) -> float | None:
+    """The share of the drops that the discipline decided on; the others found no room."""
+    bottleneck = outcome.summary["bottlenecks"][0]
+    early, late = int(bottleneck["drops_aqm"]), int(bottleneck["drops_overflow"])
+    return early / (early + late) if early + late else None
+
+
+def fairness_of(kind: str) -> Callable[[Outcome], float | None]:
+    """Jain's index of what the flows of one kind got, each from its start to the end of the run."""
+
+    def measure(outcome: Outcome) -> float | None:
+        rates = [float(flow["goodput_bps"]) for flow in outcome.summary["flows"] if flow["kind"] == kind]
+        return sharing.jain(rates) if rates else None
+
+    return measure
+
+
+def use(outcome: Outcome) -> float:
+    """Of the first bottleneck, over the whole run."""
+    return float(outcome.summary["bottlenecks"][0]["utilization"])
 
 
 COLUMNS = {
@@ -181,7 +227,13 @@ COLUMNS = {
     "fairness_4": Column("Jain, n=4", "{:.4f}", fairness(4)),
     "queue_max": Column("longest queue kB", "{:.1f}", queue_max_kb),
     "throughput": Column("throughput Mbit/s p50", "{:.2f}", throughput_mbps(50, 20)),
-    "use": Column("link in use", "{:.1%}", _use),
+    "use": Column("link in use", "{:.1%}", use),
+    "throughput_all": Column("throughput Mbit/s mean", "{:.2f}", throughput_all_mbps),
+    "queue_packets": Column("queue packets mean", "{:.1f}", queue_packets),
+    "queue_delay": Column("queueing ms mean", "{:.1f}", queue_delay_ms),
+    "queue_swing": Column("queueing ms p10 to p90", "{:.1f}", queue_swing_ms),
+    "own_drops": Column("drops by the discipline", "{:.1%}", own_drops),
+    "fairness": Column("Jain of bulk flows", "{:.3f}", fairness_of("bulk")),
     "use_to_end": Column("link in use", "{:.1%}", _use_to_end),
 }
 

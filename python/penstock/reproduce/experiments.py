@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
+from penstock.reproduce.ern import ERN
+from penstock.reproduce.lindrop import LINDROP
 from penstock.reproduce.pink import ALL_PINK
 from penstock.reproduce.sweep import Sweep
 from penstock.reproduce.variants import ALL
@@ -41,7 +43,7 @@ SWEEPS = (
     ),
 )
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*SWEEPS, *ALL_PINK)}
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN)}
 
 
 def find(name: str) -> Experiment:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.reproduce.base import Case, Experiment
+from penstock.reproduce.paths import put
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Setting:
     counts: tuple[int, ...] = ()  # numbers of flows; none: those of the scenario
     quick_counts: tuple[int, ...] = ()
     quick: bool = True  # part of the quick form
+    flows: int = 0  # what tables call the number of flows; none: all that the scenario has
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Listed(Experiment):
 
     settings: tuple[Setting, ...] = ()
     quick_change: Mapping[str, Any] = field(default_factory=dict)
+    # What a discipline changes wherever it is used, by path; "aqm.name" gives one discipline several names.
+    per_aqm: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
         """All runs, in the order of the settings."""
@@ -43,16 +48,21 @@ class Listed(Experiment):
         """Each variant for every run of the quick form that it can touch."""
         for variant in self.variants:
             for case in self.cases(True, seeds):
-                if case.aqm in variant.aqms:
+                if case.aqm in variant.aqms and (not variant.settings or case.setting in variant.settings):
                     yield Case(case.aqm, case.flows, case.seed, variant.name, case.setting)
+
+    def in_subset(self, case: Case) -> bool:
+        """True where some discipline has a variant: claims compare it with the others."""
+        return any((case.flows, case.setting) == (v.flows, v.setting) for v in self.variant_cases(seeds=1))
 
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
         """The template with what the setting changes."""
         parts = (self.name, case.setting, case.aqm, str(case.flows))
         tree = self._copy(case, "-".join(part for part in parts if part))
         setting = self.setting(case.setting)
-        for path, value in (*setting.change.items(), *(self.quick_change.items() if quick else ())):
-            put(tree, path, value)
+        changes = (self.per_aqm.get(case.aqm, {}), setting.change, self.quick_change if quick else {})
+        for path, value in (item for change in changes for item in change.items()):
+            put(tree, path, copy.deepcopy(value))  # a variant changes the tree in place
         if setting.counts:
             tree["flows"][0]["count"] = case.flows
         return tree
@@ -71,22 +81,12 @@ class Listed(Experiment):
         return self.setting(setting).label
 
     def _counts(self, setting: Setting, quick: bool) -> tuple[int, ...]:
+        if setting.flows:
+            return (setting.flows,)
         if not setting.counts:
             flows = setting.change.get("flows", self.template["flows"])
             return (sum(int(entry.get("count", 1)) for entry in flows),)
         return setting.quick_counts if quick and setting.quick_counts else setting.counts
 
 
-def put(tree: dict[str, Any], path: str, value: Any) -> None:
-    """Sets the value at a path; one that leads to nothing is made, as far as tables go."""
-    first, _, rest = path.partition(".")
-    if first == "aqm" and "aqm" not in tree:
-        for index, link in enumerate(tree["topology"]["links"]):
-            if "aqm" in link:
-                put(tree, f"topology.links.{index}.aqm.{rest}", value)
-        return
-    here: Any = tree
-    *way, last = path.split(".")
-    for key in way:
-        here = here[int(key)] if isinstance(here, list) else here.setdefault(key, {})
-    here[int(last) if isinstance(here, list) else last] = value
+__all__ = ["Listed", "Setting", "put"]

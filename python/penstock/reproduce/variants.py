@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.reproduce.paths import put
+
 ALL = ("droptail", "ared", "codel", "green", "pink")
 
 
@@ -22,6 +24,8 @@ class Variant:
     aqms: tuple[str, ...] = ALL  # those it can touch; the others keep their runs
     tcp: Mapping[str, Any] = field(default_factory=dict)
     aqm: Mapping[str, Any] = field(default_factory=dict)
+    by_path: Mapping[str, Any] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()  # those it is run in; none: all of the quick form
 
     def apply(self, tree: dict[str, Any]) -> None:
         """Makes the change in a scenario."""
@@ -29,6 +33,8 @@ class Variant:
         links = tree["topology"].get("links", ())
         for table in [tree["aqm"]] if "aqm" in tree else [link["aqm"] for link in links if "aqm" in link]:
             table.update(self.aqm)
+        for path, value in self.by_path.items():
+            put(tree, path, value)
 
 
 # A flow that loses its only segment is silent for the whole timeout, and the worst second shows it.

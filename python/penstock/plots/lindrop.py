@@ -1,0 +1,110 @@
+"""Figures of LINDROP beside other disciplines on long paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from penstock.claims.lindrop import QUEUE, THROUGHPUT, value
+from penstock.plots.style import CYCLE, INK, LABELS, STYLE, box, colour
+from penstock.reproduce import columns
+from penstock.reproduce.lindrop import AVG_MAX, LOADS, NETWORKS, NINE, STEPS_DOWN, STEPS_UP, TUNED_MAX
+from penstock.reproduce.results import Evidence, Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Table = dict[str, dict[str, tuple[float, float, float]]]
+
+
+def drawn(run: Evidence) -> dict[str, Figure]:
+    """By the names that the experiment uses."""
+    with mpl.rc_context(STYLE):
+        return {
+            "delay_throughput": _bars(run, columns.throughput_all_mbps, THROUGHPUT, "throughput (Mbit/s)", 100.0),
+            "delay_queue": _bars(run, columns.queue_packets, QUEUE, "mean queue (packets)", 300.0),
+            "delay_drops": _own_drops(run),
+            "lindrop_steps": _steps(run),
+            "lindrop_max": _avg_max(run),
+        }
+
+
+def _bars(run: Evidence, measure: Callable[[Outcome], float | None], paper: Table, label: str, most: float) -> Figure:
+    """A row of panels for each network, a column for each load, a bar for each discipline."""
+    figure = Figure(figsize=(10, 8), layout="constrained")
+    panels = figure.subplots(len(NETWORKS), len(LOADS), sharex=True, sharey=True, squeeze=False)
+    for row, (network, (title, _)) in zip(panels, NETWORKS.items(), strict=True):
+        for place, (axis, load) in enumerate(zip(row, LOADS, strict=True)):
+            for at, aqm in enumerate(NINE):
+                got = value(run, aqm, f"{network}-{load}", measure)
+                axis.barh(at, got, 0.7, color=colour(aqm), alpha=0.8)
+                said = paper.get(network, {}).get(aqm)
+                if said:
+                    axis.plot([said[place]] * 2, [at - 0.42, at + 0.42], color=INK, linewidth=1.8)
+            axis.set_title(f"{title}, {LOADS[load]} connections")
+            axis.set_xlim(0, most * 1.04)
+            axis.grid(visible=True, axis="x")
+            axis.grid(visible=False, axis="y")
+        row[0].set_yticks(range(len(NINE)), [LABELS.get(aqm, aqm) for aqm in NINE])
+    panels[0][0].invert_yaxis()
+    panels[0][-1].plot([], [], color=INK, linewidth=1.8, label="paper")
+    panels[0][-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    figure.supxlabel(label, fontsize=9.5, color=INK)
+    return figure
+
+
+def _own_drops(run: Evidence) -> Figure:
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    axis = figure.subplots()
+    settings = [f"{network}-{load}" for network in NETWORKS for load in LOADS]
+    forms = {"n_pd = 1.05, as published": run}
+    for name, label in (("level-steps", "1.02"), ("falling-steps", "1.005")):
+        if name in run.varied:
+            forms[label] = run.varied[name]
+    width = 0.8 / len(forms)
+    for index, (name, found) in enumerate(forms.items()):
+        shares = [100 * value(found, "lindrop", setting, columns.own_drops) for setting in settings]
+        places = [at + width * (index - (len(forms) - 1) / 2) for at in range(len(settings))]
+        axis.bar(places, shares, width * 0.92, color=("#cc79a7", "#56b4e9", "#0072b2")[index], label=name)
+    names = [f"{NETWORKS[network][0]}\n{load}" for network in NETWORKS for load in LOADS]
+    axis.set_xticks(range(len(settings)), names)
+    axis.set(ylabel="drops that LINDROP decided on (%)", ylim=(0, 105))
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def _steps(run: Evidence) -> Figure:
+    """Throughput over n_pu, a line for each n_pd, a panel for each avg_max."""
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    axes: list[Axes] = list(figure.subplots(1, len(TUNED_MAX), sharey=True, squeeze=False)[0])
+    for axis, most in zip(axes, TUNED_MAX, strict=True):
+        ups = [up for up in STEPS_UP if any(s.startswith(f"steps-{most}-{up:.2f}") for s in run.settings)]
+        for index, down in enumerate(STEPS_DOWN):
+            names = [f"steps-{most}-{up:.2f}-{down:.2f}" for up in ups]
+            if all(name in run.settings for name in names):
+                got = [value(run, "lindrop", name) for name in names]
+                axis.plot(range(len(ups)), got, "o-", color=CYCLE[index], linewidth=1.6, label=f"n_pd = {down:.2f}")
+        axis.set_xticks(range(len(ups)), [f"{up:.2f}" for up in ups])
+        axis.set(xlabel="n_pu", title=f"avg_max = {most}", ylim=(0, 104))
+    axes[0].set_ylabel("throughput (Mbit/s)")
+    axes[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def _avg_max(run: Evidence) -> Figure:
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2, squeeze=False)[0]
+    values = [most for most in AVG_MAX if f"max-{most}" in run.settings]
+    for place, most in enumerate(values):
+        delay = run.runs("lindrop", setting=f"max-{most}")[0].summary["bottlenecks"][0]["queue_delay_ms"]
+        box(right, place, delay["p10"], delay["p50"], delay["p90"], colour("lindrop"))
+    left.plot(range(len(values)), [value(run, "lindrop", f"max-{m}") for m in values], "o-", color=colour("lindrop"))
+    for axis in (left, right):
+        axis.set_xticks(range(len(values)), [str(most) for most in values])
+        axis.set_xlabel("avg_max (packets)")
+    left.set(ylabel="throughput (Mbit/s)", ylim=(80, 100))
+    right.set(ylabel="queueing delay (ms)", ylim=(0, None))
+    return figure
