@@ -16,7 +16,7 @@ from penstock import rundir
 from penstock.reproduce import EXPERIMENTS, Case, Listed, Outcome, Series, load, sharing
 from penstock.reproduce.base import aqm_tables
 from penstock.reproduce.columns import predicted_use
-from penstock.reproduce.pink import REALLOCATIONS, THEOREM_1_BYTES
+from penstock.reproduce.pink import ALL_PINK, REALLOCATIONS, THEOREM_1_BYTES
 from penstock.reproduce.results import RESULTS
 from penstock.reproduce.settings import put
 from penstock.scenario import to_toml
@@ -182,7 +182,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return run
 
 
-@pytest.mark.parametrize("name", [experiment.name for experiment in LISTED])
+@pytest.mark.parametrize("name", [experiment.name for experiment in ALL_PINK])
 def test_the_quick_form_is_complete(quick: Any, name: str) -> None:
     printed, out = quick(name)
     experiment = EXPERIMENTS[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
 from penstock.plots.one_run import single
 from penstock.plots.pink import DRAWN
 from penstock.plots.style import COLOURS, LABELS, colour, save, svg
@@ -13,7 +14,7 @@ from penstock.reproduce.results import Evidence
 
 def reproduction(run: Evidence) -> dict[str, Figure]:
     """The figures of an experiment, by the names that its `figures` uses."""
-    return DRAWN.get(run.experiment.name, sweep)(run)
+    return (DRAWN | DRAWN_BUFFERBLOAT).get(run.experiment.name, sweep)(run)
 
 
 __all__ = ["COLOURS", "LABELS", "colour", "reproduction", "save", "single", "svg"]

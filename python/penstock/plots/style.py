@@ -21,10 +21,16 @@ COLOURS = {
     "green": "#009e73",
     "red": "#e69f00",
     "pink": "#cc79a7",
+    "modified-codel": "#d55e00",
+    "cobalt": "#009e73",
+    "pie": "#0072b2",
+    "minstrel-pie": "#d55e00",
 }
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#b8a600")
 MARKERS = {"droptail": "s", "ared": "^", "codel": "D", "green": "v", "red": "<", "pink": "o"}
+MARKERS |= {"modified-codel": "o", "cobalt": "^", "pie": "P", "minstrel-pie": "o"}
 LABELS = {"droptail": "DropTail", "ared": "ARED", "codel": "CoDel", "green": "GREEN", "red": "RED", "pink": "PINK"}
+LABELS |= {"modified-codel": "Modified CoDel", "cobalt": "COBALT", "pie": "PIE", "minstrel-pie": "Minstrel PIE"}
 INK, FAINT, LIMIT = "#222222", "#d9d9d9", "#8c2d04"
 
 STYLE: Any = {

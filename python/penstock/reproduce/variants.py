@@ -22,10 +22,12 @@ class Variant:
     aqms: tuple[str, ...] = ALL  # those it can touch; the others keep their runs
     tcp: Mapping[str, Any] = field(default_factory=dict)
     aqm: Mapping[str, Any] = field(default_factory=dict)
+    topology: Mapping[str, Any] = field(default_factory=dict)
 
     def apply(self, tree: dict[str, Any]) -> None:
         """Makes the change in a scenario."""
         tree["tcp"].update(self.tcp)
+        tree["topology"].update(self.topology)
         links = tree["topology"].get("links", ())
         for table in [tree["aqm"]] if "aqm" in tree else [link["aqm"] for link in links if "aqm" in link]:
             table.update(self.aqm)
