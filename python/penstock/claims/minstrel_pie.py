@@ -281,7 +281,7 @@ _LOADS = {"light": 5, "heavy": 50}
 
 
 def _rtt(run: Evidence, aqm: str, packets: int, load: str) -> float:
-    return run.value(aqm, _LOADS[load], rtt_ms("p50"), f"buffer-{packets}-{load}")
+    return run.value(aqm, _LOADS[load], rtt_ms("mean"), f"buffer-{packets}-{load}")
 
 
 def _buffer_use(run: Evidence, aqm: str, packets: int, load: str) -> float:

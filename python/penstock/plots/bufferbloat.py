@@ -101,7 +101,7 @@ def _use_time(run: Evidence) -> Figure:
             times, values = _means(_queue_of(run.runs(aqm, setting=f"five-{target}ms")[0]), _SMOOTH_S)
             axis.plot(times, values, linewidth=1.3, **_look(aqm))
         axis.set_title(f"target {target} ms")
-    axes[0].set_ylim(0, 540)
+    axes[0].set_ylim(440, 510)
     figure.supylabel("throughput (kbit/s)", fontsize=9.5, color=INK)
     figure.supxlabel("time (s)", fontsize=9.5, color=INK)
     axes[0].legend(loc="lower right", ncols=2)

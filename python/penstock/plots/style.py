@@ -23,7 +23,7 @@ COLOURS = {
     "pink": "#cc79a7",
     "modified-codel": "#d55e00",
     "cobalt": "#009e73",
-    "pie": "#0072b2",
+    "pie": "#56b4e9",
     "minstrel-pie": "#d55e00",
 }
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#b8a600")

@@ -106,9 +106,10 @@ MODIFIED_CODEL = Listed(
         CASE_2,
         Variant("newreno", "NewReno senders", CODELS, tcp={"cc": "newreno"}),
         Variant("cubic", "CUBIC senders", CODELS, tcp={"cc": "cubic"}),
-        Variant("segment-500", "segments of 500 B", CODELS, tcp={"mss": "500B"}),
         Variant("plain-tcp", PLAIN, CODELS, tcp=PLAIN_TCP),
         Variant("window-20", "windows of 20 segments, ns-2's default", CODELS, tcp={"receive_buffer": "20000B"}),
+        # At 0.5 Mbit/s a packet takes 16.8 ms, more than most targets: CoDel spares the last one.
+        Variant("no-last-packet", "CoDel's rule for the last packet off", CODELS[:2], aqm={"mtu": "1B"}),
         # With drop-tail the ACKs wait behind the reverse flows for as long as 1600 packets take.
         Variant("codel-back", "CoDel on the way back", CODELS, topology={"reverse_aqm": {"name": "codel"}}),
     ),
@@ -181,6 +182,9 @@ MINSTREL_PIE = Listed(
         ),
         Variant("independent-drops", "drops that are independent of each other", PIES, aqm={"derandomize": False}),
         Variant("plain-tcp", PLAIN, ("droptail", *PIES), tcp=PLAIN_TCP),
+        Variant("segment-536", "segments of 536 B, ns-3's default", ("droptail", *PIES), tcp={"mss": "536B"}),
+        # What is left of Minstrel PIE's lead over a PIE whose target stands at the lower bound.
+        Variant("pie-5ms", "PIE's target of 5 ms", ("pie",), aqm={"target": "5ms"}),
     ),
     keeps_series=True,
     settings=(
