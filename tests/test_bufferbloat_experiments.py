@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from penstock import rundir
+from penstock.claims.modified_codel import longest_ms, rate_spread
 from penstock.plots.bufferbloat import ellipse
-from penstock.reproduce import EXPERIMENTS, Case, Series, load
+from penstock.reproduce import EXPERIMENTS, Case, Outcome, Series, load
 from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT, CODELS, CONGESTION, PIES
 from penstock.reproduce.columns import drop_share, jain_of_all
 from penstock.reproduce.results import RESULTS
@@ -106,6 +107,19 @@ def test_the_longest_queues_are_stored_and_read_back() -> None:
     assert Series.from_json(json.loads(json.dumps(series.to_json()))) == series
 
 
+def test_the_spread_of_rates_by_hand() -> None:
+    # After the warm-up of a second: mean 2 and variance 1, so 1/4; a steady flow has none.
+    series = Series(((9, 1, 3, 1, 3), (0, 5, 5, 5, 5)), {})
+    outcome = Outcome(Case("codel", 2, 1), "newreno", {"warmup_s": 1.0}, 0.0, series)
+    assert rate_spread(outcome) == pytest.approx(0.125)
+
+
+def test_a_queue_is_as_long_as_it_takes_to_send() -> None:
+    series = Series(((0, 0),), {}, {"bottleneck": (6250, 12500)})
+    outcome = Outcome(Case("codel", 1, 1), "newreno", {}, 0.0, series)
+    assert longest_ms(outcome, 10e6) == [5.0, 10.0]
+
+
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Runs the quick form of an experiment once and gives what it printed and its directory."""
@@ -156,6 +170,13 @@ def test_modified_codel_has_the_shorter_queue(quick: Any) -> None:
     assert found["modified-throughput-is-similar"] == "holds"
     # 68,875 packets of 1000 B would need 2.8 Mbit/s.
     assert found["stated-drops"] == "fails"
+
+
+def test_what_a_verdict_hangs_on_is_named(quick: Any) -> None:
+    claims = {claim["id"].split(".", 1)[1]: claim for claim in quick("modified-codel")[0]["claims"]}
+    overload = claims["pie-is-better-in-overload"]
+    assert overload["verdict"] == "fails"
+    assert "with PIE's delay estimated from departures it holds" in overload["reason"]
 
 
 def test_minstrel_pie_has_the_shorter_delay_and_the_same_use(quick: Any) -> None:

@@ -17,6 +17,7 @@ from penstock.reproduce.series import Series
 
 TARGET_KB = 6.25  # 5 ms at 10 Mbit/s
 MANY = 10  # flows: "an increase in the number of unresponsive flows"
+OVERLOAD = 100  # streams: 64 Mbit/s for a link of 10
 SLIGHT = 0.10  # of the link: "a slight reduction"
 SIMILAR = 0.05  # the largest difference in Table 3.3 is 2.4 %
 SAME_USE = 0.02  # of the link: "similar link utilization"
@@ -98,6 +99,16 @@ def modified_gives_way_to_many(run: Evidence) -> Finding:
     for n in counts[-1:]:
         queue = _queue_kb(run, "modified-codel", n, "udp")
         parts.append(Comparison(queue > TARGET_KB, f"{queue:.0f} kB with {n} streams, 5 ms are {TARGET_KB} kB"))
+    return judge(_first_and_last(parts), parts)
+
+
+@codel("3.4", "in the text", "likely better in extreme overload")
+def pie_is_better_in_overload(run: Evidence) -> Finding:
+    """With a hundred unresponsive flows and more, packets wait less with PIE than with CoDel."""
+    parts: list[Comparison] = []
+    for n in (n for n in run.counts(setting="udp") if n >= OVERLOAD):
+        ours, theirs = (run.value(aqm, n, columns.delay_ms("mean"), "udp") for aqm in ("pie", "codel"))
+        parts.append(Comparison(ours < theirs, f"{ours:.0f} ms, CoDel {theirs:.0f}, with {n} streams"))
     return judge(_first_and_last(parts), parts)
 
 

@@ -80,6 +80,7 @@ def _changing(name: str, label: str, change: dict[str, Any]) -> Setting:
     )
 
 
+DEPARTURES = {"estimator": "departure-rate"}
 # The senders of older simulators.
 PLAIN = "senders without SACK and PRR, a first window of 1 and a timeout floor of 1 s"
 PLAIN_TCP = {"sack": False, "prr": False, "initial_window": 1, "min_rto": "1s"}
@@ -110,6 +111,9 @@ MODIFIED_CODEL = Listed(
         Variant("window-20", "windows of 20 segments, ns-2's default", CODELS, tcp={"receive_buffer": "20000B"}),
         # At 0.5 Mbit/s a packet takes 16.8 ms, more than most targets: CoDel spares the last one.
         Variant("no-last-packet", "CoDel's rule for the last packet off", CODELS[:2], aqm={"mtu": "1B"}),
+        # A departure tells how long the queue was when the packet came, backlog and rate tell how long it is now.
+        Variant("departure-rate", "PIE's delay estimated from departures", CODELS[3:], aqm=DEPARTURES),
+        Variant("pie-linux", "PIE as in Linux", CODELS[3:], aqm={"compat": "linux"}),
         # With drop-tail the ACKs wait behind the reverse flows for as long as 1600 packets take.
         Variant("codel-back", "CoDel on the way back", CODELS, topology={"reverse_aqm": {"name": "codel"}}),
     ),
@@ -171,7 +175,7 @@ MINSTREL_PIE = Listed(
             "departure-rate",
             "the delay estimated from departures, as the thesis does",
             PIES,
-            aqm={"estimator": "departure-rate"},
+            aqm=DEPARTURES,
         ),
         Variant("cubic", "CUBIC senders", ("droptail", *PIES), tcp={"cc": "cubic"}),
         Variant(
