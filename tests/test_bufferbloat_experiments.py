@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from penstock import rundir
-from penstock.claims.modified_codel import longest_ms, rate_spread
 from penstock.plots.bufferbloat import ellipse
 from penstock.reproduce import EXPERIMENTS, Case, Outcome, Series, load
 from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT, CODELS, CONGESTION, PIES
 from penstock.reproduce.columns import drop_share, jain_of_all
 from penstock.reproduce.results import RESULTS
+from penstock.reproduce.seconds import longest_ms, rate_spread
 
 NAMES = [experiment.name for experiment in ALL_BUFFERBLOAT]
 

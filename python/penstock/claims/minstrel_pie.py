@@ -10,11 +10,10 @@ import statistics
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.reproduce import columns
-from penstock.reproduce.bufferbloat import BUFFERS, CONGESTION, PIES
-from penstock.reproduce.results import Evidence, Outcome, rtt_ms
-from penstock.reproduce.series import Series
+from penstock.reproduce.bufferbloat import BUFFERS, CONGESTION, FAST_BPS, HIGHEST_MS, LOWEST_MS, PIES
+from penstock.reproduce.results import Evidence, rtt_ms
+from penstock.reproduce.seconds import after_warmup
 
-HIGHEST_MS, LOWEST_MS = 15.0, 5.0  # bounds of the moving target
 NEAR_MS = 2.5  # "around" a delay
 RISE = 1.5  # "a significant rise"
 SAME_DELAY_MS = 5.0  # "did not largely impact", "similar"
@@ -25,7 +24,6 @@ FULL = 0.99  # of the link: "100 %"
 STEADY = 0.01  # standard deviation over mean: "negligible"
 MORE = 0.95  # less than this part of the other is not by chance
 MARGINAL, MUCH = 1.0, 0.9  # parts of drop-tail's round trip
-RATE_MBPS = 10.0
 
 CLAIMS: list[Claim] = []
 pie = of(CLAIMS, "minstrel-pie", "004")
@@ -193,20 +191,6 @@ def ellipses_lie_further_right(run: Evidence) -> Finding:
     return _all(parts)
 
 
-def series_of(outcome: Outcome) -> Series:
-    """The seconds of a run."""
-    if outcome.series is None:
-        raise ValueError(f"{outcome.case} was stored without its series")
-    return outcome.series
-
-
-def seconds_of(outcome: Outcome) -> tuple[list[float], list[float]]:
-    """After the warm-up, for each second: the longest queue as the time it takes to send, and goodput in Mbit/s."""
-    series, warmup = series_of(outcome), int(outcome.summary["warmup_s"])
-    longest = next(iter(series.longest.values()))[warmup:]
-    return [8e3 * most / (RATE_MBPS * 1e6) for most in longest], [kbps / 1e3 for kbps in series.total()[warmup:]]
-
-
 @pie("4.3.2 A", "Figure 4.11", "tighter in both")
 def minstrel_is_tighter_with_one_udp(run: Evidence) -> Finding:
     """With a UDP flow of the link's rate, alone or beside one TCP flow, packets wait less with Minstrel PIE."""
@@ -231,7 +215,7 @@ def udp_alone_is_steady(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for aqm in PIES:
         for outcome in run.runs(aqm, setting="udp-alone"):
-            delays, rates = seconds_of(outcome)
+            delays, rates = after_warmup(outcome, FAST_BPS)
             vary = statistics.pstdev(rates) / statistics.fmean(rates)
             text = f"{_NAMES[aqm]}: goodput varies by {vary:.2%}"
             parts.append(Comparison(vary <= STEADY, text))

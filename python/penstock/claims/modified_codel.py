@@ -11,11 +11,10 @@ from collections.abc import Callable
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.reproduce import columns
-from penstock.reproduce.bufferbloat import FAST_BPS, SLOW_BPS, TARGETS_MS, UDP_ON_S
+from penstock.reproduce.bufferbloat import TARGET_KB, TARGETS_MS, TESTBED, UDP_ON_S
 from penstock.reproduce.results import Evidence, Outcome, drops
-from penstock.reproduce.series import Series
+from penstock.reproduce.seconds import longest_ms, rate_spread
 
-TARGET_KB = 6.25  # 5 ms at 10 Mbit/s
 MANY = 10  # flows: "an increase in the number of unresponsive flows"
 OVERLOAD = 100  # streams: 64 Mbit/s for a link of 10
 SLIGHT = 0.10  # of the link: "a slight reduction"
@@ -23,7 +22,6 @@ SIMILAR = 0.05  # the largest difference in Table 3.3 is 2.4 %
 SAME_USE = 0.02  # of the link: "similar link utilization"
 WELL = 1.5  # with UDP the queue is so many times that without: "unable to control"
 CODEL_TARGET_MS = 5.0
-TESTBED = {"slow": SLOW_BPS, "fast": FAST_BPS}
 # Tables 3.3 and 3.4, by target: CoDel, Modified CoDel.
 PAPER_MBPS = {5: (0.3625, 0.3697), 10: (0.4065, 0.4005), 15: (0.3913, 0.3844), 20: (0.4023, 0.3928)}
 PAPER_DROPS = {5: (68875, 47360), 10: (61980, 50890), 15: (61205, 40080), 20: (62110, 50415)}
@@ -33,12 +31,6 @@ FIVE_S, SEGMENT_BITS = 200, 8000
 CLAIMS: list[Claim] = []
 codel = of(CLAIMS, "modified-codel", "004")
 codel_sum = of(CLAIMS, "modified-codel", "004", varies=False)
-
-
-def _series(outcome: Outcome) -> Series:
-    if outcome.series is None:
-        raise ValueError(f"{outcome.case} was stored without its series")
-    return outcome.series
 
 
 def _queue_kb(run: Evidence, aqm: str, flows: int, setting: str) -> float:
@@ -171,19 +163,6 @@ def codel_misses_its_target(run: Evidence) -> Finding:
     return _at_targets(run, compare)
 
 
-def rate_spread(outcome: Outcome) -> float:
-    """Variance of the flows' goodput in seconds, over the square of its mean, as a mean over flows.
-
-    The rate of a flow is its window per round trip; runs do not keep windows.
-    """
-    warmup = int(outcome.summary["warmup_s"])
-    spreads = []
-    for flow in _series(outcome).flows:
-        seconds = flow[warmup:]
-        spreads.append(statistics.pvariance(seconds) / max(1e-9, statistics.fmean(seconds)) ** 2)
-    return statistics.fmean(spreads)
-
-
 @codel("3.2.5", "Table 3.2", "0.41 after 0.58, 0.50 after 0.64, 0.63 after 0.76, 0.71 after 0.73")
 def modified_windows_are_steadier(run: Evidence) -> Finding:
     """Windows vary less with Modified CoDel, seen here by the rate of each flow, at every target."""
@@ -247,11 +226,6 @@ def stated_drops(run: Evidence) -> Finding:
 
 
 # The testbed of section 3.3.
-
-
-def longest_ms(outcome: Outcome, bps: float) -> list[float]:
-    """The longest queue of each second, as the time it takes to send."""
-    return [8e3 * most / bps for most in next(iter(_series(outcome).longest.values()))]
 
 
 def _median_longest(run: Evidence, aqm: str, name: str, udp: bool) -> float:

@@ -11,12 +11,21 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
-from penstock.claims.minstrel_pie import HIGHEST_MS, LOWEST_MS, seconds_of
-from penstock.claims.modified_codel import TARGET_KB, TESTBED, longest_ms, rate_spread
 from penstock.plots.style import FAINT, INK, LABELS, MARKERS, STYLE, box, colour, mark_level
 from penstock.reproduce import columns
-from penstock.reproduce.bufferbloat import BUFFERS, CONGESTION, PIES, TARGETS_MS
+from penstock.reproduce.bufferbloat import (
+    BUFFERS,
+    CONGESTION,
+    FAST_BPS,
+    HIGHEST_MS,
+    LOWEST_MS,
+    PIES,
+    TARGET_KB,
+    TARGETS_MS,
+    TESTBED,
+)
 from penstock.reproduce.results import Evidence, Measure, Outcome, rtt_ms
+from penstock.reproduce.seconds import after_warmup, longest_ms, rate_spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,7 +180,7 @@ def _over_time(run: Evidence, values: Callable[[Outcome], list[float]], ylabel: 
 
 
 def _delay_time(run: Evidence) -> Figure:
-    figure, axes = _over_time(run, lambda outcome: longest_ms(outcome, 10e6), "longest queue (ms)")
+    figure, axes = _over_time(run, lambda outcome: longest_ms(outcome, FAST_BPS), "longest queue (ms)")
     axes[0].set_yscale("log")
     mark_level(axes, HIGHEST_MS, "15 ms")
     mark_level(axes, LOWEST_MS, "5 ms")
@@ -200,7 +209,7 @@ def _ellipses(run: Evidence, loads: dict[str, str]) -> Figure:
     figure, (axes,) = _panels(1, len(loads), 3.1)
     for axis, (load, title) in zip(axes, loads.items(), strict=True):
         for aqm in PIES:
-            delays, rates = seconds_of(run.runs(aqm, setting=load)[0])
+            delays, rates = after_warmup(run.runs(aqm, setting=load)[0], FAST_BPS)
             middle = (statistics.fmean(delays), statistics.fmean(rates))
             width, height, angle = ellipse(delays, rates)
             look: dict[str, Any] = {"color": colour(aqm), "alpha": 0.25, "linewidth": 1.2}

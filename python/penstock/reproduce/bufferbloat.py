@@ -12,6 +12,8 @@ COUNTS = (1, 3, 10, 30, 100, 300, 1000)
 QUICK_COUNTS = (1, 10, 100)
 TARGETS_MS = (5, 10, 15, 20)
 SLOW_BPS, FAST_BPS = 0.5e6, 10e6
+TESTBED = {"slow": SLOW_BPS, "fast": FAST_BPS}
+TARGET_KB = 6.25  # what 5 ms of 10 Mbit/s carry
 UDP_ON_S = range(27, 75)  # whole seconds with the UDP flow of section 3.3, of 26 to 75 s
 
 
@@ -128,6 +130,7 @@ MODIFIED_CODEL = Listed(
 )
 
 PIES = ("pie", "minstrel-pie")
+HIGHEST_MS, LOWEST_MS = 15.0, 5.0  # bounds of Minstrel PIE's target
 BUFFERS = (15, 100, 1000)
 # Flows for which 1.22 / sqrt(p) segments each fill the round trip of 100 ms and PIE's 15 ms: 137 segments of 1052 B.
 # With p = 0.1 % a flow has 39 of them, with 0.5 % 17, with 1 % 12.
