@@ -97,9 +97,17 @@ def _quote(texts: list[str]) -> str:
 
 def claims() -> list[Claim]:
     """Every claim, in the order of the documents."""
-    from penstock.claims import ern, lindrop, pink, pink_limits, pink_sharing
+    from penstock.claims import ern, lindrop, minstrel_pie, modified_codel, pink, pink_limits, pink_sharing
 
-    everything = [*pink.CLAIMS, *pink_sharing.CLAIMS, *pink_limits.CLAIMS, *lindrop.CLAIMS, *ern.CLAIMS]
+    everything = [
+        *pink.CLAIMS,
+        *pink_sharing.CLAIMS,
+        *pink_limits.CLAIMS,
+        *lindrop.CLAIMS,
+        *ern.CLAIMS,
+        *modified_codel.CLAIMS,
+        *minstrel_pie.CLAIMS,
+    ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 
 

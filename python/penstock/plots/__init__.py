@@ -5,6 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from penstock.plots import ern, lindrop, pink
+from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
 from penstock.plots.one_run import single
 from penstock.plots.style import COLOURS, LABELS, colour, save, svg
 from penstock.plots.sweeps import sweep
@@ -15,7 +16,7 @@ DRAWN = {**pink.DRAWN, "lindrop": lindrop.drawn, "ern": ern.drawn}
 
 def reproduction(run: Evidence) -> dict[str, Figure]:
     """The figures of an experiment, by the names that its `figures` uses."""
-    return DRAWN.get(run.experiment.name, sweep)(run)
+    return (DRAWN | DRAWN_BUFFERBLOAT).get(run.experiment.name, sweep)(run)
 
 
 __all__ = ["COLOURS", "LABELS", "colour", "reproduction", "save", "single", "svg"]

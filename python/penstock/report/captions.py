@@ -150,6 +150,56 @@ EXPERIMENT = {
         "All flows send their whole first window in the same instant; the invariant max_queue stops a run "
         "that exceeds the bandwidth-delay product.",
     ),
+    "queue_counts": (
+        "Mean queue",
+        "Bytes waiting at the bottleneck, as a mean over time. The dashed line is what 5 ms of the link carry. Left, "
+        "the number of TCP flows is varied beside five streams, right the number of streams of 640 kbit/s beside five "
+        "TCP flows.",
+    ),
+    "use_counts": (
+        "Use of the link",
+        "The same runs. With few flows the link has room: ACKs wait behind the reverse flows in a drop-tail queue.",
+    ),
+    "rate_spread": (
+        "How steady the flows are",
+        "Variance of the goodput of a flow from second to second, over the square of its mean, for five flows through "
+        "half a megabit per second. It stands for the variance of the window, which runs do not keep.",
+    ),
+    "use_time": (
+        "Throughput over time",
+        "With headers, as means over five seconds, of five flows through half a megabit per second.",
+    ),
+    "udp_comes": (
+        "A UDP flow comes and goes",
+        "Five TCP flows; a UDP flow of the link's rate sends in the shaded time. Top: the longest queue of each "
+        "second as the time it takes to send. Bottom: what the link carried.",
+    ),
+    "delay_cdf": (
+        "Delay and use of the link, as distributions",
+        "Top: share of packets that waited no longer, from its 10th, 50th, 90th and 99th percentile. Bottom: share of "
+        "seconds in which the link carried no more.",
+    ),
+    "delay_time": (
+        "Queue over time",
+        "The longest queue of each second, as the time it takes to send. The dashed lines are the bounds of Minstrel "
+        "PIE's target; PIE's is the upper one.",
+    ),
+    "link_time": ("Use of the link over time", "What the link carried in each second, as a part of its rate."),
+    "ellipses": (
+        "Goodput against delay",
+        "An ellipse holds one standard deviation of the seconds of a run around their mean, as RFC 7928 draws them; "
+        "the delay is the longest queue of a second. Delay grows to the left: higher and further right is better.",
+    ),
+    "ellipses_udp": ("Goodput against delay with one UDP flow", "As above; UDP sends more than the link carries."),
+    "ellipses_congestion": (
+        "Goodput against delay at three levels of congestion",
+        "As above, with as many TCP flows as the law of TCP needs for drops of 0.1, 0.5 and 1 %.",
+    ),
+    "buffers": (
+        "Sizes of the buffer",
+        "Top: round trip times, from the 10th to the 90th percentile with a line at the median, on a logarithmic "
+        "scale. Bottom: use of the link. CUBIC senders.",
+    ),
 }
 RUN = {
     "goodput": ("Goodput of the flows", "Payload that reaches a receiver in each second."),

@@ -92,6 +92,10 @@ class Experiment(ABC):
         """The congestion control of all flows."""
         return str(self.template["tcp"]["cc"])
 
+    def cc_of(self, case: Case, quick: bool) -> str:
+        """The congestion control of one run, which a setting or a variant may change."""
+        return str(self.varied_tree(case, quick)["tcp"]["cc"])
+
     @property
     def mss_bytes(self) -> int:
         """The payload of a full segment."""

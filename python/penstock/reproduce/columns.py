@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.reproduce import sharing
 from penstock.reproduce.results import (
@@ -146,6 +147,32 @@ def queue_max_kb(outcome: Outcome) -> float:
     return float(max(b["queue_bytes"]["max"] for b in outcome.summary["bottlenecks"])) / 1e3
 
 
+def delay_ms(percentile: str) -> Measure:
+    """Time that packets waited in the queue of the first bottleneck; also its mean."""
+    return lambda summary: float(summary["bottlenecks"][0]["queue_delay_ms"][percentile])
+
+
+def used_share(summary: dict[str, Any]) -> float:
+    """Of the first bottleneck's rate."""
+    return float(summary["bottlenecks"][0]["utilization"])
+
+
+def mean_queue_kb(summary: dict[str, Any]) -> float:
+    """Mean over time of what waited at the first bottleneck."""
+    return float(summary["bottlenecks"][0]["queue_bytes"]["mean"]) / 1e3
+
+
+def jain_of_all(summary: dict[str, Any]) -> float:
+    """Jain's index of the goodput of all flows, UDP's too."""
+    return sharing.jain([float(flow["goodput_bps"]) for flow in summary["flows"]])
+
+
+def drop_share(summary: dict[str, Any]) -> float:
+    """Dropped packets as a part of all that came to the first bottleneck."""
+    dropped = drops(summary)
+    return dropped / max(1.0, dropped + float(summary["bottlenecks"][0]["packets_all"]))
+
+
 def _use_to_end(outcome: Outcome) -> float:
     """Of the bottleneck, until the last transfer is complete."""
     duration_s = float(outcome.summary["duration_s"])
@@ -234,6 +261,12 @@ COLUMNS = {
     "queue_swing": Column("queueing ms p10 to p90", "{:.1f}", queue_swing_ms),
     "own_drops": Column("drops by the discipline", "{:.1%}", own_drops),
     "fairness": Column("Jain of bulk flows", "{:.3f}", fairness_of("bulk")),
+    "queue_mean": Column("mean queue kB", "{:.1f}", _of(mean_queue_kb)),
+    "delay_mean": Column("queue ms mean", "{:.1f}", _of(delay_ms("mean"))),
+    "delay_50": Column("queue ms p50", "{:.1f}", _of(delay_ms("p50"))),
+    "delay_90": Column("queue ms p90", "{:.1f}", _of(delay_ms("p90"))),
+    "jain_all": Column("Jain, all flows", "{:.3f}", _of(jain_of_all)),
+    "drop_share": Column("dropped", "{:.2%}", _of(drop_share)),
     "use_to_end": Column("link in use", "{:.1%}", _use_to_end),
 }
 

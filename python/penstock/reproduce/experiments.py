@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
+from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT
 from penstock.reproduce.ern import ERN
 from penstock.reproduce.lindrop import LINDROP
 from penstock.reproduce.pink import ALL_PINK
@@ -43,7 +44,9 @@ SWEEPS = (
     ),
 )
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN)}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN, *ALL_BUFFERBLOAT)
+}
 
 
 def find(name: str) -> Experiment:

@@ -65,8 +65,8 @@ def reproduce(
     watcher.begin(len(cases), len(done), sum(experiment.duration_s(job.key, quick) for job in todo))
 
     def keep(job: pool.Job[Case], result: Result) -> None:
-        series = Series.of(result) if experiment.keeps_series else None
-        outcome = Outcome(job.key, experiment.cc, result.summary, result.cpu_s, series)
+        series = Series.of(result) if experiment.keeps_series and result.tables else None
+        outcome = Outcome(job.key, experiment.cc_of(job.key, quick), result.summary, result.cpu_s, series)
         _keep(plan, job, outcome)
         done[job.key] = outcome
         watcher.finished(str(job.key), result.cpu_s)

@@ -26,10 +26,12 @@ class Variant:
     aqm: Mapping[str, Any] = field(default_factory=dict)
     by_path: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()  # those it is run in; none: all of the quick form
+    topology: Mapping[str, Any] = field(default_factory=dict)
 
     def apply(self, tree: dict[str, Any]) -> None:
         """Makes the change in a scenario."""
         tree["tcp"].update(self.tcp)
+        tree["topology"].update(self.topology)
         links = tree["topology"].get("links", ())
         for table in [tree["aqm"]] if "aqm" in tree else [link["aqm"] for link in links if "aqm" in link]:
             table.update(self.aqm)

@@ -1,0 +1,188 @@
+"""Modified CoDel and Minstrel PIE: scenarios are those of the thesis, quick forms give what is promised."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock import rundir
+from penstock.plots.bufferbloat import ellipse
+from penstock.reproduce import EXPERIMENTS, Case, Outcome, Series, load
+from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT, CODELS, CONGESTION, PIES
+from penstock.reproduce.columns import drop_share, jain_of_all
+from penstock.reproduce.results import RESULTS
+from penstock.reproduce.seconds import longest_ms, rate_spread
+
+NAMES = [experiment.name for experiment in ALL_BUFFERBLOAT]
+
+
+def scenario(name: str, case: Case) -> dict[str, Any]:
+    """What a case runs, read back from its text."""
+    return tomllib.loads(EXPERIMENTS[name].scenario(case, False).text)
+
+
+def test_table_3_1() -> None:
+    tree = scenario("modified-codel", Case("codel", 1000, 1, setting="tcp"))
+    topology = tree["topology"]
+    assert (topology["rate"], topology["access_rate"]) == ("10Mbit/s", "20Mbit/s")
+    assert (tree["duration"], tree["tcp"]["cc"], tree["aqm"]) == ("100s", "cubic", {"name": "codel"})
+    assert float(topology["delay"].removesuffix("ms")) + 2 * float(topology["access_delay"].removesuffix("ms")) == 40
+    assert int(topology["limit"].removesuffix("p")) == 8 * 10e6 * 0.08 / 8 / 500
+    streams = scenario("modified-codel", Case("codel", 1000, 1, setting="udp"))["flows"]
+    for flows, tcp, udp in ((tree["flows"], 1000, 5), (streams, 5, 1000)):
+        found = {(f["kind"], f.get("direction", "forward")): f.get("count", 1) for f in flows}
+        assert found == {
+            ("bulk", "forward"): tcp,
+            ("cbr", "forward"): udp,
+            ("bulk", "reverse"): 5,
+            ("cbr", "reverse"): 5,
+            ("web", "forward"): 1,
+            ("voip", "forward"): 5,
+        }
+        assert next(f["per_second"] for f in flows if f["kind"] == "web") == 15
+
+
+def test_the_thesis_compares_four_targets_at_half_a_megabit() -> None:
+    for target in (5, 10, 15, 20):
+        tree = scenario("modified-codel", Case("modified-codel", 5, 1, setting=f"five-{target}ms"))
+        assert tree["aqm"] == {"name": "modified-codel", "target": f"{target}ms"}
+        assert (tree["topology"]["rate"], tree["duration"]) == ("0.5Mbit/s", "200s")
+        assert tree["flows"] == [{"kind": "bulk", "count": 5}]
+
+
+@pytest.mark.parametrize(("name", "rate"), [("slow", "0.5Mbit/s"), ("fast", "10Mbit/s")])
+def test_section_3_3_has_udp_from_26_to_75_s(name: str, rate: str) -> None:
+    tree = scenario("modified-codel", Case("codel", 6, 1, setting=f"udp-{name}"))
+    assert (tree["topology"]["rate"], tree["duration"]) == (rate, "100s")
+    assert tree["flows"][1]["kind"] == "cbr"
+    assert (tree["flows"][1]["start"], tree["flows"][1]["stop"]) == ("26s", "75s")
+
+
+def test_tables_4_1_4_5_and_4_9() -> None:
+    mix = scenario("minstrel-pie", Case("pie", 7, 1, setting="mix"))
+    assert (mix["topology"]["rate"], mix["topology"]["limit"]) == ("10Mbit/s", "200p")
+    assert (mix["topology"]["access_rate"], mix["tcp"]["mss"], mix["duration"]) == ("100Mbit/s", "1000B", "100s")
+    assert [(f["kind"], f["count"]) for f in mix["flows"]] == [("bulk", 5), ("cbr", 2)]
+    assert mix["flows"][1]["rate"] == "10Mbit/s"
+    one = scenario("minstrel-pie", Case("pie", 2, 1, setting="one-each"))
+    assert (one["duration"], one["tcp"]["cc"]) == ("300s", "newreno")
+    buffer = scenario("minstrel-pie", Case("droptail", 50, 1, setting="buffer-15-heavy"))
+    assert (buffer["topology"]["limit"], buffer["tcp"]["cc"]) == ("15p", "cubic")
+
+
+def test_levels_of_congestion_follow_from_the_law_of_tcp() -> None:
+    # 115 ms of 10 Mbit/s hold 136.6 frames of 1052 B; a flow has 1.22 / sqrt(p) of them.
+    for flows, p in CONGESTION.values():
+        assert flows == round(10e6 / 8 / 1052 * 0.115 / (1.22 / p**0.5))
+
+
+def test_two_of_seven_flows_have_the_index_of_table_4_4() -> None:
+    rates = [0.010, 0.015, 0.006, 0.007, 0.014, 4.790, 4.729]
+    flows = [{"goodput_bps": rate * 1e6} for rate in rates]
+    # Eq. (4.1) as printed, without n, would be 2.02.
+    assert jain_of_all({"flows": flows}) == pytest.approx(0.288, abs=0.002)
+
+
+def test_the_share_of_drops_is_of_all_arrivals() -> None:
+    bottleneck = {"drops_overflow": 1, "drops_aqm": 4, "packets_all": 95}
+    assert drop_share({"bottlenecks": [bottleneck]}) == 0.05
+
+
+def test_ellipses_by_hand() -> None:
+    # Variances 4 and 1 along the axes; then the same turned by 45 degrees.
+    assert ellipse([2, -2, 0, 0], [0, 0, 1, -1]) == pytest.approx((2 * 2**0.5, 2 * 0.5**0.5, 0))
+    r = 0.5**0.5
+    turned = ellipse([2 * r, -2 * r, -r, r], [2 * r, -2 * r, r, -r])
+    assert turned == pytest.approx((2 * 2**0.5, 2 * 0.5**0.5, 45))
+
+
+def test_the_longest_queues_are_stored_and_read_back() -> None:
+    series = Series(((0, 12),), {"bottleneck": (1, 2)}, {"bottleneck": (1052, 2104)})
+    assert series.to_json()["longest_bytes"] == {"bottleneck": "1052 2104"}
+    assert Series.from_json(json.loads(json.dumps(series.to_json()))) == series
+
+
+def test_the_spread_of_rates_by_hand() -> None:
+    # After the warm-up of a second: mean 2 and variance 1, so 1/4; a steady flow has none.
+    series = Series(((9, 1, 3, 1, 3), (0, 5, 5, 5, 5)), {})
+    outcome = Outcome(Case("codel", 2, 1), "newreno", {"warmup_s": 1.0}, 0.0, series)
+    assert rate_spread(outcome) == pytest.approx(0.125)
+
+
+def test_a_queue_is_as_long_as_it_takes_to_send() -> None:
+    series = Series(((0, 0),), {}, {"bottleneck": (6250, 12500)})
+    outcome = Outcome(Case("codel", 1, 1), "newreno", {}, 0.0, series)
+    assert longest_ms(outcome, 10e6) == [5.0, 10.0]
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Runs the quick form of an experiment once and gives what it printed and its directory."""
+    root = tmp_path_factory.mktemp("bufferbloat")
+    done: dict[str, dict[str, Any]] = {}
+
+    def run(name: str) -> tuple[dict[str, Any], Path]:
+        out = root / name
+        if name not in done:
+            command = [sys.executable, "-m", "penstock", "reproduce", name, "--quick", "--json", "--out", str(out)]
+            ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+            assert ran.returncode == 0, ran.stderr
+            done[name] = json.loads(ran.stdout)
+        return done[name], out
+
+    return run
+
+
+def verdicts(printed: dict[str, Any]) -> dict[str, str]:
+    """By the id without the experiment's name."""
+    return {claim["id"].split(".", 1)[1]: claim["verdict"] for claim in printed["claims"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_quick_form_is_complete(quick: Any, name: str) -> None:
+    printed, out = quick(name)
+    experiment = EXPERIMENTS[name]
+    assert len(printed["runs"]) == len(list(experiment.cases(quick=True, seeds=1)))
+    assert {run["aqm"] for run in printed["runs"]} == set(CODELS if name == "modified-codel" else ("droptail", *PIES))
+    assert "not-run" not in {claim["verdict"] for claim in printed["claims"]}
+    assert all(claim["reason"] for claim in printed["claims"])
+    assert {file.stem for file in (out / "figures").glob("*.svg")} == experiment.figures.keys()
+    found = load(out)
+    assert rundir.dump(found.to_json()) == (out / RESULTS).read_text(encoding="utf-8")
+
+
+def test_each_run_names_its_congestion_control(quick: Any) -> None:
+    runs = quick("modified-codel")[0]["runs"]
+    assert {run["cc"] for run in runs if run.get("setting", "").startswith("five")} == {"newreno"}
+    assert {run["cc"] for run in runs if run.get("setting") == "tcp"} == {"cubic"}
+
+
+def test_modified_codel_has_the_shorter_queue(quick: Any) -> None:
+    found = verdicts(quick("modified-codel")[0])
+    assert found["codel-queue-grows-with-streams"] == "holds"
+    assert found["modified-queue-is-shorter"] == "holds"
+    assert found["modified-controls-udp-better"] == "holds"
+    assert found["modified-throughput-is-similar"] == "holds"
+    # 68,875 packets of 1000 B would need 2.8 Mbit/s.
+    assert found["stated-drops"] == "fails"
+
+
+def test_what_a_verdict_hangs_on_is_named(quick: Any) -> None:
+    claims = {claim["id"].split(".", 1)[1]: claim for claim in quick("modified-codel")[0]["claims"]}
+    overload = claims["pie-is-better-in-overload"]
+    assert overload["verdict"] == "fails"
+    assert "with PIE's delay estimated from departures it holds" in overload["reason"]
+
+
+def test_minstrel_pie_has_the_shorter_delay_and_the_same_use(quick: Any) -> None:
+    found = verdicts(quick("minstrel-pie")[0])
+    assert found["minstrel-delays-less"] == "holds"
+    assert found["minstrel-uses-the-link-alike"] == "holds"
+    assert found["minstrel-is-at-its-lower-bound-with-udp"] == "holds"
+    assert found["fairness-with-udp"] == "holds"
+    assert found["large-buffers-shorten-much"] == "holds"
