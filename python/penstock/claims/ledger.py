@@ -97,9 +97,9 @@ def _quote(texts: list[str]) -> str:
 
 def claims() -> list[Claim]:
     """Every claim, in the order of the documents."""
-    from penstock.claims import pink, pink_limits, pink_sharing
+    from penstock.claims import flow_queueing, pink, pink_limits, pink_sharing
 
-    everything = [*pink.CLAIMS, *pink_sharing.CLAIMS, *pink_limits.CLAIMS]
+    everything = [*pink.CLAIMS, *pink_sharing.CLAIMS, *pink_limits.CLAIMS, *flow_queueing.CLAIMS]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 
 

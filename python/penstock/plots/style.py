@@ -21,10 +21,36 @@ COLOURS = {
     "green": "#009e73",
     "red": "#e69f00",
     "pink": "#cc79a7",
+    "pie": "#e69f00",
+    "fq-pie": "#d55e00",
+    "fq-codel": "#0072b2",
+    "fq-minstrel-pie": "#009e73",
 }
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#b8a600")
-MARKERS = {"droptail": "s", "ared": "^", "codel": "D", "green": "v", "red": "<", "pink": "o"}
-LABELS = {"droptail": "DropTail", "ared": "ARED", "codel": "CoDel", "green": "GREEN", "red": "RED", "pink": "PINK"}
+MARKERS = {
+    "droptail": "s",
+    "ared": "^",
+    "codel": "D",
+    "green": "v",
+    "red": "<",
+    "pink": "o",
+    "pie": "P",
+    "fq-pie": "o",
+    "fq-codel": "D",
+    "fq-minstrel-pie": "v",
+}
+LABELS = {
+    "droptail": "DropTail",
+    "ared": "ARED",
+    "codel": "CoDel",
+    "green": "GREEN",
+    "red": "RED",
+    "pink": "PINK",
+    "pie": "PIE",
+    "fq-pie": "FQ-PIE",
+    "fq-codel": "FQ-CoDel",
+    "fq-minstrel-pie": "FQ-Minstrel PIE",
+}
 INK, FAINT, LIMIT = "#222222", "#d9d9d9", "#8c2d04"
 
 STYLE: Any = {

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.reproduce import sharing
+from penstock.reproduce import mixes, sharing
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -183,6 +183,15 @@ COLUMNS = {
     "throughput": Column("throughput Mbit/s p50", "{:.2f}", throughput_mbps(50, 20)),
     "use": Column("link in use", "{:.1%}", _use),
     "use_to_end": Column("link in use", "{:.1%}", _use_to_end),
+    "tcp_off": Column("TCP Mbit/s, UDP off", "{:.2f}", mixes.tcp_off_mbps),
+    "tcp_on": Column("TCP Mbit/s, UDP on", "{:.2f}", mixes.tcp_on_mbps),
+    "udp_on": Column("UDP Mbit/s", "{:.2f}", mixes.udp_on_mbps),
+    "jain_on": Column("Jain of all", "{:.3f}", mixes.jain_on),
+    "rtt99": Column("RTT ms p99", "{:.1f}", _of(rtt_ms("p99"))),
+    "delay_mean": Column("queue ms mean", "{:.1f}", mixes.queue_delay_ms),
+    "call_delay": Column("call ms p90", "{:.2f}", mixes.call_delay_ms),
+    "call_jitter": Column("jitter ms", "{:.2f}", mixes.call_jitter_ms),
+    "call_loss": Column("call loss", "{:.2%}", mixes.call_loss),
 }
 
 

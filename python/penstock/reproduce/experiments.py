@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
+from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
 from penstock.reproduce.pink import ALL_PINK
 from penstock.reproduce.sweep import Sweep
 from penstock.reproduce.variants import ALL
@@ -41,7 +42,9 @@ SWEEPS = (
     ),
 )
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*SWEEPS, *ALL_PINK)}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for experiment in (*SWEEPS, *ALL_PINK, *ALL_FLOW_QUEUEING)
+}
 
 
 def find(name: str) -> Experiment:
