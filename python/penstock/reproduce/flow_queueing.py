@@ -1,8 +1,8 @@
 """Flow queueing with PIE, CoDel and Minstrel PIE: document 004, chapter 5.
 
-The document leaves open how much the unresponsive stream sends over its link of 100 Mbit/s. Here it sends as much as the
-link has, as on the document's other testbed (Table 4.9: 10 Mbit/s over 10 Mbit/s); variants say what other rates give.
-There is no BBR here: NewReno stands in for it where flows of two congestion controls meet.
+The document leaves open how much the unresponsive stream sends over its link of 100 Mbit/s. Here it sends as much as
+the link has, as on the document's other testbed (Table 4.9: 10 Mbit/s over 10 Mbit/s); variants say what other rates
+give. There is no BBR here: NewReno stands in for it where flows of two congestion controls meet.
 """
 
 from __future__ import annotations
