@@ -116,8 +116,7 @@ def _settings(aqms: tuple[str, ...]) -> tuple[Setting, ...]:
 
 def _variants(aqms: tuple[str, ...]) -> tuple[Variant, ...]:
     pies = tuple(aqm for aqm in aqms if aqm.endswith("pie"))
-    codel = tuple(aqm for aqm in aqms if aqm == "fq-codel")
-    linux = tuple(aqm for aqm in aqms if aqm != "fq-minstrel-pie")
+    linux = tuple(aqm for aqm in pies if aqm != "fq-minstrel-pie")
     queues = tuple(aqm for aqm in aqms if aqm != "pie")
     return (
         *(
@@ -126,7 +125,7 @@ def _variants(aqms: tuple[str, ...]) -> tuple[Variant, ...]:
         ),
         Altered("departure-rate", "the delay by Little's law", pies, aqm={"estimator": "departure-rate"}),
         Altered("linux", "Linux's arithmetic", linux, aqm={"compat": "linux"}),
-        Altered("codel-15ms", "CoDel's target at PIE's 15 ms", codel, aqm={"target": "15ms"}),
+        Altered("newreno", "NewReno instead of CUBIC", queues, within=("up",), tcp={"cc": "newreno"}),
         Altered("limit-1000p", "1000 packets of room", queues, topology={"limit": "1000p"}),
     )
 
@@ -170,6 +169,7 @@ FQ_MINSTREL_PIE = Tests(
     quick="the second and third time that UDP is on",
     variants=(
         *_variants(MINSTREL_AQMS),
+        Altered("target-5ms", "the target held at its least", ("fq-minstrel-pie",), aqm={"target": "5ms"}),
         Altered("rtt-200ms", "Table 4.9's delays one way", MINSTREL_AQMS, within=("mix",), topology=_ONE_WAY),
     ),
     keeps_series=True,
