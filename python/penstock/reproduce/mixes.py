@@ -111,10 +111,10 @@ def _call(outcome: Outcome) -> dict[str, Any] | None:
     return outcome.summary["flows"][found[0]]["voip"] if found else None
 
 
-def call_delay_ms(outcome: Outcome, percentile: str = "p90") -> float | None:
-    """Of a call's packets in the queue."""
+def call_delay_ms(outcome: Outcome, measure: str = "p90") -> float | None:
+    """Of a call's packets in the queue; percentiles are of the way of 42.5 ms and come in steps of about 1 ms."""
     call = _call(outcome)
-    return None if call is None else max(0.0, float(call["delay_ms"][percentile]) - call_base_ms())
+    return None if call is None else max(0.0, float(call["delay_ms"][measure]) - call_base_ms())
 
 
 def call_jitter_ms(outcome: Outcome) -> float | None:
