@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from penstock import bench, engine
-from penstock.bench import cases, compare, instructions, ns3
+from penstock.bench import cases, compare, costs, instructions, ns3
 from penstock.mistake import MistakeError
 
 PEER = ns3.Run(
@@ -168,6 +168,90 @@ def test_an_interrupted_benchmark_shows_what_is_done(
     assert [row["name"] for row in printed["rows"]] == ["made-up"]
     assert printed["interrupted"] is True
     assert "--no-peer" in printed["peer_missing"]
+    assert printed["disciplines"] is None
+    assert printed["disciplines_missing"] == "not reached"
+
+
+DISCIPLINES = [
+    {"name": "codel", "kind": "aqm", "flows": 1, "backlog": 1000, "ns_per_packet": 60.0},
+    {"name": "codel", "kind": "aqm", "flows": 1024, "backlog": 1000, "ns_per_packet": 60.1},
+    {"name": "fq-codel", "kind": "flow-queueing", "flows": 1, "backlog": 1000, "ns_per_packet": 119.9},
+]
+PINK = {
+    "config": {},
+    "sizes": [
+        {"flows": 1000, "ns_per_ack": 59.0, "ns_per_data_packet": 41.0, "bytes_per_flow": 128},
+        {"flows": 100_000, "ns_per_ack": 61.0, "ns_per_data_packet": 40.0, "bytes_per_flow": 128},
+    ],
+    "ack_ratio": 1.5,
+    "data_ratio": 1.25,
+}
+
+
+@pytest.fixture
+def cargo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A cargo that prints what the examples would, and keeps what it was asked."""
+    asked = tmp_path / "asked"
+    for name, printed in (("qdisc_cost", DISCIPLINES), ("pink_cost", PINK)):
+        (tmp_path / name).write_text(json.dumps(printed))
+    stub = tmp_path / "cargo"
+    stub.write_text(
+        f'#!/bin/sh\necho "$@" >>{asked}\n'
+        f'case "$*" in *qdisc_cost*) cat {tmp_path}/qdisc_cost;; *pink_cost*) cat {tmp_path}/pink_cost;; esac\n'
+    )
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return asked
+
+
+def test_costs_are_held_against_their_bars(cargo: Path) -> None:
+    alone = costs.measure(quick=False, say=lambda _line: None)
+    assert isinstance(alone.disciplines, list)
+    assert [(row["bar_ns"], row["met"]) for row in alone.disciplines] == [(60, True), (60, False), (120, True)]
+    assert isinstance(alone.pink, dict)
+    assert alone.pink["sizes"][0]["met"] == {"ns_per_ack": True, "ns_per_data_packet": False, "bytes_per_flow": True}
+    assert alone.pink["sizes"][1]["met"] == {"ns_per_ack": False, "ns_per_data_packet": True, "bytes_per_flow": True}
+    first, second = cargo.read_text().splitlines()
+    assert first == "run --release --locked --quiet --package penstock-core --example qdisc_cost"
+    assert second.endswith("--example pink_cost")
+
+
+def test_quick_shows_pink_fewer_packets(cargo: Path) -> None:
+    costs.measure(quick=True, say=lambda _line: None)
+    assert cargo.read_text().splitlines()[1].endswith("--example pink_cost -- packets=400000")
+
+
+def test_what_an_example_does_not_say_is_missing(cargo: Path) -> None:
+    (cargo.parent / "qdisc_cost").write_text("no JSON")
+    (cargo.parent / "cargo").write_text("#!/bin/sh\necho 'error: no such example' >&2\nexit 101\n")
+    told = costs.measure(quick=True, say=lambda _line: None).to_json()
+    assert (told["disciplines"], told["pink"]) == (None, None)
+    assert told["disciplines_missing"] == "qdisc_cost failed: error: no such example"
+    (cargo.parent / "cargo").write_text("#!/bin/sh\necho 'no JSON'\n")
+    assert "qdisc_cost: not JSON" in str(costs.measure(quick=True, say=lambda _line: None).disciplines)
+
+
+def test_without_cargo_costs_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert costs.measure(quick=True, say=lambda _line: None).pink == "no cargo in PATH"
+
+
+@pytest.mark.usefixtures("cargo")
+def test_the_benchmark_shows_both_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(bench, "measure", lambda *_: compare.row(case(), SUMMARY, 0.001, None, None))
+    monkeypatch.setattr(instructions, "count", lambda _say: "not asked for")
+    assert bench.main(json=True, quick=True, peer=False) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert {"name", "packets", "cpu_s", "ns_per_packet", "peer", "peer_cpu_s", "ratio"} <= printed["rows"][0].keys()
+    assert [row["name"] for row in printed["disciplines"]] == ["codel", "codel", "fq-codel"]
+    assert printed["pink"]["bars"] == {"ns_per_ack": 60, "ns_per_data_packet": 40, "bytes_per_flow": 128}
+    assert bench.main(quick=True, peer=False) == 0
+    table = capsys.readouterr().out
+    lines = [line.split() for line in table.splitlines()]
+    assert ["codel", "1,024", "1,000", "60.1", "60", "no"] in lines
+    assert ["fq-codel", "1", "1,000", "119.9", "120", "yes"] in lines
+    assert ["1,000", "59.0", "60", "yes", "41.0", "40", "no", "128", "128", "yes"] in lines
+    assert "ACKs 1.50, data 1.25" in table
 
 
 def test_ns3_fills_a_bottleneck_as_theory_says() -> None:

@@ -14,7 +14,7 @@ from penstock import rundir
 from penstock.reproduce import EXPERIMENTS, Case, Listed, Outcome, Series, load, sharing
 from penstock.reproduce.base import aqm_tables
 from penstock.reproduce.columns import predicted_use
-from penstock.reproduce.pink import REALLOCATIONS, THEOREM_1_BYTES
+from penstock.reproduce.pink import ALL_PINK, REALLOCATIONS, THEOREM_1_BYTES
 from penstock.reproduce.results import RESULTS
 from penstock.reproduce.settings import put
 from penstock.scenario import to_toml
@@ -27,7 +27,7 @@ def scenario(name: str, case: Case, quick: bool = False) -> dict[str, Any]:
     return tomllib.loads(EXPERIMENTS[name].scenario(case, quick).text)
 
 
-@pytest.mark.parametrize("experiment", LISTED, ids=lambda experiment: experiment.name)
+@pytest.mark.parametrize("experiment", ALL_PINK, ids=lambda experiment: experiment.name)
 def test_a_setting_changes_what_it_says_and_nothing_else(experiment: Listed) -> None:
     for case in experiment.cases(quick=False, seeds=1):
         got = tomllib.loads(experiment.scenario(case, quick=False).text)

@@ -1,14 +1,14 @@
 """How much CPU time a simulated packet costs, here and in ns-3: `penstock bench`, docs/benchmarks.md.
 
 `cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `compare` runs both programs by turns,
-`instructions` counts what the processor does, and this module shows the result.
+`instructions` counts what the processor does, `costs` measures disciplines alone, and this module shows the result.
 """
 
 from __future__ import annotations
 
 import sys
 
-from penstock.bench import cases, instructions, ns3
+from penstock.bench import cases, costs, instructions, ns3
 from penstock.bench.compare import Row, measure
 from penstock.mistake import MistakeError
 
@@ -26,6 +26,7 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
         raise MistakeError(f"--repeat {repeat}: must be at least 1")
     rows: list[Row] = []
     counted: instructions.Count | str = "not reached"
+    alone = costs.NOT_REACHED
     missing: str | None = "not asked for (--no-peer)"
     interrupted = False
     try:
@@ -35,13 +36,15 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
         for case in cases.load(quick):
             rows.append(measure(case, program, repeat, _say))
         counted = instructions.count(_say)
+        alone = costs.measure(quick, _say)
     except KeyboardInterrupt:
         interrupted = True
         _say("interrupted: what is done is shown")
     if json:
-        _print_json(rows, missing, counted, interrupted)
+        _print_json(rows, missing, counted, alone, interrupted)
     else:
         _print_table(rows, missing, counted)
+        _print_costs(alone)
     return 130 if interrupted else 0
 
 
@@ -49,7 +52,9 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _print_json(rows: list[Row], missing: str | None, counted: instructions.Count | str, interrupted: bool) -> None:
+def _print_json(
+    rows: list[Row], missing: str | None, counted: instructions.Count | str, alone: costs.Costs, interrupted: bool
+) -> None:
     from penstock.cli import show
 
     show.as_json(
@@ -61,6 +66,7 @@ def _print_json(rows: list[Row], missing: str | None, counted: instructions.Coun
             "instructions_per_packet": None if isinstance(counted, str) else counted.per_packet,
             "bytes_per_flow": None if isinstance(counted, str) else counted.bytes_per_flow,
             "instructions_missing": counted if isinstance(counted, str) else None,
+            **alone.to_json(),
             "interrupted": interrupted,
         }
     )
@@ -101,6 +107,22 @@ def _print_table(rows: list[Row], missing: str | None, counted: instructions.Cou
     else:
         print(f"instructions per packet: {counted.per_packet:,.0f} ({counted.scenario}, callgrind)")
         print(f"memory per flow: {counted.bytes_per_flow:,} B ({counted.scenario})")
+
+
+def _print_costs(alone: costs.Costs) -> None:
+    from penstock.cli import show
+
+    if isinstance(alone.disciplines, str):
+        print(f"\ndisciplines alone: not measured: {alone.disciplines}")
+    else:
+        title = "Disciplines alone: one packet in and one out beside a backlog, and the most it may cost"
+        show.table(title, costs.DISCIPLINE_COLUMNS, costs.discipline_cells(alone.disciplines))
+    if isinstance(alone.pink, str):
+        print(f"\nPINK alone: not measured: {alone.pink}")
+    else:
+        show.table("PINK alone, and the most it may cost", costs.PINK_COLUMNS, costs.pink_cells(alone.pink))
+        ratios = (alone.pink["ack_ratio"], alone.pink["data_ratio"])
+        print("best times at 100,000 flows over those at 1,000: ACKs {:.2f}, data {:.2f}".format(*ratios))
 
 
 def _cells(row: Row) -> list[str]:

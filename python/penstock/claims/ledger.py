@@ -97,7 +97,16 @@ def _quote(texts: list[str]) -> str:
 
 def claims() -> list[Claim]:
     """Every claim, in the order of the documents."""
-    from penstock.claims import ern, lindrop, minstrel_pie, modified_codel, pink, pink_limits, pink_sharing
+    from penstock.claims import (
+        ern,
+        flow_queueing,
+        lindrop,
+        minstrel_pie,
+        modified_codel,
+        pink,
+        pink_limits,
+        pink_sharing,
+    )
 
     everything = [
         *pink.CLAIMS,
@@ -107,6 +116,7 @@ def claims() -> list[Claim]:
         *ern.CLAIMS,
         *modified_codel.CLAIMS,
         *minstrel_pie.CLAIMS,
+        *flow_queueing.CLAIMS,
     ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 

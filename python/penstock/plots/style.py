@@ -34,15 +34,20 @@ COLOURS = {
     "cobalt": "#009e73",
     "pie": "#56b4e9",
     "minstrel-pie": "#d55e00",
+    "fq-pie": "#d55e00",
+    "fq-codel": "#0072b2",
+    "fq-minstrel-pie": "#009e73",
 }
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#b8a600")
 MARKERS = {"droptail": "s", "ared": "^", "codel": "D", "green": "v", "red": "<", "pink": "o"}
 MARKERS |= {"red-ern": "o", "red-ecn": "^", "red-drop": "s"}
 MARKERS |= {"modified-codel": "o", "cobalt": "^", "pie": "P", "minstrel-pie": "o"}
+MARKERS |= {"fq-pie": "o", "fq-codel": "D", "fq-minstrel-pie": "v"}
 LABELS = {"droptail": "DropTail", "ared": "ARED", "codel": "CoDel", "green": "GREEN", "red": "RED", "pink": "PINK"}
 LABELS |= {"droptail-300": "DropTail 300", "avq": "AVQ", "pi": "PI", "rem": "REM", "an-aqm": "AN-AQM"}
 LABELS |= {"lindrop": "LINDROP", "red-ern": "RED-ERN", "red-ecn": "RED-ECN", "red-drop": "RED-DROP"}
 LABELS |= {"modified-codel": "Modified CoDel", "cobalt": "COBALT", "pie": "PIE", "minstrel-pie": "Minstrel PIE"}
+LABELS |= {"fq-pie": "FQ-PIE", "fq-codel": "FQ-CoDel", "fq-minstrel-pie": "FQ-Minstrel PIE"}
 INK, FAINT, LIMIT = "#222222", "#d9d9d9", "#8c2d04"
 
 STYLE: Any = {

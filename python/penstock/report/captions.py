@@ -200,6 +200,36 @@ EXPERIMENT = {
         "Top: round trip times, from the 10th to the 90th percentile with a line at the median, on a logarithmic "
         "scale. Bottom: use of the link. CUBIC senders.",
     ),
+    "fq_throughput": (
+        "TCP beside an unresponsive stream",
+        "Payload of each second: TCP flows thin, all of them together thick; grey: the UDP stream, which is on where "
+        "the ground is grey and then sends as much as the link has. With flow queueing every flow keeps its part.",
+    ),
+    "fq_mix": (
+        "TCP beside an unresponsive stream, at 10 Mbit/s",
+        "Payload of each second: TCP flows thin, all of them together thick; grey: the UDP stream, which is on where "
+        "the ground is grey. A second in which the gap after a loss is filled can deliver more than the link carried.",
+    ),
+    "fq_rtt": (
+        "Round trip times of TCP",
+        "Every sample of every TCP flow. A box spans the 10th to the 90th percentile, the thick line is the median, "
+        "the stroke above the 99th percentile.",
+    ),
+    "fq_controls": (
+        "Two CUBIC flows and two NewReno flows",
+        "Payload of each flow in each second, and the median of its round trips. NewReno takes the place of BBR, which "
+        "is not built.",
+    ),
+    "fq_fairness": (
+        "Fairness beside an unresponsive stream",
+        "Jain's index of all TCP flows and the stream while it is on. The document does not say how much the stream "
+        "sends: left, as much as the link has; right, the rate that its table for PIE suggests.",
+    ),
+    "fq_call": (
+        "A call among bulk transfers",
+        "One VoIP stream beside four TCP flows each way. A box spans the 10th to the 90th percentile of its packets' "
+        "delay in the queue, in steps of about 1 ms; the stroke is the longest.",
+    ),
 }
 RUN = {
     "goodput": ("Goodput of the flows", "Payload that reaches a receiver in each second."),

@@ -148,7 +148,8 @@ class Experiment(ABC):
 
 
 def aqm_tables(tree: dict[str, Any]) -> list[dict[str, Any]]:
-    """The queue disciplines that a scenario names: of the dumbbell, or of each link that has one."""
+    """The queue disciplines that a scenario names: of the dumbbell, both ways, or of each link that has one."""
     if "aqm" in tree:
-        return [tree["aqm"]]
+        back = tree["topology"].get("reverse_aqm")
+        return [tree["aqm"], *([] if back is None else [back])]
     return [link["aqm"] for link in tree["topology"].get("links", ()) if "aqm" in link]

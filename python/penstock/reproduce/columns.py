@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.reproduce import sharing
+from penstock.reproduce import mixes, sharing
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -268,6 +268,15 @@ COLUMNS = {
     "jain_all": Column("Jain, all flows", "{:.3f}", _of(jain_of_all)),
     "drop_share": Column("dropped", "{:.2%}", _of(drop_share)),
     "use_to_end": Column("link in use", "{:.1%}", _use_to_end),
+    "tcp_off": Column("TCP Mbit/s, UDP off", "{:.2f}", mixes.tcp_off_mbps),
+    "tcp_on": Column("TCP Mbit/s, UDP on", "{:.2f}", mixes.tcp_on_mbps),
+    "udp_on": Column("UDP Mbit/s", "{:.2f}", mixes.udp_on_mbps),
+    "jain_on": Column("Jain of all", "{:.3f}", mixes.jain_on),
+    "rtt99": Column("RTT ms p99", "{:.1f}", _of(rtt_ms("p99"))),
+    "queue_delay_mean": Column("queue ms mean", "{:.1f}", mixes.queue_delay_ms),
+    "call_delay": Column("call ms p90", "{:.2f}", mixes.call_delay_ms),
+    "call_jitter": Column("jitter ms", "{:.2f}", mixes.call_jitter_ms),
+    "call_loss": Column("call loss", "{:.2%}", mixes.call_loss),
 }
 
 

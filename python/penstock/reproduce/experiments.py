@@ -6,6 +6,7 @@ from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT
 from penstock.reproduce.ern import ERN
+from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
 from penstock.reproduce.lindrop import LINDROP
 from penstock.reproduce.pink import ALL_PINK
 from penstock.reproduce.sweep import Sweep
@@ -45,7 +46,8 @@ SWEEPS = (
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN, *ALL_BUFFERBLOAT)
+    experiment.name: experiment
+    for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN, *ALL_BUFFERBLOAT, *ALL_FLOW_QUEUEING)
 }
 
 

@@ -1,0 +1,133 @@
+"""What a discipline costs on its own, without a simulator around it: two examples of the core, built with --release.
+
+`qdisc_cost` puts packets in and takes them out beside a backlog; `pink_cost` shows PINK data and ACKs. Both print JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.bench import cases
+
+BAR_NS, BAR_FLOW_QUEUEING_NS = 60.0, 120.0  # one packet in and out
+BAR_PINK_ACK_NS, BAR_PINK_DATA_NS, BAR_PINK_BYTES = 60.0, 40.0, 128
+QUICK_PACKETS = 400_000
+
+_RUN = ("cargo", "run", "--release", "--locked", "--quiet", "--package", "penstock-core", "--example")
+
+
+class _NotMeasuredError(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What both examples said; where one could not run, why."""
+
+    disciplines: list[dict[str, Any]] | str
+    pink: dict[str, Any] | str
+
+    def to_json(self) -> dict[str, Any]:
+        """Keys of the benchmark's object: null where nothing was measured, and then why not."""
+        disciplines = self.disciplines if isinstance(self.disciplines, str) else None
+        pink = self.pink if isinstance(self.pink, str) else None
+        return {
+            "disciplines": None if disciplines else self.disciplines,
+            "disciplines_missing": disciplines,
+            "pink": None if pink else self.pink,
+            "pink_missing": pink,
+        }
+
+
+NOT_REACHED = Costs("not reached", "not reached")
+
+
+def measure(quick: bool, say: Callable[[str], None]) -> Costs:
+    """Runs both; building them comes first and may take minutes."""
+    say("disciplines alone")
+    disciplines = _tried(_disciplines)
+    say("PINK alone")
+    return Costs(disciplines, _tried(lambda: _pink(quick)))
+
+
+def _tried(part: Callable[[], Any]) -> Any:
+    try:
+        return part()
+    except _NotMeasuredError as error:
+        return str(error)
+
+
+def _disciplines() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _run("qdisc_cost")
+    for row in rows:
+        row["bar_ns"] = bar_ns(row["kind"])
+        row["met"] = row["ns_per_packet"] <= row["bar_ns"]
+    return rows
+
+
+def bar_ns(kind: str) -> float:
+    """The most that a packet may cost, in and out."""
+    return BAR_FLOW_QUEUEING_NS if kind == "flow-queueing" else BAR_NS
+
+
+def _pink(quick: bool) -> dict[str, Any]:
+    found: dict[str, Any] = _run("pink_cost", *([f"packets={QUICK_PACKETS}"] if quick else []))
+    bars = {"ns_per_ack": BAR_PINK_ACK_NS, "ns_per_data_packet": BAR_PINK_DATA_NS, "bytes_per_flow": BAR_PINK_BYTES}
+    for size in found["sizes"]:
+        size["met"] = {name: size[name] <= bar for name, bar in bars.items()}
+    return {**found, "bars": bars}
+
+
+def _run(example: str, *arguments: str) -> Any:
+    if shutil.which("cargo") is None:
+        raise _NotMeasuredError("no cargo in PATH")
+    command = [*_RUN, example, *(["--", *arguments] if arguments else [])]
+    done = subprocess.run(command, cwd=cases.ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise _NotMeasuredError(f"{example} failed: {lines[-1] if lines else done.returncode}")
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError as error:
+        raise _NotMeasuredError(f"{example}: not JSON: {error}") from None
+
+
+DISCIPLINE_COLUMNS = ("discipline", "flows", "backlog", "ns/packet", "bar", "met")
+
+
+def discipline_cells(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Lines of the table of disciplines."""
+    return [
+        [
+            row["name"],
+            f"{row['flows']:,}",
+            f"{row['backlog']:,}",
+            f"{row['ns_per_packet']:.1f}",
+            f"{row['bar_ns']:g}",
+            _yes(row["met"]),
+        ]
+        for row in rows
+    ]
+
+
+PINK_COLUMNS = ("flows", "ns/ACK", "bar", "met", "ns/data packet", "bar", "met", "B/flow", "bar", "met")
+
+
+def pink_cells(pink: dict[str, Any]) -> list[list[str]]:
+    """Lines of PINK's table."""
+    lines = []
+    for size in pink["sizes"]:
+        line = [f"{size['flows']:,}"]
+        for name, form in (("ns_per_ack", "{:.1f}"), ("ns_per_data_packet", "{:.1f}"), ("bytes_per_flow", "{:,}")):
+            line += [form.format(size[name]), f"{pink['bars'][name]:g}", _yes(size["met"][name])]
+        lines.append(line)
+    return lines
+
+
+def _yes(met: bool) -> str:
+    return "yes" if met else "no"
