@@ -273,7 +273,6 @@ COLUMNS = {
     "udp_on": Column("UDP Mbit/s", "{:.2f}", mixes.udp_on_mbps),
     "jain_on": Column("Jain of all", "{:.3f}", mixes.jain_on),
     "rtt99": Column("RTT ms p99", "{:.1f}", _of(rtt_ms("p99"))),
-    "queue_delay_mean": Column("queue ms mean", "{:.1f}", mixes.queue_delay_ms),
     "call_delay": Column("call ms p90", "{:.2f}", mixes.call_delay_ms),
     "call_jitter": Column("jitter ms", "{:.2f}", mixes.call_jitter_ms),
     "call_loss": Column("call loss", "{:.2%}", mixes.call_loss),

@@ -164,7 +164,7 @@ FQ_MINSTREL_PIE = Tests(
         "fq_fairness": "004, Table 5.5",
         "fq_call": "004, Figures 5.24 and 5.25, Table 5.6",
     },
-    columns=("tcp_off", "tcp_on", "udp_on", "jain_on", "rtt", "rtt99", "queue_delay_mean", "call_delay", "call_loss"),
+    columns=("tcp_off", "tcp_on", "udp_on", "jain_on", "rtt", "rtt99", "delay_mean", "call_delay", "call_loss"),
     aqms=MINSTREL_AQMS,
     quick="the second and third time that UDP is on",
     variants=(
