@@ -76,3 +76,13 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
         return done[name], out
 
     return run
+
+
+@pytest.fixture(scope="session")
+def verdicts(quick: Any) -> Any:
+    """The verdicts of a quick form, by the claims' ids without the experiment's name."""
+
+    def of(name: str) -> dict[str, str]:
+        return {claim["id"].split(".", 1)[1]: claim["verdict"] for claim in quick(name)[0]["claims"]}
+
+    return of

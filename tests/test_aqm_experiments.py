@@ -18,11 +18,6 @@ def scenario(name: str, case: Case) -> dict[str, Any]:
     return tomllib.loads(EXPERIMENTS[name].scenario(case, False).text)
 
 
-def verdicts(printed: dict[str, Any]) -> dict[str, str]:
-    """By the id without the experiment's name."""
-    return {claim["id"].split(".", 1)[1]: claim["verdict"] for claim in printed["claims"]}
-
-
 def reason(printed: dict[str, Any], name: str) -> str:
     """Why a claim does not hold."""
     return next(str(claim["reason"]) for claim in printed["claims"] if claim["id"].endswith(f".{name}"))
@@ -146,9 +141,9 @@ def test_measures_by_hand() -> None:
     assert columns.fairness_of("http")(run) is None
 
 
-def test_lindrop_is_drop_tail_in_the_end(quick: Any) -> None:
+def test_lindrop_is_drop_tail_in_the_end(quick: Any, verdicts: Any) -> None:
     printed, _ = quick("lindrop")
-    found = verdicts(printed)
+    found = verdicts("lindrop")
     assert found["lindrop-decides-on-drops"] in ("partly", "fails")
     # The reason is shown by a run: steps that cancel give LINDROP a say in far more of the drops.
     told = reason(printed, "lindrop-decides-on-drops")
@@ -159,8 +154,8 @@ def test_lindrop_is_drop_tail_in_the_end(quick: Any) -> None:
     assert found["mean-round-trip-is-100-ms"] == "holds"
 
 
-def test_rates_help_with_few_flows_and_beside_http(quick: Any) -> None:
-    found = verdicts(quick("ern")[0])
+def test_rates_help_with_few_flows_and_beside_http(verdicts: Any) -> None:
+    found = verdicts("ern")
     assert found["dropping-waits-least"] == "holds"
     assert found["waiting-grows-with-flows"] == "holds"
     assert found["only-dropping-holds-the-target"] == "holds"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,29 +117,6 @@ def test_a_queue_is_as_long_as_it_takes_to_send() -> None:
     assert longest_ms(outcome, 10e6) == [5.0, 10.0]
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs the quick form of an experiment once and gives what it printed and its directory."""
-    root = tmp_path_factory.mktemp("bufferbloat")
-    done: dict[str, dict[str, Any]] = {}
-
-    def run(name: str) -> tuple[dict[str, Any], Path]:
-        out = root / name
-        if name not in done:
-            command = [sys.executable, "-m", "penstock", "reproduce", name, "--quick", "--json", "--out", str(out)]
-            ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
-            assert ran.returncode == 0, ran.stderr
-            done[name] = json.loads(ran.stdout)
-        return done[name], out
-
-    return run
-
-
-def verdicts(printed: dict[str, Any]) -> dict[str, str]:
-    """By the id without the experiment's name."""
-    return {claim["id"].split(".", 1)[1]: claim["verdict"] for claim in printed["claims"]}
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_quick_form_is_complete(quick: Any, name: str) -> None:
     printed, out = quick(name)
@@ -162,8 +136,8 @@ def test_each_run_names_its_congestion_control(quick: Any) -> None:
     assert {run["cc"] for run in runs if run.get("setting") == "tcp"} == {"cubic"}
 
 
-def test_modified_codel_has_the_shorter_queue(quick: Any) -> None:
-    found = verdicts(quick("modified-codel")[0])
+def test_modified_codel_has_the_shorter_queue(verdicts: Any) -> None:
+    found = verdicts("modified-codel")
     assert found["codel-queue-grows-with-streams"] == "holds"
     assert found["modified-queue-is-shorter"] == "holds"
     assert found["modified-controls-udp-better"] == "holds"
@@ -179,8 +153,8 @@ def test_what_a_verdict_hangs_on_is_named(quick: Any) -> None:
     assert "with PIE's delay estimated from departures it holds" in overload["reason"]
 
 
-def test_minstrel_pie_has_the_shorter_delay_and_the_same_use(quick: Any) -> None:
-    found = verdicts(quick("minstrel-pie")[0])
+def test_minstrel_pie_has_the_shorter_delay_and_the_same_use(verdicts: Any) -> None:
+    found = verdicts("minstrel-pie")
     assert found["minstrel-delays-less"] == "holds"
     assert found["minstrel-uses-the-link-alike"] == "holds"
     assert found["minstrel-is-at-its-lower-bound-with-udp"] == "holds"

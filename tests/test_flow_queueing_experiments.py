@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -121,29 +117,6 @@ def test_a_dip_is_a_second_and_not_what_follows() -> None:
     assert after(45_000) == Verdict.FAILS
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs the quick form of an experiment once and gives what it printed and its directory."""
-    root = tmp_path_factory.mktemp("quick")
-    done: dict[str, dict[str, Any]] = {}
-
-    def run(name: str) -> tuple[dict[str, Any], Path]:
-        out = root / name
-        if name not in done:
-            command = [sys.executable, "-m", "penstock", "reproduce", name, "--quick", "--json", "--out", str(out)]
-            ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
-            assert ran.returncode == 0, ran.stderr
-            done[name] = json.loads(ran.stdout)
-        return done[name], out
-
-    return run
-
-
-def verdicts(printed: dict[str, Any]) -> dict[str, str]:
-    """By the id without the experiment's name."""
-    return {claim["id"].split(".", 1)[1]: claim["verdict"] for claim in printed["claims"]}
-
-
 @pytest.mark.parametrize("name", [experiment.name for experiment in ALL_FLOW_QUEUEING])
 def test_the_quick_form_is_complete(quick: Any, name: str) -> None:
     printed, out = quick(name)
@@ -152,14 +125,14 @@ def test_the_quick_form_is_complete(quick: Any, name: str) -> None:
     assert len(printed["variants"]) == len(list(experiment.variant_cases(seeds=1)))
     assert all(claim["reason"] for claim in printed["claims"])
     left_out = {claim["id"]: claim["reason"] for claim in printed["claims"] if claim["verdict"] == "not-run"}
-    assert all("bbr" in claim and "not built" in reason for claim, reason in left_out.items())
+    assert all("bbr" in claim and "BBR" in reason for claim, reason in left_out.items())
     assert {file.stem for file in (out / "figures").glob("*.svg")} == experiment.figures.keys()
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/svg+xml;base64,") == len(experiment.figures)
 
 
-def test_flow_queueing_keeps_tcp_and_calls_from_harm(quick: Any) -> None:
-    found = verdicts(quick("fq-pie")[0])
+def test_flow_queueing_keeps_tcp_and_calls_from_harm(verdicts: Any) -> None:
+    found = verdicts("fq-pie")
     holds = ("four-flows-have-their-share", "twelve-flows-have-their-share", "pie-lets-tcp-collapse")
     calls = ("calls-hardly-wait", "calls-have-little-jitter", "calls-lose-nothing", "calls-lose-packets-with-pie")
     for claim in (*holds, *calls, "indices-with-fq-pie", "pie-is-least-fair", "fq-pie-levels-controls"):
@@ -173,8 +146,8 @@ def test_the_table_for_pie_needs_a_slower_stream(quick: Any) -> None:
     assert "UDP at 28 Mbit/s" in claim["reason"]
 
 
-def test_fq_minstrel_pie_is_as_fair_as_fq_pie(quick: Any) -> None:
-    found = verdicts(quick("fq-minstrel-pie")[0])
+def test_fq_minstrel_pie_is_as_fair_as_fq_pie(verdicts: Any) -> None:
+    found = verdicts("fq-minstrel-pie")
     fair = ("fairness-is-not-affected", "indices-with-fq-minstrel-pie", "one-flow-has-its-share-at-10")
     for claim in (*fair, "delay-is-less-with-one-flow", "calls-still-lose-nothing", "calls-have-the-same-jitter"):
         assert found[claim] == "holds", claim

@@ -180,39 +180,34 @@ def test_the_quick_form_is_complete(quick: Any, name: str) -> None:
     assert rundir.dump(found.to_json()) == (out / RESULTS).read_text(encoding="utf-8")
 
 
-def verdicts(printed: dict[str, Any]) -> dict[str, str]:
-    """By the id without the experiment's name."""
-    return {claim["id"].split(".", 1)[1]: claim["verdict"] for claim in printed["claims"]}
-
-
-def test_pink_completes_four_round_trips_first(quick: Any) -> None:
-    found = verdicts(quick("pink-rtt")[0])
+def test_pink_completes_four_round_trips_first(verdicts: Any) -> None:
+    found = verdicts("pink-rtt")
     assert found["pink-completes-all"] == "holds"
     assert found["others-complete-later"] == "holds"
 
 
-def test_reallocation_gives_back_what_the_bad_flow_leaves(quick: Any) -> None:
-    found = verdicts(quick("pink-multi")[0])
+def test_reallocation_gives_back_what_the_bad_flow_leaves(verdicts: Any) -> None:
+    found = verdicts("pink-multi")
     assert found["loss-is-that-of-arithmetic"] == "holds"
     assert found["reallocation-uses-the-link"] == "holds"
     assert found["max-min-uses-the-link"] == "holds"
 
 
-def test_c_from_092_fills_the_link_and_up_to_097_keeps_round_trips(quick: Any) -> None:
-    found = verdicts(quick("pink-c")[0])
+def test_c_from_092_fills_the_link_and_up_to_097_keeps_round_trips(verdicts: Any) -> None:
+    found = verdicts("pink-c")
     assert found["throughput-full-from-092"] == "holds"
     assert found["rtt-near-base-on-dsl"] == "holds"
     assert found["rtt-rises-only-near-the-end"] == "holds"
 
 
-def test_files_over_the_satellite_are_through_first_with_pink(quick: Any) -> None:
-    found = verdicts(quick("pink-ppdr")[0])
+def test_files_over_the_satellite_are_through_first_with_pink(verdicts: Any) -> None:
+    found = verdicts("pink-ppdr")
     assert found["pink-completes-files-first"] == "holds"
     assert found["pink-is-fair-over-distances"] == "holds"
 
 
-def test_dithering_and_reserving_and_the_bound(quick: Any) -> None:
-    found = verdicts(quick("pink-limits")[0])
+def test_dithering_and_reserving_and_the_bound(verdicts: Any) -> None:
+    found = verdicts("pink-limits")
     # As arithmetic says: an exact 1448 B window of 1.36 segments, and senders that send one.
     assert found["windows-of-equation-1-use-the-link"] == "fails"
     assert found["strict-senders-lose-the-fraction"] == "holds"

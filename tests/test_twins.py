@@ -545,9 +545,9 @@ def cobalt_setup(r: random.Random) -> Setup:
 
 def flow_queueing(r: random.Random, make: Maker, linux: bool) -> Setup:
     """Few queues, so that flows meet, and many; limits that are reached by one flow and by all."""
-    flows = r.choice([1, 4, 8, 1024])
+    flows = r.choice([1, 2, 4, 8, 1024])
     ways = r.choice([way for way in (1, 2, 4, 8) if flows % way == 0])
-    fattest, key = coin(r), r.choice([None, r.getrandbits(53)])
+    fattest, key = coin(r), r.choice([None, None, None, r.getrandbits(53)])
     options = {"flows": flows, "ways": ways, "drop_batch": r.choice([1, 5, 64])}
     quantum, memory_limit = r.choice([256, 300, 1514, 9000]), r.choice([9000, 50_000, 32 << 20])
     settings = written(quantum=f"{quantum}B", memory_limit=f"{memory_limit}B", **options)
@@ -582,11 +582,14 @@ def fq_cobalt_setup(r: random.Random) -> Setup:
 
 
 def with_few_updates(setup: Setup) -> Setup:
-    """At least 10 ms between updates: each of the twin's queues makes them all."""
+    """At least 10 ms between updates: each of the twin's queues makes them all. Marks up to any probability: a queue of
+    one flow, with so few updates, seldom has a small one."""
     aqm, settings = setup
-    few = replace(aqm, tupdate_ns=max(aqm.tupdate_ns, 10 * MS))
-    others = [setting for setting in settings if not setting.startswith("tupdate=")]
-    return few, others + written(tupdate=f"{few.tupdate_ns}ns")
+    changed = {"ecn": True} | ({} if "compat=linux" in settings else {"ecn_threshold": 1.0})
+    few = replace(aqm, tupdate_ns=max(aqm.tupdate_ns, 10 * MS), **changed)
+    replaced = ("tupdate", *changed)
+    others = [setting for setting in settings if setting.split("=")[0] not in replaced]
+    return few, others + written(tupdate=f"{few.tupdate_ns}ns", **changed)
 
 
 @twin("fq-pie", fq.replay, draws=True)
@@ -660,7 +663,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, tmp_path: P
     # Agreement about traces on which nothing happens would say little.
     if TRACES >= 100:
         for kind in ("sent", "marked", "drop_overflow", PAIRS[name].drop):
-            assert seen[kind] > 500, seen
+            assert seen[kind] > 1000, seen
 
 
 @pytest.mark.parametrize("name", [name for name, pair in PAIRS.items() if pair.draws])
@@ -669,4 +672,4 @@ def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> 
     for number in range(20):
         one = trial(name, number)
         differ += one.compiled(tmp_path / "trace.csv") != one.twin(one.seed ^ 1)
-    assert differ >= 2, "the twin with the numbers of another seed must be told apart"
+    assert differ >= 5, "the twin with the numbers of another seed must be told apart"

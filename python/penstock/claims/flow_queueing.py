@@ -33,7 +33,7 @@ pie = of(CLAIMS, "fq-pie", "004")
 minstrel = of(CLAIMS, "fq-minstrel-pie", "004")
 
 NAMES = {"pie": "PIE", "fq-pie": "FQ-PIE", "fq-codel": "FQ-CoDel", "fq-minstrel-pie": "FQ-Minstrel PIE"}
-NO_BBR = "it is about BBR, which is not built; NewReno, which takes its place here, does not probe as BBR does"
+NO_BBR = "it is about BBR; NewReno, which takes its place in these runs, does not probe as BBR does"
 
 
 def _value(run: Evidence, aqm: str, setting: str, measure: Callable[[Outcome], float | None]) -> float:

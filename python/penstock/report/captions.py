@@ -217,8 +217,8 @@ EXPERIMENT = {
     ),
     "fq_controls": (
         "Two CUBIC flows and two NewReno flows",
-        "Payload of each flow in each second, and the median of its round trips. NewReno takes the place of BBR, which "
-        "is not built.",
+        "Payload of each flow in each second, and the median of its round trips. NewReno takes the place of "
+        "the document's BBR.",
     ),
     "fq_fairness": (
         "Fairness beside an unresponsive stream",

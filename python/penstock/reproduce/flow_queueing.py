@@ -2,7 +2,7 @@
 
 The document leaves open how much the unresponsive stream sends over its link of 100 Mbit/s. Here it sends as much as
 the link has, as on the document's other testbed (Table 4.9: 10 Mbit/s over 10 Mbit/s); variants say what other rates
-give. There is no BBR here: NewReno stands in for it where flows of two congestion controls meet.
+give. NewReno stands in for the document's BBR where flows of two congestion controls meet.
 """
 
 from __future__ import annotations
