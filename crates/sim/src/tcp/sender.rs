@@ -498,8 +498,11 @@ impl Sender {
         self.counters.timeouts += 1;
         let progressed = self.phase != Phase::Loss || self.rtt.backoff() == 0;
         if progressed {
-            // RFC 5681 §3.1: ssthresh is set once per loss event.
-            self.cc.on_rto(&Loss { now, in_flight: self.flight(), ecn: false });
+            // RFC 5681 §3.1: ssthresh is set once per loss event. A timeout in recovery means that a retransmission was
+            // lost, and counts as a second one (§4.3). What was in flight is then the pipe: the numbers sent beyond
+            // the stalled one say how long recovery took, not what the path holds.
+            let in_flight = if self.phase == Phase::Recovery { self.pipe } else { self.flight() };
+            self.cc.on_rto(&Loss { now, in_flight, ecn: false });
         }
         self.phase = Phase::Loss;
         self.recover = self.nxt;
