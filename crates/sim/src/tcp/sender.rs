@@ -233,6 +233,12 @@ impl Sender {
         self.nxt as u32
     }
 
+    /// True when all that the application gave was acknowledged, and nothing waits for a pacer.
+    #[inline]
+    pub fn has_sent_all(&self) -> bool {
+        self.una == self.end() && self.needs.is_none()
+    }
+
     /// Bytes sent and not acknowledged.
     pub fn flight(&self) -> u64 {
         self.nxt - self.una
