@@ -63,8 +63,13 @@ def tcp_linux(
         f"Linux {platform.release()}: kernel / simulator, {plan.measured_s:g} s measured after "
         f"{compare.BEGIN_S:g} s; the simulator's number is the median of {compare.SEEDS} seeds."
     )
-    found = {"about": about, "rows": [row.to_json() for row in rows], "summary": page.summary(rows)}
-    found |= {"left_out": left_out, "complete": complete}
+    found = {
+        "about": about,
+        "rows": [row.to_json() for row in rows],
+        "summary": page.summary(rows),
+        "left_out": left_out,
+        "complete": complete,
+    }
     (plan.out / "result.json").write_text(rundir.dump(found), encoding="utf-8")
     if json:
         show.as_json(found)

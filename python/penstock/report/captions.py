@@ -216,9 +216,8 @@ EXPERIMENT = {
         "the stroke above the 99th percentile.",
     ),
     "fq_controls": (
-        "Two CUBIC flows and two NewReno flows",
-        "Payload of each flow in each second, and the median of its round trips. NewReno takes the place of "
-        "the document's BBR.",
+        "Two CUBIC flows and two BBR flows",
+        "Payload of each flow in each second, and the median of its round trips.",
     ),
     "fq_fairness": (
         "Fairness beside an unresponsive stream",

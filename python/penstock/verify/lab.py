@@ -64,7 +64,8 @@ def find_emulator(given: Path | None) -> Path:
     built = [path for profile in ("release", "debug") if (path := target / profile / "penstock-emulate").is_file()]
     if not built:
         raise MistakeError(
-            "penstock-emulate is missing: `cargo build --release -p penstock-net` makes it; or say where it is by --emulator"
+            "penstock-emulate is missing: `cargo build --release -p penstock-net` makes it; "
+            "or say where it is by --emulator"
         )
     return max(built, key=lambda path: path.stat().st_mtime)
 

@@ -1,7 +1,7 @@
 """What both sides are measured for, by the same rules from the same kind of file.
 
-The files are those of `penstock-emulate --packets` and of a simulated capture as CSV: a line per packet, with the time at
-which it left the queue, how long it was there, its flow, its size and whether it was sent or dropped.
+The files are those of `penstock-emulate --packets` and of a simulated capture as CSV: a line per packet, with the time
+at which it left the queue, how long it was there, its flow, its size and whether it was sent or dropped.
 """
 
 from __future__ import annotations
@@ -56,11 +56,9 @@ class Packets:
                 name, t_ns, waited_ns, flow, size, fate = line.rstrip("\n").split(",")
                 if name == queue and int(size) >= _DATA_BYTES:
                     rows.append((int(t_ns), int(waited_ns), int(flow), fate.startswith("drop")))
-        t_ns, waited, flows, dropped = (
-            (np.array(column) for column in zip(*rows, strict=True)) if rows else [np.empty(0)] * 4
-        )
-        begin = t_ns[0] if rows else 0
-        return cls((t_ns - begin) / 1e9, waited / 1e6, flows.astype(np.int64), dropped.astype(np.bool_))
+        table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+        t_ns_all = table[:, 0] - (table[0, 0] if rows else 0)
+        return cls(t_ns_all / 1e9, table[:, 1] / 1e6, table[:, 2], table[:, 3].astype(np.bool_))
 
     def between(self, begin_s: float, end_s: float) -> Packets:
         """Those that left the queue in this time."""
@@ -84,8 +82,8 @@ def measure(packets: Packets, goodput_mbps: float, rtt_ms: float) -> Measures:
 def period_s(packets: Packets, rtt_s: float) -> float | None:
     """Mean time between the congestion events of a flow; of all flows together.
 
-    A sender learns of a drop a round trip later and then answers for the whole window, so the drops of a flow within one
-    and a half round trips of the first are one event.
+    A sender learns of a drop a round trip later and then answers for the whole window, so the drops of a flow within
+    one and a half round trips of the first are one event.
     """
     total, intervals = 0.0, 0
     for flow in np.unique(packets.flow):

@@ -84,7 +84,7 @@ def _sending(case: Case, duration_s: float, seed: int) -> dict[str, Any]:
 
 
 def _goodput_mbps(samples: list[list[float]], begin_s: float, end_s: float) -> float:
-    """From the first sample in this time to the last; the times of samples are those at which the bytes were counted."""
+    """From the first sample in this time to the last; a sample has the time at which the bytes were counted."""
     first = samples[0][0]
     inside = [sample for sample in samples if begin_s <= sample[0] - first <= end_s]
     if len(inside) < 2:

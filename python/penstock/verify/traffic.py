@@ -11,6 +11,7 @@ The receiver says `listening` first and ends when all connections have ended. Ti
 
 from __future__ import annotations
 
+import contextlib
 import json
 import selectors
 import socket
@@ -75,7 +76,7 @@ def _take(connection: Any, buffer: bytearray) -> int:
 
 
 def send(wanted: dict[str, Any]) -> dict[str, Any]:
-    """Keeps each connection full until the duration is over; a row of `windows` is time, flow, cwnd, ssthresh, RTT in ms."""
+    """Keeps each connection full to the end; a row of `windows` is time, flow, cwnd, ssthresh, RTT in ms."""
     begin = time.monotonic()
     end = begin + wanted["duration_s"]
     starts = list(enumerate(wanted["starts_s"]))
@@ -112,10 +113,8 @@ def _connect(wanted: dict[str, Any]) -> socket.socket:
 
 
 def _give(connection: Any, data: bytes) -> None:
-    try:
+    with contextlib.suppress(BlockingIOError):
         connection.send(data)
-    except BlockingIOError:
-        pass
 
 
 def _info(connection: socket.socket, offset: int) -> int:
