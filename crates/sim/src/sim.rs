@@ -119,10 +119,26 @@ impl Simulation {
     /// # Errors
     /// Those of the writer.
     pub fn capture_to(&mut self, out: Sink, scenario: &Scenario) -> std::io::Result<()> {
+        self.begin_capture(scenario, |names| Capture::new(out, names))
+    }
+
+    /// The same as CSV, with the columns of [`crate::capture::CSV_HEADER`].
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn capture_csv_to(&mut self, out: Sink, scenario: &Scenario) -> std::io::Result<()> {
+        self.begin_capture(scenario, |names| Capture::csv(out, names))
+    }
+
+    fn begin_capture(
+        &mut self,
+        scenario: &Scenario,
+        open: impl FnOnce(&[Option<String>]) -> std::io::Result<Capture>,
+    ) -> std::io::Result<()> {
         let wanted = &scenario.output.pcapng;
         let chosen = |b: &network::Bottleneck| (wanted.is_empty() || wanted.contains(&b.name)).then(|| b.name.clone());
         let names: Vec<_> = self.bottlenecks.iter().map(chosen).collect();
-        self.outlet.capture = Some(Capture::new(out, &names)?);
+        self.outlet.capture = Some(open(&names)?);
         for (bottleneck, _) in self.bottlenecks.iter().zip(names).filter(|(_, name)| name.is_some()) {
             if let Some(queue) = &mut self.links[bottleneck.link].queue {
                 queue.eager = true;

@@ -106,6 +106,7 @@ def claims() -> list[Claim]:
         pink,
         pink_limits,
         pink_sharing,
+        satellite,
     )
 
     everything = [
@@ -113,6 +114,7 @@ def claims() -> list[Claim]:
         *pink_sharing.CLAIMS,
         *pink_limits.CLAIMS,
         *lindrop.CLAIMS,
+        *satellite.CLAIMS,
         *ern.CLAIMS,
         *modified_codel.CLAIMS,
         *minstrel_pie.CLAIMS,

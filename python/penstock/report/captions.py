@@ -200,6 +200,14 @@ EXPERIMENT = {
         "Top: round trip times, from the 10th to the 90th percentile with a line at the median, on a logarithmic "
         "scale. Bottom: use of the link. CUBIC senders.",
     ),
+    "sat_three": (
+        "Three transfers of 5 MB",
+        "Payload of each second. A large buffer holds 4 MB, a standard one the bandwidth-delay product of 75 kB.",
+    ),
+    "sat_six": (
+        "Six controls, each with a transfer of 5 MB",
+        "Payload of each second; the flows begin 3 s apart, in the order of the legend. 2 Mbit/s, a buffer of 4 MB.",
+    ),
     "fq_throughput": (
         "TCP beside an unresponsive stream",
         "Payload of each second: TCP flows thin, all of them together thick; grey: the UDP stream, which is on where "
@@ -216,9 +224,8 @@ EXPERIMENT = {
         "the stroke above the 99th percentile.",
     ),
     "fq_controls": (
-        "Two CUBIC flows and two NewReno flows",
-        "Payload of each flow in each second, and the median of its round trips. NewReno takes the place of "
-        "the document's BBR.",
+        "Two CUBIC flows and two BBR flows",
+        "Payload of each flow in each second, and the median of its round trips.",
     ),
     "fq_fairness": (
         "Fairness beside an unresponsive stream",

@@ -139,7 +139,7 @@ impl Endpoint {
 
     /// Bytes of the control's state on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.sender.cc.heap_bytes() + self.sender.needs.as_ref().map_or(0, |needs| needs.bytes())
+        self.sender.heap_bytes()
     }
 
     /// Smoothed round trip time; zero before the first sample.
@@ -206,7 +206,7 @@ impl Endpoint {
             return None;
         }
         let wake = self.sender.needs.as_ref().map_or(Instant::MAX, |needs| needs.wake);
-        let timers = [self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at, wake];
+        let timers = [self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at, wake, self.sender.rack_at()];
         let first = timers.into_iter().fold(self.greeted_at, Instant::min);
         (first != Instant::MAX).then_some(first)
     }
@@ -225,6 +225,9 @@ impl Endpoint {
             }
             self.greet = true;
             self.sender.rtt.back_off();
+        }
+        if self.sender.rack_at() <= now && self.state == State::Established {
+            self.sender.on_rack_timer(&self.config, now);
         }
         if self.sender.rto_at <= now && self.state == State::Established && !self.sender.on_rto(now) {
             self.abort();
@@ -321,7 +324,7 @@ impl Endpoint {
         let options = syn.syn_options().unwrap_or_default();
         self.timestamps &= syn.has_timestamps();
         self.scaling &= options.window_scale.is_some();
-        self.sender.sack &= options.sack_permitted;
+        self.sender.agree_sack(options.sack_permitted);
         self.sender.limit_mss(if options.mss == 0 { 536 } else { options.mss.into() }, &self.config);
         self.sender.scale = if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
         self.receiver = Receiver::new(&self.config, syn.seq, if self.scaling { self.config.window_scale() } else { 0 });
