@@ -622,7 +622,8 @@ def some_arrivals(r: random.Random, rate_bps: int) -> list[Arrival]:
         size = r.choice([40, 100, 500, 1000, 1500, 1500, r.randint(1, 9000)])
         gap_ns = size * 8 * NS_PER_S / rate_bps / load
         # A third comes at the pace of the link, so that arrivals and departures meet at one instant.
-        t_ns += r.choice([round(gap_ns), round(gap_ns), 0, *(round(r.expovariate(1 / gap_ns)) for _ in range(3))])
+        pace = r.randrange(6)
+        t_ns += round(gap_ns if pace < 2 else r.expovariate(1 / gap_ns)) if pace < 5 else 0
         arrivals.append(Arrival(t_ns, r.randrange(8), size, r.choice([0, 0, 1, 2, 3])))
     return arrivals
 
