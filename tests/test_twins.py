@@ -675,7 +675,7 @@ def test_every_packet_has_the_fate_that_the_twin_gives_it(name: str, tmp_path: P
 @pytest.mark.parametrize("name", [name for name, pair in PAIRS.items() if pair.draws])
 def test_the_random_numbers_are_those_of_the_seed(name: str, tmp_path: Path) -> None:
     differ = 0
-    for number in range(20):
+    for number in range(30):
         one = trial(name, number)
         differ += one.compiled(tmp_path / "trace.csv") != one.twin(one.seed ^ 1)
     assert differ >= 5, "the twin with the numbers of another seed must be told apart"
