@@ -104,6 +104,7 @@ def claims() -> list[Claim]:
         minstrel_pie,
         modified_codel,
         pink,
+        pink_flood,
         pink_limits,
         pink_sharing,
     )
@@ -112,6 +113,7 @@ def claims() -> list[Claim]:
         *pink.CLAIMS,
         *pink_sharing.CLAIMS,
         *pink_limits.CLAIMS,
+        *pink_flood.CLAIMS,
         *lindrop.CLAIMS,
         *ern.CLAIMS,
         *modified_codel.CLAIMS,

@@ -150,6 +150,15 @@ EXPERIMENT = {
         "All flows send their whole first window in the same instant; the invariant max_queue stops a run "
         "that exceeds the bandwidth-delay product.",
     ),
+    "flood_time": (
+        "Eight transfers in a flood",
+        "Payload of all transfers together in each second, with 1,000 SYNs per second where the ground is grey.",
+    ),
+    "flood_cost": (
+        "What a flood costs",
+        "Payload of all transfers together while the flood lasts. The dashed lines are what is left of the goodput "
+        "without a flood when the SYNs have taken theirs.",
+    ),
     "queue_counts": (
         "Mean queue",
         "Bytes waiting at the bottleneck, as a mean over time. The dashed line is what 5 ms of the link carry. Left, "
