@@ -210,6 +210,14 @@ impl Flow {
         }
     }
 
+    /// Congestion window of the client in bytes; zero for what is not one TCP connection.
+    pub fn cwnd(&self) -> u64 {
+        match &self.transport {
+            Transport::Tcp(client, _) => client.windows().0,
+            _ => 0,
+        }
+    }
+
     /// Congestion control; empty for UDP.
     pub fn cc(&self) -> &'static str {
         match &self.transport {
