@@ -15,12 +15,15 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import provenance
 from penstock.engine import Result, simulate
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMAT = 1
 MANIFEST, SCENARIO, RESOLVED, SUMMARY, TIMING = (
@@ -58,18 +61,23 @@ def dump(value: Any) -> str:
 
 def write(result: Result, path: Path) -> None:
     """Writes all but the report; an earlier run's files of the same names are replaced."""
-    import pyarrow.parquet as pq
-
     path.mkdir(parents=True, exist_ok=True)
     (path / SCENARIO).write_text(result.scenario.text, encoding="utf-8")
     (path / RESOLVED).write_text(result.resolved, encoding="utf-8")
     (path / SUMMARY).write_text(dump(result.summary), encoding="utf-8")
     (path / TIMING).write_text(dump({"cpu_s": result.cpu_s, "wall_s": result.wall_s}), encoding="utf-8")
     for name, table in result.tables.items():
-        schema = table.schema.with_metadata({"penstock_format": str(FORMAT), "penstock_table": name})
-        pq.write_table(table.cast(schema), path / f"{name}.parquet", compression="zstd")
+        write_table(name, table, path)
     # Last, so that a directory with a manifest is complete.
     (path / MANIFEST).write_text(dump(manifest(result)), encoding="utf-8")
+
+
+def write_table(name: str, table: pa.Table, path: Path) -> None:
+    """Writes `name.parquet` into the directory `path`."""
+    import pyarrow.parquet as pq
+
+    schema = table.schema.with_metadata({"penstock_format": str(FORMAT), "penstock_table": name})
+    pq.write_table(table.cast(schema), path / f"{name}.parquet", compression="zstd")
 
 
 def manifest(result: Result) -> dict[str, Any]:
@@ -85,7 +93,7 @@ def manifest(result: Result) -> dict[str, Any]:
         "resolved": result.resolved,
         "resolved_sha256": provenance.sha256(result.resolved),
         "summary_sha256": provenance.sha256(dump(result.summary)),
-        "versions": provenance.versions(),
+        "versions": {**provenance.versions(), **result.own_files},
     }
 
 
@@ -115,7 +123,7 @@ def rerun(path: Path) -> Again:
     then = read_manifest(path)
     before = (path / SUMMARY).read_bytes() if (path / SUMMARY).is_file() else b""
     result = simulate(Scenario(then["scenario"], then["file"]), then["seed"])
-    now = provenance.versions()
+    now = {**provenance.versions(), **result.own_files}
     changed = {
         name: (str(then["versions"].get(name, "unknown")), value)
         for name, value in now.items()

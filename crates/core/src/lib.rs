@@ -12,11 +12,12 @@
 //! 7. [`cc`]: congestion control.
 //! 8. [`wire`]: the same views over real bytes.
 //! 9. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it; [`settings`]: parameters
-//!    from `key=value` texts.
+//!    from `key=value` texts; [`foreign`]: algorithms that are not here, found by a library.
 
 pub mod ack;
 pub mod aqm;
 pub mod cc;
+pub mod foreign;
 pub mod fq;
 pub mod packet;
 pub mod qdisc;

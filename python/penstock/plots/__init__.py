@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 from penstock.plots import ern, flow_queueing, lindrop, pink
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
 from penstock.plots.one_run import single
-from penstock.plots.style import COLOURS, LABELS, colour, save, svg
+from penstock.plots.style import COLOURS, LABELS, colour, png, save, svg
 from penstock.plots.sweeps import sweep
+from penstock.plots.tcp_trace import traced
 from penstock.reproduce.results import Evidence
 
 DRAWN = {
@@ -26,4 +27,4 @@ def reproduction(run: Evidence) -> dict[str, Figure]:
     return DRAWN.get(run.experiment.name, sweep)(run)
 
 
-__all__ = ["COLOURS", "LABELS", "colour", "reproduction", "save", "single", "svg"]
+__all__ = ["COLOURS", "LABELS", "colour", "png", "reproduction", "save", "single", "svg", "traced"]
