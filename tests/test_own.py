@@ -132,6 +132,20 @@ def test_the_example_is_as_friendly_as_it_looks() -> None:
     assert summary["bottlenecks"][0]["aqm"] == "my_aqm.py:MyAqm"
 
 
+def test_a_run_directory_keeps_the_files(penstock: Command, tmp_path: Path) -> None:
+    for file in EXAMPLES.iterdir():
+        shutil.copy(file, tmp_path)
+    assert penstock("run", "mine.toml", "--out", "out").returncode == 0
+    again = penstock("rerun", "out")
+    assert (again.returncode, "same" in again.stdout) == (0, True), again.stderr
+    (tmp_path / "my_cc.py").write_text((EXAMPLES / "my_cc.py").read_text().replace("0.7", "0.5"))
+    changed = penstock("rerun", "out", "--json")
+    assert changed.returncode == 1
+    assert json.loads(changed.stdout)["versions_changed"].keys() == {"my_cc.py"}
+    (tmp_path / "my_cc.py").unlink()
+    assert penstock("rerun", "out").returncode == 0, "the copy is there"
+
+
 # What a control sees and says is what a built-in one does.
 
 

@@ -85,7 +85,7 @@ class Result:
     wall_s: float
     raw_tables: RawTables = field(repr=False)
     watched: tuple[int, ...] = ()  # flows in the table `tcp_trace`
-    own_files: Mapping[str, str] = field(default_factory=dict)  # files of your algorithms, with hashes
+    own_files: Mapping[str, str] = field(default_factory=dict)  # files of your algorithms and what is in them
 
     @functools.cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -159,7 +159,7 @@ def simulate(
     With `watch` the result has the tables `tcp_trace` and `queue_trace`.
     """
     wall = time.perf_counter()
-    library = Library(scenario.file, scenario.classes)
+    library = Library(scenario.file, scenario.classes, scenario.kept)
     simulation = _open(scenario, seed, pcapng, library)
     watched = _watch(simulation, watch) if watch else ()
     step_s = simulation.duration_s / _STEPS
@@ -178,7 +178,7 @@ def simulate(
     wall_s = time.perf_counter() - wall
     tables = {**simulation.tables(), **simulation.traced()}
     about = (simulation.resolved(), simulation.seed, summary, cpu_s, wall_s)
-    return Result(scenario, *about, tables, watched, library.fingerprints())
+    return Result(scenario, *about, tables, watched, library.sources)
 
 
 def _watch(simulation: _penstock.Simulation, watch: Watch) -> tuple[int, ...]:

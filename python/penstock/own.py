@@ -6,7 +6,6 @@ Derive from `CongestionControl` or `Aqm` and use the class by its name wherever 
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import math
@@ -190,6 +189,8 @@ class Library:
 
     file: str = ""  # of the scenario: paths begin beside it
     classes: Mapping[str, type] = field(default_factory=dict)
+    kept: str = ""  # a directory with copies, for files that are no longer where they were
+    sources: dict[str, str] = field(default_factory=dict, init=False)  # what was loaded, by the path that names it
     _modules: dict[Path, ModuleType] = field(default_factory=dict, init=False)
 
     def control(self, name: str, _parameters: str = "") -> ControlMaker | None:
@@ -210,10 +211,6 @@ class Library:
                 raise MistakeError(f"{name} has no parameter {key!r}; {has}")
         return AqmMaker(found, given)
 
-    def fingerprints(self) -> dict[str, str]:
-        """The files that were loaded, with hashes of what is in them."""
-        return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(self._modules)}
-
     def _find(self, name: str, base: type) -> Any:
         found = self.classes.get(name)
         if found is None and ".py:" in name:
@@ -226,10 +223,11 @@ class Library:
         return found
 
     def _of_file(self, path: Path, wanted: str, base: type) -> Any:
-        beside = Path(self.file).parent / path
-        where = (beside if beside.is_file() else path).resolve()
-        if not where.is_file():
+        places = [Path(self.file).parent / path, path, *([Path(self.kept) / path] if self.kept else [])]
+        where = next((place.resolve() for place in places if place.is_file()), None)
+        if where is None:
             raise MistakeError(f"there is no file {path} beside the scenario or in the current directory")
+        self.sources[str(path)] = where.read_text(encoding="utf-8")
         if where not in self._modules:
             self._modules[where] = _load(where)
         module = self._modules[where]

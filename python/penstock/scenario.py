@@ -34,6 +34,7 @@ class Scenario:
     file: str
     # Algorithms of yours that the text names.
     classes: Mapping[str, type] = field(default_factory=dict, compare=False)
+    kept: str = field(default="", compare=False)  # where copies of their files are
 
     @classmethod
     def load(cls, source: Source) -> Scenario:
