@@ -13,12 +13,13 @@
 //! 8. [`coop`]: nodes and a gateway agree on who may send how much.
 //! 9. [`wire`]: the same views over real bytes.
 //! 10. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it; [`settings`]: parameters
-//!     from `key=value` texts.
+//!     from `key=value` texts; [`foreign`]: algorithms that are not here, found by a library.
 
 pub mod ack;
 pub mod aqm;
 pub mod cc;
 pub mod coop;
+pub mod foreign;
 pub mod fq;
 pub mod packet;
 mod pool;

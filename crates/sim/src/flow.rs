@@ -219,7 +219,7 @@ impl Flow {
     }
 
     /// Congestion control; empty for UDP.
-    pub fn cc(&self) -> &'static str {
+    pub fn cc(&self) -> &str {
         match &self.transport {
             Transport::Tcp(client, _) => client.cc_name(),
             Transport::Sessions(sessions) => sessions.cc_name(),

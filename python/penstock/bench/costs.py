@@ -1,6 +1,7 @@
-"""What a discipline costs on its own, without a simulator around it: two examples of the core, built with --release.
+"""What algorithms cost on their own, without a simulator around them: examples of the core, built with --release.
 
-`qdisc_cost` puts packets in and takes them out beside a backlog; `pink_cost` shows PINK data and ACKs. Both print JSON.
+`qdisc_cost` puts packets in and takes them out beside a backlog; `pink_cost` shows PINK data and ACKs; `cc_cost` gives
+a control an ACK for each segment. All print JSON.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from penstock.bench import cases
 
 BAR_NS, BAR_FLOW_QUEUEING_NS = 60.0, 120.0  # one packet in and out
 BAR_PINK_ACK_NS, BAR_PINK_DATA_NS, BAR_PINK_BYTES = 60.0, 40.0, 128
+BAR_ACK_NS, BAR_MODEL_ACK_NS = 40.0, 80.0  # one segment sent and acknowledged; BBR measures with each ACK
 QUICK_PACKETS = 400_000
 
 _RUN = ("cargo", "run", "--release", "--locked", "--quiet", "--package", "penstock-core", "--example")
@@ -27,32 +29,38 @@ class _NotMeasuredError(Exception):
 
 @dataclass(frozen=True)
 class Costs:
-    """What both examples said; where one could not run, why."""
+    """What the examples said; where one could not run, why."""
 
     disciplines: list[dict[str, Any]] | str
     pink: dict[str, Any] | str
+    controls: list[dict[str, Any]] | str
 
     def to_json(self) -> dict[str, Any]:
         """Keys of the benchmark's object: null where nothing was measured, and then why not."""
         disciplines = self.disciplines if isinstance(self.disciplines, str) else None
         pink = self.pink if isinstance(self.pink, str) else None
+        controls = self.controls if isinstance(self.controls, str) else None
         return {
             "disciplines": None if disciplines else self.disciplines,
             "disciplines_missing": disciplines,
             "pink": None if pink else self.pink,
             "pink_missing": pink,
+            "controls": None if controls else self.controls,
+            "controls_missing": controls,
         }
 
 
-NOT_REACHED = Costs("not reached", "not reached")
+NOT_REACHED = Costs("not reached", "not reached", "not reached")
 
 
 def measure(quick: bool, say: Callable[[str], None]) -> Costs:
-    """Runs both; building them comes first and may take minutes."""
+    """Runs all; building them comes first and may take minutes."""
     say("disciplines alone")
     disciplines = _tried(_disciplines)
     say("PINK alone")
-    return Costs(disciplines, _tried(lambda: _pink(quick)))
+    pink = _tried(lambda: _pink(quick))
+    say("controls alone")
+    return Costs(disciplines, pink, _tried(_controls))
 
 
 def _tried(part: Callable[[], Any]) -> Any:
@@ -73,6 +81,14 @@ def _disciplines() -> list[dict[str, Any]]:
 def bar_ns(kind: str) -> float:
     """The most that a packet may cost, in and out."""
     return BAR_FLOW_QUEUEING_NS if kind == "flow-queueing" else BAR_NS
+
+
+def _controls() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _run("cc_cost")
+    for row in rows:
+        row["bar_ns"] = BAR_MODEL_ACK_NS if row["name"] == "bbr" else BAR_ACK_NS
+        row["met"] = row["ns_per_ack"] <= row["bar_ns"]
+    return rows
 
 
 def _pink(quick: bool) -> dict[str, Any]:
@@ -113,6 +129,14 @@ def discipline_cells(rows: list[dict[str, Any]]) -> list[list[str]]:
         ]
         for row in rows
     ]
+
+
+CONTROL_COLUMNS = ("control", "ns/ACK", "bar", "met")
+
+
+def control_cells(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Lines of the table of controls."""
+    return [[row["name"], f"{row['ns_per_ack']:.1f}", f"{row['bar_ns']:g}", _yes(row["met"])] for row in rows]
 
 
 PINK_COLUMNS = ("flows", "ns/ACK", "bar", "met", "ns/data packet", "bar", "met", "B/flow", "bar", "met")

@@ -100,6 +100,7 @@ def claims() -> list[Claim]:
     from penstock.claims import (
         ern,
         flow_queueing,
+        friendliness,
         lindrop,
         minstrel_pie,
         modified_codel,
@@ -121,6 +122,7 @@ def claims() -> list[Claim]:
         *modified_codel.CLAIMS,
         *minstrel_pie.CLAIMS,
         *flow_queueing.CLAIMS,
+        *friendliness.CLAIMS,
     ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 

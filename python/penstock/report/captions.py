@@ -246,6 +246,12 @@ EXPERIMENT = {
         "One VoIP stream beside four TCP flows each way. A box spans the 10th to the 90th percentile of its packets' "
         "delay in the queue, in steps of about 1 ms; the stroke is the longest.",
     ),
+    "friendliness": (
+        "Who shares with whom",
+        "Two flows of the control at the left beside two of the control below: percent of the payload of all four "
+        "that the two at the left got. 50 is a fair share; vermilion takes, blue gives way. CoDel marks what is "
+        "ECN-capable, the flows of DCTCP and Prague; DropTail cannot mark.",
+    ),
 }
 RUN = {
     "goodput": ("Goodput of the flows", "Payload that reaches a receiver in each second."),

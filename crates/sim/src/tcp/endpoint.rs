@@ -5,7 +5,7 @@
 
 use super::config::TcpConfig;
 use super::receiver::Receiver;
-use super::sender::{Counters, Next, Sender};
+use super::sender::{Counters, Glance, Next, Sender};
 use crate::segment::{Segment, SynOptions};
 use penstock_core::cc::CongestionControl;
 use penstock_core::packet::TcpFlags;
@@ -132,8 +132,13 @@ impl Endpoint {
         (self.sender.cc.cwnd(), self.sender.cc.ssthresh())
     }
 
+    /// The sending half as it stands; `None` unless the handshake is done.
+    pub fn glance(&self) -> Option<Glance> {
+        (self.state == State::Established).then(|| self.sender.glance())
+    }
+
     /// Name of the congestion control.
-    pub fn cc_name(&self) -> &'static str {
+    pub fn cc_name(&self) -> &str {
         self.sender.cc.name()
     }
 
