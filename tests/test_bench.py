@@ -186,18 +186,20 @@ PINK = {
     "ack_ratio": 1.5,
     "data_ratio": 1.25,
 }
+COOP = {"clients": 10_000, "join_ns": 2001.0, "used_ns": 900.0, "leave_ns": 2000.0, "memory_full_bytes": 1_600_000}
 
 
 @pytest.fixture
 def cargo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cargo that prints what the examples would, and keeps what it was asked."""
     asked = tmp_path / "asked"
-    for name, printed in (("qdisc_cost", DISCIPLINES), ("pink_cost", PINK)):
+    for name, printed in (("qdisc_cost", DISCIPLINES), ("pink_cost", PINK), ("coop_cost", COOP)):
         (tmp_path / name).write_text(json.dumps(printed))
     stub = tmp_path / "cargo"
     stub.write_text(
         f'#!/bin/sh\necho "$@" >>{asked}\n'
-        f'case "$*" in *qdisc_cost*) cat {tmp_path}/qdisc_cost;; *pink_cost*) cat {tmp_path}/pink_cost;; esac\n'
+        f'case "$*" in *qdisc_cost*) cat {tmp_path}/qdisc_cost;; *pink_cost*) cat {tmp_path}/pink_cost;; '
+        f"*coop_cost*) cat {tmp_path}/coop_cost;; esac\n"
     )
     stub.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -211,9 +213,12 @@ def test_costs_are_held_against_their_bars(cargo: Path) -> None:
     assert isinstance(alone.pink, dict)
     assert alone.pink["sizes"][0]["met"] == {"ns_per_ack": True, "ns_per_data_packet": False, "bytes_per_flow": True}
     assert alone.pink["sizes"][1]["met"] == {"ns_per_ack": False, "ns_per_data_packet": True, "bytes_per_flow": True}
-    first, second = cargo.read_text().splitlines()
+    assert isinstance(alone.coop, dict)
+    assert alone.coop["met"] == {"join_ns": False, "leave_ns": True}
+    first, second, third = cargo.read_text().splitlines()
     assert first == "run --release --locked --quiet --package penstock-core --example qdisc_cost"
     assert second.endswith("--example pink_cost")
+    assert third.endswith("--example coop_cost")
 
 
 def test_quick_shows_pink_fewer_packets(cargo: Path) -> None:
@@ -252,6 +257,7 @@ def test_the_benchmark_shows_both_tables(monkeypatch: pytest.MonkeyPatch, capsys
     assert ["fq-codel", "1", "1,000", "119.9", "120", "yes"] in lines
     assert ["1,000", "59.0", "60", "yes", "41.0", "40", "no", "128", "128", "yes"] in lines
     assert "ACKs 1.50, data 1.25" in table
+    assert ["10,000", "2001", "no", "2000", "yes", "2000", "900", "1,600,000"] in lines
 
 
 def test_ns3_fills_a_bottleneck_as_theory_says() -> None:
