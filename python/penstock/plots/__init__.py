@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from penstock.plots import ern, flow_queueing, lindrop, pink
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
+from penstock.plots.network import drawing
 from penstock.plots.one_run import single
 from penstock.plots.style import COLOURS, LABELS, colour, save, svg
 from penstock.plots.sweeps import sweep
@@ -26,4 +27,4 @@ def reproduction(run: Evidence) -> dict[str, Figure]:
     return DRAWN.get(run.experiment.name, sweep)(run)
 
 
-__all__ = ["COLOURS", "LABELS", "colour", "reproduction", "save", "single", "svg"]
+__all__ = ["COLOURS", "LABELS", "colour", "drawing", "reproduction", "save", "single", "svg"]
