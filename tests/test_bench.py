@@ -191,18 +191,20 @@ CONTROLS = [
     {"name": "cubic", "ns_per_ack": 40.1},
     {"name": "bbr", "ns_per_ack": 79.9},
 ]
+COOP = {"clients": 10_000, "join_ns": 2001.0, "used_ns": 900.0, "leave_ns": 2000.0, "memory_full_bytes": 1_600_000}
 
 
 @pytest.fixture
 def cargo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cargo that prints what the examples would, and keeps what it was asked."""
     asked = tmp_path / "asked"
-    for name, printed in (("qdisc_cost", DISCIPLINES), ("pink_cost", PINK), ("cc_cost", CONTROLS)):
+    stubs = (("qdisc_cost", DISCIPLINES), ("pink_cost", PINK), ("cc_cost", CONTROLS), ("coop_cost", COOP))
+    for name, printed in stubs:
         (tmp_path / name).write_text(json.dumps(printed))
     stub = tmp_path / "cargo"
     stub.write_text(
         f'#!/bin/sh\necho "$@" >>{asked}\n'
-        f'for name in qdisc_cost pink_cost cc_cost; do case "$*" in *$name*) cat {tmp_path}/$name;; esac; done\n'
+        f'for name in qdisc_cost pink_cost cc_cost coop_cost; do case "$*" in *$name*) cat {tmp_path}/$name;; esac; done\n'
     )
     stub.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -218,10 +220,11 @@ def test_costs_are_held_against_their_bars(cargo: Path) -> None:
     assert alone.pink["sizes"][1]["met"] == {"ns_per_ack": False, "ns_per_data_packet": True, "bytes_per_flow": True}
     assert isinstance(alone.controls, list)
     assert [(row["bar_ns"], row["met"]) for row in alone.controls] == [(40, True), (40, False), (80, True)]
-    first, second, third = cargo.read_text().splitlines()
+    assert isinstance(alone.coop, dict)
+    assert alone.coop["met"] == {"join_ns": False, "leave_ns": True}
+    first, *others = cargo.read_text().splitlines()
     assert first == "run --release --locked --quiet --package penstock-core --example qdisc_cost"
-    assert second.endswith("--example pink_cost")
-    assert third.endswith("--example cc_cost")
+    assert [line.split()[-1] for line in others] == ["pink_cost", "cc_cost", "coop_cost"]
 
 
 def test_quick_shows_pink_fewer_packets(cargo: Path) -> None:
@@ -265,6 +268,7 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     assert ["mine.py:Mine", "newreno", "2,000", "1,500", "500", "500", "2"] in lines
     assert ["1,000", "59.0", "60", "yes", "41.0", "40", "no", "128", "128", "yes"] in lines
     assert "ACKs 1.50, data 1.25" in table
+    assert ["10,000", "2001", "no", "2000", "yes", "2000", "900", "1,600,000"] in lines
 
 
 def test_the_cost_of_python_is_measured() -> None:

@@ -133,6 +133,10 @@ def _print_costs(alone: costs.Costs) -> None:
         show.table("PINK alone, and the most it may cost", costs.PINK_COLUMNS, costs.pink_cells(alone.pink))
         ratios = (alone.pink["ack_ratio"], alone.pink["data_ratio"])
         print("best times at 100,000 flows over those at 1,000: ACKs {:.2f}, data {:.2f}".format(*ratios))
+    if isinstance(alone.coop, str):
+        print(f"\ncooperative control alone: not measured: {alone.coop}")
+    else:
+        show.table("Cooperative control at the gateway", costs.COOP_COLUMNS, costs.coop_cells(alone.coop))
 
     if isinstance(alone.controls, str):
         print(f"\ncontrols alone: not measured: {alone.controls}")

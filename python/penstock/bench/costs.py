@@ -1,7 +1,7 @@
 """What algorithms cost on their own, without a simulator around them: examples of the core, built with --release.
 
 `qdisc_cost` puts packets in and takes them out beside a backlog; `pink_cost` shows PINK data and ACKs; `cc_cost` gives
-a control an ACK for each segment. All print JSON.
+a control an ACK for each segment; `coop_cost` lets clients join and leave at a gateway. All print JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from penstock.bench import cases
 BAR_NS, BAR_FLOW_QUEUEING_NS = 60.0, 120.0  # one packet in and out
 BAR_PINK_ACK_NS, BAR_PINK_DATA_NS, BAR_PINK_BYTES = 60.0, 40.0, 128
 BAR_ACK_NS, BAR_MODEL_ACK_NS = 40.0, 80.0  # one segment sent and acknowledged; BBR measures with each ACK
-QUICK_PACKETS = 400_000
+BAR_COOP_NS = 2000.0  # a client that joins or leaves
+QUICK_PACKETS, QUICK_ROUNDS = 400_000, 3
 
 _RUN = ("cargo", "run", "--release", "--locked", "--quiet", "--package", "penstock-core", "--example")
 
@@ -34,12 +35,14 @@ class Costs:
     disciplines: list[dict[str, Any]] | str
     pink: dict[str, Any] | str
     controls: list[dict[str, Any]] | str
+    coop: dict[str, Any] | str
 
     def to_json(self) -> dict[str, Any]:
         """Keys of the benchmark's object: null where nothing was measured, and then why not."""
         disciplines = self.disciplines if isinstance(self.disciplines, str) else None
         pink = self.pink if isinstance(self.pink, str) else None
         controls = self.controls if isinstance(self.controls, str) else None
+        coop = self.coop if isinstance(self.coop, str) else None
         return {
             "disciplines": None if disciplines else self.disciplines,
             "disciplines_missing": disciplines,
@@ -47,6 +50,8 @@ class Costs:
             "pink_missing": pink,
             "controls": None if controls else self.controls,
             "controls_missing": controls,
+            "coop": None if coop else self.coop,
+            "coop_missing": coop,
         }
 
 
@@ -60,7 +65,9 @@ def measure(quick: bool, say: Callable[[str], None]) -> Costs:
     say("PINK alone")
     pink = _tried(lambda: _pink(quick))
     say("controls alone")
-    return Costs(disciplines, pink, _tried(_controls))
+    controls = _tried(_controls)
+    say("cooperative control alone")
+    return Costs(disciplines, pink, controls, _tried(lambda: _coop(quick)))
 
 
 def _tried(part: Callable[[], Any]) -> Any:
@@ -97,6 +104,12 @@ def _pink(quick: bool) -> dict[str, Any]:
     for size in found["sizes"]:
         size["met"] = {name: size[name] <= bar for name, bar in bars.items()}
     return {**found, "bars": bars}
+
+
+def _coop(quick: bool) -> dict[str, Any]:
+    found: dict[str, Any] = _run("coop_cost", *([f"rounds={QUICK_ROUNDS}"] if quick else []))
+    met = {name: found[name] <= BAR_COOP_NS for name in ("join_ns", "leave_ns")}
+    return {**found, "bar_ns": BAR_COOP_NS, "met": met}
 
 
 def _run(example: str, *arguments: str) -> Any:
@@ -151,6 +164,17 @@ def pink_cells(pink: dict[str, Any]) -> list[list[str]]:
             line += [form.format(size[name]), f"{pink['bars'][name]:g}", _yes(size["met"][name])]
         lines.append(line)
     return lines
+
+
+COOP_COLUMNS = ("clients", "ns to join", "met", "ns to leave", "met", "bar", "ns to be heard", "B at the gateway")
+
+
+def coop_cells(coop: dict[str, Any]) -> list[list[str]]:
+    """The line of the table of cooperative control."""
+    line = [f"{coop['clients']:,}"]
+    for name in ("join_ns", "leave_ns"):
+        line += [f"{coop[name]:.0f}", _yes(coop["met"][name])]
+    return [[*line, f"{coop['bar_ns']:g}", f"{coop['used_ns']:.0f}", f"{coop['memory_full_bytes']:,}"]]
 
 
 def _yes(met: bool) -> str:

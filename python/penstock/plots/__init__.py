@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from penstock.plots import ern, flow_queueing, friendliness, lindrop, pink, satellite
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
+from penstock.plots.network import drawing
 from penstock.plots.one_run import single
 from penstock.plots.style import COLOURS, LABELS, colour, png, save, svg
 from penstock.plots.sweeps import sweep
@@ -29,4 +30,4 @@ def reproduction(run: Evidence) -> dict[str, Figure]:
     return DRAWN.get(run.experiment.name, sweep)(run)
 
 
-__all__ = ["COLOURS", "LABELS", "colour", "png", "reproduction", "save", "single", "svg", "traced"]
+__all__ = ["COLOURS", "LABELS", "colour", "drawing", "png", "reproduction", "save", "single", "svg", "traced"]

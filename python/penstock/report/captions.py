@@ -254,6 +254,11 @@ EXPERIMENT = {
     ),
 }
 RUN = {
+    "network": (
+        "Network",
+        "Nodes, and which flows begin (before the arrow) and end at them. A dashed link changes while the run goes on; "
+        "its numbers are those of the start.",
+    ),
     "goodput": ("Goodput of the flows", "Payload that reaches a receiver in each second."),
     "queue": ("Bottleneck", "Throughput with headers, and how long packets waited, as means over each second."),
 }

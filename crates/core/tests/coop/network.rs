@@ -139,7 +139,7 @@ impl Network {
     pub fn bandwidth(&mut self, bps: u64) {
         let mut out = Vec::new();
         self.gateway.set_bandwidth(Rate::from_bps(bps), self.now, &mut out);
-        self.gateway_sends(out);
+        self.deliver(out);
     }
 
     fn client(&mut self, at: usize, act: impl FnOnce(&mut Client, Instant, &mut Vec<Message>)) {
@@ -150,7 +150,7 @@ impl Network {
         }
     }
 
-    fn gateway_sends(&mut self, out: Vec<Outgoing>) {
+    fn deliver(&mut self, out: Vec<Outgoing>) {
         for Outgoing { to, message } in out {
             let bytes = encode(&message, &self.ring);
             match to {
@@ -196,7 +196,7 @@ impl Network {
             let mut out = Vec::new();
             self.gateway.poll(self.now, &mut out);
             assert!(self.gateway.next_timeout().is_none_or(|at| self.now < at), "a timer that does not move");
-            self.gateway_sends(out);
+            self.deliver(out);
         }
         for at in 0..self.clients.len() {
             if self.clients[at].next_timeout().is_some_and(|at| at <= self.now) {
@@ -229,7 +229,7 @@ impl Network {
                 };
                 let mut out = Vec::new();
                 self.gateway.handle(&message, from, self.now, &mut out);
-                self.gateway_sends(out);
+                self.deliver(out);
             }
         }
     }
