@@ -50,7 +50,11 @@ impl Simulation {
 }
 
 fn capture(run: &mut penstock_sim::Simulation, scenario: &Scenario, path: &Path) -> io::Result<()> {
-    run.capture_to(Box::new(BufWriter::new(File::create(path)?)), scenario)
+    let out = Box::new(BufWriter::new(File::create(path)?));
+    match path.extension().is_some_and(|ending| ending == "csv") {
+        true => run.capture_csv_to(out, scenario),
+        false => run.capture_to(out, scenario),
+    }
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> String {
@@ -60,7 +64,8 @@ fn unwritable(path: &Path, error: &io::Error) -> String {
 #[pymethods]
 impl Simulation {
     /// Reads a scenario; `file` is the name used in messages, `seed` replaces the scenario's, `pcapng` is a file for
-    /// the packets of the bottlenecks, `library` finds algorithms that are not in the registry.
+    /// the packets of the bottlenecks, which are written as CSV if its name ends in `.csv`; `library` finds algorithms that
+    /// are not in the registry.
     #[new]
     #[pyo3(signature = (text, file, seed=None, pcapng=None, library=None))]
     fn new(

@@ -101,7 +101,7 @@ impl Packet for Thing {
     }
 }
 
-const SETUP: Setup = Setup { mss: 1000, initial_window: 10_000, hystart: false };
+const SETUP: Setup = Setup { mss: 1000, initial_window: 10_000, initial_ssthresh: u64::MAX, hystart: false };
 
 #[test]
 fn a_control_from_outside_is_one_among_all() {
