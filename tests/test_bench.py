@@ -204,7 +204,8 @@ def cargo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     stub = tmp_path / "cargo"
     stub.write_text(
         f'#!/bin/sh\necho "$@" >>{asked}\n'
-        f'for name in qdisc_cost pink_cost cc_cost coop_cost; do case "$*" in *$name*) cat {tmp_path}/$name;; esac; done\n'
+        f"for name in {' '.join(name for name, _ in stubs)}; do\n"
+        f'case "$*" in *$name*) cat {tmp_path}/$name;; esac; done\n'
     )
     stub.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

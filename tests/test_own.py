@@ -18,8 +18,8 @@ from penstock import pool
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-EXAMPLES = DOCS / "examples"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS, EXAMPLES = ROOT / "docs", ROOT / "examples" / "own"
 TREE: dict[str, Any] = {
     "duration": "20s",
     "topology": {"kind": "dumbbell", "rate": "10Mbit/s", "delay": "20ms", "limit": "100p"},
@@ -154,6 +154,12 @@ def test_a_control_in_python_is_the_built_in_one_byte_for_byte() -> None:
     mine = lab.run({**TREE, "tcp": {"cc": NewReno}}).summary
     assert {flow["cc"] for flow in mine["flows"]} == {"NewReno"}
     assert unnamed(mine) == unnamed(built_in)
+
+
+def test_a_first_threshold_is_known_to_both() -> None:
+    first = {**TREE, "tcp": {"cc": "newreno", "initial_ssthresh": "20kB"}}
+    mine = lab.run({**first, "tcp": {**first["tcp"], "cc": NewReno}}).summary
+    assert unnamed(mine) == unnamed(lab.run(first).summary) != unnamed(lab.run(TREE).summary)
 
 
 def test_the_limit_of_a_queue_can_be_an_aqm_in_python() -> None:

@@ -156,10 +156,12 @@ class ControlMaker:
         """What all of them want of the endpoint."""
         return self.of.ack_per_segment, self.of.accurate_ecn, self.of.ect1
 
-    def make(self, mss: int, initial_window: int, seed: int) -> CongestionControl:
+    def make(self, mss: int, initial_window: int, initial_ssthresh: int | None, seed: int) -> CongestionControl:
         """A control for a new connection."""
         control = self.of.__new__(self.of)
         control.mss, control.initial_window, control.cwnd = mss, initial_window, initial_window
+        if initial_ssthresh is not None:
+            control.ssthresh = initial_ssthresh
         control.random = random.Random(seed)
         control.__init__()  # type: ignore[misc]
         return control

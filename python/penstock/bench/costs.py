@@ -55,7 +55,7 @@ class Costs:
         }
 
 
-NOT_REACHED = Costs("not reached", "not reached", "not reached")
+NOT_REACHED = Costs(*["not reached"] * 4)
 
 
 def measure(quick: bool, say: Callable[[str], None]) -> Costs:

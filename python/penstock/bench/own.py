@@ -10,7 +10,7 @@ from penstock import engine
 from penstock.bench import cases
 from penstock.scenario import Scenario, to_toml
 
-EXAMPLES = cases.ROOT / "docs" / "examples"
+EXAMPLES = cases.ROOT / "examples" / "own"
 CONTROL, AQM = "my_cc.py:MyCc", "my_aqm.py:MyAqm"
 COLUMNS = ("algorithm", "instead of", "packets", "ns/packet", "built in", "more per call", "calls per packet")
 

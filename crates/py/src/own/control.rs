@@ -85,12 +85,13 @@ impl MakeCc for Maker {
             wants: self.wants,
             mss,
             cwnd: setup.initial_window,
-            ssthresh: u64::MAX,
+            ssthresh: setup.initial_ssthresh,
             pacing: None,
         };
+        let first_threshold = Some(setup.initial_ssthresh).filter(|bytes| *bytes < u64::MAX);
         let seed = Streams::new(seed).get(&self.name).bits();
         control.attempt("__init__", |control, py| {
-            let made = self.maker.bind(py).call_method1("make", (mss, setup.initial_window, seed))?;
+            let made = self.maker.bind(py).call_method1("make", (mss, setup.initial_window, first_threshold, seed))?;
             control.adopt(&made)
         });
         Box::new(control)
