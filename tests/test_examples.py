@@ -87,6 +87,20 @@ def test_pie_is_at_its_target_and_minstrel_pie_at_its_lower_bound() -> None:
     assert queue(ran("minstrel-pie-udp"))["queue_delay_ms"]["p50"] == pytest.approx(5, abs=1)
 
 
+def test_pie_swings_in_overload_where_its_probability_is_held_below_1_and_its_delays_are_old() -> None:
+    def delays(**aqm: str) -> tuple[float, float]:
+        other = tree("pie-overload")
+        other["aqm"] |= aqm
+        found = queue(penstock.run(other))["queue_delay_ms"]
+        return found["p10"], found["p90"]
+
+    low, high = delays()
+    assert high - low > 500
+    for held in ({"estimator": "departure-rate"}, {"compat": "linux"}):
+        low, high = delays(**held)
+        assert high < 60, held
+
+
 def test_cobalt_has_its_queue_back_after_the_stream() -> None:
     table = ran("cobalt-flood").tables["queue_seconds"]
     delays = table["queue_delay_ms_mean"].to_pylist()

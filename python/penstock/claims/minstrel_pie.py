@@ -98,7 +98,7 @@ def minstrel_delays_less(run: Evidence) -> Finding:
     return _all(parts)
 
 
-@pie("4.3.1", "Figures 4.5, 4.7 and 4.9", "the same")
+@pie("4.3.1", "Figures 4.2, 4.3, 4.5, 4.7 and 4.9", "the same")
 def minstrel_uses_the_link_alike(run: Evidence) -> Finding:
     """Minstrel PIE uses the link as PIE does, with few or many TCP flows and with UDP."""
     parts: list[Comparison] = []

@@ -216,7 +216,7 @@ def _ellipses(run: Evidence, loads: dict[str, str]) -> Figure:
             axis.scatter(delays, rates, s=3, color=colour(aqm), alpha=0.25, linewidths=0)
             axis.plot(*middle, marker=MARKERS[aqm], color=colour(aqm), linestyle="none", label=LABELS[aqm])
         axis.set(title=title, xlabel="mean time in the queue (ms)", ylim=(7.5, 10.5))
-        axis.set_xlim(60, 0)
+        axis.set_xlim(40, 0)
     axes[0].set_ylabel("goodput (Mbit/s)")
     axes[0].legend(loc="lower left")
     return figure

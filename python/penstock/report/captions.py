@@ -13,6 +13,11 @@ EXPERIMENT = {
         "The mean over the whole run, in packets of the mean size. The short line in each row is the number of the "
         "paper's Table 5. All buffers hold 300 packets but that of DropTail, which holds 100.",
     ),
+    "queue_time": (
+        "Queue over time",
+        "The mean queue of each second, in packets of the mean size: 100 connections in the LAN, 10 in WAN_100, 100 in "
+        "WAN_300.",
+    ),
     "delay_drops": (
         "Who drops with LINDROP",
         "The share of the drops that LINDROP decided on; the others found no room. As published, each step down of "

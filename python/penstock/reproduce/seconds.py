@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from penstock.reproduce import columns
 from penstock.reproduce.results import Outcome
 from penstock.reproduce.series import Series
 
@@ -18,6 +19,12 @@ def series_of(outcome: Outcome) -> Series:
 def delays_ms(outcome: Outcome) -> list[float]:
     """The mean time in the first bottleneck's queue of the packets that left it in each second."""
     return [us / 1e3 for us in next(iter(series_of(outcome).waited_us.values()))]
+
+
+def queue_packets(outcome: Outcome) -> list[float]:
+    """The mean queue of each second at the first bottleneck, in packets of the mean size."""
+    size = columns.packet_bytes(outcome)
+    return [count / size for count in next(iter(series_of(outcome).waiting.values()))]
 
 
 def after_warmup(outcome: Outcome) -> tuple[list[float], list[float]]:

@@ -19,6 +19,7 @@ class Series:
     queues: Mapping[str, tuple[int, ...]]  # all that was sent, by name of the bottleneck
     longest: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # most bytes that waited in each second
     waited_us: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # mean of the packets that left; else 0
+    waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # mean of the bytes that waited
     windows: tuple[tuple[int, ...], ...] = ()  # congestion window at the end of each second, in bytes, by flow
 
     @property
@@ -39,15 +40,17 @@ class Series:
             flows[flow][round(end_s) - 1] = round(bps / 1e3)
             windows[flow][round(end_s) - 1] = cwnd
         names = [bottleneck["name"] for bottleneck in result.summary["bottlenecks"]]
-        queues, longest, waited = ({name: [0] * seconds for name in names} for _ in range(3))
-        columns = ("t_s", "queue", "throughput_bps", "queue_bytes_max", "queue_delay_ms_mean")
-        for end_s, queue, bps, most, delay_ms in _rows(result, "queue_seconds", *columns):
+        queues, longest, waited, waiting = ({name: [0] * seconds for name in names} for _ in range(4))
+        columns = ("t_s", "queue", "throughput_bps", "queue_bytes_max", "queue_delay_ms_mean", "queue_bytes_mean")
+        for end_s, queue, bps, most, delay_ms, mean in _rows(result, "queue_seconds", *columns):
             second = round(end_s) - 1
             queues[names[queue]][second] = round(bps / 1e3)
             longest[names[queue]][second] = most
+            waiting[names[queue]][second] = round(mean)
             waited[names[queue]][second] = 0 if math.isnan(delay_ms) else round(1e3 * delay_ms)
-        by_flow = (tuple(map(tuple, values)) for values in (flows, windows))
-        return cls(next(by_flow), _frozen(queues), _frozen(longest), _frozen(waited), next(by_flow))
+        by_flow = [tuple(map(tuple, values)) for values in (flows, windows)]
+        by_queue = [_frozen(values) for values in (queues, longest, waited, waiting)]
+        return cls(by_flow[0], by_queue[0], by_queue[1], by_queue[2], by_queue[3], by_flow[1])
 
     def to_json(self) -> dict[str, Any]:
         """One line of text for each flow and queue."""
@@ -57,17 +60,18 @@ class Series:
             "queues_kbps": _named_lines(self.queues),
             "longest_bytes": _named_lines(self.longest),
             "waited_us": _named_lines(self.waited_us),
+            "waiting_bytes": _named_lines(self.waiting),
         }
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Series:
         """The reverse of `to_json`."""
         flows, windows = (tuple(map(_numbers, stored[key])) for key in ("flows_kbps", "windows_bytes"))
-        queues, longest, waited = (
+        by_name = [
             {name: _numbers(line) for name, line in stored[key].items()}
-            for key in ("queues_kbps", "longest_bytes", "waited_us")
-        )
-        return cls(flows, queues, longest, waited, windows)
+            for key in ("queues_kbps", "longest_bytes", "waited_us", "waiting_bytes")
+        ]
+        return cls(flows, by_name[0], by_name[1], by_name[2], by_name[3], windows)
 
 
 def _rows(result: Result, table: str, *columns: str) -> Iterable[tuple[Any, ...]]:
