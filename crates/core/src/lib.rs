@@ -27,5 +27,6 @@ pub mod registry;
 pub mod rng;
 pub mod sched;
 pub mod settings;
+mod slab;
 pub mod units;
 pub mod wire;

@@ -114,7 +114,7 @@ pub struct Parameter {
 }
 
 /// The parameters of a configuration, from its doc comments and its defaults.
-fn parameters<C: Discipline>() -> Vec<Parameter> {
+pub(crate) fn parameters<C: Default + Serialize + schemars::JsonSchema>() -> Vec<Parameter> {
     let schema = schemars::schema_for!(C);
     let defaults = serde_json::to_value(C::default()).unwrap_or_default();
     let Some(properties) = schema.get("properties").and_then(|p| p.as_object()) else { return Vec::new() };
