@@ -8,6 +8,8 @@ use crate::packet::{Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::queue::Fifo;
 use crate::rng::Rng;
+use crate::sched::classful::{self, Layers, Single};
+use crate::sched::drr;
 use crate::units::{Instant, Limit, Rate, Span};
 use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
@@ -92,7 +94,7 @@ impl<C: AqmConfig> Discipline for C {
 pub struct Entry {
     /// The name used everywhere.
     pub name: &'static str,
-    /// `aqm`, `ack-path`, `flow-queueing` or `cc`.
+    /// `aqm`, `ack-path`, `flow-queueing`, `scheduler` or `cc`.
     pub kind: &'static str,
     /// One line.
     pub about: &'static str,
@@ -326,6 +328,9 @@ macro_rules! disciplines {
             fn set_rate(&mut self, rate: Rate, now: Instant) {
                 match self { $(Self::$variant(q) => q.set_rate(rate, now),)* }
             }
+            fn set_channel(&mut self, station: u32, loss: f64, now: Instant) {
+                match self { $(Self::$variant(q) => q.set_channel(station, loss, now),)* }
+            }
             #[inline]
             fn backlog(&self) -> Backlog {
                 match self { $(Self::$variant(q) => q.backlog(),)* }
@@ -395,6 +400,8 @@ registry! {
     FqPie fq::Config<aqm::pie::Config>, "fq-pie", "flow-queueing", "a queue with PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.2; Al-Saadi and Armitage 2016";
     FqMinstrelPie fq::Config<aqm::minstrel_pie::Config>, "fq-minstrel-pie", "flow-queueing", "a queue with Minstrel PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.3";
     Fq fq::Config<fq::PerFlow>, "fq", "flow-queueing", "a queue for each flow, with any AQM by name; flows take turns, new ones first", "RFC 8290 §3; Patil 2020 §5.1";
+    Drr classful::Config<Single<drr::Config>>, "drr", "scheduler", "classes take turns of as many bytes as their weight", "Shreedhar and Varghese 1996";
+    DoubleDrr classful::Config<Layers<drr::Config, drr::Config>>, "double-drr", "scheduler", "the modular wireless architecture with DRR in both layers", "002 §4.2.5";
 }
 
 /// All disciplines and all congestion controls.

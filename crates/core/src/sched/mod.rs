@@ -4,8 +4,11 @@
 //! asks it who goes. [`table`] has every scheduler by name. [`new_old`] are the rounds of flow queueing
 //! ([`fq`](crate::fq)), which puts an AQM into each queue and therefore serves itself.
 
+pub mod classful;
 pub mod drr;
 pub mod fifo;
+pub mod flowsets;
+pub mod modular;
 pub mod new_old;
 mod round;
 mod scheduled;
