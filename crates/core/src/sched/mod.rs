@@ -6,10 +6,18 @@
 
 pub mod drr;
 pub mod fifo;
+mod groups;
+mod heap;
 pub mod new_old;
+pub mod qfq;
+pub mod qfq_plus;
 mod round;
 mod scheduled;
 pub mod table;
+#[cfg(test)]
+mod testing;
+mod virtual_time;
+pub mod wf2q_plus;
 
 pub use scheduled::{Limits, Reason, Refused, Scheduled, Served};
 
