@@ -190,12 +190,12 @@ mod tests {
         std::iter::from_fn(|| queues.dequeue()).map(|served| served.class).collect()
     }
 
-    /// The example of the source, Figures 2 and 3: quantum 500, the first queue has 20, 750, 200. It sends 20; 480 are
-    /// left, too few for 750. With the next turn it has 980, sends 750 and 200.
+    /// The example of the source, Figures 2 and 3: quantum 500, the first queue has 200, 750, 20. It sends 200; 300 are
+    /// left, too few for 750. With the next turn it has 800, sends 750 and 20.
     #[test]
     fn deficits_carry_over_as_in_figure_2_and_3() {
         let mut queues = drr(500, &[1, 1]);
-        offer(&mut queues, 0, &[20, 750, 200]);
+        offer(&mut queues, 0, &[200, 750, 20]);
         offer(&mut queues, 1, &[500, 500]);
         assert_eq!(serve(&mut queues), [0, 1, 0, 0, 1]);
     }

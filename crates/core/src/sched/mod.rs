@@ -8,11 +8,19 @@ pub mod classful;
 pub mod drr;
 pub mod fifo;
 pub mod flowsets;
+mod groups;
+mod heap;
 pub mod modular;
 pub mod new_old;
+pub mod qfq;
+pub mod qfq_plus;
 mod round;
 mod scheduled;
 pub mod table;
+#[cfg(test)]
+mod testing;
+mod virtual_time;
+pub mod wf2q_plus;
 
 pub use scheduled::{Limits, Reason, Refused, Scheduled, Served};
 

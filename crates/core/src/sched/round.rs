@@ -48,16 +48,6 @@ impl Round {
         self.tail = class as u32;
     }
 
-    /// Puts `class` at the front.
-    #[inline]
-    pub fn push_front<C: Linked>(&mut self, classes: &mut [C], class: usize) {
-        classes[class].set_next(self.head);
-        self.head = class as u32;
-        if self.tail == NONE {
-            self.tail = class as u32;
-        }
-    }
-
     /// Takes the class at the front away.
     #[inline]
     pub fn pop<C: Linked>(&mut self, classes: &[C]) -> Option<usize> {
@@ -96,11 +86,7 @@ mod tests {
         let rest: Vec<usize> = std::iter::from_fn(|| round.pop(&classes)).collect();
         assert_eq!(rest, [0, 3, 2]);
         assert_eq!(round, Round::default());
-        round.push_front(&mut classes, 1);
+        round.push(&mut classes, 1);
         assert!(round.is_single());
-        round.push_front(&mut classes, 3);
-        round.push(&mut classes, 0);
-        let rest: Vec<usize> = std::iter::from_fn(|| round.pop(&classes)).collect();
-        assert_eq!(rest, [3, 1, 0]);
     }
 }

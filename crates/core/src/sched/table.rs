@@ -119,6 +119,9 @@ macro_rules! schedulers {
 schedulers! {
     Fifo fifo, "fifo", "first in, first out, whatever the class", "002 §4.3.3.1";
     Drr drr, "drr", "turns of so many bytes for each unit of weight; what is left over counts in the next turn", "Shreedhar and Varghese 1996";
+    Wf2qPlus wf2q_plus, "wf2q-plus", "of what a fluid system would have begun, what it would finish first", "Bennett and Zhang 1997 §IV";
+    Qfq qfq, "qfq", "WF²Q+ with rounded timestamps: groups of classes, a fixed number of steps", "Checconi, Rizzo, Valente 2013; Linux 3.6 sch_qfq.c";
+    QfqPlus qfq_plus, "qfq-plus", "QFQ over aggregates of up to 8 classes of equal weight, DRR inside", "Valente 2013; Linux sch_qfq.c";
 }
 
 #[cfg(test)]

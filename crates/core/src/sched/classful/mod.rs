@@ -1,7 +1,7 @@
 //! Packet schedulers as queue disciplines: a queue for each class of flows, and no AQM.
 //!
 //! Source: document 002 §4.1.2.1 (the packet classifier and the scheduler behind it), Figure 4.3. A flow's class is its
-//! index or its hash; [`Single`] serves classes with one scheduler, [`Layers`] with two and a prefetcher between them
+//! index or its hash; [`Single`] serves classes with one scheduler, [`Layers`] and [`ByName`] with two and a prefetcher between them
 //! (the modular wireless architecture). A packet that finds its class or the whole queue full is refused.
 //!
 //! What is told of stations ([`Qdisc::set_channel`]) reaches the scheduler of a [`Single`] as good or bad, with the
@@ -17,6 +17,7 @@ mod tests;
 pub use config::{Classes, Classify, Config};
 
 use super::modular::{Buffer, Modular, Plan, Weighting};
+use super::table::{AnyScheduler, AnySchedulerConfig, NAMES};
 use super::{Limits, Refused, Scheduled, Scheduler, SchedulerConfig, Served, Setup};
 use crate::ack::AckPath;
 use crate::csi::{GOOD_LOSS, linear};
@@ -158,6 +159,62 @@ impl<Q: SchedulerConfig, M: SchedulerConfig> Arrangement for Layers<Q, M> {
         let mac = M::default().scheduler(&Setup { weights: &weights, ..*setup });
         let plan = self.plan(setup.weights.len(), stations, Some(per_class));
         Modular::new(Q::default().scheduler(setup), mac, plan).expect("the configuration was validated")
+    }
+}
+
+/// Two schedulers by the modular architecture, both by name, with their defaults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ByName {
+    /// The scheduler of flows, such as "qfq-plus".
+    pub qos: String,
+    /// The scheduler of stations.
+    pub mac: String,
+    /// Q, how much the MAC-SAL holds, in packets or bytes; 0p is the scheduler of flows alone.
+    pub buffer: Buffer,
+    /// Weights of stations by their losses: "constant", "linear", "exponential" or "analogical".
+    pub weighting: Weighting,
+}
+
+impl Default for ByName {
+    /// HFS.
+    fn default() -> Self {
+        let qfq_plus = || "qfq-plus".to_owned();
+        let Layers { buffer, weighting, .. } = Layers::<(), ()>::default();
+        Self { qos: qfq_plus(), mac: qfq_plus(), buffer, weighting }
+    }
+}
+
+impl ByName {
+    fn scheduler(key: &'static str, name: &str, setup: &Setup<'_>) -> Result<AnyScheduler, ConfigError> {
+        let Some(config) = AnySchedulerConfig::default_of(name) else {
+            return Err(ConfigError::new(key, format!("is no scheduler; it may be {}", NAMES.join(", "))));
+        };
+        config.build(setup)
+    }
+
+    fn layers(&self) -> Layers<(), ()> {
+        Layers { buffer: self.buffer, weighting: self.weighting, of: PhantomData }
+    }
+}
+
+impl Arrangement for ByName {
+    type Container<P: Packet> = Modular<P, AnyScheduler, AnyScheduler>;
+
+    fn validate(&self, setup: &Setup<'_>, stations: u32) -> Result<(), ConfigError> {
+        Self::scheduler("qos", &self.qos, setup)?;
+        let weights = self.weighting.weights(&linear(stations as usize, 1.0, 0.0));
+        Self::scheduler("mac", &self.mac, &Setup { weights: &weights, ..*setup })?;
+        self.layers().plan(setup.weights.len(), stations, None).validate(setup.weights.len(), stations as usize)
+    }
+
+    fn build<P: Packet>(&self, setup: &Setup<'_>, stations: u32, per_class: Limit) -> Self::Container<P> {
+        let weights = self.weighting.weights(&vec![0.0; stations as usize]);
+        let mac = Self::scheduler("mac", &self.mac, &Setup { weights: &weights, ..*setup });
+        let plan = self.layers().plan(setup.weights.len(), stations, Some(per_class));
+        Self::scheduler("qos", &self.qos, setup)
+            .and_then(|qos| Modular::new(qos, mac?, plan))
+            .expect("the configuration was validated")
     }
 }
 

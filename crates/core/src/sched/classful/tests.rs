@@ -133,6 +133,29 @@ fn what_is_told_of_stations_reaches_the_mac_sal() {
     assert_eq!(bench.flows(8), [0, 1, 1, 1, 1, 0, 0, 0]);
 }
 
+/// The same schedulers under their own name and under that of their composition give the same.
+#[test]
+fn a_composition_is_its_two_schedulers() {
+    let named: Double = read("stations = 2\nbuffer = \"3p\"").unwrap();
+    let text = "qos = \"drr\"\nmac = \"drr\"\nstations = 2\nbuffer = \"3p\"";
+    let by_name: Config<ByName> = read(text).unwrap();
+    let mut one = bench(&named, ROOM);
+    let mut other = bench(&by_name, ROOM);
+    let mut random = Streams::new(3).get("packets");
+    for _ in 0..400 {
+        let (flow, size) = (random.below(6) as u32, 40 + random.below(1400));
+        assert_eq!(one.arrive(flow, size), other.arrive(flow, size));
+        if random.below(3) == 0 {
+            let loss = random.uniform();
+            one.queue.set_channel(flow % 2, loss, Instant::ZERO);
+            other.queue.set_channel(flow % 2, loss, Instant::ZERO);
+        }
+        if random.below(2) == 0 {
+            assert_eq!(one.depart(), other.depart());
+        }
+    }
+}
+
 /// By hash, flows 0 and 4 need not meet in one of four classes; by index they do.
 #[test]
 fn flows_may_be_hashed() {
@@ -184,6 +207,9 @@ fn values_that_cannot_work_are_refused_by_name() {
     assert!(read::<Plain>("weights = \"2:3\"").unwrap_err().contains("weight::number"));
     let double = |text: &str| read::<Double>(text).unwrap().validate().unwrap_err().key;
     assert_eq!(double("buffer = \"3GB\""), "buffer");
+    let by_name = |text: &str| read::<Config<ByName>>(text).unwrap().validate().unwrap_err();
+    assert_eq!(by_name("qos = \"qfqq\"").key, "qos");
+    assert!(by_name("mac = \"none\"").message.contains("drr"));
     // A turn of 2^20 packets of 9 kB is too long for DRR.
     assert_eq!(double("weighting = \"exponential\"\nmax_packet = \"9000B\""), "weighting");
 }
