@@ -8,15 +8,20 @@ pub mod drr;
 pub mod fifo;
 mod groups;
 mod heap;
+pub mod kps;
 pub mod new_old;
+pub mod prio;
 pub mod qfq;
 pub mod qfq_plus;
 mod round;
 mod scheduled;
+pub mod sfq;
+pub mod stfq;
 pub mod table;
 #[cfg(test)]
 mod testing;
 mod virtual_time;
+pub mod w2f2q;
 pub mod wf2q_plus;
 
 pub use scheduled::{Limits, Reason, Refused, Scheduled, Served};
