@@ -75,6 +75,26 @@ fn what_a_bad_station_is_sent_waits_in_the_mac_sal() {
     assert!((knowing - 0.8).abs() < 0.01, "{knowing}");
 }
 
+/// W²F²Q sends nothing to the station in bad condition while it is. When it has packets for that one only, the link is
+/// idle, and goes on at the moment at which the channel is good again.
+#[test]
+fn an_idle_link_goes_on_when_a_channel_becomes_good() {
+    let change = "[[changes]]\nlink = \"bottleneck\"\nat = \"5s\"\nstations = [0.0, 0.0]\n";
+    let flows = streams(2).replace("1Mbit/s", "100kbit/s");
+    let stations = "[1.0, 1.0]";
+    let aqm = "name = \"w2f2q\"\nclass_limit = \"50p\"\nstations = 2";
+    let summary = run(&link(aqm, stations, &format!("{flows}{change}")));
+    // 12.5 packets a second of each: 50 wait at 5 s, the others were refused, and all that come later arrive.
+    for flow in &summary.flows {
+        assert!((110..=114).contains(&(flow.delivered_bytes / 972)), "{}", flow.delivered_bytes / 972);
+    }
+    assert_eq!(summary.bottlenecks[0].lost, 0, "nothing was sent to a station that loses all");
+    let markov = r#"[{ good = 0.0, bad = 1.0, mean_good = "20ms", mean_bad = "20ms" }]"#;
+    let summary = run(&link("name = \"w2f2q\"\nstations = 1\nclass_limit = \"100p\"", markov, &flows));
+    assert_eq!(summary.bottlenecks[0].lost, 0);
+    assert!(summary.flows.iter().all(|flow| flow.delivered_bytes / 972 > 110), "{:?}", summary.bottlenecks[0]);
+}
+
 /// At 5 s the stations change places.
 #[test]
 fn a_change_of_channels_is_told() {

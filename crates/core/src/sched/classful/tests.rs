@@ -2,7 +2,7 @@ use super::*;
 use crate::packet::{Ecn, FlowId, NoTcp};
 use crate::registry::{Discipline, LinkFacts};
 use crate::rng::Streams;
-use crate::sched::drr;
+use crate::sched::{drr, w2f2q};
 use crate::units::Rate;
 
 type Plain = Config<Single<drr::Config>>;
@@ -154,6 +154,24 @@ fn a_composition_is_its_two_schedulers() {
             assert_eq!(one.depart(), other.depart());
         }
     }
+}
+
+/// Two stations; up to a loss of 20 % a channel is good. With packets for the bad one alone, nothing is sent until it is
+/// good again.
+#[test]
+fn w2f2q_waits_for_a_good_channel() {
+    let config: Config<Single<w2f2q::Config>> = read("stations = 2").unwrap();
+    let mut bench = bench(&config, ROOM);
+    bench.queue.set_channel(0, 0.21, Instant::ZERO);
+    bench.queue.set_channel(1, 0.2, Instant::ZERO);
+    for flow in [0, 2, 1, 3] {
+        bench.arrive(flow, 1000);
+    }
+    let mut good = bench.flows(4);
+    good.sort_unstable();
+    assert_eq!((good, bench.queue.backlog().packets), (vec![1, 3], 2));
+    bench.queue.set_channel(0, 0.2, Instant::ZERO);
+    assert_eq!(bench.flows(4).len(), 2);
 }
 
 /// By hash, flows 0 and 4 need not meet in one of four classes; by index they do.
