@@ -17,6 +17,7 @@
 pub mod ack;
 pub mod aqm;
 pub mod cc;
+pub mod csi;
 pub mod fq;
 pub mod packet;
 pub mod qdisc;
