@@ -29,8 +29,8 @@
 //! and nobody else's. With `compat = "linux"` too, running over `memory_limit` is counted only, as sch_fq_pie does.
 //! Pinned by `memory_overruns_are_only_counted_as_in_linux`.
 
-mod classify;
-mod config;
+pub(crate) mod classify;
+pub(crate) mod config;
 mod per_flow;
 #[cfg(test)]
 mod tests;

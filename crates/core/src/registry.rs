@@ -8,6 +8,8 @@ use crate::packet::{Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::queue::Fifo;
 use crate::rng::Rng;
+use crate::sched::classful::{self, ByName, Layers, Single};
+use crate::sched::{drr, qfq, qfq_plus, wf2q_plus};
 use crate::units::{Instant, Limit, Rate, Span};
 use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
@@ -92,7 +94,7 @@ impl<C: AqmConfig> Discipline for C {
 pub struct Entry {
     /// The name used everywhere.
     pub name: &'static str,
-    /// `aqm`, `ack-path`, `flow-queueing` or `cc`.
+    /// `aqm`, `ack-path`, `flow-queueing`, `scheduler` or `cc`.
     pub kind: &'static str,
     /// One line.
     pub about: &'static str,
@@ -326,6 +328,9 @@ macro_rules! disciplines {
             fn set_rate(&mut self, rate: Rate, now: Instant) {
                 match self { $(Self::$variant(q) => q.set_rate(rate, now),)* }
             }
+            fn set_channel(&mut self, station: u32, loss: f64, now: Instant) {
+                match self { $(Self::$variant(q) => q.set_channel(station, loss, now),)* }
+            }
             #[inline]
             fn backlog(&self) -> Backlog {
                 match self { $(Self::$variant(q) => q.backlog(),)* }
@@ -395,6 +400,15 @@ registry! {
     FqPie fq::Config<aqm::pie::Config>, "fq-pie", "flow-queueing", "a queue with PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.2; Al-Saadi and Armitage 2016";
     FqMinstrelPie fq::Config<aqm::minstrel_pie::Config>, "fq-minstrel-pie", "flow-queueing", "a queue with Minstrel PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.3";
     Fq fq::Config<fq::PerFlow>, "fq", "flow-queueing", "a queue for each flow, with any AQM by name; flows take turns, new ones first", "RFC 8290 §3; Patil 2020 §5.1";
+    Drr classful::Config<Single<drr::Config>>, "drr", "scheduler", "classes take turns of as many bytes as their weight", "Shreedhar and Varghese 1996";
+    Wf2qPlus classful::Config<Single<wf2q_plus::Config>>, "wf2q-plus", "scheduler", "of what a fluid system would have begun, what it would finish first", "Bennett and Zhang 1997";
+    Qfq classful::Config<Single<qfq::Config>>, "qfq", "scheduler", "WF2Q+ with rounded timestamps, in a fixed number of steps", "Checconi, Rizzo, Valente 2013";
+    QfqPlus classful::Config<Single<qfq_plus::Config>>, "qfq-plus", "scheduler", "QFQ over groups of classes with DRR inside", "Valente 2013";
+    Hfs classful::Config<Layers<qfq_plus::Config, qfq_plus::Config>>, "hfs", "scheduler", "two QFQ+ with a buffer between them: guarantees first, then the channel", "002 §4.2.4.3";
+    HfsDrr classful::Config<Layers<qfq_plus::Config, drr::Config>>, "hfs-drr", "scheduler", "HFS with DRR beside the channel", "002 §4.3.3.3";
+    DoubleDrr classful::Config<Layers<drr::Config, drr::Config>>, "double-drr", "scheduler", "the modular wireless architecture with DRR in both layers", "002 §4.2.5";
+    DoubleWf2qPlus classful::Config<Layers<wf2q_plus::Config, wf2q_plus::Config>>, "double-wf2q-plus", "scheduler", "the modular wireless architecture with WF2Q+ in both layers", "002 §4.2.5";
+    Modular classful::Config<ByName>, "modular", "scheduler", "the modular wireless architecture with any two schedulers by name", "002 §4.1.2";
 }
 
 /// All disciplines and all congestion controls.

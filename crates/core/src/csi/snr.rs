@@ -23,9 +23,11 @@
 //! losses, which are up to 1; with rate adaptation they would be small.
 
 use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
 
 /// The radio of the document's two scenarios, each with one modulation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Technology {
     /// 802.11 at 54 Mbit/s: 64-QAM, rate 3/4.
     Wifi,

@@ -4,10 +4,13 @@
 //! asks it who goes. [`table`] has every scheduler by name. [`new_old`] are the rounds of flow queueing
 //! ([`fq`](crate::fq)), which puts an AQM into each queue and therefore serves itself.
 
+pub mod classful;
 pub mod drr;
 pub mod fifo;
+pub mod flowsets;
 mod groups;
 mod heap;
+pub mod modular;
 pub mod new_old;
 pub mod qfq;
 pub mod qfq_plus;

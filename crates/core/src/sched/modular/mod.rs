@@ -21,17 +21,23 @@
 //! S < Q + the largest packet; packets of a flow leave in the order in which they came, as each layer keeps it. Cost: that
 //! of the two schedulers.
 //!
+//! **What makes the throughput grow.** A MAC-SAL of finite size sends, in the long run, what it is given: packets that it
+//! holds back it sends later. It can favour good stations only if flows to bad ones offer less, and they do: what each
+//! flow may have waiting is limited in both layers together, as a sender's window or TEMPEST's controller does.
+//!
 //! DIFFERENCE: no schedulers inside the queues of the MAC-SAL (Figure 4.3 draws them): they would reorder flows of one
 //! station against the QoS layer. Pinned by `flows_of_one_station_keep_the_order_of_the_qos_layer`.
 
+mod buffer;
 mod weighting;
 
 #[cfg(test)]
 mod tests;
 
+pub use buffer::Buffer;
 pub use weighting::Weighting;
 
-use super::{Limits, Refused, Scheduled, Scheduler, Served};
+use super::{Limits, Reason, Refused, Scheduled, Scheduler, Served};
 use crate::qdisc::Backlog;
 use crate::registry::ConfigError;
 use crate::units::{Bytes, Limit};
@@ -55,6 +61,9 @@ pub struct Modular<P, Q, M> {
     stations: Vec<u32>,
     /// Q as two numbers: the MAC-SAL is filled while it holds less than both.
     buffer: Backlog,
+    /// What each flow may have waiting, and has, in both layers.
+    per_class: Backlog,
+    waiting: Vec<Backlog>,
     weighting: Weighting,
     /// Of each station.
     losses: Vec<f64>,
@@ -69,7 +78,7 @@ pub struct Plan {
     pub buffer: Limit,
     /// How weights of stations follow from their losses.
     pub weighting: Weighting,
-    /// How much each flow may have in the QoS layer.
+    /// How much each flow may have waiting in both layers.
     pub per_class: Option<Limit>,
 }
 
@@ -114,7 +123,9 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
         }
         Ok(Self {
             losses: vec![0.0; mac.classes()],
-            qos: Scheduled::new(qos, Limits { total: None, per_class: plan.per_class }),
+            per_class: both(plan.per_class.unwrap_or(Limit::Packets(u64::MAX))),
+            waiting: vec![Backlog::default(); qos.classes()],
+            qos: Scheduled::new(qos, Limits::default()),
             mac: Scheduled::new(mac, Limits::default()),
             stations: plan.stations,
             buffer: both(plan.buffer),
@@ -128,7 +139,12 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
     /// The packet comes back when its flow has no room or there is no such flow.
     #[inline]
     pub fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>> {
+        let waiting = self.waiting.get(class as usize).copied().unwrap_or_default();
+        if waiting.packets >= self.per_class.packets || waiting.bytes + size.get() > self.per_class.bytes {
+            return Err(Refused { packet, reason: Reason::ClassFull });
+        }
         self.qos.enqueue(class, size, packet)?;
+        self.waiting[class as usize].add(size);
         self.prefetch();
         Ok(())
     }
@@ -137,9 +153,12 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
     #[inline]
     pub fn dequeue(&mut self) -> Option<Served<P>> {
         if self.buffer.packets == 0 {
-            return self.qos.dequeue();
+            let served = self.qos.dequeue()?;
+            self.waiting[served.class as usize].remove(served.size);
+            return Some(served);
         }
         let Served { packet: Prefetched { packet, class }, size, .. } = self.mac.dequeue()?;
+        self.waiting[class as usize].remove(size);
         self.prefetch();
         Some(Served { packet, class, size })
     }
