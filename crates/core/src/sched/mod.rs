@@ -10,16 +10,21 @@ pub mod fifo;
 pub mod flowsets;
 mod groups;
 mod heap;
+pub mod kps;
 pub mod modular;
 pub mod new_old;
+pub mod prio;
 pub mod qfq;
 pub mod qfq_plus;
 mod round;
 mod scheduled;
+pub mod sfq;
+pub mod stfq;
 pub mod table;
 #[cfg(test)]
 mod testing;
 mod virtual_time;
+pub mod w2f2q;
 pub mod wf2q_plus;
 
 pub use scheduled::{Limits, Reason, Refused, Scheduled, Served};

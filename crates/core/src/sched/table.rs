@@ -118,10 +118,15 @@ macro_rules! schedulers {
 
 schedulers! {
     Fifo fifo, "fifo", "first in, first out, whatever the class", "002 §4.3.3.1";
+    Prio prio, "prio", "strict priority: the largest weight first, equal ones in turn", "RFC 3290 §7.1.2; Linux sch_prio";
     Drr drr, "drr", "turns of so many bytes for each unit of weight; what is left over counts in the next turn", "Shreedhar and Varghese 1996";
+    Sfq sfq, "sfq", "classes are hashed to buckets, buckets take turns", "McKenney 1990; Linux sch_sfq";
+    Stfq stfq, "stfq", "the least virtual start first", "Goyal, Vin, Cheng 1996";
     Wf2qPlus wf2q_plus, "wf2q-plus", "of what a fluid system would have begun, what it would finish first", "Bennett and Zhang 1997 §IV";
+    Kps kps, "kps", "WF²Q+ with two interleaved timer wheels for each stratum of weights, a fixed number of steps", "after Karsten 2006, 2010";
     Qfq qfq, "qfq", "WF²Q+ with rounded timestamps: groups of classes, a fixed number of steps", "Checconi, Rizzo, Valente 2013; Linux 3.6 sch_qfq.c";
     QfqPlus qfq_plus, "qfq-plus", "QFQ over aggregates of up to 8 classes of equal weight, DRR inside", "Valente 2013; Linux sch_qfq.c";
+    W2f2q w2f2q, "w2f2q", "WF²Q+ that skips classes with a bad channel and makes up for it later", "after Yi and others 2000; 002 §4.2.5";
 }
 
 #[cfg(test)]
