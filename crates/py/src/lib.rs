@@ -3,6 +3,7 @@
 mod convert;
 mod replay;
 mod simulation;
+mod tempest;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -27,5 +28,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<simulation::Simulation>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
-    module.add_function(wrap_pyfunction!(replay::replay_control, module)?)
+    module.add_function(wrap_pyfunction!(replay::replay_control, module)?)?;
+    module.add_function(wrap_pyfunction!(tempest::tempest, module)?)?;
+    module.add_function(wrap_pyfunction!(tempest::schedulers, module)?)
 }
