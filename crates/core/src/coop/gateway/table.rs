@@ -72,9 +72,12 @@ impl Table {
     }
 }
 
-/// Neighbouring ids far apart: multiplication by an odd constant (the golden ratio's bits) is one to one.
+/// Ids of any pattern far apart: the finalizer of MurmurHash3, in which each bit of the id changes half of the result.
 fn spread(node: NodeId) -> usize {
-    (node.0.wrapping_mul(0x9e37_79b9) >> 4) as usize
+    let mut x = node.0;
+    x = (x ^ (x >> 16)).wrapping_mul(0x85eb_ca6b);
+    x = (x ^ (x >> 13)).wrapping_mul(0xc2b2_ae35);
+    (x ^ (x >> 16)) as usize
 }
 
 #[cfg(test)]
