@@ -92,7 +92,7 @@ impl<C: AqmConfig> Discipline for C {
 pub struct Entry {
     /// The name used everywhere.
     pub name: &'static str,
-    /// `aqm`, `ack-path`, `flow-queueing` or `cc`.
+    /// `aqm`, `ack-path`, `flow-queueing`, `scheduler` or `cc`.
     pub kind: &'static str,
     /// One line.
     pub about: &'static str,
@@ -397,9 +397,10 @@ registry! {
     Fq fq::Config<fq::PerFlow>, "fq", "flow-queueing", "a queue for each flow, with any AQM by name; flows take turns, new ones first", "RFC 8290 §3; Patil 2020 §5.1";
 }
 
-/// All disciplines and all congestion controls.
+/// All disciplines, packet schedulers and congestion controls.
 pub fn all_entries() -> Vec<Entry> {
     let mut all = entries();
+    all.extend(crate::sched::table::entries());
     all.extend(crate::cc::ABOUT.iter().map(|(name, about, source)| Entry {
         name,
         kind: "cc",

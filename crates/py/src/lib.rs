@@ -2,6 +2,7 @@
 
 mod convert;
 mod replay;
+mod schedule;
 mod simulation;
 
 use pyo3::create_exception;
@@ -27,5 +28,6 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<simulation::Simulation>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
-    module.add_function(wrap_pyfunction!(replay::replay_control, module)?)
+    module.add_function(wrap_pyfunction!(replay::replay_control, module)?)?;
+    module.add_function(wrap_pyfunction!(schedule::schedule, module)?)
 }

@@ -21,6 +21,8 @@
 //! `qfq.rs`.
 //! DIFFERENCE: a class with packets changes its weight at the end of its turn (Linux: at once, with a search through
 //! lists). Pinned by `a_new_weight_counts_from_the_next_turn`.
+//! DIFFERENCE: groups that V has reached turn eligible before an aggregate is put among them; in Linux only when the next
+//! one is chosen. Pinned by the twin.
 
 use super::groups::Groups;
 use super::round::{Linked, NONE, Round};
@@ -238,6 +240,7 @@ impl QfqPlus {
         if !is_first || self.in_service == Some(at) {
             return;
         }
+        self.groups.look();
         self.groups.restart(at);
         self.recharge(at);
         if self.in_service.is_none() {
@@ -257,6 +260,7 @@ impl QfqPlus {
         stamp.extend(sent.into());
         if is_active {
             stamp.start = stamp.finish;
+            self.groups.look();
             self.recharge(at);
             self.groups.schedule(at, false);
         } else {
