@@ -129,6 +129,13 @@ impl Groups {
         Self { stamps: Vec::new(), now: 0, looked_at: 0, min_shift, bitmaps: [0; 4], groups }
     }
 
+    /// Nothing has happened yet, at another time.
+    #[cfg(test)]
+    pub fn begin(&mut self, now: u64) {
+        (self.now, self.looked_at) = (now, now);
+        self.stamps.iter_mut().for_each(|stamp| stamp.finish = now);
+    }
+
     /// An entity that sends at most `largest` at once.
     pub fn stamp(&self, largest: Bytes, inverse: u64) -> Stamp {
         Stamp { start: 0, finish: 0, inverse, next: NONE, group: self.group_of(largest, inverse), renew: false }

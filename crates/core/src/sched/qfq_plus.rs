@@ -367,7 +367,7 @@ impl Scheduler for QfqPlus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Queues, queues};
+    use super::super::testing::{Queues, SHORTLY_BEFORE_THE_END, queues, same_order};
     use super::*;
 
     fn qfq_plus(aggregate: u32, weights: &[u32]) -> Queues<QfqPlus> {
@@ -443,5 +443,15 @@ mod tests {
         for aggregate in [0, 1025] {
             assert!(Config { aggregate }.validate(&setup).unwrap_err().to_string().contains("1 to 1024"));
         }
+    }
+
+    #[test]
+    fn time_that_wraps_changes_no_order() {
+        let weights = [1, 2, 8, 8, 30, 1, 5];
+        let (one, mut other) = (qfq_plus(2, &weights), qfq_plus(2, &weights));
+        let scheduler = other.queues.scheduler_mut();
+        scheduler.groups.begin(SHORTLY_BEFORE_THE_END);
+        same_order(one, &mut other);
+        assert!(other.queues.scheduler().groups.now < 1 << 60, "time has not wrapped");
     }
 }
