@@ -77,7 +77,8 @@ impl Scheduler for Stfq {
             if self.waiting.is_empty() {
                 self.now = later(self.now, self.last_finish);
             }
-            let at = start(self.classes[class as usize].finish, self.now);
+            let Class { finish, weight } = self.classes[class as usize];
+            let at = start(finish, self.now, span(self.max_packet, weight));
             self.waiting.push(Entry { at, class });
         }
     }

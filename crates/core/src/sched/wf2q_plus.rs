@@ -112,7 +112,8 @@ impl Scheduler for Wf2qPlus {
             // A new busy period: what was before does not count.
             self.clock.at_least(self.last_finish);
         }
-        let start = start(self.classes[class as usize].finish, self.clock.now);
+        let Class { finish, weight, .. } = self.classes[class as usize];
+        let start = start(finish, self.clock.now, span(self.max_packet, weight));
         let finish = self.stamp(class, start, size);
         if self.clock.has_reached(start) {
             self.eligible.push(finish);
