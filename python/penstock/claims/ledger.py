@@ -106,6 +106,7 @@ def claims() -> list[Claim]:
         pink,
         pink_limits,
         pink_sharing,
+        tempest,
     )
 
     everything = [
@@ -117,6 +118,7 @@ def claims() -> list[Claim]:
         *modified_codel.CLAIMS,
         *minstrel_pie.CLAIMS,
         *flow_queueing.CLAIMS,
+        *tempest.CLAIMS,
     ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 
