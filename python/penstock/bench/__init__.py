@@ -1,15 +1,16 @@
 """How much CPU time a simulated packet costs, here and in ns-3: `penstock bench`, docs/benchmarks.md.
 
 `cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `compare` runs both programs by turns,
-`instructions` counts what the processor does, `costs` measures disciplines and controls alone, `own` algorithms in
-Python, and this module shows the result.
+`instructions` counts what the processor does, `costs` measures disciplines and controls alone, `schedulers` packet
+schedulers, `own` algorithms in Python, and this module shows the result.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-from penstock.bench import cases, costs, instructions, ns3, own
+from penstock.bench import cases, costs, instructions, ns3, own, schedulers
 from penstock.bench.compare import Row, measure
 from penstock.mistake import MistakeError
 
@@ -28,6 +29,7 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
     rows: list[Row] = []
     counted: instructions.Count | str = "not reached"
     alone = costs.NOT_REACHED
+    scheduled = schedulers.NOT_REACHED
     python: list[own.Cost] = []
     missing: str | None = "not asked for (--no-peer)"
     interrupted = False
@@ -39,15 +41,18 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
             rows.append(measure(case, program, repeat, _say))
         counted = instructions.count(_say)
         alone = costs.measure(quick, _say)
+        scheduled = schedulers.measure(quick, _say)
         python = own.measure(quick, repeat, _say)
     except KeyboardInterrupt:
         interrupted = True
         _say("interrupted: what is done is shown")
     if json:
-        _print_json(rows, missing, counted, alone, python, interrupted)
+        costs_alone = {**alone.to_json(), **scheduled.to_json(), "python": [cost.to_json() for cost in python]}
+        _print_json(rows, missing, counted, costs_alone, interrupted)
     else:
         _print_table(rows, missing, counted)
         _print_costs(alone)
+        _print_schedulers(scheduled)
         _print_own(python)
     return 130 if interrupted else 0
 
@@ -57,12 +62,7 @@ def _say(line: str) -> None:
 
 
 def _print_json(
-    rows: list[Row],
-    missing: str | None,
-    counted: instructions.Count | str,
-    alone: costs.Costs,
-    python: list[own.Cost],
-    interrupted: bool,
+    rows: list[Row], missing: str | None, counted: instructions.Count | str, alone: dict[str, Any], interrupted: bool
 ) -> None:
     from penstock.cli import show
 
@@ -75,8 +75,7 @@ def _print_json(
             "instructions_per_packet": None if isinstance(counted, str) else counted.per_packet,
             "bytes_per_flow": None if isinstance(counted, str) else counted.bytes_per_flow,
             "instructions_missing": counted if isinstance(counted, str) else None,
-            **alone.to_json(),
-            "python": [cost.to_json() for cost in python],
+            **alone,
             "interrupted": interrupted,
         }
     )
@@ -149,6 +148,15 @@ def _print_own(python: list[own.Cost]) -> None:
     from penstock.cli import show
 
     show.table("Algorithms in Python (docs/your-own.md), beside built-in ones", own.COLUMNS, own.cells(python))
+
+
+def _print_schedulers(costs: schedulers.Costs) -> None:
+    from penstock.cli import show
+
+    title = "Packet schedulers alone (TEMPEST): an enqueue and a dequeue with the harness"
+    show.table(title, schedulers.COLUMNS, schedulers.cells(costs))
+    if costs.instructions_missing:
+        print(f"instructions of schedulers: {costs.instructions_missing}")
 
 
 def _cells(row: Row) -> list[str]:

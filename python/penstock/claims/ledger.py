@@ -109,6 +109,7 @@ def claims() -> list[Claim]:
         pink_limits,
         pink_sharing,
         satellite,
+        tempest,
     )
 
     everything = [
@@ -123,6 +124,7 @@ def claims() -> list[Claim]:
         *minstrel_pie.CLAIMS,
         *flow_queueing.CLAIMS,
         *friendliness.CLAIMS,
+        *tempest.CLAIMS,
     ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 

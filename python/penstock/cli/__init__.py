@@ -34,7 +34,7 @@ def _common(
 
 
 # Each module adds its commands to the application.
-from penstock.cli import architecture, experiments, inspect, run, tcp_trace, verify  # noqa: E402, F401
+from penstock.cli import architecture, experiments, inspect, run, tcp_trace, tempest, verify  # noqa: E402, F401
 
 
 def main() -> None:

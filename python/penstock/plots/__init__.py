@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from penstock.plots import ern, flow_queueing, friendliness, lindrop, pink, satellite
+from penstock.plots import ern, flow_queueing, friendliness, lindrop, pink, satellite, tempest
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
 from penstock.plots.network import drawing
 from penstock.plots.one_run import single
@@ -22,6 +22,7 @@ DRAWN = {
     "fq-pie": flow_queueing.figures,
     "fq-minstrel-pie": flow_queueing.figures,
     "friendliness": friendliness.figures,
+    **tempest.DRAWN,
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.reproduce import friendliness, mixes, sharing
+from penstock.reproduce import friendliness, mixes, sharing, tempest
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -283,6 +283,20 @@ COLUMNS = {
     "call_loss": Column("call loss", "{:.2%}", mixes.call_loss),
     "first_share": Column("first two", "{:.0%}", _of(friendliness.share_of_first)),
     "marks": Column("marks", "{:,.0f}", _of(marks)),
+    "tempest_ns": Column("ns/packet", "{:.1f}", lambda o: tempest.value(o.summary, "ns_per_packet")),
+    "tempest_alone": Column("of this the scheduler", "{:.1f}", lambda o: tempest.value(o.summary, "ns_scheduler")),
+    "tempest_harness": Column("the harness", "{:.1f}", lambda o: tempest.value(o.summary, "ns_harness")),
+    "tempest_bwfi": Column("B-WFI packets", "{:.2f}", lambda o: tempest.value(o.summary, "b_wfi_packets")),
+    "tempest_twfi": Column("T-WFI ms", "{:.1f}", lambda o: tempest.value(o.summary, "t_wfi_ms")),
+    "tempest_rfi": Column("RFI packets", "{:,.0f}", lambda o: tempest.value(o.summary, "rfi")),
+    "tempest_throughput": Column("throughput", "{:.3f}", lambda o: tempest.value(o.summary, "throughput")),
+    "tempest_top_bwfi": Column("B-WFI, top weight", "{:.2f}", lambda o: tempest.top(o.summary, "b_wfi_packets")),
+    "tempest_top_lag": Column("since idle", "{:.2f}", lambda o: tempest.top(o.summary, "lag_packets")),
+    "tempest_top_twfi": Column("T-WFI ms, top weight", "{:.2f}", lambda o: tempest.top(o.summary, "t_wfi_ms")),
+    "tempest_good_twfi": Column(
+        "T-WFI ms, top weight, good station", "{:.2f}", lambda o: tempest.good(o.summary, "t_wfi_ms")
+    ),
+    "tempest_top_delay": Column("delay, top weight", "{:,.0f}", lambda o: tempest.top(o.summary, "max_delay_dequeues")),
 }
 
 

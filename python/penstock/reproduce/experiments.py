@@ -12,6 +12,7 @@ from penstock.reproduce.lindrop import LINDROP
 from penstock.reproduce.pink import ALL_PINK
 from penstock.reproduce.satellite import TCP_SATELLITE
 from penstock.reproduce.sweep import Sweep
+from penstock.reproduce.tempest import ALL_TEMPEST
 from penstock.reproduce.variants import ALL
 
 AQMS = ALL
@@ -58,6 +59,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *ALL_BUFFERBLOAT,
         *ALL_FLOW_QUEUEING,
         FRIENDLINESS,
+        *ALL_TEMPEST,
     )
 }
 
