@@ -2,7 +2,7 @@
 //!
 //! A discipline owns packets; an [`Aqm`](crate::aqm::Aqm) only judges them. [`Fifo`](crate::queue::Fifo) joins the two.
 
-use crate::packet::Packet;
+use crate::packet::{FlowId, NodeId, Packet};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate};
 use serde::Serialize;
@@ -162,6 +162,16 @@ pub trait Qdisc<P: Packet> {
     /// The link changes its rate to `rate` at `now`. Only algorithms that know the rate need care.
     fn set_rate(&mut self, rate: Rate, now: Instant) {
         let _ = (rate, now);
+    }
+
+    /// `flow` belongs to `node`. Only algorithms that treat nodes care; told before the first packet of the flow.
+    fn set_node(&mut self, flow: FlowId, node: NodeId) {
+        let _ = (flow, node);
+    }
+
+    /// A gateway gave `node` a budget, or took it away. Only algorithms that hold nodes to it care.
+    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
+        let _ = (node, budget, now);
     }
 
     /// What waits.
