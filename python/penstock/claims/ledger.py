@@ -98,6 +98,7 @@ def _quote(texts: list[str]) -> str:
 def claims() -> list[Claim]:
     """Every claim, in the order of the documents."""
     from penstock.claims import (
+        c2ml,
         ern,
         flow_queueing,
         lindrop,
@@ -106,6 +107,7 @@ def claims() -> list[Claim]:
         pink,
         pink_limits,
         pink_sharing,
+        qrm,
     )
 
     everything = [
@@ -117,6 +119,8 @@ def claims() -> list[Claim]:
         *modified_codel.CLAIMS,
         *minstrel_pie.CLAIMS,
         *flow_queueing.CLAIMS,
+        *c2ml.CLAIMS,
+        *qrm.CLAIMS,
     ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 

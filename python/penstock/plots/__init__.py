@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from penstock.plots import ern, flow_queueing, lindrop, pink
+from penstock.plots import cooperation, ern, flow_queueing, lindrop, pink
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
 from penstock.plots.one_run import single
 from penstock.plots.style import COLOURS, LABELS, colour, save, svg
@@ -14,6 +14,7 @@ from penstock.reproduce.results import Evidence
 DRAWN = {
     **pink.DRAWN,
     **DRAWN_BUFFERBLOAT,
+    **cooperation.DRAWN,
     "lindrop": lindrop.drawn,
     "ern": ern.drawn,
     "fq-pie": flow_queueing.figures,

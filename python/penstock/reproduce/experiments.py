@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT
+from penstock.reproduce.cooperation import ALL_COOPERATION
 from penstock.reproduce.ern import ERN
 from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
 from penstock.reproduce.lindrop import LINDROP
@@ -47,7 +48,7 @@ SWEEPS = (
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN, *ALL_BUFFERBLOAT, *ALL_FLOW_QUEUEING)
+    for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN, *ALL_BUFFERBLOAT, *ALL_FLOW_QUEUEING, *ALL_COOPERATION)
 }
 
 

@@ -92,7 +92,7 @@ impl Default for Config {
             tolerance: 0.05,
             account: Account::Bucket,
             rtt: Span::from_millis(100),
-            max_lan: Span::from_millis(100),
+            max_lan: Span::from_millis(500),
             syn_rate: 100,
             idle: Span::from_secs(10),
         }

@@ -11,7 +11,7 @@
 //! bursts by a timer  BURST = BW_i TX_TMR / (8 MSS),  TX_TMR = 8 MSS BURST / BW_i
 //! ```
 //!
-//! Slow start takes the window to its part of the path, so the link is full within a few round trips; growth ends there.
+//! From half of it slow start takes the window to its part of the path in a round trip; growth ends there.
 //! After a loss the control falls as it always does and returns by slow start.
 //!
 //! Without a budget ([`C2ml::set_budget`] with `None`: not yet told, or the gateway fell silent) every event goes to the
@@ -24,9 +24,8 @@
 //! [`Form::Literal`] counts payload. Pinned by `a_window_is_whole_segments_with_their_headers`.
 //! DIFFERENCE: RTT is the smallest of the connection. With the current one a standing queue sustains itself: each window
 //! grows with the queue it makes. [`Form::Literal`] takes the current one. Pinned by `a_queue_does_not_feed_itself`.
-//! DIFFERENCE: a new budget moves the window only into `[ssThres/2, ssThres]`: one that was right is not halved. Before the
-//! first round trip time it is left at what is smaller. [`Form::Literal`] always halves. Pinned by
-//! `a_new_budget_leaves_a_window_that_fits`.
+//! DIFFERENCE: a new budget moves the window only into `[ssThres/2, ssThres]`: one that was right is not halved.
+//! [`Form::Literal`] always halves. Pinned by `a_new_budget_leaves_a_window_that_fits`.
 
 use super::{Ack, CongestionControl, Loss, Setup, Wants};
 use crate::units::{Instant, Rate, Span};
@@ -93,18 +92,23 @@ impl<C: CongestionControl> C2ml<C> {
         self.control.limit_bursts(budget.map(|rate| (rate, self.frame)));
         self.update();
         if let Some(ceiling) = self.ceiling {
-            let half = (ceiling / 2).max(self.mss);
-            let own = self.control.cwnd();
-            self.adopt(if self.literal { half } else { own.clamp(half, ceiling) }, ceiling);
+            self.begin(ceiling);
         }
     }
 
-    /// The round trip time of the handshake: what is sent first is within the budget too.
+    /// Eq. (2.2): slow start goes on from half.
+    fn begin(&mut self, ceiling: u64) {
+        let half = (ceiling / 2).max(self.mss).min(ceiling);
+        let own = self.control.cwnd();
+        self.adopt(if self.literal { half } else { own.clamp(half, ceiling) }, ceiling);
+    }
+
+    /// The round trip time of the handshake: the first flight is half of what the budget allows.
     pub fn set_rtt(&mut self, rtt: Span) {
         self.rtt = Some(rtt);
         self.update();
         if let Some(ceiling) = self.ceiling {
-            self.adopt(self.control.cwnd().min(ceiling), ceiling);
+            self.begin(ceiling);
         }
     }
 

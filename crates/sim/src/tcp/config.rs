@@ -2,6 +2,7 @@
 //! simulators that papers used.
 
 use penstock_core::cc;
+use penstock_core::cc::c2ml::Form;
 use penstock_core::registry::{ConfigError, nearest};
 use penstock_core::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub enum SillyWindow {
 pub struct TcpConfig {
     /// Congestion control.
     pub cc: String,
+    /// The control keeps to the budget that a gateway gives its node: "off", "on", or "literal" (Figure 2.13).
+    pub c2ml: Form,
     /// CUBIC's first slow start is HyStart++ (RFC 9406); without effect on other controls.
     pub hystart: bool,
     /// Largest payload of a segment.
@@ -45,6 +48,8 @@ pub struct TcpConfig {
     pub ern: bool,
     /// With `ern`: tell ERN-capable segments by ECT(1) instead of header bits (document 003 §V).
     pub ern_ect1: bool,
+    /// A receiver that lies: it acknowledges this much beyond what it has, and never misses what was lost.
+    pub optimistic_ack: Bytes,
     /// No delayed ACK.
     pub ack_every_segment: bool,
     /// Longest wait of an ACK (RFC 5681 §4.2: at most 500 ms).
@@ -65,6 +70,7 @@ impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             cc: "cubic".into(),
+            c2ml: Form::Off,
             hystart: false,
             mss: Bytes::new(1448),
             initial_window: 10,
@@ -76,6 +82,7 @@ impl Default for TcpConfig {
             ecn: false,
             ern: false,
             ern_ect1: false,
+            optimistic_ack: Bytes::ZERO,
             ack_every_segment: false,
             delayed_ack_timeout: Span::from_millis(40),
             min_rto: Span::from_millis(200),
@@ -112,6 +119,7 @@ impl TcpConfig {
         within("initial_window", self.initial_window.into(), 1, 10_000, "")?;
         within("receive_buffer", self.receive_buffer.get(), self.mss.get(), 1 << 30, "B")?;
         within("send_buffer", self.send_buffer.get(), self.mss.get(), 1 << 40, "B")?;
+        within("optimistic_ack", self.optimistic_ack.get(), 0, 1 << 20, "B")?;
         let ms = |span: Span| span.as_nanos() / 1_000_000;
         within("delayed_ack_timeout", ms(self.delayed_ack_timeout), 1, 500, "ms")?;
         within("min_rto", ms(self.min_rto), 1, 60_000, "ms")?;

@@ -140,13 +140,20 @@ pub struct Next {
     kind: Kind,
 }
 
+/// The control of a sender with segments of `mss`.
+fn control(config: &TcpConfig, mss: u64) -> AnyCc {
+    let setup = Setup { mss, initial_window: mss * u64::from(config.initial_window), hystart: config.hystart };
+    let headers = if config.timestamps { 52 } else { 40 }; // IPv4 20, TCP 20, timestamps 12
+    let cc = AnyCc::new(&config.cc, &setup).expect("the configuration was validated");
+    cc.with_budget(&setup, config.c2ml, headers)
+}
+
 impl Sender {
     /// A sender whose SYN has number `iss`; nothing is in flight.
     pub fn new(config: &TcpConfig, iss: u32) -> Self {
         let first = sequence::initial(iss) + 1;
         let mss = config.mss.get();
-        let setup = Setup { mss, initial_window: mss * u64::from(config.initial_window), hystart: config.hystart };
-        let cc = AnyCc::new(&config.cc, &setup).expect("the configuration was validated");
+        let cc = control(config, mss);
         let wants = cc.wants();
         Self {
             needs: (wants != Wants::default()).then(|| Box::new(Needs::new(wants, first))),
@@ -190,9 +197,11 @@ impl Sender {
     pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
         if peer < self.mss {
             self.mss = peer;
-            let initial_window = peer * u64::from(config.initial_window);
-            let setup = Setup { mss: peer, initial_window, hystart: config.hystart };
-            self.cc = AnyCc::new(&config.cc, &setup).expect("the configuration was validated");
+            let budget = self.cc.cooperation().and_then(|cc| cc.budget());
+            self.cc = control(config, peer);
+            if let Some(cc) = self.cc.cooperation() {
+                cc.set_budget(budget);
+            }
         }
     }
 
