@@ -124,8 +124,7 @@ def test_the_quick_form_is_complete(quick: Any, name: str) -> None:
     assert len(printed["runs"]) == len(list(experiment.cases(quick=True, seeds=1)))
     assert len(printed["variants"]) == len(list(experiment.variant_cases(seeds=1)))
     assert all(claim["reason"] for claim in printed["claims"])
-    left_out = {claim["id"]: claim["reason"] for claim in printed["claims"] if claim["verdict"] == "not-run"}
-    assert all("bbr" in claim and "BBR" in reason for claim, reason in left_out.items())
+    assert "not-run" not in {claim["verdict"] for claim in printed["claims"]}
     assert {file.stem for file in (out / "figures").glob("*.svg")} == experiment.figures.keys()
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/svg+xml;base64,") == len(experiment.figures)

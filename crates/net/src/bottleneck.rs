@@ -4,6 +4,7 @@
 //! the owner found time to ask, so a late owner delivers late but never slows the wire.
 
 use crate::histogram::Spans;
+use crate::journal::{Entry, Journal};
 use penstock_core::ack::AckPath;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, Fates, Qdisc, Stats};
@@ -64,11 +65,20 @@ impl<P: Packet> Packet for Stamped<P> {
     }
 }
 
-/// Hands the fates of stamped packets on without the stamp.
-struct Unstamped<'a, F>(&'a mut F);
+impl<P: Packet> Stamped<P> {
+    fn entry(&self, at: Instant, dropped: Option<DropReason>) -> Entry {
+        Entry { at, waited: at.since(self.since), flow: self.flow(), size: self.size(), dropped }
+    }
+}
 
-impl<P, F: Fates<P>> Fates<Stamped<P>> for Unstamped<'_, F> {
+/// Hands the fates of stamped packets on without the stamp, after noting them.
+struct Unstamped<'a, F>(&'a mut F, Option<&'a mut Journal>);
+
+impl<P: Packet, F: Fates<P>> Fates<Stamped<P>> for Unstamped<'_, F> {
     fn dropped(&mut self, packet: Stamped<P>, reason: DropReason, now: Instant) {
+        if let Some(journal) = &mut self.1 {
+            journal.add(packet.entry(now, Some(reason)));
+        }
         self.0.dropped(packet.packet, reason, now);
     }
     fn marked(&mut self, packet: &Stamped<P>, now: Instant) {
@@ -92,6 +102,7 @@ pub struct Bottleneck<P: Packet> {
     in_flight: VecDeque<Delivery<P>>,
     delivered: Backlog,
     sojourn: Spans,
+    journal: Option<Journal>,
 }
 
 impl<P: Packet> Bottleneck<P> {
@@ -110,7 +121,18 @@ impl<P: Packet> Bottleneck<P> {
             in_flight: VecDeque::new(),
             delivered: Backlog::default(),
             sojourn: Spans::new(),
+            journal: None,
         }
+    }
+
+    /// From now on what becomes of each packet is noted. Costs 40 bytes of memory per packet.
+    pub fn keep_journal(&mut self) {
+        self.journal.get_or_insert_default();
+    }
+
+    /// What was noted, if it was to be.
+    pub fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
     }
 
     /// Takes a packet. Call after [`Bottleneck::poll`] answered `None` for this `now`, so that events stay in order.
@@ -122,7 +144,8 @@ impl<P: Packet> Bottleneck<P> {
             self.qdisc.outbound(segment, now);
         }
         // The verdict is in the statistics and in `fates`.
-        let _ = self.qdisc.enqueue(Stamped { packet, since: now }, now, &mut self.rng, &mut Unstamped(fates));
+        let mut fate = Unstamped(fates, self.journal.as_mut());
+        let _ = self.qdisc.enqueue(Stamped { packet, since: now }, now, &mut self.rng, &mut fate);
         if !self.transmitting {
             self.start_next(now, fates);
         }
@@ -176,8 +199,11 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Asks the discipline for a packet and begins to transmit it.
     fn start_next<F: Fates<P>>(&mut self, now: Instant, fates: &mut F) {
-        let next = self.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates));
+        let next = self.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates, self.journal.as_mut()));
         self.transmitting = next.is_some();
+        if let (Some(journal), Some(packet)) = (&mut self.journal, &next) {
+            journal.add(packet.entry(now, None));
+        }
         if let Some(Stamped { packet, since }) = next {
             self.sojourn.record(now.since(since));
             self.busy_until = now + self.wire.send(packet.size());

@@ -8,6 +8,7 @@ use penstock_core::registry::entries;
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Limit, Rate, Span};
 use std::fmt::{self, Write as _};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,6 +96,9 @@ pub struct Options {
     /// Run before all ordinary processes (SCHED_FIFO)
     #[arg(long, conflicts_with = "spin")]
     pub realtime: bool,
+    /// Write what became of each packet to this file, as CSV, at the end
+    #[arg(long, value_name = "FILE")]
+    pub packets: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -121,6 +125,8 @@ pub struct Plan {
     pub spin: bool,
     /// SCHED_FIFO.
     pub realtime: bool,
+    /// Where to write what became of each packet.
+    pub packets: Option<PathBuf>,
 }
 
 impl fmt::Display for Plan {
@@ -170,6 +176,7 @@ impl Options {
             duration: self.duration,
             spin: self.spin,
             realtime: self.realtime,
+            packets: self.packets.clone(),
         })
     }
 }

@@ -5,6 +5,7 @@ use crate::classify::Classifier;
 use crate::cli::Plan;
 use crate::error::Error;
 use crate::histogram::Spans;
+use crate::journal;
 use crate::netns::Namespace;
 use crate::path::{Direction, Path};
 use crate::pool::Pool;
@@ -20,6 +21,8 @@ use penstock_core::packet::Packet;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::RealPacket;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
 
 /// Packets read from one side before the other side and the clock get their turn.
@@ -72,8 +75,12 @@ impl Emulator {
         scheduling::exact_timers()?;
         let streams = Streams::new(plan.seed);
         let mtu = usize::from(plan.interfaces[0].mtu);
+        let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], streams);
+        if plan.packets.is_some() {
+            path.keep_journals();
+        }
         Ok(Self {
-            path: Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], streams),
+            path,
             tuns,
             classifier: Classifier::new(streams),
             pool: Pool::new(mtu),
@@ -103,7 +110,20 @@ impl Emulator {
             }
         }
         let elapsed = self.now().since(Instant::ZERO);
+        self.write_journals().map_err(Error::io("cannot write the file of --packets"))?;
         Ok(Report::new(&self.plan, &self.path, &self.emissions, self.classifier.unclassified(), elapsed))
+    }
+
+    fn write_journals(&self) -> std::io::Result<()> {
+        let Some(file) = &self.plan.packets else { return Ok(()) };
+        let mut out = BufWriter::new(File::create(file)?);
+        writeln!(out, "{}", journal::CSV_HEADER)?;
+        for (direction, name) in Direction::BOTH.into_iter().zip(["forward", "reverse"]) {
+            if let Some(journal) = self.path.direction(direction).journal() {
+                journal.write(name, &mut out)?;
+            }
+        }
+        out.flush()
     }
 
     /// CLOCK_MONOTONIC since the start.

@@ -8,7 +8,7 @@
 //!    [`classify`]: from bytes to a packet with a flow.
 //! 4. [`path`]: two directions, each a [`bottleneck`]: a queue discipline, a wire of some rate and a delay line.
 //!    Neither knows a clock or a file descriptor, so both are tested in virtual time.
-//! 5. [`report`]: what happened, and how late this machine was in doing it.
+//! 5. [`report`]: what happened, and how late this machine was in doing it; [`journal`]: what became of each packet.
 
 pub mod bottleneck;
 pub mod classify;
@@ -16,6 +16,7 @@ pub mod cli;
 pub mod emulator;
 pub mod error;
 pub mod histogram;
+pub mod journal;
 pub mod netns;
 pub mod path;
 pub mod pool;

@@ -54,6 +54,11 @@ impl<P: Packet> Path<P> {
         &self.0[direction.index()]
     }
 
+    /// From now on what becomes of each packet is noted, in both directions.
+    pub fn keep_journals(&mut self) {
+        self.0.iter_mut().for_each(Bottleneck::keep_journal);
+    }
+
     /// Takes a packet that travels in `direction`. Call after [`Path::poll`] answered `None` for this `now`.
     pub fn arrive<F: Fates<P>>(&mut self, direction: Direction, packet: P, now: Instant, fates: &mut F) {
         self.0[direction.index()].arrive(packet, now, fates);

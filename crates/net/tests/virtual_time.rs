@@ -109,6 +109,22 @@ fn a_burst_leaves_one_transmission_apart_and_what_finds_no_room_dies() {
     b.check().unwrap();
 }
 
+/// Ten packets at once, one of which is transmitted and five of which wait: the journal has the four that found no room
+/// first, and the time of each other one in the queue is that of those before it.
+#[test]
+fn the_journal_tells_what_became_of_each_packet() {
+    let (mut b, mut log) = (bottleneck("droptail", "5p"), Log::default());
+    b.keep_journal();
+    (0..10).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
+    drain(&mut b, at(Span::from_secs(1)), &mut log);
+    let mut text = Vec::new();
+    b.journal().unwrap().write("there", &mut text).unwrap();
+    let mut expected = String::from("there,0,0,0,1500,sent\n");
+    expected += &"there,0,0,0,1500,drop_overflow\n".repeat(4);
+    (1..6).for_each(|n| expected += &format!("there,{0},{0},0,1500,sent\n", 1_200_000 * n));
+    assert_eq!(String::from_utf8(text).unwrap(), expected);
+}
+
 #[test]
 fn the_delay_line_holds_many_packets_at_once() {
     let (mut b, mut log) = (bottleneck("droptail", "100p"), Log::default());

@@ -25,7 +25,11 @@ impl Simulation {
 }
 
 fn capture(run: &mut penstock_sim::Simulation, scenario: &Scenario, path: &Path) -> io::Result<()> {
-    run.capture_to(Box::new(BufWriter::new(File::create(path)?)), scenario)
+    let out = Box::new(BufWriter::new(File::create(path)?));
+    match path.extension().is_some_and(|ending| ending == "csv") {
+        true => run.capture_csv_to(out, scenario),
+        false => run.capture_to(out, scenario),
+    }
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> String {
@@ -35,7 +39,7 @@ fn unwritable(path: &Path, error: &io::Error) -> String {
 #[pymethods]
 impl Simulation {
     /// Reads a scenario; `file` is the name used in messages, `seed` replaces the scenario's, `pcapng` is a file for
-    /// the packets of the bottlenecks.
+    /// the packets of the bottlenecks, which are written as CSV if its name ends in `.csv`.
     #[new]
     #[pyo3(signature = (text, file, seed=None, pcapng=None))]
     fn new(py: Python<'_>, text: &str, file: &str, seed: Option<u64>, pcapng: Option<PathBuf>) -> PyResult<Self> {

@@ -1,4 +1,4 @@
-//! Packets of chosen queues as pcapng, each with the reason of its drop or mark.
+//! Packets of chosen queues, each with the reason of its drop or mark: as pcapng, or as CSV with the time each waited.
 
 use crate::segment::Segment;
 use penstock_core::packet::{Packet, TcpFlags, TcpView};
@@ -11,9 +11,20 @@ use std::io::{self, Write};
 /// Where captures go.
 pub type Sink = Box<dyn Write + Send>;
 
+/// The first line of a capture as CSV. `t_ns` is the start of transmission or the time of the drop, `bytes` those of the
+/// IP packet; `fate` is `sent`, `mark`, or the word of a [`DropReason`].
+pub const CSV_HEADER: &str = "queue,t_ns,waited_ns,flow,bytes,fate";
+
+/// What a capture is written as.
+enum Form {
+    Pcapng(Writer<Sink>),
+    /// With the names of the queues.
+    Csv(Sink, Vec<String>),
+}
+
 /// A capture of some of the queues of a run.
 pub struct Capture {
-    writer: Writer<Sink>,
+    form: Form,
     /// Interface in the file for each queue; `None` for queues that are not captured.
     interfaces: Vec<Option<u32>>,
     /// The first error of the writer; nothing is written after it.
@@ -35,7 +46,24 @@ impl Capture {
         let mut writer = Writer::new(out)?;
         let add = |name: &Option<String>| name.as_ref().map(|n| writer.add_interface(n, Bytes::ZERO)).transpose();
         let interfaces = chosen.iter().map(add).collect::<io::Result<_>>()?;
-        Ok(Self { writer, interfaces, error: None })
+        Ok(Self { form: Form::Pcapng(writer), interfaces, error: None })
+    }
+
+    /// The same as CSV, with the columns of [`CSV_HEADER`].
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn csv(mut out: Sink, chosen: &[Option<String>]) -> io::Result<Self> {
+        writeln!(out, "{CSV_HEADER}")?;
+        let mut names = Vec::new();
+        let mut add = |name: &Option<String>| {
+            name.as_ref().map(|name| {
+                names.push(name.clone());
+                names.len() as u32 - 1
+            })
+        };
+        let interfaces = chosen.iter().map(&mut add).collect();
+        Ok(Self { form: Form::Csv(out, names), interfaces, error: None })
     }
 
     /// Ends the file.
@@ -45,17 +73,35 @@ impl Capture {
     pub fn finish(self) -> io::Result<()> {
         match self.error {
             Some(error) => Err(error),
-            None => self.writer.finish().map(drop),
+            None => match self.form {
+                Form::Pcapng(writer) => writer.finish().map(drop),
+                Form::Csv(mut out, _) => out.flush(),
+            },
         }
     }
 
-    fn write(&mut self, queue: u32, packet: &Segment, now: Instant, comment: Option<&str>) {
+    fn write(&mut self, queue: u32, packet: &Segment, now: Instant, drop: Option<DropReason>) {
         let Some(Some(interface)) = self.interfaces.get(queue as usize).copied() else { return };
-        if self.error.is_none() {
-            let headers = if packet.is_udp() { udp(packet) } else { tcp(packet) };
-            self.error = self.writer.packet(interface, now, headers.original_len, &headers.bytes, comment).err();
+        if self.error.is_some() {
+            return;
         }
+        self.error = match &mut self.form {
+            Form::Pcapng(writer) => {
+                let headers = if packet.is_udp() { udp(packet) } else { tcp(packet) };
+                let mark = packet.is_marked().then_some(MARK_COMMENT);
+                writer.packet(interface, now, headers.original_len, &headers.bytes, drop.map(drop_comment).or(mark))
+            }
+            Form::Csv(out, names) => row(out, &names[interface as usize], packet, now, drop),
+        }
+        .err();
     }
+}
+
+/// A packet enters a queue at the time it carries (`Segment::at`).
+fn row(out: &mut Sink, name: &str, packet: &Segment, now: Instant, drop: Option<DropReason>) -> io::Result<()> {
+    let fate = drop.map_or(if packet.is_marked() { "mark" } else { "sent" }, DropReason::fate);
+    let (t, waited) = (now.as_nanos(), now.since(packet.at).as_nanos());
+    writeln!(out, "{name},{t},{waited},{},{},{fate}", packet.flow, packet.size().get())
 }
 
 /// Hosts are numbered so that flow `f` runs from 10.(2f) to 10.(2f + 1).
@@ -114,7 +160,7 @@ impl<'a> Tap<'a> {
     #[inline]
     pub fn sent(&mut self, packet: &Segment, now: Instant) {
         if let Some(capture) = &mut self.capture {
-            capture.write(self.queue, packet, now, packet.is_marked().then_some(MARK_COMMENT));
+            capture.write(self.queue, packet, now, None);
         }
     }
 }
@@ -122,7 +168,7 @@ impl<'a> Tap<'a> {
 impl Fates<Segment> for Tap<'_> {
     fn dropped(&mut self, packet: Segment, reason: DropReason, now: Instant) {
         if let Some(capture) = &mut self.capture {
-            capture.write(self.queue, &packet, now, Some(drop_comment(reason)));
+            capture.write(self.queue, &packet, now, Some(reason));
         }
     }
 

@@ -227,3 +227,29 @@ fn capturing_and_stepping_change_neither_the_run_nor_the_file() {
     simulation.finish_capture().unwrap();
     assert!(std::fs::read(whole).unwrap() == std::fs::read(stepped).unwrap());
 }
+
+/// Of the first hop, whose every packet was sent or dropped and waited as long as the summary says.
+#[test]
+fn as_csv_every_packet_has_its_fate_and_the_time_it_waited() {
+    let path = file("rows.csv");
+    let scenario = Scenario::parse(TWO_HOPS, "capture.toml").unwrap_or_else(|e| panic!("{e}"));
+    let mut simulation = Simulation::new(&scenario);
+    simulation.capture_csv_to(Box::new(BufWriter::new(File::create(&path).unwrap())), &scenario).unwrap();
+    simulation.advance(Span::MAX).unwrap();
+    simulation.finish_capture().unwrap();
+    let summary = simulation.summary();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("queue,t_ns,waited_ns,flow,bytes,fate"));
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len() as u64, all_packets(&summary));
+    let hop = &summary.bottlenecks[0];
+    let of = |fates: &[&str]| rows.iter().filter(|row| row[0] == hop.name && fates.contains(&row[5])).count() as u64;
+    assert_eq!(of(&["sent", "mark"]), hop.packets_all);
+    assert_eq!(of(&["mark"]), hop.marks);
+    assert_eq!((of(&["drop_early"]), of(&["drop_overflow"])), (hop.drops_aqm, hop.drops_overflow));
+    assert!(hop.marks > 0 && hop.drops_aqm > 0, "the scenario marks and drops");
+    let sent = rows.iter().filter(|row| row[0] == hop.name && !row[5].starts_with("drop"));
+    let waited: f64 = sent.map(|row| row[2].parse::<f64>().unwrap() / 1e6).sum::<f64>() / hop.packets_all as f64;
+    assert!((waited - hop.queue_delay_ms.mean).abs() < 1e-5, "{waited} ms, {} ms", hop.queue_delay_ms.mean);
+}

@@ -386,4 +386,4 @@ macro_rules! files {
     };
 }
 
-files! { handshake windows receiver sack newreno timeout flow_control ecn ern closing timestamps controls }
+files! { handshake windows receiver sack rack newreno timeout flow_control ecn ern closing timestamps controls }

@@ -36,7 +36,7 @@ const EVENTS: [(&str, Event); 5] = [
 const MAX_TIME_US: u64 = 1_000_000_000_000;
 const MAX_RTT_US: u64 = 1_000_000_000;
 const MAX_SEGMENTS: u64 = 1 << 20;
-const SETUP: Setup = Setup { mss: 1448, initial_window: 14_480, hystart: false };
+const SETUP: Setup = Setup { mss: 1448, initial_window: 14_480, initial_ssthresh: u64::MAX, hystart: false };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from penstock.claims.entering import of
-from penstock.claims.ledger import Claim, Comparison, Finding, Verdict, judge
+from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.reproduce import mixes
 from penstock.reproduce.flow_queueing import CALL, CONTROLS, MIXES, UPLOADS
 from penstock.reproduce.results import Evidence, Outcome
@@ -24,6 +24,7 @@ DIP = 0.9  # a momentary drop: a second below nine tenths of what follows
 AT_ONCE = 5  # seconds after UDP has begun
 LOW_DELAY_MS, LOW_JITTER_MS = 1.0, 1.0  # "low": of a call
 HIGHER = 3.0  # "significantly higher": three times
+MOST = 0.75  # most of a link
 RISE_MS = 1.0  # more than a rounding error
 RESOLUTION_MS = 2.2  # of percentiles of round trips; their means are exact
 TABLE_LOSS = 2.0  # losses agree within a factor of two
@@ -33,7 +34,6 @@ pie = of(CLAIMS, "fq-pie", "004")
 minstrel = of(CLAIMS, "fq-minstrel-pie", "004")
 
 NAMES = {"pie": "PIE", "fq-pie": "FQ-PIE", "fq-codel": "FQ-CoDel", "fq-minstrel-pie": "FQ-Minstrel PIE"}
-NO_BBR = "it is about BBR; NewReno, which takes its place in these runs, does not probe as BBR does"
 
 
 def _value(run: Evidence, aqm: str, setting: str, measure: Callable[[Outcome], float | None]) -> float:
@@ -277,36 +277,69 @@ def _by_control(outcome: Outcome) -> dict[str, tuple[float, float]]:
 def _levels(run: Evidence, aqm: str) -> Finding:
     parts: list[Comparison] = []
     for outcome in run.runs(aqm, setting=CONTROLS):
-        (rate, rtt), (other_rate, other_rtt) = (_by_control(outcome)[cc] for cc in ("cubic", "newreno"))
-        text = f"CUBIC {rate:.1f}, NewReno {other_rate:.1f} Mbit/s for each flow"
+        (rate, rtt), (other_rate, other_rtt) = (_by_control(outcome)[cc] for cc in ("cubic", "bbr"))
+        text = f"CUBIC {rate:.1f}, BBR {other_rate:.1f} Mbit/s for each flow"
         parts.append(Comparison(abs(rate - other_rate) <= FAIR * (rate + other_rate) / 2, text))
         text = f"round trips of {rtt:.1f} and {other_rtt:.1f} ms"
         parts.append(Comparison(abs(rtt - other_rtt) <= ALIKE * rtt, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@pie("5.2.3", "Figures 5.10 (b) and 5.11 (b)", "alike (with BBR)")
+@pie("5.2.3", "Figures 5.10 (b) and 5.11 (b)", "alike")
 def fq_pie_levels_controls(run: Evidence) -> Finding:
-    """FQ-PIE gives flows of two congestion controls fair shares and similar round trips (NewReno in place of BBR)."""
+    """FQ-PIE gives CUBIC and BBR flows fair shares and similar round trips."""
     return _levels(run, "fq-pie")
 
 
-@pie("5.2.3", "Figure 5.10 (a), Table 5.1", "0.56")
-def bbr_wins_with_pie(_run: Evidence) -> Finding:
+def _rates(run: Evidence, aqm: str) -> tuple[float, float]:
+    """Throughput of a CUBIC and of a BBR flow."""
+
+    def rate(cc: str) -> float:
+        return _value(run, aqm, CONTROLS, lambda outcome: _by_control(outcome)[cc][0])
+
+    return rate("cubic"), rate("bbr")
+
+
+@pie("5.2.3", "Figure 5.10 (a)", "most")
+def bbr_wins_with_pie(run: Evidence) -> Finding:
     """With PIE the BBR flows take most of the link from the CUBIC flows."""
-    return Finding(Verdict.NOT_RUN, "", NO_BBR)
+    cubic, bbr = _rates(run, "pie")
+    share = bbr / (cubic + bbr)
+    text = f"BBR gets {share:.0%}: {bbr:.1f} Mbit/s for each flow, CUBIC {cubic:.1f}"
+    return judge(text, [Comparison(share > MOST, text), Comparison(share > 0.5, text)])
 
 
-@pie("5.2.3", "Figure 5.10 (c), Table 5.1", "0.93 against 0.99")
-def bbr_gets_more_with_fq_codel(_run: Evidence) -> Finding:
+@pie("5.2.3", "Table 5.1", "0.56, 0.99, 0.93")
+def indices_of_two_controls(run: Evidence) -> Finding:
+    """Jain's index of two CUBIC and two BBR flows with PIE, FQ-PIE and FQ-CoDel."""
+    parts: list[Comparison] = []
+    for aqm, paper in (("pie", 0.56), ("fq-pie", 0.99), ("fq-codel", 0.93)):
+        ours = _value(run, aqm, CONTROLS, mixes.jain_on)
+        text = f"{NAMES[aqm]} {ours:.2f}, the paper {paper:.2f}"
+        parts.append(Comparison(abs(ours - paper) <= JAIN_ALIKE, text))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@pie("5.2.3", "Figure 5.10 (c)", "more")
+def bbr_gets_more_with_fq_codel(run: Evidence) -> Finding:
     """With FQ-CoDel the BBR flows get more than the CUBIC flows, which is not so with FQ-PIE."""
-    return Finding(Verdict.NOT_RUN, "", NO_BBR)
+    parts: list[Comparison] = []
+    for aqm, more in (("fq-codel", True), ("fq-pie", False)):
+        cubic, bbr = _rates(run, aqm)
+        text = f"{NAMES[aqm]}: BBR {bbr:.1f}, CUBIC {cubic:.1f} Mbit/s"
+        parts.append(Comparison((bbr > (1 + FAIR) * cubic) == more, text))
+    return judge("; ".join(part.text for part in parts), parts)
 
 
 @pie("5.2.3", "Figure 5.11 (c)", "more")
-def bbr_waits_longer_with_fq_codel(_run: Evidence) -> Finding:
+def bbr_waits_longer_with_fq_codel(run: Evidence) -> Finding:
     """With FQ-CoDel the BBR flows have longer round trips than the CUBIC flows."""
-    return Finding(Verdict.NOT_RUN, "", NO_BBR)
+
+    def rtt(cc: str) -> float:
+        return _value(run, "fq-codel", CONTROLS, lambda outcome: _by_control(outcome)[cc][1])
+
+    text = f"medians of BBR {rtt('bbr'):.1f}, of CUBIC {rtt('cubic'):.1f} ms"
+    return judge(text, [Comparison(rtt("bbr") > rtt("cubic") + RESOLUTION_MS, text)])
 
 
 # A call.
@@ -476,16 +509,33 @@ def indices_with_fq_minstrel_pie(run: Evidence) -> Finding:
     return _table(run, OURS, {"up-1": 0.97, "up-4": 0.99, "up-8": 0.99, "up-12": 0.96})
 
 
-@minstrel("5.3.2", "Figures 5.22 and 5.23, Table 5.5", "0.99 (with BBR)")
+@minstrel("5.3.2", "Figures 5.22 and 5.23, Table 5.5", "0.99")
 def fq_minstrel_pie_levels_controls(run: Evidence) -> Finding:
-    """FQ-Minstrel PIE gives flows of two congestion controls fair shares (NewReno in place of BBR)."""
+    """FQ-Minstrel PIE gives CUBIC and BBR flows fair shares and similar round trips."""
     return _levels(run, OURS)
 
 
+def _swing(cc: str) -> Callable[[Outcome], float]:
+    """Coefficient of variation of the seconds of a flow, the mean over the flows of a control."""
+
+    def of_outcome(outcome: Outcome) -> float:
+        seconds = range(mixes.BEGIN_S, mixes.series(outcome).seconds)
+        found = []
+        for i, flow in enumerate(outcome.summary["flows"]):
+            if flow["cc"] == cc:
+                rates = [mixes.series(outcome).flows[i][k] for k in seconds]
+                found.append(statistics.pstdev(rates) / statistics.fmean(rates))
+        return statistics.fmean(found)
+
+    return of_outcome
+
+
 @minstrel("5.3.2", "Figure 5.22", "CUBIC less than BBR")
-def bbr_swings_more(_run: Evidence) -> Finding:
+def bbr_swings_more(run: Evidence) -> Finding:
     """The throughput of CUBIC flows varies less than that of BBR flows."""
-    return Finding(Verdict.NOT_RUN, "", NO_BBR)
+    cubic, bbr = (_value(run, OURS, CONTROLS, _swing(cc)) for cc in ("cubic", "bbr"))
+    text = f"seconds deviate by {cubic:.1%} of their mean with CUBIC, by {bbr:.1%} with BBR"
+    return judge(text, [Comparison(cubic < bbr, text)])
 
 
 @minstrel("5.3.2", "Figure 5.24", "fewer spikes")

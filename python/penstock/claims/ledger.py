@@ -105,16 +105,20 @@ def claims() -> list[Claim]:
         minstrel_pie,
         modified_codel,
         pink,
+        pink_flood,
         pink_limits,
         pink_sharing,
         qrm,
+        satellite,
     )
 
     everything = [
         *pink.CLAIMS,
         *pink_sharing.CLAIMS,
         *pink_limits.CLAIMS,
+        *pink_flood.CLAIMS,
         *lindrop.CLAIMS,
+        *satellite.CLAIMS,
         *ern.CLAIMS,
         *modified_codel.CLAIMS,
         *minstrel_pie.CLAIMS,

@@ -13,7 +13,7 @@ from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.reproduce import columns
 from penstock.reproduce.bufferbloat import TARGET_KB, TARGETS_MS, TESTBED, UDP_ON_S
 from penstock.reproduce.results import Evidence, Outcome, drops
-from penstock.reproduce.seconds import longest_ms, rate_spread
+from penstock.reproduce.seconds import delays_ms, window_spread
 
 MANY = 10  # flows: "an increase in the number of unresponsive flows"
 OVERLOAD = 100  # streams: 64 Mbit/s for a link of 10
@@ -165,10 +165,10 @@ def codel_misses_its_target(run: Evidence) -> Finding:
 
 @codel("3.2.5", "Table 3.2", "0.41 after 0.58, 0.50 after 0.64, 0.63 after 0.76, 0.71 after 0.73")
 def modified_windows_are_steadier(run: Evidence) -> Finding:
-    """Windows vary less with Modified CoDel, seen here by the rate of each flow, at every target."""
+    """The windows of five TCP flows vary less with Modified CoDel, at every target."""
 
     def compare(target: int, setting: str) -> Comparison:
-        ours, theirs = (run.cell_value((aqm, 5, setting), rate_spread) or 0.0 for aqm in ("modified-codel", "codel"))
+        ours, theirs = (run.cell_value((aqm, 5, setting), window_spread) or 0.0 for aqm in ("modified-codel", "codel"))
         return Comparison(ours < theirs, f"{ours:.3f} after {theirs:.3f} at a target of {target} ms")
 
     return _at_targets(run, compare)
@@ -228,11 +228,10 @@ def stated_drops(run: Evidence) -> Finding:
 # The testbed of section 3.3.
 
 
-def _median_longest(run: Evidence, aqm: str, name: str, udp: bool) -> float:
+def _median_delay(run: Evidence, aqm: str, name: str, udp: bool) -> float:
     def measure(outcome: Outcome) -> float:
         warmup = int(outcome.summary["warmup_s"])
-        values = longest_ms(outcome, TESTBED[name])
-        return statistics.median(v for k, v in enumerate(values) if k >= warmup and (k in UDP_ON_S) == udp)
+        return statistics.median(v for k, v in enumerate(delays_ms(outcome)) if k >= warmup and (k in UDP_ON_S) == udp)
 
     return run.cell_value((aqm, 6, f"udp-{name}"), measure) or 0.0
 
@@ -245,7 +244,7 @@ def modified_controls_udp_better(run: Evidence) -> Finding:
     """While UDP sends, the queue is shorter with Modified CoDel than with CoDel."""
     parts: list[Comparison] = []
     for name in TESTBED:
-        ours, theirs = (_median_longest(run, aqm, name, udp=True) for aqm in ("modified-codel", "codel"))
+        ours, theirs = (_median_delay(run, aqm, name, udp=True) for aqm in ("modified-codel", "codel"))
         parts.append(Comparison(ours < theirs, f"{ours:.0f} ms after {theirs:.0f} at {_RATE[name]}"))
     return judge(_first_and_last(parts), parts)
 
@@ -263,7 +262,7 @@ def modified_use_is_that_of_codel(run: Evidence) -> Finding:
 @codel("3.3", "Figure 3.11(a)", "never under target")
 def codel_misses_its_target_on_a_slow_link(run: Evidence) -> Finding:
     """At 0.5 Mbit/s CoDel's delay is above its target with UDP and without."""
-    values = {udp: _median_longest(run, "codel", "slow", udp) for udp in (False, True)}
+    values = {udp: _median_delay(run, "codel", "slow", udp) for udp in (False, True)}
     parts = [
         Comparison(
             value > CODEL_TARGET_MS, f"{value:.0f} ms {'with' if udp else 'without'} UDP, where one packet takes 24"
@@ -276,6 +275,6 @@ def codel_misses_its_target_on_a_slow_link(run: Evidence) -> Finding:
 @codel("3.3", "Figure 3.12(a)", "well without UDP, not with it")
 def codel_fails_with_udp_only(run: Evidence) -> Finding:
     """At 10 Mbit/s CoDel's queue is much longer while UDP sends than while it does not."""
-    quiet, busy = (_median_longest(run, "codel", "fast", udp) for udp in (False, True))
+    quiet, busy = (_median_delay(run, "codel", "fast", udp) for udp in (False, True))
     text = f"{busy:.0f} ms with UDP, {quiet:.0f} without"
     return judge(text, [Comparison(busy > WELL * quiet, text)])

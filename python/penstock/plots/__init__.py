@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from penstock.plots import cooperation, ern, flow_queueing, lindrop, pink
+from penstock.plots import cooperation, ern, flow_queueing, lindrop, pink, satellite
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
 from penstock.plots.one_run import single
 from penstock.plots.style import COLOURS, LABELS, colour, save, svg
@@ -17,6 +17,7 @@ DRAWN = {
     **cooperation.DRAWN,
     "lindrop": lindrop.drawn,
     "ern": ern.drawn,
+    "tcp-satellite": satellite.figures,
     "fq-pie": flow_queueing.figures,
     "fq-minstrel-pie": flow_queueing.figures,
 }

@@ -89,9 +89,8 @@ def _controls(run: Evidence) -> Figure:
         outcome = run.runs(aqm, setting=CONTROLS)[0]
         series = mixes.series(outcome)
         for flow, told in enumerate(outcome.summary["flows"]):
-            newreno = told["cc"] == "newreno"
-            name = f"{'NewReno' if newreno else 'CUBIC'}, {told['rtt_ms']['p50']:.0f} ms"
-            tint = CYCLE[1] if newreno else CYCLE[0]
+            name = f"{told['cc'].upper()}, {told['rtt_ms']['p50']:.0f} ms"
+            tint = CYCLE[1] if told["cc"] == "bbr" else CYCLE[0]
             style = "-" if flow % 2 == 0 else (0, (3, 1))
             values = [v / 1e3 for v in series.flows[flow]]
             axis.plot(range(series.seconds), values, color=tint, linewidth=1.0, linestyle=style, label=name)

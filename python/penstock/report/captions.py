@@ -200,6 +200,15 @@ EXPERIMENT = {
         "All flows send their whole first window in the same instant; the invariant max_queue stops a run "
         "that exceeds the bandwidth-delay product.",
     ),
+    "flood_time": (
+        "Eight transfers in a flood",
+        "Payload of all transfers together in each second, with 1,000 SYNs per second where the ground is grey.",
+    ),
+    "flood_cost": (
+        "What a flood costs",
+        "Payload of all transfers together while the flood lasts. The dashed lines are what is left of the goodput "
+        "without a flood when the SYNs have taken theirs.",
+    ),
     "queue_counts": (
         "Mean queue",
         "Bytes waiting at the bottleneck, as a mean over time. The dashed line is what 5 ms of the link carry. Left, "
@@ -210,10 +219,10 @@ EXPERIMENT = {
         "Use of the link",
         "The same runs. With few flows the link has room: ACKs wait behind the reverse flows in a drop-tail queue.",
     ),
-    "rate_spread": (
-        "How steady the flows are",
-        "Variance of the goodput of a flow from second to second, over the square of its mean, for five flows through "
-        "half a megabit per second. It stands for the variance of the window, which runs do not keep.",
+    "window_spread": (
+        "How steady the windows are",
+        "Variance of the congestion window of a flow, taken at the end of each second, over the square of its mean, "
+        "for five flows through half a megabit per second.",
     ),
     "use_time": (
         "Throughput over time",
@@ -221,8 +230,8 @@ EXPERIMENT = {
     ),
     "udp_comes": (
         "A UDP flow comes and goes",
-        "Five TCP flows; a UDP flow of the link's rate sends in the shaded time. Top: the longest queue of each "
-        "second as the time it takes to send. Bottom: what the link carried.",
+        "Five TCP flows; a UDP flow of the link's rate sends in the shaded time. Top: how long packets waited, as a "
+        "mean over each second. Bottom: what the link carried.",
     ),
     "delay_cdf": (
         "Delay and use of the link, as distributions",
@@ -230,15 +239,15 @@ EXPERIMENT = {
         "seconds in which the link carried no more.",
     ),
     "delay_time": (
-        "Queue over time",
-        "The longest queue of each second, as the time it takes to send. The dashed lines are the bounds of Minstrel "
-        "PIE's target; PIE's is the upper one.",
+        "Delay over time",
+        "How long packets waited, as a mean over each second. The dashed lines are the bounds of Minstrel PIE's "
+        "target; PIE's is the upper one.",
     ),
     "link_time": ("Use of the link over time", "What the link carried in each second, as a part of its rate."),
     "ellipses": (
         "Goodput against delay",
         "An ellipse holds one standard deviation of the seconds of a run around their mean, as RFC 7928 draws them; "
-        "the delay is the longest queue of a second. Delay grows to the left: higher and further right is better.",
+        "the delay is the mean of a second's packets. Delay grows to the left: higher and further right is better.",
     ),
     "ellipses_udp": ("Goodput against delay with one UDP flow", "As above; UDP sends more than the link carries."),
     "ellipses_congestion": (
@@ -249,6 +258,14 @@ EXPERIMENT = {
         "Sizes of the buffer",
         "Top: round trip times, from the 10th to the 90th percentile with a line at the median, on a logarithmic "
         "scale. Bottom: use of the link. CUBIC senders.",
+    ),
+    "sat_three": (
+        "Three transfers of 5 MB",
+        "Payload of each second. A large buffer holds 4 MB, a standard one the bandwidth-delay product of 75 kB.",
+    ),
+    "sat_six": (
+        "Six controls, each with a transfer of 5 MB",
+        "Payload of each second; the flows begin 3 s apart, in the order of the legend. 2 Mbit/s, a buffer of 4 MB.",
     ),
     "fq_throughput": (
         "TCP beside an unresponsive stream",
@@ -266,9 +283,8 @@ EXPERIMENT = {
         "the stroke above the 99th percentile.",
     ),
     "fq_controls": (
-        "Two CUBIC flows and two NewReno flows",
-        "Payload of each flow in each second, and the median of its round trips. NewReno takes the place of "
-        "the document's BBR.",
+        "Two CUBIC flows and two BBR flows",
+        "Payload of each flow in each second, and the median of its round trips.",
     ),
     "fq_fairness": (
         "Fairness beside an unresponsive stream",
@@ -283,5 +299,5 @@ EXPERIMENT = {
 }
 RUN = {
     "goodput": ("Goodput of the flows", "Payload that reaches a receiver in each second."),
-    "queue": ("Bottleneck", "Throughput with headers, and the longest queue of each second."),
+    "queue": ("Bottleneck", "Throughput with headers, and how long packets waited, as means over each second."),
 }

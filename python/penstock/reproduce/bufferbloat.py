@@ -97,7 +97,7 @@ MODIFIED_CODEL = Listed(
     figures={
         "queue_counts": "004, Figures 3.4(a) and 3.5(a)",
         "use_counts": "004, Figures 3.4(b) and 3.5(b)",
-        "rate_spread": "004, Table 3.2, for Figure 3.9",
+        "window_spread": "004, Table 3.2 and Figure 3.9",
         "use_time": "004, Figure 3.10",
         "udp_comes": "004, Figures 3.11 and 3.12",
     },
@@ -146,8 +146,9 @@ def _tcp(count: int) -> dict[str, Any]:
 
 
 def _load(name: str, label: str, *flows: dict[str, Any], long: bool = False) -> Setting:
-    """The runs of the ns-3 suite take 300 s, those of ns-2 100 s."""
-    change: dict[str, Any] = {"flows": list(flows), **({"duration": "300s"} if long else {})}
+    """The runs of the ns-3 suite take 300 s with NewReno, those of ns-2 100 s with Compound TCP."""
+    suite = {"duration": "300s", "tcp.cc": "newreno"} if long else {}
+    change: dict[str, Any] = {"flows": list(flows), **suite}
     return Setting(name, label, aqms=PIES, change=change)
 
 
@@ -181,6 +182,7 @@ MINSTREL_PIE = Listed(
             aqm=DEPARTURES,
         ),
         Variant("cubic", "CUBIC senders", ("droptail", *PIES), tcp={"cc": "cubic"}),
+        Variant("newreno", "NewReno senders", PIES, tcp={"cc": "newreno"}, settings=("light", "heavy", "mix")),
         Variant(
             "one-way-delays",
             "the delays of Table 4.1 one-way on each link",

@@ -10,6 +10,7 @@ from penstock.reproduce.ern import ERN
 from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
 from penstock.reproduce.lindrop import LINDROP
 from penstock.reproduce.pink import ALL_PINK
+from penstock.reproduce.satellite import TCP_SATELLITE
 from penstock.reproduce.sweep import Sweep
 from penstock.reproduce.variants import ALL
 
@@ -48,7 +49,16 @@ SWEEPS = (
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN, *ALL_BUFFERBLOAT, *ALL_FLOW_QUEUEING, *ALL_COOPERATION)
+    for experiment in (
+        *SWEEPS,
+        *ALL_PINK,
+        LINDROP,
+        TCP_SATELLITE,
+        ERN,
+        *ALL_BUFFERBLOAT,
+        *ALL_FLOW_QUEUEING,
+        *ALL_COOPERATION,
+    )
 }
 
 

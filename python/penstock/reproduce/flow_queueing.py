@@ -2,7 +2,7 @@
 
 The document leaves open how much the unresponsive stream sends over its link of 100 Mbit/s. Here it sends as much as
 the link has, as on the document's other testbed (Table 4.9: 10 Mbit/s over 10 Mbit/s); variants say what other rates
-give. NewReno stands in for the document's BBR where flows of two congestion controls meet.
+give.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _mix(count: int) -> dict[str, Any]:
 
 _TWO_CONTROLS: list[dict[str, Any]] = [
     {"kind": "bulk", "count": 2, "start": "0s", "start_spread": "1s"},
-    {"kind": "bulk", "count": 2, "start": "0s", "start_spread": "1s", "tcp": {"cc": "newreno"}},
+    {"kind": "bulk", "count": 2, "start": "0s", "start_spread": "1s", "tcp": {"cc": "bbr"}},
 ]
 _WITH_A_CALL: list[dict[str, Any]] = [
     {"kind": "bulk", "count": 4, "start": "0s", "start_spread": "1s"},
@@ -109,7 +109,7 @@ def _settings(aqms: tuple[str, ...]) -> tuple[Setting, ...]:
     """The tests of section 5.2.3."""
     return (
         *(Setting(f"up-{n}", f"tcp_{n}up", aqms=aqms, change={"flows": _uploads(n)}) for n in UPLOADS),
-        Setting(CONTROLS, "2 CUBIC, 2 NewReno", aqms=aqms, change={"flows": _TWO_CONTROLS}),
+        Setting(CONTROLS, "2 CUBIC, 2 BBR", aqms=aqms, change={"flows": _TWO_CONTROLS}),
         Setting(CALL, "VoIP, 4 TCP each way", aqms=aqms, change={"flows": _WITH_A_CALL, "duration": "100s"}),
     )
 

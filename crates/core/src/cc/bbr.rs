@@ -91,6 +91,8 @@ pub struct Bbr {
     // ProbeRTT.
     probe_rtt_until: Option<Instant>,
     probe_rtt_round: bool,
+    /// What was sent before more than this was delivered was sent in ProbeRTT, or before it.
+    probe_rtt_sent: u64,
     /// The connection was idle: what follows is no reason to probe.
     idle_restart: bool,
     policer: Policer,
@@ -122,6 +124,7 @@ impl Bbr {
             phase_at: Instant::ZERO,
             probe_rtt_until: None,
             probe_rtt_round: false,
+            probe_rtt_sent: 0,
             idle_restart: false,
             policer: Policer::default(),
             lost: 0,
@@ -198,8 +201,10 @@ impl Bbr {
             self.enter_probe_bw(ack.now);
         }
         let rate = (ack.delivered - sample.prior_delivered) as f64 / sample.interval.as_secs_f64();
-        // What four segments in flight deliver says nothing of the path.
-        let low = sample.app_limited || self.mode == Mode::ProbeRtt;
+        // What four segments in flight deliver says nothing of the path; the last of them arrive after ProbeRTT, which on
+        // a short path takes more round trips than BtlBw is kept for.
+        let four = self.mode == Mode::ProbeRtt || sample.prior_delivered <= self.probe_rtt_sent;
+        let low = sample.app_limited || four;
         if !low || rate >= self.btl_bw.get() {
             self.btl_bw.update(self.round, rate);
         }
@@ -273,6 +278,7 @@ impl Bbr {
     }
 
     fn probe_rtt(&mut self, ack: &Ack, in_flight: u64) {
+        self.probe_rtt_sent = ack.delivered + in_flight;
         match self.probe_rtt_until {
             None if in_flight <= MIN_SEGMENTS * self.mss => {
                 self.probe_rtt_until = Some(ack.now + PROBE_RTT_TIME);

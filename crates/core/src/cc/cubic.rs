@@ -108,7 +108,7 @@ impl Cubic {
         Self {
             mss,
             cwnd: setup.initial_window as f64 / mss,
-            ssthresh: f64::INFINITY,
+            ssthresh: setup.first_threshold(mss),
             reduced: f64::INFINITY,
             w_max: 0.0,
             cwnd_prior: 0.0,

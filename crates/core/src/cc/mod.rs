@@ -60,8 +60,17 @@ pub struct Setup {
     pub mss: u64,
     /// Initial window in bytes.
     pub initial_window: u64,
+    /// Slow start threshold in bytes before the first signal; `u64::MAX` is none. BBR and Noordwijk have none.
+    pub initial_ssthresh: u64,
     /// CUBIC's slow start is HyStart++.
     pub hystart: bool,
+}
+
+impl Setup {
+    /// [`Setup::initial_ssthresh`] in segments; infinite if there is none.
+    fn first_threshold(&self, mss: f64) -> f64 {
+        if self.initial_ssthresh == u64::MAX { f64::INFINITY } else { self.initial_ssthresh as f64 / mss }
+    }
 }
 
 /// What a control wants of its endpoint beyond the events above.
@@ -133,7 +142,7 @@ pub struct Loss {
 pub trait CongestionControl {
     /// Congestion window in bytes.
     fn cwnd(&self) -> u64;
-    /// Slow start threshold in bytes; `u64::MAX` before the first signal.
+    /// Slow start threshold in bytes; before the first signal that of [`Setup`].
     fn ssthresh(&self) -> u64;
     /// New data was acknowledged outside loss recovery.
     fn on_ack(&mut self, ack: &Ack);
@@ -385,7 +394,8 @@ mod tests {
             events in proptest::collection::vec((0u8..8, 0u64..1 << 40, 0u64..100_000_000), 1..200),
         ) {
             for name in NAMES {
-                let setup = Setup { mss, initial_window: 10 * mss.max(1), hystart: mss % 2 == 1 };
+                let initial_ssthresh = if mss % 3 == 0 { 4 * mss } else { u64::MAX };
+                let setup = Setup { mss, initial_window: 10 * mss.max(1), initial_ssthresh, hystart: mss % 2 == 1 };
                 let mut cc = AnyCc::new(name, &setup).expect(name);
                 let (mut now, mut delivered) = (Instant::ZERO, 0);
                 for (what, bytes, gap_us) in &events {

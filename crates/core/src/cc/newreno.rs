@@ -51,7 +51,7 @@ impl NewReno {
     /// A control that begins in slow start.
     pub fn new(setup: &Setup) -> Self {
         let mss = setup.mss.max(1);
-        Self { mss, cwnd: setup.initial_window, ssthresh: u64::MAX, acked: 0, limit: L * mss }
+        Self { mss, cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh, acked: 0, limit: L * mss }
     }
 
     fn halve(&mut self, in_flight: u64) {

@@ -23,7 +23,7 @@ impl Window {
     pub fn new(setup: &Setup) -> Self {
         let mss = setup.mss.max(1) as f64;
         let cwnd = setup.initial_window as f64 / mss;
-        Self { mss, cwnd, ssthresh: f64::INFINITY, after_timeout: false }
+        Self { mss, cwnd, ssthresh: setup.first_threshold(mss), after_timeout: false }
     }
 
     /// Segments to whole bytes, to the nearest: a window of ten segments is not to lose a byte to a sum of fractions.

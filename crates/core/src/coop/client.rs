@@ -87,6 +87,8 @@ struct Held {
     share: Share,
     claim: Claim,
     status: Status,
+    /// What this was the answer to.
+    said: Claim,
     /// Until when it is believed.
     until: Instant,
 }
@@ -145,7 +147,8 @@ impl Client {
     /// The same in bits per second, with a zero for nothing.
     pub fn budget_bps(&self, now: Instant) -> Option<u64> {
         let held = self.held.filter(|held| now < held.until)?;
-        let said = self.pending.filter(|p| matches!(p.message, Message::UsedBw(..))).map_or(Claim::ALL, |p| p.claim);
+        // What was just said to be too much is not used any more; what was answered before is known not to matter.
+        let said = self.pending.map(|p| p.claim).filter(|c| *c != held.said).unwrap_or(Claim::ALL);
         Some(budget(held.share, held.claim.min(said), self.level(held.share)?))
     }
 
@@ -305,7 +308,7 @@ impl Client {
     fn enter(&mut self, answer: &Answer, asked: Pending, now: Instant, out: &mut Vec<Message>) {
         let state = answer.state.state();
         let (share, claim, status) = (state.share, state.claim, state.status);
-        self.held = Some(Held { share, claim, status, until: asked.first + answer.lease });
+        self.held = Some(Held { share, claim, status, said: asked.claim, until: asked.first + answer.lease });
         let same = self.levels.filter(|known| known.incarnation == answer.levels.incarnation);
         if same.is_none_or(|known| known.seq < answer.levels.seq) {
             self.levels = Some(answer.levels);

@@ -32,10 +32,15 @@ pub struct TcpConfig {
     pub mss: Bytes,
     /// Initial window in segments (RFC 6928).
     pub initial_window: u32,
+    /// First slow start threshold; none is without limit (RFC 5681 §3.1: arbitrarily high).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_ssthresh: Option<Bytes>,
     /// Selective acknowledgments (RFC 2018, RFC 6675).
     pub sack: bool,
     /// Proportional rate reduction (RFC 6937).
     pub prr: bool,
+    /// Losses are told by time and the end of a flight is probed: RACK-TLP (RFC 8985). Needs `sack`.
+    pub rack: bool,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
     /// Timestamps (RFC 7323).
@@ -74,8 +79,10 @@ impl Default for TcpConfig {
             hystart: false,
             mss: Bytes::new(1448),
             initial_window: 10,
+            initial_ssthresh: None,
             sack: true,
             prr: true,
+            rack: false,
             limited_transmit: true,
             timestamps: true,
             window_scaling: true,
@@ -111,12 +118,18 @@ impl TcpConfig {
         if self.ern_ect1 && !self.ern {
             return Err(ConfigError::new("ern_ect1", "needs ern = true: it says how that is told"));
         }
+        if self.rack && !self.sack {
+            return Err(ConfigError::new("rack", "needs sack = true: it looks at which segments arrived"));
+        }
         let within = |key, value: u64, low: u64, high: u64, unit: &str| {
             let message = || format!("{value}{unit} is not within {low}{unit} and {high}{unit}");
             if (low..=high).contains(&value) { Ok(()) } else { Err(ConfigError::new(key, message())) }
         };
         within("mss", self.mss.get(), 64, 65_000, "B")?;
         within("initial_window", self.initial_window.into(), 1, 10_000, "")?;
+        if let Some(threshold) = self.initial_ssthresh {
+            within("initial_ssthresh", threshold.get(), self.mss.get(), 1 << 40, "B")?;
+        }
         within("receive_buffer", self.receive_buffer.get(), self.mss.get(), 1 << 30, "B")?;
         within("send_buffer", self.send_buffer.get(), self.mss.get(), 1 << 40, "B")?;
         within("optimistic_ack", self.optimistic_ack.get(), 0, 1 << 20, "B")?;
@@ -124,6 +137,16 @@ impl TcpConfig {
         within("delayed_ack_timeout", ms(self.delayed_ack_timeout), 1, 500, "ms")?;
         within("min_rto", ms(self.min_rto), 1, 60_000, "ms")?;
         within("rto_granularity", ms(self.rto_granularity), 0, 60_000, "ms")
+    }
+
+    /// What a control is told of this host, for segments of `mss` bytes.
+    pub(super) fn setup(&self, mss: u64) -> cc::Setup {
+        cc::Setup {
+            mss,
+            initial_window: mss * u64::from(self.initial_window),
+            initial_ssthresh: self.initial_ssthresh.map_or(u64::MAX, Bytes::get),
+            hystart: self.hystart,
+        }
     }
 
     /// The smallest scale with which the receive buffer can be told; at most 14 (RFC 7323 §2.3).
@@ -135,6 +158,13 @@ impl TcpConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rack_needs_sack() {
+        let refused = |rack, sack| TcpConfig { rack, sack, ..TcpConfig::default() }.validate();
+        assert_eq!(refused(true, false).unwrap_err().key, "rack");
+        assert_eq!((refused(true, true), refused(false, false)), (Ok(()), Ok(())));
+    }
 
     #[test]
     fn a_rate_is_told_only_to_routers_that_can_answer() {

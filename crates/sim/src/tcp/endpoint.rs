@@ -5,7 +5,7 @@
 
 use super::config::TcpConfig;
 use super::receiver::Receiver;
-use super::sender::{Counters, Sender};
+use super::sender::{Counters, Next, Sender};
 use crate::segment::{Segment, SynOptions};
 use penstock_core::cc::CongestionControl;
 use penstock_core::packet::TcpFlags;
@@ -147,7 +147,7 @@ impl Endpoint {
 
     /// Bytes of the control's state on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.sender.cc.heap_bytes() + self.sender.needs.as_ref().map_or(0, |needs| needs.bytes())
+        self.sender.heap_bytes()
     }
 
     /// Smoothed round trip time; zero before the first sample.
@@ -214,7 +214,7 @@ impl Endpoint {
             return None;
         }
         let wake = self.sender.needs.as_ref().map_or(Instant::MAX, |needs| needs.wake);
-        let timers = [self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at, wake];
+        let timers = [self.sender.rto_at, self.sender.persist_at, self.receiver.ack_at, wake, self.sender.rack_at()];
         let first = timers.into_iter().fold(self.greeted_at, Instant::min);
         (first != Instant::MAX).then_some(first)
     }
@@ -233,6 +233,9 @@ impl Endpoint {
             }
             self.greet = true;
             self.sender.rtt.back_off();
+        }
+        if self.sender.rack_at() <= now && self.state == State::Established {
+            self.sender.on_rack_timer(&self.config, now);
         }
         if self.sender.rto_at <= now && self.state == State::Established && !self.sender.on_rto(now) {
             self.abort();
@@ -329,7 +332,7 @@ impl Endpoint {
         let options = syn.syn_options().unwrap_or_default();
         self.timestamps &= syn.has_timestamps();
         self.scaling &= options.window_scale.is_some();
-        self.sender.sack &= options.sack_permitted;
+        self.sender.agree_sack(options.sack_permitted);
         self.sender.limit_mss(if options.mss == 0 { 536 } else { options.mss.into() }, &self.config);
         self.sender.scale = if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
         self.receiver = Receiver::new(&self.config, syn.seq, if self.scaling { self.config.window_scale() } else { 0 });
@@ -392,34 +395,44 @@ impl Endpoint {
     /// The next segment to send now, if any.
     pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
         let mut segment = Segment::tcp(self.flow, self.role == Role::Client, TcpFlags(0));
-        self.transmit_into(&mut segment, now).then_some(segment)
+        self.transmit_into(now, || &mut segment).then_some(segment)
     }
 
-    /// Like [`Endpoint::transmit`], into a segment of the caller's; false if there is none.
+    /// Like [`Endpoint::transmit`]; the segment is written where `place` says, which is asked only if there is one.
     #[inline]
-    pub fn transmit_into(&mut self, segment: &mut Segment, now: Instant) -> bool {
-        if self.state == State::Established {
-            return self.transmit_established(segment, now);
+    pub fn transmit_into<'a>(&mut self, now: Instant, place: impl FnOnce() -> &'a mut Segment) -> bool {
+        if self.state != State::Established {
+            return self.transmit_other(now).is_some_and(|other| {
+                *place() = other;
+                true
+            });
         }
-        let other = match self.state {
-            State::SynSent | State::SynReceived if self.greet => Some(self.greeting(now)),
-            _ => self.reset.take().map(|reset| *reset),
-        };
-        other.inspect(|other| *segment = *other).is_some()
-    }
-
-    fn transmit_established(&mut self, segment: &mut Segment, now: Instant) -> bool {
+        if !self.receiver.ack_now && self.sender.has_sent_all() {
+            return false;
+        }
         let next = self.sender.next(&self.config, now);
         if next.is_none() && !self.receiver.ack_now {
             return false;
         }
+        self.write_segment(place(), next, now);
+        true
+    }
+
+    /// What is sent before and after the connection stands.
+    fn transmit_other(&mut self, now: Instant) -> Option<Segment> {
+        match self.state {
+            State::SynSent | State::SynReceived if self.greet => Some(self.greeting(now)),
+            _ => self.reset.take().map(|reset| *reset),
+        }
+    }
+
+    fn write_segment(&mut self, segment: &mut Segment, next: Option<Next>, now: Instant) {
         *segment = self.template(TcpFlags::ACK, now, self.timestamps);
         match next {
             Some(next) => self.sender.emit(segment, next, now),
             None => segment.seq = self.sender.sequence_number(),
         }
         self.receiver.fill(segment, self.sender.sack, self.sender.mss());
-        true
     }
 
     #[inline]

@@ -8,6 +8,8 @@ mod config;
 mod endpoint;
 mod ern;
 mod needs;
+mod prr;
+mod rack;
 mod ranges;
 mod receiver;
 mod rtt;

@@ -3,8 +3,12 @@
 //! RFC 6675 §4 in terms of three edges instead of per-segment flags: a byte is *lost* if it is below `lost_edge` and not
 //! SACKed (the rule is monotone: what is below a lost byte and not SACKed is lost too), and *sent again* if it is below
 //! `high_rxt` and not SACKed. After a timeout `lost_edge` is the end of the flight.
+//!
+//! With [`Rack`] the same questions are answered by the times at which segments were sent.
 
+use super::rack::Rack;
 use super::ranges::Ranges;
+use penstock_core::units::Instant;
 
 const DUP_THRESH: usize = 3; // RFC 6675 §2
 
@@ -15,9 +19,16 @@ pub struct Scoreboard {
     lost_edge: u64,
     high_rxt: u64,
     rescued: bool,
+    /// RFC 8985 instead of the edges.
+    pub rack: Option<Box<Rack>>,
 }
 
 impl Scoreboard {
+    /// One that asks RACK what is lost; the first byte has the number `first`.
+    pub fn with_rack(first: u64) -> Self {
+        Self { rack: Some(Box::new(Rack::new(first))), ..Self::default() }
+    }
+
     /// Bytes reported by SACK.
     pub fn sacked(&self) -> u64 {
         self.sacked.total()
@@ -51,6 +62,9 @@ impl Scoreboard {
 
     /// True when some byte at or above `una` is deemed lost.
     pub fn any_lost(&self, una: u64) -> bool {
+        if let Some(rack) = &self.rack {
+            return rack.any_lost();
+        }
         self.sacked.gap_from(una).0 < self.lost_edge
     }
 
@@ -58,21 +72,30 @@ impl Scoreboard {
     pub fn begin(&mut self, una: u64) {
         self.high_rxt = una;
         self.rescued = false;
+        if let Some(rack) = &mut self.rack {
+            rack.forget_probe();
+        }
     }
 
-    /// The retransmission timer fired: all of the flight that is not SACKed is lost.
+    /// The retransmission timer fired: all of the flight that is not SACKed is lost. Not for RACK, which has its own rule.
     pub fn all_lost(&mut self, una: u64, nxt: u64) {
         self.begin(una);
         self.lost_edge = nxt;
     }
 
     /// `[start, end)` was sent again.
-    pub fn retransmitted(&mut self, end: u64) {
+    pub fn retransmitted(&mut self, start: u64, end: u64, now: Instant) {
         self.high_rxt = self.high_rxt.max(end);
+        if let Some(rack) = &mut self.rack {
+            rack.sent_again(start, now);
+        }
     }
 
     /// SetPipe of RFC 6675 §4: bytes thought to be in the network.
     pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
+        if let Some(rack) = &self.rack {
+            return rack.pipe(una, nxt);
+        }
         if self.sacked.is_empty() && self.lost_edge <= una {
             return nxt - una;
         }
@@ -89,18 +112,24 @@ impl Scoreboard {
 
     /// NextSeg rule 1 of RFC 6675 §4: the next lost bytes not yet sent again, at most `mss` of them.
     pub fn next_lost(&self, mss: u64) -> Option<(u64, u64)> {
+        if let Some(rack) = &self.rack {
+            return rack.next_lost();
+        }
         let (start, resume) = self.sacked.gap_from(self.high_rxt);
         (start < self.lost_edge).then(|| (start, (start + mss).min(resume.unwrap_or(u64::MAX)).min(self.lost_edge)))
     }
 
     /// NextSeg rules 3 and 4: without news to send, bytes not deemed lost but below a SACKed range, and once per
-    /// recovery the last bytes of the flight.
+    /// recovery the last bytes of the flight. RACK has its probe for that.
     pub fn next_spare(&mut self, mss: u64, nxt: u64) -> Option<(u64, u64)> {
+        if self.rack.is_some() {
+            return None;
+        }
         let highest = self.sacked.as_slice().last().map_or(0, |(_, end)| *end);
         let (start, resume) = self.sacked.gap_from(self.high_rxt);
         if start < highest {
             let end = (start + mss).min(resume.unwrap_or(u64::MAX));
-            self.retransmitted(end);
+            self.high_rxt = end;
             return Some((start, end));
         }
         let (last, resume) = self.sacked.gap_from(nxt.saturating_sub(mss).max(self.high_rxt));
@@ -145,7 +174,7 @@ mod tests {
         let mut board = board(&[1, 3, 4, 5]);
         board.begin(0);
         assert_eq!(board.pipe(0, 10 * MSS), 4 * MSS);
-        board.retransmitted(MSS);
+        board.retransmitted(0, MSS, Instant::ZERO);
         assert_eq!(board.pipe(0, 10 * MSS), 5 * MSS);
         assert_eq!(board.next_lost(MSS), Some((2 * MSS, 3 * MSS)));
     }
@@ -155,7 +184,7 @@ mod tests {
         let mut board = board(&[8]);
         board.all_lost(0, 10 * MSS);
         assert_eq!(board.pipe(0, 10 * MSS), 0);
-        board.retransmitted(8 * MSS);
+        board.retransmitted(0, 8 * MSS, Instant::ZERO);
         assert_eq!(board.next_lost(MSS), Some((9 * MSS, 10 * MSS)));
     }
 
@@ -164,7 +193,7 @@ mod tests {
         // Segments 1 to 3 SACKed, 0 sent again; 4 to 9 have no SACK above them.
         let mut board = board(&[1, 2, 3]);
         board.begin(0);
-        board.retransmitted(MSS);
+        board.retransmitted(0, MSS, Instant::ZERO);
         assert_eq!(board.next_lost(MSS), None);
         assert_eq!(board.next_spare(MSS, 10 * MSS), Some((9 * MSS, 10 * MSS)));
         assert_eq!(board.next_spare(MSS, 10 * MSS), None);

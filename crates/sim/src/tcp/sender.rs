@@ -1,7 +1,8 @@
 //! The sending half: what may be sent when, what is lost, what is sent again.
 //!
 //! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 6937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
-//! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows).
+//! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC 8985
+//! (RACK-TLP). What is lost and what follows is in `sender/recovery.rs`, the peer's window in `sender/flow_control.rs`.
 //!
 //! State table of loss recovery:
 //!
@@ -16,13 +17,17 @@
 use super::config::{SillyWindow, TcpConfig};
 use super::ern::{RateTeller, Sending};
 use super::needs::Needs;
+use super::prr::Prr;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sequence;
 use crate::segment::Segment;
-use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, RateSample, Setup, Wants};
+use penstock_core::cc::{Ack, AnyCc, CongestionControl, RateSample, Wants};
 use penstock_core::packet::{Ecn, TcpFlags};
 use penstock_core::units::{Instant, Span};
+
+mod flow_control;
+mod recovery;
 
 const DUP_THRESH: u32 = 3; // RFC 5681 §3.2
 
@@ -31,29 +36,6 @@ enum Phase {
     Open,
     Recovery,
     Loss,
-}
-
-/// Proportional rate reduction (RFC 6937 §3).
-#[derive(Debug, Clone, Default)]
-struct Prr {
-    delivered: u64,
-    out: u64,
-    recover_fs: u64,
-}
-
-impl Prr {
-    /// `sndcnt` for this ACK.
-    fn send_count(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) -> u64 {
-        self.delivered += delivered;
-        if pipe > ssthresh {
-            let target =
-                (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_fs.max(1)));
-            return (target as u64).saturating_sub(self.out);
-        }
-        // Slow start reduction bound.
-        let limit = self.delivered.saturating_sub(self.out).max(delivered) + mss;
-        (ssthresh - pipe).min(limit)
-    }
 }
 
 /// Counters of the sending half.
@@ -126,7 +108,7 @@ enum Kind {
     New,
     /// It was lost.
     Again,
-    /// It may have been lost (NextSeg rules 3 and 4); it does not count as sent again.
+    /// It may have been lost (NextSeg rules 3 and 4, or RACK's probe); it does not count as sent again.
     Spare,
     /// One byte beyond the peer's window.
     Probe,
@@ -142,7 +124,7 @@ pub struct Next {
 
 /// The control of a sender with segments of `mss`.
 fn control(config: &TcpConfig, mss: u64) -> AnyCc {
-    let setup = Setup { mss, initial_window: mss * u64::from(config.initial_window), hystart: config.hystart };
+    let setup = config.setup(mss);
     let headers = if config.timestamps { 52 } else { 40 }; // IPv4 20, TCP 20, timestamps 12
     let cc = AnyCc::new(&config.cc, &setup).expect("the configuration was validated");
     cc.with_budget(&setup, config.c2ml, headers)
@@ -170,7 +152,7 @@ impl Sender {
             window_seq: 0,
             scale: 0,
             phase: Phase::Open,
-            board: Scoreboard::default(),
+            board: if config.rack { Scoreboard::with_rack(first) } else { Scoreboard::default() },
             pipe: 0,
             recover: first,
             recovery_window: 0,
@@ -203,6 +185,20 @@ impl Sender {
                 cc.set_budget(budget);
             }
         }
+    }
+
+    /// The peer takes SACK, or does not; without it there is no RACK either.
+    pub fn agree_sack(&mut self, permitted: bool) {
+        self.sack &= permitted;
+        if !self.sack {
+            self.board = Scoreboard::default();
+        }
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        let rack = self.board.rack.as_ref().map_or(0, |rack| rack.bytes());
+        self.cc.heap_bytes() + self.needs.as_ref().map_or(0, |needs| needs.bytes()) + rack
     }
 
     /// Segment size in force.
@@ -242,6 +238,12 @@ impl Sender {
         self.nxt as u32
     }
 
+    /// True when all that the application gave was acknowledged, and nothing waits for a pacer.
+    #[inline]
+    pub fn has_sent_all(&self) -> bool {
+        self.una == self.end() && self.needs.is_none()
+    }
+
     /// Bytes sent and not acknowledged.
     pub fn flight(&self) -> u64 {
         self.nxt - self.una
@@ -269,13 +271,6 @@ impl Sender {
         }
     }
 
-    /// The window told by the SYN or SYN-ACK, unscaled.
-    pub fn set_first_window(&mut self, window: u16) {
-        self.edge = self.una + u64::from(window);
-        self.max_window = u64::from(window);
-        self.window_seq = 0;
-    }
-
     /// Takes an acceptable segment's acknowledgment; gives the round trip time sample it brought, if any.
     pub fn on_ack(&mut self, segment: &Segment, config: &TcpConfig, now: Instant) -> Option<Span> {
         let ack = sequence::unwrap(segment.ack, self.una);
@@ -296,6 +291,9 @@ impl Sender {
                 sacked += news;
             }
         }
+        if self.board.rack.is_some() {
+            self.on_rack_ack(segment, ack, now);
+        }
         self.count_pipe();
         let mut sample = None;
         if ack > self.una {
@@ -310,19 +308,6 @@ impl Sender {
             self.on_ecn_echo(now);
         }
         sample
-    }
-
-    fn update_window(&mut self, segment: &Segment, ack: u64) {
-        let window = u64::from(segment.window) << self.scale;
-        let seq = sequence::unwrap(segment.seq, self.window_seq.max(1 << 32));
-        if self.window_seq == 0 || seq >= self.window_seq {
-            self.window_seq = if self.window_seq == 0 { sequence::initial(segment.seq) } else { seq };
-            self.edge = ack + window;
-            self.max_window = self.max_window.max(window);
-        }
-        if self.edge > self.nxt {
-            self.persist_at = Instant::MAX;
-        }
     }
 
     /// New data was acknowledged.
@@ -343,6 +328,7 @@ impl Sender {
         if !partial || self.first_partial {
             self.rto_at = if self.flight() > 0 { now + self.rtt.rto() } else { Instant::MAX };
         }
+        self.schedule_probe(now);
         match self.phase {
             Phase::Open => {
                 self.dupacks = 0;
@@ -355,13 +341,19 @@ impl Sender {
             }
             Phase::Recovery => {
                 self.measure(acked, in_flight, sample, now);
-                if ack >= self.recover { self.leave_recovery(now) } else { self.on_partial(acked, delivered, config) }
+                if ack >= self.recover {
+                    self.leave_recovery(now);
+                    self.look_again(delivered, config, now);
+                } else {
+                    self.on_partial(acked, delivered, config);
+                }
             }
             Phase::Loss => {
                 self.grow(acked, in_flight, sample, false, now);
                 if ack >= self.recover {
                     self.phase = Phase::Open;
                     self.dupacks = 0;
+                    self.look_again(delivered, config, now);
                 }
             }
         }
@@ -430,112 +422,17 @@ impl Sender {
         }
     }
 
-    /// RFC 6675 §5 (1), (2); RFC 6582 §3.2 step 2.
-    fn detect_loss(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
-        self.board.update_lost(self.mss);
-        self.count_pipe();
-        let lost = self.flight() > 0 && (self.dupacks >= DUP_THRESH || (self.sack && self.board.any_lost(self.una)));
-        if lost && self.una >= self.recover {
-            self.enter_recovery(delivered, config, now);
-        }
-    }
-
-    fn enter_recovery(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
-        let flight = self.flight();
-        if self.una >= self.reduced_at {
-            self.reduce(flight, false, now);
-        }
-        self.reduced_at = self.nxt;
-        self.phase = Phase::Recovery;
-        self.recover = self.nxt;
-        self.board.begin(self.una);
-        self.count_pipe();
-        self.forced = true;
-        self.first_partial = true;
-        self.timed.0 = 0;
-        self.prr = Prr { delivered: 0, out: 0, recover_fs: flight };
-        let (ssthresh, pipe) = (self.cc.ssthresh(), self.pipe);
-        self.recovery_window = match (self.sack, config.prr) {
-            (true, true) => pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss),
-            (true, false) => ssthresh,
-            (false, _) => ssthresh + u64::from(DUP_THRESH) * self.mss,
-        };
-    }
-
-    fn reduce(&mut self, in_flight: u64, ecn: bool, now: Instant) {
-        self.counters.reductions += 1;
-        self.cc.on_loss(&Loss { now, in_flight, ecn });
-        self.cwr = self.ecn;
-    }
-
-    /// An ACK within recovery that does not end it.
-    fn on_partial(&mut self, acked: u64, delivered: u64, config: &TcpConfig) {
-        if !self.sack {
-            // RFC 6582 §3.2 step 3: send the next hole, deflate by what was acknowledged, add back one segment.
-            self.forced = true;
-            self.first_partial = false;
-            let back = if acked >= self.mss { self.mss } else { 0 };
-            self.recovery_window = self.recovery_window.saturating_sub(acked).max(self.mss) + back;
-            return;
-        }
-        self.board.update_lost(self.mss);
-        self.count_pipe();
-        if config.prr {
-            let pipe = self.pipe;
-            self.recovery_window = pipe + self.prr.send_count(delivered, pipe, self.cc.ssthresh(), self.mss);
-        }
-    }
-
-    fn leave_recovery(&mut self, now: Instant) {
-        self.phase = Phase::Open;
-        self.dupacks = 0;
-        self.forced = false;
-        self.cc.on_recovered(now);
-    }
-
-    /// RFC 3168 §6.1.2: once per window of data.
-    fn on_ecn_echo(&mut self, now: Instant) {
-        if self.ecn && self.phase == Phase::Open && self.una >= self.reduced_at {
-            self.reduced_at = self.nxt;
-            self.reduce(self.flight(), true, now);
-            self.cc.on_recovered(now);
-        }
-    }
-
-    /// The retransmission timer fired (RFC 6298 §5.4 to 5.6). False when there have been too many in a row.
-    pub fn on_rto(&mut self, now: Instant) -> bool {
-        self.counters.timeouts += 1;
-        let progressed = self.phase != Phase::Loss || self.rtt.backoff() == 0;
-        if progressed {
-            // RFC 5681 §3.1: ssthresh is set once per loss event.
-            self.cc.on_rto(&Loss { now, in_flight: self.flight(), ecn: false });
-        }
-        self.phase = Phase::Loss;
-        self.recover = self.nxt;
-        self.reduced_at = self.nxt;
-        self.board.all_lost(self.una, self.nxt);
-        self.count_pipe();
-        self.dupacks = 0;
-        self.forced = false;
-        self.timed.0 = 0;
-        self.rtt.back_off();
-        self.rto_at = now + self.rtt.rto();
-        self.rtt.backoff() < 15 // R2 of RFC 9293 §3.8.3, as Linux counts it
-    }
-
-    /// The persist timer fired: what little the window permits may go now, or a probe of one byte.
-    pub fn on_persist(&mut self) {
-        self.persist_at = Instant::MAX;
-        self.probe_due = true;
-        self.rtt.back_off();
-    }
-
     /// What may be sent next, if anything. Whoever asks must [`Sender::emit`] it.
     #[inline]
     pub fn next(&mut self, config: &TcpConfig, now: Instant) -> Option<Next> {
         let some = |(start, end), kind| Some(Next { start, end, kind });
         if self.needs.is_some() && self.hold_back(now) {
             return None;
+        }
+        if self.board.rack.is_some()
+            && let Some(probe) = self.tail_probe(now)
+        {
+            return Some(probe);
         }
         if self.phase != Phase::Open
             && let Some(range) = self.next_retransmission(config)
@@ -577,76 +474,6 @@ impl Sender {
         needs.held(now)
     }
 
-    fn next_retransmission(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
-        if std::mem::take(&mut self.forced) {
-            let (_, resume) = self.board.sacked_gap(self.una);
-            let end = (self.una + self.mss).min(resume.unwrap_or(u64::MAX)).min(self.nxt);
-            return Some((self.una, end));
-        }
-        if self.phase == Phase::Recovery && !self.sack {
-            return None;
-        }
-        let (start, end) = self.board.next_lost(self.mss)?;
-        (self.pipe + (end - start) <= self.window(config)).then_some((start, end))
-    }
-
-    fn next_spare(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
-        if !self.sack || self.pipe + self.mss > self.window(config) {
-            return None;
-        }
-        self.board.next_spare(self.mss, self.nxt)
-    }
-
-    /// RFC 5681 §4.1.
-    fn restart_if_idle(&mut self, config: &TcpConfig, now: Instant) {
-        let idle = self.flight() == 0 && self.counters.segments > 0 && now.since(self.last_sent) > self.rtt.rto();
-        if idle && self.persist_at == Instant::MAX && !self.probe_due {
-            self.cc.on_idle(now, self.mss * u64::from(config.initial_window));
-            self.last_sent = now;
-        }
-    }
-
-    /// Length of new data (with the FIN) that all rules together let go now; 0 for none.
-    fn sendable(&self, config: &TcpConfig) -> u64 {
-        let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
-        let fin = u64::from(self.closing && self.nxt + left == self.app_end);
-        let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);
-        let usable = self.edge.saturating_sub(self.nxt).min(buffer);
-        let congestion = self.window(config).saturating_sub(self.pipe);
-        if left == 0 {
-            return fin;
-        }
-        if congestion < left {
-            return 0;
-        }
-        if usable >= left {
-            return left + if usable > left { fin } else { 0 };
-        }
-        let allowed = match config.silly_window {
-            SillyWindow::Minshall => self.short_end <= self.una || self.flight() == 0,
-            SillyWindow::Strict => self.flight() == 0 && 2 * usable >= self.max_window,
-        };
-        if allowed { usable } else { 0 }
-    }
-
-    /// Nothing is in flight and nothing can go: if only the peer's window is in the way, a timer must probe it.
-    fn probe_or_wait(&mut self, config: &TcpConfig, now: Instant) -> Option<Next> {
-        if self.window(config) < self.mss {
-            return None;
-        }
-        if !std::mem::take(&mut self.probe_due) {
-            self.persist_at = self.persist_at.min(now + self.rtt.rto());
-            return None;
-        }
-        let start = self.nxt;
-        let usable = self.edge.saturating_sub(start).min(self.app_end - start);
-        if usable > 0 {
-            return Some(Next { start, end: start + usable.min(self.mss), kind: Kind::New });
-        }
-        self.persist_at = now + self.rtt.rto();
-        Some(Next { start, end: start + 1, kind: Kind::Probe })
-    }
-
     /// Makes `segment` what [`Sender::next`] told: sequence, length and flags are filled.
     #[inline]
     pub fn emit(&mut self, segment: &mut Segment, next: Next, now: Instant) {
@@ -675,7 +502,7 @@ impl Sender {
         }
         match kind {
             Kind::New => self.note_new(segment, end, now),
-            Kind::Again => self.board.retransmitted(end),
+            Kind::Again => self.board.retransmitted(start, end, now),
             Kind::Spare | Kind::Probe => {}
         }
         if self.ern.is_active() {
@@ -694,6 +521,9 @@ impl Sender {
         if self.rto_at == Instant::MAX {
             self.rto_at = now + self.rtt.rto();
         }
+        if kind == Kind::New {
+            self.schedule_probe(now);
+        }
     }
 
     fn tell_rate(&mut self, segment: &mut Segment, new_end: Option<u64>) {
@@ -710,6 +540,9 @@ impl Sender {
     }
 
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {
+        if let Some(rack) = &mut self.board.rack {
+            rack.sent(self.nxt, end, now);
+        }
         self.nxt = end;
         if u64::from(segment.len) < self.mss && end < self.app_end {
             self.short_end = end;

@@ -242,6 +242,23 @@ fn the_round_trip_time_is_probed_every_ten_seconds_for_200_ms() {
     assert!(cc.cwnd() > 100 * MSS, "and used: {}", cc.cwnd());
 }
 
+/// 200 ms are ten round trips of 20 ms, as long as BtlBw is kept for: the last of the four segments in flight then are
+/// acknowledged in ProbeBW, and are no reason to slow down. What follows them is sent at three quarters of the rate or faster.
+#[test]
+fn probing_the_round_trip_time_does_not_lower_the_rate_on_a_short_path() {
+    let mut cc = Bbr::new(&driver::SETUP);
+    let mut path = Path::new(4000, 16);
+    let (mut probed, mut least) = (false, f64::MAX);
+    path.run(&mut cc, at(12_000), |cc, now| {
+        probed |= cc.mode == Mode::ProbeRtt;
+        if probed && now < at(11_500) {
+            least = least.min(cc.bandwidth());
+        }
+    });
+    assert!(probed);
+    assert!(least > 0.74 * (4000 * MSS) as f64, "{least}");
+}
+
 #[test]
 fn a_loss_leaves_the_window_and_the_model() {
     let (mut cc, _) = settled();

@@ -165,7 +165,7 @@ fn without_a_budget_the_control_is_the_plain_one() {
 /// their 52 bytes of headers three take 3 552 8 / 125,000 = 105.984 ms; a burst of 50 ms would be one of 1.4.
 #[test]
 fn noordwijk_sends_three_segments_about_every_100_ms() {
-    let setup = Setup { mss: 500, initial_window: 20 * 500, hystart: false };
+    let setup = Setup { mss: 500, initial_window: 20 * 500, ..driver::SETUP };
     let mut cc = C2ml::new(AnyCc::new("noordwijk", &setup).unwrap(), &setup, Form::On, HEADERS);
     cc.set_budget(Some(Rate::from_bps(125_000)));
     cc.on_burst(Instant::ZERO, 0);
@@ -182,7 +182,7 @@ fn noordwijk_sends_three_segments_about_every_100_ms() {
 /// Trains that tell of a fast path: tracking alone would make the timer 11 times 0.1 ms.
 #[test]
 fn noordwijk_tracks_no_faster_than_its_budget() {
-    let setup = Setup { mss: 500, initial_window: 20 * 500, hystart: false };
+    let setup = Setup { mss: 500, initial_window: 20 * 500, ..driver::SETUP };
     let mut cc = C2ml::new(AnyCc::new("noordwijk", &setup).unwrap(), &setup, Form::On, HEADERS);
     cc.set_budget(Some(MBIT));
     let mut now = Instant::ZERO;

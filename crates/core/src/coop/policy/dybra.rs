@@ -63,12 +63,20 @@ impl Dybra {
         if let Some(s_eff) = self.literal {
             return s_eff / (self.total - self.bad).max(1);
         }
-        match pool(self.capacity, self.total, self.bad, self.claims) {
+        match self.total - self.bad {
             // Nobody to give it to. Bad clients keep what they hold, if there is as much.
-            (_, 0) if self.claims <= self.capacity => self.capacity,
-            (_, 0) => self.capacity / self.total.max(1),
-            (rate, good) => rate / good,
+            0 if self.claims <= self.capacity => self.capacity,
+            0 => self.capacity / self.total.max(1),
+            _ => self.shared(),
         }
+    }
+
+    /// What is left by bad clients, for each unit of weight of the good ones, of which there are some.
+    fn shared(&self) -> u64 {
+        let (rate, good) = pool(self.capacity, self.total, self.bad, self.claims);
+        // Claims above an equal share each: everyone gets that share, rounded down so that the sum holds.
+        let capped = self.claims > self.capacity - rate;
+        if capped { self.capacity / self.total } else { rate / good }
     }
 
     pub fn used(&mut self, share: Share, lot: Lot, claim: Claim) -> Lot {
@@ -78,8 +86,7 @@ impl Dybra {
         if lot.status == Status::Bad {
             self.recover(share, lot.claim);
         }
-        let (rate, good) = pool(self.capacity, self.total, self.bad, self.claims);
-        if claim.as_bps() >= (rate / good.max(1)).saturating_mul(share.weight.into()) {
+        if claim.as_bps() >= self.shared().saturating_mul(share.weight.into()) {
             return Lot::GOOD;
         }
         let kept = lot.status == Status::Bad && !self.matters(lot.claim, claim);

@@ -1,0 +1,416 @@
+//! RACK: which segments are lost, by the time at which they were sent. TLP: a probe for losses at the end of a flight.
+//!
+//! Source: RFC 8985. An option beside the counting rule of RFC 6675 in [`scoreboard`](super::scoreboard).
+//!
+//! ```text
+//! newest    the segment sent last among those delivered; RACK.rtt its round trip time              §6.2 step 2
+//! reo_wnd   0 in recovery or with three SACKed segments, if no reordering was seen;
+//!           else min(min_RTT / 4, SRTT)                                                            §6.2 step 4
+//! lost      sent before `newest`, and RACK.rtt + reo_wnd ago or longer                             §6.2 step 5
+//! PTO       2 SRTT, and 200 ms more with one segment in flight; 1 s without SRTT; no later than the RTO   §7.2
+//! probe     new data if there is any, else the last segment again; one at a time                   §7.3
+//! ```
+//!
+//! | state of a segment | is counted as in flight |
+//! |---|---|
+//! | sent | yes |
+//! | SACKed | no |
+//! | lost | no |
+//! | sent again | yes, from its new time on |
+//!
+//! Invariants: the records cover `una..nxt` without gaps; `lost` and `sacked` are the sums of what they name. Cost: O(1)
+//! per ACK while nothing is SACKed or sent again, else O(flight).
+//!
+//! DIFFERENCE: reo_wnd does not grow with D-SACKs (§6.2 step 4), for receivers here send none; so a probe that was not
+//! needed is known only by a duplicate ACK (§7.4.2 case 4). Pinned by the ladder "a probe that was not needed".
+//! DIFFERENCE: min_RTT is that of the whole connection, not of a window of time (§6.2 step 1 leaves it open).
+
+use penstock_core::units::{Instant, Span};
+use std::collections::VecDeque;
+
+const DUP_THRESH: u32 = 3; // §6.2 step 4
+const MAX_ACK_DELAY: Span = Span::from_millis(200); // §7.2 TLP.max_ack_delay; Linux's
+const PTO_WITHOUT_SAMPLE: Span = Span::from_secs(1); // §7.2
+
+/// A segment in flight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Sent {
+    start: u64,
+    end: u64,
+    at: Instant,
+    again: bool,
+    sacked: bool,
+    lost: bool,
+}
+
+impl Sent {
+    fn len(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// RACK_sent_after of §6.2: which of two was sent later; of one time the one further on in the stream.
+    fn key(&self) -> (Instant, u64) {
+        (self.at, self.end)
+    }
+}
+
+/// What an ACK tells RACK beside numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    pub now: Instant,
+    /// The echoed timestamp, if there are timestamps; microseconds.
+    pub echo: Option<u32>,
+    pub srtt: Span,
+    pub min_rtt: Span,
+    /// Fast or timeout recovery is under way.
+    pub recovering: bool,
+}
+
+/// The probe of the tail.
+#[derive(Debug, Clone, PartialEq)]
+struct Tail {
+    at: Instant,
+    due: bool,
+    /// `nxt` when the probe was sent, until what became of it is known.
+    end: Option<u64>,
+    again: bool,
+}
+
+/// State of RACK and TLP.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rack {
+    flight: VecDeque<Sent>,
+    lost: u64,
+    sacked: u64,
+    segments_sacked: u32,
+    segments_again: u32,
+    newest: Option<(Instant, u64)>,
+    rtt: Span,
+    /// The end of the highest segment delivered (RACK.fack).
+    highest: u64,
+    reordered: bool,
+    /// When more may be lost; `Instant::MAX` is never.
+    check_at: Instant,
+    tail: Tail,
+}
+
+impl Rack {
+    /// Of a sender whose first byte has the number `first`.
+    pub fn new(first: u64) -> Self {
+        Self {
+            flight: VecDeque::new(),
+            lost: 0,
+            sacked: 0,
+            segments_sacked: 0,
+            segments_again: 0,
+            newest: None,
+            rtt: Span::ZERO,
+            highest: first,
+            reordered: false,
+            check_at: Instant::MAX,
+            tail: Tail { at: Instant::MAX, due: false, end: None, again: false },
+        }
+    }
+
+    /// Bytes on the heap, this included.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.flight.capacity() * size_of::<Sent>()
+    }
+
+    /// The earliest of its timers.
+    pub fn deadline(&self) -> Instant {
+        self.check_at.min(self.tail.at)
+    }
+
+    /// Bytes thought to be in the network.
+    pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
+        nxt - una - self.sacked - self.lost
+    }
+
+    /// True when some segment is lost and was not sent again.
+    pub fn any_lost(&self) -> bool {
+        self.lost > 0
+    }
+
+    /// The first such segment.
+    pub fn next_lost(&self) -> Option<(u64, u64)> {
+        if self.lost == 0 {
+            return None;
+        }
+        self.flight.iter().find(|sent| sent.lost).map(|sent| (sent.start, sent.end))
+    }
+
+    /// The first segment that was not SACKed.
+    pub fn first(&self) -> Option<(u64, u64)> {
+        self.flight.iter().find(|sent| !sent.sacked).map(|sent| (sent.start, sent.end))
+    }
+
+    /// New data leaves.
+    pub fn sent(&mut self, start: u64, end: u64, now: Instant) {
+        self.flight.push_back(Sent { start, end, at: now, again: false, sacked: false, lost: false });
+    }
+
+    /// The segment that begins at `start` leaves again.
+    pub fn sent_again(&mut self, start: u64, now: Instant) {
+        let position = self.flight.partition_point(|sent| sent.end <= start);
+        let Some(sent) = self.flight.get_mut(position) else { return };
+        self.lost -= if sent.lost { sent.len() } else { 0 };
+        self.segments_again += u32::from(!sent.again);
+        (sent.at, sent.again, sent.lost) = (now, true, false);
+    }
+
+    /// §6.2 steps 2 and 3: everything below `una` arrived.
+    pub fn advance(&mut self, una: u64, arrival: &Arrival) {
+        while let Some(mut sent) = self.flight.front().copied().filter(|sent| sent.start < una) {
+            let part = sent.end.min(una) - sent.start;
+            self.lost -= if sent.lost { part } else { 0 };
+            self.sacked -= if sent.sacked { part } else { 0 };
+            if sent.end > una {
+                sent.start = una;
+                self.flight[0] = sent;
+                return;
+            }
+            self.flight.pop_front();
+            self.segments_again -= u32::from(sent.again);
+            self.segments_sacked -= u32::from(sent.sacked);
+            if !sent.sacked {
+                self.delivered(&sent, arrival);
+            }
+        }
+    }
+
+    /// §6.2 steps 2 and 3: a SACK block.
+    pub fn sack(&mut self, start: u64, end: u64, arrival: &Arrival) {
+        let mut position = self.flight.partition_point(|sent| sent.start < start);
+        while let Some(sent) = self.flight.get_mut(position).filter(|sent| sent.end <= end) {
+            position += 1;
+            if sent.sacked {
+                continue;
+            }
+            self.lost -= if sent.lost { sent.len() } else { 0 };
+            (sent.sacked, sent.lost) = (true, false);
+            self.sacked += sent.len();
+            self.segments_sacked += 1;
+            let sent = *sent;
+            self.delivered(&sent, arrival);
+        }
+    }
+
+    fn delivered(&mut self, sent: &Sent, arrival: &Arrival) {
+        if sent.end > self.highest {
+            self.highest = sent.end;
+        } else if sent.end < self.highest && !sent.again {
+            self.reordered = true;
+        }
+        let rtt = arrival.now.since(sent.at);
+        if sent.again {
+            // It may be the first transmission that arrived.
+            let before = |echo: u32| (echo.wrapping_sub(super::endpoint::timestamp(sent.at)) as i32) < 0;
+            if arrival.echo.is_some_and(before) || rtt < arrival.min_rtt {
+                return;
+            }
+        }
+        self.rtt = rtt;
+        self.newest = self.newest.max(Some(sent.key()));
+    }
+
+    /// §6.2 step 4.
+    fn reordering_window(&self, arrival: &Arrival) -> Span {
+        if !self.reordered && (arrival.recovering || self.segments_sacked >= DUP_THRESH) {
+            return Span::ZERO;
+        }
+        arrival.min_rtt.div(4).min(arrival.srtt)
+    }
+
+    /// §6.2 step 5. Sets the timer for what may be lost but is not yet.
+    pub fn detect(&mut self, arrival: &Arrival) {
+        self.check_at = Instant::MAX;
+        let Some(newest) = self.newest else { return };
+        let in_order = self.segments_sacked == 0 && self.segments_again == 0;
+        if in_order && self.flight.front().is_none_or(|sent| sent.key() > newest) {
+            return; // what is in flight was sent after all that arrived
+        }
+        let patience = self.rtt + self.reordering_window(arrival);
+        for sent in self.flight.iter_mut().filter(|sent| !sent.sacked && !sent.lost && sent.key() < newest) {
+            let due = sent.at + patience;
+            if due <= arrival.now {
+                sent.lost = true;
+                self.lost += sent.len();
+            } else if self.check_at == Instant::MAX || due > self.check_at {
+                self.check_at = due;
+            }
+        }
+    }
+
+    /// §6.3: the retransmission timer fired. The first segment is lost, and what was sent long ago.
+    pub fn timed_out(&mut self, arrival: &Arrival) {
+        let patience = self.rtt + self.reordering_window(arrival);
+        let mut first = true;
+        for sent in self.flight.iter_mut().filter(|sent| !sent.sacked) {
+            if (std::mem::take(&mut first) || sent.at + patience <= arrival.now) && !sent.lost {
+                sent.lost = true;
+                self.lost += sent.len();
+            }
+        }
+        self.forget_probe();
+    }
+
+    /// §7.2: after new data or an ACK of some, in the open state.
+    pub fn schedule_probe(&mut self, in_flight: u64, mss: u64, srtt: Span, rto_at: Instant, now: Instant) {
+        if self.tail.end.is_some() || self.sacked > 0 || in_flight == 0 {
+            self.tail.at = Instant::MAX;
+            return;
+        }
+        let alone = if in_flight <= mss { MAX_ACK_DELAY } else { Span::ZERO };
+        let timeout = if srtt == Span::ZERO { PTO_WITHOUT_SAMPLE } else { srtt * 2 + alone };
+        self.tail.at = (now + timeout).min(rto_at);
+    }
+
+    /// True once when the time for a probe has come.
+    pub fn probe_timer_fires(&mut self, now: Instant) -> bool {
+        let fires = self.tail.at <= now;
+        if fires {
+            self.tail.at = Instant::MAX;
+            self.tail.due = true;
+        }
+        fires
+    }
+
+    /// True once when a probe is to be sent.
+    pub fn take_due_probe(&mut self) -> bool {
+        std::mem::take(&mut self.tail.due)
+    }
+
+    /// §7.3: new data is the probe; `end` is past it.
+    pub fn probed_with_news(&mut self, end: u64) {
+        (self.tail.end, self.tail.again) = (Some(end), false);
+    }
+
+    /// §7.3: there is nothing new: the last segment leaves again.
+    pub fn probe_last(&mut self, now: Instant) -> Option<(u64, u64)> {
+        let last = *self.flight.back()?;
+        self.sent_again(last.start, now);
+        (self.tail.end, self.tail.again) = (Some(last.end), true);
+        Some((last.start, last.end))
+    }
+
+    /// §7.4.2. True if the probe made up for the loss of the last segment, of which nothing else would tell.
+    pub fn probe_repaired(&mut self, ack: u64, duplicate: bool) -> bool {
+        let Some(end) = self.tail.end.filter(|end| ack >= *end) else { return false };
+        let repaired = self.tail.again && ack > end;
+        if !self.tail.again || repaired || duplicate {
+            self.tail.end = None;
+        }
+        repaired
+    }
+
+    /// Recovery begins, which makes up for all losses.
+    pub fn forget_probe(&mut self) {
+        self.tail = Tail { at: Instant::MAX, due: false, end: None, again: false };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1000;
+    const MS: fn(u64) -> Span = Span::from_millis;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + MS(ms)
+    }
+
+    /// An ACK at this time on a path of 100 ms.
+    fn arrival(ms: u64) -> Arrival {
+        Arrival { now: at(ms), echo: None, srtt: MS(100), min_rtt: MS(100), recovering: false }
+    }
+
+    /// Ten segments, one each millisecond from 0 ms on.
+    fn rack() -> Rack {
+        let mut rack = Rack::new(0);
+        (0..10).for_each(|n| rack.sent(n * MSS, (n + 1) * MSS, at(n)));
+        rack
+    }
+
+    #[test]
+    fn what_was_sent_before_the_newest_that_arrived_is_lost_after_a_quarter_of_the_round_trip() {
+        let mut rack = rack();
+        rack.sack(MSS, 2 * MSS, &arrival(101)); // the second, sent at 1 ms: RACK.rtt is 100 ms
+        rack.detect(&arrival(101));
+        assert!(!rack.any_lost());
+        assert_eq!(rack.deadline(), at(125), "the first, of 0 ms, with 100 + 25 ms of patience");
+        rack.detect(&arrival(125));
+        assert_eq!(rack.next_lost(), Some((0, MSS)));
+        assert_eq!(rack.pipe(0, 10 * MSS), 8 * MSS);
+    }
+
+    #[test]
+    fn three_sacked_segments_need_no_patience_while_no_reordering_was_seen() {
+        let mut rack = rack();
+        rack.sack(MSS, 4 * MSS, &arrival(103));
+        rack.detect(&arrival(103));
+        assert_eq!(rack.next_lost(), Some((0, MSS)));
+        assert_eq!(rack.deadline(), Instant::MAX);
+    }
+
+    #[test]
+    fn reordering_once_seen_makes_it_patient() {
+        let mut rack = rack();
+        rack.sack(MSS, 2 * MSS, &arrival(101));
+        rack.advance(2 * MSS, &arrival(102)); // the first arrived after all
+        rack.sack(3 * MSS, 6 * MSS, &arrival(105)); // three beyond the third
+        rack.detect(&arrival(105));
+        assert!(!rack.any_lost(), "three SACKed segments alone no longer count");
+        assert_eq!(rack.deadline(), at(2 + 100 + 25));
+    }
+
+    /// The counting rule cannot see this: nothing above the segment arrives before it is lost again.
+    #[test]
+    fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
+        let mut rack = rack();
+        rack.sack(MSS, 4 * MSS, &arrival(103));
+        rack.detect(&arrival(103));
+        rack.sent_again(0, at(103));
+        assert!(!rack.any_lost());
+        rack.sent(10 * MSS, 11 * MSS, at(104));
+        let later = Arrival { recovering: true, ..arrival(204) };
+        rack.sack(4 * MSS, 11 * MSS, &later);
+        rack.detect(&later);
+        assert_eq!(rack.next_lost(), Some((0, MSS)), "sent again at 103 ms, what was sent at 104 ms is here");
+    }
+
+    #[test]
+    fn an_ack_sooner_than_the_round_trip_is_for_the_first_transmission() {
+        let mut rack = rack();
+        rack.sent_again(0, at(90));
+        rack.advance(MSS, &arrival(100));
+        rack.detect(&arrival(100));
+        assert_eq!(rack.newest, None, "ten milliseconds are no round trip here");
+    }
+
+    #[test]
+    fn an_echo_from_before_tells_the_first_transmission_too() {
+        let mut rack = rack();
+        rack.sent_again(0, at(90));
+        rack.advance(MSS, &Arrival { echo: Some(0), ..arrival(300) });
+        assert_eq!(rack.newest, None);
+    }
+
+    #[test]
+    fn a_timeout_takes_the_first_and_what_is_old() {
+        let mut rack = rack();
+        rack.sack(2 * MSS, 3 * MSS, &arrival(102)); // RACK.rtt is 100 ms
+        rack.timed_out(&Arrival { recovering: true, ..arrival(103) });
+        // With 100 ms of patience at 103 ms: 0, 1 and 3 were sent by 3 ms; 2 was SACKed.
+        assert_eq!(rack.pipe(0, 10 * MSS), 6 * MSS);
+    }
+
+    #[test]
+    fn an_ack_within_a_segment_keeps_the_rest() {
+        let mut rack = rack();
+        rack.advance(1500, &arrival(101));
+        assert_eq!(rack.first(), Some((1500, 2000)));
+        assert_eq!(rack.pipe(1500, 10 * MSS), 8500);
+    }
+}

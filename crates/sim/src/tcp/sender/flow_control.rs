@@ -1,0 +1,87 @@
+//! The peer's window: how much it allows, silly windows, probes of a closed one (RFC 9293 §3.8.6), and restart after an
+//! idle time (RFC 5681 §4.1).
+
+use super::{Kind, Next, Sender, SillyWindow, TcpConfig};
+use crate::segment::Segment;
+use crate::tcp::sequence;
+use penstock_core::cc::CongestionControl;
+use penstock_core::units::Instant;
+
+impl Sender {
+    /// The window told by the SYN or SYN-ACK, unscaled.
+    pub fn set_first_window(&mut self, window: u16) {
+        self.edge = self.una + u64::from(window);
+        self.max_window = u64::from(window);
+        self.window_seq = 0;
+    }
+
+    pub(super) fn update_window(&mut self, segment: &Segment, ack: u64) {
+        let window = u64::from(segment.window) << self.scale;
+        let seq = sequence::unwrap(segment.seq, self.window_seq.max(1 << 32));
+        if self.window_seq == 0 || seq >= self.window_seq {
+            self.window_seq = if self.window_seq == 0 { sequence::initial(segment.seq) } else { seq };
+            self.edge = ack + window;
+            self.max_window = self.max_window.max(window);
+        }
+        if self.edge > self.nxt {
+            self.persist_at = Instant::MAX;
+        }
+    }
+
+    /// RFC 5681 §4.1.
+    pub(super) fn restart_if_idle(&mut self, config: &TcpConfig, now: Instant) {
+        let idle = self.flight() == 0 && self.counters.segments > 0 && now.since(self.last_sent) > self.rtt.rto();
+        if idle && self.persist_at == Instant::MAX && !self.probe_due {
+            self.cc.on_idle(now, self.mss * u64::from(config.initial_window));
+            self.last_sent = now;
+        }
+    }
+
+    /// Length of new data (with the FIN) that all rules together let go now; 0 for none.
+    pub(super) fn sendable(&self, config: &TcpConfig) -> u64 {
+        let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
+        let fin = u64::from(self.closing && self.nxt + left == self.app_end);
+        let buffer = (self.una + config.send_buffer.get()).saturating_sub(self.nxt);
+        let usable = self.edge.saturating_sub(self.nxt).min(buffer);
+        let congestion = self.window(config).saturating_sub(self.pipe);
+        if left == 0 {
+            return fin;
+        }
+        if congestion < left {
+            return 0;
+        }
+        if usable >= left {
+            return left + if usable > left { fin } else { 0 };
+        }
+        let allowed = match config.silly_window {
+            SillyWindow::Minshall => self.short_end <= self.una || self.flight() == 0,
+            SillyWindow::Strict => self.flight() == 0 && 2 * usable >= self.max_window,
+        };
+        if allowed { usable } else { 0 }
+    }
+
+    /// Nothing is in flight and nothing can go: if only the peer's window is in the way, a timer must probe it.
+    pub(super) fn probe_or_wait(&mut self, config: &TcpConfig, now: Instant) -> Option<Next> {
+        if self.window(config) < self.mss {
+            return None;
+        }
+        if !std::mem::take(&mut self.probe_due) {
+            self.persist_at = self.persist_at.min(now + self.rtt.rto());
+            return None;
+        }
+        let start = self.nxt;
+        let usable = self.edge.saturating_sub(start).min(self.app_end - start);
+        if usable > 0 {
+            return Some(Next { start, end: start + usable.min(self.mss), kind: Kind::New });
+        }
+        self.persist_at = now + self.rtt.rto();
+        Some(Next { start, end: start + 1, kind: Kind::Probe })
+    }
+
+    /// The persist timer fired: what little the window permits may go now, or a probe of one byte.
+    pub fn on_persist(&mut self) {
+        self.persist_at = Instant::MAX;
+        self.probe_due = true;
+        self.rtt.back_off();
+    }
+}

@@ -1,0 +1,216 @@
+//! What is lost, and what follows: fast recovery, ECN, timeouts (RFC 6675, RFC 6582, RFC 3168, RFC 6298, RFC 8985).
+
+use super::{DUP_THRESH, Kind, Next, Phase, Prr, Sender, TcpConfig};
+use crate::segment::Segment;
+use crate::tcp::rack::Arrival;
+use crate::tcp::sequence;
+use penstock_core::cc::{CongestionControl, Loss};
+use penstock_core::units::Instant;
+
+impl Sender {
+    fn arrival(&self, now: Instant, echo: Option<u32>) -> Arrival {
+        let recovering = self.phase != Phase::Open;
+        Arrival { now, echo, srtt: self.rtt.srtt(), min_rtt: self.rtt.min_rtt(), recovering }
+    }
+
+    /// RFC 8985 §6.2 and §7.4.2, before anything else looks at the ACK.
+    #[cold]
+    pub(super) fn on_rack_ack(&mut self, segment: &Segment, ack: u64, now: Instant) {
+        let arrival = self.arrival(now, segment.has_timestamps().then_some(segment.tsecr));
+        let Some(rack) = &mut self.board.rack else { return };
+        rack.advance(ack, &arrival);
+        for (start, end) in segment.sacks() {
+            let start = sequence::unwrap(*start, self.una).max(ack);
+            rack.sack(start, sequence::unwrap(*end, self.una).min(self.nxt), &arrival);
+        }
+        rack.detect(&arrival);
+        let duplicate = ack == self.una && segment.sequence_len() == 0 && segment.sacks().is_empty();
+        if rack.probe_repaired(ack, duplicate) && self.phase == Phase::Open && self.una >= self.reduced_at {
+            // The loss was made up for, but it was congestion.
+            self.reduced_at = self.nxt;
+            self.reduce(self.flight(), false, now);
+            self.cc.on_recovered(now);
+        }
+    }
+
+    /// When [`Sender::on_rack_timer`] has something to do.
+    #[inline]
+    pub fn rack_at(&self) -> Instant {
+        self.board.rack.as_ref().map_or(Instant::MAX, |rack| rack.deadline())
+    }
+
+    /// What was not yet lost is now, or a probe is due.
+    pub fn on_rack_timer(&mut self, config: &TcpConfig, now: Instant) {
+        let arrival = self.arrival(now, None);
+        let Some(rack) = &mut self.board.rack else { return };
+        if rack.probe_timer_fires(now) {
+            self.rto_at = now + self.rtt.rto();
+        }
+        rack.detect(&arrival);
+        self.count_pipe();
+        match self.phase {
+            Phase::Open => self.detect_loss(0, config, now),
+            Phase::Recovery => self.on_partial(0, 0, config),
+            Phase::Loss => {}
+        }
+    }
+
+    /// RFC 8985 §7.2.
+    #[inline]
+    pub(super) fn schedule_probe(&mut self, now: Instant) {
+        let (flight, srtt) = (self.flight(), self.rtt.srtt());
+        if let Some(rack) = &mut self.board.rack
+            && self.phase == Phase::Open
+        {
+            rack.schedule_probe(flight, self.mss, srtt, self.rto_at, now);
+        }
+    }
+
+    /// RFC 8985 §7.3: beyond the congestion window, but not beyond the peer's.
+    #[cold]
+    pub(super) fn tail_probe(&mut self, now: Instant) -> Option<Next> {
+        let rack = self.board.rack.as_mut()?;
+        if !rack.take_due_probe() || self.phase != Phase::Open || self.nxt == self.una {
+            return None;
+        }
+        let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
+        if left > 0 && self.nxt + left <= self.edge {
+            let end = self.nxt + left;
+            rack.probed_with_news(end);
+            return Some(Next { start: self.nxt, end, kind: Kind::New });
+        }
+        rack.probe_last(now).map(|(start, end)| Next { start, end, kind: Kind::Spare })
+    }
+
+    /// Recovery is over, but RACK may know of losses beyond its end.
+    pub(super) fn look_again(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
+        if self.board.rack.is_some() {
+            self.detect_loss(delivered, config, now);
+        }
+    }
+
+    /// RFC 6675 §5 (1), (2); RFC 6582 §3.2 step 2.
+    pub(super) fn detect_loss(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
+        self.board.update_lost(self.mss);
+        self.count_pipe();
+        let counted = self.board.rack.is_none() && self.dupacks >= DUP_THRESH;
+        let lost = self.flight() > 0 && (counted || (self.sack && self.board.any_lost(self.una)));
+        if lost && self.una >= self.recover {
+            self.enter_recovery(delivered, config, now);
+        }
+    }
+
+    pub(super) fn enter_recovery(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
+        let flight = self.flight();
+        if self.una >= self.reduced_at {
+            self.reduce(flight, false, now);
+        }
+        self.reduced_at = self.nxt;
+        self.phase = Phase::Recovery;
+        self.recover = self.nxt;
+        self.board.begin(self.una);
+        self.count_pipe();
+        self.forced = true;
+        self.first_partial = true;
+        self.timed.0 = 0;
+        self.prr = Prr::new(flight);
+        let (ssthresh, pipe) = (self.cc.ssthresh(), self.pipe);
+        self.recovery_window = match (self.sack, config.prr) {
+            (true, true) => pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss),
+            (true, false) => ssthresh,
+            (false, _) => ssthresh + u64::from(DUP_THRESH) * self.mss,
+        };
+    }
+
+    pub(super) fn reduce(&mut self, in_flight: u64, ecn: bool, now: Instant) {
+        self.counters.reductions += 1;
+        self.cc.on_loss(&Loss { now, in_flight, ecn });
+        self.cwr = self.ecn;
+    }
+
+    /// An ACK within recovery that does not end it.
+    pub(super) fn on_partial(&mut self, acked: u64, delivered: u64, config: &TcpConfig) {
+        if !self.sack {
+            // RFC 6582 §3.2 step 3: send the next hole, deflate by what was acknowledged, add back one segment.
+            self.forced = true;
+            self.first_partial = false;
+            let back = if acked >= self.mss { self.mss } else { 0 };
+            self.recovery_window = self.recovery_window.saturating_sub(acked).max(self.mss) + back;
+            return;
+        }
+        self.board.update_lost(self.mss);
+        self.count_pipe();
+        if config.prr {
+            let pipe = self.pipe;
+            self.recovery_window = pipe + self.prr.send_count(delivered, pipe, self.cc.ssthresh(), self.mss);
+        }
+    }
+
+    pub(super) fn leave_recovery(&mut self, now: Instant) {
+        self.phase = Phase::Open;
+        self.dupacks = 0;
+        self.forced = false;
+        self.cc.on_recovered(now);
+    }
+
+    /// RFC 3168 §6.1.2: once per window of data.
+    pub(super) fn on_ecn_echo(&mut self, now: Instant) {
+        if self.ecn && self.phase == Phase::Open && self.una >= self.reduced_at {
+            self.reduced_at = self.nxt;
+            self.reduce(self.flight(), true, now);
+            self.cc.on_recovered(now);
+        }
+    }
+
+    /// The retransmission timer fired (RFC 6298 §5.4 to 5.6). False when there have been too many in a row.
+    pub fn on_rto(&mut self, now: Instant) -> bool {
+        self.counters.timeouts += 1;
+        let progressed = self.phase != Phase::Loss || self.rtt.backoff() == 0;
+        if progressed {
+            // RFC 5681 §3.1: ssthresh is set once per loss event. A timeout in recovery means that a retransmission was
+            // lost, and counts as a second one (§4.3). What was in flight is then the pipe: the numbers sent beyond
+            // the stalled one say how long recovery took, not what the path holds.
+            let in_flight = if self.phase == Phase::Recovery { self.pipe } else { self.flight() };
+            self.cc.on_rto(&Loss { now, in_flight, ecn: false });
+        }
+        self.phase = Phase::Loss;
+        self.recover = self.nxt;
+        self.reduced_at = self.nxt;
+        let arrival = self.arrival(now, None);
+        match &mut self.board.rack {
+            Some(rack) => rack.timed_out(&arrival),
+            None => self.board.all_lost(self.una, self.nxt),
+        }
+        self.count_pipe();
+        self.dupacks = 0;
+        // RACK leaves in flight what may still arrive; the first segment must go all the same.
+        self.forced = self.board.rack.is_some();
+        self.timed.0 = 0;
+        self.rtt.back_off();
+        self.rto_at = now + self.rtt.rto();
+        self.rtt.backoff() < 15 // R2 of RFC 9293 §3.8.3, as Linux counts it
+    }
+
+    pub(super) fn next_retransmission(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
+        if std::mem::take(&mut self.forced) {
+            if let Some(rack) = &self.board.rack {
+                return rack.next_lost().or_else(|| rack.first());
+            }
+            let (_, resume) = self.board.sacked_gap(self.una);
+            let end = (self.una + self.mss).min(resume.unwrap_or(u64::MAX)).min(self.nxt);
+            return Some((self.una, end));
+        }
+        if self.phase == Phase::Recovery && !self.sack {
+            return None;
+        }
+        let (start, end) = self.board.next_lost(self.mss)?;
+        (self.pipe + (end - start) <= self.window(config)).then_some((start, end))
+    }
+
+    pub(super) fn next_spare(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
+        if !self.sack || self.pipe + self.mss > self.window(config) {
+            return None;
+        }
+        self.board.next_spare(self.mss, self.nxt)
+    }
+}

@@ -1,0 +1,107 @@
+"""`verify`: the simulator against something else that does the same."""
+
+from __future__ import annotations
+
+import platform
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import typer
+
+from penstock import rundir
+from penstock.cli import app, show
+from penstock.cli.progress import Bar
+from penstock.mistake import MistakeError
+from penstock.verify import cases as all_cases
+from penstock.verify import compare, lab, page
+
+verify = typer.Typer(help="Compare the simulator with something else that does the same.", no_args_is_help=True)
+app.add_typer(verify, name="verify")
+
+_OUT = Path("runs/verify/tcp-linux")
+
+
+@verify.command("tcp-linux")
+def tcp_linux(
+    quick: bool = typer.Option(False, "--quick", help="Six cases of 10 s instead of 36 of 30 s."),
+    only: list[str] = typer.Option([], "--only", help="Cases with all of these words: reno,codel,4. Repeatable."),
+    seconds: float | None = typer.Option(None, min=5, max=600, help="Measured time of each run."),
+    out: Path | None = typer.Option(None, help=f"Directory of the results; default {_OUT}."),
+    to: Path | None = typer.Option(None, "--page", help="Write the table into this page, and a .json beside it."),
+    emulator: Path | None = typer.Option(None, help="The program penstock-emulate; default: installed, or built here."),
+    fresh: bool = typer.Option(False, "--fresh", help="Run all again; otherwise runs of the same build are kept."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run the kernel's reno, cubic and bbr through penstock-emulate, and beside each the simulator's (as root)."""
+    chosen = all_cases.chosen(all_cases.QUICK if quick and not only else all_cases.CASES, only)
+    if reason := lab.impossible():
+        _skip(reason, json)
+        return
+    available = lab.controls()
+    left_out = sorted({case.control for case in chosen} - set(available))
+    plan = compare.Plan(
+        [case for case in chosen if case.control in available],
+        out or (_OUT.with_name("tcp-linux-quick") if quick else _OUT),
+        lab.find_emulator(emulator),
+        seconds or (compare.QUICK_S if quick else compare.MEASURED_S),
+        fresh,
+    )
+    if not plan.cases:
+        _skip(f"this kernel has no {', '.join(left_out)}", json)
+        return
+    lab.clear_away()
+    try:
+        with Bar("verify", json) as bar, _termination_is_an_interrupt():
+            complete = compare.run(plan, bar)
+    except lab.LabError as error:
+        raise MistakeError(f"{error}; what was finished is kept") from None
+    rows = compare.rows(plan)
+    about = (
+        f"Linux {platform.release()}: kernel / simulator, {plan.measured_s:g} s measured after "
+        f"{compare.BEGIN_S:g} s; the simulator's number is the median of {compare.SEEDS} seeds."
+    )
+    found = {
+        "about": about,
+        "rows": [row.to_json() for row in rows],
+        "summary": page.summary(rows),
+        "left_out": left_out,
+        "complete": complete,
+    }
+    (plan.out / "result.json").write_text(rundir.dump(found), encoding="utf-8")
+    if json:
+        show.as_json(found)
+    else:
+        show.table(about, page.HEADINGS, [page.cells(row) for row in rows])
+        show.console().print(page.summary(rows))
+    for name in left_out:
+        print(f"left out: {name}, which this kernel does not have", file=sys.stderr)
+    if not complete:
+        print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130)
+    if to:
+        page.write(to, rows, about)
+        to.with_suffix(".json").write_text(rundir.dump(found), encoding="utf-8")
+
+
+def _skip(reason: str, json: bool) -> None:
+    if json:
+        show.as_json({"skipped": reason})
+    else:
+        print(f"SKIPPED: {reason}")
+
+
+@contextmanager
+def _termination_is_an_interrupt() -> Iterator[None]:
+    """SIGTERM ends as Ctrl-C does: namespaces and programs are removed, results kept."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,60 @@
+"""Figures of TCP over a satellite link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from penstock.plots.style import CYCLE, INK, STYLE, mark_level
+from penstock.reproduce import satellite, together
+from penstock.reproduce.results import Evidence, Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def figures(run: Evidence) -> dict[str, Figure]:
+    """Goodput over time."""
+    with mpl.rc_context(STYLE):
+        return {"sat_three": _three(run), "sat_six": _six(run)}
+
+
+def _lines(axis: Axes, outcome: Outcome, names: Sequence[str]) -> None:
+    """Each flow from its start to its end."""
+    rates = together.series(outcome).flows
+    for index, (flow, name) in enumerate(zip(rates, names, strict=True)):
+        busy = [k for k, rate in enumerate(flow) if rate > 0]
+        seconds = range(busy[0], busy[-1] + 1) if busy else range(0)
+        axis.plot(seconds, [flow[k] / 1e3 for k in seconds], color=CYCLE[index], linewidth=1.0, label=name)
+    axis.set_ylim(0, 1.5 * together.goodput_limit_kbps(outcome) / 1e3)
+
+
+def _three(run: Evidence) -> Figure:
+    """A row for each buffer, a column for each control."""
+    figure = Figure(figsize=(10, 4.8), layout="constrained")
+    axes = figure.subplots(2, len(satellite.THREE), sharex=True, sharey=True)
+    for row, buffer in zip(axes, ("large", "standard"), strict=True):
+        for axis, cc in zip(row, satellite.THREE, strict=True):
+            outcome = run.runs("droptail", setting=f"{cc}-{buffer}")[0]
+            _lines(axis, outcome, ("from 0 s", "from 10 s", "from 20 s"))
+            axis.set_title(f"{satellite.NAMES[cc]}, {buffer} buffer", color=INK)
+        mark_level(row, together.goodput_limit_kbps(outcome) / 1e3, "all of the link")
+    axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.3))
+    figure.supxlabel("time (s)", fontsize=9.5, color=INK)
+    figure.supylabel("goodput (Mbit/s)", fontsize=9.5, color=INK)
+    return figure
+
+
+def _six(run: Evidence) -> Figure:
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    axis = figure.subplots()
+    outcome = run.runs("droptail", setting=satellite.SIX_SETTING)[0]
+    _lines(axis, outcome, [satellite.NAMES[cc] for cc in satellite.SIX])
+    mark_level([axis], together.goodput_limit_kbps(outcome) / 1e3, "all of the link")
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.3))
+    axis.set_xlabel("time (s)")
+    axis.set_ylabel("goodput (Mbit/s)")
+    return figure

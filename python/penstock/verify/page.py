@@ -1,0 +1,60 @@
+"""The comparison as a table: for the terminal and for a page of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.mistake import MistakeError
+from penstock.verify.compare import GOALS, Gap, Row
+
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+HEADINGS = ("case", "Mbit/s", "gap", "queue ms", "gap", "p95 ms", "loss %", "period s", "gap")
+
+
+def cells(row: Row) -> list[str]:
+    """One row: the kernel's number and the simulator's in one cell, then the gap."""
+    kernel, ours, gaps = row.kernel, row.simulator, row.gaps
+
+    def both(name: str, digits: int, factor: float = 1.0) -> str:
+        pair = (getattr(side, name) for side in (kernel, ours))
+        return " / ".join("-" if value is None else f"{value * factor:.{digits}f}" for value in pair)
+
+    return [
+        row.case.name + (" (disturbed)" if row.disturbed else ""),
+        *(both("goodput_mbps", 2), _gap(gaps.get("goodput_mbps"))),
+        *(both("queue_mean_ms", 2), _gap(gaps.get("queue_mean_ms"))),
+        both("queue_p95_ms", 1),
+        both("loss", 3, 100),
+        *(both("period_s", 2), _gap(gaps.get("period_s"))),
+    ]
+
+
+def _gap(gap: Gap | None) -> str:
+    if gap is None:
+        return "-"
+    return f"{gap.share:+.1%}" + ("" if gap.word == "ok" else f" {gap.word}")
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """How many gaps of each kind."""
+    parts = []
+    for name, goal in GOALS.items():
+        words = [row.gaps[name].word for row in rows if name in row.gaps]
+        label = name.rsplit("_", 1)[0].replace("_", " ")
+        counts = f"{words.count('ok')} of {len(words)} within {goal:.0%}"
+        parts.append(f"{label}: {counts}, {words.count('seeds')} more within the seeds, {words.count('apart')} apart")
+    return "; ".join(parts)
+
+
+def write(page: Path, rows: Sequence[Row], about: str) -> None:
+    """Replaces what is between the marks of the page."""
+    text = page.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise MistakeError(f"{page}: needs the lines {BEGIN} and {END} once each: the table is written between them")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    lines = [f"| {' | '.join(HEADINGS)} |", "|---|" + "---:|" * (len(HEADINGS) - 1)]
+    lines += [f"| {' | '.join(cells(row))} |" for row in rows]
+    body = "\n".join([about, "", *lines, "", summary(rows) + "."])
+    page.write_text(f"{before}{BEGIN}\n{body}\n{END}{after}", encoding="utf-8")

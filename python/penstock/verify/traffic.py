@@ -1,0 +1,136 @@
+"""Bulk TCP over the system's own sockets: a sender and a receiver, each a program that prints one JSON object.
+
+Run by its path, so that it starts at once and knows nothing of the rest:
+
+    python -I traffic.py receive '{"address": "10.77.0.2", "port": 5201, "flows": 2, "limit_s": 40}'
+    python -I traffic.py send    '{"address": "10.77.0.2", "port": 5201, "starts_s": [0, 0.05], "cc": "reno",
+                                   "duration_s": 30}'
+
+The receiver says `listening` first and ends when all connections have ended. Times are seconds of CLOCK_MONOTONIC.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+SAMPLE_S = 0.1
+_CHUNK = 1 << 16
+# Room for many times the largest window of any test path, fixed so that the kernel's tuning of it plays no part. The
+# window is smaller, so that data which was not read yet does not shrink it: the kernel would hold back ACKs meanwhile.
+_RECEIVE_BUFFER, _LARGEST_WINDOW = 6_000_000, 1_000_000
+_SO_RCVBUFFORCE = 33
+_TCP_WINDOW_CLAMP, _TCP_CONGESTION = 10, 13
+# struct tcp_info of <linux/tcp.h>: offsets of 32-bit fields.
+_RTT_US, _SSTHRESH, _CWND, _RETRANSMITS = 68, 76, 80, 100
+
+
+def main() -> None:
+    """Sends or receives as the arguments say."""
+    work = {"send": send, "receive": receive}[sys.argv[1]]
+    # Before all ordinary processes, as the emulator; without the right to it, like any other.
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    json.dump(work(json.loads(sys.argv[2])), sys.stdout)
+
+
+def receive(wanted: dict[str, Any]) -> dict[str, Any]:
+    """Counts the bytes of each connection; every row of `samples` is a time and the bytes of each connection so far."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
+    listener.bind((wanted["address"], wanted["port"]))
+    listener.listen(wanted["flows"])
+    print("listening", flush=True)
+    waiting = selectors.DefaultSelector()
+    waiting.register(listener, selectors.EVENT_READ, None)
+    buffer = bytearray(_CHUNK)
+    counts: list[int] = []
+    samples: list[list[float]] = []
+    open_, end = 0, time.monotonic() + wanted["limit_s"]
+    due = 0.0
+    while (now := time.monotonic()) < end and (open_ or len(counts) < wanted["flows"]):
+        if counts and now >= due:
+            samples.append([now, *counts])
+            due = now + SAMPLE_S
+        for key, _ in waiting.select(SAMPLE_S):
+            if key.data is None:
+                connection, _ = listener.accept()
+                connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, _LARGEST_WINDOW)
+                waiting.register(connection, selectors.EVENT_READ, len(counts))
+                counts.append(0)
+                open_ += 1
+            elif got := _take(key.fileobj, buffer):
+                counts[key.data] += got
+            else:
+                waiting.unregister(key.fileobj)
+                open_ -= 1
+    return {"samples": samples, "bytes": counts}
+
+
+def _take(connection: Any, buffer: bytearray) -> int:
+    try:
+        return int(connection.recv_into(buffer))
+    except ConnectionError:
+        return 0
+
+
+def send(wanted: dict[str, Any]) -> dict[str, Any]:
+    """Keeps each connection full to the end; a row of `windows` is time, flow, cwnd, ssthresh, RTT in ms."""
+    begin = time.monotonic()
+    end = begin + wanted["duration_s"]
+    starts = list(enumerate(wanted["starts_s"]))
+    waiting = selectors.DefaultSelector()
+    flows: dict[int, socket.socket] = {}
+    windows: list[list[float]] = []
+    data = bytes(_CHUNK)
+    due = begin
+    while (now := time.monotonic()) < end:
+        while starts and now >= begin + starts[0][1]:
+            flow, _ = starts.pop(0)
+            flows[flow] = _connect(wanted)
+            waiting.register(flows[flow], selectors.EVENT_WRITE)
+        if now >= due:
+            windows += [[now, flow, *_windows(connection)] for flow, connection in flows.items()]
+            due = now + SAMPLE_S
+        next_start = begin + starts[0][1] - now if starts else SAMPLE_S
+        for key, _ in waiting.select(min(next_start, SAMPLE_S)):
+            _give(key.fileobj, data)
+    retransmits = [_info(connection, _RETRANSMITS) for connection in flows.values()]
+    for connection in flows.values():
+        # What is still unsent is of no interest: a reset ends both sides at once.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+    return {"begin": begin, "windows": windows, "retransmits": retransmits}
+
+
+def _connect(wanted: dict[str, Any]) -> socket.socket:
+    connection = socket.socket()
+    connection.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, wanted["cc"].encode())
+    connection.setblocking(False)
+    connection.connect_ex((wanted["address"], wanted["port"]))
+    return connection
+
+
+def _give(connection: Any, data: bytes) -> None:
+    with contextlib.suppress(BlockingIOError):
+        connection.send(data)
+
+
+def _info(connection: socket.socket, offset: int) -> int:
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, offset + 4)
+    return int(struct.unpack_from("I", info, offset)[0])
+
+
+def _windows(connection: socket.socket) -> tuple[int, int, float]:
+    return _info(connection, _CWND), _info(connection, _SSTHRESH), _info(connection, _RTT_US) / 1e3
+
+
+if __name__ == "__main__":
+    main()
