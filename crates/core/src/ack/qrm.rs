@@ -177,9 +177,9 @@ impl Node {
         (self.mark, self.bytes) = (now, 0);
     }
 
-    /// Bucket: takes `size` if `most` is not exceeded.
-    fn fill(&mut self, size: Bytes, budget: Rate, most: Span, now: Instant) -> bool {
-        let after = self.mark.max(now) + budget.time_for(size);
+    /// Bucket: takes what drains in `takes` if `most` is not exceeded.
+    fn fill(&mut self, takes: Span, most: Span, now: Instant) -> bool {
+        let after = self.mark.max(now) + takes;
         let fits = after.since(now) <= most;
         if fits {
             self.mark = after;
@@ -331,10 +331,13 @@ impl Qrm {
         let Some(node) = self.nodes.get(id as usize) else { return false };
         let Some(budget) = self.budget(node) else { return false };
         let rtt = self.rtt(node);
-        let most = self.depth(rtt).max(budget.time_for(size)); // or it could never send anything
+        let most = self.depth(rtt);
         let node = &mut self.nodes[id as usize];
         match account {
-            Account::Bucket => node.fill(size, budget, most, now),
+            Account::Bucket => {
+                let takes = budget.time_for(size);
+                node.fill(takes, most.max(takes), now) // or it could never send anything
+            }
             Account::Window => node.count(size, budget, rtt, tolerance, now),
         }
     }
