@@ -136,6 +136,10 @@ C2ML = Listed(
             aqms=("c2ml",),
             tcp={"c2ml": "literal"},
         ),
+        # With a window of 16 segments, a single one that waits 200 ms for its ACK counts.
+        Variant(
+            "ack-40ms", "delayed ACKs after 40 ms instead of 200", aqms=("c2ml",), tcp={"delayed_ack_timeout": "40ms"}
+        ),
     ),
     keeps_series=True,
     settings=(*_files(), *_three(), *_fair(), *_friends(), *_short()),
