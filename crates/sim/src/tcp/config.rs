@@ -53,7 +53,7 @@ pub struct TcpConfig {
     pub ern: bool,
     /// With `ern`: tell ERN-capable segments by ECT(1) instead of header bits (document 003 §V).
     pub ern_ect1: bool,
-    /// A receiver that lies: it acknowledges this much beyond what it has, and never misses what was lost.
+    /// A receiver that lies: it acknowledges this much beyond what it has, and counts what was lost as if it had it.
     pub optimistic_ack: Bytes,
     /// No delayed ACK.
     pub ack_every_segment: bool,
