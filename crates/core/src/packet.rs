@@ -7,6 +7,11 @@ use crate::units::{Bytes, Span};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
+/// A node: a client host, which may own many flows. Whoever keeps the table of flows tells a discipline which node owns
+/// which ([`Qdisc::set_node`](crate::qdisc::Qdisc::set_node)): a packet need not carry it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
 /// The ECN field of the IP header (RFC 3168 §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]

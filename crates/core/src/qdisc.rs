@@ -2,7 +2,7 @@
 //!
 //! A discipline owns packets; an [`Aqm`](crate::aqm::Aqm) only judges them. [`Fifo`](crate::queue::Fifo) joins the two.
 
-use crate::packet::Packet;
+use crate::packet::{FlowId, NodeId, Packet};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate};
 use serde::Serialize;
@@ -168,6 +168,16 @@ pub trait Qdisc<P: Packet> {
     /// the channel need care. Afterwards `dequeue` may give a packet though it had none to give before.
     fn set_channel(&mut self, station: u32, loss: f64, now: Instant) {
         let _ = (station, loss, now);
+    }
+
+    /// `flow` belongs to `node`. Only algorithms that treat nodes care; told before the first packet of the flow.
+    fn set_node(&mut self, flow: FlowId, node: NodeId) {
+        let _ = (flow, node);
+    }
+
+    /// A gateway gave `node` a budget, or took it away. Only algorithms that hold nodes to it care.
+    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
+        let _ = (node, budget, now);
     }
 
     /// What waits.

@@ -2,7 +2,7 @@
 
 use crate::ack::AckPath;
 use crate::aqm::{Aqm, Meta};
-use crate::packet::{Packet, TcpView};
+use crate::packet::{FlowId, NodeId, Packet, TcpView};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::units::{Instant, Limit, Rate};
@@ -121,6 +121,14 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
 
     fn set_rate(&mut self, rate: Rate, now: Instant) {
         self.aqm.set_rate(rate, now);
+    }
+
+    fn set_node(&mut self, flow: FlowId, node: NodeId) {
+        self.aqm.set_node(flow, node);
+    }
+
+    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
+        self.aqm.set_budget(node, budget, now);
     }
 
     fn backlog(&self) -> Backlog {

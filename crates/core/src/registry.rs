@@ -5,7 +5,7 @@ use crate::ack::AckPath;
 use crate::aqm::{self, Aqm, Meta};
 use crate::foreign::{self, AnyForeignAqm};
 use crate::fq;
-use crate::packet::{Packet, TcpView};
+use crate::packet::{FlowId, NodeId, Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::queue::Fifo;
 use crate::rng::Rng;
@@ -362,6 +362,12 @@ macro_rules! disciplines {
             fn set_channel(&mut self, station: u32, loss: f64, now: Instant) {
                 each!(self, q => q.set_channel(station, loss, now))
             }
+            fn set_node(&mut self, flow: FlowId, node: NodeId) {
+                each!(self, q => q.set_node(flow, node))
+            }
+            fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
+                each!(self, q => q.set_budget(node, budget, now))
+            }
             #[inline]
             fn backlog(&self) -> Backlog {
                 if let Self::DropTail(q) = self {
@@ -444,6 +450,7 @@ registry! {
     Avq aqm::avq::Config, "avq", "aqm", "signals when a virtual queue with less capacity overflows", "Kunniyur and Srikant 2001";
     Blue aqm::blue::Config, "blue", "aqm", "drops with a probability that losses raise and an idle link lowers", "Feng, Shin, Kandlur, Saha 2002";
     Sfb aqm::sfb::Config, "sfb", "aqm", "BLUE for each flow in a few shared bins, with a penalty box for flows that do not react", "Feng, Kandlur, Saha, Shin 2001";
+    Qrm crate::ack::qrm::Config, "qrm", "ack-path", "refuses what a node sends beyond its budget; the queue stays below the bandwidth-delay product", "002 §3.1";
     =>
     Pink crate::ack::pink::Config, "pink", "ack-path", "writes each flow's share of the link into the windows of passing ACKs; drops nothing", "000 §3, §4";
     Choke aqm::choke::Config, "choke", "aqm", "compares an arrival with a packet drawn from the queue and drops both if of one flow", "Pan, Prabhakar, Psounis 2000";

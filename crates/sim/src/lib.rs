@@ -7,11 +7,13 @@
 //! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
 //! 3. [`tcp`]: the endpoint that makes a [`segment`].
 //! 4. [`link`]: where it waits and travels, [`loss`], [`stations`]: or dies; [`changes`] of both; [`probe`] measures, [`capture`] writes it down.
-//! 5. [`traffic`]: what applications send; [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells;
+//! 5. [`coop`]: a gateway and clients that agree on budgets.
+//! 6. [`traffic`]: what applications send; [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells;
 //!    [`tcp_trace`] looks at windows from outside.
 
 pub mod capture;
 pub mod changes;
+pub mod coop;
 pub mod digest;
 pub mod event;
 pub mod flow;

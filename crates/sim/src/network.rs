@@ -1,14 +1,16 @@
 //! From a scenario to links, routes and flows.
 
+use crate::coop::{self, Member, Socket};
 use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport, UdpSource};
 use crate::link::{Capacity, Link, Queue};
 use crate::loss::Loss;
 use crate::probe::QueueProbe;
-use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
+use crate::scenario::{Cooperation, FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
 use crate::stations::Stations;
 use crate::tcp::{Endpoint, Role};
 use crate::traffic::sessions::{Plan, Sessions};
 use crate::traffic::{Traffic, sizes::Mix, video::Stream, voip::Call};
+use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::LinkFacts;
 use penstock_core::rng::Streams;
@@ -44,6 +46,8 @@ pub struct Network {
     pub floods: Vec<u32>,
     /// Queues that are looked at.
     pub bottlenecks: Vec<Bottleneck>,
+    /// The gateway and its clients.
+    pub coop: Option<Box<coop::Cooperation>>,
 }
 
 /// Builds the network of a scenario.
@@ -57,6 +61,7 @@ pub fn build(scenario: &Scenario) -> Network {
             flows: Vec::new(),
             floods: Vec::new(),
             bottlenecks: Vec::new(),
+            coop: None,
         },
         edges: BTreeMap::new(),
         paths: BTreeMap::new(),
@@ -65,6 +70,7 @@ pub fn build(scenario: &Scenario) -> Network {
     for (group, spec) in scenario.flows.iter().enumerate() {
         builder.add_group(group, spec);
     }
+    builder.add_nodes();
     builder.network.tell_who_relays();
     builder.network
 }
@@ -224,6 +230,72 @@ impl<'a> Builder<'a> {
                 Transport::Video(Box::new(Stream::new(*video, self.streams.get(&format!("flow{id}/frames")))))
             }
         }
+    }
+
+    /// The nodes whose sockets the flows are, if anybody asks: a gateway, or a name in the scenario.
+    fn add_nodes(&mut self) {
+        let named = self.scenario.flows.iter().any(|spec| spec.node.is_some());
+        if !named && self.scenario.cooperation.is_none() {
+            return;
+        }
+        let specs = self.scenario.flows.iter().flat_map(|spec| std::iter::repeat_n(spec, spec.count as usize));
+        let mut known: BTreeMap<&'a str, u32> = BTreeMap::new();
+        let (mut owners, mut nodes): (Vec<u32>, Vec<(&'a FlowSpec, Vec<u32>)>) = (Vec::new(), Vec::new());
+        for (flow, spec) in (0..).zip(specs) {
+            let fresh = nodes.len() as u32;
+            let node = spec.node.as_ref().map_or(fresh, |name| *known.entry(name).or_insert(fresh));
+            if node == fresh {
+                nodes.push((spec, Vec::new()));
+            }
+            nodes[node as usize].1.push(flow);
+            owners.push(node);
+        }
+        for queue in self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()) {
+            (0..).zip(&owners).for_each(|(flow, node)| queue.qdisc.set_node(FlowId(flow), NodeId(*node)));
+        }
+        if let Some(cooperation) = &self.scenario.cooperation {
+            self.cooperate(cooperation, &owners, nodes);
+        }
+    }
+
+    /// The gateway's and the clients' machines, with routes of their own for what they say. The last links of these
+    /// carry other packets besides, so nothing is relayed.
+    fn cooperate(&mut self, spec: &'a Cooperation, owners: &[u32], nodes: Vec<(&'a FlowSpec, Vec<u32>)>) {
+        let (link, gateway) = (2 * spec.link as u32, self.scenario.links[spec.link].a.as_str());
+        let mut plans = Vec::new();
+        for (first, flows) in nodes {
+            let access = self.network.routes[self.network.flows[flows[0] as usize].routes[0] as usize];
+            let there = if first.from == gateway { Vec::new() } else { self.path(&first.from, gateway) };
+            let back: Vec<u32> = there.iter().rev().map(|link| other_direction(*link)).collect();
+            let routes = [self.add_links(&[&[access], &there[..]]), self.add_links(&[&back[..], &[access + 1]])];
+            let special = spec.nodes.iter().find(|node| Some(&node.name) == first.node.as_ref());
+            plans.push(coop::Plan {
+                flows,
+                routes,
+                csi: special.and_then(|node| node.csi).map(|link| 2 * link as u32),
+                lie: special.and_then(|node| node.lie),
+            });
+        }
+        let weights = self.scenario.flows.iter().flat_map(|f| std::iter::repeat_n(f.weight, f.count as usize));
+        let crosses = |flow: u32| {
+            let route = &self.network.routes[self.network.flows[flow as usize].routes[0] as usize..];
+            route.iter().take_while(|hop| **hop != END).any(|hop| *hop == link)
+        };
+        let member = |((flow, node), weight): ((u32, &u32), u32)| {
+            crosses(flow).then_some(Member { node: *node, weight, socket: Socket::New })
+        };
+        let members = (0..).zip(owners).zip(weights).map(member).collect();
+        let bandwidth = self.scenario.links[spec.link].rate;
+        let machines = coop::Cooperation::new(spec, bandwidth, plans, members, &self.streams);
+        self.network.coop = Some(Box::new(machines));
+        self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()).for_each(|queue| queue.relays = false);
+    }
+
+    fn add_links(&mut self, parts: &[&[u32]]) -> u32 {
+        let start = self.network.routes.len() as u32;
+        parts.iter().for_each(|part| self.network.routes.extend_from_slice(part));
+        self.network.routes.push(END);
+        start
     }
 
     /// A host pair with access links of its own, and the routes between the two.

@@ -4,12 +4,14 @@
 //! turns it into links and flows and checks what the types cannot.
 
 mod changes;
+mod cooperation;
 mod diagnosis;
 mod raw;
 mod stations;
 mod traffic;
 
 pub use changes::{Change, Way};
+pub use cooperation::{Cooperation, Lie, NodeSpec};
 pub use diagnosis::Diagnosis;
 pub use stations::StationSpec;
 
@@ -108,6 +110,10 @@ pub struct FlowSpec {
     pub packet_weights: Vec<f64>,
     /// Delay of the client's access link.
     pub access_delay: Option<Span>,
+    /// The node whose sockets they are; each its own if there is none.
+    pub node: Option<String>,
+    /// Their part of the node's budget is in proportion to this.
+    pub weight: u32,
     /// Router of the clients.
     pub from: String,
     /// Router of the servers.
@@ -153,6 +159,8 @@ pub struct Scenario {
     pub flows: Vec<FlowSpec>,
     /// What changes on the links.
     pub changes: Vec<Change>,
+    /// The gateway that gives out budgets.
+    pub cooperation: Option<Cooperation>,
     /// What must hold.
     pub invariants: Invariants,
     /// What is written down.
@@ -218,6 +226,7 @@ impl Checker<'_> {
         }
         self.captures(&links)?;
         let changes = self.changes(&links)?;
+        let cooperation = self.cooperation(&links, &flows)?;
         let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned());
         let name = raw.name.clone().or(stem).unwrap_or_else(|| "scenario".into());
         let mut scenario = Scenario {
@@ -229,6 +238,7 @@ impl Checker<'_> {
             access,
             flows,
             changes,
+            cooperation,
             invariants: Invariants { max_queue: raw.invariants.max_queue, no_drops: raw.invariants.no_drops },
             output: Output { series: raw.output.series, pcapng: raw.output.pcapng.clone() },
             resolved: String::new(),
@@ -462,11 +472,22 @@ impl Checker<'_> {
             packet_size,
             packet_weights,
             access_delay: raw.access_delay,
+            node: raw.node.clone(),
+            weight: self.weight(&index, raw)?,
             from,
             to,
             // Of others nothing is written back, so that there is nothing to compare.
             tcp: if kind.is_tcp() { tcp } else { TcpConfig::default() },
         })
+    }
+
+    fn weight(&self, index: &str, raw: &RawFlow) -> Check<u32> {
+        let weight = raw.weight.unwrap_or(1);
+        if (1..=1000).contains(&weight) && (raw.weight.is_none() || raw.node.is_some()) {
+            return Ok(weight);
+        }
+        let message = "`weight` is 1 to 1000, among the flows of one `node`";
+        Err(self.source.at(&["flows", index, "weight"], message))
     }
 
     /// The routers at which a flow's hosts are: named, or in a dumbbell told by its direction.

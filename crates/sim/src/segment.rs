@@ -100,6 +100,15 @@ impl Segment {
         packet
     }
 
+    /// The same, sent by either side.
+    pub fn udp_of(flow: u32, seq: u32, len: u16, from_client: bool) -> Self {
+        let mut packet = Self::udp(flow, seq, len);
+        if !from_client {
+            packet.bits &= !FROM_CLIENT;
+        }
+        packet
+    }
+
     /// Adds the options of a SYN: MSS 4 bytes, SACK-permitted 2 (padded to 4 unless timestamps follow), scale 3 + 1.
     pub fn set_syn_options(&mut self, options: SynOptions) {
         let scale = options.window_scale.map_or(u32::MAX, u32::from);

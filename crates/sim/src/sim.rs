@@ -1,9 +1,11 @@
 //! The run: pops events in order and moves packets between hosts, links and queues.
 
 mod connections;
+mod cooperation;
 
 use crate::capture::{Capture, Sink};
 use crate::changes::Changes;
+use crate::coop::Cooperation;
 use crate::event::EventQueue;
 use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport};
 use crate::link::{Link, Outlet};
@@ -54,13 +56,15 @@ pub struct Simulation {
     pub(crate) bottlenecks: Vec<network::Bottleneck>,
     outlet: Outlet,
     changes: Changes,
+    /// The gateway and its clients; nothing in most runs.
+    pub(crate) coop: Option<Box<Cooperation>>,
     /// Round trip times of all flows.
     pub(crate) rtt: TimeHistogram,
     pub(crate) seconds: Seconds,
 }
 
 // Sources of events: links, then two timers and one application per flow, then the clock of whole
-// seconds and the changes, then the connections of sessions.
+// seconds and the changes, then the gateway and its clients, if any, then the connections of sessions.
 impl Simulation {
     fn timer_source(&self, flow: usize, server: bool) -> u32 {
         (self.links.len() + 2 * flow + usize::from(server)) as u32
@@ -100,6 +104,7 @@ impl Simulation {
             bottlenecks: network.bottlenecks,
             outlet: Outlet::default(),
             changes: Changes::new(&scenario.changes),
+            coop: network.coop,
             rtt: TimeHistogram::default(),
         };
         for flow in 0..simulation.flows.len() {
@@ -110,6 +115,11 @@ impl Simulation {
         }
         simulation.events.set(simulation.clock_source(), Instant::ZERO + Span::from_secs(1));
         simulation.await_change();
+        if simulation.coop.is_some() {
+            let sources = simulation.changes_source() + 2 + simulation.cooperating();
+            simulation.events.grow_to(sources as usize);
+            simulation.start_cooperation();
+        }
         simulation
     }
 
@@ -197,7 +207,17 @@ impl Simulation {
         } else if source == links + 3 * flows + 1 {
             self.on_change();
         } else {
-            self.on_connection_timer(source - links - 3 * flows - 2);
+            self.on_other_timer(source - links - 3 * flows - 2);
+        }
+    }
+
+    /// Timers of cooperation, then those of connections.
+    #[inline(never)]
+    fn on_other_timer(&mut self, index: usize) {
+        let cooperation = self.coop.as_ref().map_or(0, |coop| coop.nodes.len() + 1);
+        match index.checked_sub(cooperation) {
+            None => self.on_cooperation_timer(index),
+            Some(connection) => self.on_connection_timer(connection),
         }
     }
 
@@ -216,6 +236,7 @@ impl Simulation {
             }
         }
         self.relay();
+        self.links_changed();
         self.await_change();
     }
 
@@ -345,6 +366,9 @@ impl Simulation {
             }
         }
         self.pump(index, server);
+        if !server && self.coop.is_some() {
+            self.review_socket(index);
+        }
     }
 
     /// A SYN of a flood, which its victim answers, or the answer, which nobody takes.
@@ -410,8 +434,16 @@ impl Simulation {
     fn on_app(&mut self, index: usize) {
         let now = self.now;
         let source = self.app_source(index);
+        let stopping = self.flows[index].stop <= now;
+        if self.coop.is_some() {
+            let tcp = matches!(self.flows[index].transport, Transport::Tcp(..));
+            match stopping {
+                false => self.socket_opens(index),
+                true if tcp => {} // once its FIN is acknowledged
+                true => self.socket_closes(index),
+            }
+        }
         let flow = &mut self.flows[index];
-        let stopping = flow.stop <= now;
         match &mut flow.transport {
             transport if stopping && !matches!(transport, Transport::Tcp(..)) => {}
             Transport::Udp(udp) => {

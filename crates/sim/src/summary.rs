@@ -179,6 +179,9 @@ pub struct Summary {
     pub goodput_1s_bps: Quantiles,
     /// Round trip times of all flows together.
     pub rtt_ms: RttSummary,
+    /// Of `[cooperation]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cooperation: Option<crate::coop::Summary>,
 }
 
 /// Six digits after the point are more than any of these numbers mean, and keep files small.
@@ -199,6 +202,7 @@ pub(crate) fn of(sim: &Simulation) -> Summary {
         jain: fairness(sim),
         goodput_1s_bps: quantiles(&sim.seconds.goodput_bps),
         rtt_ms: all_rtts(&sim.rtt),
+        cooperation: sim.coop.as_ref().map(|coop| coop.summary()),
     }
 }
 

@@ -98,6 +98,7 @@ def _quote(texts: list[str]) -> str:
 def claims() -> list[Claim]:
     """Every claim, in the order of the documents."""
     from penstock.claims import (
+        c2ml,
         ern,
         flow_queueing,
         friendliness,
@@ -108,6 +109,7 @@ def claims() -> list[Claim]:
         pink_flood,
         pink_limits,
         pink_sharing,
+        qrm,
         satellite,
         tempest,
     )
@@ -125,6 +127,8 @@ def claims() -> list[Claim]:
         *flow_queueing.CLAIMS,
         *friendliness.CLAIMS,
         *tempest.CLAIMS,
+        *c2ml.CLAIMS,
+        *qrm.CLAIMS,
     ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from penstock.plots import ern, flow_queueing, friendliness, lindrop, pink, satellite, tempest
+from penstock.plots import cooperation, ern, flow_queueing, friendliness, lindrop, pink, satellite, tempest
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
 from penstock.plots.network import drawing
 from penstock.plots.one_run import single
@@ -16,6 +16,7 @@ from penstock.reproduce.results import Evidence
 DRAWN = {
     **pink.DRAWN,
     **DRAWN_BUFFERBLOAT,
+    **cooperation.DRAWN,
     "lindrop": lindrop.drawn,
     "ern": ern.drawn,
     "tcp-satellite": satellite.figures,

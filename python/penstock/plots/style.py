@@ -46,6 +46,12 @@ COLOURS = {
     "hfs": "#cc79a7",
     "hfs-drr": "#d55e00",
     "w2f2q": "#6b6b6b",
+    "plain": "#6b6b6b",
+    "c2ml": "#0072b2",
+    "dybra": "#009e73",
+    "qrm": "#cc79a7",
+    "c2ml-qrm": "#56b4e9",
+    "pink-qrm": "#d55e00",
 }
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#b8a600")
 MARKERS = {"droptail": "s", "ared": "^", "codel": "D", "green": "v", "red": "<", "pink": "o"}
@@ -56,6 +62,8 @@ LABELS = {"droptail": "DropTail", "ared": "ARED", "codel": "CoDel", "green": "GR
 LABELS |= {"droptail-300": "DropTail 300", "avq": "AVQ", "pi": "PI", "rem": "REM", "an-aqm": "AN-AQM"}
 LABELS |= {"lindrop": "LINDROP", "red-ern": "RED-ERN", "red-ecn": "RED-ECN", "red-drop": "RED-DROP"}
 LABELS |= {"modified-codel": "Modified CoDel", "cobalt": "COBALT", "pie": "PIE", "minstrel-pie": "Minstrel PIE"}
+LABELS |= {"plain": "plain TCP", "c2ml": "C²ML", "dybra": "C²ML + DyBRA", "qrm": "QRM"}
+LABELS |= {"c2ml-qrm": "C²ML + QRM", "pink-qrm": "PINK + QRM"}
 LABELS |= {"fq-pie": "FQ-PIE", "fq-codel": "FQ-CoDel", "fq-minstrel-pie": "FQ-Minstrel PIE"}
 MARKERS |= {
     "fifo": "s",

@@ -70,6 +70,56 @@ EXPERIMENT = {
         "Normalized throughput over 20 stations whose losses go from 1 to 0.0001. Dashed: what stations above 80 % get "
         "if only these are served, and what is left if nobody looks at the channel. Higher is better.",
     ),
+    "c2ml_ends": (
+        "When the last of the transfers ends",
+        "5 MB for each node. Lines are ours, dots the numbers of the paper's tables, whose runs end at 900 s. Lower is "
+        "better.",
+    ),
+    "c2ml_queue": (
+        "Longest queue",
+        "Of the same runs, on a logarithmic scale; the buffer holds 4000 kB.",
+    ),
+    "c2ml_fairness": (
+        "Worst fairness",
+        "Jain's index of the worst second after ten, in five minutes of bulk flows.",
+    ),
+    "c2ml_three": (
+        "Three nodes that join one after the other",
+        "Payload of each second; 1 Mbit/s, a buffer of one bandwidth-delay product.",
+    ),
+    "c2ml_friends": (
+        "Six controls at one link",
+        "Payload of each second; each control begins 3 s after the one before.",
+    ),
+    "qrm_worst": (
+        "What is left for the worst good node",
+        "What the node with the least delivered, as a part of an even share of the link. Higher is better.",
+    ),
+    "qrm_queue": (
+        "Longest queue",
+        "Of the same runs; the dashed line is the bound of Theorem 2.",
+    ),
+    "qrm_seconds": (
+        "One attacker among five nodes",
+        "Payload of each second; good nodes thin, the attacker thick.",
+    ),
+    "dybra_seconds": (
+        "Ten clients, half of which have a bad channel from 15 to 45 s",
+        "Left: what the bottleneck carried in each second. Right: the longest queue of each second.",
+    ),
+    "dybra_friends": (
+        "Controls whose channels stay good",
+        "Payload of each second.",
+    ),
+    "dybra_scale": (
+        "Queue and number of clients",
+        "The mean over the run, on a logarithmic scale.",
+    ),
+    "ways": (
+        "Ways to share a satellite link",
+        "Goodput of the nodes that obey and have a good channel, as a part of their even share; and the mean queueing "
+        "delay.",
+    ),
     "ern_general": (
         "All rates and numbers of flows",
         "Mean and standard deviation over all settings with bulk flows only.",

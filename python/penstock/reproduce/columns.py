@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.reproduce import friendliness, mixes, sharing, tempest
+from penstock.reproduce import friendliness, mixes, nodes, sharing, tempest
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -280,6 +280,11 @@ COLUMNS = {
     "rtt99": Column("RTT ms p99", "{:.1f}", _of(rtt_ms("p99"))),
     "call_delay": Column("call ms p90", "{:.2f}", mixes.call_delay_ms),
     "call_jitter": Column("jitter ms", "{:.2f}", mixes.call_jitter_ms),
+    "worst_good": Column("worst share of a good node", "{:.3f}", nodes.worst_good),
+    "goodput_good": Column("goodput of good nodes Mbit/s", "{:.2f}", nodes.goodput_good_mbps),
+    "jain_good": Column("Jain of good nodes", "{:.3f}", nodes.jain_good),
+    "rtt_good": Column("RTT of good nodes ms p99", "{:.0f}", nodes.rtt_good_ms),
+    "sent_mb": Column("sent MB", "{:.1f}", nodes.sent_mb),
     "call_loss": Column("call loss", "{:.2%}", mixes.call_loss),
     "first_share": Column("first two", "{:.0%}", _of(friendliness.share_of_first)),
     "marks": Column("marks", "{:,.0f}", _of(marks)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT
+from penstock.reproduce.cooperation import ALL_COOPERATION
 from penstock.reproduce.ern import ERN
 from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
 from penstock.reproduce.friendliness import FRIENDLINESS
@@ -60,6 +61,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *ALL_FLOW_QUEUEING,
         FRIENDLINESS,
         *ALL_TEMPEST,
+        *ALL_COOPERATION,
     )
 }
 

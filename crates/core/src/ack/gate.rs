@@ -7,7 +7,7 @@
 
 use super::AckPath;
 use crate::aqm::{Aqm, Meta};
-use crate::packet::{Packet, TcpView};
+use crate::packet::{FlowId, NodeId, Packet, TcpView};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::units::{Instant, Rate, Span};
@@ -100,6 +100,16 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
         self.queue.set_rate(rate, now);
     }
 
+    fn set_node(&mut self, flow: FlowId, node: NodeId) {
+        self.element.set_node(flow, node);
+        self.queue.set_node(flow, node);
+    }
+
+    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
+        self.element.set_budget(node, budget, now);
+        self.queue.set_budget(node, budget, now);
+    }
+
     fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
@@ -108,8 +118,13 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
         self.queue.stats()
     }
 
+    /// What the element tells, and under `queue` what the discipline behind it does.
     fn report(&self) -> Option<serde_json::Value> {
-        self.element.report()
+        let mut report = self.element.report()?;
+        if let Some(behind) = self.queue.report() {
+            report["queue"] = behind;
+        }
+        Some(report)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::units::Instant;
 
 pub mod gate;
 pub mod pink;
+pub mod qrm;
 pub mod rtt;
 
 /// Sees every TCP segment at a gateway. `outbound` is the direction of the link whose congestion is to be prevented;

@@ -1,7 +1,7 @@
 //! Active queue management: one algorithm, one file. An AQM judges packets; it never owns a queue.
 
 use crate::ack::AckPath;
-use crate::packet::{Ecn, FlowId, Packet};
+use crate::packet::{Ecn, FlowId, NodeId, Packet};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
@@ -130,6 +130,16 @@ pub trait Aqm: AckPath {
     /// What it has to tell at the end of a run.
     fn report(&self) -> Option<serde_json::Value> {
         None
+    }
+
+    /// As [`Qdisc::set_node`](crate::qdisc::Qdisc::set_node).
+    fn set_node(&mut self, flow: FlowId, node: NodeId) {
+        let _ = (flow, node);
+    }
+
+    /// As [`Qdisc::set_budget`](crate::qdisc::Qdisc::set_budget).
+    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
+        let _ = (node, budget, now);
     }
 
     /// The link changes its rate to `rate` at `now`.

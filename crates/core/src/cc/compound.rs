@@ -138,6 +138,15 @@ impl CongestionControl for Compound {
         }
         self.queue.restart();
     }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+        if self.cwnd() != cwnd {
+            let win = self.window.segments(cwnd);
+            self.dwnd = self.dwnd.min(win);
+            self.window.cwnd = win - self.dwnd;
+        }
+        self.window.ssthresh = self.window.segments(ssthresh).max(2.0);
+    }
 }
 
 #[cfg(test)]

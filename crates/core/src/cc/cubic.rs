@@ -233,6 +233,14 @@ impl CongestionControl for Cubic {
             epoch.stand_still(now);
         }
     }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+        if self.bytes(self.cwnd) != cwnd {
+            self.cwnd = cwnd as f64 / self.mss;
+            self.epoch = None; // the curve began at another window
+        }
+        self.ssthresh = (ssthresh as f64 / self.mss).max(2.0);
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod window;
 
 pub mod bbr;
 pub mod bic;
+pub mod c2ml;
 pub mod compound;
 pub mod cubic;
 pub mod dctcp;
@@ -40,6 +41,7 @@ pub mod westwood;
 
 use bbr::Bbr;
 use bic::Bic;
+use c2ml::C2ml;
 use compound::Compound;
 use cubic::Cubic;
 use dctcp::Dctcp;
@@ -169,6 +171,11 @@ pub trait CongestionControl {
     }
     /// The burst that was due may begin; its size and the next time are set.
     fn on_burst(&mut self, _now: Instant, _in_flight: u64) {}
+    /// Somebody who knows the path better sets window and threshold. A control with a model of its own may ignore it.
+    fn adopt(&mut self, _cwnd: u64, _ssthresh: u64) {}
+    /// Bursts are to carry no more than this rate in segments of so many bytes; `None` ends it. Only for controls that
+    /// send in bursts.
+    fn limit_bursts(&mut self, _limit: Option<(Rate, u64)>) {}
 }
 
 /// Makes [`AnyCc`] of the list of controls.
@@ -183,6 +190,8 @@ macro_rules! controls {
             $(#[doc = $about] $variant(Box<$type>),)*
             /// One that is not in this crate.
             Foreign(Box<Running>),
+            /// Any of them with a budget.
+            C2ml(Box<C2ml<AnyCc>>),
         }
 
         /// The names of all controls.
@@ -204,12 +213,30 @@ macro_rules! controls {
                 })
             }
 
+            /// The same with a budget, as `form` says; segments have `headers` bytes besides payload.
+            #[must_use]
+            pub fn with_budget(self, setup: &Setup, form: c2ml::Form, headers: u64) -> Self {
+                match form {
+                    c2ml::Form::Off => self,
+                    _ => Self::C2ml(Box::new(C2ml::new(self, setup, form, headers))),
+                }
+            }
+
+            /// The budget of a control that has one.
+            pub fn cooperation(&mut self) -> Option<&mut C2ml<AnyCc>> {
+                match self {
+                    Self::C2ml(cc) => Some(cc),
+                    _ => None,
+                }
+            }
+
             /// Bytes on the heap.
             pub fn heap_bytes(&self) -> usize {
                 match self {
                     Self::NewReno(_) => 0,
                     $(Self::$variant(_) => size_of::<$type>(),)*
                     Self::Foreign(_) => size_of::<Running>(),
+                    Self::C2ml(cc) => size_of::<C2ml<AnyCc>>() + cc.control().heap_bytes(),
                 }
             }
 
@@ -219,6 +246,7 @@ macro_rules! controls {
                     Self::NewReno(_) => "newreno",
                     $(Self::$variant(_) => $name,)*
                     Self::Foreign(cc) => cc.name(),
+                    Self::C2ml(cc) => cc.control().name(),
                 }
             }
         }
@@ -235,6 +263,7 @@ macro_rules! controls {
                         Self::NewReno($cc) => $call,
                         $(Self::$variant($cc) => $call,)*
                         Self::Foreign($cc) => $call,
+                        Self::C2ml($cc) => $call,
                     }
                 }
             };
@@ -304,6 +333,12 @@ impl CongestionControl for AnyCc {
     }
     fn on_burst(&mut self, now: Instant, in_flight: u64) {
         each!(self, cc => cc.on_burst(now, in_flight));
+    }
+    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+        each!(self, cc => cc.adopt(cwnd, ssthresh));
+    }
+    fn limit_bursts(&mut self, limit: Option<(Rate, u64)>) {
+        each!(self, cc => cc.limit_bursts(limit));
     }
 }
 

@@ -115,6 +115,10 @@ impl CongestionControl for NewReno {
         self.cwnd = self.cwnd.min(initial_window);
         self.acked = 0;
     }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+        (self.cwnd, self.ssthresh) = (cwnd, ssthresh.max(2 * self.mss));
+    }
 }
 
 #[cfg(test)]

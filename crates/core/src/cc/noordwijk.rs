@@ -25,6 +25,10 @@
 //! The window of the endpoint is what is in flight and what is left of the burst: ACKs close it, the timer opens it. The
 //! trains need an ACK per segment ([`Wants::ack_per_segment`]).
 //!
+//! *With C2ML* ([`CongestionControl::limit_bursts`]; dissertation §2.2.3.3) a burst is what the rate given carries in 50 ms,
+//! three segments at least, and no timer is shorter than the burst takes at that rate:
+//! `BURST = BW TX_TMR / (8 MSS)`, `TX_TMR = 8 MSS BURST / BW`. Adjustment and tracking may use less.
+//!
 //! Invariants: 3 <= `BURST` <= max(B0, 3); `TX_TMR <= 1 s` once measured. Between bursts
 //! the window may be empty; the timer opens it. Cost: O(1).
 //!
@@ -36,7 +40,7 @@
 //! too. Pinned by `a_recovery_forgets_the_trains`.
 
 use super::{Ack, CongestionControl, Loss, Setup, Wants};
-use crate::units::{Instant, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 
 const MIN_BURST: u64 = 3;
 /// Trains per evaluation.
@@ -46,6 +50,8 @@ const MIN_TIMER: Span = Span::from_micros(1);
 const MAX_TIMER: Span = Span::from_secs(1);
 const MAX_FIRST_TIMER: Span = Span::from_millis(900);
 const MAX_TRAINS: usize = 16;
+/// T0 with C2ML.
+const LIMITED_TIMER: Span = Span::from_millis(50);
 
 /// What the controlled environment sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +108,8 @@ impl Bursts {
 pub struct Noordwijk {
     params: Params,
     mss: u64,
+    /// B0 without a limit.
+    initial_burst: u64,
     /// B0 and T0 in force.
     first_burst: u64,
     first_timer: Span,
@@ -119,6 +127,8 @@ pub struct Noordwijk {
     trains: u32,
     /// delta; zero before the first train.
     dispersion: Span,
+    /// The rate that bursts may not exceed, and the size of a segment on the wire.
+    limit: Option<(Rate, u64)>,
 }
 
 impl Noordwijk {
@@ -134,6 +144,7 @@ impl Noordwijk {
         Self {
             params,
             mss,
+            initial_burst: first_burst,
             first_burst,
             first_timer: params.timer,
             burst: first_burst,
@@ -146,6 +157,7 @@ impl Noordwijk {
             train: Train::default(),
             trains: 0,
             dispersion: Span::ZERO,
+            limit: None,
         }
     }
 
@@ -220,10 +232,19 @@ impl Noordwijk {
             self.burst = self.burst.div_ceil(2);
         }
         self.burst = self.burst.max(MIN_BURST);
+        self.keep_limit();
+    }
+
+    /// TX_TMR = 8 MSS BURST / BW at least.
+    fn keep_limit(&mut self) {
+        if let Some((rate, segment)) = self.limit {
+            self.timer = self.timer.max(rate.time_for(Bytes::new(self.burst.saturating_mul(segment))));
+        }
     }
 
     fn restore(&mut self) {
         (self.burst, self.timer) = (self.first_burst, self.first_timer);
+        self.keep_limit();
         self.ssthresh = (self.burst * self.mss).max(2 * self.mss);
         self.debt += 1;
     }
@@ -288,6 +309,19 @@ impl CongestionControl for Noordwijk {
         if size > 0 {
             self.bursts.push(u32::try_from(size).unwrap_or(u32::MAX));
         }
+    }
+
+    fn limit_bursts(&mut self, limit: Option<(Rate, u64)>) {
+        self.limit = limit;
+        (self.first_burst, self.first_timer) = match limit {
+            Some((rate, segment)) => {
+                let burst = (rate.bytes_in(LIMITED_TIMER).get() / segment.max(1)).max(MIN_BURST);
+                (burst, rate.time_for(Bytes::new(burst.saturating_mul(segment))))
+            }
+            None => (self.initial_burst, self.params.timer),
+        };
+        (self.burst, self.timer) = (self.first_burst, self.first_timer);
+        self.ssthresh = self.ssthresh.max((self.burst * self.mss).max(2 * self.mss));
     }
 }
 

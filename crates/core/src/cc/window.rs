@@ -171,6 +171,12 @@ macro_rules! plain_window {
         fn ssthresh(&self) -> u64 {
             self.window.bytes(self.window.ssthresh)
         }
+        fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+            if self.cwnd() != cwnd {
+                self.window.cwnd = self.window.segments(cwnd);
+            }
+            self.window.ssthresh = self.window.segments(ssthresh).max(2.0);
+        }
     };
 }
 pub(super) use plain_window;

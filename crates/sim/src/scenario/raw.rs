@@ -1,7 +1,8 @@
 //! The file as it is written, before anything is checked.
 
 use super::stations::StationSpec;
-use super::{Change, LinkSpec, QueueSpec, Scenario, Way, traffic};
+use super::{Change, Lie, LinkSpec, QueueSpec, Scenario, Way, cooperation, traffic};
+use penstock_core::coop::policy::Sharing;
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -24,6 +25,7 @@ pub struct RawScenario<Topology = RawTopology> {
     pub flows: Vec<RawFlow>,
     #[serde(default)]
     pub changes: Vec<RawChange>,
+    pub cooperation: Option<RawCooperation>,
     #[serde(default)]
     pub output: RawOutput,
     #[serde(default)]
@@ -47,6 +49,7 @@ impl<T: DeserializeOwned> RawScenario<T> {
             tcp: raw.tcp,
             flows: raw.flows,
             changes: raw.changes,
+            cooperation: raw.cooperation,
             output: raw.output,
             invariants: raw.invariants,
         })
@@ -238,9 +241,33 @@ pub struct RawFlow {
     pub access_delay: Option<Span>,
     pub from: Option<String>,
     pub to: Option<String>,
+    pub node: Option<String>,
+    pub weight: Option<u32>,
     pub cc: Option<String>,
     #[serde(default)]
     pub tcp: Table,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawCooperation {
+    pub link: String,
+    pub sharing: Option<Sharing>,
+    #[serde(default)]
+    pub literal: bool,
+    pub lease: Option<Span>,
+    pub advertise: Option<Span>,
+    pub silent_from: Option<Span>,
+    #[serde(default)]
+    pub nodes: Vec<RawNode>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawNode {
+    pub name: String,
+    pub csi: Option<String>,
+    pub lie: Option<Lie>,
 }
 
 /// One size, or a list of them.
@@ -350,6 +377,9 @@ pub fn write(scenario: &Scenario) -> String {
         let changes = scenario.changes.iter().map(|c| change(c, &scenario.links[c.link].name)).collect();
         root.insert("changes".into(), Value::Array(changes));
     }
+    if let Some(spec) = &scenario.cooperation {
+        root.insert("cooperation".into(), cooperation::write(spec, &scenario.links));
+    }
     toml::to_string(&root).unwrap_or_default().replacen("seed = \"SEED\"", "seed = SEED", 1)
 }
 
@@ -449,6 +479,10 @@ fn flow(spec: &super::FlowSpec, dumbbell: bool) -> Value {
     }
     if dumbbell && spec.from != "left" {
         add("direction", text("reverse"));
+    }
+    if let Some(node) = &spec.node {
+        add("node", Value::String(node.clone()));
+        add("weight", Value::Integer(spec.weight.into()));
     }
     if !dumbbell {
         add("from", Value::String(spec.from.clone()));

@@ -1,6 +1,6 @@
 //! Connections of `http` and `web` flows: opened and closed while the run goes on.
 //!
-//! Each has a number of its own beyond those of flows and forged SYNs, so that every queue sees a new flow, and two timers
+//! Each has a number of its own beyond those of flows, forged SYNs and nodes, so that every queue sees a new flow, and two timers
 //! beyond all other sources of events. It travels between the hosts of the flow that opened it. Numbers of connections
 //! that are over rest as long as TIME-WAIT does on Linux before they are used again: until then a stray segment finds
 //! nobody, and memory is bounded by what is open and what was opened in the last minute.
@@ -90,10 +90,11 @@ impl Connections {
 // Connection n: packets have the number `first_connection() + n`, timers are the sources `connection_source(n, _)`.
 impl Simulation {
     fn first_connection(&self) -> u32 {
-        self.flows.len() as u32 + self.floods.len() as u32 * FORGED
+        self.flows.len() as u32 + self.floods.len() as u32 * FORGED + self.cooperating()
     }
     fn connection_source(&self, number: u32, server: bool) -> u32 {
-        self.changes_source() + 1 + 2 * number + u32::from(server)
+        let cooperation = self.coop.as_ref().map_or(0, |coop| coop.nodes.len() as u32 + 1);
+        self.changes_source() + 1 + cooperation + 2 * number + u32::from(server)
     }
 }
 
@@ -139,7 +140,9 @@ impl Simulation {
     /// A packet whose number is none of a flow: of a connection, or of a flood.
     #[inline(never)]
     pub(super) fn on_connection(&mut self, packet: &Segment) {
-        let Some(number) = packet.flow.checked_sub(self.first_connection()) else { return self.on_forged(packet) };
+        let Some(number) = packet.flow.checked_sub(self.first_connection()) else {
+            return if self.is_message(packet.flow) { self.on_message(packet) } else { self.on_forged(packet) };
+        };
         let (now, server) = (self.now, packet.from_client());
         let Some(connection) = self.connections.get_mut(number) else { return };
         let end = connection.end(server);

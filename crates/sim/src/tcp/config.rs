@@ -1,6 +1,7 @@
 //! What a host's TCP does and does not do. Defaults are those of a current Linux host; the options exist to match the
 //! simulators that papers used.
 
+use penstock_core::cc::c2ml::Form;
 use penstock_core::cc::{self, AnyCc};
 use penstock_core::foreign::Control;
 use penstock_core::registry::{ConfigError, nearest};
@@ -24,6 +25,8 @@ pub enum SillyWindow {
 pub struct TcpConfig {
     /// Congestion control.
     pub cc: String,
+    /// The control keeps to the budget that a gateway gives its node: "off", "on", or "literal" (Figure 2.13).
+    pub c2ml: Form,
     /// CUBIC's first slow start is HyStart++ (RFC 9406); without effect on other controls.
     pub hystart: bool,
     /// Largest payload of a segment.
@@ -51,6 +54,8 @@ pub struct TcpConfig {
     pub ern: bool,
     /// With `ern`: tell ERN-capable segments by ECT(1) instead of header bits (document 003 §V).
     pub ern_ect1: bool,
+    /// A receiver that lies: it acknowledges this much beyond what it has, and counts what was lost as if it had it.
+    pub optimistic_ack: Bytes,
     /// No delayed ACK.
     pub ack_every_segment: bool,
     /// Longest wait of an ACK (RFC 5681 §4.2: at most 500 ms).
@@ -74,6 +79,7 @@ impl Default for TcpConfig {
     fn default() -> Self {
         Self {
             cc: "cubic".into(),
+            c2ml: Form::Off,
             hystart: false,
             mss: Bytes::new(1448),
             initial_window: 10,
@@ -87,6 +93,7 @@ impl Default for TcpConfig {
             ecn: false,
             ern: false,
             ern_ect1: false,
+            optimistic_ack: Bytes::ZERO,
             ack_every_segment: false,
             delayed_ack_timeout: Span::from_millis(40),
             min_rto: Span::from_millis(200),
@@ -133,6 +140,7 @@ impl TcpConfig {
         }
         within("receive_buffer", self.receive_buffer.get(), self.mss.get(), 1 << 30, "B")?;
         within("send_buffer", self.send_buffer.get(), self.mss.get(), 1 << 40, "B")?;
+        within("optimistic_ack", self.optimistic_ack.get(), 0, 1 << 20, "B")?;
         let ms = |span: Span| span.as_nanos() / 1_000_000;
         within("delayed_ack_timeout", ms(self.delayed_ack_timeout), 1, 500, "ms")?;
         within("min_rto", ms(self.min_rto), 1, 60_000, "ms")?;
@@ -158,10 +166,12 @@ impl TcpConfig {
     /// control from another.
     pub(super) fn control(&self, mss: u64, iss: u32) -> AnyCc {
         let setup = self.setup(mss);
-        match &self.foreign {
+        let cc = match &self.foreign {
             Some(control) => AnyCc::Foreign(Box::new(control.make(&setup, iss.into()))),
             None => AnyCc::new(&self.cc, &setup).expect("the configuration was validated"),
-        }
+        };
+        let headers = if self.timestamps { 52 } else { 40 }; // IPv4 20, TCP 20, timestamps 12
+        cc.with_budget(&setup, self.c2ml, headers)
     }
 
     /// The smallest scale with which the receive buffer can be told; at most 14 (RFC 7323 §2.3).

@@ -9,7 +9,7 @@ use super::sender::{Counters, Glance, Next, Sender};
 use crate::segment::{Segment, SynOptions};
 use penstock_core::cc::CongestionControl;
 use penstock_core::packet::TcpFlags;
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
 
 /// The timestamp clock: microseconds (RFC 7323 §4.1 leaves the tick to the host; Linux offers the same).
@@ -140,6 +140,14 @@ impl Endpoint {
     /// Name of the congestion control.
     pub fn cc_name(&self) -> &str {
         self.sender.cc.name()
+    }
+
+    /// The gateway's budget for this connection; true if the control heeds it.
+    pub fn set_budget(&mut self, budget: Option<Rate>) -> bool {
+        self.sender.cc.cooperation().is_some_and(|cc| {
+            cc.set_budget(budget);
+            true
+        })
     }
 
     /// Bytes of the control's state on the heap.
@@ -355,6 +363,11 @@ impl Endpoint {
         self.greet = false;
         self.sender.rtt.reset_backoff();
         self.sender.ecn = self.ecn;
+        if self.rtt_sample != Span::MAX
+            && let Some(cc) = self.sender.cc.cooperation()
+        {
+            cc.set_rtt(self.rtt_sample);
+        }
         self.sender.ern.agree(self.ecn, &self.config);
     }
 

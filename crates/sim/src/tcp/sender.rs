@@ -203,7 +203,11 @@ impl Sender {
     pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
         if peer < self.mss {
             self.mss = peer;
+            let budget = self.cc.cooperation().and_then(|cc| cc.budget());
             self.cc = config.control(peer, (self.una - 1) as u32);
+            if let Some(cc) = self.cc.cooperation() {
+                cc.set_budget(budget);
+            }
         }
     }
 

@@ -3,15 +3,16 @@
 use super::{Config, Pink};
 use crate::ack::AckPath;
 use crate::ack::gate::Gate;
+use crate::ack::qrm::{self, Qrm};
 use crate::aqm::codel::{self, Codel};
 use crate::aqm::droptail::DropTail;
 use crate::fq::{FlowQueue, Parameters};
-use crate::packet::Packet;
+use crate::packet::{FlowId, NodeId, Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats};
 use crate::queue::Fifo;
 use crate::registry::{AqmConfig, ConfigError, Discipline, LinkFacts};
 use crate::rng::Rng;
-use crate::units::Instant;
+use crate::units::{Instant, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,8 @@ pub enum Behind {
     Fq,
     /// FQ-CoDel with its defaults.
     FqCodel,
+    /// One queue with QRM and its defaults: nodes that obey no window are held to their part of the link.
+    Qrm,
 }
 
 /// A [`Behind`], built.
@@ -37,6 +40,8 @@ pub enum Queue<P: Packet> {
     Fq(FlowQueue<P, DropTail>),
     /// FQ-CoDel.
     FqCodel(FlowQueue<P, Codel>),
+    /// QRM.
+    Qrm(Box<Fifo<P, Qrm>>),
 }
 
 impl Behind {
@@ -44,6 +49,7 @@ impl Behind {
         let mut parameters = Parameters::default();
         match self {
             Self::Fifo => Queue::Fifo(Fifo::new(link.limit, DropTail)),
+            Self::Qrm => Queue::Qrm(Box::new(Fifo::new(link.limit, qrm::Config::default().aqm(link)))),
             Self::Fq => Queue::Fq(FlowQueue::new(link.limit, &parameters, DropTail)),
             Self::FqCodel => {
                 let codel = codel::Config::per_flow(&mut parameters).aqm(link);
@@ -59,6 +65,7 @@ macro_rules! each {
             Self::Fifo($queue) => $call,
             Self::Fq($queue) => $call,
             Self::FqCodel($queue) => $call,
+            Self::Qrm($queue) => $call,
         }
     };
 }
@@ -79,10 +86,36 @@ impl<P: Packet> Qdisc<P> for Queue<P> {
     fn stats(&self) -> &Stats {
         each!(self, queue => queue.stats())
     }
+    fn set_rate(&mut self, rate: Rate, now: Instant) {
+        each!(self, queue => queue.set_rate(rate, now));
+    }
+    fn set_node(&mut self, flow: FlowId, node: NodeId) {
+        each!(self, queue => queue.set_node(flow, node));
+    }
+    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
+        each!(self, queue => queue.set_budget(node, budget, now));
+    }
+    fn report(&self) -> Option<serde_json::Value> {
+        each!(self, queue => queue.report())
+    }
 }
 
-/// None of them looks at segments.
-impl<P: Packet> AckPath for Queue<P> {}
+/// QRM alone looks at segments.
+impl<P: Packet> AckPath for Queue<P> {
+    const ACTIVE: bool = true;
+
+    fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        if let Self::Qrm(queue) = self {
+            queue.outbound(segment, now);
+        }
+    }
+
+    fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        if let Self::Qrm(queue) = self {
+            queue.inbound(segment, now);
+        }
+    }
+}
 
 impl Discipline for Config {
     type Queue<P: Packet> = Gate<Pink, Queue<P>>;

@@ -94,7 +94,8 @@ pub struct Config {
     /// How long a flow is expected to send its first data. 3 s leave room for one lost SYN (RFC 6298 §2.1: 1 s) and a
     /// long path.
     pub silent_timeout: Span,
-    /// The discipline that keeps the packets: "fifo", "fq" (a queue for each flow) or "fq-codel".
+    /// The discipline that keeps the packets: "fifo", "fq" (a queue for each flow), "fq-codel", or "qrm" (one queue that
+    /// holds nodes to their part of the link).
     pub queue: Behind,
     /// Flows with a higher index are left alone; bounds the memory (128 bytes each).
     pub max_flows: u32,

@@ -1,0 +1,244 @@
+//! C²ML: any congestion control, adapted to the rate that a gateway gives to its node.
+//!
+//! Source: Grazia, dissertation on public protection networks (Modena, 2016), §2.2.3, eq. (2.1), (2.2), Figure 2.13.
+//!
+//! The gateway of a bottleneck divides its rate among the nodes behind it and tells each its budget BW_i. A node divides
+//! it among its sockets ([`Sockets`]); a control never uses more than its part, and is free to use less.
+//!
+//! ```text
+//! told BW_i          ssThres = BW_i RTT / 8,  cWnd = ssThres / 2        eq. (2.1), (2.2), Figure 2.13
+//! each ACK           ssThres = BW_i RTT / 8,  the control's own rule,  cWnd = min(cWnd, ssThres)
+//! bursts by a timer  BURST = BW_i TX_TMR / (8 MSS),  TX_TMR = 8 MSS BURST / BW_i
+//! ```
+//!
+//! From half of it slow start takes the window to its part of the path in a round trip; growth ends there.
+//! After a loss the control falls as it always does and returns by slow start.
+//!
+//! Without a budget ([`C2ml::set_budget`] with `None`: not yet told, or the gateway fell silent) every event goes to the
+//! control as if there were no C²ML. What it learnt stays, so the change is smooth.
+//!
+//! Invariants: with a budget and a round trip time known, `cwnd` is at most BW_i RTT / 8, or one segment if that is less;
+//! a pacing rate is at most BW_i; parts of a budget add up to no more than the budget. Cost: O(1).
+//!
+//! DIFFERENCE: the budget is a rate on the wire, so a window leaves room for headers, and it is whole segments.
+//! [`Form::Literal`] counts payload. Pinned by `a_window_is_whole_segments_with_their_headers`.
+//! DIFFERENCE: RTT is the smallest of the connection. With the current one a standing queue sustains itself: each window
+//! grows with the queue it makes. [`Form::Literal`] takes the current one. Pinned by `a_queue_does_not_feed_itself`.
+//! DIFFERENCE: a new budget moves the window only into `[ssThres/2, ssThres]`: one that was right is not halved.
+//! [`Form::Literal`] always halves. Pinned by `a_new_budget_leaves_a_window_that_fits`.
+
+use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use crate::units::{Instant, Rate, Span};
+use serde::{Deserialize, Serialize};
+
+/// How a control is adapted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// Not at all.
+    #[default]
+    Off,
+    /// As the header of `c2ml.rs` says.
+    On,
+    /// Figure 2.13 to the letter.
+    Literal,
+}
+
+/// A control with a budget.
+#[derive(Debug, Clone, PartialEq)]
+pub struct C2ml<C> {
+    control: C,
+    literal: bool,
+    mss: u64,
+    /// A full segment on the wire.
+    frame: u64,
+    budget: Option<Rate>,
+    /// The round trip time of which the ceiling is made.
+    rtt: Option<Span>,
+    /// ssThres in bytes, once budget and round trip time are known.
+    ceiling: Option<u64>,
+}
+
+/// Eq. (2.1) in whole segments of `mss` that take `frame` bytes each; one at least.
+fn window(rate: Rate, rtt: Span, mss: u64, frame: u64) -> u64 {
+    (rate.bytes_in(rtt).get() / frame).max(1).saturating_mul(mss)
+}
+
+impl<C: CongestionControl> C2ml<C> {
+    /// `control`, whose segments have `headers` bytes besides payload, without a budget.
+    pub fn new(control: C, setup: &Setup, form: Form, headers: u64) -> Self {
+        let mss = setup.mss.max(1);
+        let literal = form == Form::Literal;
+        let frame = if literal { mss } else { mss + headers };
+        Self { control, literal, mss, frame, budget: None, rtt: None, ceiling: None }
+    }
+
+    /// The control inside.
+    pub fn control(&self) -> &C {
+        &self.control
+    }
+
+    /// What it may use; `None` for no limit.
+    pub fn budget(&self) -> Option<Rate> {
+        self.budget
+    }
+
+    /// The gateway gave another budget, or fell silent (`None`).
+    pub fn set_budget(&mut self, budget: Option<Rate>) {
+        if budget == self.budget {
+            return;
+        }
+        self.budget = budget;
+        self.control.limit_bursts(budget.map(|rate| (rate, self.frame)));
+        self.update();
+        if let Some(ceiling) = self.ceiling {
+            self.begin(ceiling);
+        }
+    }
+
+    /// Eq. (2.2): slow start goes on from half.
+    fn begin(&mut self, ceiling: u64) {
+        let half = (ceiling / 2).max(self.mss).min(ceiling);
+        let own = self.control.cwnd();
+        self.adopt(if self.literal { half } else { own.clamp(half, ceiling) }, ceiling);
+    }
+
+    /// The round trip time of the handshake: the first flight is half of what the budget allows.
+    pub fn set_rtt(&mut self, rtt: Span) {
+        self.rtt = Some(rtt);
+        self.update();
+        if let Some(ceiling) = self.ceiling {
+            self.begin(ceiling);
+        }
+    }
+
+    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+        if !self.sends_bursts() {
+            self.control.adopt(cwnd, ssthresh);
+        }
+    }
+
+    /// A timer limits such a control, not a window.
+    fn sends_bursts(&self) -> bool {
+        self.control.next_burst() != Instant::MAX
+    }
+
+    fn update(&mut self) {
+        self.ceiling = self.budget.zip(self.rtt).map(|(budget, rtt)| {
+            let literal = || budget.bytes_in(rtt).get().max(self.mss);
+            if self.literal { literal() } else { window(budget, rtt, self.mss, self.frame) }
+        });
+    }
+
+    fn follow_rtt(&mut self, ack: &Ack) {
+        let rtt = if self.literal { ack.rtt.unwrap_or(ack.srtt) } else { ack.min_rtt };
+        if self.rtt != Some(rtt) {
+            self.rtt = Some(rtt);
+            self.update();
+        }
+    }
+}
+
+impl<C: CongestionControl> CongestionControl for C2ml<C> {
+    #[inline]
+    fn cwnd(&self) -> u64 {
+        match self.ceiling {
+            Some(ceiling) if !self.sends_bursts() => self.control.cwnd().min(ceiling),
+            _ => self.control.cwnd(),
+        }
+    }
+
+    #[inline]
+    fn ssthresh(&self) -> u64 {
+        self.control.ssthresh()
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        self.follow_rtt(ack);
+        let Some(ceiling) = self.ceiling.filter(|_| !self.sends_bursts()) else { return self.control.on_ack(ack) };
+        self.control.adopt(self.control.cwnd(), ceiling);
+        self.control.on_ack(ack);
+        if self.control.cwnd() > ceiling {
+            self.control.adopt(ceiling, ceiling);
+        }
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.control.on_loss(loss);
+    }
+
+    fn on_recovered(&mut self, now: Instant) {
+        self.control.on_recovered(now);
+    }
+
+    fn on_rto(&mut self, loss: &Loss) {
+        self.control.on_rto(loss);
+    }
+
+    fn on_idle(&mut self, now: Instant, initial_window: u64) {
+        self.control.on_idle(now, initial_window);
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let own = self.control.pacing_rate()?;
+        Some(self.budget.map_or(own, |budget| own.min(budget)))
+    }
+
+    fn wants(&self) -> Wants {
+        self.control.wants()
+    }
+
+    fn on_recovery_ack(&mut self, ack: &Ack) {
+        self.control.on_recovery_ack(ack);
+    }
+
+    #[inline]
+    fn next_burst(&self) -> Instant {
+        self.control.next_burst()
+    }
+
+    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+        self.control.on_burst(now, in_flight);
+    }
+}
+
+/// The sockets of a node and what it may use: each gets its part by weight, all 1 for an even split. O(1).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sockets {
+    budget: Option<Rate>,
+    weights: u64,
+}
+
+impl Sockets {
+    /// What the node may use; `None` for no limit.
+    pub fn budget(&self) -> Option<Rate> {
+        self.budget
+    }
+
+    /// The gateway told another budget, or fell silent.
+    pub fn set_budget(&mut self, budget: Option<Rate>) {
+        self.budget = budget;
+    }
+
+    /// A socket opens; true for the first.
+    pub fn open(&mut self, weight: u32) -> bool {
+        let first = self.weights == 0;
+        self.weights += u64::from(weight.max(1));
+        first
+    }
+
+    /// A socket with this weight closes; true for the last.
+    pub fn close(&mut self, weight: u32) -> bool {
+        self.weights = self.weights.saturating_sub(weight.max(1).into());
+        self.weights == 0
+    }
+
+    /// The part of a socket with this weight.
+    pub fn part(&self, weight: u32) -> Option<Rate> {
+        let bps = u128::from(self.budget?.as_bps()) * u128::from(weight.max(1)) / u128::from(self.weights.max(1));
+        Some(Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! A gateway, its clients and QRM in whole runs; expected numbers from the source, by hand.
+
+use penstock_core::units::Span;
+use penstock_sim::summary::Summary;
+use penstock_sim::{Scenario, Simulation};
+
+fn run(text: &str) -> Summary {
+    let scenario = Scenario::parse(text, "coop.toml").unwrap_or_else(|e| panic!("{e}"));
+    let again = Scenario::parse(&scenario.resolved(), "resolved.toml").unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((&again.cooperation, &again.flows), (&scenario.cooperation, &scenario.flows), "what is written back");
+    let mut simulation = Simulation::new(&scenario);
+    while !simulation.advance(Span::from_secs(10)).unwrap_or_else(|e| panic!("{e}")) {}
+    simulation.summary()
+}
+
+fn last_end(summary: &Summary) -> f64 {
+    summary.flows.iter().map(|f| f.start_s + f.completion_s.expect("it ends")).fold(0.0, f64::max)
+}
+
+/// §2.2.4.2: transfers of 5 MB over 2 Mbit/s and 300 ms.
+fn files(nodes: u32, cc: &str, form: &str) -> String {
+    format!(
+        r#"
+        duration = "100s"
+        topology = {{ kind = "dumbbell", rate = "2Mbit/s", delay = "300ms", limit = "4MB", access_rate = "2Mbit/s" }}
+        tcp = {{ cc = "{cc}", mss = "500B", c2ml = "{form}", ack_every_segment = {} }}
+        cooperation = {{ link = "bottleneck" }}
+        flows = [{{ kind = "transfer", size = "5MB", count = {nodes} }}]
+        "#,
+        cc == "noordwijk"
+    )
+}
+
+/// Table 2.1: 47 and 93 s. 10 and 20 MB with 52 bytes of headers for each 500 take 44.2 and 88.3 s at the least.
+#[test]
+fn transfers_end_when_table_2_1_says_whatever_the_control() {
+    for (nodes, paper, least) in [(2, 47.0, 44.1), (4, 93.0, 88.3)] {
+        let mut ends = Vec::new();
+        for cc in ["newreno", "cubic", "bic", "highspeed", "hybla", "noordwijk"] {
+            let summary = run(&files(nodes, cc, "on"));
+            assert_eq!(summary.bottlenecks[0].drops_overflow, 0);
+            assert_eq!(summary.flows.iter().map(|f| f.retransmits).sum::<u64>(), 0);
+            ends.push(last_end(&summary));
+        }
+        assert!(ends.iter().all(|end| *end > least && (end / paper - 1.0).abs() < 0.06), "{nodes} nodes: {ends:?}");
+    }
+}
+
+/// Everyone who says goodbye is forgotten, and what they held is given back.
+#[test]
+fn nodes_come_and_go() {
+    let summary = run(&files(4, "cubic", "on"));
+    let coop = summary.cooperation.expect("it was on");
+    assert_eq!((coop.joined, coop.left, coop.clients, coop.granted_bps), (4, 4, 0, 0));
+    assert_eq!((coop.lapsed, coop.forged), (0, 0));
+}
+
+/// A node that opens three connections gets no more than one with a single one. Weights 1, 1 and 2 are 1/4, 1/4, 1/2.
+#[test]
+fn a_node_gets_its_budget_however_many_sockets_it_opens() {
+    let summary = run(r#"
+        duration = "60s"
+        topology = { kind = "dumbbell", rate = "4Mbit/s", delay = "50ms", limit = "1MB" }
+        tcp = { c2ml = "on" }
+        cooperation = { link = "bottleneck" }
+        flows = [
+          { kind = "bulk", node = "one" },
+          { kind = "bulk", node = "many", count = 2 },
+          { kind = "bulk", node = "many", weight = 2 },
+        ]
+        "#);
+    let rates: Vec<f64> = summary.flows.iter().map(|f| f.goodput_bps / 1e6).collect();
+    let payload = 1448.0 / 1500.0;
+    for (rate, expected) in rates.iter().zip([2.0, 0.5, 0.5, 1.0]) {
+        // Whole segments: at 0.5 Mbit/s and 100 ms, 4 of 4.17.
+        assert!(*rate < expected * payload && *rate > expected * payload * 0.9, "{rates:?}");
+    }
+}
+
+/// The gateway stops at 20 s. With a lease of 5 s clients believe it until 25 s at most, then each is plain CUBIC again,
+/// which fills the queue that was empty.
+#[test]
+fn when_the_gateway_falls_silent_controls_are_the_plain_ones() {
+    let text = |silent: &str| {
+        format!(
+            r#"
+            duration = "60s"
+            topology = {{ kind = "dumbbell", rate = "4Mbit/s", delay = "50ms", limit = "100kB" }}
+            tcp = {{ c2ml = "on" }}
+            cooperation = {{ link = "bottleneck", lease = "5s", {silent} }}
+            flows = [{{ kind = "bulk", count = 4 }}]
+            "#
+        )
+    };
+    let all_along = run(&text(""));
+    assert_eq!(all_along.bottlenecks[0].drops_overflow, 0);
+    assert!(all_along.bottlenecks[0].queue_bytes.max < 60_000, "first windows: 4 of 10 segments");
+    let silent = run(&text(r#"silent_from = "20s""#));
+    assert!(silent.bottlenecks[0].drops_overflow > 0);
+    assert!(silent.bottlenecks[0].queue_bytes.max > 98_000);
+}
+
+/// §3.1.5: clients behind 20 Mbit/s and 350 ms, of which some obey nothing.
+fn attack(aqm: &str, good: u32, others: &str) -> String {
+    format!(
+        r#"
+        duration = "30s"
+        topology = {{ kind = "dumbbell", rate = "20Mbit/s", delay = "350ms", limit = "1805kB", access_rate = "50Mbit/s", access_delay = "1ms" }}
+        aqm = {{ name = "{aqm}" }}
+        tcp = {{ mss = "1000B", c2ml = "on" }}
+        cooperation = {{ link = "bottleneck" }}
+        flows = [{{ kind = "bulk", count = {good} }}, {others}]
+        "#
+    )
+}
+
+/// The least that a good node delivered, as a part of an even share of the link in 30 s.
+fn worst(summary: &Summary, good: usize, nodes: f64) -> f64 {
+    let least = summary.flows[..good].iter().map(|f| f.delivered_bytes).min().unwrap_or(0);
+    least as f64 * nodes / (20e6 / 8.0 * 30.0)
+}
+
+/// A flood of UDP at twice the rate of the link, in one of five nodes; 702 + 2 ms and tolerance make a bound of 1.85 MB.
+#[test]
+fn qrm_gives_a_flood_the_share_of_its_node() {
+    let flood = r#"{ kind = "cbr", rate = "40Mbit/s", node = "attacker" }"#;
+    let guarded = run(&attack("qrm", 4, flood));
+    let open = run(&attack("droptail", 4, flood));
+    assert!(worst(&guarded, 4, 5.0) > 0.85, "{}", worst(&guarded, 4, 5.0));
+    assert!(worst(&open, 4, 5.0) < 0.2, "{}", worst(&open, 4, 5.0));
+    assert!(guarded.flows[4].goodput_bps < 4.2e6);
+    assert!(guarded.bottlenecks[0].queue_bytes.max < 1_760_000);
+    assert_eq!(guarded.flows[..4].iter().map(|f| f.retransmits).sum::<u64>(), 0, "good nodes lose nothing");
+}
+
+/// A node that never registers gets nothing; forged SYNs get what one node may open.
+#[test]
+fn who_does_not_register_is_refused() {
+    let text = attack(
+        "qrm",
+        4,
+        r#"{ kind = "cbr", rate = "40Mbit/s", node = "stranger" }, { kind = "synflood", per_second = 5000 }"#,
+    );
+    let text = text
+        .replace(r#"link = "bottleneck""#, r#"link = "bottleneck", nodes = [{ name = "stranger", lie = "silent" }]"#);
+    let summary = run(&text);
+    assert_eq!(summary.flows[4].delivered_bytes, 0);
+    let told = summary.bottlenecks[0].algorithm.clone().expect("QRM reports");
+    assert!(told["unlisted"].as_u64() > Some(90_000), "40 Mbit/s in packets of 1228 B for 30 s are 122,000: {told}");
+    assert!(told["syns"].as_u64() > Some(140_000), "{told}");
+    assert!(worst(&summary, 4, 5.0) > 0.8, "the two others hold shares they do not use, {}", worst(&summary, 4, 5.0));
+}
+
+/// A client that sends others' states and says goodbye in their names changes nothing for them.
+#[test]
+fn lies_about_budgets_change_nothing_for_others() {
+    for lie in ["claims", "replays"] {
+        let text = attack("qrm", 4, r#"{ kind = "bulk", node = "liar" }"#);
+        let special =
+            format!(r#"link = "bottleneck", sharing = "dybra", nodes = [{{ name = "liar", lie = "{lie}" }}]"#);
+        let summary = run(&text.replace(r#"link = "bottleneck""#, &special));
+        let coop = summary.cooperation.clone().expect("it was on");
+        assert!(worst(&summary, 4, 5.0) > 0.85, "{lie}: {}", worst(&summary, 4, 5.0));
+        assert!(coop.granted_bps <= 20_000_000 && coop.clients >= 4);
+        if lie == "replays" {
+            assert!(coop.forged > 0 && coop.ignored > 0, "{coop:?}");
+        }
+    }
+}
+
+/// A receiver that acknowledges five segments it does not have, and never misses one: its sender sees no loss and fills
+/// its access link. QRM leaves it its node's budget.
+#[test]
+fn acknowledgments_of_what_did_not_arrive_gain_nothing() {
+    let liar = r#"{ kind = "bulk", node = "liar", tcp = { optimistic_ack = "5kB", c2ml = "off" } }"#;
+    let (guarded, open) = (run(&attack("qrm", 4, liar)), run(&attack("droptail", 4, liar)));
+    assert!(worst(&guarded, 4, 5.0) > 0.85, "{}", worst(&guarded, 4, 5.0));
+    assert!(worst(&open, 4, 5.0) < 0.6, "{}", worst(&open, 4, 5.0));
+}
+
+/// Figure 2.34 in small: a node whose channel falls to 0.5 of its 2 Mbit/s gives the rest to the others under DyBRA.
+#[test]
+fn dybra_gives_what_a_bad_channel_leaves_to_others() {
+    let text = |sharing: &str| {
+        format!(
+            r#"
+            duration = "60s"
+            cooperation = {{ link = "bottleneck", sharing = "{sharing}", nodes = [{{ name = "bad", csi = "bad-gw" }}] }}
+            tcp = {{ mss = "1000B", c2ml = "on" }}
+            flows = [
+              {{ kind = "bulk", node = "good", from = "good", to = "far" }},
+              {{ kind = "bulk", node = "bad", from = "bad", to = "far" }},
+            ]
+            changes = [{{ link = "bad-gw", at = "15s", rate = "500kbit/s" }}]
+            [topology]
+            kind = "graph"
+            links = [
+              {{ name = "bottleneck", a = "gw", b = "far", rate = "4Mbit/s", delay = "100ms", limit = "100kB", aqm = {{ name = "droptail" }} }},
+              {{ name = "good-gw", a = "good", b = "gw", rate = "4Mbit/s", delay = "5ms" }},
+              {{ name = "bad-gw", a = "bad", b = "gw", rate = "4Mbit/s", delay = "5ms" }},
+            ]
+            "#
+        )
+    };
+    // 45 s of 3.5 instead of 2 Mbit/s are 8.4 MB more, at most.
+    let (even, dybra) = (run(&text("unweighted-fair")), run(&text("dybra")));
+    let gain = dybra.flows[0].delivered_bytes as f64 - even.flows[0].delivered_bytes as f64;
+    assert!((6.5e6..8.4e6).contains(&gain), "{gain}");
+    assert!(dybra.cooperation.is_some_and(|coop| coop.granted_bps <= 4_000_000));
+}
+
+#[test]
+fn mistakes_are_told() {
+    let refused = |cooperation: &str, flow: &str| {
+        let text = format!(
+            r#"
+            duration = "10s"
+            topology = {{ kind = "dumbbell", rate = "4Mbit/s", delay = "50ms" }}
+            cooperation = {{ {cooperation} }}
+            flows = [{{ kind = "bulk", {flow} }}]
+            "#
+        );
+        Scenario::parse(&text, "x.toml").expect_err("it is wrong").to_string()
+    };
+    assert!(refused(r#"link = "bottlneck""#, "").contains("bottleneck"));
+    assert!(refused(r#"link = "bottleneck", lease = "1ms""#, "").contains("lease"));
+    assert!(refused(r#"link = "bottleneck", literal = true"#, "").contains("dybra"));
+    assert!(refused(r#"link = "bottleneck", nodes = [{ name = "b" }]"#, r#"node = "a""#).contains("node"));
+    assert!(refused(r#"link = "bottleneck""#, "weight = 2").contains("weight"));
+    assert!(refused(r#"link = "bottleneck""#, r#"node = "a", weight = 0"#).contains("weight"));
+}

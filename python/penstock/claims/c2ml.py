@@ -1,0 +1,293 @@
+"""Claims of document 002 on C²ML (section 2.2.4) and DyBRA (2.3.3)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+from penstock.claims.entering import of
+from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.reproduce import columns, nodes, sharing
+from penstock.reproduce.cooperation import BUFFERS, CCS, SCALE, SIZES, USERS
+from penstock.reproduce.results import Evidence, Outcome
+from penstock.reproduce.seconds import series_of
+
+# Tables 2.1 to 2.6: when the last transfer ends, plain and with C²ML, for 2, 4, 8 and 16 nodes.
+ENDS: dict[str, dict[str, tuple[int, int, int, int]]] = {
+    "cubic": {"plain": (99, 124, 223, 397), "c2ml": (47, 93, 188, 382)},
+    "newreno": {"plain": (116, 123, 211, 384), "c2ml": (47, 93, 188, 382)},
+    "bic": {"plain": (222, 864, 900, 900), "c2ml": (47, 93, 188, 382)},
+    "noordwijk": {"plain": (691, 665, 709, 900), "c2ml": (46, 91, 181, 360)},
+    "hybla": {"plain": (101, 168, 378, 690), "c2ml": (49, 93, 179, 376)},
+    "highspeed": {"plain": (100, 191, 271, 393), "c2ml": (47, 93, 188, 382)},
+}
+NODES = (2, 4, 8, 16)
+WITHIN, ALIKE = 0.05, 0.03  # of the paper's end times, and of each other's
+APD_MOST = 0.320  # s; the path takes 0.300
+BUFFERED = 0.1  # of the plain control's longest queue
+SHORT = {  # Tables 2.7 and 2.8: mean completion with C²ML and without
+    False: {(32, "1.5"): (61.6, 117.2), (64, "1.5"): (111.0, 219.9), (128, "1.5"): (228.4, 455.5)},
+    True: {(32, "1.5"): (64.9, 365.9), (64, "1.5"): (113.9, 226.2), (128, "1.5"): (230.6, 460.3)},
+}
+HALVED = 0.55
+DYBRA_MB, PLAIN_MB = 140.0, 80.0  # 143.88 and 75.93
+EMPTY = 0.05  # of the bandwidth-delay product
+BDP_KB = 875.0
+
+CLAIMS: list[Claim] = []
+at = of(CLAIMS, "c2ml", "002")
+dybra = of(CLAIMS, "dybra", "002")
+
+Value = Callable[[Outcome], float | None]
+
+
+def value(run: Evidence, aqm: str, setting: str, measure: Value, flows: int | None = None) -> float | None:
+    """The median over seeds; nothing where a run has none."""
+    values = [measure(outcome) for outcome in run.runs(aqm, flows, setting)]
+    known = [v for v in values if v is not None]
+    return statistics.median(known) if known and len(known) == len(values) else None
+
+
+def end_s(run: Evidence, aqm: str, cc: str, n: int) -> float:
+    """When the last transfer ends; the end of the run if it does not."""
+    return (
+        value(run, aqm, f"files-{cc}", columns.last_end_s, n)
+        or run.runs(aqm, n, f"files-{cc}")[0].summary["duration_s"]
+    )
+
+
+def _counts(run: Evidence) -> list[int]:
+    return [n for n in NODES if run.runs("c2ml", n, "files-cubic")]
+
+
+@at("2.2.4.3", "Table 2.1", "47, 93, 188 and 382 s")
+def cubic_ends_when_table_2_1_says(run: Evidence) -> Finding:
+    """CUBIC with C²ML ends 5 MB per node within 5 % of Table 2.1."""
+    parts = []
+    for n in _counts(run):
+        got, said = end_s(run, "c2ml", "cubic", n), ENDS["cubic"]["c2ml"][NODES.index(n)]
+        parts.append(Comparison(abs(got / said - 1) <= WITHIN, f"{n} nodes {got:.1f} s for {said}"))
+    return judge(", ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.3", "Tables 2.2 to 2.6", "46 to 382 s")
+def others_end_when_their_tables_say(run: Evidence) -> Finding:
+    """The other five controls with C²ML end within 5 % of their tables."""
+    parts = []
+    for cc in (cc for cc in CCS if cc != "cubic"):
+        for n in _counts(run):
+            got, said = end_s(run, "c2ml", cc, n), ENDS[cc]["c2ml"][NODES.index(n)]
+            parts.append(Comparison(abs(got / said - 1) <= WITHIN, f"{cc}, {n} nodes {got:.1f} s for {said}"))
+    met = sum(part.holds for part in parts)
+    return judge(f"{met} of {len(parts)} within {WITHIN:.0%}", parts)
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6", "the same for NewReno, Cubic or Bic")
+def controls_behave_alike(run: Evidence) -> Finding:
+    """With C²ML every control ends within 3 % of every other."""
+    parts = []
+    for n in _counts(run):
+        ends = {cc: end_s(run, "c2ml", cc, n) for cc in CCS}
+        low, high = min(ends, key=lambda cc: ends[cc]), max(ends, key=lambda cc: ends[cc])
+        apart = ends[high] / ends[low] - 1
+        text = f"{n} nodes: {low} {ends[low]:.1f} s, {high} {ends[high]:.1f} s, {apart:.1%} apart"
+        parts.append(Comparison(apart <= ALIKE, text))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6", "46 to 864 s sooner")
+def c2ml_ends_sooner(run: Evidence) -> Finding:
+    """With C²ML every control ends sooner than without."""
+    parts = []
+    for cc in CCS:
+        for n in _counts(run):
+            plain, ours = end_s(run, "plain", cc, n), end_s(run, "c2ml", cc, n)
+            parts.append(Comparison(ours < plain, f"{cc}, {n} nodes: {ours:.1f} s, plain {plain:.1f} s"))
+    met = sum(part.holds for part in parts)
+    return judge(f"sooner in {met} of {len(parts)}", parts)
+
+
+def apd_s(run: Evidence, aqm: str, cc: str, n: int) -> float:
+    """Mean queue until the last transfer ends, as the time it takes to send, and the path."""
+    summary = run.runs(aqm, n, f"files-{cc}")[0].summary
+    area = float(summary["bottlenecks"][0]["queue_bytes"]["mean"]) * float(summary["duration_s"])
+    return 0.3 + area / end_s(run, aqm, cc, n) * 8 / 2e6
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6", "0.300 to 0.315 s, Hybla up to 0.620")
+def delay_is_that_of_the_path(run: Evidence) -> Finding:
+    """With C²ML the average packet delay is at most 320 ms, whatever control and number of nodes."""
+    parts = [
+        Comparison(delay <= APD_MOST, f"{cc}, {n} nodes {delay:.3f} s")
+        for cc in CCS
+        for n in _counts(run)
+        for delay in [apd_s(run, "c2ml", cc, n)]
+    ]
+    return judge(f"{max(part.text.split()[-2] for part in parts)} s at most", parts)
+
+
+@at("2.2.4.2", "Figures 2.20 to 2.24", "next to nothing")
+def queues_stay_short(run: Evidence) -> Finding:
+    """From four nodes on the longest queue with C²ML is below a tenth of the plain control's."""
+    parts = []
+    for cc in ("cubic", "newreno", "bic", "noordwijk", "highspeed"):
+        for n in (n for n in _counts(run) if n >= 4):
+            plain = value(run, "plain", f"files-{cc}", columns.queue_max_kb, n) or 0.0
+            ours = value(run, "c2ml", f"files-{cc}", columns.queue_max_kb, n) or 0.0
+            parts.append(Comparison(ours < BUFFERED * plain, f"{cc}, {n} nodes: {ours:.0f} kB, plain {plain:.0f} kB"))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.2", "in the text", "24 kB")
+def noordwijk_queues_a_burst_per_node(run: Evidence) -> Finding:
+    """Noordwijk with C²ML never queues more than a burst of three segments for each of 16 nodes."""
+    most = value(run, "c2ml", "files-noordwijk", columns.queue_max_kb, 16) or 0.0
+    bound = 16 * 3 * 0.552
+    return judge(
+        f"{most:.1f} kB", [Comparison(most <= bound, f"{most:.1f} kB; 16 bursts are {bound:.1f} kB with headers")]
+    )
+
+
+def shared_jain(outcome: Outcome) -> float | None:
+    """Mean over the seconds in which all flows were active for 5 s, of Jain's index."""
+    flows = outcome.summary["flows"]
+    begin = int(max(flow["start_s"] for flow in flows)) + 5
+    end = int(min(flow["start_s"] + (flow["completion_s"] or 1e9) for flow in flows))
+    seconds = list(zip(*series_of(outcome).flows, strict=True))[begin:end]
+    return statistics.fmean(sharing.jain([float(kbps) for kbps in second]) for second in seconds) if seconds else None
+
+
+@at("2.2.4.1", "Figures 2.14, 2.16 and 2.17", "an even share")
+def three_nodes_share_evenly(run: Evidence) -> Finding:
+    """With C²ML three nodes that join 10 s apart share evenly, second by second, and better than without."""
+    parts = []
+    for cc in ("newreno", "cubic", "noordwijk"):
+        plain, ours = (value(run, aqm, f"three-{cc}", shared_jain) or 0.0 for aqm in ("plain", "c2ml"))
+        parts.append(Comparison(ours >= 0.98, f"{cc}: Jain {ours:.3f}"))
+        parts.append(Comparison(ours > plain, f"{cc}: {ours:.3f} with C²ML, {plain:.3f} without"))
+    return judge("; ".join(part.text for part in parts[::2]), parts)
+
+
+@at("2.2.4.1", "Figure 2.15", "RTT-fair")
+def newreno_becomes_rtt_fair(run: Evidence) -> Finding:
+    """With C²ML three NewReno flows of 600, 700 and 800 ms share evenly."""
+    ours = value(run, "c2ml", "three-rtts", shared_jain) or 0.0
+    plain = value(run, "plain", "three-rtts", shared_jain) or 0.0
+    return judge(f"Jain {ours:.3f}, without {plain:.3f}", [Comparison(ours >= 0.98, f"Jain {ours:.3f}")])
+
+
+@at("2.2.4.1", "Figures 2.18 and 2.19", "near 1 in most cases")
+def worst_fairness_is_near_one(run: Evidence) -> Finding:
+    """In the worst second Jain's index is higher with C²ML than without, and above 0.9."""
+    parts = []
+    for setting in (s for s in run.settings if s.startswith("fair-")):
+        for n in (n for n in NODES if run.runs("c2ml", n, setting)):
+            ours, plain = (
+                run.value(aqm, n, lambda s: float(s["jain"]["worst_1s"]), setting) for aqm in ("c2ml", "plain")
+            )
+            where = f"{setting.removeprefix('fair-')}, {n} nodes"
+            parts.append(Comparison(ours > plain, f"{where}: {ours:.3f}, without {plain:.3f}"))
+            parts.append(Comparison(ours >= 0.9, f"{where}: {ours:.3f}"))
+    met = sum(part.holds for part in parts)
+    return judge(f"{met} of {len(parts)}", parts)
+
+
+@at("2.2.4.5", "Figures 2.28 and 2.29", "boosted")
+def controls_are_friends(run: Evidence) -> Finding:
+    """Six controls at one link are fairer to each other with C²ML, in every second, for both buffers."""
+    parts = []
+    for buffer in BUFFERS:
+        ours, plain = (
+            value(run, aqm, f"friends-{buffer}", lambda o: float(o.summary["jain"]["worst_1s"])) or 0.0
+            for aqm in ("c2ml", "plain")
+        )
+        parts.append(Comparison(ours > plain, f"{buffer}: worst {ours:.3f} with, {plain:.3f} without"))
+        parts.append(Comparison(ours >= 0.9, f"{buffer}: worst {ours:.3f}"))
+    return judge("; ".join(part.text for part in parts[::2]), parts)
+
+
+def _halved(run: Evidence, background: bool) -> Finding:
+    parts = []
+    for users in USERS:
+        for size in SIZES:
+            setting = f"short-{users}-{size}{'-background' if background else ''}"
+            if setting in run.settings:
+                ours, plain = (value(run, aqm, setting, nodes.mean_completion_s) or 0.0 for aqm in ("c2ml", "plain"))
+                said = SHORT[background].get((users, size))
+                paper = f" (paper {said[0] / said[1]:.2f})" if said else ""
+                text = f"{users} users, {size} MB: {ours:.0f} s for {plain:.0f} s, {ours / plain:.2f}{paper}"
+                parts.append(Comparison(ours <= HALVED * plain, text))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.4", "Table 2.7", "halved in almost all cases")
+def short_transfers_take_half(run: Evidence) -> Finding:
+    """With C²ML short transfers take half the time on average."""
+    return _halved(run, background=False)
+
+
+@at("2.2.4.4", "Table 2.8", "halved")
+def short_transfers_take_half_beside_bulk(run: Evidence) -> Finding:
+    """The same with ten bulk flows beside them."""
+    return _halved(run, background=True)
+
+
+def of_mix(run: Evidence, aqm: str, measure: Value) -> float:
+    """Of the ten clients with five controls."""
+    return value(run, aqm, "mix", measure) or 0.0
+
+
+@dybra("2.3.3", "in the text", "143.88 and 75.93 MB")
+def dybra_fills_the_link(run: Evidence) -> Finding:
+    """In 60 s DyBRA carries 140 MB or more, plain TCP less than 80 MB."""
+    ours, plain = of_mix(run, "dybra", nodes.sent_mb), of_mix(run, "plain", nodes.sent_mb)
+    parts = [
+        Comparison(ours >= DYBRA_MB, f"DyBRA {ours:.1f} MB"),
+        Comparison(plain < PLAIN_MB, f"plain {plain:.1f} MB"),
+    ]
+    return judge(f"{ours:.1f} and {plain:.1f} MB", parts)
+
+
+@dybra("2.3.3", "in the text", "a significant drop")
+def c2ml_alone_does_not_adapt(run: Evidence) -> Finding:
+    """C²ML without DyBRA carries less: what bad channels leave goes to nobody."""
+    ours, even = of_mix(run, "dybra", nodes.sent_mb), of_mix(run, "c2ml", nodes.sent_mb)
+    return judge(
+        f"{even:.1f} MB for {ours:.1f}", [Comparison(even < 0.95 * ours, f"{even:.1f} MB, DyBRA {ours:.1f} MB")]
+    )
+
+
+@dybra("2.3.3", "Figure 2.34", "negligible")
+def dybra_keeps_the_queue_empty(run: Evidence) -> Finding:
+    """The mean queue is at most 5 % of the bandwidth-delay product, and the longest never fills it."""
+    mean = of_mix(run, "dybra", lambda o: columns.mean_queue_kb(o.summary))
+    most = of_mix(run, "dybra", columns.queue_max_kb)
+    parts = [
+        Comparison(mean <= EMPTY * BDP_KB, f"mean {mean:.1f} kB, {mean / BDP_KB:.1%} of {BDP_KB:.0f} kB"),
+        Comparison(most < BDP_KB, f"longest {most:.0f} kB"),
+    ]
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@dybra("2.3.3", "Figure 2.36", "greatly improved")
+def dybra_makes_friends(run: Evidence) -> Finding:
+    """Five controls whose channels stay good are fairer to each other with DyBRA."""
+    ours, plain = of_mix(run, "dybra", nodes.jain_good), of_mix(run, "plain", nodes.jain_good)
+    parts = [
+        Comparison(ours > plain, f"Jain {ours:.3f}, plain {plain:.3f}"),
+        Comparison(ours >= 0.98, f"Jain {ours:.3f}"),
+    ]
+    return judge(parts[0].text, parts)
+
+
+@dybra("2.3.3", "Figure 2.37", "1 to 2 orders of magnitude")
+def dybra_scales(run: Evidence) -> Finding:
+    """With CUBIC the mean queue is a tenth or less of the plain one."""
+    parts = []
+    for n in (n for n in SCALE if f"cubic-{n}" in run.settings):
+        ours, plain = (
+            value(run, aqm, f"cubic-{n}", lambda o: columns.mean_queue_kb(o.summary)) or 0.0
+            for aqm in ("dybra", "plain")
+        )
+        parts.append(Comparison(ours <= 0.1 * plain, f"{n} clients: {ours:.1f} kB, plain {plain:.1f} kB"))
+    return judge("; ".join(part.text for part in parts), parts)
