@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from penstock import bench, engine
-from penstock.bench import cases, compare, costs, instructions, ns3
+from penstock.bench import cases, compare, costs, instructions, ns3, own
 from penstock.mistake import MistakeError
 
 PEER = ns3.Run(
@@ -186,18 +186,26 @@ PINK = {
     "ack_ratio": 1.5,
     "data_ratio": 1.25,
 }
+CONTROLS = [
+    {"name": "newreno", "ns_per_ack": 40.0},
+    {"name": "cubic", "ns_per_ack": 40.1},
+    {"name": "bbr", "ns_per_ack": 79.9},
+]
+COOP = {"clients": 10_000, "join_ns": 2001.0, "used_ns": 900.0, "leave_ns": 2000.0, "memory_full_bytes": 1_600_000}
 
 
 @pytest.fixture
 def cargo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cargo that prints what the examples would, and keeps what it was asked."""
     asked = tmp_path / "asked"
-    for name, printed in (("qdisc_cost", DISCIPLINES), ("pink_cost", PINK)):
+    stubs = (("qdisc_cost", DISCIPLINES), ("pink_cost", PINK), ("cc_cost", CONTROLS), ("coop_cost", COOP))
+    for name, printed in stubs:
         (tmp_path / name).write_text(json.dumps(printed))
     stub = tmp_path / "cargo"
     stub.write_text(
         f'#!/bin/sh\necho "$@" >>{asked}\n'
-        f'case "$*" in *qdisc_cost*) cat {tmp_path}/qdisc_cost;; *pink_cost*) cat {tmp_path}/pink_cost;; esac\n'
+        f"for name in {' '.join(name for name, _ in stubs)}; do\n"
+        f'case "$*" in *$name*) cat {tmp_path}/$name;; esac; done\n'
     )
     stub.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -211,9 +219,13 @@ def test_costs_are_held_against_their_bars(cargo: Path) -> None:
     assert isinstance(alone.pink, dict)
     assert alone.pink["sizes"][0]["met"] == {"ns_per_ack": True, "ns_per_data_packet": False, "bytes_per_flow": True}
     assert alone.pink["sizes"][1]["met"] == {"ns_per_ack": False, "ns_per_data_packet": True, "bytes_per_flow": True}
-    first, second = cargo.read_text().splitlines()
+    assert isinstance(alone.controls, list)
+    assert [(row["bar_ns"], row["met"]) for row in alone.controls] == [(40, True), (40, False), (80, True)]
+    assert isinstance(alone.coop, dict)
+    assert alone.coop["met"] == {"join_ns": False, "leave_ns": True}
+    first, *others = cargo.read_text().splitlines()
     assert first == "run --release --locked --quiet --package penstock-core --example qdisc_cost"
-    assert second.endswith("--example pink_cost")
+    assert [line.split()[-1] for line in others] == ["pink_cost", "cc_cost", "coop_cost"]
 
 
 def test_quick_shows_pink_fewer_packets(cargo: Path) -> None:
@@ -237,21 +249,35 @@ def test_without_cargo_costs_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 
 @pytest.mark.usefixtures("cargo")
-def test_the_benchmark_shows_both_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(bench, "measure", lambda *_: compare.row(case(), SUMMARY, 0.001, None, None))
     monkeypatch.setattr(instructions, "count", lambda _say: "not asked for")
+    monkeypatch.setattr(own, "measure", lambda *_: [own.Cost("mine.py:Mine", "newreno", 2000, 1500.0, 500.0, 2)])
     assert bench.main(json=True, quick=True, peer=False) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {"name", "packets", "cpu_s", "ns_per_packet", "peer", "peer_cpu_s", "ratio"} <= printed["rows"][0].keys()
     assert [row["name"] for row in printed["disciplines"]] == ["codel", "codel", "fq-codel"]
+    assert [row["name"] for row in printed["controls"]] == ["newreno", "cubic", "bbr"]
+    assert [row["ns_per_call"] for row in printed["python"]] == [500], "1000 ns more, in two calls"
     assert printed["pink"]["bars"] == {"ns_per_ack": 60, "ns_per_data_packet": 40, "bytes_per_flow": 128}
     assert bench.main(quick=True, peer=False) == 0
     table = capsys.readouterr().out
     lines = [line.split() for line in table.splitlines()]
     assert ["codel", "1,024", "1,000", "60.1", "60", "no"] in lines
     assert ["fq-codel", "1", "1,000", "119.9", "120", "yes"] in lines
+    assert ["bbr", "79.9", "80", "yes"] in lines
+    assert ["mine.py:Mine", "newreno", "2,000", "1,500", "500", "500", "2"] in lines
     assert ["1,000", "59.0", "60", "yes", "41.0", "40", "no", "128", "128", "yes"] in lines
     assert "ACKs 1.50, data 1.25" in table
+    assert ["10,000", "2001", "no", "2000", "yes", "2000", "900", "1,600,000"] in lines
+
+
+def test_the_cost_of_python_is_measured() -> None:
+    control, aqm = own.measure(quick=True, repeat=1, say=lambda _line: None)
+    assert (control.name, control.instead_of, aqm.instead_of) == ("my_cc.py:MyCc", "newreno", "droptail")
+    # 12 s of a link that carries 8,333 packets of 1500 B each second.
+    assert 60_000 < control.packets < 100_000
+    assert 50 < control.ns_per_call < 100_000
 
 
 def test_ns3_fills_a_bottleneck_as_theory_says() -> None:

@@ -7,13 +7,13 @@ import tomllib
 from typing import Any
 
 import pytest
-from penstock import rundir
+from penstock import engine, rundir
 from penstock.plots.bufferbloat import ellipse
 from penstock.reproduce import EXPERIMENTS, Case, Outcome, Series, load
 from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT, CODELS, CONGESTION, PIES
 from penstock.reproduce.columns import drop_share, jain_of_all
 from penstock.reproduce.results import RESULTS
-from penstock.reproduce.seconds import longest_ms, rate_spread
+from penstock.reproduce.seconds import window_spread
 
 NAMES = [experiment.name for experiment in ALL_BUFFERBLOAT]
 
@@ -98,23 +98,47 @@ def test_ellipses_by_hand() -> None:
     assert turned == pytest.approx((2 * 2**0.5, 2 * 0.5**0.5, 45))
 
 
-def test_the_longest_queues_are_stored_and_read_back() -> None:
-    series = Series(((0, 12),), {"bottleneck": (1, 2)}, {"bottleneck": (1052, 2104)})
+def test_seconds_are_stored_and_read_back() -> None:
+    queue = {"bottleneck": (1, 2)}
+    told = [{"bottleneck": values} for values in ((1052, 2104), (840, 1680), (600, 700))]
+    series = Series(((0, 12),), queue, told[0], told[1], told[2], ((1000, 2000),))
     assert series.to_json()["longest_bytes"] == {"bottleneck": "1052 2104"}
+    assert series.to_json()["windows_bytes"] == ["1000 2000"]
     assert Series.from_json(json.loads(json.dumps(series.to_json()))) == series
 
 
-def test_the_spread_of_rates_by_hand() -> None:
+def test_the_spread_of_windows_by_hand() -> None:
     # After the warm-up of a second: mean 2 and variance 1, so 1/4; a steady flow has none.
-    series = Series(((9, 1, 3, 1, 3), (0, 5, 5, 5, 5)), {})
+    series = Series(((0,) * 5, (0,) * 5), {}, windows=((9, 1, 3, 1, 3), (0, 5, 5, 5, 5)))
     outcome = Outcome(Case("codel", 2, 1), "newreno", {"warmup_s": 1.0}, 0.0, series)
-    assert rate_spread(outcome) == pytest.approx(0.125)
+    assert window_spread(outcome) == pytest.approx(0.125)
 
 
-def test_a_queue_is_as_long_as_it_takes_to_send() -> None:
-    series = Series(((0, 0),), {}, {"bottleneck": (6250, 12500)})
-    outcome = Outcome(Case("codel", 1, 1), "newreno", {}, 0.0, series)
-    assert longest_ms(outcome, 10e6) == [5.0, 10.0]
+def test_the_seconds_of_a_run_hold_delays_and_windows() -> None:
+    # NewReno's window grows by a segment of 1000 B per round trip; what waits is sent at 1 Mbit/s.
+    text = """
+        duration = "3s"
+        [output]
+        series = true
+        [tcp]
+        cc = "newreno"
+        mss = "1000B"
+        [topology]
+        kind = "dumbbell"
+        rate = "1Mbit/s"
+        delay = "10ms"
+        limit = "20p"
+        [[flows]]
+        kind = "bulk"
+    """
+    result = engine.run(text)
+    series = Series.of(result)
+    (delays,) = series.waited_us.values()
+    assert len(delays) == len(series.windows[0]) == 3
+    assert 0 < delays[2] <= 1e6 * 20 * 1052 * 8 / 1e6
+    assert 2000 <= series.windows[0][2] <= 25_000
+    (means,) = series.waiting.values()
+    assert means[2] == pytest.approx(delays[2] / 1e6 * 1e6 / 8, rel=0.05)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -46,7 +46,7 @@ def test_a_run_directory_has_all_that_is_needed(penstock: Command, scenario: Pat
     assert {"cpu_s", "wall_s"} == json.loads((out / "timing.json").read_text()).keys()
     assert "cpu_s" not in json.loads((out / "summary.json").read_text())
     table = pq.read_table(out / "flow_seconds.parquet")
-    assert table.column_names == ["t_s", "flow", "goodput_bps"]
+    assert table.column_names == ["t_s", "flow", "goodput_bps", "cwnd_bytes"]
     assert table.num_rows == 2 * 5
     assert "out/report.html" in done.stdout
 

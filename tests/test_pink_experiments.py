@@ -15,7 +15,7 @@ from penstock.reproduce import EXPERIMENTS, Case, Listed, Outcome, Series, load,
 from penstock.reproduce.base import aqm_tables
 from penstock.reproduce.columns import predicted_use
 from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
-from penstock.reproduce.pink import ALL_PINK, REALLOCATIONS, THEOREM_1_BYTES
+from penstock.reproduce.pink import ALL_PINK, FLOOD_FROM_S, REALLOCATIONS, SYN_BYTES, THEOREM_1_BYTES
 from penstock.reproduce.results import RESULTS
 from penstock.reproduce.settings import put
 from penstock.scenario import to_toml
@@ -98,6 +98,18 @@ def test_theorem_1_allows_the_bandwidth_delay_product() -> None:
     assert pytest.approx(10e6 / 8 * rtt_s, abs=50) == THEOREM_1_BYTES
     tree = scenario("pink-limits", Case("pink", 64, 1, setting="bursts-literal"))
     assert tree["invariants"] == {"max_queue": f"{THEOREM_1_BYTES}B", "no_drops": True}
+
+
+def test_a_flood_of_1000_syns_takes_416_kbit_per_second() -> None:
+    assert 1000 * SYN_BYTES * 8 == 416_000
+    tree = scenario("pink-flood", Case("pink", 8, 1, setting="always-1000"))
+    assert (tree["topology"]["rate"], tree["aqm"]["sampling"]) == ("100Mbit/s", "always")
+    assert float(tree["topology"]["delay"].removesuffix("ms")) + 2 * 2.5 == 50
+    assert tree["flows"][1]["start"] == tree["warmup"] == f"{FLOOD_FROM_S}s"
+    assert [(f["kind"], f.get("count"), f.get("per_second")) for f in tree["flows"]] == [
+        ("bulk", 8, None),
+        ("synflood", None, 1000),
+    ]
 
 
 def test_what_a_bad_flow_leaves_unused() -> None:
@@ -214,6 +226,13 @@ def test_dithering_and_reserving_and_the_bound(verdicts: Any) -> None:
     assert found["windows-that-dither-use-the-link"] == "holds"
     assert found["reserved-traffic-does-no-harm"] == "holds"
     assert found["queue-stays-below-the-bound"] == "holds"
+
+
+def test_a_flood_costs_what_its_syns_take(verdicts: Any) -> None:
+    found = verdicts("pink-flood")
+    assert found["who-transmits-is-counted"] == "holds"
+    assert found["every-syn-counted-does-harm"] == "holds"
+    assert found["a-flood-makes-no-drops-where-who-transmits-counts"] == "holds"
 
 
 def test_a_queue_above_the_bound_would_stop_the_run(penstock: Command, tmp_path: Path) -> None:

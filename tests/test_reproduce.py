@@ -125,6 +125,16 @@ def test_the_full_form_is_preferred_and_the_quick_form_used(tmp_path: Path) -> N
         stored(tmp_path)
 
 
+def test_results_of_another_version_are_as_if_not_there(tmp_path: Path) -> None:
+    old = {**evidence().to_json(), "format": 1}
+    path = home("pink-dsl", True, tmp_path)
+    path.mkdir()
+    (path / RESULTS).write_text(rundir.dump(old))
+    assert stored(tmp_path) == {}
+    with pytest.raises(rundir.RunDirError, match="reproduce them again"):
+        load(path)
+
+
 def test_the_page_and_the_figures_are_the_same_each_time(tmp_path: Path) -> None:
     pages = [write_experiment(evidence(), tmp_path / name).read_bytes() for name in ("a", "b")]
     assert pages[0] == pages[1]

@@ -9,6 +9,7 @@ A scenario is a path, the TOML text itself, or the same thing as a Python object
 """
 
 from penstock.engine import (
+    AlgorithmError,
     BrokenInvariant,
     Entry,
     Parameter,
@@ -21,19 +22,27 @@ from penstock.engine import (
     replay,
     run,
 )
+from penstock.own import Ack, Aqm, CongestionControl, Loss, Packet, Verdict
 from penstock.scenario import Source
 
 __version__ = core_version()
 
 __all__ = [
+    "Ack",
+    "AlgorithmError",
+    "Aqm",
     "BrokenInvariant",
+    "CongestionControl",
     "Entry",
+    "Loss",
+    "Packet",
     "Parameter",
     "Result",
     "ScenarioError",
     "Source",
     "Stopped",
     "TraceError",
+    "Verdict",
     "__version__",
     "entries",
     "replay",

@@ -11,14 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from penstock import _penstock
+from penstock import _penstock, tcp_trace
 from penstock._penstock import BrokenInvariant, ScenarioError, TraceError
+from penstock.mistake import MistakeError
+from penstock.own import AlgorithmError, Library
 from penstock.scenario import Scenario, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "AlgorithmError",
     "BrokenInvariant",
     "Entry",
     "Parameter",
@@ -63,6 +66,14 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """Connections to look at while a run goes on: none for the first eight, and the time between two looks."""
+
+    flows: tuple[int, ...] = ()
+    interval: str = "10ms"
+
+
+@dataclass(frozen=True)
 class Result:
     """What a run gave."""
 
@@ -73,6 +84,8 @@ class Result:
     cpu_s: float
     wall_s: float
     raw_tables: RawTables = field(repr=False)
+    watched: tuple[int, ...] = ()  # flows in the table `tcp_trace`
+    own_files: Mapping[str, str] = field(default_factory=dict)  # files of your algorithms and what is in them
 
     @functools.cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -80,9 +93,13 @@ class Result:
         import numpy as np
         import pyarrow as pa
 
-        return {
-            name: pa.table({column: np.frombuffer(data, dtype) for column, (dtype, data) in columns.items()})
+        found = {
+            name: {column: np.frombuffer(data, dtype) for column, (dtype, data) in columns.items()}
             for name, columns in self.raw_tables.items()
+        }
+        return {
+            name: tcp_trace.arrow(columns, _penstock.TCP_STATES) if name == tcp_trace.FLOWS else pa.table(columns)
+            for name, columns in found.items()
         }
 
     def frame(self, name: str) -> Any:
@@ -122,8 +139,8 @@ def entries() -> list[Entry]:
 def run(source: Source, seed: int | None = None, pcapng: Path | None = None) -> Result:
     """Runs a scenario to its end; `pcapng` is a file for the packets of the bottlenecks.
 
-    Raises `ScenarioError` with the complete diagnosis when the scenario cannot be run, and `BrokenInvariant` when an
-    invariant it states does not hold.
+    Raises `ScenarioError` with the complete diagnosis when the scenario cannot be run, `BrokenInvariant` when an
+    invariant it states does not hold, and `AlgorithmError` when an algorithm of yours fails.
     """
     return simulate(Scenario.load(source), seed, pcapng)
 
@@ -135,10 +152,16 @@ def simulate(
     *,
     on_progress: Callable[[float, float], None] = lambda _now, _end: None,
     stop: Callable[[], bool] = lambda: False,
+    watch: Watch | None = None,
 ) -> Result:
-    """Runs a scenario; `on_progress` hears the simulated seconds done and in all, `stop` may end it with `Stopped`."""
+    """Runs a scenario; `on_progress` hears the simulated seconds done and in all, `stop` may end it with `Stopped`.
+
+    With `watch` the result has the tables `tcp_trace` and `queue_trace`.
+    """
     wall = time.perf_counter()
-    simulation = _penstock.Simulation(scenario.text, scenario.file, seed, str(pcapng) if pcapng else None)
+    library = Library(scenario.file, scenario.classes, scenario.kept)
+    simulation = _open(scenario, seed, pcapng, library)
+    watched = _watch(simulation, watch) if watch else ()
     step_s = simulation.duration_s / _STEPS
     # CPU time is that of the events alone: building the network and the summary do not grow with the packets. The run
     # stays on this thread, so its clock counts the compiled part and nothing of other runs.
@@ -153,7 +176,20 @@ def simulate(
         on_progress(simulation.now_s, simulation.duration_s)
     summary = json.loads(simulation.summary())
     wall_s = time.perf_counter() - wall
-    return Result(scenario, simulation.resolved(), simulation.seed, summary, cpu_s, wall_s, simulation.tables())
+    tables = {**simulation.tables(), **simulation.traced()}
+    about = (simulation.resolved(), simulation.seed, summary, cpu_s, wall_s)
+    return Result(scenario, *about, tables, watched, library.sources)
+
+
+def _watch(simulation: _penstock.Simulation, watch: Watch) -> tuple[int, ...]:
+    try:
+        return tuple(simulation.trace(list(watch.flows), watch.interval))
+    except ValueError as error:
+        raise MistakeError(str(error)) from None
+
+
+def _open(scenario: Scenario, seed: int | None, pcapng: Path | None, library: Library) -> _penstock.Simulation:
+    return _penstock.Simulation(scenario.text, scenario.file, seed, str(pcapng) if pcapng else None, library)
 
 
 def replay(
@@ -170,7 +206,9 @@ def replay(
     `settings` are parameters of the discipline such as `target=10ms`; with `csv`, every packet is written to it. Raises
     `TraceError` when the trace cannot be read and `ValueError` when another argument cannot be.
     """
-    summary: dict[str, Any] = json.loads(_penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv))
+    summary: dict[str, Any] = json.loads(
+        _penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv, Library())
+    )
     return summary
 
 
@@ -179,4 +217,4 @@ def replay_control(script: Path, cc: str, csv: BinaryIO) -> int:
 
     Returns the number of events. Raises `TraceError` when the script cannot be read and `ValueError` for another `cc`.
     """
-    return _penstock.replay_control(str(script), cc, csv)
+    return _penstock.replay_control(str(script), cc, csv, Library())

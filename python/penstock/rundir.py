@@ -7,6 +7,7 @@ summary.json    what was measured; the same bytes for the same scenario, seed an
 timing.json     what the run cost; differs from run to run
 *.parquet       per-second tables
 report.html     for people
+own/            copies of the Python files that the scenario names
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock import provenance
 from penstock.engine import Result, simulate
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMAT = 1
 MANIFEST, SCENARIO, RESOLVED, SUMMARY, TIMING = (
@@ -30,6 +34,7 @@ MANIFEST, SCENARIO, RESOLVED, SUMMARY, TIMING = (
     "summary.json",
     "timing.json",
 )
+OWN = "own"
 
 
 class RunDirError(MistakeError):
@@ -58,18 +63,33 @@ def dump(value: Any) -> str:
 
 def write(result: Result, path: Path) -> None:
     """Writes all but the report; an earlier run's files of the same names are replaced."""
-    import pyarrow.parquet as pq
-
     path.mkdir(parents=True, exist_ok=True)
     (path / SCENARIO).write_text(result.scenario.text, encoding="utf-8")
     (path / RESOLVED).write_text(result.resolved, encoding="utf-8")
     (path / SUMMARY).write_text(dump(result.summary), encoding="utf-8")
     (path / TIMING).write_text(dump({"cpu_s": result.cpu_s, "wall_s": result.wall_s}), encoding="utf-8")
     for name, table in result.tables.items():
-        schema = table.schema.with_metadata({"penstock_format": str(FORMAT), "penstock_table": name})
-        pq.write_table(table.cast(schema), path / f"{name}.parquet", compression="zstd")
+        write_table(name, table, path)
+    for name, text in result.own_files.items():
+        if not Path(name).is_absolute() and ".." not in Path(name).parts:
+            copy = path / OWN / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(text, encoding="utf-8")
     # Last, so that a directory with a manifest is complete.
     (path / MANIFEST).write_text(dump(manifest(result)), encoding="utf-8")
+
+
+def write_table(name: str, table: pa.Table, path: Path) -> None:
+    """Writes `name.parquet` into the directory `path`."""
+    import pyarrow.parquet as pq
+
+    schema = table.schema.with_metadata({"penstock_format": str(FORMAT), "penstock_table": name})
+    pq.write_table(table.cast(schema), path / f"{name}.parquet", compression="zstd")
+
+
+def _versions(result: Result) -> dict[str, str]:
+    """What a run was made with, files of one's own algorithms too."""
+    return {**provenance.versions(), **{name: provenance.sha256(text) for name, text in result.own_files.items()}}
 
 
 def manifest(result: Result) -> dict[str, Any]:
@@ -85,7 +105,7 @@ def manifest(result: Result) -> dict[str, Any]:
         "resolved": result.resolved,
         "resolved_sha256": provenance.sha256(result.resolved),
         "summary_sha256": provenance.sha256(dump(result.summary)),
-        "versions": provenance.versions(),
+        "versions": _versions(result),
     }
 
 
@@ -114,8 +134,8 @@ def rerun(path: Path) -> Again:
     """Runs a directory's scenario again and compares the bytes of the summary."""
     then = read_manifest(path)
     before = (path / SUMMARY).read_bytes() if (path / SUMMARY).is_file() else b""
-    result = simulate(Scenario(then["scenario"], then["file"]), then["seed"])
-    now = provenance.versions()
+    result = simulate(Scenario(then["scenario"], then["file"], kept=str(path / OWN)), then["seed"])
+    now = _versions(result)
     changed = {
         name: (str(then["versions"].get(name, "unknown")), value)
         for name, value in now.items()

@@ -9,11 +9,12 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from penstock import own
 from penstock.mistake import MistakeError
 
 Source = str | Path | Mapping[str, Any]
@@ -31,12 +32,16 @@ class Scenario:
 
     text: str
     file: str
+    # Algorithms of yours that the text names.
+    classes: Mapping[str, type] = field(default_factory=dict, compare=False)
+    kept: str = field(default="", compare=False)  # where copies of their files are
 
     @classmethod
     def load(cls, source: Source) -> Scenario:
         """Takes a path, a text with at least one line break, or a mapping."""
         if isinstance(source, Mapping):
-            return cls(to_toml(source), "<python object>")
+            classes: dict[str, type] = {}
+            return cls(to_toml(_named(source, classes)), "<python object>", classes)
         if isinstance(source, str) and "\n" in source:
             return cls(source, "<text>")
         path = Path(source)
@@ -66,6 +71,20 @@ class Scenario:
         """True when `[output] pcapng` names bottlenecks."""
         output = self._tree.get("output")
         return isinstance(output, dict) and bool(output.get("pcapng"))
+
+
+def _named(value: Any, classes: dict[str, type]) -> Any:
+    """The same with the name of each class in its place; the classes are collected."""
+    if isinstance(value, type):
+        name = own.name_of(value)
+        if classes.setdefault(name, value) is not value:
+            raise SourceError(f"two classes of this scenario are called {name}: give one of them another name")
+        return name
+    if isinstance(value, Mapping):
+        return {key: _named(item, classes) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_named(item, classes) for item in value]
+    return value
 
 
 def to_toml(value: Mapping[str, Any]) -> str:

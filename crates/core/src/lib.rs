@@ -10,15 +10,19 @@
 //! 5. [`fq`]: flow queueing, a queue and an AQM for each flow; [`sched`]: whose turn it is.
 //! 6. [`ack`]: elements that see both directions and edit ACKs (PINK).
 //! 7. [`cc`]: congestion control.
-//! 8. [`wire`]: the same views over real bytes.
-//! 9. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it; [`settings`]: parameters
-//!    from `key=value` texts.
+//! 8. [`coop`]: nodes and a gateway agree on who may send how much.
+//! 9. [`wire`]: the same views over real bytes.
+//! 10. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it; [`settings`]: parameters
+//!     from `key=value` texts; [`foreign`]: algorithms that are not here, found by a library.
 
 pub mod ack;
 pub mod aqm;
 pub mod cc;
+pub mod coop;
+pub mod foreign;
 pub mod fq;
 pub mod packet;
+mod pool;
 pub mod qdisc;
 pub mod queue;
 mod recency;

@@ -3,6 +3,7 @@
 
 use crate::ack::AckPath;
 use crate::aqm::{self, Aqm, Meta};
+use crate::foreign::{self, AnyForeignAqm};
 use crate::fq;
 use crate::packet::{Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats, Verdict};
@@ -250,12 +251,18 @@ macro_rules! disciplines {
         /// The configuration of any discipline of the registry.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(untagged)]
-        pub enum AnyConfig { $(#[doc = $about] $variant($config),)* }
+        pub enum AnyConfig {
+            $(#[doc = $about] $variant($config),)*
+            /// One that is not in this crate.
+            Foreign(foreign::Config),
+        }
 
         /// Any discipline of the registry.
         #[derive(Debug, Clone)]
         pub enum AnyQdisc<P: Packet> {
             $(#[doc = $about] $variant(<$config as Discipline>::Queue<P>),)*
+            /// One that is not in this crate.
+            Foreign(Fifo<P, AnyForeignAqm>),
         }
 
         /// Everything there is, in the order of the docs.
@@ -289,9 +296,12 @@ macro_rules! disciplines {
                 }
             }
 
-            /// The name in the registry.
-            pub fn name(&self) -> &'static str {
-                match self { $(Self::$variant(_) => $name,)* }
+            /// The name in the registry, or that of a foreign one.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $name,)*
+                    Self::Foreign(config) => config.name(),
+                }
             }
 
             /// Refuses values that cannot work.
@@ -299,50 +309,92 @@ macro_rules! disciplines {
             /// # Errors
             /// The first parameter that is out of its range.
             pub fn validate(&self) -> Result<(), ConfigError> {
-                match self { $(Self::$variant(config) => Discipline::validate(config),)* }
+                match self {
+                    $(Self::$variant(config) => Discipline::validate(config),)*
+                    Self::Foreign(_) => Ok(()),
+                }
             }
 
             /// Builds the discipline for a link. Call only after [`AnyConfig::validate`].
             pub fn build<P: Packet>(&self, link: &LinkFacts) -> AnyQdisc<P> {
-                match self { $(Self::$variant(config) => AnyQdisc::$variant(config.build(link)),)* }
+                match self {
+                    $(Self::$variant(config) => AnyQdisc::$variant(config.build(link)),)*
+                    Self::Foreign(config) => AnyQdisc::Foreign(Fifo::new(link.limit, config.aqm(link))),
+                }
             }
+        }
+
+        macro_rules! each {
+            ($self:ident, $q:ident => $call:expr) => {
+                match $self {
+                    $(Self::$variant($q) => $call,)*
+                    Self::Foreign($q) => $call,
+                }
+            };
         }
 
         impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             #[inline]
             fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
-                match self { $(Self::$variant(q) => q.enqueue(packet, now, rng, fates),)* }
+                if let Self::DropTail(q) = self {
+                    return q.enqueue(packet, now, rng, fates);
+                }
+                self.enqueue_managed(packet, now, rng, fates)
             }
             #[inline]
             fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
-                match self { $(Self::$variant(q) => q.dequeue(now, rng, fates),)* }
+                if let Self::DropTail(q) = self {
+                    return q.dequeue(now, rng, fates);
+                }
+                self.dequeue_managed(now, rng, fates)
             }
             fn next_wakeup(&self) -> Option<Instant> {
-                match self { $(Self::$variant(q) => q.next_wakeup(),)* }
+                each!(self, q => q.next_wakeup())
             }
             fn on_wakeup(&mut self, now: Instant) {
-                match self { $(Self::$variant(q) => q.on_wakeup(now),)* }
+                each!(self, q => q.on_wakeup(now))
             }
             fn set_rate(&mut self, rate: Rate, now: Instant) {
-                match self { $(Self::$variant(q) => q.set_rate(rate, now),)* }
+                each!(self, q => q.set_rate(rate, now))
             }
             #[inline]
             fn backlog(&self) -> Backlog {
-                match self { $(Self::$variant(q) => q.backlog(),)* }
+                if let Self::DropTail(q) = self {
+                    return q.backlog();
+                }
+                self.backlog_managed()
             }
             fn stats(&self) -> &Stats {
-                match self { $(Self::$variant(q) => q.stats(),)* }
+                each!(self, q => q.stats())
             }
             fn report(&self) -> Option<serde_json::Value> {
-                match self { $(Self::$variant(q) => q.report(),)* }
+                each!(self, q => q.report())
             }
         }
 
+        // The simplest discipline stands before most links: it is told apart first and inlined where it is used. What
+        // the others have to do is worth a call and a jump.
         impl<P: Packet> AnyQdisc<P> {
+            #[inline(never)]
+            fn enqueue_managed<F: Fates<P>>(
+                &mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F,
+            ) -> Enqueued {
+                each!(self, q => q.enqueue(packet, now, rng, fates))
+            }
+            #[inline(never)]
+            fn dequeue_managed<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+                each!(self, q => q.dequeue(now, rng, fates))
+            }
+            #[inline(never)]
+            fn backlog_managed(&self) -> Backlog {
+                each!(self, q => q.backlog())
+            }
+
             /// True when this discipline ever asks to be woken.
             pub fn wakes(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::WAKES,)*
+                    Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as Qdisc<P>>::WAKES,
                 }
             }
 
@@ -350,16 +402,17 @@ macro_rules! disciplines {
             pub fn sees_segments(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as AckPath>::ACTIVE,)*
+                    Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as AckPath>::ACTIVE,
                 }
             }
         }
 
         impl<P: Packet> AckPath for AnyQdisc<P> {
             fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
-                match self { $(Self::$variant(q) => q.outbound(segment, now),)* }
+                each!(self, q => q.outbound(segment, now))
             }
             fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
-                match self { $(Self::$variant(q) => q.inbound(segment, now),)* }
+                each!(self, q => q.inbound(segment, now))
             }
         }
     };

@@ -127,7 +127,8 @@ fn deserialize(name: &str, values: Map<String, Value>) -> Result<AnyConfig, Stri
     }
 }
 
-pub(crate) fn value_of(text: &str) -> Value {
+/// What a text stands for: a truth value or a number if it looks like one, else itself.
+pub fn value_of(text: &str) -> Value {
     if let Ok(flag) = text.parse() {
         return Value::Bool(flag);
     }

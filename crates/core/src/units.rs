@@ -179,12 +179,15 @@ impl Rate {
 pub struct Serializer {
     rate: Rate,
     remainder: u64,
+    /// Nanoseconds per byte if that is a whole number, as it is at most common rates; else 0.
+    per_byte: u64,
 }
 
 impl Serializer {
     /// A wire of the given rate.
     pub fn new(rate: Rate) -> Self {
-        Self { rate, remainder: 0 }
+        let whole = rate.0 > 0 && (8 * NS_PER_S).is_multiple_of(rate.0);
+        Self { rate, remainder: 0, per_byte: if whole { 8 * NS_PER_S / rate.0 } else { 0 } }
     }
     /// The rate of the wire.
     pub fn rate(&self) -> Rate {
@@ -193,7 +196,11 @@ impl Serializer {
     /// The time until the last bit of `size` is on the wire. `size` is capped at 1 GiB.
     #[inline]
     pub fn send(&mut self, size: Bytes) -> Span {
-        let work = size.0.min(1 << 30) * (8 * NS_PER_S) + self.remainder;
+        let size = size.0.min(1 << 30);
+        if self.per_byte > 0 {
+            return Span(size * self.per_byte); // nothing ever remains, and a division is saved
+        }
+        let work = size * (8 * NS_PER_S) + self.remainder;
         self.remainder = work % self.rate.0;
         Span(work / self.rate.0)
     }

@@ -43,7 +43,7 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DirectionReport {
     /// The discipline.
-    pub aqm: &'static str,
+    pub aqm: String,
     /// Its parameters.
     pub parameters: AnyConfig,
     /// Rate of the wire.
@@ -118,7 +118,7 @@ impl DirectionReport {
         let stats = bottleneck.stats();
         debug_assert_eq!(bottleneck.check(), Ok(()));
         Self {
-            aqm: config.aqm.name(),
+            aqm: config.aqm.name().to_owned(),
             parameters: config.aqm.clone(),
             rate_bps: config.rate.as_bps(),
             delay_ms: config.delay.as_millis_f64(),

@@ -1,6 +1,7 @@
 //! The Python binding: converts, and holds no algorithm.
 
 mod convert;
+mod own;
 mod replay;
 mod simulation;
 
@@ -24,7 +25,11 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScenarioError", module.py().get_type::<ScenarioError>())?;
     module.add("TraceError", module.py().get_type::<TraceError>())?;
     module.add("BrokenInvariant", module.py().get_type::<BrokenInvariant>())?;
+    module.add("TCP_STATES", penstock_sim::tcp_trace::STATES)?;
     module.add_class::<simulation::Simulation>()?;
+    module.add_class::<own::Ack>()?;
+    module.add_class::<own::Loss>()?;
+    module.add_class::<own::Packet>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_control, module)?)

@@ -1,8 +1,11 @@
 //! Recorded arrivals through a queue discipline.
 
+use crate::own::PyLibrary;
 use crate::{BrokenInvariant, TraceError, convert};
-use penstock_core::registry::LinkFacts;
-use penstock_core::settings::config_from_settings;
+use penstock_core::cc;
+use penstock_core::foreign::Library as _;
+use penstock_core::registry::{AnyConfig, LinkFacts, NAMES};
+use penstock_core::settings::{config_from_settings, split_setting, value_of};
 use penstock_core::units::{Limit, Rate, UnitError};
 use penstock_trace::error::{ReadError, ReplayError};
 use penstock_trace::replay::{COLUMNS, Record, replay_each};
@@ -23,9 +26,10 @@ struct Told {
 }
 
 /// Replays the trace file `trace` through `aqm` before a link and returns the summary as JSON; `settings` are texts
-/// `key=value`. With `csv`, a binary file object, every packet is written to it.
+/// `key=value`. With `csv`, a binary file object, every packet is written to it; `library` finds algorithms that are not in
+/// the registry.
 #[pyfunction]
-#[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None))]
+#[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None))]
 #[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
 pub(crate) fn replay(
     py: Python<'_>,
@@ -36,12 +40,14 @@ pub(crate) fn replay(
     settings: Vec<String>,
     seed: u64,
     csv: Option<Py<PyAny>>,
+    library: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let bad = |what: &str, error: UnitError| PyValueError::new_err(format!("{what}: {error}"));
     let rate: Rate = rate.parse().map_err(|e| bad("rate", e))?;
     let limit: Limit = limit.parse().map_err(|e| bad("limit", e))?;
-    let config = config_from_settings(aqm, &settings).map_err(|e| PyValueError::new_err(e.to_string()))?;
-    let told = py.detach(|| -> PyResult<Told> {
+    let library = PyLibrary::new(library);
+    let config = config(&library, aqm, &settings).map_err(|e| library.failure(py).unwrap_or(e))?;
+    let told = library.run(py, || -> PyResult<Told> {
         let mut arrivals = read::open(Path::new(trace)).map_err(|e| trace_error(trace, &e.into()))?;
         let mut rows = csv.map(Rows::new).transpose()?;
         let each = |packet: &Record| {
@@ -59,14 +65,42 @@ pub(crate) fn replay(
     convert::json(&told)
 }
 
-/// Gives the congestion control `cc` the events of the file `script`; writes a row of CSV after each to `csv`.
+/// A discipline of the registry or of the library.
+fn config(library: &PyLibrary, aqm: &str, settings: &[String]) -> PyResult<AnyConfig> {
+    let refused = |message: String| PyValueError::new_err(message);
+    if !NAMES.contains(&aqm) {
+        let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
+        let pairs = pairs.map_err(|e| refused(e.to_string()))?;
+        let parameters = pairs.into_iter().map(|(key, value)| (key, value_of(&value))).collect();
+        if let Some(found) = library.aqm(aqm, &parameters) {
+            return found.map(AnyConfig::Foreign).map_err(refused);
+        }
+    }
+    config_from_settings(aqm, settings).map_err(|e| refused(e.to_string()))
+}
+
+/// Gives the congestion control `cc` the events of the file `script`; writes a row of CSV after each to `csv`. `library`
+/// finds controls that are not in the registry.
 #[pyfunction]
-pub(crate) fn replay_control(py: Python<'_>, script: &str, cc: &str, csv: Py<PyAny>) -> PyResult<u64> {
-    py.detach(|| -> PyResult<u64> {
+#[pyo3(signature = (script, cc, csv, library=None))]
+pub(crate) fn replay_control(
+    py: Python<'_>,
+    script: &str,
+    cc: &str,
+    csv: Py<PyAny>,
+    library: Option<Py<PyAny>>,
+) -> PyResult<u64> {
+    let library = PyLibrary::new(library);
+    let foreign = if cc::NAMES.contains(&cc) { None } else { library.control(cc) };
+    let foreign = foreign.transpose().map_err(|e| library.failure(py).unwrap_or(PyValueError::new_err(e)))?;
+    library.run(py, || -> PyResult<u64> {
         let told = |error: ReadError| TraceError::new_err(format!("{script}: {error}"));
         let open = |source| ReadError::Open { path: script.to_owned(), source };
         let events = std::fs::File::open(script).map_err(open).map_err(|e| TraceError::new_err(e.to_string()))?;
-        let mut replay = control::Replay::new(events, cc).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let mut replay = match &foreign {
+            Some(control) => control::Replay::foreign(events, control),
+            None => control::Replay::new(events, cc).map_err(|e| PyValueError::new_err(e.to_string()))?,
+        };
         let mut out = BufWriter::with_capacity(1 << 18, PyFile(csv));
         writeln!(out, "{}", control::COLUMNS)?;
         let mut rows = 0;

@@ -1,9 +1,13 @@
 //! A run, driven from Python in steps so that it can show progress and be interrupted.
 
+use crate::own::PyLibrary;
 use crate::{BrokenInvariant, ScenarioError, convert};
 use penstock_core::units::Span;
+use penstock_sim::TcpTrace;
 use penstock_sim::scenario::Scenario;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -15,12 +19,33 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Simulation {
     resolved: String,
     seed: u64,
-    run: Mutex<penstock_sim::Simulation>,
+    library: PyLibrary,
+    run: Mutex<Run>,
+}
+
+struct Run {
+    simulation: penstock_sim::Simulation,
+    trace: Option<TcpTrace>,
+}
+
+impl Run {
+    fn advance(&mut self, by: Span) -> PyResult<bool> {
+        let over = match &mut self.trace {
+            Some(trace) => trace.advance(&mut self.simulation, by),
+            None => self.simulation.advance(by),
+        };
+        let over = over.map_err(|broken| BrokenInvariant::new_err(broken.to_string()))?;
+        if over {
+            self.simulation.finish_capture()?;
+        }
+        Ok(over)
+    }
 }
 
 impl Simulation {
-    fn run(&self) -> MutexGuard<'_, penstock_sim::Simulation> {
-        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    fn run(&self) -> MutexGuard<'_, Run> {
+        // A run with Python algorithms gives the interpreter away while it holds the lock: whoever waits must as well.
+        Python::attach(|py| self.run.lock_py_attached(py)).unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -39,45 +64,65 @@ fn unwritable(path: &Path, error: &io::Error) -> String {
 #[pymethods]
 impl Simulation {
     /// Reads a scenario; `file` is the name used in messages, `seed` replaces the scenario's, `pcapng` is a file for
-    /// the packets of the bottlenecks, which are written as CSV if its name ends in `.csv`.
+    /// the packets of the bottlenecks, which are written as CSV if its name ends in `.csv`, `library` finds algorithms
+    /// that are not in the registry.
     #[new]
-    #[pyo3(signature = (text, file, seed=None, pcapng=None))]
-    fn new(py: Python<'_>, text: &str, file: &str, seed: Option<u64>, pcapng: Option<PathBuf>) -> PyResult<Self> {
-        let mut scenario = Scenario::parse(text, file).map_err(|d| ScenarioError::new_err(d.to_string()))?;
+    #[pyo3(signature = (text, file, seed=None, pcapng=None, library=None))]
+    fn new(
+        py: Python<'_>,
+        text: &str,
+        file: &str,
+        seed: Option<u64>,
+        pcapng: Option<PathBuf>,
+        library: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let library = PyLibrary::new(library);
+        let mut scenario = Scenario::parse_with(text, file, &library)
+            .map_err(|d| library.failure(py).unwrap_or_else(|| ScenarioError::new_err(d.to_string())))?;
         if let Some(seed) = seed {
             scenario.seed = seed;
         }
-        let mut run = py.detach(|| penstock_sim::Simulation::new(&scenario));
+        let mut simulation = library.run(py, || Ok(penstock_sim::Simulation::new(&scenario)))?;
         if let Some(path) = pcapng {
-            capture(&mut run, &scenario, &path).map_err(|error| ScenarioError::new_err(unwritable(&path, &error)))?;
+            capture(&mut simulation, &scenario, &path)
+                .map_err(|error| ScenarioError::new_err(unwritable(&path, &error)))?;
         }
-        Ok(Self { resolved: scenario.resolved(), seed: scenario.seed, run: Mutex::new(run) })
+        let run = Mutex::new(Run { simulation, trace: None });
+        Ok(Self { resolved: scenario.resolved(), seed: scenario.seed, library, run })
     }
 
     /// Simulates up to `seconds` more; true when the run is over. Other Python threads run meanwhile.
     fn advance(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
-        py.detach(|| {
-            let mut run = self.run();
-            let over = run
-                .advance(Span::from_secs_f64(seconds))
-                .map_err(|broken| BrokenInvariant::new_err(broken.to_string()))?;
-            if over {
-                run.finish_capture()?;
-            }
-            Ok(over)
-        })
+        self.library.run(py, || self.run().advance(Span::from_secs_f64(seconds)))
+    }
+
+    /// Looks at these flows, or at the first eight connections if none is named, every `interval` from now on; gives
+    /// their numbers.
+    fn trace(&self, flows: Vec<u32>, interval: &str) -> PyResult<Vec<u32>> {
+        let interval: Span = interval.parse().map_err(|e| PyValueError::new_err(format!("interval: {e}")))?;
+        let mut run = self.run();
+        let trace = TcpTrace::new(&run.simulation, &flows, interval).map_err(PyValueError::new_err)?;
+        let chosen = trace.flows().to_vec();
+        run.trace = Some(trace);
+        Ok(chosen)
+    }
+
+    /// What was seen, as [`Simulation::tables`]; nothing is kept.
+    fn traced<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let tables = self.run().trace.take().map(TcpTrace::tables).unwrap_or_default();
+        convert::tables(py, &tables)
     }
 
     /// Simulated time so far.
     #[getter]
     fn now_s(&self) -> f64 {
-        self.run().now().as_secs_f64()
+        self.run().simulation.now().as_secs_f64()
     }
 
     /// Simulated time at the end of the run.
     #[getter]
     fn duration_s(&self) -> f64 {
-        self.run().duration().as_secs_f64()
+        self.run().simulation.duration().as_secs_f64()
     }
 
     /// The seed in use.
@@ -93,11 +138,11 @@ impl Simulation {
 
     /// What the run measured, as JSON; the same bytes for the same scenario and seed.
     fn summary(&self) -> PyResult<String> {
-        convert::json(&self.run().summary())
+        convert::json(&self.run().simulation.summary())
     }
 
     /// `{table: {column: (dtype, little-endian bytes)}}`.
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        convert::tables(py, &self.run().tables())
+        convert::tables(py, &self.run().simulation.tables())
     }
 }

@@ -173,57 +173,67 @@ impl EventQueue {
         }
     }
 
-    /// The level and slot of a time: the finest level whose current frame contains it. What is beyond the coarsest
-    /// frame (146 years at the least tick) is never due.
-    fn place_of(&self, time: u64) -> (usize, usize) {
+    /// Puts an event into the finest level whose current frame contains its time.
+    #[inline]
+    fn link(&mut self, id: SourceId) {
+        let time = self.nodes[id as usize].time;
         let tick = (time >> self.tick_bits).max(self.tick);
         let distance = tick ^ self.tick;
         if distance < SLOTS as u64 {
-            return (0, (tick & (SLOTS as u64 - 1)) as usize);
-        }
-        let level = (1..LEVELS).find(|l| distance >> (SLOT_BITS * (*l as u32 + 1)) == 0);
-        match level {
-            Some(level) => (level, ((tick >> (SLOT_BITS * level as u32)) & (SLOTS as u64 - 1)) as usize),
-            None => (LEVELS - 1, SLOTS - 1),
+            self.link_in_order(id, time, (tick & (SLOTS as u64 - 1)) as usize);
+        } else {
+            self.link_far(id, tick, distance);
         }
     }
 
+    /// The finest level is kept in order, searched from the tail, which is the head's `prev`.
     #[inline]
-    fn link(&mut self, id: SourceId) {
-        let (level, slot) = self.place_of(self.nodes[id as usize].time);
-        self.nodes[id as usize].place = (level * SLOTS + slot) as u16;
-        let head = self.levels[level].heads[slot];
+    fn link_in_order(&mut self, id: SourceId, time: u64, slot: usize) {
+        let head = self.levels[0].heads[slot];
         if head == NONE {
-            let node = &mut self.nodes[id as usize];
-            (node.prev, node.next) = (id, NONE);
+            self.nodes[id as usize] = Node { time, prev: id, next: NONE, place: slot as u16 };
+            self.levels[0].heads[slot] = id;
+            self.levels[0].set(slot);
+            return;
+        }
+        let tail = self.nodes[head as usize].prev;
+        let (mut after, mut next) = (tail, NONE);
+        while (self.nodes[after as usize].time, after) > (time, id) {
+            if after == head {
+                self.nodes[id as usize] = Node { time, prev: tail, next: head, place: slot as u16 };
+                self.nodes[head as usize].prev = id;
+                self.levels[0].heads[slot] = id;
+                return;
+            }
+            (after, next) = (self.nodes[after as usize].prev, after);
+        }
+        self.nodes[id as usize] = Node { time, prev: after, next, place: slot as u16 };
+        self.nodes[after as usize].next = id;
+        self.nodes[if next == NONE { head } else { next } as usize].prev = id;
+    }
+
+    /// Coarser levels are lists in any order. What is beyond the coarsest frame (146 years at the least tick) is never
+    /// due.
+    fn link_far(&mut self, id: SourceId, tick: u64, distance: u64) {
+        let level = (1..LEVELS).find(|l| distance >> (SLOT_BITS * (*l as u32 + 1)) == 0);
+        let (level, slot) = match level {
+            Some(level) => (level, ((tick >> (SLOT_BITS * level as u32)) & (SLOTS as u64 - 1)) as usize),
+            None => (LEVELS - 1, SLOTS - 1),
+        };
+        let head = self.levels[level].heads[slot];
+        let place = (level * SLOTS + slot) as u16;
+        let node = &mut self.nodes[id as usize];
+        node.place = place;
+        node.next = NONE;
+        if head == NONE {
+            node.prev = id;
             self.levels[level].heads[slot] = id;
             self.levels[level].set(slot);
             return;
         }
-        // The head's `prev` is the tail. The finest level is kept in order, searched from the tail.
-        let tail = self.nodes[head as usize].prev;
-        let mut after = tail;
-        if level == 0 {
-            let key = (self.nodes[id as usize].time, id);
-            while (self.nodes[after as usize].time, after) > key {
-                if after == head {
-                    return self.link_first(id, head, tail, slot);
-                }
-                after = self.nodes[after as usize].prev;
-            }
-        }
-        let next = std::mem::replace(&mut self.nodes[after as usize].next, id);
-        let node = &mut self.nodes[id as usize];
-        (node.prev, node.next) = (after, next);
-        let before_next = if next == NONE { head } else { next };
-        self.nodes[before_next as usize].prev = id;
-    }
-
-    fn link_first(&mut self, id: SourceId, head: u32, tail: u32, slot: usize) {
-        let node = &mut self.nodes[id as usize];
-        (node.prev, node.next) = (tail, head);
-        self.nodes[head as usize].prev = id;
-        self.levels[0].heads[slot] = id;
+        let tail = std::mem::replace(&mut self.nodes[head as usize].prev, id);
+        self.nodes[id as usize].prev = tail;
+        self.nodes[tail as usize].next = id;
     }
 
     /// Takes the head of a slot of the finest level.

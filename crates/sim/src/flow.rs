@@ -188,6 +188,16 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// The client's or the server's side of a flow of one connection.
+    #[inline]
+    pub fn endpoint(&mut self, server: bool) -> Option<&mut Endpoint> {
+        match &mut self.transport {
+            Transport::Tcp(_, endpoint) if server => Some(endpoint),
+            Transport::Tcp(endpoint, _) => Some(endpoint),
+            _ => None,
+        }
+    }
+
     /// Payload bytes delivered to the application.
     pub fn delivered(&self) -> u64 {
         match &self.transport {
@@ -200,8 +210,16 @@ impl Flow {
         }
     }
 
+    /// Congestion window of the client in bytes; zero for what is not one TCP connection.
+    pub fn cwnd(&self) -> u64 {
+        match &self.transport {
+            Transport::Tcp(client, _) => client.windows().0,
+            _ => 0,
+        }
+    }
+
     /// Congestion control; empty for UDP.
-    pub fn cc(&self) -> &'static str {
+    pub fn cc(&self) -> &str {
         match &self.transport {
             Transport::Tcp(client, _) => client.cc_name(),
             Transport::Sessions(sessions) => sessions.cc_name(),

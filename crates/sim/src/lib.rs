@@ -7,7 +7,8 @@
 //! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
 //! 3. [`tcp`]: the endpoint that makes a [`segment`].
 //! 4. [`link`]: where it waits and travels, [`loss`]: or dies; [`changes`] of both; [`probe`] measures, [`capture`] writes it down.
-//! 5. [`traffic`]: what applications send; [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells.
+//! 5. [`traffic`]: what applications send; [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells;
+//!    [`tcp_trace`] looks at windows from outside.
 
 pub mod capture;
 pub mod changes;
@@ -24,8 +25,10 @@ pub mod segment;
 pub mod sim;
 pub mod summary;
 pub mod tcp;
+pub mod tcp_trace;
 pub mod traffic;
 
 pub use scenario::Scenario;
 pub use sim::{Broken, Simulation};
 pub use summary::{Column, Table};
+pub use tcp_trace::TcpTrace;

@@ -26,8 +26,8 @@ use std::collections::VecDeque;
 pub struct Outlet {
     /// The capture, if there is one.
     pub capture: Option<Capture>,
-    /// Packets that go on to the next link, each at its time.
-    pub relayed: Vec<Segment>,
+    /// Packets that go on to the next link, each with the time at which it gets there.
+    pub relayed: Vec<(Segment, Instant)>,
 }
 
 /// What a wire could have sent up to its last change of rate.
@@ -120,10 +120,10 @@ impl Link {
 
     /// Takes a packet; true if the link's event may have changed.
     #[inline]
-    pub fn offer(&mut self, packet: Segment, now: Instant, outlet: &mut Outlet) -> bool {
+    pub fn offer(&mut self, packet: &Segment, now: Instant, outlet: &mut Outlet) -> bool {
         if self.queue.is_some() {
             self.catch_up(now, outlet);
-            self.enqueue(packet, now, outlet);
+            self.enqueue(*packet, now, outlet);
             return true;
         }
         self.take(packet, now)
@@ -131,19 +131,19 @@ impl Link {
 
     /// Takes a packet on a plain link at `now`, which may be later than the time of the run; true if it is the first.
     #[inline]
-    pub fn take(&mut self, packet: Segment, now: Instant) -> bool {
-        let was_empty = self.first_arrival().is_none();
-        self.put_on_wire(packet, now);
-        was_empty
+    pub fn take(&mut self, packet: &Segment, now: Instant) -> bool {
+        self.take_as(packet, packet.cursor, now)
     }
 
+    /// Like [`Link::take`], of a packet whose cursor is not what it says but `cursor`.
     #[inline]
-    fn put_on_wire(&mut self, packet: Segment, now: Instant) {
-        let arrival = self.transmit(&packet, now);
+    pub fn take_as(&mut self, packet: &Segment, cursor: u32, now: Instant) -> bool {
+        let arrival = self.transmit(packet, now);
+        let (was_empty, packet) = self.push(packet);
         // Written in place: writing a few bytes before the copy of the whole would stall it (store forwarding).
-        let packet = self.push(packet);
         packet.at = arrival;
-        packet.cursor += 1;
+        packet.cursor = cursor + 1;
+        was_empty
     }
 
     /// Gives the wire a packet at `now`; when it arrives.
@@ -199,13 +199,9 @@ impl Link {
                 self.busy_until = now + self.wire.send(packet.size());
             } else if queue.relays {
                 let arrival = self.transmit(&packet, now);
-                outlet.relayed.push(packet);
-                if let Some(packet) = outlet.relayed.last_mut() {
-                    packet.at = arrival;
-                    packet.cursor += 1;
-                }
+                outlet.relayed.push((packet, arrival));
             } else {
-                self.put_on_wire(packet, now);
+                self.take(&packet, now);
             }
         }
     }
@@ -213,8 +209,18 @@ impl Link {
     /// Makes the decisions that were due up to and at `now`: timers of the discipline, then the next transmission.
     #[inline]
     pub fn catch_up(&mut self, now: Instant, outlet: &mut Outlet) {
+        let Some(queue) = &self.queue else { return };
+        if queue.wakes {
+            return self.catch_up_with_timers(now, outlet);
+        }
+        while self.busy_until <= now && self.queue.as_ref().is_some_and(|queue| !queue.told_empty) {
+            self.start_next(self.busy_until, outlet);
+        }
+    }
+
+    fn catch_up_with_timers(&mut self, now: Instant, outlet: &mut Outlet) {
         while let Some(queue) = &mut self.queue {
-            let wakeup = queue.next_wakeup().filter(|at| *at <= now);
+            let wakeup = queue.qdisc.next_wakeup().filter(|at| *at <= now);
             let waiting = self.busy_until <= now && !queue.told_empty;
             match wakeup {
                 Some(at) if !waiting || at <= self.busy_until => queue.qdisc.on_wakeup(at),
@@ -224,13 +230,20 @@ impl Link {
         }
     }
 
-    /// The link's event is due: it catches up, and the packet that arrives now is returned.
+    /// The link's event is due: it catches up, and the packet that arrives now is put into `arrived`, if there is one.
     #[inline]
-    pub fn on_event(&mut self, now: Instant, outlet: &mut Outlet) -> Option<Segment> {
+    pub fn on_event(&mut self, now: Instant, outlet: &mut Outlet, arrived: &mut Segment) -> bool {
         if self.queue.is_some() {
             self.catch_up(now, outlet);
         }
-        if self.first_arrival().is_some_and(|at| at <= now) { self.pop() } else { None }
+        if self.first.at <= now {
+            *arrived = self.first;
+            self.first.at = EMPTY;
+            return true;
+        }
+        let others = if self.first.at == EMPTY { self.others.as_mut() } else { None };
+        let Some(others) = others.filter(|others| others.front().is_some_and(|p| p.at <= now)) else { return false };
+        others.pop_front().inspect(|packet| *arrived = *packet).is_some()
     }
 
     #[inline]
@@ -241,24 +254,36 @@ impl Link {
         self.others.as_ref().and_then(|o| o.front()).map(|p| p.at)
     }
 
+    /// Appends a packet to those in flight and gives it back, to be completed; true if it is the first.
     #[inline]
-    fn pop(&mut self) -> Option<Segment> {
-        if self.first.at == EMPTY {
-            return self.others.as_mut().and_then(|o| o.pop_front());
+    fn push(&mut self, packet: &Segment) -> (bool, &mut Segment) {
+        if self.first_arrival().is_none() {
+            self.first = *packet;
+            return (true, &mut self.first);
         }
-        let packet = self.first;
-        self.first.at = EMPTY;
-        Some(packet)
+        (false, self.others.get_or_insert_default().push_back_mut(*packet))
     }
 
-    /// Appends a packet to those in flight and gives it back, to be completed.
+    /// Room for a packet on a plain link, to be written in place and then sent by [`Link::launch`].
     #[inline]
-    fn push(&mut self, packet: Segment) -> &mut Segment {
+    pub fn place(&mut self) -> &mut Segment {
         if self.first_arrival().is_none() {
-            self.first = packet;
             return &mut self.first;
         }
-        self.others.get_or_insert_default().push_back_mut(packet)
+        self.others.get_or_insert_default().push_back_mut(Segment::tcp(0, true, TcpFlags(0)))
+    }
+
+    /// The packet written into [`Link::place`] is given to the wire at `now`; true if it is the first in flight.
+    #[inline]
+    pub fn launch(&mut self, cursor: u32, now: Instant) -> bool {
+        let last = self.others.as_mut().and_then(|others| others.back_mut());
+        let size = last.as_deref().unwrap_or(&self.first).size();
+        self.busy_until = self.busy_until.max(now) + self.wire.send(size);
+        self.last_arrival = self.last_arrival.max(self.busy_until + self.delay);
+        let (is_first, packet) = last.map_or((true, &mut self.first), |packet| (false, packet));
+        packet.at = self.last_arrival;
+        packet.cursor = cursor + 1;
+        is_first
     }
 
     /// When the link next has something to do.

@@ -24,7 +24,7 @@ pub struct Bottleneck {
     /// Its name.
     pub name: String,
     /// Its discipline.
-    pub aqm: &'static str,
+    pub aqm: String,
     /// Its link.
     pub link: usize,
     /// The flows that cross it from client to server.
@@ -133,7 +133,7 @@ impl<'a> Builder<'a> {
             interface: if queue.looked_at { self.network.bottlenecks.len() as u32 } else { u32::MAX },
         };
         if queue.looked_at {
-            let aqm = queue.config.name();
+            let aqm = queue.config.name().to_owned();
             self.network.bottlenecks.push(Bottleneck { name: name.into(), aqm, link: index, flows: Vec::new() });
         }
         self.network.links.push(Link::new(Serializer::new(spec.rate), spec.delay, Some(Box::new(managed))));

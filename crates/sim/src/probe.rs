@@ -62,6 +62,19 @@ impl TimeHistogram {
     }
 }
 
+/// What a queue did in a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// Bytes that left.
+    pub sent: u64,
+    /// Most bytes waiting.
+    pub max_bytes: u64,
+    /// Mean of bytes waiting, over time.
+    pub mean_bytes: f64,
+    /// Mean queueing delay of the packets that left; not a number if none did.
+    pub mean_delay_ns: f64,
+}
+
 /// Measurements of one queue.
 #[derive(Debug)]
 pub struct QueueProbe {
@@ -75,6 +88,8 @@ pub struct QueueProbe {
     /// Most bytes waiting since [`QueueProbe::take_window`].
     window_max: u64,
     window_sent: u64,
+    /// When the window began; `area`, sum and number of delays then.
+    window_begin: (Instant, u128, u128, u64),
     /// TCP segments with payload and UDP datagrams sent.
     pub data_packets: u64,
     /// The invariant on bytes waiting.
@@ -93,6 +108,7 @@ impl QueueProbe {
             max_bytes: 0,
             window_max: 0,
             window_sent: 0,
+            window_begin: (Instant::ZERO, 0, 0, 0),
             data_packets: 0,
             max_allowed,
             broken: None,
@@ -131,14 +147,61 @@ impl QueueProbe {
 
     /// Mean of bytes waiting over `[0, now]`, given what waits now.
     pub fn mean_bytes(&self, backlog: Backlog, now: Instant) -> f64 {
-        let last = u128::from(backlog.bytes) * u128::from(now.since(self.last_change).as_nanos());
-        (self.area + last) as f64 / now.as_nanos().max(1) as f64
+        self.area_until(backlog, now) as f64 / now.as_nanos().max(1) as f64
     }
 
-    /// Bytes sent and most bytes waiting since the last call.
-    pub fn take_window(&mut self, backlog: Backlog) -> (u64, u64) {
-        let window = (self.window_sent, self.window_max.max(backlog.bytes));
+    fn area_until(&self, backlog: Backlog, now: Instant) -> u128 {
+        self.area + u128::from(backlog.bytes) * u128::from(now.since(self.last_change).as_nanos())
+    }
+
+    /// What happened since the last call, given what waits now.
+    pub fn take_window(&mut self, backlog: Backlog, now: Instant) -> Window {
+        let (begin, area, delays_ns, packets) = self.window_begin;
+        let (until, left) = (self.area_until(backlog, now), self.delay.count() - packets);
+        let window = Window {
+            sent: self.window_sent,
+            max_bytes: self.window_max.max(backlog.bytes),
+            mean_bytes: (until - area) as f64 / now.since(begin).as_nanos().max(1) as f64,
+            mean_delay_ns: (self.delay.sum_ns - delays_ns) as f64 / left as f64,
+        };
+        self.window_begin = (now, until, self.delay.sum_ns, self.delay.count());
         (self.window_sent, self.window_max) = (0, backlog.bytes);
         window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    fn waiting(bytes: u64) -> Backlog {
+        Backlog { packets: u64::from(bytes > 0), bytes }
+    }
+
+    /// 1000 B wait from 250 to 750 ms and from 1900 to 2100 ms: 500, 100 and 100 B on average. The first is sent 500 ms
+    /// after it came, the second 200 ms.
+    #[test]
+    fn a_window_is_a_mean_over_its_own_time() {
+        let mut probe = QueueProbe::new(None);
+        let mut packet = Segment::udp(0, 0, 972);
+        let windows = [(250, 750), (1900, 2100)].map(|(come, go)| {
+            probe.before_change(waiting(0), at(come));
+            probe.after_arrival(waiting(1000));
+            packet.at = at(come);
+            let full = (come == 1900).then(|| probe.take_window(waiting(1000), at(2000)));
+            probe.before_change(waiting(1000), at(go));
+            probe.on_departure(&packet, at(go));
+            let end = if go == 750 { 1000 } else { 3000 };
+            (full, probe.take_window(waiting(0), at(end)))
+        });
+        let [(None, first), (Some(second), third)] = windows else { panic!("one window ends with a full queue") };
+        assert_eq!([first, second, third].map(|w| w.mean_bytes), [500.0, 100.0, 100.0]);
+        assert_eq!([first, second, third].map(|w| (w.sent, w.max_bytes)), [(1000, 1000), (0, 1000), (1000, 1000)]);
+        assert_eq!((first.mean_delay_ns, third.mean_delay_ns), (500e6, 200e6));
+        assert!(second.mean_delay_ns.is_nan(), "nothing left in it");
     }
 }

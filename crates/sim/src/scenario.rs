@@ -16,6 +16,8 @@ use crate::network;
 use crate::tcp::TcpConfig;
 use crate::traffic::Traffic;
 use diagnosis::Source;
+use penstock_core::cc;
+use penstock_core::foreign::Library;
 use penstock_core::registry::{AnyConfig, NAMES};
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use raw::{RawFlow, RawLink, RawScenario, RawTopology};
@@ -160,12 +162,20 @@ impl Scenario {
     /// # Errors
     /// The first mistake, with its line.
     pub fn parse(text: &str, file: &str) -> Result<Self, Diagnosis> {
+        Self::parse_with(text, file, &())
+    }
+
+    /// Reads a scenario whose algorithms may also be those of a library.
+    ///
+    /// # Errors
+    /// The first mistake, with its line.
+    pub fn parse_with(text: &str, file: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
         let source = Source::new(text, file);
         let kind = source.topology_kind().transpose()?.unwrap_or(raw::KINDS[0]);
         let raw =
             raw::read(text, kind).ok_or_else(|| source.unknown(&["topology", "kind"], "kind", kind, raw::KINDS))?;
         let raw = raw.map_err(|e| source.toml(&e))?;
-        Checker { source: &source, raw: &raw }.scenario(file)
+        Checker { source: &source, raw: &raw, library }.scenario(file)
     }
 
     /// The scenario with every default written out, as TOML that parses to the same scenario.
@@ -177,6 +187,7 @@ impl Scenario {
 struct Checker<'a> {
     source: &'a Source<'a>,
     raw: &'a RawScenario,
+    library: &'a dyn Library,
 }
 
 type Check<T> = Result<T, Diagnosis>;
@@ -365,9 +376,7 @@ impl Checker<'_> {
         };
         let sub = |key: &str| path.iter().map(|p| (*p).to_owned()).chain([key.to_owned()]).collect::<Vec<_>>();
         let Some(config) = AnyConfig::deserialize(name, toml::Value::Table(parameters.clone())) else {
-            let path = sub("name");
-            let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            return Err(self.source.unknown(&path, "algorithm", name, NAMES));
+            return self.foreign_aqm(name, &parameters, &sub("name"));
         };
         let config = config.map_err(|e| {
             let named = parameters.keys().find(|k| e.message().contains(&format!("`{k}`")));
@@ -377,6 +386,22 @@ impl Checker<'_> {
         })?;
         config.validate().map_err(|e| self.source.at_owned(&sub(e.key), &format!("{name}: {e}")))?;
         Ok(config)
+    }
+
+    /// A name that is not in the registry may be one of the library.
+    fn foreign_aqm(&self, name: &str, parameters: &toml::Table, path: &[String]) -> Check<AnyConfig> {
+        let values = match serde_json::to_value(parameters) {
+            Ok(serde_json::Value::Object(values)) => values,
+            _ => serde_json::Map::new(),
+        };
+        match self.library.aqm(name, &values) {
+            Some(Ok(config)) => Ok(AnyConfig::Foreign(config)),
+            Some(Err(message)) => Err(self.source.at_owned(path, &message)),
+            None => {
+                let path: Vec<&str> = path.iter().map(String::as_str).collect();
+                Err(self.source.unknown(&path, "algorithm", name, NAMES))
+            }
+        }
     }
 
     /// The first parameter that alone cannot be read.
@@ -485,7 +510,12 @@ impl Checker<'_> {
             path.push(key);
             path.into_iter().map(String::from).collect()
         };
-        let config = TcpConfig::deserialize(toml::Value::Table(merged.clone())).map_err(|e| {
+        let foreign = match merged.get("cc").and_then(|cc| cc.as_str()).filter(|cc| !cc::NAMES.contains(cc)) {
+            Some(name) => self.library.control(name).transpose(),
+            None => Ok(None),
+        };
+        let foreign = foreign.map_err(|message| self.source.at_owned(&place("cc"), &message))?;
+        let mut config = TcpConfig::deserialize(toml::Value::Table(merged.clone())).map_err(|e| {
             let alone = |k: &&String| {
                 let one = toml::Table::from_iter([((*k).clone(), merged[*k].clone())]);
                 TcpConfig::deserialize(toml::Value::Table(one)).is_err()
@@ -493,6 +523,9 @@ impl Checker<'_> {
             let key = merged.keys().find(alone).map_or("", String::as_str);
             self.source.at_owned(&place(key), e.message())
         })?;
+        config.foreign = foreign;
+        // As Linux does (TCP_CONG_NEEDS_ECN): who chooses a control that counts marks has chosen ECN.
+        config.ecn |= config.needs_ecn() && !merged.contains_key("ecn");
         config.validate().map_err(|e| self.source.at_owned(&place(e.key), &e.to_string()))?;
         Ok(config)
     }

@@ -18,10 +18,13 @@ pub struct Seconds {
     flow_time: Vec<f64>,
     flow_id: Vec<u32>,
     flow_bps: Vec<f64>,
+    flow_cwnd: Vec<u64>,
     queue_time: Vec<f64>,
     queue_id: Vec<u32>,
     queue_bps: Vec<f64>,
     queue_max: Vec<u64>,
+    queue_mean: Vec<f64>,
+    queue_delay_ms: Vec<f64>,
 }
 
 /// Jain's index `(sum x)^2 / (n sum x^2)`; `None` without flows or when all rates are zero.
@@ -65,6 +68,7 @@ impl Seconds {
                 self.flow_time.push(now.as_secs_f64());
                 self.flow_id.push(id as u32);
                 self.flow_bps.push(bps);
+                self.flow_cwnd.push(flow.cwnd());
             }
         }
         if begin >= warmup {
@@ -78,12 +82,14 @@ impl Seconds {
         for (id, bottleneck) in bottlenecks.iter().enumerate() {
             let Some(queue) = &mut links[bottleneck.link].queue else { continue };
             let Some(probe) = &mut queue.probe else { continue };
-            let (sent, most) = probe.take_window(queue.qdisc.backlog());
+            let window = probe.take_window(queue.qdisc.backlog(), now);
             if self.keep_series {
                 self.queue_time.push(now.as_secs_f64());
                 self.queue_id.push(id as u32);
-                self.queue_bps.push((sent * 8) as f64);
-                self.queue_max.push(most);
+                self.queue_bps.push((window.sent * 8) as f64);
+                self.queue_max.push(window.max_bytes);
+                self.queue_mean.push(window.mean_bytes);
+                self.queue_delay_ms.push(window.mean_delay_ns / 1e6);
             }
         }
     }
@@ -99,6 +105,7 @@ impl Seconds {
                 ("t_s", Column::F64(self.flow_time.clone())),
                 ("flow", Column::U32(self.flow_id.clone())),
                 ("goodput_bps", Column::F64(self.flow_bps.clone())),
+                ("cwnd_bytes", Column::U64(self.flow_cwnd.clone())),
             ],
         };
         let queue = Table {
@@ -108,6 +115,8 @@ impl Seconds {
                 ("queue", Column::U32(self.queue_id.clone())),
                 ("throughput_bps", Column::F64(self.queue_bps.clone())),
                 ("queue_bytes_max", Column::U64(self.queue_max.clone())),
+                ("queue_bytes_mean", Column::F64(self.queue_mean.clone())),
+                ("queue_delay_ms_mean", Column::F64(self.queue_delay_ms.clone())),
             ],
         };
         vec![flow, queue]

@@ -13,7 +13,6 @@ use crate::scenario::Scenario;
 use crate::seconds::Seconds;
 use crate::segment::Segment;
 use crate::summary::{self, Summary, Table};
-use crate::tcp::Endpoint;
 use connections::Connections;
 use penstock_core::packet::{Packet, TcpFlags};
 use penstock_core::qdisc::Qdisc;
@@ -251,20 +250,24 @@ impl Simulation {
     fn on_link(&mut self, index: usize) {
         let now = self.now;
         let link = &mut self.links[index];
-        let arrived = link.on_event(now, &mut self.outlet);
+        let mut packet = Segment::tcp(0, true, TcpFlags(0));
+        let arrived = link.on_event(now, &mut self.outlet, &mut packet);
         if let Some(next) = link.next_event() {
             self.events.set(index as u32, next);
         }
-        let ack_path_of = link.queue.as_ref().and_then(|q| q.ack_path_of);
-        self.relay();
-        if let Some(packet) = arrived {
-            self.deliver(packet, ack_path_of);
+        let mut ack_path_of = None;
+        if let Some(queue) = &link.queue {
+            ack_path_of = queue.ack_path_of;
+            self.relay();
+        }
+        if arrived {
+            self.deliver(&mut packet, ack_path_of);
         }
     }
 
     /// A packet reached the end of a link: an element on the ACK path sees it, then it goes on.
     #[inline]
-    fn deliver(&mut self, mut packet: Segment, ack_path_of: Option<u32>) {
+    fn deliver(&mut self, packet: &mut Segment, ack_path_of: Option<u32>) {
         if let Some(forward) = ack_path_of
             && let Some(segment) = packet.tcp()
         {
@@ -278,14 +281,16 @@ impl Simulation {
     }
 
     #[inline]
-    fn offer(&mut self, index: usize, packet: Segment) {
+    fn offer(&mut self, index: usize, packet: &Segment) {
         let link = &mut self.links[index];
         if link.offer(packet, self.now, &mut self.outlet)
             && let Some(next) = link.next_event()
         {
             self.events.set_at_latest(index as u32, next);
         }
-        self.relay();
+        if link.queue.is_some() {
+            self.relay();
+        }
     }
 
     /// Puts what links relayed into flight on the next.
@@ -296,11 +301,13 @@ impl Simulation {
         }
     }
 
+    #[inline(never)]
     fn relay_all(&mut self) {
-        for packet in &self.outlet.relayed {
-            let index = self.routes[packet.cursor as usize];
+        for (packet, at) in &self.outlet.relayed {
+            let cursor = packet.cursor + 1;
+            let index = self.routes[cursor as usize];
             let link = &mut self.links[index as usize];
-            if link.take(*packet, packet.at)
+            if link.take_as(packet, cursor, *at)
                 && let Some(arrival) = link.next_event()
             {
                 self.events.set(index, arrival);
@@ -311,17 +318,17 @@ impl Simulation {
 
     // Hosts.
 
-    fn on_host(&mut self, packet: Segment) {
+    fn on_host(&mut self, packet: &Segment) {
         let (index, now) = (packet.flow as usize, self.now);
-        let Some(flow) = self.flows.get_mut(index) else { return self.on_connection(&packet) };
+        let Some(flow) = self.flows.get_mut(index) else { return self.on_connection(packet) };
         let server = packet.from_client();
         match &mut flow.transport {
-            Transport::Udp(source) => return source.receive(&packet),
+            Transport::Udp(source) => return source.receive(packet),
             Transport::Flood(_) | Transport::Sessions(_) => return,
-            Transport::Voip(call) => return call.receive(&packet, now),
-            Transport::Video(stream) => return stream.receive(&packet, now),
+            Transport::Voip(call) => return call.receive(packet, now),
+            Transport::Video(stream) => return stream.receive(packet, now),
             Transport::Tcp(_, endpoint) if server => {
-                endpoint.on_segment(&packet, now);
+                endpoint.on_segment(packet, now);
                 if let Kind::Transfer(size) = flow.kind
                     && flow.completed == Instant::MAX
                     && endpoint.delivered() >= size.get()
@@ -330,7 +337,7 @@ impl Simulation {
                 }
             }
             Transport::Tcp(endpoint, _) => {
-                endpoint.on_segment(&packet, now);
+                endpoint.on_segment(packet, now);
                 if let Some(rtt) = endpoint.take_rtt_sample() {
                     flow.rtt.record(rtt);
                     self.rtt.record(rtt);
@@ -348,7 +355,7 @@ impl Simulation {
         if packet.from_client() {
             let mut answer = SynFlood::answer(packet);
             answer.cursor = back;
-            self.offer(self.routes[back as usize] as usize, answer);
+            self.offer(self.routes[back as usize] as usize, &answer);
         }
     }
 
@@ -356,31 +363,40 @@ impl Simulation {
     #[inline]
     fn pump(&mut self, index: usize, server: bool) {
         let now = self.now;
-        let cursor = self.flows[index].routes[usize::from(server)];
-        let first = self.routes[cursor as usize] as usize;
-        let mut packet = Segment::tcp(index as u32, !server, TcpFlags(0));
-        while self.endpoint(index, server).is_some_and(|e| e.transmit_into(&mut packet, now)) {
-            packet.cursor = cursor;
-            self.offer(first, packet);
+        let flow = &mut self.flows[index];
+        let cursor = flow.routes[usize::from(server)];
+        let first = self.routes[cursor as usize];
+        let Some(endpoint) = flow.endpoint(server) else { return };
+        let link = &mut self.links[first as usize];
+        if link.queue.is_none() {
+            let mut is_first = false;
+            while endpoint.transmit_into(now, || link.place()) {
+                is_first |= link.launch(cursor, now);
+            }
+            if is_first && let Some(next) = link.next_event() {
+                self.events.set_at_latest(first, next);
+            }
+        } else {
+            self.pump_managed(index, server);
         }
-        let deadline = self.endpoint(index, server).and_then(|e| e.deadline());
+        let deadline = self.flows[index].endpoint(server).and_then(|e| e.deadline());
         if let Some(at) = deadline {
             self.events.set_at_latest(self.timer_source(index, server), at.max(now));
         }
     }
 
-    #[inline]
-    fn endpoint(&mut self, index: usize, server: bool) -> Option<&mut Endpoint> {
-        match &mut self.flows[index].transport {
-            Transport::Tcp(_, endpoint) if server => Some(endpoint),
-            Transport::Tcp(endpoint, _) => Some(endpoint),
-            _ => None,
+    /// The same for a host whose first link has a queue.
+    fn pump_managed(&mut self, index: usize, server: bool) {
+        let cursor = self.flows[index].routes[usize::from(server)];
+        while let Some(mut packet) = self.flows[index].endpoint(server).and_then(|e| e.transmit(self.now)) {
+            packet.cursor = cursor;
+            self.offer(self.routes[cursor as usize] as usize, &packet);
         }
     }
 
     fn on_timer(&mut self, index: usize, server: bool) {
         let now = self.now;
-        let Some(endpoint) = self.endpoint(index, server) else { return };
+        let Some(endpoint) = self.flows[index].endpoint(server) else { return };
         if endpoint.deadline().is_some_and(|at| at <= now) {
             endpoint.on_timer(now);
             self.pump(index, server);
@@ -403,7 +419,7 @@ impl Simulation {
                 let cursor = flow.routes[0];
                 packet.cursor = cursor;
                 self.events.set(source, next);
-                self.offer(self.routes[cursor as usize] as usize, packet);
+                self.offer(self.routes[cursor as usize] as usize, &packet);
             }
             Transport::Sessions(_) => self.on_session(index),
             Transport::Voip(call) => {
@@ -421,7 +437,7 @@ impl Simulation {
                 let cursor = flow.routes[0];
                 (syn.cursor, syn.at) = (cursor, now);
                 self.events.set(source, next);
-                self.offer(self.routes[cursor as usize] as usize, syn);
+                self.offer(self.routes[cursor as usize] as usize, &syn);
             }
             Transport::Tcp(client, _) => {
                 if stopping {
@@ -448,7 +464,7 @@ impl Simulation {
     fn send_from(&mut self, flow: usize, mut packet: Segment) {
         let cursor = self.flows[flow].routes[0];
         packet.cursor = cursor;
-        self.offer(self.routes[cursor as usize] as usize, packet);
+        self.offer(self.routes[cursor as usize] as usize, &packet);
     }
 
     // Measurement.

@@ -64,7 +64,7 @@ pub struct BottleneckSummary {
     /// Its name.
     pub name: String,
     /// Its queue discipline.
-    pub aqm: &'static str,
+    pub aqm: String,
     /// Share of the link's rate in use, of all bits sent.
     pub utilization: f64,
     /// Bits sent per second, with headers.
@@ -119,7 +119,7 @@ pub struct FlowSummary {
     /// `bulk`, `transfer`, and so on.
     pub kind: &'static str,
     /// Congestion control; empty for UDP.
-    pub cc: &'static str,
+    pub cc: String,
     /// When it began.
     pub start_s: f64,
     /// Payload delivered per second while it was active.
@@ -213,7 +213,7 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
     let dropped = stats.dropped_early.bytes + stats.dropped_overflow.bytes + stats.dropped_dequeue.bytes;
     Some(BottleneckSummary {
         name: b.name.clone(),
-        aqm: b.aqm,
+        aqm: b.aqm.clone(),
         utilization: round((stats.sent.bytes * 8) as f64 / link.capacity_bits(now).max(1.0)),
         throughput_bps: round(throughput),
         goodput_bps: round((payload * 8) as f64 / seconds),
@@ -268,7 +268,7 @@ fn flow_summary(sim: &Simulation, id: u32, flow: &Flow) -> FlowSummary {
     FlowSummary {
         id,
         kind: flow.kind.name(),
-        cc: flow.cc(),
+        cc: flow.cc().to_owned(),
         start_s: flow.start.as_secs_f64(),
         goodput_bps: goodput(flow, sim.now()),
         delivered_bytes: flow.delivered(),

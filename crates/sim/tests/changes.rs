@@ -35,13 +35,32 @@ packet_size = "1222B"
     )
 }
 
-/// Mbit/s that left the bottleneck in each second.
-fn by_second(simulation: &Simulation) -> Vec<f64> {
+/// A column of the table of queues, second by second.
+fn column(simulation: &Simulation, name: &str) -> Vec<f64> {
     let tables = simulation.tables();
     let table = tables.iter().find(|t| t.name == "queue_seconds").unwrap();
-    let (_, column) = table.columns.iter().find(|(name, _)| *name == "throughput_bps").unwrap();
-    let Column::F64(bps) = column else { panic!("a rate is a float") };
-    bps.iter().map(|bps| (bps / 1e5).round() / 10.0).collect()
+    let (_, column) = table.columns.iter().find(|(column, _)| *column == name).unwrap();
+    let Column::F64(values) = column else { panic!("{name} is a float") };
+    values.clone()
+}
+
+/// Mbit/s that left the bottleneck in each second.
+fn by_second(simulation: &Simulation) -> Vec<f64> {
+    column(simulation, "throughput_bps").iter().map(|bps| (bps / 1e5).round() / 10.0).collect()
+}
+
+/// Little's law: what waits is what leaves in the time that it waits. 20 packets of 1250 B wait but for the moment between
+/// a departure and the next arrival: each waits for 19 or 20 transmissions of 1 ms. At half the rate it waits twice as long.
+#[test]
+fn the_mean_queue_is_its_rate_times_its_delay() {
+    let simulation = simulate(&busy("[[changes]]\nlink = \"bottleneck\"\nat = \"4s\"\nrate = \"5Mbit/s\"\n"));
+    let (bytes, delay_ms) = (column(&simulation, "queue_bytes_mean"), column(&simulation, "queue_delay_ms_mean"));
+    for (second, rate) in [(2, 10e6), (3, 10e6), (6, 5e6), (7, 5e6)] {
+        let (bytes, delay_ms) = (bytes[second], delay_ms[second]);
+        assert!((19.0 * 1250.0..=20.0 * 1250.0).contains(&bytes), "{bytes} B in second {second}");
+        let little = rate / 8.0 * delay_ms / 1e3;
+        assert!((little / bytes - 1.0).abs() < 0.01, "{little} B by Little's law, {bytes} B in second {second}");
+    }
 }
 
 /// Half the rate in every second pair of seconds. The first packet comes after its access link, hence 9.99 or so.

@@ -235,8 +235,10 @@ fn flow(nodes: usize) -> impl Strategy<Value = String> {
     let tcp = (any::<[bool; 7]>(), 64u64..3000, 0..cc::NAMES.len());
     (kind, 1u64..3, 0u64..300, ends, tcp).prop_map(|(kind, count, start, (from, to), (options, mss, control))| {
         let names = ["sack", "prr", "limited_transmit", "timestamps", "window_scaling", "ecn", "ack_every_segment"];
-        let options: String = names.iter().zip(options).map(|(name, on)| format!("{name} = {on}, ")).collect();
         let cc = cc::NAMES[control];
+        let needed = |name: &str| name == "ecn" && cc::needs_ecn(cc);
+        let options = names.iter().zip(options).map(|(name, on)| format!("{name} = {}, ", on || needed(name)));
+        let options: String = options.collect();
         let udp = ["rate", "voip"].iter().any(|word| kind.contains(word));
         let tcp = if udp { String::new() } else { format!("tcp = {{ {options}mss = \"{mss}B\", cc = \"{cc}\" }}\n") };
         format!("[[flows]]\n{kind}\ncount = {count}\nstart = \"{start}ms\"\nfrom = \"n{from}\"\nto = \"n{to}\"\n{tcp}")

@@ -17,6 +17,7 @@ use crate::error::ReadError;
 use crate::table::{failure, number, places};
 use csv::{ByteRecord, Position, ReaderBuilder, Trim};
 use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, NAMES, RateSample, Setup};
+use penstock_core::foreign::Control;
 use penstock_core::registry::{ConfigError, nearest};
 use penstock_core::units::{Instant, Span};
 use std::collections::VecDeque;
@@ -95,8 +96,17 @@ impl<R: Read> Replay<R> {
             let near = nearest(cc, NAMES).first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
             return Err(ConfigError::new("cc", format!("{cc:?} is not one of {NAMES:?}{near}")));
         };
+        Ok(Self::with(reader, cc))
+    }
+
+    /// The same with a foreign control.
+    pub fn foreign(reader: R, cc: &Control) -> Self {
+        Self::with(reader, AnyCc::Foreign(Box::new(cc.make(&SETUP, 1))))
+    }
+
+    fn with(reader: R, cc: AnyCc) -> Self {
         let reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
-        Ok(Self { reader, at: [None; 4], record: ByteRecord::new(), last_us: 0, player: Player::new(cc) })
+        Self { reader, at: [None; 4], record: ByteRecord::new(), last_us: 0, player: Player::new(cc) }
     }
 
     /// Plays the next event; `None` at the end of the script.

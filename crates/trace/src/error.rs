@@ -73,7 +73,7 @@ pub enum ReplayError {
     #[error("{name} broke the contract of a queue discipline: {what}")]
     Broken {
         /// The algorithm.
-        name: &'static str,
+        name: String,
         /// What it did.
         what: String,
     },

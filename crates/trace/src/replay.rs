@@ -234,7 +234,7 @@ impl<F: FnMut(&Record)> Fates<Job> for Ledger<F> {
 
 /// A replay on its way.
 struct Run<Q, F> {
-    name: &'static str,
+    name: String,
     queue: Q,
     rng: Rng,
     wire: Serializer,
@@ -246,10 +246,10 @@ struct Run<Q, F> {
 }
 
 impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
-    fn new(name: &'static str, queue: Q, rate: Rate, seed: u64, each: F) -> Self {
+    fn new(name: &str, queue: Q, rate: Rate, seed: u64, each: F) -> Self {
         let tally = Tally::new(name, rate);
         Self {
-            name,
+            name: name.to_owned(),
             queue,
             rng: Streams::new(seed).get(&format!("replay/{name}")),
             wire: Serializer::new(rate),
@@ -261,7 +261,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
     }
 
     fn broken(&self, what: impl Into<String>) -> ReplayError {
-        ReplayError::Broken { name: self.name, what: what.into() }
+        ReplayError::Broken { name: self.name.clone(), what: what.into() }
     }
 
     /// Lets everything happen that comes before an arrival at `t`.

@@ -10,7 +10,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// The algorithm.
-    pub aqm: &'static str,
+    pub aqm: String,
     /// Packets that arrived.
     pub packets: u64,
     /// Bytes that arrived.
@@ -67,9 +67,9 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn new(aqm: &'static str, rate: Rate) -> Self {
+    pub(crate) fn new(aqm: &str, rate: Rate) -> Self {
         let summary = Summary {
-            aqm,
+            aqm: aqm.to_owned(),
             packets: 0,
             bytes: 0,
             sent: 0,

@@ -1,14 +1,15 @@
 """How much CPU time a simulated packet costs, here and in ns-3: `penstock bench`, docs/benchmarks.md.
 
 `cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `compare` runs both programs by turns,
-`instructions` counts what the processor does, `costs` measures disciplines alone, and this module shows the result.
+`instructions` counts what the processor does, `costs` measures disciplines and controls alone, `own` algorithms in
+Python, and this module shows the result.
 """
 
 from __future__ import annotations
 
 import sys
 
-from penstock.bench import cases, costs, instructions, ns3
+from penstock.bench import cases, costs, instructions, ns3, own
 from penstock.bench.compare import Row, measure
 from penstock.mistake import MistakeError
 
@@ -27,6 +28,7 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
     rows: list[Row] = []
     counted: instructions.Count | str = "not reached"
     alone = costs.NOT_REACHED
+    python: list[own.Cost] = []
     missing: str | None = "not asked for (--no-peer)"
     interrupted = False
     try:
@@ -37,14 +39,16 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
             rows.append(measure(case, program, repeat, _say))
         counted = instructions.count(_say)
         alone = costs.measure(quick, _say)
+        python = own.measure(quick, repeat, _say)
     except KeyboardInterrupt:
         interrupted = True
         _say("interrupted: what is done is shown")
     if json:
-        _print_json(rows, missing, counted, alone, interrupted)
+        _print_json(rows, missing, counted, alone, python, interrupted)
     else:
         _print_table(rows, missing, counted)
         _print_costs(alone)
+        _print_own(python)
     return 130 if interrupted else 0
 
 
@@ -53,7 +57,12 @@ def _say(line: str) -> None:
 
 
 def _print_json(
-    rows: list[Row], missing: str | None, counted: instructions.Count | str, alone: costs.Costs, interrupted: bool
+    rows: list[Row],
+    missing: str | None,
+    counted: instructions.Count | str,
+    alone: costs.Costs,
+    python: list[own.Cost],
+    interrupted: bool,
 ) -> None:
     from penstock.cli import show
 
@@ -67,6 +76,7 @@ def _print_json(
             "bytes_per_flow": None if isinstance(counted, str) else counted.bytes_per_flow,
             "instructions_missing": counted if isinstance(counted, str) else None,
             **alone.to_json(),
+            "python": [cost.to_json() for cost in python],
             "interrupted": interrupted,
         }
     )
@@ -123,6 +133,22 @@ def _print_costs(alone: costs.Costs) -> None:
         show.table("PINK alone, and the most it may cost", costs.PINK_COLUMNS, costs.pink_cells(alone.pink))
         ratios = (alone.pink["ack_ratio"], alone.pink["data_ratio"])
         print("best times at 100,000 flows over those at 1,000: ACKs {:.2f}, data {:.2f}".format(*ratios))
+    if isinstance(alone.coop, str):
+        print(f"\ncooperative control alone: not measured: {alone.coop}")
+    else:
+        show.table("Cooperative control at the gateway", costs.COOP_COLUMNS, costs.coop_cells(alone.coop))
+
+    if isinstance(alone.controls, str):
+        print(f"\ncontrols alone: not measured: {alone.controls}")
+    else:
+        title = "Controls alone: one segment sent and acknowledged, and the most it may cost"
+        show.table(title, costs.CONTROL_COLUMNS, costs.control_cells(alone.controls))
+
+
+def _print_own(python: list[own.Cost]) -> None:
+    from penstock.cli import show
+
+    show.table("Algorithms in Python (docs/your-own.md), beside built-in ones", own.COLUMNS, own.cells(python))
 
 
 def _cells(row: Row) -> list[str]:

@@ -1,6 +1,7 @@
-"""What a discipline costs on its own, without a simulator around it: two examples of the core, built with --release.
+"""What algorithms cost on their own, without a simulator around them: examples of the core, built with --release.
 
-`qdisc_cost` puts packets in and takes them out beside a backlog; `pink_cost` shows PINK data and ACKs. Both print JSON.
+`qdisc_cost` puts packets in and takes them out beside a backlog; `pink_cost` shows PINK data and ACKs; `cc_cost` gives
+a control an ACK for each segment; `coop_cost` lets clients join and leave at a gateway. All print JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from penstock.bench import cases
 
 BAR_NS, BAR_FLOW_QUEUEING_NS = 60.0, 120.0  # one packet in and out
 BAR_PINK_ACK_NS, BAR_PINK_DATA_NS, BAR_PINK_BYTES = 60.0, 40.0, 128
-QUICK_PACKETS = 400_000
+BAR_ACK_NS, BAR_MODEL_ACK_NS = 40.0, 80.0  # one segment sent and acknowledged; BBR measures with each ACK
+BAR_COOP_NS = 2000.0  # a client that joins or leaves
+QUICK_PACKETS, QUICK_ROUNDS = 400_000, 3
 
 _RUN = ("cargo", "run", "--release", "--locked", "--quiet", "--package", "penstock-core", "--example")
 
@@ -27,32 +30,44 @@ class _NotMeasuredError(Exception):
 
 @dataclass(frozen=True)
 class Costs:
-    """What both examples said; where one could not run, why."""
+    """What the examples said; where one could not run, why."""
 
     disciplines: list[dict[str, Any]] | str
     pink: dict[str, Any] | str
+    controls: list[dict[str, Any]] | str
+    coop: dict[str, Any] | str
 
     def to_json(self) -> dict[str, Any]:
         """Keys of the benchmark's object: null where nothing was measured, and then why not."""
         disciplines = self.disciplines if isinstance(self.disciplines, str) else None
         pink = self.pink if isinstance(self.pink, str) else None
+        controls = self.controls if isinstance(self.controls, str) else None
+        coop = self.coop if isinstance(self.coop, str) else None
         return {
             "disciplines": None if disciplines else self.disciplines,
             "disciplines_missing": disciplines,
             "pink": None if pink else self.pink,
             "pink_missing": pink,
+            "controls": None if controls else self.controls,
+            "controls_missing": controls,
+            "coop": None if coop else self.coop,
+            "coop_missing": coop,
         }
 
 
-NOT_REACHED = Costs("not reached", "not reached")
+NOT_REACHED = Costs(*["not reached"] * 4)
 
 
 def measure(quick: bool, say: Callable[[str], None]) -> Costs:
-    """Runs both; building them comes first and may take minutes."""
+    """Runs all; building them comes first and may take minutes."""
     say("disciplines alone")
     disciplines = _tried(_disciplines)
     say("PINK alone")
-    return Costs(disciplines, _tried(lambda: _pink(quick)))
+    pink = _tried(lambda: _pink(quick))
+    say("controls alone")
+    controls = _tried(_controls)
+    say("cooperative control alone")
+    return Costs(disciplines, pink, controls, _tried(lambda: _coop(quick)))
 
 
 def _tried(part: Callable[[], Any]) -> Any:
@@ -75,12 +90,26 @@ def bar_ns(kind: str) -> float:
     return BAR_FLOW_QUEUEING_NS if kind == "flow-queueing" else BAR_NS
 
 
+def _controls() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _run("cc_cost")
+    for row in rows:
+        row["bar_ns"] = BAR_MODEL_ACK_NS if row["name"] == "bbr" else BAR_ACK_NS
+        row["met"] = row["ns_per_ack"] <= row["bar_ns"]
+    return rows
+
+
 def _pink(quick: bool) -> dict[str, Any]:
     found: dict[str, Any] = _run("pink_cost", *([f"packets={QUICK_PACKETS}"] if quick else []))
     bars = {"ns_per_ack": BAR_PINK_ACK_NS, "ns_per_data_packet": BAR_PINK_DATA_NS, "bytes_per_flow": BAR_PINK_BYTES}
     for size in found["sizes"]:
         size["met"] = {name: size[name] <= bar for name, bar in bars.items()}
     return {**found, "bars": bars}
+
+
+def _coop(quick: bool) -> dict[str, Any]:
+    found: dict[str, Any] = _run("coop_cost", *([f"rounds={QUICK_ROUNDS}"] if quick else []))
+    met = {name: found[name] <= BAR_COOP_NS for name in ("join_ns", "leave_ns")}
+    return {**found, "bar_ns": BAR_COOP_NS, "met": met}
 
 
 def _run(example: str, *arguments: str) -> Any:
@@ -115,6 +144,14 @@ def discipline_cells(rows: list[dict[str, Any]]) -> list[list[str]]:
     ]
 
 
+CONTROL_COLUMNS = ("control", "ns/ACK", "bar", "met")
+
+
+def control_cells(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Lines of the table of controls."""
+    return [[row["name"], f"{row['ns_per_ack']:.1f}", f"{row['bar_ns']:g}", _yes(row["met"])] for row in rows]
+
+
 PINK_COLUMNS = ("flows", "ns/ACK", "bar", "met", "ns/data packet", "bar", "met", "B/flow", "bar", "met")
 
 
@@ -127,6 +164,17 @@ def pink_cells(pink: dict[str, Any]) -> list[list[str]]:
             line += [form.format(size[name]), f"{pink['bars'][name]:g}", _yes(size["met"][name])]
         lines.append(line)
     return lines
+
+
+COOP_COLUMNS = ("clients", "ns to join", "met", "ns to leave", "met", "bar", "ns to be heard", "B at the gateway")
+
+
+def coop_cells(coop: dict[str, Any]) -> list[list[str]]:
+    """The line of the table of cooperative control."""
+    line = [f"{coop['clients']:,}"]
+    for name in ("join_ns", "leave_ns"):
+        line += [f"{coop[name]:.0f}", _yes(coop["met"][name])]
+    return [[*line, f"{coop['bar_ns']:g}", f"{coop['used_ns']:.0f}", f"{coop['memory_full_bytes']:,}"]]
 
 
 def _yes(met: bool) -> str:

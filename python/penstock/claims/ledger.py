@@ -100,10 +100,12 @@ def claims() -> list[Claim]:
     from penstock.claims import (
         ern,
         flow_queueing,
+        friendliness,
         lindrop,
         minstrel_pie,
         modified_codel,
         pink,
+        pink_flood,
         pink_limits,
         pink_sharing,
         satellite,
@@ -113,12 +115,14 @@ def claims() -> list[Claim]:
         *pink.CLAIMS,
         *pink_sharing.CLAIMS,
         *pink_limits.CLAIMS,
+        *pink_flood.CLAIMS,
         *lindrop.CLAIMS,
         *satellite.CLAIMS,
         *ern.CLAIMS,
         *modified_codel.CLAIMS,
         *minstrel_pie.CLAIMS,
         *flow_queueing.CLAIMS,
+        *friendliness.CLAIMS,
     ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
-from penstock.reproduce import columns
+from penstock.reproduce import columns, seconds
 from penstock.reproduce.lindrop import EIGHT, LIMIT, LOADS, NETWORKS, PATHS, SAME_BUFFER
 from penstock.reproduce.results import Evidence, Outcome
 
@@ -324,7 +324,31 @@ def lindrop_queue_grows_with_load(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("4.4", "Table 5", "a quarter: 5.4 after 19 to 20 packets")
+@at("4.4", "Figure 6", "low in low congestion only")
+def lindrop_queue_is_not_short_in_the_lan(run: Evidence) -> Finding:
+    """In the LAN with 100 connections LINDROP's queue is at least twice what it is with 10."""
+    low, moderate = (queue(run, "lindrop", f"lan-{load}") for load in ("low", "moderate"))
+    text = f"{moderate:.1f} packets with 100 connections, {low:.1f} with 10"
+    return judge(text, [Comparison(moderate >= 2 * low, text)])
+
+
+def _unsteady(outcome: Outcome) -> float:
+    """How far the queue of a second is from the mean: the standard deviation after the warm-up, in packets."""
+    return statistics.pstdev(seconds.queue_packets(outcome)[int(outcome.summary["warmup_s"]) :])
+
+
+@at("5", "Figure 7", "short and stable")
+def lindrop_queue_is_stable_when_low(run: Evidence) -> Finding:
+    """With 10 connections in WAN_100 LINDROP's queue varies less over time than ARED's, AVQ's and REM's."""
+    ours = value(run, "lindrop", "wan-100-low", _unsteady)
+    parts: list[Comparison] = []
+    for aqm in ("ared", "avq", "rem"):
+        other = value(run, aqm, "wan-100-low", _unsteady)
+        parts.append(Comparison(ours < other, f"by {ours:.1f} packets, {aqm} by {other:.1f}"))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("4.4", "Table 5, Figure 7", "a quarter: 5.4 after 19 to 20 packets")
 def lindrop_queue_is_a_quarter(run: Evidence) -> Finding:
     """With 10 connections in WAN_100 LINDROP's queue is four times shorter than ARED's, AVQ's and REM's."""
     ours = queue(run, "lindrop", "wan-100-low")
@@ -343,7 +367,7 @@ def lindrop_fills_its_buffer(run: Evidence) -> Finding:
     return judge(text, [Comparison(ours >= 0.85 * LIMIT, text)])
 
 
-@at("4.4", "in the text", "smaller (but 1.38 after 0.37 to 0.68 packets in Table 5)")
+@at("4.4", "Figure 8, in the text", "smaller (but 1.38 after 0.37 to 0.68 packets in Table 5)")
 def lindrop_queue_is_shorter_in_wan_300(run: Evidence) -> Finding:
     """In WAN_300 LINDROP's queue is shorter than those of disciplines with less throughput."""
     parts: list[Comparison] = []

@@ -13,7 +13,7 @@ from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.reproduce import columns
 from penstock.reproduce.bufferbloat import TARGET_KB, TARGETS_MS, TESTBED, UDP_ON_S
 from penstock.reproduce.results import Evidence, Outcome, drops
-from penstock.reproduce.seconds import longest_ms, rate_spread
+from penstock.reproduce.seconds import delays_ms, window_spread
 
 MANY = 10  # flows: "an increase in the number of unresponsive flows"
 OVERLOAD = 100  # streams: 64 Mbit/s for a link of 10
@@ -137,6 +137,68 @@ def _at_targets(run: Evidence, compare: Callable[[int, str], Comparison]) -> Fin
     return judge(_first_and_last(parts), parts)
 
 
+# The halves of the modification alone: variants of this experiment.
+_CASES = {"interval-30ms": "codel", "law-alone": "modified-codel"}
+
+
+def _case_delay(run: Evidence, case: str, target: int) -> float | None:
+    """The mean delay with one half of the modification; nothing where that was not run."""
+    aqm, setting = _CASES[case], f"five-{target}ms"
+    found = run.varied.get(case)
+    return None if found is None else found.value(aqm, 5, columns.delay_ms("mean"), setting)
+
+
+def _mean_delay(run: Evidence, aqm: str, target: int) -> float:
+    return run.value(aqm, 5, columns.delay_ms("mean"), f"five-{target}ms")
+
+
+def _half_delays_less(run: Evidence, case: str) -> Finding:
+    parts: list[Comparison] = []
+    for target in TARGETS_MS:
+        ours = _case_delay(run, case, target)
+        if ours is not None:
+            theirs = _mean_delay(run, "codel", target)
+            parts.append(Comparison(ours < theirs, f"{ours:.1f} ms after {theirs:.1f} at a target of {target} ms"))
+    return judge(_first_and_last(parts), parts)
+
+
+@codel("3.2.3", "Figure 3.6, by packets", "better at all four targets")
+def a_shorter_interval_delays_less(run: Evidence) -> Finding:
+    """With five TCP flows and any target, packets wait less with CoDel's interval of 30 ms."""
+    return _half_delays_less(run, "interval-30ms")
+
+
+@codel("3.2.4", "Figure 3.7, by packets", "better at all four targets")
+def the_law_alone_delays_less(run: Evidence) -> Finding:
+    """With five TCP flows and any target, packets wait less with the modified law and CoDel's interval."""
+    return _half_delays_less(run, "law-alone")
+
+
+@codel("3.2.4", "Figures 3.6 and 3.7, by packets", "less than the interval does")
+def the_law_does_less_than_the_interval(run: Evidence) -> Finding:
+    """The modified law alone shortens the delay by less than the interval of 30 ms alone does."""
+    parts: list[Comparison] = []
+    for target in TARGETS_MS:
+        law, interval = (_case_delay(run, case, target) for case in ("law-alone", "interval-30ms"))
+        if law is not None and interval is not None:
+            parts.append(Comparison(law > interval, f"{law:.1f} and {interval:.1f} ms at a target of {target} ms"))
+    return judge(_first_and_last(parts), parts)
+
+
+@codel("3.2.5", "Figures 3.6 to 3.8, by packets", "more than either alone")
+def both_do_more_than_either(run: Evidence) -> Finding:
+    """With both changes packets wait less than with either alone, at every target."""
+    parts: list[Comparison] = []
+    for target in TARGETS_MS:
+        halves = [_case_delay(run, case, target) for case in _CASES]
+        known = [half for half in halves if half is not None]
+        if len(known) == len(halves):
+            both = _mean_delay(run, "modified-codel", target)
+            text = f"{both:.1f} ms after {min(known):.1f} and {max(known):.1f} at a target of {target} ms"
+            parts.append(Comparison(both < min(known), text))
+    return judge(_first_and_last(parts), parts)
+
+
 @codel("3.2.5", "Figure 3.8, by packets", "more often within the target")
 def modified_delay_is_shorter(run: Evidence) -> Finding:
     """With five TCP flows and any target, packets wait less with Modified CoDel: in the mean and nine of ten."""
@@ -163,12 +225,12 @@ def codel_misses_its_target(run: Evidence) -> Finding:
     return _at_targets(run, compare)
 
 
-@codel("3.2.5", "Table 3.2", "0.41 after 0.58, 0.50 after 0.64, 0.63 after 0.76, 0.71 after 0.73")
+@codel("3.2.5", "Table 3.2, Figure 3.9", "0.41 after 0.58, 0.50 after 0.64, 0.63 after 0.76, 0.71 after 0.73")
 def modified_windows_are_steadier(run: Evidence) -> Finding:
-    """Windows vary less with Modified CoDel, seen here by the rate of each flow, at every target."""
+    """The windows of five TCP flows vary less with Modified CoDel, at every target."""
 
     def compare(target: int, setting: str) -> Comparison:
-        ours, theirs = (run.cell_value((aqm, 5, setting), rate_spread) or 0.0 for aqm in ("modified-codel", "codel"))
+        ours, theirs = (run.cell_value((aqm, 5, setting), window_spread) or 0.0 for aqm in ("modified-codel", "codel"))
         return Comparison(ours < theirs, f"{ours:.3f} after {theirs:.3f} at a target of {target} ms")
 
     return _at_targets(run, compare)
@@ -228,11 +290,10 @@ def stated_drops(run: Evidence) -> Finding:
 # The testbed of section 3.3.
 
 
-def _median_longest(run: Evidence, aqm: str, name: str, udp: bool) -> float:
+def _median_delay(run: Evidence, aqm: str, name: str, udp: bool) -> float:
     def measure(outcome: Outcome) -> float:
         warmup = int(outcome.summary["warmup_s"])
-        values = longest_ms(outcome, TESTBED[name])
-        return statistics.median(v for k, v in enumerate(values) if k >= warmup and (k in UDP_ON_S) == udp)
+        return statistics.median(v for k, v in enumerate(delays_ms(outcome)) if k >= warmup and (k in UDP_ON_S) == udp)
 
     return run.cell_value((aqm, 6, f"udp-{name}"), measure) or 0.0
 
@@ -245,7 +306,7 @@ def modified_controls_udp_better(run: Evidence) -> Finding:
     """While UDP sends, the queue is shorter with Modified CoDel than with CoDel."""
     parts: list[Comparison] = []
     for name in TESTBED:
-        ours, theirs = (_median_longest(run, aqm, name, udp=True) for aqm in ("modified-codel", "codel"))
+        ours, theirs = (_median_delay(run, aqm, name, udp=True) for aqm in ("modified-codel", "codel"))
         parts.append(Comparison(ours < theirs, f"{ours:.0f} ms after {theirs:.0f} at {_RATE[name]}"))
     return judge(_first_and_last(parts), parts)
 
@@ -263,7 +324,7 @@ def modified_use_is_that_of_codel(run: Evidence) -> Finding:
 @codel("3.3", "Figure 3.11(a)", "never under target")
 def codel_misses_its_target_on_a_slow_link(run: Evidence) -> Finding:
     """At 0.5 Mbit/s CoDel's delay is above its target with UDP and without."""
-    values = {udp: _median_longest(run, "codel", "slow", udp) for udp in (False, True)}
+    values = {udp: _median_delay(run, "codel", "slow", udp) for udp in (False, True)}
     parts = [
         Comparison(
             value > CODEL_TARGET_MS, f"{value:.0f} ms {'with' if udp else 'without'} UDP, where one packet takes 24"
@@ -276,6 +337,6 @@ def codel_misses_its_target_on_a_slow_link(run: Evidence) -> Finding:
 @codel("3.3", "Figure 3.12(a)", "well without UDP, not with it")
 def codel_fails_with_udp_only(run: Evidence) -> Finding:
     """At 10 Mbit/s CoDel's queue is much longer while UDP sends than while it does not."""
-    quiet, busy = (_median_longest(run, "codel", "fast", udp) for udp in (False, True))
+    quiet, busy = (_median_delay(run, "codel", "fast", udp) for udp in (False, True))
     text = f"{busy:.0f} ms with UDP, {quiet:.0f} without"
     return judge(text, [Comparison(busy > WELL * quiet, text)])

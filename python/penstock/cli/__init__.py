@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from penstock.engine import BrokenInvariant, ScenarioError, TraceError, core_version
+from penstock.engine import AlgorithmError, BrokenInvariant, ScenarioError, TraceError, core_version
 from penstock.mistake import MistakeError
 
 app = typer.Typer(
@@ -34,7 +34,7 @@ def _common(
 
 
 # Each module adds its commands to the application.
-from penstock.cli import experiments, inspect, run, verify  # noqa: E402, F401
+from penstock.cli import architecture, experiments, inspect, run, tcp_trace, verify  # noqa: E402, F401
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def main() -> None:
         app()
     except (MistakeError, ScenarioError, TraceError) as mistake:
         _fail(str(mistake), 2)
-    except BrokenInvariant as broken:
+    except (AlgorithmError, BrokenInvariant) as broken:
         _fail(f"the run was stopped: {broken}", 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

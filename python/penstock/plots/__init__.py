@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from penstock.plots import ern, flow_queueing, lindrop, pink, satellite
+from penstock.plots import ern, flow_queueing, friendliness, lindrop, pink, satellite
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
+from penstock.plots.network import drawing
 from penstock.plots.one_run import single
-from penstock.plots.style import COLOURS, LABELS, colour, save, svg
+from penstock.plots.style import COLOURS, LABELS, colour, png, save, svg
 from penstock.plots.sweeps import sweep
+from penstock.plots.tcp_trace import traced
 from penstock.reproduce.results import Evidence
 
 DRAWN = {
@@ -19,6 +21,7 @@ DRAWN = {
     "tcp-satellite": satellite.figures,
     "fq-pie": flow_queueing.figures,
     "fq-minstrel-pie": flow_queueing.figures,
+    "friendliness": friendliness.figures,
 }
 
 
@@ -27,4 +30,4 @@ def reproduction(run: Evidence) -> dict[str, Figure]:
     return DRAWN.get(run.experiment.name, sweep)(run)
 
 
-__all__ = ["COLOURS", "LABELS", "colour", "reproduction", "save", "single", "svg"]
+__all__ = ["COLOURS", "LABELS", "colour", "drawing", "png", "reproduction", "save", "single", "svg", "traced"]

@@ -16,7 +16,6 @@ from penstock.reproduce import columns
 from penstock.reproduce.bufferbloat import (
     BUFFERS,
     CONGESTION,
-    FAST_BPS,
     HIGHEST_MS,
     LOWEST_MS,
     PIES,
@@ -25,7 +24,7 @@ from penstock.reproduce.bufferbloat import (
     TESTBED,
 )
 from penstock.reproduce.results import Evidence, Measure, Outcome, rtt_ms
-from penstock.reproduce.seconds import after_warmup, longest_ms, rate_spread
+from penstock.reproduce.seconds import after_warmup, delays_ms, window_spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,11 +83,11 @@ def _use_counts(run: Evidence) -> Figure:
     return figure
 
 
-def _rate_spread(run: Evidence) -> Figure:
+def _window_spread(run: Evidence) -> Figure:
     figure, ((axis,),) = _panels(1, 1, 3.2)
     targets = [t for t in TARGETS_MS if f"five-{t}ms" in run.settings]
     for offset, aqm in enumerate(run.aqms):
-        heights = [run.cell_value((aqm, 5, f"five-{t}ms"), rate_spread) or 0.0 for t in targets]
+        heights = [run.cell_value((aqm, 5, f"five-{t}ms"), window_spread) or 0.0 for t in targets]
         places = [place + 0.2 * (offset - (len(run.aqms) - 1) / 2) for place in range(len(targets))]
         axis.bar(places, heights, 0.18, alpha=0.75, **_look(aqm))
     axis.set_xticks(range(len(targets)), [f"{t} ms" for t in targets])
@@ -123,13 +122,13 @@ def _udp_comes(run: Evidence) -> Figure:
     for top, bottom, (name, bps) in zip(above, below, TESTBED.items(), strict=True):
         for aqm in run.aqms:
             outcome = run.runs(aqm, setting=f"udp-{name}")[0]
-            top.plot(longest_ms(outcome, bps), linewidth=1.2, **_look(aqm))
+            top.plot(delays_ms(outcome), linewidth=1.2, **_look(aqm))
             bottom.plot([100 * 1e3 * kbps / bps for kbps in _queue_of(outcome)], linewidth=1.2, color=colour(aqm))
         for axis in (top, bottom):
             axis.axvspan(26, 75, color=FAINT, alpha=0.5, zorder=0, linewidth=0)
         top.set(title=titles[name], yscale="log")
         bottom.set(ylim=(0, 108), xlabel="time (s)")
-    above[0].set_ylabel("longest queue (ms)")
+    above[0].set_ylabel("time in the queue (ms)")
     below[0].set_ylabel("link in use (%)")
     _legend_right(above[-1])
     return figure
@@ -139,7 +138,7 @@ def _modified_codel(run: Evidence) -> dict[str, Figure]:
     return {
         "queue_counts": _queue_counts(run),
         "use_counts": _use_counts(run),
-        "rate_spread": _rate_spread(run),
+        "window_spread": _window_spread(run),
         "use_time": _use_time(run),
         "udp_comes": _udp_comes(run),
     }
@@ -180,7 +179,7 @@ def _over_time(run: Evidence, values: Callable[[Outcome], list[float]], ylabel: 
 
 
 def _delay_time(run: Evidence) -> Figure:
-    figure, axes = _over_time(run, lambda outcome: longest_ms(outcome, FAST_BPS), "longest queue (ms)")
+    figure, axes = _over_time(run, delays_ms, "time in the queue (ms)")
     axes[0].set_yscale("log")
     mark_level(axes, HIGHEST_MS, "15 ms")
     mark_level(axes, LOWEST_MS, "5 ms")
@@ -209,15 +208,15 @@ def _ellipses(run: Evidence, loads: dict[str, str]) -> Figure:
     figure, (axes,) = _panels(1, len(loads), 3.1)
     for axis, (load, title) in zip(axes, loads.items(), strict=True):
         for aqm in PIES:
-            delays, rates = after_warmup(run.runs(aqm, setting=load)[0], FAST_BPS)
+            delays, rates = after_warmup(run.runs(aqm, setting=load)[0])
             middle = (statistics.fmean(delays), statistics.fmean(rates))
             width, height, angle = ellipse(delays, rates)
             look: dict[str, Any] = {"color": colour(aqm), "alpha": 0.25, "linewidth": 1.2}
             axis.add_patch(Ellipse(middle, width, height, angle=angle, **look))
             axis.scatter(delays, rates, s=3, color=colour(aqm), alpha=0.25, linewidths=0)
             axis.plot(*middle, marker=MARKERS[aqm], color=colour(aqm), linestyle="none", label=LABELS[aqm])
-        axis.set(title=title, xlabel="longest queue of a second (ms)", ylim=(7.5, 10.5))
-        axis.set_xlim(60, 0)
+        axis.set(title=title, xlabel="mean time in the queue (ms)", ylim=(7.5, 10.5))
+        axis.set_xlim(40, 0)
     axes[0].set_ylabel("goodput (Mbit/s)")
     axes[0].legend(loc="lower left")
     return figure

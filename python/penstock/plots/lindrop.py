@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from penstock.claims.lindrop import QUEUE, THROUGHPUT, value
 from penstock.plots.style import CYCLE, INK, LABELS, STYLE, box, colour
-from penstock.reproduce import columns
-from penstock.reproduce.lindrop import AVG_MAX, LOADS, NETWORKS, NINE, STEPS_DOWN, STEPS_UP, TUNED_MAX
+from penstock.reproduce import columns, seconds
+from penstock.reproduce.lindrop import AVG_MAX, LOADS, NETWORKS, NINE, OVER_TIME, STEPS_DOWN, STEPS_UP, TUNED_MAX
 from penstock.reproduce.results import Evidence, Outcome
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def drawn(run: Evidence) -> dict[str, Figure]:
         return {
             "delay_throughput": _bars(run, columns.throughput_all_mbps, THROUGHPUT, "throughput (Mbit/s)", 100.0),
             "delay_queue": _bars(run, columns.queue_packets, QUEUE, "mean queue (packets)", 300.0),
+            "queue_time": _queue_time(run),
             "delay_drops": _own_drops(run),
             "lindrop_steps": _steps(run),
             "lindrop_max": _avg_max(run),
@@ -53,6 +54,20 @@ def _bars(run: Evidence, measure: Callable[[Outcome], float | None], paper: Tabl
     panels[0][-1].plot([], [], color=INK, linewidth=1.8, label="paper")
     panels[0][-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.supxlabel(label, fontsize=9.5, color=INK)
+    return figure
+
+
+def _queue_time(run: Evidence) -> Figure:
+    """A panel for each of the paper's figures, a line for each discipline."""
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    panels = figure.subplots(len(OVER_TIME), 1, sharex=True, squeeze=False)
+    for (axis,), setting in zip(panels, OVER_TIME, strict=True):
+        for aqm in NINE:
+            packets = seconds.queue_packets(run.runs(aqm, setting=setting)[0])
+            axis.plot(packets, color=colour(aqm), linewidth=1.2, label=LABELS.get(aqm, aqm))
+        axis.set(title=f"{run.experiment.label(setting)} congestion", ylabel="queue (packets)", ylim=(0, None))
+    panels[0][0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    panels[-1][0].set_xlabel("time (s)")
     return figure
 
 

@@ -51,7 +51,7 @@ def _flow_lines(table: pa.Table) -> Figure:
 
 
 def _queue_lines(table: pa.Table, names: Sequence[str]) -> Figure:
-    """Throughput and queue of each bottleneck over time."""
+    """Throughput and queueing delay of each bottleneck over time."""
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
@@ -60,9 +60,9 @@ def _queue_lines(table: pa.Table, names: Sequence[str]) -> Figure:
         seconds = table["t_s"].to_numpy()[rows]
         style: dict[str, Any] = {"color": CYCLE[index % len(CYCLE)], "linewidth": 1.3, "label": name}
         above.plot(seconds, table["throughput_bps"].to_numpy()[rows] / 1e6, **style)
-        below.plot(seconds, table["queue_bytes_max"].to_numpy()[rows] / 1e3, **style)
+        below.plot(seconds, table["queue_delay_ms_mean"].to_numpy()[rows], **style)
     above.set(ylabel="throughput (Mbit/s)", ylim=(0, None))
-    below.set(xlabel="time (s)", ylabel="longest queue (kB)", ylim=(0, None))
+    below.set(xlabel="time (s)", ylabel="time in the queue (ms)", ylim=(0, None))
     below.yaxis.set_major_locator(MaxNLocator(5))
     if len(names) > 1:
         above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -90,6 +90,11 @@ def svg(figure: Figure) -> bytes:
     return _render(figure, "svg")
 
 
+def png(figure: Figure) -> bytes:
+    """The figure as a picture, for a file."""
+    return _render(figure, "png")
+
+
 def _render(figure: Figure, kind: str) -> bytes:
     out = io.BytesIO()
     metadata = {"Date": None} if kind == "svg" else {"Software": None}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.reference.link import NOT_ECT, Arrival, Fate, Fifo, Limit, Packet, serve
+from penstock.reference.link import NOT_ECT, Arrival, Clock, Fate, Fifo, Limit, Packet, serve
 
 MOST_WEIGHT = 5.0
 
@@ -42,7 +42,7 @@ class AnAqm(Fifo):
         self.e = (-self.target, -self.target)
         self.y = (-1.0, -1.0)
         self.arrived = 0
-        self.next_sample_ns = params.interval_ns
+        self.clock = Clock(params.interval_ns, params.interval_ns)
 
     def begin_as_pi(self, packets_per_sample: float) -> None:
         """K, the first weights, their scales and the learning rates."""
@@ -75,9 +75,7 @@ class AnAqm(Fifo):
 
     def let_time_pass(self, now_ns: int) -> None:
         """Takes every sample up to now; nothing came or went since the last."""
-        while self.next_sample_ns <= now_ns:
-            self.sample()
-            self.next_sample_ns += self.params.interval_ns
+        self.clock.run(self, self.sample, now_ns)
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
         """Drops or marks with probability p."""

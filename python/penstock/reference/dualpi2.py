@@ -62,7 +62,7 @@ class DualPi2(Timed):
     def update(self) -> None:
         """dualpi2_update()."""
         heads = [q.queue[0].since_ns for q in (self.lq, self.cq) if q.queue]
-        curq = (self.next_ns - min(heads)) / 1e9 if heads else 0.0
+        curq = (self.clock.next_ns - min(heads)) / 1e9 if heads else 0.0
         target = self.params.target_ns / 1e9
         step = self.params.alpha * (curq - target) + self.params.beta * (curq - self.prevq)
         self.base = max(0.0, min(1.0, self.base + step))

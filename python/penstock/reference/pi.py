@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.reference.link import NOT_ECT, Arrival, Fate, Fifo, Limit, Packet, serve
+from penstock.reference.link import NOT_ECT, Arrival, Clock, Fate, Fifo, Limit, Packet, serve
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Pi(Fifo):
         self.uniform = uniform
         self.p = 0.0
         self.q_old = 0.0
-        self.next_sample_ns = params.interval_ns
+        self.clock = Clock(params.interval_ns, params.interval_ns)
 
     def sample(self) -> None:
         """The equation."""
@@ -45,9 +45,7 @@ class Pi(Fifo):
 
     def let_time_pass(self, now_ns: int) -> None:
         """Takes every sample up to now; nothing came or went since the last."""
-        while self.next_sample_ns <= now_ns:
-            self.sample()
-            self.next_sample_ns += self.params.interval_ns
+        self.clock.run(self, self.sample, now_ns)
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
         """Drops or marks with probability p."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.reference.link import NOT_ECT, Arrival, Fate, Fifo, Limit, Packet, serve
+from penstock.reference.link import NOT_ECT, Arrival, Clock, Fate, Fifo, Limit, Packet, serve
 
 Verdict = Literal["pass", "mark", "drop"]
 
@@ -40,8 +40,7 @@ class Timed(Fifo):
 
     def __init__(self, limit: Limit, first_ns: int, tupdate_ns: int) -> None:
         super().__init__(limit)
-        self.next_ns = first_ns
-        self.tupdate_ns = tupdate_ns
+        self.clock = Clock(first_ns, tupdate_ns)
 
     def update(self) -> None:
         """The timer fired."""
@@ -56,9 +55,7 @@ class Timed(Fifo):
 
     def run_timer(self, now_ns: int) -> None:
         """Lets the timer fire as often as it was due."""
-        while self.next_ns <= now_ns:
-            self.update()
-            self.next_ns += self.tupdate_ns
+        self.clock.run(self, self.update, now_ns)
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Verdict:
         """The timer comes first."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.reference.link import CE, NOT_ECT, Arrival, Fate, Fifo, Limit, Packet, serve
+from penstock.reference.link import CE, NOT_ECT, Arrival, Clock, Fate, Fifo, Limit, Packet, serve
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Rem(Fifo):
         self.x = 0.0
         self.price = 0.0
         self.p = 0.0
-        self.next_update_ns = params.interval_ns
+        self.clock = Clock(params.interval_ns, params.interval_ns)
 
     def measure(self, packets: int, size: int) -> float:
         """So many packets, or so many bytes in mean packets."""
@@ -58,9 +58,7 @@ class Rem(Fifo):
 
     def let_time_pass(self, now_ns: int) -> None:
         """Makes every update up to now; nothing came or went since the last."""
-        while self.next_update_ns <= now_ns:
-            self.update()
-            self.next_update_ns += self.params.interval_ns
+        self.clock.run(self, self.update, now_ns)
 
     def can_be_marked(self, packet: Packet) -> bool:
         """Whether it is judged when it leaves."""

@@ -13,6 +13,11 @@ EXPERIMENT = {
         "The mean over the whole run, in packets of the mean size. The short line in each row is the number of the "
         "paper's Table 5. All buffers hold 300 packets but that of DropTail, which holds 100.",
     ),
+    "queue_time": (
+        "Queue over time",
+        "The mean queue of each second, in packets of the mean size: 100 connections in the LAN, 10 in WAN_100, 100 in "
+        "WAN_300.",
+    ),
     "delay_drops": (
         "Who drops with LINDROP",
         "The share of the drops that LINDROP decided on; the others found no room. As published, each step down of "
@@ -150,6 +155,15 @@ EXPERIMENT = {
         "All flows send their whole first window in the same instant; the invariant max_queue stops a run "
         "that exceeds the bandwidth-delay product.",
     ),
+    "flood_time": (
+        "Eight transfers in a flood",
+        "Payload of all transfers together in each second, with 1,000 SYNs per second where the ground is grey.",
+    ),
+    "flood_cost": (
+        "What a flood costs",
+        "Payload of all transfers together while the flood lasts. The dashed lines are what is left of the goodput "
+        "without a flood when the SYNs have taken theirs.",
+    ),
     "queue_counts": (
         "Mean queue",
         "Bytes waiting at the bottleneck, as a mean over time. The dashed line is what 5 ms of the link carry. Left, "
@@ -160,10 +174,10 @@ EXPERIMENT = {
         "Use of the link",
         "The same runs. With few flows the link has room: ACKs wait behind the reverse flows in a drop-tail queue.",
     ),
-    "rate_spread": (
-        "How steady the flows are",
-        "Variance of the goodput of a flow from second to second, over the square of its mean, for five flows through "
-        "half a megabit per second. It stands for the variance of the window, which runs do not keep.",
+    "window_spread": (
+        "How steady the windows are",
+        "Variance of the congestion window of a flow, taken at the end of each second, over the square of its mean, "
+        "for five flows through half a megabit per second.",
     ),
     "use_time": (
         "Throughput over time",
@@ -171,8 +185,8 @@ EXPERIMENT = {
     ),
     "udp_comes": (
         "A UDP flow comes and goes",
-        "Five TCP flows; a UDP flow of the link's rate sends in the shaded time. Top: the longest queue of each "
-        "second as the time it takes to send. Bottom: what the link carried.",
+        "Five TCP flows; a UDP flow of the link's rate sends in the shaded time. Top: how long packets waited, as a "
+        "mean over each second. Bottom: what the link carried.",
     ),
     "delay_cdf": (
         "Delay and use of the link, as distributions",
@@ -180,15 +194,15 @@ EXPERIMENT = {
         "seconds in which the link carried no more.",
     ),
     "delay_time": (
-        "Queue over time",
-        "The longest queue of each second, as the time it takes to send. The dashed lines are the bounds of Minstrel "
-        "PIE's target; PIE's is the upper one.",
+        "Delay over time",
+        "How long packets waited, as a mean over each second. The dashed lines are the bounds of Minstrel PIE's "
+        "target; PIE's is the upper one.",
     ),
     "link_time": ("Use of the link over time", "What the link carried in each second, as a part of its rate."),
     "ellipses": (
         "Goodput against delay",
         "An ellipse holds one standard deviation of the seconds of a run around their mean, as RFC 7928 draws them; "
-        "the delay is the longest queue of a second. Delay grows to the left: higher and further right is better.",
+        "the delay is the mean of a second's packets. Delay grows to the left: higher and further right is better.",
     ),
     "ellipses_udp": ("Goodput against delay with one UDP flow", "As above; UDP sends more than the link carries."),
     "ellipses_congestion": (
@@ -237,8 +251,19 @@ EXPERIMENT = {
         "One VoIP stream beside four TCP flows each way. A box spans the 10th to the 90th percentile of its packets' "
         "delay in the queue, in steps of about 1 ms; the stroke is the longest.",
     ),
+    "friendliness": (
+        "Who shares with whom",
+        "Two flows of the control at the left beside two of the control below: percent of the payload of all four "
+        "that the two at the left got. 50 is a fair share; vermilion takes, blue gives way. CoDel marks what is "
+        "ECN-capable, the flows of DCTCP and Prague; DropTail cannot mark.",
+    ),
 }
 RUN = {
+    "network": (
+        "Network",
+        "Nodes, and which flows begin (before the arrow) and end at them. A dashed link changes while the run goes on; "
+        "its numbers are those of the start.",
+    ),
     "goodput": ("Goodput of the flows", "Payload that reaches a receiver in each second."),
-    "queue": ("Bottleneck", "Throughput with headers, and the longest queue of each second."),
+    "queue": ("Bottleneck", "Throughput with headers, and how long packets waited, as means over each second."),
 }

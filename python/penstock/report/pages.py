@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,9 @@ def write_run(path: Path) -> Path:
     manifest = rundir.read_manifest(path)
     tables = {file.stem: pq.read_table(file) for file in sorted(path.glob("*.parquet"))}
     summary = rundir.read_json(path / rundir.SUMMARY)
-    figures = plots.single(tables, [b["name"] for b in summary["bottlenecks"]])
+    network = plots.drawing(_scenario(path / rundir.SCENARIO))
+    figures = {"network": network} if network else {}
+    figures |= plots.single(tables, [b["name"] for b in summary["bottlenecks"]])
     page = _page(
         "run.html.j2",
         title=manifest.get("name", path.name),
@@ -74,6 +77,14 @@ def write_run(path: Path) -> Path:
         versions=manifest["versions"],
     )
     return _write(path, page)
+
+
+def _scenario(file: Path) -> dict[str, Any]:
+    """The scenario of a run, for its drawing; what cannot be read is not drawn."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError):
+        return {}
 
 
 def remake(path: Path | None, root: Path = Path("runs")) -> Path:

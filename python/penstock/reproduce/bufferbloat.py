@@ -97,7 +97,7 @@ MODIFIED_CODEL = Listed(
     figures={
         "queue_counts": "004, Figures 3.4(a) and 3.5(a)",
         "use_counts": "004, Figures 3.4(b) and 3.5(b)",
-        "rate_spread": "004, Table 3.2, for Figure 3.9",
+        "window_spread": "004, Table 3.2 and Figure 3.9",
         "use_time": "004, Figure 3.10",
         "udp_comes": "004, Figures 3.11 and 3.12",
     },

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.reproduce import mixes, sharing
+from penstock.reproduce import friendliness, mixes, sharing
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -152,6 +152,11 @@ def delay_ms(percentile: str) -> Measure:
     return lambda summary: float(summary["bottlenecks"][0]["queue_delay_ms"][percentile])
 
 
+def marks(summary: dict[str, Any]) -> float:
+    """Packets marked at the first bottleneck."""
+    return float(summary["bottlenecks"][0]["marks"])
+
+
 def used_share(summary: dict[str, Any]) -> float:
     """Of the first bottleneck's rate."""
     return float(summary["bottlenecks"][0]["utilization"])
@@ -276,6 +281,8 @@ COLUMNS = {
     "call_delay": Column("call ms p90", "{:.2f}", mixes.call_delay_ms),
     "call_jitter": Column("jitter ms", "{:.2f}", mixes.call_jitter_ms),
     "call_loss": Column("call loss", "{:.2%}", mixes.call_loss),
+    "first_share": Column("first two", "{:.0%}", _of(friendliness.share_of_first)),
+    "marks": Column("marks", "{:,.0f}", _of(marks)),
 }
 
 

@@ -7,6 +7,7 @@ from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT
 from penstock.reproduce.ern import ERN
 from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
+from penstock.reproduce.friendliness import FRIENDLINESS
 from penstock.reproduce.lindrop import LINDROP
 from penstock.reproduce.pink import ALL_PINK
 from penstock.reproduce.satellite import TCP_SATELLITE
@@ -48,7 +49,16 @@ SWEEPS = (
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in (*SWEEPS, *ALL_PINK, LINDROP, TCP_SATELLITE, ERN, *ALL_BUFFERBLOAT, *ALL_FLOW_QUEUEING)
+    for experiment in (
+        *SWEEPS,
+        *ALL_PINK,
+        LINDROP,
+        TCP_SATELLITE,
+        ERN,
+        *ALL_BUFFERBLOAT,
+        *ALL_FLOW_QUEUEING,
+        FRIENDLINESS,
+    )
 }
 
 

@@ -225,4 +225,36 @@ PINK_LIMITS = Listed(
     settings=(*_segment_settings(), *_udp_settings(), *_burst_settings()),
 )
 
-ALL_PINK = (PINK_RTT, PINK_MULTI, PINK_C, PINK_PPDR, PINK_LIMITS)
+# SYNs per second; each takes 52 B of the link. The flood begins when the transfers are under way.
+FLOODS = (100, 1000, 10_000)
+FLOOD_FROM_S = 5  # the warm-up: what is measured is the flood
+SYN_BYTES = 52
+SAMPLINGS = {"off": "every SYN counts", "after-drop": "SYNs count until a drop", "always": "who transmits counts"}
+
+
+def _flood_setting(sampling: str, per_second: int) -> Setting:
+    flood = {"kind": "synflood", "per_second": per_second, "start": f"{FLOOD_FROM_S}s"}
+    transfers = {"kind": "bulk", "count": 8}
+    return Setting(
+        f"{sampling}-{per_second}",
+        f"{SAMPLINGS[sampling]}, {f'{per_second:,} SYNs per second' if per_second else 'no flood'}",
+        change={"aqm.sampling": sampling, "flows": [transfers, flood] if per_second else [transfers]},
+        quick=per_second in (0, 1000),
+        flows=8,
+    )
+
+
+PINK_FLOOD = Listed(
+    name="pink-flood",
+    title="PINK under a flood of SYNs",
+    source="document 000, section 4",
+    figures={"flood_time": "", "flood_cost": ""},
+    columns=("goodput_all", "rtt90", "jain", "drops", "queue_max"),
+    aqms=("pink",),
+    quick="floods but that of 1,000 SYNs per second",
+    variants=(),
+    keeps_series=True,
+    settings=tuple(_flood_setting(sampling, n) for sampling in SAMPLINGS for n in (0, *FLOODS)),
+)
+
+ALL_PINK = (PINK_RTT, PINK_MULTI, PINK_C, PINK_PPDR, PINK_LIMITS, PINK_FLOOD)

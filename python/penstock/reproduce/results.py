@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.experiments import EXPERIMENTS, find
 from penstock.reproduce.series import Series
 
-FORMAT = 1
+FORMAT = 2
 ROOT = Path("runs/reproduce")
 RESULTS = "results.json"
 
@@ -170,13 +171,19 @@ class Evidence:
         }
 
 
+class OtherVersionError(rundir.RunDirError):
+    """Results that another version stored."""
+
+
 def load(path: Path) -> Evidence:
     """Reads the results of a directory."""
     stored = rundir.read_json(path / RESULTS)
     try:
+        if stored["format"] != FORMAT:
+            raise OtherVersionError(f"{path / RESULTS}: not results of this version; reproduce them again")
         outcomes = tuple(Outcome.from_json(run) for run in stored["runs"])
-        if stored["format"] != FORMAT or not outcomes:
-            raise rundir.RunDirError(f"{path / RESULTS}: not results of this version")
+        if not outcomes:
+            raise rundir.RunDirError(f"{path / RESULTS}: no results")
         variants = tuple(Outcome.from_json(run) for run in stored.get("variants", ()))
         return Evidence(find(stored["name"]), bool(stored["quick"]), outcomes, dict(stored["versions"]), variants)
     except (KeyError, TypeError) as error:
@@ -189,13 +196,14 @@ def home(name: str, quick: bool, root: Path = ROOT) -> Path:
 
 
 def stored(root: Path = ROOT) -> dict[str, Evidence]:
-    """The results at hand, the full form of an experiment before its quick form."""
+    """The results at hand, the full form of an experiment before its quick form; those of other versions are none."""
     found = {}
     for name in EXPERIMENTS:
         for quick in (False, True):
             path = home(name, quick, root)
             if name not in found and (path / RESULTS).is_file():
-                found[name] = load(path)
+                with contextlib.suppress(OtherVersionError):
+                    found[name] = load(path)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from penstock.reproduce import columns
 from penstock.reproduce.results import Outcome
 from penstock.reproduce.series import Series
 
@@ -15,26 +16,29 @@ def series_of(outcome: Outcome) -> Series:
     return outcome.series
 
 
-def longest_ms(outcome: Outcome, bps: float) -> list[float]:
-    """The longest queue of each second at the first bottleneck, as the time it takes to send."""
-    return [8e3 * most / bps for most in next(iter(series_of(outcome).longest.values()))]
+def delays_ms(outcome: Outcome) -> list[float]:
+    """The mean time in the first bottleneck's queue of the packets that left it in each second."""
+    return [us / 1e3 for us in next(iter(series_of(outcome).waited_us.values()))]
 
 
-def after_warmup(outcome: Outcome, bps: float) -> tuple[list[float], list[float]]:
-    """For each second after the warm-up: the longest queue in ms, and the goodput of all flows in Mbit/s."""
+def queue_packets(outcome: Outcome) -> list[float]:
+    """The mean queue of each second at the first bottleneck, in packets of the mean size."""
+    size = columns.packet_bytes(outcome)
+    return [count / size for count in next(iter(series_of(outcome).waiting.values()))]
+
+
+def after_warmup(outcome: Outcome) -> tuple[list[float], list[float]]:
+    """For each second after the warm-up: the mean time in the queue in ms, and the goodput of all flows in Mbit/s."""
     warmup = int(outcome.summary["warmup_s"])
     rates = [kbps / 1e3 for kbps in series_of(outcome).total()]
-    return longest_ms(outcome, bps)[warmup:], rates[warmup:]
+    return delays_ms(outcome)[warmup:], rates[warmup:]
 
 
-def rate_spread(outcome: Outcome) -> float:
-    """Variance of the flows' goodput in seconds, over the square of its mean, as a mean over flows.
-
-    The rate of a flow is its window per round trip; runs do not keep windows.
-    """
+def window_spread(outcome: Outcome) -> float:
+    """Variance of a flow's congestion window, at the ends of seconds, over the square of its mean; mean over flows."""
     warmup = int(outcome.summary["warmup_s"])
     spreads = []
-    for flow in series_of(outcome).flows:
-        seconds = flow[warmup:]
+    for window in series_of(outcome).windows:
+        seconds = window[warmup:]
         spreads.append(statistics.pvariance(seconds) / max(1e-9, statistics.fmean(seconds)) ** 2)
     return statistics.fmean(spreads)

@@ -1,8 +1,9 @@
-"""The seconds of a run: what each flow and each queue carried in them."""
+"""The seconds of a run: what each flow and each queue carried in them, and how long packets waited."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Series:
-    """Whole kbit/s and bytes; entry `k` is the mean over the second that begins at `k`."""
+    """Whole kbit/s, bytes and microseconds; entry `k` is for the second that begins at `k`."""
 
     flows: tuple[tuple[int, ...], ...]  # payload that arrived, by flow
     queues: Mapping[str, tuple[int, ...]]  # all that was sent, by name of the bottleneck
     longest: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # most bytes that waited in each second
+    waited_us: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # mean of the packets that left; else 0
+    waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # mean of the bytes that waited
+    windows: tuple[tuple[int, ...], ...] = ()  # congestion window at the end of each second, in bytes, by flow
 
     @property
     def seconds(self) -> int:
@@ -31,37 +35,59 @@ class Series:
     def of(cls, result: Result) -> Series:
         """From the tables of a run."""
         seconds = int(result.summary["duration_s"])
-        flows = [[0] * seconds for _ in result.summary["flows"]]
-        table = result.tables["flow_seconds"]
-        for end_s, flow, bps in zip(*(table[name].to_pylist() for name in table.column_names), strict=True):
+        flows, windows = ([[0] * seconds for _ in result.summary["flows"]] for _ in range(2))
+        for end_s, flow, bps, cwnd in _rows(result, "flow_seconds", "t_s", "flow", "goodput_bps", "cwnd_bytes"):
             flows[flow][round(end_s) - 1] = round(bps / 1e3)
+            windows[flow][round(end_s) - 1] = cwnd
         names = [bottleneck["name"] for bottleneck in result.summary["bottlenecks"]]
-        queues = {name: [0] * seconds for name in names}
-        longest = {name: [0] * seconds for name in names}
-        table = result.tables["queue_seconds"]
-        columns = (table[name].to_pylist() for name in ("t_s", "queue", "throughput_bps", "queue_bytes_max"))
-        for end_s, queue, bps, most in zip(*columns, strict=True):
-            queues[names[queue]][round(end_s) - 1] = round(bps / 1e3)
-            longest[names[queue]][round(end_s) - 1] = most
-        return cls(tuple(map(tuple, flows)), _frozen(queues), _frozen(longest))
+        queues, longest, waited, waiting = ({name: [0] * seconds for name in names} for _ in range(4))
+        columns = ("t_s", "queue", "throughput_bps", "queue_bytes_max", "queue_delay_ms_mean", "queue_bytes_mean")
+        for end_s, queue, bps, most, delay_ms, mean in _rows(result, "queue_seconds", *columns):
+            second = round(end_s) - 1
+            queues[names[queue]][second] = round(bps / 1e3)
+            longest[names[queue]][second] = most
+            waiting[names[queue]][second] = round(mean)
+            waited[names[queue]][second] = 0 if math.isnan(delay_ms) else round(1e3 * delay_ms)
+        by_flow = [tuple(map(tuple, values)) for values in (flows, windows)]
+        by_queue = [_frozen(values) for values in (queues, longest, waited, waiting)]
+        return cls(by_flow[0], by_queue[0], by_queue[1], by_queue[2], by_queue[3], by_flow[1])
 
     def to_json(self) -> dict[str, Any]:
         """One line of text for each flow and queue."""
         return {
-            "flows_kbps": [" ".join(map(str, values)) for values in self.flows],
-            "queues_kbps": {name: " ".join(map(str, values)) for name, values in self.queues.items()},
-            "longest_bytes": {name: " ".join(map(str, values)) for name, values in self.longest.items()},
+            "flows_kbps": _lines(self.flows),
+            "windows_bytes": _lines(self.windows),
+            "queues_kbps": _named_lines(self.queues),
+            "longest_bytes": _named_lines(self.longest),
+            "waited_us": _named_lines(self.waited_us),
+            "waiting_bytes": _named_lines(self.waiting),
         }
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> Series:
         """The reverse of `to_json`."""
-        flows = tuple(tuple(map(int, line.split())) for line in stored["flows_kbps"])
-        queues, longest = (
-            {name: tuple(map(int, line.split())) for name, line in stored[key].items()}
-            for key in ("queues_kbps", "longest_bytes")
-        )
-        return cls(flows, queues, longest)
+        flows, windows = (tuple(map(_numbers, stored[key])) for key in ("flows_kbps", "windows_bytes"))
+        by_name = [
+            {name: _numbers(line) for name, line in stored[key].items()}
+            for key in ("queues_kbps", "longest_bytes", "waited_us", "waiting_bytes")
+        ]
+        return cls(flows, by_name[0], by_name[1], by_name[2], by_name[3], windows)
+
+
+def _rows(result: Result, table: str, *columns: str) -> Iterable[tuple[Any, ...]]:
+    return zip(*(result.tables[table][name].to_pylist() for name in columns), strict=True)
+
+
+def _lines(values: Iterable[tuple[int, ...]]) -> list[str]:
+    return [" ".join(map(str, line)) for line in values]
+
+
+def _named_lines(values: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
+    return dict(zip(values, _lines(values.values()), strict=True))
+
+
+def _numbers(line: str) -> tuple[int, ...]:
+    return tuple(map(int, line.split()))
 
 
 def _frozen(lists: dict[str, list[int]]) -> dict[str, tuple[int, ...]]:

@@ -15,6 +15,7 @@
 //!
 //! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`); `cwnd` is not asked for.
 
+use crate::foreign::Running;
 use crate::units::{Instant, Rate, Span};
 
 #[cfg(test)]
@@ -182,6 +183,8 @@ macro_rules! controls {
             /// NewReno.
             NewReno(NewReno),
             $(#[doc = $about] $variant(Box<$type>),)*
+            /// One that is not in this crate.
+            Foreign(Box<Running>),
         }
 
         /// The names of all controls.
@@ -208,14 +211,16 @@ macro_rules! controls {
                 match self {
                     Self::NewReno(_) => 0,
                     $(Self::$variant(_) => size_of::<$type>(),)*
+                    Self::Foreign(_) => size_of::<Running>(),
                 }
             }
 
-            /// The name with which [`AnyCc::new`] makes it.
-            pub fn name(&self) -> &'static str {
+            /// The name with which [`AnyCc::new`] makes it, or that of a foreign one.
+            pub fn name(&self) -> &str {
                 match self {
                     Self::NewReno(_) => "newreno",
                     $(Self::$variant(_) => $name,)*
+                    Self::Foreign(cc) => cc.name(),
                 }
             }
         }
@@ -231,6 +236,7 @@ macro_rules! controls {
                     match $self {
                         Self::NewReno($cc) => $call,
                         $(Self::$variant($cc) => $call,)*
+                        Self::Foreign($cc) => $call,
                     }
                 }
             };
@@ -252,6 +258,12 @@ controls! {
     Bbr Bbr "bbr" "the window and the pace are made of a model of the path (version 1)" "Cardwell et al., ACM Queue 14(5), 2016"
     Dctcp Dctcp "dctcp" "the window falls with the part of the packets that were marked" "RFC 8257"
     Prague Prague "prague" "a scalable control for L4S queues" "draft-briscoe-iccrg-prague-congestion-control"
+}
+
+/// True for a control that counts marks: without ECN it has nothing to go by.
+pub fn needs_ecn(name: &str) -> bool {
+    let setup = Setup { mss: 1, initial_window: 1, initial_ssthresh: u64::MAX, hystart: false };
+    AnyCc::new(name, &setup).is_some_and(|cc| cc.wants().accurate_ecn)
 }
 
 impl CongestionControl for AnyCc {
@@ -314,6 +326,13 @@ mod tests {
         assert!(matches!(AnyCc::new("newreno", &driver::SETUP), Some(AnyCc::NewReno(_))));
         assert!(matches!(AnyCc::new("cubic", &driver::SETUP), Some(AnyCc::Cubic(_))));
         assert_eq!(AnyCc::new("tahoe", &driver::SETUP), None);
+    }
+
+    #[test]
+    fn the_controls_that_count_marks_need_ecn() {
+        let found: Vec<_> = NAMES.iter().copied().filter(|name| needs_ecn(name)).collect();
+        assert_eq!(found, ["dctcp", "prague"]);
+        assert!(!needs_ecn("tahoe"));
     }
 
     /// One of each event, to the control by itself and through the enum: the same state after each.

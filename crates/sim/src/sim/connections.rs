@@ -10,7 +10,6 @@ use crate::flow::{FORGED, Transport};
 use crate::segment::Segment;
 use crate::tcp::{Endpoint, Role, State};
 use crate::traffic::sessions::Plan;
-use penstock_core::packet::TcpFlags;
 use penstock_core::units::{Instant, Span};
 use std::collections::VecDeque;
 
@@ -193,10 +192,9 @@ impl Simulation {
         let Some(connection) = self.connections.get_mut(number) else { return };
         let cursor = self.flows[connection.owner as usize].routes[usize::from(server)];
         let first = self.routes[cursor as usize] as usize;
-        let mut packet = Segment::tcp(0, !server, TcpFlags(0));
-        while self.connections.get_mut(number).is_some_and(|c| c.end(server).transmit_into(&mut packet, now)) {
+        while let Some(mut packet) = self.connections.get_mut(number).and_then(|c| c.end(server).transmit(now)) {
             packet.cursor = cursor;
-            self.offer(first, packet);
+            self.offer(first, &packet);
         }
         if let Some(at) = self.connections.get_mut(number).and_then(|c| c.end(server).deadline()) {
             self.events.set_at_latest(self.connection_source(number, server), at.max(now));

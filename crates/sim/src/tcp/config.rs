@@ -1,7 +1,8 @@
 //! What a host's TCP does and does not do. Defaults are those of a current Linux host; the options exist to match the
 //! simulators that papers used.
 
-use penstock_core::cc;
+use penstock_core::cc::{self, AnyCc};
+use penstock_core::foreign::Control;
 use penstock_core::registry::{ConfigError, nearest};
 use penstock_core::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,9 @@ pub struct TcpConfig {
     pub send_buffer: Bytes,
     /// The sender's rule for short segments.
     pub silly_window: SillyWindow,
+    /// The control that `cc` names, if it is not one of the registry.
+    #[serde(skip)]
+    pub foreign: Option<Control>,
 }
 
 impl Default for TcpConfig {
@@ -90,6 +94,7 @@ impl Default for TcpConfig {
             receive_buffer: Bytes::new(6_000_000),
             send_buffer: Bytes::new(16_000_000),
             silly_window: SillyWindow::Minshall,
+            foreign: None,
         }
     }
 }
@@ -100,10 +105,13 @@ impl TcpConfig {
     /// # Errors
     /// The first option that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        if !cc::NAMES.contains(&self.cc.as_str()) {
+        if self.foreign.is_none() && !cc::NAMES.contains(&self.cc.as_str()) {
             let near = nearest(&self.cc, cc::NAMES);
             let hint = near.first().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
             return Err(ConfigError::new("cc", format!("{:?} is not one of {:?}{hint}", self.cc, cc::NAMES)));
+        }
+        if self.needs_ecn() && !self.ecn {
+            return Err(ConfigError::new("ecn", format!("{} goes by marks: set it to true or leave it out", self.cc)));
         }
         if self.ern && !self.ecn {
             return Err(ConfigError::new("ern", "needs ecn = true: routers answer a rate by marking"));
@@ -141,6 +149,21 @@ impl TcpConfig {
         }
     }
 
+    /// True if the control counts marks, and so works only with `ecn`.
+    pub fn needs_ecn(&self) -> bool {
+        self.foreign.as_ref().map_or_else(|| cc::needs_ecn(&self.cc), |control| control.wants().accurate_ecn)
+    }
+
+    /// The control of a new connection with segments of `mss` bytes whose SYN has number `iss`: that tells one foreign
+    /// control from another.
+    pub(super) fn control(&self, mss: u64, iss: u32) -> AnyCc {
+        let setup = self.setup(mss);
+        match &self.foreign {
+            Some(control) => AnyCc::Foreign(Box::new(control.make(&setup, iss.into()))),
+            None => AnyCc::new(&self.cc, &setup).expect("the configuration was validated"),
+        }
+    }
+
     /// The smallest scale with which the receive buffer can be told; at most 14 (RFC 7323 §2.3).
     pub(super) fn window_scale(&self) -> u8 {
         (0..14).find(|s| self.receive_buffer.get() >> s <= 0xffff).unwrap_or(14)
@@ -156,6 +179,16 @@ mod tests {
         let refused = |rack, sack| TcpConfig { rack, sack, ..TcpConfig::default() }.validate();
         assert_eq!(refused(true, false).unwrap_err().key, "rack");
         assert_eq!((refused(true, true), refused(false, false)), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn controls_that_count_marks_are_refused_without_ecn() {
+        let config = |cc: &str, ecn| TcpConfig { cc: cc.into(), ecn, ..TcpConfig::default() };
+        for cc in ["dctcp", "prague"] {
+            assert_eq!(config(cc, false).validate().unwrap_err().key, "ecn");
+            assert_eq!(config(cc, true).validate(), Ok(()));
+        }
+        assert_eq!(config("bbr", false).validate(), Ok(()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::config::TcpConfig;
 use super::receiver::Receiver;
-use super::sender::{Counters, Sender};
+use super::sender::{Counters, Glance, Next, Sender};
 use crate::segment::{Segment, SynOptions};
 use penstock_core::cc::CongestionControl;
 use penstock_core::packet::TcpFlags;
@@ -132,8 +132,13 @@ impl Endpoint {
         (self.sender.cc.cwnd(), self.sender.cc.ssthresh())
     }
 
+    /// The sending half as it stands; `None` unless the handshake is done.
+    pub fn glance(&self) -> Option<Glance> {
+        (self.state == State::Established).then(|| self.sender.glance())
+    }
+
     /// Name of the congestion control.
-    pub fn cc_name(&self) -> &'static str {
+    pub fn cc_name(&self) -> &str {
         self.sender.cc.name()
     }
 
@@ -382,34 +387,44 @@ impl Endpoint {
     /// The next segment to send now, if any.
     pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
         let mut segment = Segment::tcp(self.flow, self.role == Role::Client, TcpFlags(0));
-        self.transmit_into(&mut segment, now).then_some(segment)
+        self.transmit_into(now, || &mut segment).then_some(segment)
     }
 
-    /// Like [`Endpoint::transmit`], into a segment of the caller's; false if there is none.
+    /// Like [`Endpoint::transmit`]; the segment is written where `place` says, which is asked only if there is one.
     #[inline]
-    pub fn transmit_into(&mut self, segment: &mut Segment, now: Instant) -> bool {
-        if self.state == State::Established {
-            return self.transmit_established(segment, now);
+    pub fn transmit_into<'a>(&mut self, now: Instant, place: impl FnOnce() -> &'a mut Segment) -> bool {
+        if self.state != State::Established {
+            return self.transmit_other(now).is_some_and(|other| {
+                *place() = other;
+                true
+            });
         }
-        let other = match self.state {
-            State::SynSent | State::SynReceived if self.greet => Some(self.greeting(now)),
-            _ => self.reset.take().map(|reset| *reset),
-        };
-        other.inspect(|other| *segment = *other).is_some()
-    }
-
-    fn transmit_established(&mut self, segment: &mut Segment, now: Instant) -> bool {
+        if !self.receiver.ack_now && self.sender.has_sent_all() {
+            return false;
+        }
         let next = self.sender.next(&self.config, now);
         if next.is_none() && !self.receiver.ack_now {
             return false;
         }
+        self.write_segment(place(), next, now);
+        true
+    }
+
+    /// What is sent before and after the connection stands.
+    fn transmit_other(&mut self, now: Instant) -> Option<Segment> {
+        match self.state {
+            State::SynSent | State::SynReceived if self.greet => Some(self.greeting(now)),
+            _ => self.reset.take().map(|reset| *reset),
+        }
+    }
+
+    fn write_segment(&mut self, segment: &mut Segment, next: Option<Next>, now: Instant) {
         *segment = self.template(TcpFlags::ACK, now, self.timestamps);
         match next {
             Some(next) => self.sender.emit(segment, next, now),
             None => segment.seq = self.sender.sequence_number(),
         }
         self.receiver.fill(segment, self.sender.sack, self.sender.mss());
-        true
     }
 
     #[inline]

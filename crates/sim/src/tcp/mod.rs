@@ -19,4 +19,4 @@ mod sequence;
 
 pub use config::{SillyWindow, TcpConfig};
 pub use endpoint::{Endpoint, Role, State};
-pub use sender::Counters;
+pub use sender::{Counters, Glance, Growth};

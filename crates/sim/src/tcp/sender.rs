@@ -24,7 +24,7 @@ use super::sequence;
 use crate::segment::Segment;
 use penstock_core::cc::{Ack, AnyCc, CongestionControl, RateSample, Wants};
 use penstock_core::packet::{Ecn, TcpFlags};
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::{Instant, Rate, Span};
 
 mod flow_control;
 mod recovery;
@@ -49,6 +49,38 @@ pub struct Counters {
     pub timeouts: u32,
     /// Window reductions for loss or ECN, without timeouts.
     pub reductions: u32,
+}
+
+/// How the window of a sender moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Growth {
+    /// Below the threshold.
+    SlowStart,
+    /// At or above it.
+    CongestionAvoidance,
+    /// After a loss, until what was then in flight is acknowledged.
+    Recovery,
+    /// After a timeout, likewise.
+    Loss,
+}
+
+/// The sending half at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    /// How the window moves.
+    pub state: Growth,
+    /// Congestion window in bytes.
+    pub cwnd: u64,
+    /// Slow start threshold in bytes; `u64::MAX` before the first signal.
+    pub ssthresh: u64,
+    /// Pacing rate, if the control paces.
+    pub pacing: Option<Rate>,
+    /// Bytes thought to be in the network.
+    pub in_flight: u64,
+    /// Smoothed round trip time; zero before the first sample.
+    pub srtt: Span,
+    /// Counters.
+    pub counters: Counters,
 }
 
 /// State of the sending half.
@@ -127,7 +159,7 @@ impl Sender {
     pub fn new(config: &TcpConfig, iss: u32) -> Self {
         let first = sequence::initial(iss) + 1;
         let mss = config.mss.get();
-        let cc = AnyCc::new(&config.cc, &config.setup(mss)).expect("the configuration was validated");
+        let cc = config.control(mss, iss);
         let wants = cc.wants();
         Self {
             needs: (wants != Wants::default()).then(|| Box::new(Needs::new(wants, first))),
@@ -171,7 +203,7 @@ impl Sender {
     pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
         if peer < self.mss {
             self.mss = peer;
-            self.cc = AnyCc::new(&config.cc, &config.setup(peer)).expect("the configuration was validated");
+            self.cc = config.control(peer, (self.una - 1) as u32);
         }
     }
 
@@ -224,6 +256,31 @@ impl Sender {
     /// Next number to send, as the wire carries it.
     pub fn sequence_number(&self) -> u32 {
         self.nxt as u32
+    }
+
+    /// True when all that the application gave was acknowledged, and nothing waits for a pacer.
+    #[inline]
+    pub fn has_sent_all(&self) -> bool {
+        self.una == self.end() && self.needs.is_none()
+    }
+
+    /// Where it stands, for who draws it.
+    pub fn glance(&self) -> Glance {
+        let state = match self.phase {
+            Phase::Recovery => Growth::Recovery,
+            Phase::Loss => Growth::Loss,
+            Phase::Open if self.cc.cwnd() < self.cc.ssthresh() => Growth::SlowStart,
+            Phase::Open => Growth::CongestionAvoidance,
+        };
+        Glance {
+            state,
+            cwnd: self.cc.cwnd(),
+            ssthresh: self.cc.ssthresh(),
+            pacing: self.cc.pacing_rate(),
+            in_flight: self.pipe,
+            srtt: self.rtt.srtt(),
+            counters: self.counters,
+        }
     }
 
     /// Bytes sent and not acknowledged.

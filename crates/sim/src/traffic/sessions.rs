@@ -15,7 +15,6 @@ use super::Times;
 use super::sizes::Pareto;
 use crate::summary::{Quantiles, round};
 use crate::tcp::{Counters, TcpConfig};
-use penstock_core::cc;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Span};
 use serde::Serialize;
@@ -190,8 +189,8 @@ impl Sessions {
     }
 
     /// Name of the congestion control.
-    pub fn cc_name(&self) -> &'static str {
-        cc::NAMES.iter().find(|name| **name == self.tcp.cc).copied().unwrap_or_default()
+    pub fn cc_name(&self) -> &str {
+        &self.tcp.cc
     }
 
     /// Bytes on the heap, without connections.

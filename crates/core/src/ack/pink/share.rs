@@ -12,6 +12,7 @@
 //! holds whatever comes and goes. A bad flow is compared with what it would get if it were good, which also makes the
 //! fixed point that of water-filling: no flow gets less than it asks for while another gets more than it.
 
+use crate::pool::{pool, ratio};
 use crate::units::{Rate, Span};
 
 /// The largest window there is (RFC 7323 §2.3).
@@ -33,14 +34,6 @@ pub(super) fn payload_rate(bw: Rate, reserve: Option<Rate>, c: f64) -> u64 {
 pub(super) fn window_of(rate: u64, rtt: Span, n: u64) -> u64 {
     let parts = NS * MILLI * n.clamp(1, 1 << 24);
     ratio(rate, rtt.as_nanos(), parts).min(MAX_WINDOW)
-}
-
-/// a * b / c, at most what fits. Most often the product does, and the division is several times faster.
-fn ratio(a: u64, b: u64, c: u64) -> u64 {
-    match a.checked_mul(b) {
-        Some(product) => product / c,
-        None => (u128::from(a) * u128::from(b) / u128::from(c)).min(u64::MAX.into()) as u64,
-    }
 }
 
 /// What keeps a window of `bytes` full, in bytes per second.
@@ -78,14 +71,9 @@ impl Shares {
         self.claims -= u64::from(claim);
     }
 
-    /// The rate that `n_good` flows share, and n_good, among `n` of which `lacking` can use `claims`. Bad flows together
-    /// hold no more than eq. 1 gives them, or claims from before a cut would starve the good ones.
+    /// The rate that `n_good` flows share, and n_good, among `n` of which `lacking` can use `claims`.
     fn pool(&self, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
-        if lacking == 0 {
-            return (self.capacity, n);
-        }
-        let equal = ratio(self.capacity, lacking, n.max(1));
-        (self.capacity - claims.saturating_mul(MILLI).min(equal), n - lacking)
+        pool(self.capacity, n, lacking, claims.saturating_mul(MILLI))
     }
 
     /// Eq. 2 for a flow that counts: what it gets, or would get if it were good. `claim` is its own if it is bad.

@@ -1,0 +1,486 @@
+//! The gateway G of C²LP: admits clients, answers them, forgets them, and tells everyone the levels (docs/c2lp.md).
+//!
+//! Its sums are those of a [`Policy`]; what it remembers of a client is in a table whose size is fixed when it starts.
+//! Whatever messages come, in whatever order and however often: the budgets of the clients it has add up to no more than
+//! BW, and a message counts once.
+//!
+//! The rules, each a method:
+//!
+//! | what comes | what is done |
+//! |---|---|
+//! | hello without a state, or with one of another gateway | an invitation; nothing is remembered (as a SYN cookie) |
+//! | hello with a fresh invitation | the client is in, in the place of an earlier life of its |
+//! | a request with the state it was sent last | done, answered with the next state |
+//! | a request with the state before that one | the last answer was lost: it is given again |
+//! | a request with an older state | nothing: it is late, or a replay |
+//! | nothing for a lease | the client is forgotten |
+//!
+//! A gateway that takes over begins with a *grace* of one lease. It invites those who held a budget under the gateway
+//! before, gives nobody more than they had, and lets new clients wait, so that budgets it does not know of yet fit in.
+//!
+//! DIFFERENCE: the source counts a client when its hello comes, over TCP. Here a hello is answered by an invitation
+//! first, so that replayed hellos count for nothing (`a_replayed_hello_counts_for_nothing`).
+
+mod table;
+
+use super::keys::Keyring;
+use super::message::{Answer, Levels, Message, Request};
+use super::policy::{Budgets, Lot, Policy};
+use super::state::{CLASSES, Claim, NodeId, Share, Signed, State, Status, budget};
+use crate::registry::ConfigError;
+use crate::units::{Instant, Rate, Span};
+use table::{Entry, Table};
+
+/// What a gateway is told when it starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// BW: the rate of the bottleneck.
+    pub bandwidth: Rate,
+    /// Who gets how much.
+    pub policy: Policy,
+    /// Clients there can be.
+    pub max_clients: u32,
+    /// A client of which nothing was heard for so long is gone.
+    pub lease: Span,
+    /// The levels are told again after so long.
+    pub advertise: Span,
+    /// New levels are told at most once in so long.
+    pub gap: Span,
+    /// Only those with a ticket are let in. Otherwise who has none is in the last class, with weight 1.
+    pub tickets_only: bool,
+}
+
+impl Config {
+    /// The defaults of docs/c2lp.md at this bottleneck.
+    pub fn new(bandwidth: Rate, policy: Policy) -> Self {
+        Self {
+            bandwidth,
+            policy,
+            max_clients: 10_000,
+            lease: Span::from_secs(10),
+            advertise: Span::from_secs(1),
+            gap: Span::from_millis(10),
+            tickets_only: false,
+        }
+    }
+
+    /// Refuses values that cannot work.
+    ///
+    /// # Errors
+    /// The first parameter that is out of its range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.policy.validate()?;
+        if !(1..=1 << 20).contains(&self.max_clients) {
+            return Err(ConfigError::new("max_clients", "must be 1 to 1048576"));
+        }
+        if !(Span::from_millis(100)..=Span::from_secs(3600)).contains(&self.lease) {
+            return Err(ConfigError::new("lease", "must be 100ms to 1h; the default is 10s"));
+        }
+        if self.advertise < Span::from_millis(10) || self.advertise > self.lease {
+            return Err(ConfigError::new("advertise", "must be 10ms to the lease; the default is 1s"));
+        }
+        if self.gap > self.advertise {
+            return Err(ConfigError::new("gap", "must not be longer than advertise; the default is 10ms"));
+        }
+        Ok(())
+    }
+}
+
+/// How a gateway starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// Nobody holds a budget yet.
+    Fresh,
+    /// There was a gateway before: this one after a restart, or the one it stands in for.
+    TakingOver,
+}
+
+/// To whom a message goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// To one node.
+    Node(NodeId),
+    /// To all: by broadcast, or to each that is connected.
+    Everyone,
+}
+
+/// A message to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outgoing {
+    /// To whom.
+    pub to: To,
+    /// What.
+    pub message: Message,
+}
+
+/// What became of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Clients let in.
+    pub joined: u64,
+    /// Clients that said goodbye.
+    pub left: u64,
+    /// Clients that were forgotten.
+    pub lapsed: u64,
+    /// Requests whose answer was given again.
+    pub repeated: u64,
+    /// Requests that were too old to count.
+    pub stale: u64,
+    /// States that this gateway's key did not sign, or of another node.
+    pub forged: u64,
+    /// Clients for which there was no room, or that had no ticket.
+    pub refused: u64,
+    /// Messages that a gateway does not expect.
+    pub ignored: u64,
+}
+
+/// G.
+#[derive(Debug, Clone)]
+pub struct Gateway {
+    config: Config,
+    ring: Keyring,
+    budgets: Budgets,
+    table: Table,
+    clients: u32,
+    seq: u64,
+    levels: Levels,
+    told: Instant,
+    /// Levels changed since they were told.
+    due: bool,
+    /// Sums changed since the levels were reckoned.
+    dirty: bool,
+    sweep: Instant,
+    /// Until when levels stay below the ceiling.
+    grace: Option<Instant>,
+    ceiling: [u64; CLASSES],
+    retired: bool,
+    counters: Counters,
+}
+
+impl Gateway {
+    /// A gateway that signs states with `ring`. `incarnation` must be larger than that of any gateway before it on this
+    /// network; the time of day in nanoseconds will do.
+    ///
+    /// # Errors
+    /// The first parameter that is out of its range.
+    pub fn new(
+        config: Config,
+        ring: Keyring,
+        incarnation: u64,
+        start: Start,
+        now: Instant,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let budgets = Budgets::new(config.policy, config.bandwidth);
+        let levels = Levels { incarnation, seq: 1, levels: [config.bandwidth.as_bps(); CLASSES] };
+        Ok(Self {
+            table: Table::new(config.max_clients),
+            budgets,
+            ring,
+            clients: 0,
+            seq: 0,
+            levels,
+            told: now,
+            due: true,
+            dirty: true,
+            sweep: now + config.lease.div(8),
+            grace: (start == Start::TakingOver).then_some(now + config.lease),
+            ceiling: [u64::MAX; CLASSES],
+            retired: false,
+            counters: Counters::default(),
+            config,
+        })
+    }
+
+    /// Clients that hold a budget.
+    pub fn clients(&self) -> u32 {
+        self.clients
+    }
+
+    /// What became of messages.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// BW.
+    pub fn bandwidth(&self) -> Rate {
+        self.budgets.bandwidth()
+    }
+
+    /// What everyone is told.
+    pub fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    /// Another gateway with a larger incarnation was heard: this one is silent from then on.
+    pub fn is_retired(&self) -> bool {
+        self.retired
+    }
+
+    /// Bytes it holds, however many clients there are.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.table.memory() + self.budgets.memory()
+    }
+
+    /// What the clients hold together, in bits per second, by the levels of now: at most BW. Looks at each client.
+    pub fn granted(&self) -> u64 {
+        let mut budgets = self.budgets.clone();
+        let levels = self.capped(budgets.levels());
+        let held = self.table.iter().filter_map(|entry| {
+            entry.lot.map(|lot| budget(entry.share, lot.claim, levels[usize::from(entry.share.class)]))
+        });
+        held.sum()
+    }
+
+    /// What a client holds, in bits per second.
+    pub fn granted_to(&mut self, node: NodeId) -> Option<u64> {
+        self.reckon();
+        let entry = (*self.table.find(node)?)?;
+        let level = self.levels.levels[usize::from(entry.share.class)];
+        entry.lot.map(|lot| budget(entry.share, lot.claim, level))
+    }
+
+    /// Signs states with another key from now on; those of the last key stay valid until the next change.
+    pub fn rotate_key(&mut self, id: u8, key: &super::keys::Key) {
+        self.ring.rotate(id, key);
+    }
+
+    /// The bottleneck has another rate now.
+    pub fn set_bandwidth(&mut self, bandwidth: Rate, now: Instant, out: &mut Vec<Outgoing>) {
+        self.budgets.set_bandwidth(bandwidth);
+        self.dirty = true;
+        self.tell(now, out);
+    }
+
+    /// Takes a message that came from the node `from`, and puts what is to be sent into `out`.
+    pub fn handle(&mut self, message: &Message, from: NodeId, now: Instant, out: &mut Vec<Outgoing>) {
+        if self.retired {
+            return;
+        }
+        match message {
+            Message::ClientHello { node, ask, state } if *node == from => self.hello(*node, *ask, state, now, out),
+            Message::UsedBw(request, claim) if request.node == from => self.used(request, *claim, now, out),
+            Message::ClientBye(request) if request.node == from => self.bye(request, now),
+            Message::AvailBw(levels) if levels.incarnation > self.levels.incarnation => self.retired = true,
+            _ => self.counters.ignored += 1,
+        }
+        self.tell(now, out);
+    }
+
+    /// Does what is due by now.
+    pub fn poll(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
+        if self.retired {
+            return;
+        }
+        if self.grace.is_some_and(|until| until <= now) {
+            (self.grace, self.ceiling, self.dirty) = (None, [u64::MAX; CLASSES], true);
+        }
+        if self.sweep <= now {
+            self.forget(now);
+            self.sweep = now + self.config.lease.div(8);
+        }
+        self.due |= self.told + self.config.advertise <= now;
+        self.tell(now, out);
+    }
+
+    /// When [`Gateway::poll`] is to be called next. Changes with each call of a method.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if self.retired {
+            return None;
+        }
+        let wait = if self.due || self.dirty { self.config.gap } else { self.config.advertise };
+        Some(self.sweep.min(self.told + wait).min(self.grace.unwrap_or(Instant::MAX)))
+    }
+
+    fn hello(&mut self, node: NodeId, ask: u64, state: &Option<Signed>, now: Instant, out: &mut Vec<Outgoing>) {
+        let Some(signed) = state else {
+            if self.config.tickets_only {
+                self.counters.refused += 1;
+                return;
+            }
+            return self.invite(&State::ticket(node, Share::default()), ask, now, out);
+        };
+        let Some(state) = self.genuine(signed, node) else { return };
+        let ours = state.incarnation == self.levels.incarnation;
+        match state.status {
+            Status::Invited if ours && now <= state.until => self.admit(&state, ask, now, out),
+            _ => self.invite(&state, ask, now, out),
+        }
+    }
+
+    /// The state, if one of this gateway's keys signed it for this node.
+    fn genuine(&mut self, signed: &Signed, node: NodeId) -> Option<State> {
+        let genuine = signed.is_genuine(&self.ring) && signed.state().node == node;
+        self.counters.forged += u64::from(!genuine);
+        genuine.then_some(*signed.state())
+    }
+
+    /// Asks a client to show that it is there. What it held under another gateway goes with the invitation; what it
+    /// held under this one it has lost.
+    fn invite(&mut self, state: &State, ask: u64, now: Instant, out: &mut Vec<Outgoing>) {
+        let held = state.incarnation < self.levels.incarnation && state.status != Status::Ticket;
+        let (claim, level) = if held { (state.claim, state.level) } else { (Claim::ALL, u64::MAX) };
+        let share = self.budgets.counted(state.share);
+        let next = State { share, status: Status::Invited, claim, level, ..*state };
+        let next = self.stamp(next, now + self.config.lease);
+        out.push(self.answer(next, ask, Message::AckHello));
+    }
+
+    /// The invitation came back: the client is in.
+    fn admit(&mut self, state: &State, ask: u64, now: Instant, out: &mut Vec<Outgoing>) {
+        let waits = self.grace.is_some() && state.level == u64::MAX;
+        let full = self.clients >= self.config.max_clients;
+        let Some(place) = self.table.find(state.node) else {
+            self.counters.refused += 1;
+            return;
+        };
+        let found = *place;
+        match found {
+            Some(entry) if entry.before == state.seq && entry.lot.is_some() => {
+                return self.repeat(&entry, ask, Message::AckHello, out);
+            }
+            Some(entry) if entry.before == state.seq || state.seq <= entry.seq => {
+                self.counters.stale += 1;
+                return;
+            }
+            _ if waits => return,
+            Some(Entry { share, lot: Some(lot), .. }) => self.drop_lot(share, lot),
+            _ if full => {
+                self.counters.refused += 1;
+                return;
+            }
+            _ => {}
+        }
+        let ceiling = &mut self.ceiling[usize::from(state.share.class)];
+        *ceiling = (*ceiling).min(state.level);
+        let lot = self.budgets.join(state.share, Lot { status: Status::Good, claim: state.claim });
+        (self.dirty, self.clients) = (true, self.clients + 1);
+        self.counters.joined += 1;
+        let next = self.stamp(State { status: lot.status, claim: lot.claim, ..*state }, now + self.config.lease);
+        self.remember(&next, state.seq, lot);
+        out.push(self.answer(next, ask, Message::AckHello));
+    }
+
+    /// A client tells what it can use, or only that it is still there.
+    fn used(&mut self, request: &Request, claim: Claim, now: Instant, out: &mut Vec<Outgoing>) {
+        let Some(state) = self.genuine(&request.state, request.node) else { return };
+        if state.incarnation != self.levels.incarnation || !matches!(state.status, Status::Good | Status::Bad) {
+            return self.invite(&state, request.ask, now, out);
+        }
+        let Some(entry) = self.table.find(state.node).and_then(|place| *place) else {
+            return self.invite(&state, request.ask, now, out);
+        };
+        match entry.lot {
+            Some(lot) if entry.seq == state.seq => {
+                let before = lot;
+                let lot = self.budgets.used(entry.share, before, claim);
+                self.dirty |= lot != before;
+                let next = State { status: lot.status, claim: lot.claim, ..state };
+                let next = self.stamp(next, now + self.config.lease);
+                self.remember(&next, state.seq, lot);
+                out.push(self.answer(next, request.ask, Message::AckUsed));
+            }
+            Some(_) if entry.before == state.seq => self.repeat(&entry, request.ask, Message::AckUsed, out),
+            _ => self.counters.stale += 1,
+        }
+    }
+
+    /// A client has finished. What it held is free at once; who it was is remembered as long as its messages may come.
+    fn bye(&mut self, request: &Request, now: Instant) {
+        let Some(state) = self.genuine(&request.state, request.node) else { return };
+        let until = now + self.config.lease;
+        let current = state.incarnation == self.levels.incarnation;
+        let Some(Some(entry)) = self.table.find(state.node).filter(|_| current) else { return };
+        let Some(lot) = entry.lot.filter(|_| entry.seq == state.seq || entry.before == state.seq) else {
+            self.counters.stale += 1;
+            return;
+        };
+        (entry.lot, entry.until) = (None, until);
+        let share = entry.share;
+        self.drop_lot(share, lot);
+        self.counters.left += 1;
+    }
+
+    fn drop_lot(&mut self, share: Share, lot: Lot) {
+        self.budgets.leave(share, lot);
+        self.clients -= 1;
+        self.dirty = true;
+    }
+
+    /// Forgets clients whose lease is over.
+    fn forget(&mut self, now: Instant) {
+        let (budgets, mut gone) = (&mut self.budgets, 0);
+        self.table.sweep(now, |entry| {
+            if let Some(lot) = entry.lot {
+                budgets.leave(entry.share, lot);
+                gone += 1;
+            }
+        });
+        self.clients -= gone;
+        self.counters.lapsed += u64::from(gone);
+        self.dirty |= gone > 0;
+    }
+
+    /// The next state of a client.
+    fn stamp(&mut self, state: State, until: Instant) -> State {
+        self.seq += 1;
+        State { seq: self.seq, incarnation: self.levels.incarnation, until, ..state }
+    }
+
+    fn remember(&mut self, state: &State, before: u64, lot: Lot) {
+        let (node, share, seq, until) = (state.node, state.share, state.seq, state.until);
+        if let Some(place) = self.table.find(node) {
+            *place = Some(Entry { node, share, lot: Some(lot), seq, before, until });
+        }
+    }
+
+    /// The answer to a request that was answered before, without doing anything a second time.
+    fn repeat(&mut self, entry: &Entry, ask: u64, kind: fn(Answer) -> Message, out: &mut Vec<Outgoing>) {
+        let Entry { node, share, lot, seq, until, .. } = *entry;
+        let Some(lot) = lot else { return };
+        self.counters.repeated += 1;
+        let (status, claim, incarnation) = (lot.status, lot.claim, self.levels.incarnation);
+        let state = State { node, share, status, claim, level: 0, until, seq, incarnation };
+        out.push(self.answer(state, ask, kind));
+    }
+
+    /// Signs a state with the level of now, unless it holds nothing.
+    fn answer(&mut self, state: State, ask: u64, kind: fn(Answer) -> Message) -> Outgoing {
+        self.reckon();
+        let level = self.levels.levels[usize::from(state.share.class)];
+        let level = if state.status == Status::Invited { state.level } else { level };
+        let signed = State { level, ..state }.sign(&self.ring);
+        let answer = Answer { node: state.node, ask, state: signed, levels: self.levels, lease: self.config.lease };
+        Outgoing { to: To::Node(state.node), message: kind(answer) }
+    }
+
+    /// Brings the levels up to date with the sums.
+    fn reckon(&mut self) {
+        if !std::mem::take(&mut self.dirty) {
+            return;
+        }
+        let fresh = self.budgets.levels();
+        let levels = self.capped(fresh);
+        if levels != self.levels.levels {
+            self.levels.levels = levels;
+            self.levels.seq += 1;
+            self.due = true;
+        }
+    }
+
+    fn capped(&self, levels: [u64; CLASSES]) -> [u64; CLASSES] {
+        std::array::from_fn(|class| levels[class].min(self.ceiling[class]))
+    }
+
+    /// Tells everyone, if that is due.
+    fn tell(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
+        if now < self.told + self.config.gap || self.retired {
+            return;
+        }
+        self.reckon();
+        if std::mem::take(&mut self.due) {
+            self.told = now;
+            out.push(Outgoing { to: To::Everyone, message: Message::AvailBw(self.levels) });
+        }
+    }
+}

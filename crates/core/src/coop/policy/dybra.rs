@@ -1,0 +1,141 @@
+//! DyBRA (2.3.2): clients that cannot use their share leave the rest to the others, one event at a time.
+//!
+//! ```text
+//! S_eff = BW - sum of what bad clients hold
+//! level = S_eff / (n - bad), never below BW / n
+//! ```
+//!
+//! With weights, n and bad are sums of weights. A client is good if it can use what it would get as a good one.
+//!
+//! DIFFERENCE: a client that returns to good gives back exactly what it held. Figure 2.32 adds S_eff / (n - bad) instead,
+//! and hands out more than there is (`the_literal_form_gives_out_more_than_there_is`); `literal` has that form.
+//! DIFFERENCE: S_eff is BW minus claims and no number of its own, so it cannot drift; Figure 2.31 then lets S_eff and the
+//! claims be BW together (`budgets_never_exceed_the_bandwidth`).
+//! DIFFERENCE: a bad client is compared with what it would get if it were good, and not with what the others get without
+//! it, which is undefined when all are bad (`all_clients_can_be_bad`).
+//! DIFFERENCE: no level is below BW / n, so that claims from before BW fell do not starve good clients; a bad client uses
+//! no more than the level (`good_clients_keep_an_equal_share_when_the_bandwidth_falls`). PINK has the same rule.
+
+use super::{Lot, Policy};
+use crate::coop::state::{Claim, Share, Status};
+use crate::pool::pool;
+
+/// n, bad and what bad clients hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dybra {
+    capacity: u64,
+    threshold: u64,
+    /// n, in units of weight.
+    total: u64,
+    /// bad, in units of weight.
+    bad: u64,
+    /// What bad clients hold together.
+    claims: u64,
+    /// S_eff of the figures, where they are followed to the letter.
+    literal: Option<u64>,
+}
+
+impl Dybra {
+    pub fn new(capacity: u64, policy: &Policy) -> Self {
+        let literal = policy.literal.then_some(capacity);
+        Self { capacity, threshold: policy.threshold_percent.into(), total: 0, bad: 0, claims: 0, literal }
+    }
+
+    pub fn set_capacity(&mut self, capacity: u64) {
+        self.literal = self.literal.map(|s_eff| (s_eff + capacity).saturating_sub(self.capacity));
+        self.capacity = capacity;
+    }
+
+    pub fn join(&mut self, share: Share) {
+        self.total += u64::from(share.weight);
+    }
+
+    pub fn leave(&mut self, share: Share, lot: Lot) {
+        if lot.status == Status::Bad {
+            self.recover(share, lot.claim);
+            self.literal = self.literal.map(|s_eff| s_eff + lot.claim.as_bps());
+        }
+        self.total -= u64::from(share.weight);
+    }
+
+    /// What good clients get per unit of weight.
+    pub fn level(&self) -> u64 {
+        if let Some(s_eff) = self.literal {
+            return s_eff / (self.total - self.bad).max(1);
+        }
+        match self.total - self.bad {
+            // Nobody to give it to. Bad clients keep what they hold, if there is as much.
+            0 if self.claims <= self.capacity => self.capacity,
+            0 => self.capacity / self.total.max(1),
+            _ => self.shared(),
+        }
+    }
+
+    /// What is left by bad clients, for each unit of weight of the good ones, of which there are some.
+    fn shared(&self) -> u64 {
+        let (rate, good) = pool(self.capacity, self.total, self.bad, self.claims);
+        // Claims above an equal share each: everyone gets that share, rounded down so that the sum holds.
+        let capped = self.claims > self.capacity - rate;
+        if capped { self.capacity / self.total } else { rate / good }
+    }
+
+    pub fn used(&mut self, share: Share, lot: Lot, claim: Claim) -> Lot {
+        if self.literal.is_some() {
+            return self.used_to_the_letter(share, lot, claim);
+        }
+        if lot.status == Status::Bad {
+            self.recover(share, lot.claim);
+        }
+        if claim.as_bps() >= self.shared().saturating_mul(share.weight.into()) {
+            return Lot::GOOD;
+        }
+        let kept = lot.status == Status::Bad && !self.matters(lot.claim, claim);
+        let claim = if kept { lot.claim } else { claim };
+        self.lack(share, claim);
+        Lot { status: Status::Bad, claim }
+    }
+
+    /// Moves from good to bad (Figure 2.31).
+    fn lack(&mut self, share: Share, claim: Claim) {
+        self.bad += u64::from(share.weight);
+        self.claims += claim.as_bps();
+    }
+
+    /// Moves from bad to good (Figure 2.32, mended): gives back what it held.
+    fn recover(&mut self, share: Share, claim: Claim) {
+        self.bad -= u64::from(share.weight);
+        self.claims -= claim.as_bps();
+    }
+
+    /// "In either case the appropriate action is triggered exclusively if a set threshold is exceeded."
+    fn matters(&self, before: Claim, now: Claim) -> bool {
+        let (before, now) = (before.as_bps(), now.as_bps());
+        u128::from(before.abs_diff(now)) * 100 >= u128::from(before) * u128::from(self.threshold)
+    }
+
+    /// Figures 2.31 to 2.33, line by line.
+    fn used_to_the_letter(&mut self, share: Share, lot: Lot, claim: Claim) -> Lot {
+        let (c, weight) = (claim.as_bps(), u64::from(share.weight));
+        let s_eff = self.literal.unwrap_or(self.capacity);
+        let good_enough = c >= self.level().saturating_mul(weight);
+        let s_eff = match (lot.status, good_enough) {
+            (Status::Bad, true) => {
+                self.recover(share, lot.claim);
+                s_eff + s_eff / (self.total - self.bad) * weight
+            }
+            (Status::Bad, false) if !self.matters(lot.claim, claim) => return lot,
+            (Status::Bad, false) => {
+                self.recover(share, lot.claim);
+                self.lack(share, claim);
+                (s_eff + lot.claim.as_bps()).saturating_sub(c)
+            }
+            (_, true) => s_eff,
+            (_, false) => {
+                self.lack(share, claim);
+                s_eff.saturating_sub(c)
+            }
+        };
+        self.literal = Some(s_eff);
+        if good_enough { Lot::GOOD } else { Lot { status: Status::Bad, claim } }
+    }
+}

@@ -1,0 +1,191 @@
+//! Max-min fairness by water-filling, class by class: pour until everyone has what it claims or the level is the same.
+//!
+//! ```text
+//! sum over clients of min(claim_i, w_i * level) = capacity
+//! ```
+//!
+//! Claims per unit of weight are rounded down to one of a finite set of values, sixteen in each octave, so a client loses
+//! at most 1/17 of what it could use. What is kept is the weight at each value: memory does not grow with clients, and
+//! one event costs one step, where DyBRA needs up to n (the source's remark after Theorem 1: with a finite number of
+//! values convergence is O(1)).
+
+use super::Lot;
+use crate::coop::state::{CLASSES, Claim, Share, Status};
+
+/// Values in an octave.
+const STEPS: u64 = 16;
+const BITS: u32 = STEPS.ilog2();
+/// Values of a claim; the last stands for all.
+const VALUES: usize = (64 - BITS as usize + 1) * STEPS as usize + 1;
+const EVERYTHING: usize = VALUES - 1;
+const WORDS: usize = VALUES.div_ceil(64);
+
+/// The index of the largest value that is not above `x`.
+fn index(x: u64) -> usize {
+    if x == u64::MAX {
+        return EVERYTHING;
+    }
+    if x < STEPS {
+        return x as usize;
+    }
+    let shift = x.ilog2() - BITS;
+    (u64::from(shift + 1) * STEPS + ((x >> shift) & (STEPS - 1))) as usize
+}
+
+/// The value of an index.
+fn value(index: usize) -> u64 {
+    let (octave, step) = (index as u64 / STEPS, index as u64 % STEPS);
+    match octave {
+        _ if index == EVERYTHING => u64::MAX,
+        0 => step,
+        _ => (STEPS + step) << (octave - 1),
+    }
+}
+
+/// The clients of one class: how much weight claims each value.
+#[derive(Debug, Clone)]
+struct Class {
+    weights: [u64; VALUES],
+    /// Which values anyone claims.
+    occupied: [u64; WORDS],
+    /// The sum of all weights.
+    total: u64,
+}
+
+impl Class {
+    fn add(&mut self, at: usize, weight: u64) {
+        self.weights[at] += weight;
+        self.occupied[at / 64] |= 1 << (at % 64);
+        self.total += weight;
+    }
+
+    fn remove(&mut self, at: usize, weight: u64) {
+        self.weights[at] -= weight;
+        self.total -= weight;
+        if self.weights[at] == 0 {
+            self.occupied[at / 64] &= !(1 << (at % 64));
+        }
+    }
+
+    /// Values that are claimed, from the lowest.
+    fn claimed(&self) -> impl Iterator<Item = usize> {
+        self.occupied.iter().enumerate().flat_map(|(word, bits)| {
+            let mut bits = *bits;
+            std::iter::from_fn(move || {
+                let at = (bits != 0).then(|| word * 64 + bits.trailing_zeros() as usize)?;
+                bits &= bits - 1;
+                Some(at)
+            })
+        })
+    }
+
+    /// The level that uses up `capacity`, and what is used. If all claims are met, it is the one that whoever claims
+    /// most could have.
+    fn pour(&self, capacity: u64) -> (u64, u64) {
+        let (mut met, mut above) = (0u64, self.total);
+        for at in self.claimed() {
+            let (x, weight) = (value(at), self.weights[at]);
+            let level = (capacity - met) / above;
+            if x >= level {
+                return (level, capacity);
+            }
+            met += x * weight; // below level * above, so within the capacity
+            if weight == above {
+                return (level, met);
+            }
+            above -= weight;
+        }
+        (capacity, 0)
+    }
+}
+
+/// All classes, and the levels at which they stand.
+#[derive(Debug, Clone)]
+pub(super) struct Fill {
+    capacity: u64,
+    reserve_percent: u64,
+    classes: [Class; CLASSES],
+    levels: Option<[u64; CLASSES]>,
+}
+
+impl Fill {
+    pub fn new(capacity: u64, reserve_percent: u8) -> Self {
+        let empty = Class { weights: [0; VALUES], occupied: [0; WORDS], total: 0 };
+        let classes = std::array::from_fn(|_| empty.clone());
+        Self { capacity, reserve_percent: reserve_percent.into(), classes, levels: None }
+    }
+
+    pub fn set_capacity(&mut self, capacity: u64) {
+        self.capacity = capacity;
+        self.levels = None;
+    }
+
+    fn class(&mut self, share: Share) -> &mut Class {
+        self.levels = None;
+        &mut self.classes[usize::from(share.class).min(CLASSES - 1)]
+    }
+
+    pub fn join(&mut self, share: Share) {
+        self.class(share).add(EVERYTHING, share.weight.into());
+    }
+
+    pub fn leave(&mut self, share: Share, claim: Claim) {
+        self.class(share).remove(place(share, claim), share.weight.into());
+    }
+
+    pub fn used(&mut self, share: Share, before: Claim, claim: Claim) -> Lot {
+        let (weight, from, to) = (u64::from(share.weight), place(share, before), place(share, claim));
+        if from != to {
+            let class = self.class(share);
+            class.remove(from, weight);
+            class.add(to, weight);
+        }
+        let claim = if to == EVERYTHING { Claim::ALL } else { Claim::bps(value(to).saturating_mul(weight)) };
+        let lacks = claim.as_bps() < self.levels()[usize::from(share.class)].saturating_mul(weight);
+        Lot { status: if lacks { Status::Bad } else { Status::Good }, claim }
+    }
+
+    pub fn levels(&mut self) -> [u64; CLASSES] {
+        if let Some(levels) = self.levels {
+            return levels;
+        }
+        let mut left = self.capacity;
+        let mut levels = [0; CLASSES];
+        for (at, class) in self.classes.iter().enumerate() {
+            let lower = self.classes[at + 1..].iter().any(|lower| lower.total > 0);
+            let reserve = if lower { (u128::from(left) * u128::from(self.reserve_percent) / 100) as u64 } else { 0 };
+            let (level, used) = class.pour(left - reserve);
+            levels[at] = level;
+            left -= used;
+        }
+        self.levels = Some(levels);
+        levels
+    }
+}
+
+/// Where a client's claim stands.
+fn place(share: Share, claim: Claim) -> usize {
+    if claim == Claim::ALL { EVERYTHING } else { index(claim.as_bps() / u64::from(share.weight)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn values_and_indices_belong_together() {
+        for at in 0..VALUES {
+            assert_eq!(index(value(at)), at);
+        }
+        assert_eq!((value(15), value(16), value(31), value(32), value(33)), (15, 16, 31, 32, 34));
+    }
+
+    proptest! {
+        #[test]
+        fn rounding_loses_at_most_a_seventeenth(x: u64) {
+            let kept = value(index(x));
+            prop_assert!(kept <= x && x - kept <= x / 17);
+        }
+    }
+}

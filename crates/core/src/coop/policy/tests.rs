@@ -1,0 +1,290 @@
+use super::*;
+use crate::coop::state::budget;
+use proptest::prelude::*;
+
+const ONE: Share = Share { class: 0, weight: 1 };
+const MBIT: u64 = 1_000_000;
+
+/// A policy and its clients, who are remembered here and not there.
+struct Room {
+    budgets: Budgets,
+    clients: Vec<(Share, Lot)>,
+}
+
+impl Room {
+    fn new(policy: Policy, bps: u64) -> Self {
+        policy.validate().expect("a valid policy");
+        Self { budgets: Budgets::new(policy, Rate::from_bps(bps)), clients: Vec::new() }
+    }
+
+    fn of(sharing: Sharing, bps: u64, clients: usize) -> Self {
+        Self::new(Policy::of(sharing), bps).with(clients)
+    }
+
+    fn with(mut self, clients: usize) -> Self {
+        (0..clients).for_each(|_| self.join(ONE));
+        self
+    }
+
+    fn join(&mut self, share: Share) {
+        let share = self.budgets.counted(share);
+        let lot = self.budgets.join(share, Lot::GOOD);
+        self.clients.push((share, lot));
+    }
+
+    fn leave(&mut self, at: usize) {
+        let (share, lot) = self.clients.remove(at);
+        self.budgets.leave(share, lot);
+    }
+
+    fn used(&mut self, at: usize, bps: u64) {
+        let (share, lot) = self.clients[at];
+        self.clients[at].1 = self.budgets.used(share, lot, Claim::bps(bps));
+    }
+
+    /// What each may use.
+    fn given(&mut self) -> Vec<u64> {
+        let levels = self.budgets.levels();
+        let of = |(share, lot): &(Share, Lot)| budget(*share, lot.claim, levels[usize::from(share.class)]);
+        self.clients.iter().map(of).collect()
+    }
+
+    fn sum(&mut self) -> u64 {
+        self.given().iter().sum()
+    }
+}
+
+/// The level that gives `claims` max-min fair rates, by sorting: slow and plain.
+fn max_min(capacity: u64, claims: &[(u64, u64)]) -> Vec<u64> {
+    let mut order: Vec<usize> = (0..claims.len()).collect();
+    order.sort_by_key(|i| claims[*i].1 / claims[*i].0);
+    let (mut left, mut weight) = (capacity, claims.iter().map(|(w, _)| w).sum::<u64>());
+    let mut given = vec![0; claims.len()];
+    for i in order {
+        let (w, claim) = claims[i];
+        given[i] = claim.min(left / weight * w);
+        left -= given[i];
+        weight -= w;
+    }
+    given
+}
+
+#[test]
+fn unweighted_fair_is_bw_over_n() {
+    let mut room = Room::of(Sharing::UnweightedFair, 10 * MBIT, 4);
+    assert_eq!(room.given(), [2_500_000; 4]);
+    room.leave(0);
+    assert_eq!(room.given(), [3_333_333; 3]);
+    room.used(0, MBIT);
+    assert_eq!(room.given(), [3_333_333; 3], "this policy does not listen to claims");
+}
+
+#[test]
+fn weights_are_proportions() {
+    let mut room = Room::of(Sharing::Weighted, 12 * MBIT, 0);
+    for weight in [1, 2, 3] {
+        room.join(Share { class: 2, weight });
+    }
+    assert_eq!(room.given(), [2 * MBIT, 4 * MBIT, 6 * MBIT]);
+}
+
+#[test]
+fn lower_classes_get_the_reserve_and_what_is_left() {
+    let mut room = Room::of(Sharing::Priority, 10 * MBIT, 2);
+    room.join(Share { class: 3, weight: 1 });
+    assert_eq!(room.given(), [4_500_000, 4_500_000, 1_000_000], "a tenth is kept for those below");
+    room.used(0, 1_048_576); // 2^20: a value that is not rounded
+    room.used(1, 1_048_576);
+    assert_eq!(room.given(), [1_048_576, 1_048_576, 7_902_848]);
+    room.leave(2);
+    room.used(0, u64::MAX);
+    assert_eq!(room.given(), [8_951_424, 1_048_576]);
+}
+
+/// The testbed of 2.3.3: 10 clients on 20 Mbit/s; at 15 s half of them can use 0.5 Mbit/s only.
+#[test]
+fn dybra_gives_what_bad_clients_leave_to_good_ones() {
+    let mut room = Room::of(Sharing::Dybra, 20 * MBIT, 10);
+    assert_eq!(room.given(), [2 * MBIT; 10]);
+    (0..5).for_each(|at| room.used(at, MBIT / 2));
+    // S_eff = 20 - 5 * 0.5 = 17.5 for five: 3.5 Mbit/s each.
+    assert_eq!(room.given(), [[MBIT / 2; 5], [7 * MBIT / 2; 5]].concat());
+    (0..5).for_each(|at| room.used(at, 20 * MBIT));
+    assert_eq!(room.given(), [2 * MBIT; 10]);
+}
+
+/// Figure 2.33: a bad client stays bad and can use more, or less, by 20 % and not by 19 %.
+#[test]
+fn small_changes_of_bad_clients_do_not_count() {
+    let mut room = Room::of(Sharing::Dybra, 10 * MBIT, 2);
+    room.used(0, MBIT);
+    room.used(0, 1_190_000);
+    assert_eq!(room.given(), [MBIT, 9 * MBIT]);
+    room.used(0, 1_200_000);
+    assert_eq!(room.given(), [1_200_000, 8_800_000]);
+    room.used(0, 960_000);
+    assert_eq!(room.given(), [960_000, 9_040_000]);
+}
+
+/// Figure 2.32: four clients of 10 Mbit/s; one had 1, the others 3 each. When it returns, the figure adds
+/// S_eff / (n - bad) = 9 / 4 = 2.25 to the 9 instead of the 1 it held: 11.25 Mbit/s are given out.
+#[test]
+fn the_literal_form_gives_out_more_than_there_is() {
+    for (literal, sum) in [(true, 11_250_000), (false, 10 * MBIT)] {
+        let policy = Policy { literal, ..Policy::of(Sharing::Dybra) };
+        let mut room = Room::new(policy, 10 * MBIT).with(4);
+        room.used(0, MBIT);
+        assert_eq!(room.given(), [MBIT, 3 * MBIT, 3 * MBIT, 3 * MBIT]);
+        room.used(0, 10 * MBIT);
+        assert_eq!(room.sum(), sum);
+    }
+}
+
+#[test]
+fn all_clients_can_be_bad() {
+    let mut room = Room::of(Sharing::Dybra, 10 * MBIT, 2);
+    room.used(0, MBIT);
+    room.used(1, 2 * MBIT);
+    assert_eq!(room.given(), [MBIT, 2 * MBIT]);
+    room.join(ONE);
+    assert_eq!(room.given(), [MBIT, 2 * MBIT, 7 * MBIT]);
+    room.used(0, 10 * MBIT);
+    assert_eq!(room.given(), [4 * MBIT, 2 * MBIT, 4 * MBIT]);
+}
+
+#[test]
+fn good_clients_keep_an_equal_share_when_the_bandwidth_falls() {
+    let mut room = Room::of(Sharing::Dybra, 20 * MBIT, 4);
+    room.used(0, 4 * MBIT);
+    room.used(1, 4 * MBIT);
+    room.budgets.set_bandwidth(Rate::from_bps(8 * MBIT));
+    assert_eq!(room.given(), [2 * MBIT; 4], "claims of 8 Mbit/s would leave nothing for the others");
+}
+
+/// The chain of Theorem 1: bw = 1 among n; c_0 falls to nothing, and each client in turn gets a little more than it can
+/// use and leaves that to the rest. BW is n! so that all its products are whole numbers.
+#[test]
+fn one_event_can_take_n_steps_to_settle() {
+    for n in [4u64, 8, 12] {
+        let bw: u64 = (1..=n).product::<u64>();
+        // Eq. 2.3: c_i = sum over j = 1..i of prod over k = 0..j-1 of 1 / (n - k).
+        let bound = |i: u64| (1..=i).map(|j| bw / (0..j).map(|k| n - k).product::<u64>()).sum::<u64>();
+        let chain = |sharing, threshold_percent| {
+            let policy = Policy { threshold_percent, ..Policy::of(sharing) };
+            let mut room = Room::new(policy, bw).with(n as usize);
+            room.used(0, 0);
+            let mut events = 0;
+            loop {
+                let given = room.given();
+                let lacks = |i: &u64| bound(*i) * 100 < given[*i as usize] * (100 - u64::from(threshold_percent));
+                let Some(i) = (1..n).find(lacks) else { return (events, given) };
+                room.used(i as usize, bound(i));
+                events += 1;
+            }
+        };
+        // e_1 to e_(n-1) follow from e_0: all are bad in the end.
+        let (events, given) = chain(Sharing::Dybra, 0);
+        assert_eq!(events, n - 1, "n = {n}");
+        assert!((1..n).all(|i| given[i as usize] == bound(i)));
+        // Client 1 lacks 1 / (n - 1) - 1 / n, which is 1 / n of what it has: less than 20 % of it if n > 5.
+        if n > 5 {
+            assert_eq!(chain(Sharing::Dybra, 20).0, 0, "n = {n}");
+        }
+    }
+}
+
+/// DyBRA beside water-filling: the same claims, told once. Told again as DyBRA asks for it, both end at one level.
+#[test]
+fn dybra_comes_to_where_water_filling_is_at_once() {
+    let claims: Vec<u64> = (0..10).map(|i| MBIT << (i / 2)).map(|c| c / MBIT * (1 << 20)).collect();
+    let bw = 40 * (1 << 20);
+    let plain: Vec<(u64, u64)> = claims.iter().map(|c| (1, *c)).collect();
+    let expected = max_min(bw, &plain);
+    let mut at_once = Room::of(Sharing::MaxMin, bw, 10);
+    claims.iter().enumerate().for_each(|(at, c)| at_once.used(at, *c));
+    assert_eq!(at_once.given(), expected);
+    let mut stepwise = Room::of(Sharing::Dybra, bw, 10);
+    claims.iter().enumerate().for_each(|(at, c)| stepwise.used(at, *c));
+    for _ in 0..10 {
+        let given = stepwise.given();
+        for (at, c) in claims.iter().enumerate() {
+            let bad = stepwise.clients[at].1.status == Status::Bad;
+            let level = stepwise.budgets.levels()[0];
+            if (bad && *c >= level) || *c < given[at] {
+                stepwise.used(at, *c);
+            }
+        }
+    }
+    assert_eq!(stepwise.given(), expected);
+}
+
+/// What happens to a room.
+#[derive(Debug, Clone)]
+enum Event {
+    Join(u8, u16),
+    Leave(usize),
+    Used(usize, u64),
+    Bandwidth(u64),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let rate = (0u32..45).prop_flat_map(|bits| 0..1u64 << bits);
+    let event = prop_oneof![
+        3 => (0u8..4, 1u16..=1000).prop_map(|(class, weight)| Event::Join(class, weight)),
+        1 => any::<usize>().prop_map(Event::Leave),
+        4 => (any::<usize>(), prop_oneof![rate.clone(), Just(u64::MAX)]).prop_map(|(at, c)| Event::Used(at, c)),
+        1 => rate.prop_map(Event::Bandwidth),
+    ];
+    prop::collection::vec(event, 1..200)
+}
+
+fn sharings() -> impl Strategy<Value = Sharing> {
+    use Sharing::{Dybra, MaxMin, Priority, UnweightedFair, Weighted};
+    prop::sample::select(vec![UnweightedFair, Weighted, Priority, Dybra, MaxMin])
+}
+
+proptest! {
+    #[test]
+    fn budgets_never_exceed_the_bandwidth(sharing in sharings(), threshold_percent in 0u8..=99, events in events()) {
+        let policy = Policy { threshold_percent, ..Policy::of(sharing) };
+        let mut room = Room::new(policy, 10 * MBIT);
+        for event in events {
+            let n = room.clients.len();
+            match event {
+                Event::Join(class, weight) => room.join(Share { class, weight }),
+                Event::Leave(at) if n > 0 => room.leave(at % n),
+                Event::Used(at, c) if n > 0 => room.used(at % n, c),
+                Event::Bandwidth(bps) => room.budgets.set_bandwidth(Rate::from_bps(bps)),
+                _ => {}
+            }
+            prop_assert!(room.sum() <= room.budgets.bandwidth().as_bps());
+        }
+        while !room.clients.is_empty() {
+            room.leave(0);
+        }
+        prop_assert_eq!(room.budgets.levels()[0], room.budgets.bandwidth().as_bps(), "nothing is lost");
+    }
+
+    #[test]
+    fn max_min_is_what_sorting_finds(claims in prop::collection::vec((1u64..=1000, 1u32..30), 1..50), bw in 1u64..1 << 40) {
+        // Powers of two per unit of weight, which are not rounded.
+        let claims: Vec<(u64, u64)> = claims.into_iter().map(|(w, bits)| (w, w << bits)).collect();
+        let mut room = Room::new(Policy::of(Sharing::MaxMin), bw);
+        for (at, (weight, claim)) in claims.iter().enumerate() {
+            room.join(Share { class: 0, weight: *weight as u16 });
+            room.used(at, *claim);
+        }
+        let total: u64 = claims.iter().map(|(w, _)| w).sum();
+        for (given, expected) in room.given().iter().zip(max_min(bw, &claims)) {
+            prop_assert!(given.abs_diff(expected) <= total * 1000, "{given} and {expected}: but for whole bits");
+        }
+    }
+
+    #[test]
+    fn nobody_is_left_with_nothing(sharing in sharings(), shares in prop::collection::vec((0u8..4, 1u16..=10), 1..100)) {
+        let mut room = Room::of(sharing, 10 * MBIT, 0);
+        shares.iter().for_each(|(class, weight)| room.join(Share { class: *class, weight: *weight }));
+        // The last class gets at least a tenth of a tenth of a tenth, shared by at most 100 clients of weight 10.
+        prop_assert!(room.given().iter().all(|bps| *bps >= 10));
+    }
+}

@@ -1,0 +1,311 @@
+//! One thing at a time.
+
+use crate::network::{At, DELAY, Faults, GAP, LEASE, Network, network_ring, state_ring};
+use penstock_core::coop::gateway::{Config, Gateway, Start};
+use penstock_core::coop::keys::{Key, Keyring};
+use penstock_core::coop::message::{DecodeError, Message, Request, decode, encode};
+use penstock_core::coop::policy::{Policy, Sharing};
+use penstock_core::coop::state::{Claim, NodeId, Share, State, Status};
+use penstock_core::units::{Instant, Rate, Span};
+
+const MBIT: u64 = 1_000_000;
+const SECOND: Span = Span::from_secs(1);
+
+fn fair(clients: u32) -> Network {
+    Network::new(Policy::default(), 10 * MBIT, clients, 7)
+}
+
+/// A network whose clients are all in.
+fn joined(sharing: Sharing, clients: u32) -> Network {
+    let mut network = Network::new(Policy::of(sharing), 10 * MBIT, clients, 7);
+    (0..clients as usize).for_each(|at| network.open(at));
+    network.run(SECOND);
+    network
+}
+
+fn first(network: &Network, wanted: impl Fn(&Message) -> bool) -> Message {
+    network.seen.iter().map(|(_, message)| *message).find(wanted).expect("such a message was sent")
+}
+
+#[test]
+fn nodes_share_the_link_as_they_come_and_go() {
+    let mut network = fair(3);
+    network.open(0);
+    // Hello, invitation, hello, answer: four times the way at most.
+    network.run(DELAY * 4);
+    assert_eq!(network.beliefs(), [Some(10 * MBIT), None, None]);
+    network.open(1);
+    network.open(2);
+    network.run(DELAY * 5 + GAP);
+    assert_eq!(network.beliefs(), [Some(3_333_333); 3]);
+    network.close(1);
+    network.run(DELAY * 2 + GAP);
+    assert_eq!(network.beliefs(), [Some(5 * MBIT), None, Some(5 * MBIT)]);
+}
+
+#[test]
+fn what_one_cannot_use_the_others_get() {
+    let mut network = joined(Sharing::Dybra, 4); // weights 1, 2, 3, 4
+    assert_eq!(network.beliefs(), [1, 2, 3, 4].map(|mbit| Some(mbit * MBIT)));
+    network.usable(3, Some(MBIT));
+    network.run(DELAY * 3);
+    assert_eq!(
+        network.beliefs(),
+        [3, 6, 9].map(|half| Some(half * MBIT / 2)).into_iter().chain([Some(MBIT)]).collect::<Vec<_>>()
+    );
+    assert_eq!(network.clients[3].status(), Some(Status::Bad));
+    network.usable(3, None);
+    network.run(DELAY * 3);
+    assert_eq!(network.beliefs(), [1, 2, 3, 4].map(|mbit| Some(mbit * MBIT)));
+}
+
+#[test]
+fn less_than_a_fifth_is_not_worth_a_message() {
+    let mut network = joined(Sharing::Dybra, 2); // 3.333 and 6.667 Mbit/s
+    let before = network.heard.len();
+    network.usable(1, Some(5_400_000));
+    assert_eq!(network.heard.len(), before, "81 % of its share");
+    network.usable(1, Some(5_300_000));
+    assert_eq!(network.heard.len(), before + 1, "79.5 % of its share");
+}
+
+#[test]
+fn the_link_changes_and_all_are_told() {
+    let mut network = joined(Sharing::UnweightedFair, 2);
+    network.bandwidth(4 * MBIT);
+    network.run(DELAY + GAP);
+    assert_eq!(network.beliefs(), [Some(2 * MBIT); 2]);
+}
+
+#[test]
+fn a_client_without_its_gateway_falls_back_within_a_lease() {
+    let mut network = joined(Sharing::UnweightedFair, 2);
+    network.faults = Faults { loss: 100, twice: 0 };
+    network.run(LEASE);
+    assert_eq!(network.beliefs(), [None; 2]);
+    network.faults = Faults::default();
+    network.run(LEASE);
+    assert_eq!(network.beliefs(), [Some(5 * MBIT); 2], "and comes back");
+}
+
+#[test]
+fn a_client_that_vanishes_is_forgotten() {
+    let mut network = joined(Sharing::UnweightedFair, 2);
+    network.restart_client(1);
+    // A lease, an eighth of it until the table is looked through, and the message.
+    network.run(LEASE + LEASE.div(8) + DELAY + GAP);
+    assert_eq!(network.beliefs(), [Some(10 * MBIT), None]);
+    assert_eq!(network.gateway.counters().lapsed, 1);
+}
+
+#[test]
+fn a_client_that_restarts_takes_its_old_place() {
+    let mut network = joined(Sharing::UnweightedFair, 2);
+    network.restart_client(1);
+    network.open(1);
+    network.run(SECOND);
+    assert_eq!(network.beliefs(), [Some(5 * MBIT); 2]);
+    assert_eq!((network.gateway.clients(), network.gateway.counters().lapsed), (2, 0));
+}
+
+#[test]
+fn another_gateway_takes_over_with_what_clients_bring() {
+    let mut network = joined(Sharing::Dybra, 4);
+    network.usable(3, Some(MBIT));
+    network.run(SECOND);
+    let before = network.beliefs();
+    network.restart_gateway();
+    let end = network.now + LEASE;
+    while network.step(end) {
+        network.check();
+        assert!(network.believed() <= 10 * MBIT, "nobody has more than before");
+    }
+    network.run(SECOND);
+    assert_eq!(network.beliefs(), before);
+    assert_eq!(network.granted(), before);
+    assert_eq!(network.clients[3].status(), Some(Status::Bad), "its state came with it");
+    assert_eq!(network.gateway.counters().lapsed, 0);
+}
+
+#[test]
+fn newcomers_wait_while_a_gateway_takes_over() {
+    let mut network = fair(2);
+    network.open(0);
+    network.run(SECOND);
+    network.restart_gateway();
+    network.open(1);
+    network.run(LEASE - Span::from_millis(1));
+    assert_eq!(network.beliefs(), [Some(10 * MBIT), None]);
+    network.run(LEASE);
+    assert_eq!(network.beliefs(), [Some(5 * MBIT); 2]);
+}
+
+#[test]
+fn of_two_gateways_the_older_is_silent() {
+    let mut network = joined(Sharing::UnweightedFair, 1);
+    let config = Config::new(Rate::from_bps(MBIT), Policy::default());
+    let mut younger = Gateway::new(config, state_ring(), 2, Start::TakingOver, network.now).expect("valid");
+    let mut out = Vec::new();
+    younger.poll(network.now + SECOND, &mut out);
+    network.inject(At::Gateway, encode(&out[0].message, &network_ring()), DELAY);
+    network.run(DELAY);
+    assert!(network.gateway.is_retired() && network.gateway.next_timeout().is_none());
+}
+
+#[test]
+fn a_replayed_hello_counts_for_nothing() {
+    let mut network = joined(Sharing::UnweightedFair, 1);
+    network.close(0);
+    network.run(SECOND);
+    let replays: Vec<Vec<u8>> = network.heard.clone();
+    for bytes in replays {
+        network.inject(At::Gateway, bytes, DELAY);
+    }
+    network.run(SECOND);
+    assert_eq!(network.gateway.clients(), 0);
+    assert!(network.gateway.counters().stale > 0);
+}
+
+#[test]
+fn a_replayed_goodbye_does_not_close_the_next_session() {
+    let mut network = joined(Sharing::UnweightedFair, 1);
+    network.close(0);
+    network.run(SECOND);
+    network.open(0);
+    network.run(SECOND);
+    for bytes in network.heard.clone() {
+        network.inject(At::Gateway, bytes, DELAY);
+    }
+    network.run(SECOND);
+    assert_eq!(network.beliefs(), [Some(10 * MBIT)]);
+}
+
+#[test]
+fn a_lost_answer_is_given_again() {
+    let mut network = joined(Sharing::Dybra, 2);
+    network.usable(0, Some(MBIT));
+    network.run(DELAY * 3);
+    let told = |m: &Message| matches!(m, Message::UsedBw(_, claim) if *claim == Claim::bps(MBIT));
+    let answer = |m: &Message| matches!(m, Message::AckUsed(a) if a.state.state().claim == Claim::bps(MBIT));
+    let (used, before) = (first(&network, told), network.granted());
+    let Message::AckUsed(given) = first(&network, answer) else { unreachable!() };
+    let (mut out, repeated) = (Vec::new(), network.gateway.counters().repeated);
+    network.gateway.handle(&used, NodeId(0), network.now, &mut out);
+    assert_eq!(out.len(), 1);
+    let Message::AckUsed(again) = out[0].message else { unreachable!() };
+    let (state, earlier) = (again.state.state(), given.state.state());
+    assert_eq!((state.seq, state.claim, state.until), (earlier.seq, Claim::bps(MBIT), earlier.until));
+    assert_eq!(
+        (network.gateway.counters().repeated, network.granted()),
+        (repeated + 1, before),
+        "and nothing else happens"
+    );
+}
+
+#[test]
+fn a_state_cannot_be_made_or_lent() {
+    let mut network = joined(Sharing::UnweightedFair, 2);
+    let other = Keyring::new(1, &Key::new([9; 32]));
+    let made = State { seq: 99, incarnation: 1, status: Status::Good, ..State::ticket(NodeId(0), Share::default()) };
+    let made = Message::ClientBye(Request { node: NodeId(0), ask: 1, state: made.sign(&other) });
+    let Message::AckHello(answer) = first(&network, |m| matches!(m, Message::AckHello(a) if a.node == NodeId(1)))
+    else {
+        unreachable!()
+    };
+    let lent = Message::UsedBw(Request { node: NodeId(0), ask: 1, state: answer.state }, Claim::bps(1));
+    for message in [made, lent] {
+        network.gateway.handle(&message, NodeId(0), network.now, &mut Vec::new());
+    }
+    // Right in itself, but it came from someone else.
+    let foreign = Message::ClientBye(Request { node: NodeId(1), ask: 1, state: answer.state });
+    network.gateway.handle(&foreign, NodeId(0), network.now, &mut Vec::new());
+    assert_eq!((network.gateway.counters().forged, network.gateway.counters().ignored), (2, 1));
+    assert_eq!(network.gateway.clients(), 2);
+}
+
+#[test]
+fn keys_change_while_clients_are_in() {
+    let mut network = joined(Sharing::UnweightedFair, 3);
+    network.gateway.rotate_key(5, &Key::new([5; 32]));
+    network.run(LEASE * 3);
+    assert_eq!(network.beliefs(), [Some(3_333_333); 3]);
+    network.gateway.rotate_key(6, &Key::new([6; 32]));
+    network.run(LEASE * 3);
+    assert_eq!(network.beliefs(), [Some(3_333_333); 3]);
+    assert_eq!(network.gateway.counters().lapsed, 0);
+}
+
+#[test]
+fn memory_does_not_grow_with_clients() {
+    let mut network = fair(50);
+    let empty = network.gateway.memory();
+    (0..50).for_each(|at| network.open(at));
+    network.run(SECOND);
+    assert_eq!(network.gateway.clients(), 50);
+    assert_eq!(network.gateway.memory(), empty);
+}
+
+#[test]
+fn no_more_come_in_than_there_is_room_for() {
+    let mut network = Network::new(Policy::default(), 10 * MBIT, 110, 7);
+    (0..110).for_each(|at| network.open(at));
+    network.run(SECOND * 3);
+    assert_eq!(network.gateway.clients(), 100);
+    assert!(network.gateway.counters().refused > 0);
+    network.close(network.beliefs().iter().position(Option::is_some).expect("someone is in"));
+    network.run(SECOND * 3);
+    assert_eq!(network.gateway.clients(), 100, "a place that is free is taken");
+}
+
+#[test]
+fn who_needs_a_ticket_and_has_none_stays_out() {
+    let config = Config { tickets_only: true, ..Config::new(Rate::from_bps(MBIT), Policy::default()) };
+    let mut gateway = Gateway::new(config, state_ring(), 1, Start::Fresh, Instant::ZERO).expect("valid");
+    let mut out = Vec::new();
+    let hello = Message::ClientHello { node: NodeId(1), ask: 1, state: None };
+    gateway.handle(&hello, NodeId(1), Instant::ZERO, &mut out);
+    assert!(out.is_empty());
+    assert_eq!(gateway.counters().refused, 1);
+}
+
+#[test]
+fn every_message_reads_as_it_was_written() {
+    let mut network = joined(Sharing::Dybra, 2);
+    network.usable(0, Some(MBIT));
+    network.run(SECOND);
+    network.close(0);
+    network.run(SECOND);
+    let ring = network_ring();
+    let mut kinds = std::collections::BTreeSet::new();
+    for (_, message) in &network.seen {
+        let bytes = encode(message, &ring);
+        kinds.insert(bytes[3]);
+        assert_eq!(decode(&bytes, &ring).as_ref(), Ok(message));
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            assert!(decode(&changed, &ring).is_err(), "byte {at} does not matter");
+            assert!(decode(&bytes[..at], &ring).is_err());
+        }
+    }
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6], "all six");
+}
+
+/// The example of docs/c2lp.md.
+#[test]
+fn the_bytes_are_those_of_the_specification() {
+    let ring = network_ring();
+    let hello = encode(&Message::ClientHello { node: NodeId(7), ask: 258, state: None }, &ring);
+    let expected = [0xc2, 0x1b, 1, 1, 2, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 1, 2];
+    assert_eq!(hello[..20], expected);
+    assert_eq!(hello.len(), 36);
+    let share = Share::new(2, 300).expect("a share");
+    let state = State::ticket(NodeId(7), share).sign(&state_ring());
+    let ticket = encode(&Message::ClientHello { node: NodeId(7), ask: 258, state: Some(state) }, &ring);
+    assert_eq!(ticket.len(), 104);
+    assert_eq!(ticket[20..28], [0, 2, 0x01, 0x2c, 0, 0, 0, 7]);
+    assert_eq!(ticket[68..72], [1, 1, 0, 0], "the key's id, the version of a state, zeros");
+    let mut later = hello;
+    later[2] = 2;
+    assert_eq!(decode(&later, &ring), Err(DecodeError::Version(2)));
+}

@@ -1,0 +1,132 @@
+//! Algorithms written in Python: the core's foreign traits over Python objects.
+//!
+//! `python/penstock/own.py` finds and makes the objects; here they are called. A run with such algorithms keeps the
+//! interpreter, because taking it for every call would cost more than the call. The first exception is kept, nothing is
+//! called after it, and the run is stopped when the current step of it is over.
+
+mod aqm;
+mod control;
+
+pub(crate) use aqm::Packet;
+pub(crate) use control::{Ack, Loss};
+
+use penstock_core::foreign::{Config, Control, Library};
+use penstock_core::units::Instant;
+use pyo3::prelude::*;
+use serde_json::{Map, Value};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The first exception of any Python algorithm in a run, and where it was raised.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    happened: AtomicBool,
+    first: Mutex<Option<(PyErr, String)>>,
+}
+
+impl Trouble {
+    fn happened(&self) -> bool {
+        self.happened.load(Ordering::Relaxed)
+    }
+
+    /// `what` is the end of a sentence: "in on_ack of my.py:MyCc".
+    fn tell(&self, error: PyErr, what: String) {
+        if !self.happened.swap(true, Ordering::Relaxed) {
+            *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some((error, what));
+        }
+    }
+
+    fn take(&self) -> Option<(PyErr, String)> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A `penstock.own.Library`, or none.
+pub(crate) struct PyLibrary {
+    object: Option<Py<PyAny>>,
+    trouble: Arc<Trouble>,
+    /// Something was found in it.
+    used: AtomicBool,
+}
+
+impl PyLibrary {
+    pub fn new(object: Option<Py<PyAny>>) -> Self {
+        Self { object, trouble: Arc::default(), used: AtomicBool::new(false) }
+    }
+
+    /// Runs `step`, and lets other Python threads run meanwhile if no algorithm needs the interpreter. An exception of an
+    /// algorithm comes before any other failure: it may be its cause.
+    pub fn run<T: Send>(&self, py: Python<'_>, step: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
+        let done = if self.used.load(Ordering::Relaxed) { step() } else { py.detach(step) };
+        match self.failure(py) {
+            Some(error) => Err(error),
+            None => done,
+        }
+    }
+
+    /// What went wrong in an algorithm, to be raised.
+    pub fn failure(&self, py: Python<'_>) -> Option<PyErr> {
+        let (error, what) = self.trouble.take()?;
+        let explained =
+            py.import("penstock.own").and_then(|own| own.call_method1("explained", (error.into_value(py), what)));
+        Some(explained.map_or_else(|other| other, PyErr::from_value))
+    }
+
+    /// Asks the library's method `find` for `name`: what it found, or why it cannot be used.
+    fn find<'py>(
+        &self,
+        py: Python<'py>,
+        find: &str,
+        arguments: (&str, &str),
+    ) -> Option<Result<Bound<'py, PyAny>, String>> {
+        let found = match self.object.as_ref()?.call_method1(py, find, arguments) {
+            Ok(found) => found.into_bound(py),
+            Err(error) => {
+                let message = error.value(py).to_string();
+                if !is_mistake(py, &error) {
+                    self.trouble.tell(error, format!("while {} was looked up", arguments.0));
+                }
+                return Some(Err(message));
+            }
+        };
+        if found.is_none() {
+            return None;
+        }
+        self.used.store(true, Ordering::Relaxed);
+        Some(Ok(found))
+    }
+}
+
+impl Library for PyLibrary {
+    fn control(&self, name: &str) -> Option<Result<Control, String>> {
+        Python::attach(|py| {
+            let made = |maker: Bound<'_, PyAny>| control::factory(&maker, name, &self.trouble);
+            Some(self.find(py, "control", (name, ""))?.and_then(|m| made(m).map_err(|e| e.to_string())))
+        })
+    }
+
+    fn aqm(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Config, String>> {
+        let values = serde_json::to_string(parameters).unwrap_or_default();
+        Python::attach(|py| {
+            let maker = self.find(py, "aqm", (name, &values))?;
+            Some(maker.map(|maker| aqm::factory(maker, name, parameters.clone(), &self.trouble)))
+        })
+    }
+}
+
+/// The library refuses a name with a sentence of its own, which then stands beside the line of the scenario.
+fn is_mistake(py: Python<'_>, error: &PyErr) -> bool {
+    let kind = py.import("penstock.mistake").and_then(|module| module.getattr("MistakeError"));
+    kind.is_ok_and(|kind| error.is_instance(py, &kind))
+}
+
+/// A method of an object, if its class has another than the base class: no call is made for nothing.
+fn method(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Py<PyAny>>> {
+    let own = object.py().import("penstock.own")?;
+    let found = own.call_method1("overridden", (object, name))?;
+    Ok((!found.is_none()).then(|| found.unbind()))
+}
+
+fn seconds(now: Instant) -> f64 {
+    now.as_secs_f64()
+}

@@ -1,0 +1,186 @@
+//! AQMs in Python.
+
+use super::{Trouble, method, seconds};
+use penstock_core::aqm::Meta;
+use penstock_core::foreign::{Config, ForeignAqm, MakeAqm};
+use penstock_core::qdisc::{Backlog, Verdict};
+use penstock_core::registry::LinkFacts;
+use penstock_core::rng::Rng;
+use penstock_core::units::{Instant, Limit, Span};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// A packet that an AQM judges, and the queue as it finds it.
+#[pyclass(frozen, get_all, module = "penstock._penstock")]
+pub(crate) struct Packet {
+    now_s: f64,
+    size: u64,
+    flow: u32,
+    ecn_capable: bool,
+    sojourn_s: f64,
+    queue_packets: u64,
+    queue_bytes: u64,
+}
+
+/// A `penstock.own.AqmMaker`.
+#[derive(Debug)]
+struct Maker {
+    maker: Py<PyAny>,
+    name: Arc<str>,
+    trouble: Arc<Trouble>,
+}
+
+/// The factory of what `maker` makes.
+pub(super) fn factory(
+    maker: Bound<'_, PyAny>,
+    name: &str,
+    parameters: Map<String, Value>,
+    trouble: &Arc<Trouble>,
+) -> Config {
+    let factory = Maker { maker: maker.unbind(), name: name.into(), trouble: trouble.clone() };
+    Config::new(name, parameters, Arc::new(factory))
+}
+
+impl MakeAqm for Maker {
+    fn make(&self, link: &LinkFacts) -> Box<dyn ForeignAqm> {
+        let maker = Python::attach(|py| self.maker.clone_ref(py));
+        let (name, trouble) = (self.name.clone(), self.trouble.clone());
+        Box::new(PyAqm { name, trouble, maker, link: *link, object: None })
+    }
+}
+
+/// An object with its methods, bound once.
+#[derive(Debug)]
+struct Born {
+    object: Py<PyAny>,
+    on_enqueue: Option<Py<PyAny>>,
+    on_dequeue: Option<Py<PyAny>>,
+    on_overflow: Option<Py<PyAny>>,
+    on_empty: Option<Py<PyAny>>,
+}
+
+impl Born {
+    fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            on_enqueue: method(object, "on_enqueue")?,
+            on_dequeue: method(object, "on_dequeue")?,
+            on_overflow: method(object, "on_overflow")?,
+            on_empty: method(object, "on_empty")?,
+            object: object.clone().unbind(),
+        })
+    }
+}
+
+/// An AQM. Its object is made when the first packet comes, for only then the queue's random numbers are at hand.
+#[derive(Debug)]
+struct PyAqm {
+    name: Arc<str>,
+    trouble: Arc<Trouble>,
+    maker: Py<PyAny>,
+    link: LinkFacts,
+    object: Option<Arc<Born>>,
+}
+
+impl PyAqm {
+    /// Does something with the interpreter, unless something went wrong before.
+    fn attempt<T>(&self, what: &str, act: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
+        if self.trouble.happened() {
+            return None;
+        }
+        match Python::attach(act) {
+            Ok(done) => Some(done),
+            Err(error) => {
+                self.trouble.tell(error, format!("in {what} of {}", self.name));
+                None
+            }
+        }
+    }
+
+    fn born(&mut self, rng: &mut Rng) -> Option<Arc<Born>> {
+        if self.object.is_none() {
+            let (bps, seed) = (self.link.rate.as_bps(), rng.bits());
+            let (packets, bytes) = match self.link.limit {
+                Limit::Packets(n) => (Some(n), None),
+                Limit::Bytes(n) => (None, Some(n.get())),
+            };
+            self.object = self.attempt("__init__", |py| {
+                let made = self.maker.bind(py).call_method1("make", (bps, packets, bytes, seed))?;
+                Born::new(&made).map(Arc::new)
+            });
+        }
+        self.object.clone()
+    }
+
+    fn judge(&self, what: &str, method: &Option<Py<PyAny>>, packet: Packet) -> Verdict {
+        let Some(method) = method else { return Verdict::Pass };
+        let judged = self.attempt(what, |py| verdict(&method.bind(py).call1((packet,))?));
+        judged.unwrap_or(Verdict::Pass)
+    }
+
+    fn tell_time(&self, what: &str, which: fn(&Born) -> &Option<Py<PyAny>>, now: Instant) {
+        if let Some(method) = self.object.as_ref().and_then(|born| which(born).as_ref()) {
+            self.attempt(what, |py| method.bind(py).call1((seconds(now),)).map(|_| ()));
+        }
+    }
+}
+
+fn packet(packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant) -> Packet {
+    Packet {
+        now_s: seconds(now),
+        size: packet.size.get(),
+        flow: packet.flow.0,
+        ecn_capable: packet.ecn.is_capable(),
+        sojourn_s: sojourn.as_secs_f64(),
+        queue_packets: backlog.packets,
+        queue_bytes: backlog.bytes,
+    }
+}
+
+fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
+    if answer.is_none() {
+        return Ok(Verdict::Pass);
+    }
+    let word = answer.cast::<PyString>().ok().map(|text| text.to_cow()).transpose()?;
+    match word.as_deref() {
+        Some("drop") => Ok(Verdict::Drop),
+        Some("mark") => Ok(Verdict::Mark),
+        _ => Err(PyValueError::new_err(format!(
+            "the answer is {}: it must be \"drop\", \"mark\" or None",
+            answer.repr()?
+        ))),
+    }
+}
+
+impl ForeignAqm for PyAqm {
+    fn on_enqueue(&mut self, meta: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        let Some(born) = self.born(rng) else { return Verdict::Pass };
+        self.judge("on_enqueue", &born.on_enqueue, packet(meta, Span::ZERO, backlog, now))
+    }
+
+    fn on_dequeue(&mut self, meta: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        let Some(born) = self.born(rng) else { return Verdict::Pass };
+        self.judge("on_dequeue", &born.on_dequeue, packet(meta, sojourn, backlog, now))
+    }
+
+    fn on_overflow(&mut self, now: Instant) {
+        self.tell_time("on_overflow", |born| &born.on_overflow, now);
+    }
+
+    fn on_empty(&mut self, now: Instant) {
+        self.tell_time("on_empty", |born| &born.on_empty, now);
+    }
+
+    fn copy(&self) -> Box<dyn ForeignAqm> {
+        let copied = self.object.as_ref().and_then(|born| {
+            self.attempt("a copy", |py| {
+                Born::new(&py.import("copy")?.call_method1("deepcopy", (&born.object,))?).map(Arc::new)
+            })
+        });
+        let maker = Python::attach(|py| self.maker.clone_ref(py));
+        let (name, trouble) = (self.name.clone(), self.trouble.clone());
+        Box::new(Self { name, trouble, maker, link: self.link, object: copied })
+    }
+}

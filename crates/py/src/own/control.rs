@@ -1,0 +1,260 @@
+//! Congestion controls in Python.
+
+use super::{Trouble, method, seconds};
+use penstock_core::cc::{self, CongestionControl, Setup, Wants};
+use penstock_core::foreign::{Control, ForeignCc, MakeCc};
+use penstock_core::rng::Streams;
+use penstock_core::units::{Instant, Rate, Span};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// The largest window and threshold: sums with them stay far from the end of 64 bits.
+const MOST: f64 = (1u64 << 50) as f64;
+
+/// What an ACK tells.
+#[pyclass(frozen, get_all, module = "penstock._penstock")]
+pub(crate) struct Ack {
+    now_s: f64,
+    acked: u64,
+    rtt_s: Option<f64>,
+    srtt_s: f64,
+    min_rtt_s: Option<f64>,
+    in_flight: u64,
+    cwnd_limited: bool,
+    delivered: u64,
+    marked: u64,
+    delivery_rate_bps: Option<f64>,
+}
+
+/// A congestion signal.
+#[pyclass(frozen, get_all, module = "penstock._penstock")]
+pub(crate) struct Loss {
+    now_s: f64,
+    in_flight: u64,
+}
+
+impl Ack {
+    fn of(ack: &cc::Ack) -> Self {
+        let rate = ack
+            .rate
+            .filter(|rate| rate.interval > Span::ZERO)
+            .map(|rate| ack.delivered.saturating_sub(rate.prior_delivered) as f64 * 8.0 / rate.interval.as_secs_f64());
+        let known = ack.min_rtt > Span::ZERO && ack.min_rtt < Span::MAX;
+        Self {
+            now_s: seconds(ack.now),
+            acked: ack.acked,
+            rtt_s: ack.rtt.map(Span::as_secs_f64),
+            srtt_s: ack.srtt.as_secs_f64(),
+            min_rtt_s: known.then(|| ack.min_rtt.as_secs_f64()),
+            in_flight: ack.in_flight,
+            cwnd_limited: ack.cwnd_limited,
+            delivered: ack.delivered,
+            marked: ack.marked,
+            delivery_rate_bps: rate,
+        }
+    }
+}
+
+/// A `penstock.own.ControlMaker`.
+#[derive(Debug)]
+struct Maker {
+    maker: Py<PyAny>,
+    name: Arc<str>,
+    wants: Wants,
+    trouble: Arc<Trouble>,
+}
+
+/// The factory of what `maker` makes.
+pub(super) fn factory(maker: &Bound<'_, PyAny>, name: &str, trouble: &Arc<Trouble>) -> PyResult<Control> {
+    let (ack_per_segment, accurate_ecn, ect1) = maker.getattr("wants")?.extract()?;
+    // Rates cost little beside the interpreter, so whoever asks has them.
+    let wants = Wants { rate: true, ack_per_segment, accurate_ecn, ect1 };
+    let maker = Maker { maker: maker.clone().unbind(), name: name.into(), wants, trouble: trouble.clone() };
+    Ok(Control::new(name, Arc::new(maker)))
+}
+
+impl MakeCc for Maker {
+    fn make(&self, setup: &Setup, seed: u64) -> Box<dyn ForeignCc> {
+        let mss = setup.mss.max(1);
+        let mut control = PyControl {
+            name: self.name.clone(),
+            trouble: self.trouble.clone(),
+            object: None,
+            wants: self.wants,
+            mss,
+            cwnd: setup.initial_window,
+            ssthresh: setup.initial_ssthresh,
+            pacing: None,
+        };
+        let first_threshold = Some(setup.initial_ssthresh).filter(|bytes| *bytes < u64::MAX);
+        let seed = Streams::new(seed).get(&self.name).bits();
+        control.attempt("__init__", |control, py| {
+            let made = self.maker.bind(py).call_method1("make", (mss, setup.initial_window, first_threshold, seed))?;
+            control.adopt(&made)
+        });
+        Box::new(control)
+    }
+
+    fn wants(&self) -> Wants {
+        self.wants
+    }
+}
+
+/// The methods of an object, bound once.
+#[derive(Debug)]
+struct Methods {
+    on_ack: Option<Py<PyAny>>,
+    on_recovery_ack: Option<Py<PyAny>>,
+    on_loss: Option<Py<PyAny>>,
+    on_ecn: Option<Py<PyAny>>,
+    on_recovered: Option<Py<PyAny>>,
+    on_rto: Option<Py<PyAny>>,
+    on_idle: Option<Py<PyAny>>,
+}
+
+/// A control, with what it said last: windows are asked for far more often than they change.
+#[derive(Debug)]
+struct PyControl {
+    name: Arc<str>,
+    trouble: Arc<Trouble>,
+    /// `None` if it could not be made.
+    object: Option<(Py<PyAny>, Arc<Methods>)>,
+    wants: Wants,
+    mss: u64,
+    cwnd: u64,
+    ssthresh: u64,
+    pacing: Option<Rate>,
+}
+
+impl PyControl {
+    /// Does something with the interpreter, unless something went wrong before.
+    fn attempt(&mut self, what: &str, act: impl FnOnce(&mut Self, Python<'_>) -> PyResult<()>) {
+        if self.trouble.happened() {
+            return;
+        }
+        if let Err(error) = Python::attach(|py| act(self, py)) {
+            self.trouble.tell(error, format!("in {what} of {}", self.name));
+        }
+    }
+
+    fn adopt(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let methods = Methods {
+            on_ack: method(object, "on_ack")?,
+            on_recovery_ack: method(object, "on_recovery_ack")?,
+            on_loss: method(object, "on_loss")?,
+            on_ecn: method(object, "on_ecn")?,
+            on_recovered: method(object, "on_recovered")?,
+            on_rto: method(object, "on_rto")?,
+            on_idle: method(object, "on_idle")?,
+        };
+        self.object = Some((object.clone().unbind(), Arc::new(methods)));
+        self.read(object)
+    }
+
+    /// Takes over the windows and the pace.
+    fn read(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = object.py();
+        self.cwnd = bytes(&object.getattr(intern!(py, "cwnd"))?, "cwnd")?.max(self.mss);
+        self.ssthresh = bytes(&object.getattr(intern!(py, "ssthresh"))?, "ssthresh")?.max(2 * self.mss);
+        let pace = object.getattr(intern!(py, "pacing_bps"))?;
+        self.pacing = if pace.is_none() { None } else { Some(rate(&pace)?) };
+        Ok(())
+    }
+
+    fn call(
+        &mut self,
+        what: &str,
+        which: fn(&Methods) -> &Option<Py<PyAny>>,
+        argument: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>>,
+    ) {
+        let Some((_, methods)) = &self.object else { return };
+        let methods = methods.clone();
+        let Some(method) = which(&methods) else { return };
+        self.attempt(what, |control, py| {
+            method.bind(py).call1((argument(py)?,))?;
+            let object = control.object.as_ref().map(|(object, _)| object.clone_ref(py));
+            object.map_or(Ok(()), |object| control.read(object.bind(py)))
+        });
+    }
+
+    fn tell_time(&mut self, what: &str, which: fn(&Methods) -> &Option<Py<PyAny>>, now: Instant) {
+        self.call(what, which, |py| Ok(seconds(now).into_pyobject(py)?.into_any()));
+    }
+}
+
+fn loss<'py>(py: Python<'py>, loss: &cc::Loss) -> PyResult<Bound<'py, PyAny>> {
+    Ok(Bound::new(py, Loss { now_s: seconds(loss.now), in_flight: loss.in_flight })?.into_any())
+}
+
+impl CongestionControl for PyControl {
+    fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.pacing
+    }
+    fn wants(&self) -> Wants {
+        self.wants
+    }
+    fn on_ack(&mut self, ack: &cc::Ack) {
+        self.call("on_ack", |m| &m.on_ack, |py| Ok(Bound::new(py, Ack::of(ack))?.into_any()));
+    }
+    fn on_recovery_ack(&mut self, ack: &cc::Ack) {
+        self.call("on_recovery_ack", |m| &m.on_recovery_ack, |py| Ok(Bound::new(py, Ack::of(ack))?.into_any()));
+    }
+    fn on_loss(&mut self, signal: &cc::Loss) {
+        if signal.ecn {
+            self.call("on_ecn", |m| &m.on_ecn, |py| loss(py, signal));
+        } else {
+            self.call("on_loss", |m| &m.on_loss, |py| loss(py, signal));
+        }
+    }
+    fn on_rto(&mut self, signal: &cc::Loss) {
+        self.call("on_rto", |m| &m.on_rto, |py| loss(py, signal));
+    }
+    fn on_recovered(&mut self, now: Instant) {
+        self.tell_time("on_recovered", |m| &m.on_recovered, now);
+    }
+    fn on_idle(&mut self, now: Instant, _: u64) {
+        self.tell_time("on_idle", |m| &m.on_idle, now);
+    }
+}
+
+impl ForeignCc for PyControl {
+    fn copy(&self) -> Box<dyn ForeignCc> {
+        let mut copy = Self { object: None, name: self.name.clone(), trouble: self.trouble.clone(), ..*self };
+        copy.attempt("a copy", |copy, py| {
+            let Some((object, _)) = &self.object else { return Ok(()) };
+            copy.adopt(&py.import("copy")?.call_method1("deepcopy", (object,))?)
+        });
+        Box::new(copy)
+    }
+}
+
+fn number(value: &Bound<'_, PyAny>, name: &str, allowed: &str) -> PyResult<f64> {
+    let found: Option<f64> = value.extract().ok().filter(|x: &f64| !x.is_nan() && *x >= 0.0);
+    found.ok_or_else(|| {
+        let shown = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+        PyValueError::new_err(format!("self.{name} is {shown}: it must be {allowed}"))
+    })
+}
+
+fn bytes(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    let found = number(value, name, "a number of bytes, 0 or more")?;
+    // No threshold is infinite, which is how the endpoint knows that there was no signal yet.
+    Ok(if found.is_infinite() && name == "ssthresh" { u64::MAX } else { found.min(MOST) as u64 })
+}
+
+fn rate(value: &Bound<'_, PyAny>) -> PyResult<Rate> {
+    let allowed = "None or a number of bits per second above 0";
+    let found = number(value, "pacing_bps", allowed)?;
+    if found < 1.0 {
+        return Err(PyValueError::new_err(format!("self.pacing_bps is {found}: it must be {allowed}")));
+    }
+    Ok(Rate::from_bps(found.min(1e12) as u64))
+}

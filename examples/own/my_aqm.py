@@ -1,0 +1,19 @@
+import penstock
+
+
+class MyAqm(penstock.Aqm):
+    """Drops at random: every packet that waited too long makes it more often, every other packet less often."""
+
+    target_ms = 10.0
+    step = 0.0002
+
+    def __init__(self):
+        self.probability = 0.0
+
+    def on_enqueue(self, packet):
+        return "mark" if self.random.random() < self.probability else None
+
+    def on_dequeue(self, packet):
+        late = packet.sojourn_s > self.target_ms / 1e3
+        self.probability += self.step if late else -self.step
+        self.probability = min(max(self.probability, 0.0), 0.1)

@@ -1,0 +1,85 @@
+"""What an algorithm in Python costs: the examples of docs/your-own.md beside built-in ones in the same scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from penstock import engine
+from penstock.bench import cases
+from penstock.scenario import Scenario, to_toml
+
+EXAMPLES = cases.ROOT / "examples" / "own"
+CONTROL, AQM = "my_cc.py:MyCc", "my_aqm.py:MyAqm"
+COLUMNS = ("algorithm", "instead of", "packets", "ns/packet", "built in", "more per call", "calls per packet")
+
+_TREE: dict[str, Any] = {
+    "duration": "60s",
+    "topology": {"kind": "dumbbell", "rate": "100Mbit/s", "delay": "10ms", "limit": "250kB"},
+    "aqm": {"name": "droptail"},
+    "tcp": {"cc": "newreno", "ack_every_segment": True},
+    "flows": [{"kind": "bulk", "count": 2}],
+    "output": {"series": False},
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One algorithm in Python beside one that is built in."""
+
+    name: str
+    instead_of: str
+    packets: int
+    ns_per_packet: float
+    built_in_ns_per_packet: float
+    calls_per_packet: int  # into Python: an ACK, or an arrival and a departure
+
+    @property
+    def ns_per_call(self) -> float:
+        """What a call costs beyond the built-in algorithm."""
+        return (self.ns_per_packet - self.built_in_ns_per_packet) / self.calls_per_packet
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {**asdict(self), "ns_per_call": self.ns_per_call}
+
+
+def measure(quick: bool, repeat: int, say: Callable[[str], None]) -> list[Cost]:
+    """Runs the examples and their built-in neighbours by turns; the least CPU time of each counts."""
+    say("algorithms in Python")
+    duration = cases.shorter(_TREE["duration"]) if quick else _TREE["duration"]
+    plain = {**_TREE, "duration": duration}
+    control = {**plain, "tcp": {**_TREE["tcp"], "cc": CONTROL}}
+    aqm = {**plain, "aqm": {"name": AQM}}
+    runs: dict[str, list[engine.Result]] = {"plain": [], "control": [], "aqm": []}
+    for _ in range(repeat):
+        for name, tree in (("plain", plain), ("control", control), ("aqm", aqm)):
+            runs[name].append(engine.simulate(Scenario(to_toml(tree), str(EXAMPLES / "bench.toml"))))
+    (base, _), (of_control, acks), (of_aqm, packets) = (_least(runs[name]) for name in ("plain", "control", "aqm"))
+    return [
+        Cost(CONTROL, "newreno", acks, of_control, base, 1),
+        Cost(AQM, "droptail", packets, of_aqm, base, 2),
+    ]
+
+
+def _least(results: list[engine.Result]) -> tuple[float, int]:
+    best = min(results, key=lambda result: result.cpu_s)
+    packets = int(best.summary["bottlenecks"][0]["packets"])
+    return best.cpu_s * 1e9 / max(1, packets), packets
+
+
+def cells(costs: list[Cost]) -> list[list[str]]:
+    """Lines of the table."""
+    return [
+        [
+            cost.name,
+            cost.instead_of,
+            f"{cost.packets:,}",
+            f"{cost.ns_per_packet:,.0f}",
+            f"{cost.built_in_ns_per_packet:,.0f}",
+            f"{cost.ns_per_call:,.0f}",
+            str(cost.calls_per_packet),
+        ]
+        for cost in costs
+    ]

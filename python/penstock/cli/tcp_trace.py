@@ -1,0 +1,120 @@
+"""`tcp-trace`: the windows of TCP connections over time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from penstock import rundir, tcp_trace
+from penstock.cli import app, show
+from penstock.cli.progress import Bar
+from penstock.engine import Result, Watch, simulate
+from penstock.mistake import MistakeError
+from penstock.scenario import Scenario
+
+_PICTURE = "tcp_trace.png"
+
+
+@app.command("tcp-trace")
+def command(
+    scenario: Path = typer.Argument(help="A scenario file, see docs/scenarios.md.", metavar="SCENARIO"),
+    flows: str = typer.Option("", help='Numbers of bulk and transfer flows, such as "0,3"; default: the first eight.'),
+    interval: str = typer.Option("10ms", help="Between samples."),
+    seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Replaces the scenario's seed."),
+    out: Path | None = typer.Option(None, "-o", "--out", help="Directory; default runs/NAME-HASH-tcp."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run a scenario and write cwnd, ssthresh, RTT, pace, bytes in flight and state of its flows over time."""
+    source = Scenario.load(scenario)
+    chosen = _numbers(flows)
+    path = out or rundir.default_path(source, seed).with_name(f"{rundir.default_path(source, seed).name}-tcp")
+    with Bar(source.name, quiet=json) as bar:
+        last = 0.0
+
+        def on_progress(now_s: float, duration_s: float) -> None:
+            nonlocal last
+            if not last:
+                bar.begin(1, 0, duration_s)
+            bar.advanced(now_s - last)
+            last = now_s
+
+        result = simulate(source, seed, on_progress=on_progress, watch=Watch(chosen, interval))
+    told = _summary(result, interval)
+    _write(result, told, path)
+    if json:
+        show.as_json({**told, "directory": str(path)})
+    else:
+        _print(told)
+        show.console().print(f"{path}: tcp_trace.parquet, queue_trace.parquet, {_PICTURE}", soft_wrap=True)
+
+
+def _numbers(flows: str) -> tuple[int, ...]:
+    texts = [text.strip() for text in flows.split(",")] if flows.strip() else []
+    if not all(text.isascii() and text.isdigit() for text in texts):
+        raise MistakeError(f'--flows {flows}: numbers of flows with commas between, such as "0,3"')
+    return tuple(dict.fromkeys(int(text) for text in texts))
+
+
+def _summary(result: Result, interval: str) -> dict[str, Any]:
+    flows, queues = result.tables[tcp_trace.FLOWS], result.tables[tcp_trace.QUEUES]
+    names = {flow["id"]: flow["cc"] for flow in result.summary["flows"]}
+    return {
+        "name": result.summary["name"],
+        "duration_s": result.summary["duration_s"],
+        "seed": result.seed,
+        "interval": interval,
+        "flows": [tcp_trace.flow_summary(flows, flow, names[flow]) for flow in result.watched],
+        "queues": [
+            tcp_trace.queue_summary(queues, index, bottleneck["name"])
+            for index, bottleneck in enumerate(result.summary["bottlenecks"])
+        ],
+    }
+
+
+def _write(result: Result, told: dict[str, Any], path: Path) -> None:
+    from penstock import plots
+
+    flows, queues = result.tables[tcp_trace.FLOWS], result.tables[tcp_trace.QUEUES]
+    path.mkdir(parents=True, exist_ok=True)
+    for name, table in ((tcp_trace.FLOWS, flows), (tcp_trace.QUEUES, queues)):
+        rundir.write_table(name, table, path)
+    names = {flow["flow"]: f"{flow['flow']}: {flow['cc']}" for flow in told["flows"]}
+    bottlenecks = [queue["queue"] for queue in told["queues"]]
+    (path / _PICTURE).write_bytes(plots.png(plots.traced(flows, queues, names, bottlenecks)))
+    (path / rundir.SUMMARY).write_text(rundir.dump(told), encoding="utf-8")
+
+
+def _print(told: dict[str, Any]) -> None:
+    def of(numbers: dict[str, float] | None, key: str, unit: float = 1.0) -> str:
+        return "-" if numbers is None else f"{numbers[key] / unit:.1f}"
+
+    rows = [
+        [
+            str(flow["flow"]),
+            flow["cc"],
+            of(flow["cwnd_bytes"], "mean", 1e3),
+            of(flow["cwnd_bytes"], "max", 1e3),
+            of(flow["in_flight_bytes"], "mean", 1e3),
+            of(flow["srtt_ms"], "mean"),
+            of(flow["srtt_ms"], "max"),
+            of(flow["pacing_bps"], "mean", 1e6),
+            f"{flow['retransmitted_segments']:,}",
+            f"{flow['timeouts']}",
+        ]
+        for flow in told["flows"]
+    ]
+    heads = (
+        "flow",
+        "cc",
+        "cwnd kB mean",
+        "max",
+        "in flight kB mean",
+        "RTT ms mean",
+        "max",
+        "pace Mbit/s",
+        "resent",
+        "RTOs",
+    )
+    show.table(f"{told['name']}: a sample every {told['interval']}", heads, rows, left=2)

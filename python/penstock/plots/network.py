@@ -1,0 +1,109 @@
+"""A drawing of a scenario's network: nodes, links with what they carry, and the flows that go over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from penstock.plots.style import CYCLE, INK, STYLE
+
+Tree = Mapping[str, Any]
+Place = tuple[float, float]
+
+
+def drawing(scenario: Tree) -> Figure | None:
+    """The network of a scenario whose topology is a graph; nothing for others, which look all the same."""
+    topology = scenario.get("topology", {})
+    links = topology.get("links", []) if topology.get("kind") == "graph" else []
+    if not links:
+        return None
+    places = _places(links)
+    changing = {change["link"] for change in scenario.get("changes", [])}
+    rows = 1 + 2 * max(y for _, y in places.values())
+    columns = 1 - min(x for x, _ in places.values())
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10, 0.6 + 1.3 * rows))
+        axis = figure.add_axes((0, 0, 1, 1))
+        figure.set_layout_engine("none")
+        for link in links:
+            _link(axis, link, places, link.get("name") in changing)
+        for node, (x, y) in places.items():
+            label = "\n".join([node, *_hosts(node, scenario.get("flows", []))])
+            box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": INK}
+            axis.text(x, y, label, ha="center", va="center", bbox=box, zorder=3)
+        axis.set_axis_off()
+        axis.set(xlim=(0.5 - columns, 0.5), ylim=(-rows / 2 - 0.1, rows / 2 + 0.1))
+    return figure
+
+
+def _link(axis: Any, link: Tree, places: dict[str, Place], changes: bool) -> None:
+    (x0, y0), (x1, y1) = places[link["a"]], places[link["b"]]
+    colour = CYCLE[1] if changes else CYCLE[0]
+    axis.plot([x0, x1], [y0, y1], color=colour, linewidth=2, linestyle="--" if changes else "-", zorder=1)
+    facts = [link.get("name", ""), f"{_readable(link['rate'])}, {_readable(link['delay'])}"]
+    facts += ["changes while it runs"] if changes else []
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "color": colour, "zorder": 2}
+    box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"}
+    axis.text((x0 + x1) / 2, (y0 + y1) / 2, "\n".join(filter(None, facts)), bbox=box, **style)
+
+
+def _hosts(node: str, flows: Sequence[Tree]) -> list[str]:
+    """What begins and ends at a node."""
+    lines = []
+    for end, form in (("from", "{} x {} →"), ("to", "→ {} x {}")):
+        counted: dict[str, int] = {}
+        for flow in flows:
+            if flow.get(end) == node:
+                counted[flow["kind"]] = counted.get(flow["kind"], 0) + flow.get("count", 1)
+        lines += [form.format(count, kind) for kind, count in counted.items()]
+    return lines
+
+
+def _places(links: Sequence[Tree]) -> dict[str, Place]:
+    """Columns by distance from one end of the network, which stands on the right; rows in the order of the file.
+
+    Of all ends it is the one from which the network is least deep, with the fewest links inside a column.
+    """
+    beside: dict[str, list[str]] = {}
+    for link in links:
+        beside.setdefault(link["a"], []).append(link["b"])
+        beside.setdefault(link["b"], []).append(link["a"])
+
+    def untidy(columns: dict[str, int]) -> tuple[int, int]:
+        inside = sum(columns.get(link["a"]) == columns.get(link["b"]) for link in links)
+        return max(columns.values()), inside
+
+    ends = [node for node, near in beside.items() if len(near) == 1] or list(beside)
+    columns = min((_distances(end, beside) for end in ends), key=untidy)
+    places = {}
+    for column in range(max(columns.values()) + 1):
+        # What is not connected stands with the end.
+        nodes = [node for node in beside if columns.get(node, 0) == column]
+        for row, node in enumerate(nodes):
+            places[node] = (-float(column), (len(nodes) - 1) / 2 - row)
+    return places
+
+
+def _distances(start: str, beside: dict[str, list[str]]) -> dict[str, int]:
+    found, edge = {start: 0}, [start]
+    while edge:
+        distance = found[edge[0]] + 1
+        edge = list(dict.fromkeys(near for node in edge for near in beside[node] if near not in found))
+        found |= dict.fromkeys(edge, distance)
+    return found
+
+
+def _readable(quantity: str) -> str:
+    """The same quantity in the unit that reads best: 25000000bit/s as 25 Mbit/s, 88784us as 88.8 ms."""
+    for unit, ms in (("us", 1e-3), ("ns", 1e-6)):
+        number = quantity.removesuffix(unit)
+        if number.isdecimal():
+            return f"{int(number) * ms:.3g} ms"
+    number = quantity.removesuffix("bit/s")
+    if not number.isdecimal():
+        return quantity
+    power = min(3, (len(str(int(number))) - 1) // 3)
+    return f"{int(number) / 1000**power:.3g} {('', 'k', 'M', 'G')[power]}bit/s"

@@ -1,0 +1,174 @@
+"""Scenarios of emergency networks: geometry by hand, recorded links, and networks that run."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock import plots
+from penstock.architecture import (
+    BACKHAULS,
+    GEO,
+    LEO,
+    MEO,
+    ArchitectureError,
+    Backhaul,
+    Meoc,
+    Orbit,
+    emergency_network,
+    mahimahi,
+    orbit,
+)
+from penstock.cli import app
+from penstock.engine import simulate
+from penstock.scenario import Scenario, to_toml
+from typer.testing import CliRunner
+
+
+def test_an_o3b_satellite_rises_every_45_minutes() -> None:
+    assert MEO.handover_s == pytest.approx(45 * 60, abs=1)
+
+
+def test_orbits_turn_as_kepler_says() -> None:
+    assert GEO.period_s == pytest.approx(orbit.DAY_S, abs=1)
+    assert GEO.is_fixed
+    assert GEO.handover_s == math.inf
+    assert LEO.period_s / 60 == pytest.approx(100.4, abs=0.2)  # Iridium's
+
+
+def test_round_trips_are_those_of_the_source() -> None:
+    # 2.1.2.6: GEO at least 500 to 550 ms, MEO 200 ms on average, LEO less than 100 ms.
+    def mean(one: Orbit) -> float:
+        passage = 1.0 if one.is_fixed else one.handover_s
+        return sum(2 * one.delay_ms((i + 0.5) / 100 * passage) for i in range(100)) / 100
+
+    assert 500 <= mean(GEO) <= 550
+    assert mean(MEO) == pytest.approx(200, rel=0.1)
+    assert mean(LEO) < 100
+
+
+def test_delay_at_the_zenith_and_at_handover() -> None:
+    # Up and down again overhead: 2 x 8063 km. Half-way to the next of 8: the law of cosines for 22.5 degrees.
+    assert MEO.delay_ms(MEO.handover_s / 2) - 35 == pytest.approx(2 * 8063 / 299.792458)
+    slant = math.sqrt(6378.137**2 + 14441.137**2 - 2 * 6378.137 * 14441.137 * math.cos(math.pi / 8))
+    assert MEO.delay_ms(0) - 35 == pytest.approx(2 * slant / 299.792458)
+
+
+def test_what_cannot_be_seen() -> None:
+    assert MEO.is_seen()
+    assert LEO.is_seen()
+    assert not Orbit(780, satellites=4).is_seen()  # 45 degrees away; the horizon is at 27
+    assert not Orbit(8063, satellites=8, latitude=80).is_seen()
+    sky = Backhaul("thin", Orbit(780, satellites=4), 1.0)
+    with pytest.raises(ArchitectureError, match="above the horizon"):
+        emergency_network([Meoc(sky)])
+
+
+def test_changes_repeat_with_each_satellite() -> None:
+    made = orbit.changes("sky", LEO, duration_s=3600, step_s=5)
+    assert {change["every"] for change in made} == {f"{round(LEO.handover_s * 1e9)}ns"}
+    times, delays = zip(*orbit.series(made), strict=True)
+    assert times[0] == 0
+    assert all(0 < later - earlier <= 5 for earlier, later in pairwise(times))
+    assert LEO.handover_s - times[-1] <= 5
+    middle = delays.index(min(delays))
+    assert times[middle] == pytest.approx(LEO.handover_s / 2, abs=5)
+    assert orbit.changes("sky", GEO, 3600) == []
+
+
+def test_a_run_can_begin_amid_a_passage() -> None:
+    made = orbit.changes("sky", MEO, duration_s=600, step_s=10, begin_s=2400)
+    # 300 s are left of this satellite: the delay grows, and the next one has the same again.
+    delays = [ms for _, ms in orbit.series(made)]
+    assert delays[:29] == sorted(delays[:29])
+    assert delays[35] == pytest.approx(delays[24], abs=0.1)
+
+
+def test_a_recorded_link_carries_as_many_packets(tmp_path: Path) -> None:
+    trace = tmp_path / "cell.trace"
+    # 10 packets in 100 ms, nothing for 400 ms, then two at once at 500 ms.
+    trace.write_text("".join(f"{ms}\n" for ms in [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 500, 500]))
+    found = mahimahi.rates(mahimahi.read(trace))
+    assert found == [(0, 10 * 12_000 * 10), (100, 2 * 12_000 * 1000 // 400)]
+    first = mahimahi.changes("cell", trace)[0]
+    assert first == {"link": "cell", "at": "0ms", "every": "500ms", "direction": "both", "rate": "1200000bit/s"}
+
+
+@pytest.mark.parametrize(("text", "told"), [("1\nx\n", ":2: 'x'"), ("5\n3\n", "3 ms comes before 5 ms"), ("", "needs")])
+def test_what_is_no_trace(tmp_path: Path, text: str, told: str) -> None:
+    trace = tmp_path / "wrong"
+    trace.write_text(text)
+    with pytest.raises(mahimahi.TraceFormatError, match=told):
+        mahimahi.read(trace)
+
+
+def test_a_recorded_link_runs(tmp_path: Path) -> None:
+    trace = tmp_path / "cell.trace"
+    trace.write_text("".join(f"{ms}\n" for ms in range(1, 2001) if ms % 4 == 0 or ms > 1000))  # 3 Mbit/s, then 12
+    scenario: dict[str, Any] = {
+        "duration": "20s",
+        "topology": {"kind": "dumbbell", "rate": "3Mbit/s", "delay": "10ms", "limit": "60kB"},
+        "aqm": {"name": "droptail"},
+        "flows": [{"kind": "cbr", "rate": "20Mbit/s"}],
+        "changes": mahimahi.changes("bottleneck", trace),
+    }
+    throughput = simulate(Scenario.load(scenario)).summary["bottlenecks"][0]["throughput_bps"]
+    assert throughput == pytest.approx(7.5e6, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("geo", 270, 300), ("meo", 85, 110), ("leo", 40, 60)])
+def test_a_call_over_each_satellite(name: str, least: float, most: float) -> None:
+    scenario = emergency_network([Meoc(BACKHAULS[name], responders=1)], duration_s=20)
+    scenario["flows"] = [flow for flow in scenario["flows"] if flow["kind"] == "voip"]
+    delay = simulate(Scenario.load(scenario)).summary["flows"][0]["voip"]["delay_ms"]["mean"]
+    # The cell's 6.25 ms and the satellite; nobody else sends.
+    assert least < delay < most
+    assert delay == pytest.approx(6.25 + BACKHAULS[name].orbit.delay_ms(10), abs=1)
+
+
+def test_several_meocs_share_headquarters() -> None:
+    meocs = [Meoc(BACKHAULS["geo"], 2), Meoc(BACKHAULS["meo"], 1, civilians=3)]
+    scenario = emergency_network(meocs, duration_s=10, bridge_mbit=5.0)
+    names = [link["name"] for link in scenario["topology"]["links"]]
+    assert names == ["eoc-internet", "cell1", "satellite1", "cell2", "satellite2", "meoc1-meoc2"]
+    assert {change["link"] for change in scenario["changes"]} == {"satellite2"}, "a geostationary one does not move"
+    assert all(flow["start"] == "50ms" for flow in scenario["flows"]), "attaching comes first"
+    assert simulate(Scenario.load(scenario)).summary["flows"]
+
+
+def test_a_network_without_anybody() -> None:
+    with pytest.raises(ArchitectureError, match="at least one MEOC"):
+        emergency_network([])
+    with pytest.raises(ArchitectureError, match="nobody is in its cell"):
+        emergency_network([Meoc(responders=0)])
+
+
+def test_the_drawing_shows_links_and_who_uses_them() -> None:
+    scenario = emergency_network([Meoc(BACKHAULS["geo"], 2), Meoc(BACKHAULS["meo"], 1)], duration_s=10)
+    figure = plots.drawing(tomllib.loads(to_toml(scenario)))
+    assert figure is not None
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert any("satellite2\n100 Mbit/s" in text and "changes while it runs" in text for text in texts)
+    assert any(text.startswith("ian1\n2 x bulk →") for text in texts)
+    assert plots.drawing({"topology": {"kind": "dumbbell"}}) is None
+
+
+def test_the_report_begins_with_the_drawing(tmp_path: Path) -> None:
+    source = tmp_path / "one.toml"
+    source.write_text(to_toml(emergency_network([Meoc(responders=1)], duration_s=2)))
+    assert CliRunner().invoke(app, ["run", str(source), "--out", str(tmp_path / "out")]).exit_code == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert 0 < page.index(">Network<") < page.index(">Goodput of the flows<")
+
+
+def test_the_command_writes_what_it_would_run(tmp_path: Path) -> None:
+    out = tmp_path / "two.toml"
+    arguments = ["architecture", "--backhaul", "geo", "--backhaul", "leo", "--duration", "5", "--out", str(out)]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert simulate(Scenario.load(out)).summary["name"] == "emergency-geo-leo"
+    wrong = CliRunner().invoke(app, ["architecture", "--backhaul", "moon"])
+    assert isinstance(wrong.exception, ArchitectureError)

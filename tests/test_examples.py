@@ -1,0 +1,160 @@
+"""The scenarios of `examples/` run, and show what their comments say."""
+
+from __future__ import annotations
+
+import statistics
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import penstock
+import pytest
+from penstock import engine
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml"))
+FAMILIES = [
+    *("lindrop", "red-ern", "modified-codel", "cobalt", "pie", "minstrel-pie", "pi2", "dualpi2", "pink"),
+    *("fq-codel", "fq-cobalt", "fq-pie", "fq-minstrel-pie", "fq"),
+]
+
+
+def tree(name: str) -> dict[str, Any]:
+    """The file, to change it."""
+    return tomllib.loads((EXAMPLES / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def ran(name: str) -> engine.Result:
+    """Its run."""
+    return penstock.run(EXAMPLES / f"{name}.toml")
+
+
+def queue(result: engine.Result) -> dict[str, Any]:
+    """The first bottleneck."""
+    found: dict[str, Any] = result.summary["bottlenecks"][0]
+    return found
+
+
+def mbps(result: engine.Result, kind: str = "bulk", cc: str = "") -> list[float]:
+    """Goodput of the flows of a kind, and of a congestion control."""
+    return [f["goodput_bps"] / 1e6 for f in result.summary["flows"] if f["kind"] == kind and f["cc"].startswith(cc)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_runs_and_says_what_it_shows(name: str) -> None:
+    text = (EXAMPLES / f"{name}.toml").read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert tree(name)["name"] == name
+    assert f"`{name}.toml`" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert queue(ran(name))["utilization"] > 0.5
+
+
+def test_each_family_has_one() -> None:
+    used = {bottleneck["aqm"] for name in NAMES for bottleneck in ran(name).summary["bottlenecks"]}
+    assert used >= set(FAMILIES)
+    kinds = {flow["kind"] for name in NAMES for flow in ran(name).summary["flows"]}
+    assert kinds >= {"bulk", "cbr", "http", "web", "voip", "video"}
+
+
+def test_lindrop_decides_on_the_drops_of_few_flows() -> None:
+    assert queue(ran("lindrop-long-path"))["drops_aqm"] > 10 * queue(ran("lindrop-long-path"))["drops_overflow"]
+    many = tree("lindrop-long-path")
+    many["flows"][0]["count"] = 200
+    assert queue(penstock.run(many))["drops_overflow"] > 10 * queue(penstock.run(many))["drops_aqm"]
+
+
+def test_red_ern_halves_the_lead_of_the_near() -> None:
+    plain = tree("red-ern-two-distances")
+    plain["aqm"] |= {"name": "red", "ecn": True}
+    plain["tcp"]["ern"] = False
+    told, untold = (mbps(result) for result in (ran("red-ern-two-distances"), penstock.run(plain)))
+    leads = [sum(rates[:10]) / sum(rates[10:]) for rates in (told, untold)]
+    assert leads[0] < 3 < leads[1]
+
+
+@pytest.mark.parametrize(("name", "other"), [("modified-codel-streams", "codel"), ("minstrel-pie-udp", "pie")])
+def test_it_delays_less_than_what_it_comes_from(name: str, other: str) -> None:
+    base = tree(name)
+    base["aqm"]["name"] = other
+    ours, theirs = (queue(result)["queue_delay_ms"]["p50"] for result in (ran(name), penstock.run(base)))
+    assert ours < theirs / 2
+
+
+def test_pie_is_at_its_target_and_minstrel_pie_at_its_lower_bound() -> None:
+    assert queue(ran("pie"))["queue_delay_ms"]["p50"] == pytest.approx(15, abs=2.5)
+    assert queue(ran("minstrel-pie-udp"))["queue_delay_ms"]["p50"] == pytest.approx(5, abs=1)
+
+
+def test_pie_swings_in_overload_where_its_probability_is_held_below_1_and_its_delays_are_old() -> None:
+    def delays(**aqm: str) -> tuple[float, float]:
+        other = tree("pie-overload")
+        other["aqm"] |= aqm
+        found = queue(penstock.run(other))["queue_delay_ms"]
+        return found["p10"], found["p90"]
+
+    low, high = delays()
+    assert high - low > 500
+    for held in ({"estimator": "departure-rate"}, {"compat": "linux"}):
+        low, high = delays(**held)
+        assert high < 60, held
+
+
+def test_cobalt_has_its_queue_back_after_the_stream() -> None:
+    table = ran("cobalt-flood").tables["queue_seconds"]
+    delays = table["queue_delay_ms_mean"].to_pylist()
+    assert statistics.fmean(delays[25:]) < 15 < statistics.fmean(delays[10:20])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("-home")])
+def test_a_call_does_not_know_of_the_others(name: str) -> None:
+    (call,) = (flow["voip"] for flow in ran(name).summary["flows"] if flow["kind"] == "voip")
+    # 15 ms of the path and its hosts, its own 200 B, and at most a round of five others.
+    assert call["delay_ms"]["p90"] < 15 + 2 * 1.45 + 6 * 1.2
+    assert call["mos"] > 4
+    rates = mbps(ran(name))
+    assert max(rates) < 1.2 * min(rates)
+
+
+@pytest.mark.parametrize("name", ["pi2-prague-and-cubic", "dualpi2-prague-and-cubic"])
+def test_scalable_and_classic_senders_share_a_link(name: str) -> None:
+    cubic, prague = (statistics.fmean(mbps(ran(name), cc=cc)) for cc in ("cubic", "prague"))
+    assert 0.5 < prague / cubic < 2
+    if name.startswith("dualpi2"):
+        classic, scalable = (ran(name).summary["flows"][i]["rtt_ms"]["p50"] for i in (0, 2))
+        assert classic - scalable > 10
+
+
+def test_dctcp_is_a_classic_sender_to_pi2() -> None:
+    other = tree("pi2-prague-and-cubic")
+    other["flows"][1]["tcp"]["cc"] = "dctcp"
+    result = penstock.run(other)
+    assert min(mbps(result, cc="dctcp")) > 5 * max(mbps(result, cc="cubic"))
+
+
+def test_applications_tell_what_people_feel() -> None:
+    flows = ran("applications").summary["flows"]
+
+    def of(kind: str, part: str) -> list[dict[str, Any]]:
+        return [flow[part] for flow in flows if flow["kind"] == kind]
+
+    assert all(pages["count"] > 100 and pages["by_size"] for pages in of("web", "transfers"))
+    assert all(sessions["count"] > 1 for sessions in of("http", "transfers"))
+    assert all(call["mos"] > 3 for call in of("voip", "voip"))
+    assert all(video["frames"]["played"] > 0 for video in of("video", "video"))
+
+
+def test_the_changing_link_changes() -> None:
+    rates = ran("changing-link").tables["queue_seconds"]["throughput_bps"].to_pylist()
+    slow = [rates[k] / 1e6 for k in range(12, 20)]
+    assert max(slow) < 5.1
+    assert max(rates) > 25e6
+
+
+def test_pink_gives_others_what_a_flow_cannot_use() -> None:
+    off = tree("pink-reallocation")
+    for link in off["topology"]["links"]:
+        link["aqm"]["reallocation"] = "off"
+    ours, theirs = (sum(mbps(result)) for result in (ran("pink-reallocation"), penstock.run(off)))
+    assert ours > theirs + 0.3
