@@ -21,6 +21,13 @@ def replay(
     library: object = None,
 ) -> str: ...
 def replay_control(script: str, cc: str, csv: BinaryIO, library: object = None) -> int: ...
+def schedule(
+    name: str,
+    weights: list[int],
+    events: list[tuple[str, int, int]],
+    max_packet: int = ...,
+    settings: str = ...,
+) -> list[int]: ...
 
 class Simulation:
     def __new__(

@@ -2,7 +2,7 @@
 //!
 //! Source: RFC 8290 §3 to §5 (FQ-CoDel); Patil 2020, chapter 5 (FQ-PIE), whose lists and rounds are those of the RFC. A
 //! packet's flow is hashed to one of N queues. A queue that begins to be used goes before those that were in use, so
-//! that sparse flows pay no queueing delay; beyond that, turns are equal in bytes (`sched/drr.rs`).
+//! that sparse flows pay no queueing delay; beyond that, turns are equal in bytes (`sched/new_old.rs`).
 //!
 //! ```text
 //! enqueue   queue = hash(flow, key); its AQM judges; store; if in no list: to the new list with one quantum      §4.1
@@ -29,10 +29,9 @@
 //! and nobody else's. With `compat = "linux"` too, running over `memory_limit` is counted only, as sch_fq_pie does.
 //! Pinned by `memory_overruns_are_only_counted_as_in_linux`.
 
-mod classify;
-mod config;
+pub(crate) mod classify;
+pub(crate) mod config;
 mod per_flow;
-mod slab;
 #[cfg(test)]
 mod tests;
 
@@ -44,10 +43,10 @@ use crate::aqm::{Aqm, Compat, Meta};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
-use crate::sched::drr::NewOld;
+use crate::sched::new_old::NewOld;
+use crate::slab::{List, Position, Slab, Taken};
 use crate::units::{Instant, Limit, Rate};
 use classify::Classifier;
-use slab::{List, Position, Slab, Taken};
 
 /// One of the queues.
 #[derive(Debug, Clone)]
@@ -68,7 +67,7 @@ pub struct FlowQueue<P, A> {
     queues: Vec<Queue<A>>,
     /// Bytes of each queue, apart so that the search for the fattest one reads little.
     bytes: Vec<u64>,
-    slab: Slab<P>,
+    slab: Slab<P, Instant>,
     backlog: Backlog,
     stats: Stats,
     /// Queues that were ever used, in order of their first use.
@@ -163,7 +162,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
     }
 
     #[inline]
-    fn pop(&mut self, at: usize) -> Option<Taken<P>> {
+    fn pop(&mut self, at: usize) -> Option<Taken<P, Instant>> {
         let taken = self.slab.pop(&mut self.queues[at].list)?;
         let size = taken.packet.size();
         self.queues[at].packets -= 1;
@@ -229,7 +228,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
     /// The first packet of a queue that its AQM lets pass.
     #[inline]
     fn passing_head<F: Fates<P>>(&mut self, at: usize, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
-        while let Some(Taken { mut packet, since, .. }) = self.pop(at) {
+        while let Some(Taken { mut packet, note: since, .. }) = self.pop(at) {
             let shown = self.shown(at);
             match self.queues[at].aqm.on_dequeue(&Meta::of(&packet), now.since(since), shown, now, rng) {
                 Verdict::Drop => {

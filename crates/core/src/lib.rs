@@ -7,7 +7,8 @@
 //! 2. [`packet`]: what an algorithm may see of a packet.
 //! 3. [`qdisc`]: the queue discipline trait, drop reasons, conservation; [`queue`]: the shared FIFO.
 //! 4. [`aqm`]: the algorithms that judge packets in a queue.
-//! 5. [`fq`]: flow queueing, a queue and an AQM for each flow; [`sched`]: whose turn it is.
+//! 5. [`fq`]: flow queueing, a queue and an AQM for each flow; [`sched`]: whose turn it is; [`csi`]: what a scheduler knows
+//!    of a radio channel.
 //! 6. [`ack`]: elements that see both directions and edit ACKs (PINK).
 //! 7. [`cc`]: congestion control.
 //! 8. [`coop`]: nodes and a gateway agree on who may send how much.
@@ -19,6 +20,7 @@ pub mod ack;
 pub mod aqm;
 pub mod cc;
 pub mod coop;
+pub mod csi;
 pub mod foreign;
 pub mod fq;
 pub mod packet;
@@ -30,5 +32,6 @@ pub mod registry;
 pub mod rng;
 pub mod sched;
 pub mod settings;
+mod slab;
 pub mod units;
 pub mod wire;

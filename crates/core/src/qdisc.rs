@@ -164,6 +164,12 @@ pub trait Qdisc<P: Packet> {
         let _ = (rate, now);
     }
 
+    /// Packets for `station` of a wireless link are lost with probability `loss` from `now` on. Only schedulers that know
+    /// the channel need care. Afterwards `dequeue` may give a packet though it had none to give before.
+    fn set_channel(&mut self, station: u32, loss: f64, now: Instant) {
+        let _ = (station, loss, now);
+    }
+
     /// What waits.
     fn backlog(&self) -> Backlog;
 

@@ -9,6 +9,8 @@ use crate::packet::{Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::queue::Fifo;
 use crate::rng::Rng;
+use crate::sched::classful::{self, ByName, Layers, Single};
+use crate::sched::{drr, kps, prio, qfq, qfq_plus, sfq, stfq, w2f2q, wf2q_plus};
 use crate::units::{Instant, Limit, Rate, Span};
 use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
@@ -93,7 +95,7 @@ impl<C: AqmConfig> Discipline for C {
 pub struct Entry {
     /// The name used everywhere.
     pub name: &'static str,
-    /// `aqm`, `ack-path`, `flow-queueing` or `cc`.
+    /// `aqm`, `ack-path`, `flow-queueing`, `scheduler` or `cc`.
     pub kind: &'static str,
     /// One line.
     pub about: &'static str,
@@ -115,7 +117,7 @@ pub struct Parameter {
 }
 
 /// The parameters of a configuration, from its doc comments and its defaults.
-fn parameters<C: Discipline>() -> Vec<Parameter> {
+pub(crate) fn parameters<C: Default + Serialize + schemars::JsonSchema>() -> Vec<Parameter> {
     let schema = schemars::schema_for!(C);
     let defaults = serde_json::to_value(C::default()).unwrap_or_default();
     let Some(properties) = schema.get("properties").and_then(|p| p.as_object()) else { return Vec::new() };
@@ -357,6 +359,9 @@ macro_rules! disciplines {
             fn set_rate(&mut self, rate: Rate, now: Instant) {
                 each!(self, q => q.set_rate(rate, now))
             }
+            fn set_channel(&mut self, station: u32, loss: f64, now: Instant) {
+                each!(self, q => q.set_channel(station, loss, now))
+            }
             #[inline]
             fn backlog(&self) -> Backlog {
                 if let Self::DropTail(q) = self {
@@ -448,11 +453,26 @@ registry! {
     FqPie fq::Config<aqm::pie::Config>, "fq-pie", "flow-queueing", "a queue with PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.2; Al-Saadi and Armitage 2016";
     FqMinstrelPie fq::Config<aqm::minstrel_pie::Config>, "fq-minstrel-pie", "flow-queueing", "a queue with Minstrel PIE for each flow; flows take turns, new ones first", "Patil 2020 §5.3";
     Fq fq::Config<fq::PerFlow>, "fq", "flow-queueing", "a queue for each flow, with any AQM by name; flows take turns, new ones first", "RFC 8290 §3; Patil 2020 §5.1";
+    Drr classful::Config<Single<drr::Config>>, "drr", "scheduler", "classes take turns of as many bytes as their weight", "Shreedhar and Varghese 1996";
+    Prio classful::Config<Single<prio::Config>>, "prio", "scheduler", "strict priority: the largest weight first", "Linux sch_prio";
+    Sfq classful::Config<Single<sfq::Config>>, "sfq", "scheduler", "classes are hashed to buckets, buckets take turns", "McKenney 1990";
+    Stfq classful::Config<Single<stfq::Config>>, "stfq", "scheduler", "the least virtual start first", "Goyal, Vin, Cheng 1996";
+    Wf2qPlus classful::Config<Single<wf2q_plus::Config>>, "wf2q-plus", "scheduler", "of what a fluid system would have begun, what it would finish first", "Bennett and Zhang 1997";
+    Kps classful::Config<Single<kps::Config>>, "kps", "scheduler", "WF2Q+ with timer wheels for strata of weights", "after Karsten 2006, 2010";
+    Qfq classful::Config<Single<qfq::Config>>, "qfq", "scheduler", "WF2Q+ with rounded timestamps, in a fixed number of steps", "Checconi, Rizzo, Valente 2013";
+    QfqPlus classful::Config<Single<qfq_plus::Config>>, "qfq-plus", "scheduler", "QFQ over groups of classes with DRR inside", "Valente 2013";
+    W2f2q classful::Config<Single<w2f2q::Config>>, "w2f2q", "scheduler", "WF2Q+ that skips stations with a bad channel and makes up for it later", "after Yi and others 2000";
+    Hfs classful::Config<Layers<qfq_plus::Config, qfq_plus::Config>>, "hfs", "scheduler", "two QFQ+ with a buffer between them: guarantees first, then the channel", "002 §4.2.4.3";
+    HfsDrr classful::Config<Layers<qfq_plus::Config, drr::Config>>, "hfs-drr", "scheduler", "HFS with DRR beside the channel", "002 §4.3.3.3";
+    DoubleDrr classful::Config<Layers<drr::Config, drr::Config>>, "double-drr", "scheduler", "the modular wireless architecture with DRR in both layers", "002 §4.2.5";
+    DoubleWf2qPlus classful::Config<Layers<wf2q_plus::Config, wf2q_plus::Config>>, "double-wf2q-plus", "scheduler", "the modular wireless architecture with WF2Q+ in both layers", "002 §4.2.5";
+    Modular classful::Config<ByName>, "modular", "scheduler", "the modular wireless architecture with any two schedulers by name", "002 §4.1.2";
 }
 
-/// All disciplines and all congestion controls.
+/// All disciplines, packet schedulers and congestion controls.
 pub fn all_entries() -> Vec<Entry> {
     let mut all = entries();
+    all.extend(crate::sched::table::entries());
     all.extend(crate::cc::ABOUT.iter().map(|(name, about, source)| Entry {
         name,
         kind: "cc",

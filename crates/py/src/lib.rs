@@ -3,7 +3,9 @@
 mod convert;
 mod own;
 mod replay;
+mod schedule;
 mod simulation;
+mod tempest;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -32,5 +34,8 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<own::Packet>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
-    module.add_function(wrap_pyfunction!(replay::replay_control, module)?)
+    module.add_function(wrap_pyfunction!(replay::replay_control, module)?)?;
+    module.add_function(wrap_pyfunction!(schedule::schedule, module)?)?;
+    module.add_function(wrap_pyfunction!(tempest::tempest, module)?)?;
+    module.add_function(wrap_pyfunction!(tempest::schedulers, module)?)
 }

@@ -14,6 +14,8 @@ enum Action {
     Delay(Span),
     Loss(f64),
     Tell(Rate),
+    /// The losses in this place of the list.
+    Stations(usize),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -28,12 +30,23 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct Changes {
     entries: Vec<Entry>,
+    /// What stations lose, for the changes that say so.
+    losses: Vec<Vec<f64>>,
 }
 
 impl Changes {
     /// The changes of a scenario, whose links come in pairs of both directions.
     pub fn new(changes: &[Change]) -> Self {
-        Self { entries: changes.iter().flat_map(entries).collect() }
+        let mut all = Self::default();
+        for change in changes {
+            all.entries.extend(entries(change));
+            if let Some(losses) = &change.stations {
+                let (at, action) = (Instant::ZERO + change.at, Action::Stations(all.losses.len()));
+                all.entries.push(Entry { at, every: change.every, link: 2 * change.link, action });
+                all.losses.push(losses.clone());
+            }
+        }
+        all
     }
 
     /// When the next one is due.
@@ -50,6 +63,7 @@ impl Changes {
                 Action::Delay(delay) => link.set_delay(delay, now, outlet),
                 Action::Loss(probability) => link.set_loss(probability, now, outlet),
                 Action::Tell(rate) => link.tell_rate(rate, now, outlet),
+                Action::Stations(place) => link.set_stations(&self.losses[place], now, outlet),
             }
             entry.at = entry.every.map_or(Instant::MAX, |every| entry.at + every);
             touched(entry.link);

@@ -6,7 +6,7 @@
 //! 1. [`scenario`]: what is to be simulated; [`network`]: links, routes and flows made of it.
 //! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
 //! 3. [`tcp`]: the endpoint that makes a [`segment`].
-//! 4. [`link`]: where it waits and travels, [`loss`]: or dies; [`changes`] of both; [`probe`] measures, [`capture`] writes it down.
+//! 4. [`link`]: where it waits and travels, [`loss`], [`stations`]: or dies; [`changes`] of both; [`probe`] measures, [`capture`] writes it down.
 //! 5. [`traffic`]: what applications send; [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells;
 //!    [`tcp_trace`] looks at windows from outside.
 
@@ -23,6 +23,7 @@ pub mod scenario;
 pub mod seconds;
 pub mod segment;
 pub mod sim;
+pub mod stations;
 pub mod summary;
 pub mod tcp;
 pub mod tcp_trace;

@@ -72,7 +72,7 @@ pub struct Queue {
     pub relays: bool,
     /// What waits, as of the last arrival or departure.
     pub waiting: Backlog,
-    /// The discipline may ask to be woken.
+    /// The discipline may ask to be woken, or waits for a channel.
     pub wakes: bool,
     /// The discipline was told that it is empty.
     pub told_empty: bool,
@@ -81,10 +81,23 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// The discipline is told of channels that have changed.
     #[inline]
-    fn next_wakeup(&self) -> Option<Instant> {
-        debug_assert!(self.wakes || self.qdisc.next_wakeup().is_none());
-        if self.wakes { self.qdisc.next_wakeup() } else { None }
+    fn look_at_channels(&mut self, now: Instant) {
+        let (qdisc, told_empty) = (&mut self.qdisc, &mut self.told_empty);
+        if let Some(stations) = &mut self.loss.stations {
+            stations.advance(now, |station, loss| {
+                qdisc.set_channel(station, loss, now);
+                *told_empty = false;
+            });
+        }
+    }
+
+    /// When a discipline that has packets and gives none is to be asked again.
+    #[inline]
+    fn next_channel(&self) -> Option<Instant> {
+        let idle = self.told_empty && self.waiting.packets > 0;
+        if idle { self.loss.stations.as_ref().and_then(|stations| stations.next_change()) } else { None }
     }
 }
 
@@ -158,7 +171,10 @@ impl Link {
     fn enqueue(&mut self, mut packet: Segment, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &mut self.queue else { return };
         debug_assert_eq!(packet.at, now, "a packet enters a queue when it arrives");
-        debug_assert!(self.busy_until > now || queue.waiting.packets == 0, "the link has caught up");
+        debug_assert!(
+            self.busy_until > now || queue.waiting.packets == 0 || queue.told_empty,
+            "the link has caught up"
+        );
         if packet.is_marked() {
             packet.clear_marked();
         }
@@ -183,6 +199,7 @@ impl Link {
     /// Asks the discipline for a packet and begins to transmit it.
     fn start_next(&mut self, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &mut self.queue else { return };
+        queue.look_at_channels(now);
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
@@ -195,7 +212,7 @@ impl Link {
                 probe.on_departure(&packet, now);
             }
             tap.sent(&packet, now);
-            if queue.loss.strikes() {
+            if queue.loss.strikes(packet.flow()) {
                 self.busy_until = now + self.wire.send(packet.size());
             } else if queue.relays {
                 let arrival = self.transmit(&packet, now);
@@ -225,7 +242,10 @@ impl Link {
             match wakeup {
                 Some(at) if !waiting || at <= self.busy_until => queue.qdisc.on_wakeup(at),
                 _ if waiting => self.start_next(self.busy_until, outlet),
-                _ => break,
+                _ => match queue.next_channel().filter(|at| *at <= now) {
+                    Some(at) => self.start_next(at.max(self.busy_until), outlet),
+                    None => break,
+                },
             }
         }
     }
@@ -294,16 +314,17 @@ impl Link {
         // What is not yet on the wire arrives after what is: only an empty wire must be woken to transmit. A relayed
         // packet arrives later than the delay after its turn: that is early enough to decide.
         let turn = if queue.relays && !queue.eager { self.busy_until + self.delay } else { self.busy_until };
-        let transmit = || (queue.waiting.packets > 0).then_some(turn);
+        let transmit = || (queue.waiting.packets > 0 && !queue.told_empty).then_some(turn);
         let next = match arrival {
             Some(arrival) if queue.eager => Some(transmit().map_or(arrival, |at| at.min(arrival))),
             Some(arrival) => Some(arrival),
             None => transmit(),
         };
-        match queue.next_wakeup() {
-            Some(wakeup) => Some(next.map_or(wakeup, |next| next.min(wakeup))),
-            None => next,
+        if !queue.wakes {
+            debug_assert!(queue.qdisc.next_wakeup().is_none(), "a discipline that wakes said that it would not");
+            return next;
         }
+        [next, queue.qdisc.next_wakeup(), queue.next_channel()].into_iter().flatten().min()
     }
 
     /// A segment of the other direction passes this link's gateway: its discipline sees it.
@@ -334,6 +355,19 @@ impl Link {
         self.catch_up(now, outlet);
         if let Some(queue) = &mut self.queue {
             queue.loss.set(probability);
+        }
+    }
+
+    /// Stations lose other shares of their packets from `now` on.
+    pub fn set_stations(&mut self, losses: &[f64], now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        if let Some(queue) = &mut self.queue
+            && let Some(stations) = &mut queue.loss.stations
+        {
+            stations.replace(losses, |station, loss| queue.qdisc.set_channel(station, loss, now));
+            queue.told_empty = false;
+            // Asked at once, not from when it last gave nothing.
+            self.busy_until = self.busy_until.max(now);
         }
     }
 

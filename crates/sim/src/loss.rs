@@ -1,8 +1,11 @@
-//! Random loss on a wire: each packet is lost with the same probability, independent of all others.
+//! Random loss on a wire: each packet is lost with the same probability, independent of all others; behind a wireless link,
+//! with that of its station besides.
 //!
 //! It stands behind the queue: a lost packet was sent, took its time on the wire and did not arrive, so the books of
 //! the queue balance as without it.
 
+use crate::stations::Stations;
+use penstock_core::packet::FlowId;
 use penstock_core::rng::Rng;
 
 /// The loss of one direction of a link.
@@ -12,12 +15,14 @@ pub struct Loss {
     rng: Rng,
     /// Packets lost so far.
     pub lost: u64,
+    /// Who is behind a wireless link.
+    pub stations: Option<Box<Stations>>,
 }
 
 impl Loss {
     /// Loses packets with `probability`, within [0, 1). Draws from a stream of its own.
     pub fn new(probability: f64, rng: Rng) -> Self {
-        Self { probability, rng, lost: 0 }
+        Self { probability, rng, lost: 0, stations: None }
     }
 
     /// The probability becomes this one.
@@ -25,13 +30,13 @@ impl Loss {
         self.probability = probability;
     }
 
-    /// True if the packet that is being sent now is lost.
+    /// True if the packet of this flow that is being sent now is lost.
     #[inline]
-    pub fn strikes(&mut self) -> bool {
-        if self.probability <= 0.0 {
-            return false;
+    pub fn strikes(&mut self, flow: FlowId) -> bool {
+        let mut lost = self.probability > 0.0 && self.rng.uniform() < self.probability;
+        if let Some(stations) = &mut self.stations {
+            lost |= stations.strikes(flow);
         }
-        let lost = self.rng.uniform() < self.probability;
         self.lost += u64::from(lost);
         lost
     }
@@ -46,7 +51,7 @@ mod tests {
     fn as_many_are_lost_as_the_probability_says() {
         let mut loss = Loss::new(0.01, Streams::new(1).get("bottleneck/loss"));
         let n = 200_000;
-        let struck = (0..n).filter(|_| loss.strikes()).count() as f64;
+        let struck = (0..n).filter(|_| loss.strikes(FlowId(0))).count() as f64;
         assert_eq!(struck, loss.lost as f64);
         // Binomial: mean 2000, standard deviation 44.5; the bound is five of them.
         assert!((struck - 2000.0).abs() < 223.0, "{struck} of {n}");
@@ -55,6 +60,6 @@ mod tests {
     #[test]
     fn nothing_is_lost_without_probability() {
         let mut loss = Loss::new(0.0, Streams::new(1).get("bottleneck/loss"));
-        assert!((0..10_000).all(|_| !loss.strikes()));
+        assert!((0..10_000).all(|_| !loss.strikes(FlowId(0))));
     }
 }

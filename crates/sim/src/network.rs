@@ -4,11 +4,12 @@ use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport, UdpSource};
 use crate::link::{Capacity, Link, Queue};
 use crate::loss::Loss;
 use crate::probe::QueueProbe;
-use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario};
+use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
+use crate::stations::Stations;
 use crate::tcp::{Endpoint, Role};
 use crate::traffic::sessions::{Plan, Sessions};
 use crate::traffic::{Traffic, sizes::Mix, video::Stream, voip::Call};
-use penstock_core::qdisc::Backlog;
+use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::LinkFacts;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Serializer, Span};
@@ -116,17 +117,22 @@ impl<'a> Builder<'a> {
     fn add_link(&mut self, spec: &LinkSpec, queue: &QueueSpec, name: &str) -> u32 {
         let index = self.network.links.len();
         let facts = LinkFacts { rate: spec.rate, limit: queue.limit };
-        let qdisc = queue.config.build(&facts);
+        let mut qdisc = queue.config.build(&facts);
+        let loss = self.loss(queue, name);
+        if let Some(stations) = &loss.stations {
+            stations.tell(|station, loss| qdisc.set_channel(station, loss, Instant::ZERO));
+        }
+        let waits = loss.stations.is_some();
         let managed = Queue {
             sees_segments: qdisc.sees_segments(),
             ack_path_of: None,
             relays: true,
             eager: false,
-            loss: Loss::new(queue.loss, self.streams.get(&format!("{name}/loss"))),
+            loss,
             capacity: Capacity::default(),
             told_empty: true,
             waiting: Backlog::default(),
-            wakes: qdisc.wakes(),
+            wakes: qdisc.wakes() || waits,
             qdisc,
             rng: self.streams.get(&format!("{name}/{}", queue.config.name())),
             probe: queue.looked_at.then(|| Box::new(QueueProbe::new(self.scenario.invariants.max_queue))),
@@ -138,6 +144,14 @@ impl<'a> Builder<'a> {
         }
         self.network.links.push(Link::new(Serializer::new(spec.rate), spec.delay, Some(Box::new(managed))));
         index as u32
+    }
+
+    fn loss(&self, queue: &QueueSpec, name: &str) -> Loss {
+        let stream = |of| self.streams.get(&format!("{name}/{of}"));
+        let channels = queue.stations.iter().map(StationSpec::channel).collect();
+        let mut loss = Loss::new(queue.loss, stream("loss"));
+        loss.stations = Stations::new(channels, stream("channels"), stream("stations"));
+        loss
     }
 
     fn add_plain(&mut self, rate: Rate, delay: Span) -> u32 {

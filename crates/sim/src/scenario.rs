@@ -6,10 +6,12 @@
 mod changes;
 mod diagnosis;
 mod raw;
+mod stations;
 mod traffic;
 
 pub use changes::{Change, Way};
 pub use diagnosis::Diagnosis;
+pub use stations::StationSpec;
 
 use crate::flow::Kind;
 use crate::network;
@@ -40,6 +42,8 @@ pub struct QueueSpec {
     pub config: AnyConfig,
     /// Probability with which the wire behind it loses a packet.
     pub loss: f64,
+    /// The stations behind it, if the link is wireless.
+    pub stations: Vec<StationSpec>,
     /// It appears in summaries.
     pub looked_at: bool,
 }
@@ -262,9 +266,16 @@ impl Checker<'_> {
                         limit: d.limit,
                         config,
                         loss: self.loss(&["topology"], d.loss)?,
+                        stations: self.stations(&["topology"], &d.stations)?,
                         looked_at: true,
                     },
-                    reverse_queue: QueueSpec { limit: d.reverse_limit, config: reverse, loss: 0.0, looked_at: false },
+                    reverse_queue: QueueSpec {
+                        limit: d.reverse_limit,
+                        config: reverse,
+                        loss: 0.0,
+                        stations: Vec::new(),
+                        looked_at: false,
+                    },
                 }]
             }
             RawTopology::ParkingLot(p) => {
@@ -354,11 +365,18 @@ impl Checker<'_> {
             b: raw.b.clone(),
             rate: raw.rate,
             delay: raw.delay,
-            queue: QueueSpec { limit: raw.limit, config, loss: self.loss(&base, raw.loss)?, looked_at },
+            queue: QueueSpec {
+                limit: raw.limit,
+                config,
+                loss: self.loss(&base, raw.loss)?,
+                stations: self.stations(&base, &raw.stations)?,
+                looked_at,
+            },
             reverse_queue: QueueSpec {
                 limit: raw.reverse_limit,
                 config: reverse,
                 loss: 0.0,
+                stations: Vec::new(),
                 looked_at: looked_at && raw.reverse_aqm.is_some(),
             },
         })

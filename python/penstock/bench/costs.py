@@ -87,7 +87,7 @@ def _disciplines() -> list[dict[str, Any]]:
 
 def bar_ns(kind: str) -> float:
     """The most that a packet may cost, in and out."""
-    return BAR_FLOW_QUEUEING_NS if kind == "flow-queueing" else BAR_NS
+    return BAR_FLOW_QUEUEING_NS if kind in ("flow-queueing", "scheduler") else BAR_NS
 
 
 def _controls() -> list[dict[str, Any]]:

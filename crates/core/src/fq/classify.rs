@@ -18,13 +18,13 @@ fn mix(mut x: u64) -> u64 {
 }
 
 /// The hash of a flow under a key, scaled to `0..queues`.
-pub(super) fn hashed(flow: FlowId, key: u64, queues: u32) -> usize {
+pub(crate) fn hashed(flow: FlowId, key: u64, queues: u32) -> usize {
     let hash = mix(u64::from(flow.0).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ key);
     (((hash >> 32) * u64::from(queues)) >> 32) as usize
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Classifier {
+pub(crate) struct Classifier {
     queues: u32,
     ways: usize,
     /// Drawn from the stream of random numbers when first needed, unless it is given.

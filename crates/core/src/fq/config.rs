@@ -137,7 +137,7 @@ pub(super) fn table<T: Serialize>(of: &T) -> Map<String, Value> {
 }
 
 /// The table as it is written: TOML has no null, and a key left out means the same.
-pub(super) fn written<T: Serialize>(of: &T) -> Map<String, Value> {
+pub(crate) fn written<T: Serialize>(of: &T) -> Map<String, Value> {
     table(of).into_iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
@@ -148,6 +148,23 @@ fn set(table: &mut Map<String, Value>, key: &str, value: &Value) -> bool {
 
 fn read<T: DeserializeOwned, E: Error>(table: Map<String, Value>) -> Result<T, E> {
     serde_json::from_value(Value::Object(table)).map_err(E::custom)
+}
+
+/// Reads one table into two parts, beginning with these values of each.
+pub(crate) fn read_two<'de, A, B, D>(a: &A, b: &B, deserializer: D) -> Result<(A, B), D::Error>
+where
+    A: Serialize + DeserializeOwned,
+    B: Serialize + DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let (mut a, mut b) = (table(a), table(b));
+    for (key, value) in Map::deserialize(deserializer)? {
+        if !(set(&mut a, &key, &value) | set(&mut b, &key, &value)) {
+            let known: Vec<&str> = a.keys().chain(b.keys()).map(String::as_str).collect();
+            return Err(D::Error::custom(format!("unknown field `{key}`, expected one of {}", known.join(", "))));
+        }
+    }
+    Ok((read(a)?, read(b)?))
 }
 
 impl<C: AqmConfig> Serialize for Config<C> {
@@ -161,14 +178,8 @@ impl<C: AqmConfig> Serialize for Config<C> {
 impl<'de, C: AqmConfig> Deserialize<'de> for Config<C> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Self { queues, aqm } = Self::default();
-        let (mut queues, mut aqm) = (table(&queues), table(&aqm));
-        for (key, value) in Map::deserialize(deserializer)? {
-            if !(set(&mut queues, &key, &value) | set(&mut aqm, &key, &value)) {
-                let known: Vec<&str> = queues.keys().chain(aqm.keys()).map(String::as_str).collect();
-                return Err(D::Error::custom(format!("unknown field `{key}`, expected one of {}", known.join(", "))));
-            }
-        }
-        Ok(Self { queues: read(queues)?, aqm: read(aqm)? })
+        let (queues, aqm) = read_two(&queues, &aqm, deserializer)?;
+        Ok(Self { queues, aqm })
     }
 }
 

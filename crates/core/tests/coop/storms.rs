@@ -115,6 +115,8 @@ fn storm(policy: Policy, clients: u32, faults: Faults, seed: u64) -> u64 {
     for _ in 0..10 {
         attack(&mut network, &mut dice, 0);
     }
+    let wants: Vec<bool> = (0..clients as usize).map(|at| at % 2 == 0).collect();
+    (0..clients as usize).filter(|at| wants[*at]).for_each(|at| network.usable(at, None));
     // A grace, the longest pause between two attempts (8 * 100 ms and half of that) with four ways, DyBRA's chain, and
     // the bound.
     let attempt = Span::from_millis(1200) + DELAY * 4;
@@ -122,6 +124,7 @@ fn storm(policy: Policy, clients: u32, faults: Faults, seed: u64) -> u64 {
     watch.run(&mut network, LEASE + attempt + chain + LEASE + DELAY * 2);
     let (beliefs, granted) = (network.beliefs(), network.granted());
     assert!(beliefs.iter().all(Option::is_some), "someone is left out: {beliefs:?}");
+    assert!(beliefs.iter().zip(&wants).all(|(b, wants)| *b > Some(0) || !wants), "someone starves: {beliefs:?}");
     assert_eq!(beliefs, granted);
     assert!(network.believed() <= network.gateway.bandwidth().as_bps());
     watch.looked

@@ -42,6 +42,8 @@ pub struct Change {
     pub delay: Option<Span>,
     /// The new probability with which the wire loses a packet.
     pub loss: Option<f64>,
+    /// The new losses of the stations behind the link, forward.
+    pub stations: Option<Vec<f64>>,
     /// How long after a change of the rate the discipline is told.
     pub tell_after: Span,
     /// The discipline is told at all.
@@ -77,8 +79,10 @@ impl Checker<'_> {
         if let Some(loss) = raw.loss {
             self.loss(&["changes", index], loss)?;
         }
-        if raw.rate.is_none() && raw.delay.is_none() && raw.loss.is_none() {
-            return Err(self.source.at(&path("link"), "nothing changes: give `rate`, `delay` or `loss`"));
+        let behind = links[link].queue.stations.len();
+        let stations = raw.stations.as_ref().map(|losses| self.new_losses(&path("stations"), losses, behind));
+        if raw.rate.is_none() && raw.delay.is_none() && raw.loss.is_none() && raw.stations.is_none() {
+            return Err(self.source.at(&path("link"), "nothing changes: give `rate`, `delay`, `loss` or `stations`"));
         }
         Ok(Change {
             link,
@@ -88,6 +92,7 @@ impl Checker<'_> {
             rate: raw.rate,
             delay: raw.delay,
             loss: raw.loss,
+            stations: stations.transpose()?,
             tell_after: raw.tell_after,
             told: raw.told,
         })

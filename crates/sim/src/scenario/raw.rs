@@ -1,5 +1,6 @@
 //! The file as it is written, before anything is checked.
 
+use super::stations::StationSpec;
 use super::{Change, LinkSpec, QueueSpec, Scenario, Way, traffic};
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use serde::Deserialize;
@@ -112,6 +113,8 @@ pub struct RawDumbbell {
     pub reverse_aqm: Option<Table>,
     #[serde(default)]
     pub loss: f64,
+    #[serde(default)]
+    pub stations: Vec<StationSpec>,
     #[serde(default = "access_rate")]
     pub access_rate: Rate,
     #[serde(default)]
@@ -140,6 +143,8 @@ pub struct RawHop {
     aqm: Option<Table>,
     #[serde(default)]
     loss: f64,
+    #[serde(default)]
+    stations: Vec<StationSpec>,
 }
 
 impl RawHop {
@@ -156,6 +161,7 @@ impl RawHop {
             aqm: self.aqm.clone(),
             reverse_aqm: None,
             loss: self.loss,
+            stations: self.stations.clone(),
             bottleneck: Some(true),
         }
     }
@@ -189,6 +195,8 @@ pub struct RawLink {
     pub reverse_aqm: Option<Table>,
     #[serde(default)]
     pub loss: f64,
+    #[serde(default)]
+    pub stations: Vec<StationSpec>,
     pub bottleneck: Option<bool>,
 }
 
@@ -274,6 +282,7 @@ pub struct RawChange {
     pub rate: Option<Rate>,
     pub delay: Option<Span>,
     pub loss: Option<f64>,
+    pub stations: Option<Vec<f64>>,
     #[serde(default)]
     pub tell_after: Span,
     #[serde(default = "yes")]
@@ -330,6 +339,7 @@ pub fn write(scenario: &Scenario) -> String {
         topology.insert("reverse_limit".into(), text(link.reverse_queue.limit));
         topology.insert("reverse_aqm".into(), algorithm(&link.reverse_queue));
         topology.insert("loss".into(), link.queue.loss.into());
+        topology.extend(stations(&link.queue).map(|stations| ("stations".to_owned(), stations)));
         root.insert("aqm".into(), algorithm(&link.queue));
     } else {
         topology.insert("links".into(), Value::Array(scenario.links.iter().map(link).collect()));
@@ -380,6 +390,11 @@ fn algorithm(queue: &QueueSpec) -> Value {
     Value::Table(table)
 }
 
+/// The stations behind a link, if there are any.
+fn stations(queue: &QueueSpec) -> Option<Value> {
+    Value::try_from(&queue.stations).ok().filter(|_| !queue.stations.is_empty())
+}
+
 fn link(spec: &LinkSpec) -> Value {
     let mut table = Table::from_iter([
         ("name".to_owned(), Value::String(spec.name.clone())),
@@ -393,6 +408,7 @@ fn link(spec: &LinkSpec) -> Value {
         ("loss".to_owned(), Value::Float(spec.queue.loss)),
         ("bottleneck".to_owned(), Value::Boolean(spec.queue.looked_at)),
     ]);
+    table.extend(stations(&spec.queue).map(|stations| ("stations".to_owned(), stations)));
     // To name the discipline of the way back is to look at it.
     if spec.reverse_queue.looked_at || !spec.queue.looked_at {
         table.insert("reverse_aqm".into(), algorithm(&spec.reverse_queue));
@@ -411,6 +427,7 @@ fn change(change: &Change, link: &str) -> Value {
     let spans = [("every", change.every), ("delay", change.delay)];
     table.extend(spans.into_iter().filter_map(|(key, span)| Some((key.to_owned(), text(span?)))));
     table.extend(change.rate.map(|rate| ("rate".to_owned(), text(rate))));
+    table.extend(change.stations.as_ref().map(|losses| ("stations".to_owned(), losses.clone().into())));
     table.extend(change.loss.map(|loss| ("loss".to_owned(), Value::Float(loss))));
     Value::Table(table)
 }

@@ -72,7 +72,59 @@ impl Table {
     }
 }
 
-/// Neighbouring ids far apart: multiplication by an odd constant (the golden ratio's bits) is one to one.
+/// Ids of any pattern far apart: the finalizer of MurmurHash3, in which each bit of the id changes half of the result.
 fn spread(node: NodeId) -> usize {
-    (node.0.wrapping_mul(0x9e37_79b9) >> 4) as usize
+    let mut x = node.0;
+    x = (x ^ (x >> 16)).wrapping_mul(0x85eb_ca6b);
+    x = (x ^ (x >> 13)).wrapping_mul(0xc2b2_ae35);
+    (x ^ (x >> 16)) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coop::policy::Lot;
+    use proptest::prelude::*;
+
+    fn entry(node: NodeId, until: Instant) -> Entry {
+        Entry { node, share: Share::default(), lot: Some(Lot::GOOD), seq: 1, before: 0, until }
+    }
+
+    /// Ids in a row, at equal distances, and anyhow.
+    #[test]
+    fn everyone_finds_a_place() {
+        let anyhow = |i: u32| i.wrapping_mul(i).wrapping_mul(2_654_435_761) ^ i;
+        for id in [(|i| i) as fn(u32) -> u32, |i| i << 8, |i| i.wrapping_mul(4096), anyhow] {
+            let mut table = Table::new(10_000);
+            for i in 0..10_000 {
+                let place = table.find(NodeId(id(i))).expect("a place");
+                *place = Some(entry(NodeId(id(i)), Instant::MAX));
+            }
+            assert!((0..10_000).all(|i| table.find(NodeId(id(i))).is_some_and(|found| found.is_some())));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_put_in_is_found_until_its_time(steps in prop::collection::vec((0u32..60, 1u64..50), 1..300)) {
+            let mut table = Table::new(50);
+            let mut known = std::collections::BTreeMap::new();
+            for (t, (node, life)) in steps.into_iter().enumerate() {
+                let now = Instant::from_nanos(t as u64);
+                let until = Instant::from_nanos(t as u64 + life);
+                if let Some(place) = table.find(NodeId(node)) {
+                    *place = Some(entry(NodeId(node), until));
+                    known.insert(node, until);
+                }
+                let mut gone = Vec::new();
+                table.sweep(now, |entry| gone.push(entry.node.0));
+                prop_assert!(gone.iter().all(|node| known[node] < now));
+                known.retain(|_, until| now <= *until);
+                prop_assert_eq!(table.iter().count(), known.len());
+                for (node, until) in &known {
+                    prop_assert_eq!(table.find(NodeId(*node)).and_then(|e| *e), Some(entry(NodeId(*node), *until)));
+                }
+            }
+        }
+    }
 }

@@ -172,6 +172,8 @@ fn one_event_can_take_n_steps_to_settle() {
         let chain = |sharing, threshold_percent| {
             let policy = Policy { threshold_percent, ..Policy::of(sharing) };
             let mut room = Room::new(policy, bw).with(n as usize);
+            // Clients tell what they can use also when they lack nothing: as they do to show that they are there.
+            (1..n).for_each(|i| room.used(i as usize, bound(i)));
             room.used(0, 0);
             let mut events = 0;
             loop {
@@ -186,6 +188,8 @@ fn one_event_can_take_n_steps_to_settle() {
         let (events, given) = chain(Sharing::Dybra, 0);
         assert_eq!(events, n - 1, "n = {n}");
         assert!((1..n).all(|i| given[i as usize] == bound(i)));
+        // Max-min knows what each can use, and has nothing left to be told.
+        assert_eq!(chain(Sharing::MaxMin, 0).0, 0, "n = {n}");
         // Client 1 lacks 1 / (n - 1) - 1 / n, which is 1 / n of what it has: less than 20 % of it if n > 5.
         if n > 5 {
             assert_eq!(chain(Sharing::Dybra, 20).0, 0, "n = {n}");

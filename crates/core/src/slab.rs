@@ -1,26 +1,25 @@
-//! The packets of all flow queues in one array: queues are lists of indices through it, free places are one list more.
-
-use crate::units::Instant;
+//! The packets of many queues in one array: queues are lists of indices through it, free places are one list more.
+//! Beside each packet stands a note of its owner: when it came, or how large it is.
 
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
-struct Place<P> {
+struct Place<P, N> {
     packet: Option<P>,
-    since: Instant,
+    note: N,
     next: u32,
 }
 
 /// Storage. It grows to the largest backlog there ever was and is not given back.
 #[derive(Debug, Clone)]
-pub(super) struct Slab<P> {
-    places: Vec<Place<P>>,
+pub(crate) struct Slab<P, N> {
+    places: Vec<Place<P, N>>,
     free: u32,
 }
 
 /// A queue of packets in a [`Slab`].
 #[derive(Debug, Clone, Copy)]
-pub(super) struct List {
+pub(crate) struct List {
     head: u32,
     tail: u32,
 }
@@ -33,28 +32,28 @@ impl Default for List {
 
 /// Where a packet is kept while it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position(u32);
+pub(crate) struct Position(u32);
 
 /// A packet taken out.
 #[derive(Debug)]
-pub(super) struct Taken<P> {
+pub(crate) struct Taken<P, N> {
     pub packet: P,
-    pub since: Instant,
+    pub note: N,
     pub position: Position,
 }
 
-impl<P> Slab<P> {
+impl<P, N: Copy> Slab<P, N> {
     pub fn new() -> Self {
         Self { places: Vec::new(), free: NONE }
     }
 
     /// Puts a packet at the end of `list`; gives it back if indices are exhausted.
     #[inline]
-    pub fn push(&mut self, list: &mut List, packet: P, since: Instant) -> Result<Position, P> {
+    pub fn push(&mut self, list: &mut List, packet: P, note: N) -> Result<Position, P> {
         if self.free == NONE && self.places.len() >= NONE as usize {
             return Err(packet);
         }
-        let place = Place { packet: Some(packet), since, next: NONE };
+        let place = Place { packet: Some(packet), note, next: NONE };
         let index = if self.free == NONE {
             self.places.push(place);
             (self.places.len() - 1) as u32
@@ -75,7 +74,7 @@ impl<P> Slab<P> {
 
     /// Takes the first packet of `list`.
     #[inline]
-    pub fn pop(&mut self, list: &mut List) -> Option<Taken<P>> {
+    pub fn pop(&mut self, list: &mut List) -> Option<Taken<P, N>> {
         let index = list.head;
         let place = self.places.get_mut(index as usize)?;
         let packet = place.packet.take()?;
@@ -84,9 +83,15 @@ impl<P> Slab<P> {
             list.tail = NONE;
         }
         place.next = self.free;
-        let since = place.since;
+        let note = place.note;
         self.free = index;
-        Some(Taken { packet, since, position: Position(index) })
+        Some(Taken { packet, note, position: Position(index) })
+    }
+
+    /// The note of the first packet of `list`.
+    #[inline]
+    pub fn first(&self, list: &List) -> Option<N> {
+        self.places.get(list.head as usize).map(|place| place.note)
     }
 
     /// Places made so far.
@@ -103,15 +108,15 @@ mod tests {
     #[test]
     fn lists_share_places_and_keep_their_order() {
         let (mut slab, mut a, mut b) = (Slab::new(), List::default(), List::default());
-        let at = Instant::ZERO;
         for n in 0..3 {
-            slab.push(&mut a, n, at).unwrap();
-            slab.push(&mut b, 10 + n, at).unwrap();
+            slab.push(&mut a, n, 'a').unwrap();
+            slab.push(&mut b, 10 + n, 'b').unwrap();
         }
+        assert_eq!((slab.first(&a), slab.first(&b), slab.first(&List::default())), (Some('a'), Some('b'), None));
         assert_eq!(slab.pop(&mut a).unwrap().packet, 0);
         assert_eq!(slab.pop(&mut b).unwrap().packet, 10);
-        slab.push(&mut a, 3, at).unwrap();
-        slab.push(&mut a, 4, at).unwrap();
+        slab.push(&mut a, 3, 'a').unwrap();
+        slab.push(&mut a, 4, 'a').unwrap();
         assert_eq!(slab.capacity(), 6, "free places are used again");
         let rest: Vec<i32> = std::iter::from_fn(|| slab.pop(&mut a)).map(|t| t.packet).collect();
         assert_eq!(rest, [1, 2, 3, 4]);

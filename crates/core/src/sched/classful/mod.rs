@@ -1,0 +1,323 @@
+//! Packet schedulers as queue disciplines: a queue for each class of flows, and no AQM.
+//!
+//! Source: document 002 §4.1.2.1 (the packet classifier and the scheduler behind it), Figure 4.3. A flow's class is its
+//! index or its hash; [`Single`] serves classes with one scheduler, [`Layers`] and [`ByName`] with two and a prefetcher between them
+//! (the modular wireless architecture). A packet that finds its class or the whole queue full is refused.
+//!
+//! What is told of stations ([`Qdisc::set_channel`]) reaches the scheduler of a [`Single`] as good or bad, with the
+//! threshold of 20 % of §4.2.3.3 (only w2f2q listens), and the weights of the MAC-SAL of [`Layers`].
+//!
+//! DIFFERENCE: a packet larger than `max_packet` is scheduled as one of `max_packet`, so that it is not lost for a setting
+//! of the scheduler. Pinned by `a_packet_that_is_too_large_is_sent`.
+
+mod config;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Classes, Classify, Config};
+
+use super::modular::{Buffer, Modular, Plan, Weighting};
+use super::table::{AnyScheduler, AnySchedulerConfig, NAMES};
+use super::{Limits, Refused, Scheduled, Scheduler, SchedulerConfig, Served, Setup};
+use crate::ack::AckPath;
+use crate::csi::{GOOD_LOSS, linear};
+use crate::fq::classify::Classifier;
+use crate::packet::Packet;
+use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats};
+use crate::registry::ConfigError;
+use crate::rng::Rng;
+use crate::units::{Bytes, Instant, Limit};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::marker::PhantomData;
+
+/// Keeps packets of classes and decides whose turn it is.
+pub trait Container<P> {
+    /// Takes a packet.
+    ///
+    /// # Errors
+    /// The packet comes back when there is no room.
+    fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>>;
+
+    /// The packet whose turn it is.
+    fn dequeue(&mut self) -> Option<Served<P>>;
+
+    /// One of so many stations loses packets with this probability.
+    fn set_loss(&mut self, station: u32, stations: u32, loss: f64);
+}
+
+impl<P, S: Scheduler> Container<P> for Scheduled<P, S> {
+    #[inline]
+    fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>> {
+        Scheduled::enqueue(self, class, size, packet)
+    }
+    #[inline]
+    fn dequeue(&mut self) -> Option<Served<P>> {
+        Scheduled::dequeue(self)
+    }
+    fn set_loss(&mut self, station: u32, stations: u32, loss: f64) {
+        for class in (station..self.scheduler().classes() as u32).step_by(stations as usize) {
+            self.scheduler_mut().set_channel(class, loss <= GOOD_LOSS);
+        }
+    }
+}
+
+impl<P, Q: Scheduler, M: Scheduler> Container<P> for Modular<P, Q, M> {
+    #[inline]
+    fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>> {
+        Modular::enqueue(self, class, size, packet)
+    }
+    #[inline]
+    fn dequeue(&mut self) -> Option<Served<P>> {
+        Modular::dequeue(self)
+    }
+    fn set_loss(&mut self, station: u32, _: u32, loss: f64) {
+        let set = Modular::set_loss(self, station, loss);
+        debug_assert!(set.is_ok(), "the weights of the policy were validated");
+    }
+}
+
+/// What serves classes. It is the factory of its [`Container`].
+pub trait Arrangement: Default + Clone + Serialize + DeserializeOwned + JsonSchema {
+    /// What it builds.
+    type Container<P: Packet>: Container<P>;
+
+    /// Refuses values that cannot work with these classes and so many stations.
+    ///
+    /// # Errors
+    /// The first parameter that is out of its range.
+    fn validate(&self, setup: &Setup<'_>, stations: u32) -> Result<(), ConfigError>;
+
+    /// Builds it. Call only after [`Arrangement::validate`].
+    fn build<P: Packet>(&self, setup: &Setup<'_>, stations: u32, per_class: Limit) -> Self::Container<P>;
+}
+
+/// One scheduler.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Single<C>(pub C);
+
+impl<C: SchedulerConfig> Arrangement for Single<C> {
+    type Container<P: Packet> = Scheduled<P, C::Scheduler>;
+
+    fn validate(&self, setup: &Setup<'_>, _: u32) -> Result<(), ConfigError> {
+        self.0.validate(setup)
+    }
+
+    fn build<P: Packet>(&self, setup: &Setup<'_>, _: u32, per_class: Limit) -> Self::Container<P> {
+        Scheduled::new(self.0.scheduler(setup), Limits { total: None, per_class: Some(per_class) })
+    }
+}
+
+/// Two schedulers by the modular architecture, `Q` for flows and `M` for stations, with their defaults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, bound = "")]
+#[schemars(bound = "Q: JsonSchema, M: JsonSchema")]
+pub struct Layers<Q, M> {
+    /// Q, how much the MAC-SAL holds, in packets or bytes; 0p is the scheduler of flows alone.
+    pub buffer: Buffer,
+    /// Weights of stations by their losses: "constant", "linear", "exponential" or "analogical".
+    pub weighting: Weighting,
+    /// Which schedulers.
+    #[serde(skip)]
+    of: PhantomData<(Q, M)>,
+}
+
+impl<Q, M> Default for Layers<Q, M> {
+    /// Q = 100 packets and analogical weights are what the document recommends (§4.2.5.4, §4.2.4.2).
+    fn default() -> Self {
+        Self { buffer: Buffer(Limit::Packets(100)), weighting: Weighting::Analogical, of: PhantomData }
+    }
+}
+
+impl<Q, M> Layers<Q, M> {
+    fn plan(&self, flows: usize, stations: u32, per_class: Option<Limit>) -> Plan {
+        Plan {
+            stations: (0..flows as u32).map(|flow| flow % stations).collect(),
+            buffer: self.buffer.0,
+            weighting: self.weighting,
+            per_class,
+        }
+    }
+}
+
+impl<Q: SchedulerConfig, M: SchedulerConfig> Arrangement for Layers<Q, M> {
+    type Container<P: Packet> = Modular<P, Q::Scheduler, M::Scheduler>;
+
+    fn validate(&self, setup: &Setup<'_>, stations: u32) -> Result<(), ConfigError> {
+        Q::default().validate(setup)?;
+        let weights = self.weighting.weights(&linear(stations as usize, 1.0, 0.0));
+        M::default().validate(&Setup { weights: &weights, ..*setup }).map_err(|error| {
+            ConfigError::new("weighting", format!("cannot be \"{}\" here: {error}", self.weighting.name()))
+        })?;
+        self.plan(setup.weights.len(), stations, None).validate(setup.weights.len(), stations as usize)
+    }
+
+    fn build<P: Packet>(&self, setup: &Setup<'_>, stations: u32, per_class: Limit) -> Self::Container<P> {
+        let weights = self.weighting.weights(&vec![0.0; stations as usize]);
+        let mac = M::default().scheduler(&Setup { weights: &weights, ..*setup });
+        let plan = self.plan(setup.weights.len(), stations, Some(per_class));
+        Modular::new(Q::default().scheduler(setup), mac, plan).expect("the configuration was validated")
+    }
+}
+
+/// Two schedulers by the modular architecture, both by name, with their defaults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ByName {
+    /// The scheduler of flows, such as "qfq-plus".
+    pub qos: String,
+    /// The scheduler of stations.
+    pub mac: String,
+    /// Q, how much the MAC-SAL holds, in packets or bytes; 0p is the scheduler of flows alone.
+    pub buffer: Buffer,
+    /// Weights of stations by their losses: "constant", "linear", "exponential" or "analogical".
+    pub weighting: Weighting,
+}
+
+impl Default for ByName {
+    /// HFS.
+    fn default() -> Self {
+        let qfq_plus = || "qfq-plus".to_owned();
+        let Layers { buffer, weighting, .. } = Layers::<(), ()>::default();
+        Self { qos: qfq_plus(), mac: qfq_plus(), buffer, weighting }
+    }
+}
+
+impl ByName {
+    fn scheduler(key: &'static str, name: &str, setup: &Setup<'_>) -> Result<AnyScheduler, ConfigError> {
+        let Some(config) = AnySchedulerConfig::default_of(name) else {
+            return Err(ConfigError::new(key, format!("is no scheduler; it may be {}", NAMES.join(", "))));
+        };
+        config.build(setup)
+    }
+
+    fn layers(&self) -> Layers<(), ()> {
+        Layers { buffer: self.buffer, weighting: self.weighting, of: PhantomData }
+    }
+}
+
+impl Arrangement for ByName {
+    type Container<P: Packet> = Modular<P, AnyScheduler, AnyScheduler>;
+
+    fn validate(&self, setup: &Setup<'_>, stations: u32) -> Result<(), ConfigError> {
+        Self::scheduler("qos", &self.qos, setup)?;
+        let weights = self.weighting.weights(&linear(stations as usize, 1.0, 0.0));
+        Self::scheduler("mac", &self.mac, &Setup { weights: &weights, ..*setup })?;
+        self.layers().plan(setup.weights.len(), stations, None).validate(setup.weights.len(), stations as usize)
+    }
+
+    fn build<P: Packet>(&self, setup: &Setup<'_>, stations: u32, per_class: Limit) -> Self::Container<P> {
+        let weights = self.weighting.weights(&vec![0.0; stations as usize]);
+        let mac = Self::scheduler("mac", &self.mac, &Setup { weights: &weights, ..*setup });
+        let plan = self.layers().plan(setup.weights.len(), stations, Some(per_class));
+        Self::scheduler("qos", &self.qos, setup)
+            .and_then(|qos| Modular::new(qos, mac?, plan))
+            .expect("the configuration was validated")
+    }
+}
+
+/// Queues of classes before a link.
+#[derive(Debug, Clone)]
+pub struct Classful<P, C> {
+    limit: Limit,
+    flows: u32,
+    stations: u32,
+    max_packet: Bytes,
+    /// None: by index.
+    hash: Option<Classifier>,
+    /// Apart, so that the enum of all disciplines stays small.
+    container: Box<C>,
+    backlog: Backlog,
+    stats: Stats,
+    of: PhantomData<P>,
+}
+
+impl<P: Packet, C: Container<P>> Classful<P, C> {
+    /// Empty queues. The parameters are valid.
+    pub fn new(limit: Limit, classes: &Classes, container: C) -> Self {
+        let hash = || Classifier::new(classes.flows, 1, classes.perturbation);
+        Self {
+            limit,
+            flows: classes.flows,
+            stations: classes.stations,
+            max_packet: classes.max_packet,
+            hash: (classes.classify == Classify::Hash).then(hash),
+            container: Box::new(container),
+            backlog: Backlog::default(),
+            stats: Stats::default(),
+            of: PhantomData,
+        }
+    }
+
+    /// What keeps the packets, to read its state.
+    pub fn container(&self) -> &C {
+        &self.container
+    }
+
+    #[inline]
+    fn has_room(&self, size: Bytes) -> bool {
+        match self.limit {
+            Limit::Packets(n) => self.backlog.packets < n,
+            Limit::Bytes(n) => self.backlog.bytes + size.get() <= n.get(),
+        }
+    }
+
+    #[cold]
+    fn refuse<F: Fates<P>>(&mut self, packet: P, now: Instant, fates: &mut F) -> Enqueued {
+        self.stats.count_drop(DropReason::Overflow, packet.size());
+        fates.dropped(packet, DropReason::Overflow, now);
+        Enqueued::Dropped(DropReason::Overflow)
+    }
+}
+
+impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
+    #[inline]
+    fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+        let size = packet.size();
+        self.stats.arrived.add(size);
+        if !self.has_room(size) {
+            return self.refuse(packet, now, fates);
+        }
+        let class = match &mut self.hash {
+            Some(hash) => hash.queue_of(packet.flow(), rng, |_| false) as u32,
+            None => packet.flow().0 % self.flows,
+        };
+        let scheduled_as = size.clamp(Bytes::new(1), self.max_packet);
+        match self.container.enqueue(class, scheduled_as, packet) {
+            Ok(()) => {
+                self.backlog.add(size);
+                Enqueued::Queued
+            }
+            Err(refused) => self.refuse(refused.packet, now, fates),
+        }
+    }
+
+    #[inline]
+    fn dequeue<F: Fates<P>>(&mut self, _: Instant, _: &mut Rng, _: &mut F) -> Option<P> {
+        let packet = self.container.dequeue()?.packet;
+        let size = packet.size();
+        self.backlog.remove(size);
+        self.stats.sent.add(size);
+        Some(packet)
+    }
+
+    fn set_channel(&mut self, station: u32, loss: f64, _: Instant) {
+        if station < self.stations {
+            self.container.set_loss(station, self.stations, loss);
+        }
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+/// No AQM, and nothing that looks at ACKs.
+impl<P, C> AckPath for Classful<P, C> {}

@@ -1,0 +1,482 @@
+//! Groups, slots and bitmaps: how QFQ and QFQ+ find, in a fixed number of steps, whom to serve.
+//!
+//! Source: Checconi, Rizzo, Valente, "QFQ: efficient packet scheduling with tight guarantees", IEEE/ACM ToN 21(3), 2013.
+//! An entity (a class in QFQ, an aggregate in QFQ+) belongs to the group i with the least slot 2^i of virtual time that
+//! its largest packet fits in. Its start time is rounded down to whole slots; a group is as early as its first entity:
+//!
+//! ```text
+//! group:      S = that of its first entity, rounded down;  F = S + 2 slots
+//! eligible    S <= V                    ready     no eligible group of higher index has an earlier F
+//! ER, IR, EB, IB: eligible or ineligible, ready or blocked: one bitmap each, a bit for each group
+//! serve       the lowest group in ER: among eligible groups it has the least F
+//! ```
+//!
+//! S of a group is a multiple of its slot, so a group turns eligible only when V passes such a multiple: bit i of V, or
+//! one above it, flips. Entities of a group wait in 32 lists, one for each slot from the group's S on.
+//!
+//! DIFFERENCE: a flipped bit makes the source move all groups up to it. Here each of those is compared with V as well,
+//! which is the same while weights stay and exact when they change. Pinned by `a_group_ahead_of_the_clock_stays_there`.
+//! DIFFERENCE: a group that becomes ready blocks those below it that finish later. In QFQ there are none. In QFQ+ an
+//! aggregate comes back from service with the start time that it had before others were put in; the source serves these
+//! first. Pinned by `a_group_that_comes_late_goes_before_those_that_finish_later` and by the twin.
+
+use super::virtual_time::{ONE, before};
+use crate::units::Bytes;
+
+/// Lists of a group. A start time is at most 2 slots ahead, or 30 after changes of weights.
+const SLOTS: u32 = 32;
+/// Index of the group with the largest slots: that of weight 1.
+const MAX_INDEX: u32 = 24;
+const NONE: u32 = u32::MAX;
+
+/// Bitmaps of groups.
+const ER: usize = 0;
+const IR: usize = 1;
+const EB: usize = 2;
+const IB: usize = 3;
+
+/// What is known of an entity.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Stamp {
+    /// S.
+    pub start: u64,
+    /// F of what is to be sent next, or of what was sent last.
+    pub finish: u64,
+    /// 1 / weight.
+    pub inverse: u64,
+    /// The entity behind it in its slot.
+    next: u32,
+    pub group: u8,
+    /// The weight was changed and is to be read anew.
+    pub renew: bool,
+}
+
+impl Stamp {
+    /// F for `size` bytes from S on.
+    #[inline]
+    pub fn extend(&mut self, size: u64) {
+        self.finish = self.start.wrapping_add(size * self.inverse);
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Group {
+    start: u64,
+    finish: u64,
+    shift: u32,
+    /// The list of the slot that begins at `start`.
+    front: u32,
+    /// Bit n: the n-th slot from the front has entities.
+    full: u32,
+    heads: [u32; SLOTS as usize],
+    tails: [u32; SLOTS as usize],
+}
+
+impl Group {
+    fn round_down(&self, at: u64) -> u64 {
+        at >> self.shift << self.shift
+    }
+
+    fn begin_at(&mut self, start: u64) {
+        self.start = start;
+        self.finish = start.wrapping_add(2 << self.shift);
+    }
+
+    /// The list of the `slot`-th slot from the front.
+    #[inline]
+    fn list(&self, slot: u32) -> usize {
+        (self.front.wrapping_add(slot) % SLOTS) as usize
+    }
+}
+
+/// The groups, their entities and the clock V.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Groups {
+    pub stamps: Vec<Stamp>,
+    /// V.
+    pub now: u64,
+    /// V when eligible groups were looked for last.
+    looked_at: u64,
+    min_shift: u32,
+    bitmaps: [u32; 4],
+    groups: Vec<Group>,
+}
+
+/// Bits from `from` on.
+fn mask_from(bitmap: u32, from: u32) -> u32 {
+    bitmap & u32::MAX.checked_shl(from).unwrap_or(0)
+}
+
+/// Bits up to `to`, without it.
+fn mask_below(to: u32) -> u32 {
+    1u32.checked_shl(to).map_or(u32::MAX, |bit| bit - 1)
+}
+
+impl Groups {
+    /// No entity yet.
+    pub fn new(max_packet: Bytes) -> Self {
+        let min_shift = ONE.ilog2() + max_packet.get().next_power_of_two().ilog2() - MAX_INDEX;
+        let group = |index| Group {
+            start: 0,
+            finish: 0,
+            shift: min_shift + index,
+            front: 0,
+            full: 0,
+            heads: [NONE; SLOTS as usize],
+            tails: [NONE; SLOTS as usize],
+        };
+        let groups = (0..=MAX_INDEX).map(group).collect();
+        Self { stamps: Vec::new(), now: 0, looked_at: 0, min_shift, bitmaps: [0; 4], groups }
+    }
+
+    /// Nothing has happened yet, at another time.
+    #[cfg(test)]
+    pub fn begin(&mut self, now: u64) {
+        (self.now, self.looked_at) = (now, now);
+        self.stamps.iter_mut().for_each(|stamp| stamp.finish = now);
+    }
+
+    /// An entity that sends at most `largest` at once.
+    pub fn stamp(&self, largest: Bytes, inverse: u64) -> Stamp {
+        Stamp { start: 0, finish: 0, inverse, next: NONE, group: self.group_of(largest, inverse), renew: false }
+    }
+
+    /// The group with the least slot that holds `largest` / weight.
+    pub fn group_of(&self, largest: Bytes, inverse: u64) -> u8 {
+        let bits = (largest.get() * inverse).next_power_of_two().ilog2();
+        bits.saturating_sub(self.min_shift).min(MAX_INDEX) as u8
+    }
+
+    /// True when no entity is scheduled.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bitmaps == [0; 4]
+    }
+
+    /// The entity to serve.
+    #[inline]
+    pub fn first(&self) -> Option<u32> {
+        let ready = self.bitmaps[ER];
+        if ready == 0 {
+            return None;
+        }
+        let group = &self.groups[ready.trailing_zeros() as usize];
+        Some(group.heads[group.list(0)])
+    }
+
+    /// Where an entity begins that was idle. max(F, V) could be later than the finish of a ready group of higher index,
+    /// which must not happen to a group that was blocked by it (the source, §IV-D).
+    pub fn restart(&mut self, entity: u32) {
+        let stamp = &self.stamps[entity as usize];
+        let group = &self.groups[stamp.group as usize];
+        let (finish, limit) =
+            (group.round_down(stamp.finish), group.round_down(self.now).wrapping_add(1 << group.shift));
+        let is_stale = !before(self.now, stamp.finish) || before(limit, finish);
+        let blocking = mask_from(self.bitmaps[ER], stamp.group.into());
+        let start = if !is_stale {
+            stamp.finish
+        } else if blocking == 0 {
+            self.now
+        } else {
+            let other = self.groups[blocking.trailing_zeros() as usize].finish;
+            match (before(other, finish), before(other, limit)) {
+                (false, _) => self.now,
+                (true, true) => other,
+                (true, false) => limit,
+            }
+        };
+        self.stamps[entity as usize].start = start;
+    }
+
+    /// Puts an entity that is stamped among those that wait. `idle` tells that nobody is being served.
+    pub fn schedule(&mut self, entity: u32, idle: bool) {
+        let Stamp { start, group, .. } = self.stamps[entity as usize];
+        let index = u32::from(group);
+        let group = &mut self.groups[index as usize];
+        let rounded = group.round_down(start);
+        if group.full != 0 {
+            if !before(start, group.start) {
+                self.insert(entity, rounded);
+                return;
+            }
+            // Earlier than all others of its group: slots are put before the front.
+            let slots =
+                (group.start.wrapping_sub(rounded) >> group.shift).min(group.full.leading_zeros().into()) as u32;
+            group.full = group.full.checked_shl(slots).unwrap_or(0);
+            group.front = group.front.wrapping_sub(slots) % SLOTS;
+            let start = group.start.wrapping_sub(u64::from(slots) << group.shift);
+            group.begin_at(start);
+            self.bitmaps[IR] &= !(1 << index);
+            self.bitmaps[IB] &= !(1 << index);
+            self.bitmaps[ER] &= !(1 << index);
+            self.bitmaps[EB] &= !(1 << index);
+        } else {
+            if idle && self.bitmaps[ER] == 0 && before(self.now, rounded) {
+                self.now = rounded;
+            }
+            group.begin_at(rounded);
+        }
+        let start = self.groups[index as usize].start;
+        let state = self.state(index);
+        self.bitmaps[state] |= 1 << index;
+        if state == ER {
+            self.block_below(index);
+        }
+        self.insert(entity, start);
+    }
+
+    /// Puts an entity into the slot that begins at `rounded`, or the last there is.
+    #[inline]
+    fn insert(&mut self, entity: u32, rounded: u64) {
+        let stamp = &mut self.stamps[entity as usize];
+        let group = &mut self.groups[stamp.group as usize];
+        let last = u64::from(SLOTS - 2);
+        let mut slot = rounded.wrapping_sub(group.start) >> group.shift;
+        if slot > last {
+            let back = (slot - last) << group.shift;
+            stamp.start = stamp.start.wrapping_sub(back);
+            stamp.finish = stamp.finish.wrapping_sub(back);
+            slot = last;
+        }
+        stamp.next = NONE;
+        let list = group.list(slot as u32);
+        let tail = std::mem::replace(&mut group.tails[list], entity);
+        let was_full = group.full & 1 << slot != 0;
+        group.full |= 1 << slot;
+        if was_full {
+            self.stamps[tail as usize].next = entity;
+        } else {
+            group.heads[list] = entity;
+        }
+    }
+
+    /// The entity to serve is sent on: it has been stamped anew, with a start that is not earlier, and stays in its group.
+    #[inline]
+    pub fn requeue_first(&mut self, entity: u32) {
+        let Stamp { start, group, .. } = self.stamps[entity as usize];
+        let index = u32::from(group);
+        let group = &self.groups[index as usize];
+        let rounded = group.round_down(start);
+        if rounded != group.start {
+            self.unlink_first(entity);
+            self.insert(entity, rounded);
+            self.renew(index);
+        }
+    }
+
+    /// The entity to serve leaves.
+    #[inline]
+    pub fn remove_first(&mut self, entity: u32) {
+        let index = u32::from(self.stamps[entity as usize].group);
+        self.unlink_first(entity);
+        self.renew(index);
+    }
+
+    #[inline]
+    fn unlink_first(&mut self, entity: u32) {
+        let Stamp { next, group, .. } = self.stamps[entity as usize];
+        let group = &mut self.groups[group as usize];
+        let list = group.list(0);
+        group.heads[list] = next;
+        if next == NONE {
+            group.full &= !1;
+        }
+    }
+
+    /// The first slot of a ready group changed: the group begins with the next one, and may no longer be first.
+    #[inline]
+    fn renew(&mut self, index: u32) {
+        let group = &mut self.groups[index as usize];
+        let finish = group.finish;
+        if group.full == 0 {
+            self.bitmaps[ER] &= !(1 << index);
+        } else {
+            let empty = group.full.trailing_zeros();
+            if empty == 0 {
+                return;
+            }
+            group.front = (group.front + empty) % SLOTS;
+            group.full >>= empty;
+            let start = group.start.wrapping_add(u64::from(empty) << group.shift);
+            group.begin_at(start);
+            self.bitmaps[ER] &= !(1 << index);
+            self.bitmaps[self.state(index)] |= 1 << index;
+        }
+        self.unblock(index, finish);
+    }
+
+    /// Eligible? Blocked by a ready group of higher index?
+    #[inline]
+    fn state(&self, index: u32) -> usize {
+        let group = &self.groups[index as usize];
+        let ineligible = before(self.now, group.start);
+        let above = mask_from(self.bitmaps[ER], index);
+        let blocked = above != 0 && before(self.groups[above.trailing_zeros() as usize].finish, group.finish);
+        usize::from(ineligible) | usize::from(blocked) << 1
+    }
+
+    fn move_groups(&mut self, mask: u32, from: usize, to: usize) {
+        self.bitmaps[to] |= self.bitmaps[from] & mask;
+        self.bitmaps[from] &= !mask;
+    }
+
+    /// A group that had finished at `finish` no longer does: those below it may be ready now.
+    #[inline]
+    fn unblock(&mut self, index: u32, finish: u64) {
+        let above = mask_from(self.bitmaps[ER], index + 1);
+        if above != 0 && !before(finish, self.groups[above.trailing_zeros() as usize].finish) {
+            return;
+        }
+        let mut bits = (self.bitmaps[EB] | self.bitmaps[IB]) & mask_below(index);
+        while bits != 0 {
+            let group = bits.ilog2();
+            self.bitmaps[EB] &= !(1 << group);
+            self.bitmaps[IB] &= !(1 << group);
+            self.bitmaps[self.state(group)] |= 1 << group;
+            bits &= !(1 << group);
+        }
+    }
+
+    /// A group has become ready: those below it that finish later are not.
+    #[inline]
+    fn block_below(&mut self, index: u32) {
+        let finish = self.groups[index as usize].finish;
+        let (mut bits, mut later) = ((self.bitmaps[ER] | self.bitmaps[IR]) & mask_below(index), 0);
+        while bits != 0 {
+            let group = bits.trailing_zeros();
+            if before(finish, self.groups[group as usize].finish) {
+                later |= 1 << group;
+            }
+            bits &= bits - 1;
+        }
+        self.move_groups(later, ER, EB);
+        self.move_groups(later, IR, IB);
+    }
+
+    /// The clock has gone on: some groups turn eligible. If none is, it goes on to the first that can be.
+    #[inline]
+    pub fn update_eligible(&mut self) {
+        if self.bitmaps[ER] == 0 {
+            self.catch_up(self.bitmaps[IR] | self.bitmaps[IB]);
+        }
+        self.look();
+    }
+
+    /// Some groups turn eligible, at the time that it is.
+    #[inline]
+    pub fn look(&mut self) {
+        let waiting = self.bitmaps[IR] | self.bitmaps[IB];
+        let flipped = (self.now ^ self.looked_at) >> self.min_shift;
+        if waiting != 0 && flipped != 0 {
+            self.make_eligible(waiting & mask_below(64 - flipped.leading_zeros()));
+        }
+        self.looked_at = self.now;
+    }
+
+    /// V = the least S.
+    fn catch_up(&mut self, waiting: u32) {
+        let mut bits = waiting;
+        let mut least = None;
+        while bits != 0 {
+            let start = self.groups[bits.trailing_zeros() as usize].start;
+            least = Some(least.map_or(start, |least| if before(start, least) { start } else { least }));
+            bits &= bits - 1;
+        }
+        if let Some(least) = least
+            && before(self.now, least)
+        {
+            self.now = least;
+        }
+    }
+
+    fn make_eligible(&mut self, candidates: u32) {
+        let (mut bits, mut due) = (candidates, 0);
+        while bits != 0 {
+            let index = bits.trailing_zeros();
+            if !before(self.now, self.groups[index as usize].start) {
+                due |= 1 << index;
+            }
+            bits &= bits - 1;
+        }
+        let mut ready = due & self.bitmaps[IR];
+        self.move_groups(due, IR, ER);
+        self.move_groups(due, IB, EB);
+        while ready != 0 {
+            self.block_below(ready.trailing_zeros());
+            ready &= ready - 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_has_the_least_slot_that_holds_the_largest_packet() {
+        let groups = Groups::new(Bytes::new(1500));
+        let of = |largest, weight| groups.group_of(Bytes::new(largest), ONE / weight);
+        // 2048 B of weight 1 is the last group; each power of two of weight is one below.
+        assert_eq!(
+            [of(2048, 1), of(1025, 1), of(1024, 1), of(1500, 2), of(1500, 3), of(1, 1 << 20)],
+            [24, 24, 23, 23, 22, 0]
+        );
+    }
+
+    /// Slots of 2^0 B: one group, weight 1. An entity whose start was moved far ahead stays ineligible though V crosses
+    /// the beginning of a slot.
+    #[test]
+    fn a_group_ahead_of_the_clock_stays_there() {
+        let mut groups = Groups::new(Bytes::new(1));
+        groups.stamps = vec![groups.stamp(Bytes::new(1), ONE), groups.stamp(Bytes::new(1), ONE / 2)];
+        groups.schedule(0, true);
+        groups.stamps[1].start = 10 * ONE;
+        groups.schedule(1, true);
+        groups.now = 3 * ONE;
+        groups.update_eligible();
+        assert_eq!(groups.first(), Some(0));
+        groups.remove_first(0);
+        assert_eq!(groups.first(), None);
+        groups.update_eligible();
+        assert_eq!((groups.first(), groups.now), (Some(1), 10 * ONE));
+        groups.remove_first(1);
+        assert!(groups.is_empty());
+    }
+
+    /// Slots of 2^0 and 2^-1 B. The lower group begins at 3 and finishes at 4, the higher one comes back with 1 and 3.
+    #[test]
+    fn a_group_that_comes_late_goes_before_those_that_finish_later() {
+        let mut groups = Groups::new(Bytes::new(1));
+        groups.stamps = vec![groups.stamp(Bytes::new(1), ONE / 2), groups.stamp(Bytes::new(1), ONE)];
+        groups.now = 3 * ONE;
+        for (entity, start) in [(0, 3), (1, 1)] {
+            groups.stamps[entity as usize].start = start * ONE;
+            groups.schedule(entity, false);
+        }
+        assert_eq!(groups.first(), Some(1));
+        groups.remove_first(1);
+        assert_eq!(groups.first(), Some(0));
+    }
+
+    /// An entity earlier than all of its group gets a slot before theirs.
+    #[test]
+    fn slots_are_put_before_the_first() {
+        let mut groups = Groups::new(Bytes::new(1));
+        groups.stamps = vec![groups.stamp(Bytes::new(1), ONE); 3];
+        for (entity, start) in [(0, 5), (1, 3), (2, 40)] {
+            groups.stamps[entity as usize].start = start * ONE;
+            groups.schedule(entity, false);
+        }
+        groups.update_eligible();
+        let order: Vec<u32> = std::iter::from_fn(|| {
+            let first = groups.first()?;
+            groups.remove_first(first);
+            groups.update_eligible();
+            Some(first)
+        })
+        .collect();
+        assert_eq!(order, [1, 0, 2]);
+        // 40 would be slot 37 from 3 on: the last one is slot 30, which begins at 33.
+        assert_eq!(groups.stamps[2].start, 33 * ONE);
+    }
+}

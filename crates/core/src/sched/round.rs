@@ -1,0 +1,112 @@
+//! A first-in first-out list of classes, linked through their array: nothing is allocated when a class comes or goes.
+
+/// No class.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A class that can be in a list.
+pub(super) trait Linked {
+    /// The class behind it.
+    fn next(&self) -> u32;
+    /// Puts a class behind it.
+    fn set_next(&mut self, next: u32);
+}
+
+/// The list. Several may share the array, if no class is in two of them at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Round {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for Round {
+    fn default() -> Self {
+        Self { head: NONE, tail: NONE }
+    }
+}
+
+impl Round {
+    /// The class at the front.
+    #[inline]
+    pub fn first(&self) -> Option<usize> {
+        (self.head != NONE).then_some(self.head as usize)
+    }
+
+    /// True when there is one class and no more.
+    #[inline]
+    pub fn is_single(&self) -> bool {
+        self.head == self.tail && self.head != NONE
+    }
+
+    /// Puts `class` at the end.
+    #[inline]
+    pub fn push<C: Linked>(&mut self, classes: &mut [C], class: usize) {
+        classes[class].set_next(NONE);
+        match self.tail {
+            NONE => self.head = class as u32,
+            tail => classes[tail as usize].set_next(class as u32),
+        }
+        self.tail = class as u32;
+    }
+
+    /// Puts all of `other` at the end.
+    #[inline]
+    pub fn append<C: Linked>(&mut self, classes: &mut [C], other: Self) {
+        if self.tail == NONE {
+            *self = other;
+        } else if other.head != NONE {
+            classes[self.tail as usize].set_next(other.head);
+            self.tail = other.tail;
+        }
+    }
+
+    /// Takes the class at the front away.
+    #[inline]
+    pub fn pop<C: Linked>(&mut self, classes: &[C]) -> Option<usize> {
+        let first = self.first()?;
+        self.head = classes[first].next();
+        if self.head == NONE {
+            self.tail = NONE;
+        }
+        Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Linked for u32 {
+        fn next(&self) -> u32 {
+            *self
+        }
+        fn set_next(&mut self, next: u32) {
+            *self = next;
+        }
+    }
+
+    #[test]
+    fn a_list_is_first_in_first_out() {
+        let (mut round, mut classes) = (Round::default(), vec![NONE; 4]);
+        assert_eq!(round.pop(&classes), None);
+        for class in [2, 0, 3] {
+            round.push(&mut classes, class);
+        }
+        assert_eq!(round.pop(&classes), Some(2));
+        round.push(&mut classes, 2);
+        assert!(!round.is_single());
+        let rest: Vec<usize> = std::iter::from_fn(|| round.pop(&classes)).collect();
+        assert_eq!(rest, [0, 3, 2]);
+        assert_eq!(round, Round::default());
+        round.push(&mut classes, 1);
+        assert!(round.is_single());
+        let mut other = Round::default();
+        round.append(&mut classes, other);
+        [0, 2].into_iter().for_each(|class| other.push(&mut classes, class));
+        round.append(&mut classes, other);
+        round.push(&mut classes, 3);
+        let all: Vec<usize> = std::iter::from_fn(|| round.pop(&classes)).collect();
+        assert_eq!(all, [1, 0, 2, 3]);
+        round.append(&mut classes, Round::default());
+        assert_eq!(round, Round::default());
+    }
+}

@@ -1,0 +1,306 @@
+//! W²F²Q: WF²Q+ for a wireless link: a class whose channel is bad is passed over, keeps its timestamps and is served
+//! first when its channel is good again.
+//!
+//! Source: Yi, Seok, Kwon, Choi, Park, "W²F²Q: packet fair queuing in wireless packet networks", WoWMoM 2000, of which
+//! the abstract was at hand; 002 §4.2.5 for the model of two states and for the cost. The abstract says: based on WF²Q+;
+//! in WF²Q+ timestamps stay within a bound of V, so those beyond tell who lags and who leads; readjusting; graceful
+//! degradation. Our reading:
+//!
+//! ```text
+//! S, F:              as in WF²Q+, for all classes, whatever their channel;  V += size / (sum of all weights)
+//! V:                 at least the least S of all classes with packets, good and bad
+//! dequeue:           of the good classes with S <= V that with the least F
+//!                    else, as only bad ones have S <= V: the good class with the least S; it leads from now on
+//! lag:               while a channel is bad, S = max(S, V - lag / weight): a class is paid back at most `lag` bytes
+//! lead:              after a packet, S = min(S, V + lead / weight): a class pays back at most `lead` bytes
+//! ```
+//!
+//! The two bounds are the readjustment; `lead` is also what makes degradation graceful, as a class that leads waits for
+//! no more than that. With good channels only it is WF²Q+, packet by packet: `without_errors_it_is_wf2q_plus`. If all
+//! classes with packets have bad channels, none is served. Cost: O(n), as that of the source.
+
+use super::virtual_time::{Clock, before, later, span, start};
+use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
+use crate::registry::ConfigError;
+use crate::units::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Parameters.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// How much a class whose channel was bad may get back; by default 16 largest packets.
+    pub lag: Option<Bytes>,
+    /// How much a class that was served in place of others may have to give back; by default 16 largest packets.
+    pub lead: Option<Bytes>,
+}
+
+/// Bytes that are remembered at most: they must fit virtual time.
+const MAX_BYTES: u64 = 1 << 25;
+const DEFAULT_PACKETS: u64 = 16;
+
+impl SchedulerConfig for Config {
+    type Scheduler = W2f2q;
+
+    fn validate(&self, setup: &Setup<'_>) -> Result<(), ConfigError> {
+        setup.validate()?;
+        for (key, bytes) in [("lag", self.lag), ("lead", self.lead)] {
+            if bytes.is_some_and(|bytes| bytes < setup.max_packet || bytes.get() > MAX_BYTES) {
+                let message = format!("must be {} (the largest packet) to {}", setup.max_packet, Bytes::new(MAX_BYTES));
+                return Err(ConfigError::new(key, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn scheduler(&self, setup: &Setup<'_>) -> W2f2q {
+        let class =
+            |weight: &Weight| Class { start: 0, finish: 0, head: Bytes::ZERO, weight: *weight, place: 0, good: true };
+        let default = Bytes::new(DEFAULT_PACKETS * setup.max_packet.get());
+        W2f2q {
+            max_packet: setup.max_packet,
+            lag: self.lag.unwrap_or(default),
+            lead: self.lead.unwrap_or(default),
+            clock: Clock::new(setup.weights),
+            last_finish: 0,
+            classes: setup.weights.iter().map(class).collect(),
+            backlogged: Vec::with_capacity(setup.weights.len()),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Class {
+    start: u64,
+    finish: u64,
+    /// Size of the packet at the head; 0 without packets.
+    head: Bytes,
+    weight: Weight,
+    /// Where it is among those with packets.
+    place: u32,
+    good: bool,
+}
+
+impl Class {
+    #[inline]
+    fn stamp(&mut self, start: u64, head: Bytes) {
+        self.start = start;
+        self.head = head;
+        self.finish = start.wrapping_add(span(head, self.weight));
+    }
+
+    /// Forgets what it lags by more than `lag`.
+    fn readjust(&mut self, now: u64, lag: Bytes) {
+        let least = now.wrapping_sub(span(lag, self.weight));
+        if before(self.start, least) {
+            self.stamp(least, self.head);
+        }
+    }
+}
+
+/// The scheduler.
+#[derive(Debug, Clone, PartialEq)]
+pub struct W2f2q {
+    max_packet: Bytes,
+    lag: Bytes,
+    lead: Bytes,
+    clock: Clock,
+    last_finish: u64,
+    classes: Vec<Class>,
+    /// Classes with packets, in no order.
+    backlogged: Vec<u32>,
+}
+
+/// The class with the earliest time, then the lowest index.
+fn earliest(best: Option<(u64, u32)>, at: u64, class: u32) -> Option<(u64, u32)> {
+    match best {
+        Some((time, other)) if before(time, at) || (time == at && other < class) => best,
+        _ => Some((at, class)),
+    }
+}
+
+impl Scheduler for W2f2q {
+    fn classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    fn max_packet(&self) -> Bytes {
+        self.max_packet
+    }
+
+    fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
+        if idle {
+            if self.backlogged.is_empty() {
+                self.clock.at_least(self.last_finish);
+            }
+            let place = self.backlogged.len() as u32;
+            self.backlogged.push(class);
+            let state = &mut self.classes[class as usize];
+            state.place = place;
+            state.stamp(start(state.finish, self.clock.now, span(self.lead, state.weight)), size);
+            self.last_finish = later(self.last_finish, state.finish);
+        }
+    }
+
+    fn dequeue(&mut self) -> Option<u32> {
+        let (mut least, mut eligible, mut next) = (None, None, None);
+        for class in &self.backlogged {
+            let state = &mut self.classes[*class as usize];
+            if !state.good {
+                state.readjust(self.clock.now, self.lag);
+            }
+            least = earliest(least, state.start, *class);
+        }
+        self.clock.at_least(least?.0);
+        for class in &self.backlogged {
+            let state = &self.classes[*class as usize];
+            if state.good {
+                next = earliest(next, state.start, *class);
+                if self.clock.has_reached(state.start) {
+                    eligible = earliest(eligible, state.finish, *class);
+                }
+            }
+        }
+        eligible.or(next).map(|(_, class)| class)
+    }
+
+    fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
+        self.clock.advance(size);
+        let now = self.clock.now;
+        let state = &mut self.classes[class as usize];
+        let most = now.wrapping_add(span(self.lead, state.weight));
+        let start = if before(most, state.finish) { most } else { state.finish };
+        match head {
+            Some(head) => state.stamp(start, head),
+            None => {
+                (state.finish, state.head) = (start, Bytes::ZERO);
+                let place = state.place;
+                self.backlogged.swap_remove(place as usize);
+                if let Some(moved) = self.backlogged.get(place as usize) {
+                    self.classes[*moved as usize].place = place;
+                }
+            }
+        }
+        self.last_finish = later(self.last_finish, self.classes[class as usize].finish);
+    }
+
+    fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
+        let known = self.classes.len();
+        let state = self.classes.get_mut(class as usize).ok_or_else(|| no_class(class, known))?;
+        self.clock.change(state.weight, weight)?;
+        state.weight = weight;
+        Ok(())
+    }
+
+    fn set_channel(&mut self, class: u32, good: bool) {
+        let now = self.clock.now;
+        let Some(state) = self.classes.get_mut(class as usize) else { return };
+        state.good = good;
+        if good && state.head != Bytes::ZERO {
+            state.readjust(now, self.lag);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Queues, queues};
+    use super::super::wf2q_plus;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn w2f2q(lag: u64, lead: u64, weights: &[u32]) -> Queues<W2f2q> {
+        queues(&Config { lag: Some(Bytes::new(lag)), lead: Some(Bytes::new(lead)) }, weights)
+    }
+
+    fn counts(order: &[u32], classes: u32) -> Vec<usize> {
+        (0..classes).map(|class| order.iter().filter(|served| **served == class).count()).collect()
+    }
+
+    /// While the channel of 1 is bad, 0 has the link: 10 packets. Then 1 is paid back. It lags by 10 packets of virtual
+    /// time 750 each for a sum of 2, so it is due 5; 0, served 10 where 5 were due, leads by 5.
+    #[test]
+    fn a_class_is_paid_back_what_it_lost() {
+        let mut queues = w2f2q(150_000, 150_000, &[1, 1]);
+        (0..2).for_each(|class| queues.offer(class, &[1500; 40]));
+        queues.queues.scheduler_mut().set_channel(1, false);
+        assert_eq!(queues.serve_n(10), [0; 10]);
+        queues.queues.scheduler_mut().set_channel(1, true);
+        assert_eq!(queues.serve_n(10), [1; 10]);
+        assert_eq!(counts(&queues.serve_n(20), 2), [10, 10]);
+    }
+
+    /// The same with bounds: two packets of lag are paid back, and no lead beyond two packets is given back.
+    #[test]
+    fn lag_and_lead_are_readjusted() {
+        let mut queues = w2f2q(3000, 3000, &[1, 1]);
+        (0..2).for_each(|class| queues.offer(class, &[1500; 60]));
+        queues.queues.scheduler_mut().set_channel(1, false);
+        assert_eq!(queues.serve_n(20), [0; 20]);
+        queues.queues.scheduler_mut().set_channel(1, true);
+        // 1 begins 3000 behind V and 0 is 3000 ahead: 1 is due 4 packets more than 0, and it meets V after 4.
+        let order = queues.serve_n(20);
+        assert_eq!(order[..4], [1; 4]);
+        assert_eq!(counts(&order, 2), [8, 12]);
+    }
+
+    /// The channel of 1 is bad for so long that time wraps; 0 is alone, at a share of 1 of 2.
+    #[test]
+    fn a_channel_that_is_bad_for_very_long_is_not_taken_for_a_leader() {
+        let mut queues = w2f2q(3000, 3000, &[1, 1]);
+        (0..2).for_each(|class| queues.offer(class, &[1500; 40]));
+        queues.queues.scheduler_mut().set_channel(1, false);
+        for _ in 0..20 {
+            assert_eq!(queues.serve_n(1), [0]);
+            let scheduler = queues.queues.scheduler_mut();
+            scheduler.clock.now = scheduler.clock.now.wrapping_add(1 << 60);
+            scheduler.classes[0].stamp(scheduler.clock.now, Bytes::new(1500));
+        }
+        queues.queues.scheduler_mut().set_channel(1, true);
+        assert_eq!(queues.serve_n(2), [1, 1]);
+        assert_eq!(counts(&queues.serve_n(20), 2), [10, 10]);
+    }
+
+    #[test]
+    fn none_is_served_while_all_channels_are_bad() {
+        let mut queues = w2f2q(1500, 1500, &[1, 1]);
+        queues.offer(0, &[100; 2]);
+        queues.queues.scheduler_mut().set_channel(0, false);
+        assert!(queues.serve().is_empty());
+        queues.offer(1, &[100; 2]);
+        assert_eq!(queues.serve(), [1, 1]);
+        queues.queues.scheduler_mut().set_channel(0, true);
+        assert_eq!(queues.serve(), [0, 0]);
+    }
+
+    #[test]
+    fn bounds_below_a_packet_are_refused() {
+        let setup = Setup { weights: &[Weight::ONE], max_packet: Bytes::new(1500) };
+        for bytes in [0, 1499, MAX_BYTES + 1] {
+            let config = Config { lag: None, lead: Some(Bytes::new(bytes)) };
+            assert!(config.validate(&setup).unwrap_err().to_string().contains("lead: must be 1.5kB"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn without_errors_it_is_wf2q_plus(
+            weights in prop::collection::vec(1u32..50, 2..8),
+            events in prop::collection::vec((any::<bool>(), 0usize..8, 40u64..1500), 1..300),
+        ) {
+            let mut wireless = queues(&Config::default(), &weights);
+            let mut wired = queues(&wf2q_plus::Config::default(), &weights);
+            for (arrival, class, size) in events {
+                if arrival {
+                    let class = (class % weights.len()) as u32;
+                    wireless.offer(class, &[size]);
+                    wired.offer(class, &[size]);
+                } else {
+                    prop_assert_eq!(wireless.serve_n(1), wired.serve_n(1));
+                }
+            }
+            prop_assert_eq!(wireless.serve(), wired.serve());
+        }
+    }
+}

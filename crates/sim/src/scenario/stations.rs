@@ -1,0 +1,124 @@
+//! `stations = [...]`: what is known of the channels behind a link.
+
+use super::{Check, Checker, MAX_DURATION};
+use penstock_core::csi::Channel;
+use penstock_core::csi::snr::Technology;
+use penstock_core::units::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+const MAX_STATIONS: usize = 10_000;
+const MAX_DISTANCE_M: f64 = 1e6;
+/// The packet whose loss a signal-to-noise ratio tells.
+const PACKET: Bytes = Bytes::new(1500);
+
+/// The channel to one station, as it is written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a station is a probability of loss, or a table { good, bad, mean_good, mean_bad }, { technology, snr_db } \
+                 or { technology, near_m, far_m, period }"
+)]
+pub enum StationSpec {
+    /// Its loss.
+    Loss(f64),
+    /// Two states that come and go.
+    Markov(Markov),
+    /// A signal-to-noise ratio.
+    Signal(Signal),
+    /// A station that moves.
+    Moving(Moving),
+}
+
+/// Two states that come and go.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Markov {
+    good: f64,
+    bad: f64,
+    mean_good: Span,
+    mean_bad: Span,
+}
+
+/// A signal-to-noise ratio.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signal {
+    technology: Technology,
+    snr_db: f64,
+}
+
+/// A station that moves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moving {
+    technology: Technology,
+    near_m: f64,
+    far_m: f64,
+    period: Span,
+}
+
+impl StationSpec {
+    /// Its channel.
+    pub fn channel(&self) -> Channel {
+        match self {
+            Self::Loss(loss) => Channel::Fixed(*loss),
+            Self::Markov(Markov { good, bad, mean_good, mean_bad }) => {
+                Channel::Markov { good: *good, bad: *bad, mean_good: *mean_good, mean_bad: *mean_bad }
+            }
+            Self::Signal(Signal { technology, snr_db }) => Channel::Fixed(technology.loss(*snr_db, PACKET)),
+            Self::Moving(Moving { technology, near_m, far_m, period }) => {
+                Channel::Moving { technology: *technology, near_m: *near_m, far_m: *far_m, period: *period }
+            }
+        }
+    }
+
+    /// What is wrong with it.
+    fn mistake(&self) -> Option<String> {
+        let no_probability = |loss: f64| !(0.0..=1.0).contains(&loss);
+        match self {
+            Self::Loss(loss) if no_probability(*loss) => {
+                Some(format!("a station's loss is {loss}; allowed is a probability from 0 to 1"))
+            }
+            Self::Markov(Markov { good, bad, .. }) if no_probability(*good) || no_probability(*bad) => {
+                Some(format!("losses of a station are {good} and {bad}; allowed are probabilities from 0 to 1"))
+            }
+            Self::Markov(Markov { mean_good, mean_bad, .. }) => {
+                let short = [*mean_good, *mean_bad].into_iter().find(|mean| *mean < Span::from_micros(1));
+                short.map(|mean| format!("a state that lasts {mean}; allowed is a mean of 1us or more"))
+            }
+            Self::Signal(Signal { snr_db, .. }) if !snr_db.is_finite() => Some("snr_db must be finite".into()),
+            Self::Moving(Moving { near_m, far_m, period, .. }) => {
+                let in_order = (1.0..=MAX_DISTANCE_M).contains(near_m) && (*near_m..=MAX_DISTANCE_M).contains(far_m);
+                let allowed = in_order && (Span::from_millis(1)..=MAX_DURATION).contains(period);
+                (!allowed).then(|| "near_m and far_m are 1 to 1e6 metres, in order, and the period 1ms or more".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn stations(&self, path: &[&str], stations: &[StationSpec]) -> Check<Vec<StationSpec>> {
+        let path: Vec<&str> = path.iter().copied().chain(["stations"]).collect();
+        if stations.len() > MAX_STATIONS {
+            let message = format!("a link has up to {MAX_STATIONS} stations, not {}", stations.len());
+            return Err(self.source.at(&path, &message));
+        }
+        match stations.iter().find_map(StationSpec::mistake) {
+            Some(message) => Err(self.source.at(&path, &message)),
+            None => Ok(stations.to_vec()),
+        }
+    }
+
+    /// Losses that a change gives to the stations of a link.
+    pub(super) fn new_losses(&self, path: &[&str], losses: &[f64], known: usize) -> Check<Vec<f64>> {
+        if losses.len() != known {
+            let message = format!("{} losses for the {known} stations of the link", losses.len());
+            return Err(self.source.at(path, &message));
+        }
+        match losses.iter().find(|loss| !(0.0..=1.0).contains(*loss)) {
+            Some(loss) => Err(self.source.at(path, &format!("a loss is {loss}; allowed is a probability from 0 to 1"))),
+            None => Ok(losses.to_vec()),
+        }
+    }
+}

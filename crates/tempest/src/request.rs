@@ -1,0 +1,34 @@
+//! What is asked of TEMPEST: the flags of 002 §4.3.2.6 by name, each with its text.
+
+use serde::Deserialize;
+
+/// The flags that were given. Their meaning, defaults and limits: [`Plan::of`](crate::Plan::of).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs, reason = "each is the flag of its name")]
+pub struct Request {
+    pub n: Option<String>,
+    pub qmin: Option<String>,
+    pub qmax: Option<String>,
+    pub len: Option<String>,
+    pub burst: Option<String>,
+    pub qsing: Option<String>,
+    pub mode: Option<String>,
+    pub alg: Option<String>,
+    pub qos: Option<String>,
+    pub mac: Option<String>,
+    pub flows: Option<String>,
+    pub flowsets: Option<String>,
+    pub flowsmac: Option<String>,
+    pub flowsetsmac: Option<String>,
+    pub qmac: Option<String>,
+    pub wdistr: Option<String>,
+    pub ploss: Option<String>,
+    pub intgr_th: Option<String>,
+    // Not in the document.
+    pub psing: Option<String>,
+    pub rate: Option<String>,
+    pub seed: Option<String>,
+    pub repeat: Option<String>,
+    pub measure: Option<String>,
+}

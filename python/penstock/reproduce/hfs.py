@@ -1,0 +1,158 @@
+"""HFS and the modular wireless architecture in TEMPEST: document 002, sections 4.1.3 and 4.2.
+
+Twenty stations whose losses fall in equal steps from 1 to 0.0001 share 54 Mbit/s; each has a flow of weight 20, one of
+weight 10 and three of weight 1. A station is in good condition up to a loss of 20 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.reproduce.base import Case
+from penstock.reproduce.tempest import STATIONS, Tempest, Test, losses
+from penstock.reproduce.variants import Variant
+
+# The scheduler of flows and that of stations.
+LAYERS = {
+    "hfs": ("qfq-plus", "qfq-plus"),
+    "hfs-wf2q-plus": ("qfq-plus", "wf2q-plus"),
+    "hfs-drr": ("qfq-plus", "drr"),
+    "double-drr": ("drr", "drr"),
+    "double-wf2q-plus": ("wf2q-plus", "wf2q-plus"),
+}
+WIRED, KNOWING = ("drr", "wf2q-plus", "qfq-plus"), "w2f2q"
+BUFFERS = (0, 1, 10, 25, 50, 100, 150, 200, 250)
+QUICK_BUFFERS = (0, 1, 50, 100, 250)
+FLOWS = 5 * STATIONS
+GOOD_LOSS = 0.2
+ALONE = "wire"  # the setting without a second layer
+
+
+@dataclass(frozen=True)
+class Flags(Variant):
+    """A variant that changes flags of TEMPEST, where a run has them."""
+
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    def apply(self, tree: dict[str, Any]) -> None:
+        """Makes the change."""
+        flags = tree["tempest"]
+        flags.update({key: value for key, value in self.flags.items() if key != "wdistr" or flags["mode"] == "double"})
+
+
+@dataclass(frozen=True)
+class Modular(Tempest):
+    """Schedulers over the buffer between their layers."""
+
+    def tree(self, case: Case, quick: bool) -> dict[str, Any]:
+        """The flags of one run. One scheduler sees the same channels as two do, whether it looks at them or not."""
+        flags = {**self.shared, **(self.quick_flags if quick else {}), "seed": str(case.seed)}
+        if case.aqm in LAYERS:
+            qos, mac = LAYERS[case.aqm]
+            mode = {"mode": "double", "qos": qos, "mac": mac, **self.test(case.setting).flags}
+        else:
+            mode = {"mode": "integrated", "alg": case.aqm}
+        return {"name": f"{self.name}-{case.setting}-{case.aqm}", "tempest": {**flags, **mode}}
+
+    def variant_cases(self, seeds: int) -> Iterator[Case]:
+        """Each variant for every run of the quick form that it can touch."""
+        for variant in self.variants:
+            for case in self.cases(True, seeds):
+                if case.aqm in variant.aqms:
+                    yield Case(case.aqm, case.flows, case.seed, variant.name, case.setting)
+
+
+def _tests(layered: tuple[str, ...], wired: tuple[str, ...]) -> tuple[Test, ...]:
+    over_q = (Test(f"q-{q}", f"Q = {q}", layered, {"qmac": str(q)}, FLOWS, q in QUICK_BUFFERS) for q in BUFFERS)
+    return (Test(ALONE, "no second layer", wired, {}, FLOWS), *over_q)
+
+
+# Section 4.2.3.1: flows go between no packet and ten; an empty flow may end the dequeue phase (4.2.3.2).
+_CONTROLLER = {"n": "10M", "qmin": "0", "qmax": "10n", "burst": "1", "qsing": "1"}
+_STATIONS = {"flowsets": "20::20,10::20,1::60", "flowsmac": str(STATIONS)}
+_ALL = (*WIRED, KNOWING, *LAYERS)
+# Only flows that stop offering packets leave the link to others: see docs/algorithms/hfs.md.
+_ONE_EACH = {"qmax": str(FLOWS), "burst": "0"}
+_BY_POWERS = ":".join(f"{10 ** (-4 * i / (STATIONS - 1)):.6f}" for i in range(STATIONS))
+_VARIANTS = (
+    Flags("exponential", "weights of stations doubled from place to place", _ALL, flags={"wdistr": "2"}),
+    Flags("one-each", "one packet of each flow waiting instead of ten", _ALL, flags=_ONE_EACH),
+    Flags("one-each-exponential", "both", _ALL, flags={**_ONE_EACH, "wdistr": "2"}),
+    Flags("powers", "losses in equal steps of their logarithms", _ALL, flags={"ploss": _BY_POWERS}),
+    Flags("never-empty", "a flow refilled as soon as it is empty", _ALL, flags={"psing": "1"}),
+)
+
+_OF_HFS = ("drr", "wf2q-plus", "qfq-plus", KNOWING, "hfs", "hfs-drr")
+HFS = Modular(
+    name="hfs",
+    title="Throughput and guarantees of HFS over its buffer",
+    source="document 002, sections 4.1.3.2 and 4.2.5",
+    figures={"hfs_throughput": "002, Figures 4.4 and 4.11", "hfs_guarantees": "002, Figures 4.5 and 4.12"},
+    columns=("tempest_throughput", "hfs_good_twfi", "tempest_top_twfi"),
+    aqms=_OF_HFS,
+    quick="most of the events, and four of nine buffers",
+    variants=_VARIANTS,
+    tests=_tests(("hfs", "hfs-drr"), (*WIRED, KNOWING)),
+    shared={**_CONTROLLER, **_STATIONS, "measure": "fairness"},
+    quick_flags={"n": "200k"},
+)
+
+_OF_LAYERS = ("hfs", "hfs-wf2q-plus", "hfs-drr")
+HFS_LAYERS = Modular(
+    name="hfs-mac",
+    title="Which scheduler beside the radio",
+    source="document 002, section 4.2.4.2",
+    figures={"hfs_mac_throughput": "002, Figure 4.8", "hfs_mac_delay": "002, Figure 4.9"},
+    columns=("tempest_throughput", "hfs_best_delay", "tempest_top_twfi"),
+    aqms=_OF_LAYERS,
+    quick="most of the events, and four of nine buffers",
+    variants=_VARIANTS,
+    tests=_tests(_OF_LAYERS, ())[1:],
+    shared={**_CONTROLLER, **_STATIONS, "measure": "fairness"},
+    quick_flags={"n": "200k"},
+)
+
+_TIMED = ("hfs", "hfs-wf2q-plus", "hfs-drr", "double-drr", "double-wf2q-plus")
+HFS_TIME = Modular(
+    name="hfs-time",
+    title="What two layers cost",
+    source="document 002, sections 4.2.4.2 and 4.2.5.3",
+    figures={"hfs_time": "002, Figures 4.10 and 4.13"},
+    columns=("tempest_ns", "tempest_harness", "tempest_alone"),
+    aqms=(*_TIMED, *WIRED),
+    quick="most of the events, and four of nine buffers",
+    variants=(),
+    one_at_a_time=True,
+    tests=_tests(_TIMED, WIRED),
+    shared={**_CONTROLLER, **_STATIONS, "measure": "time", "repeat": "5"},
+    quick_flags={"n": "2M", "repeat": "3"},
+)
+
+ALL_HFS = (HFS, HFS_LAYERS, HFS_TIME)
+
+
+# What is measured.
+
+
+def _flows(summary: Mapping[str, Any], key: str, stations: range) -> list[float]:
+    flows = summary.get("flows_detail", ())
+    return [float(f[key]) for f in flows if f.get("station") in stations and f[key] is not None]
+
+
+def good_stations() -> range:
+    """Those that lose at most a fifth; losses fall from the first station to the last."""
+    return range(next(i for i, loss in enumerate(losses()) if loss <= GOOD_LOSS), STATIONS)
+
+
+def good_twfi_ms(summary: Mapping[str, Any]) -> float | None:
+    """The worst T-WFI of the heaviest flows to stations in good condition."""
+    flows = [f for f in summary.get("flows_detail", ()) if f.get("station") in good_stations()]
+    most = max((f["weight"] for f in flows), default=0)
+    return max((float(f["t_wfi_ms"]) for f in flows if f["weight"] == most and f["t_wfi_ms"] is not None), default=None)
+
+
+def best_delay(summary: Mapping[str, Any]) -> float | None:
+    """The longest wait of a packet to the station in the best condition, in departures."""
+    return max(_flows(summary, "max_delay_dequeues", range(STATIONS - 1, STATIONS)), default=None)
