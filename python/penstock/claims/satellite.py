@@ -92,8 +92,8 @@ def cubic_is_unfair_in_a_standard_buffer(run: Evidence) -> Finding:
     """Three CUBIC flows share poorly in a standard buffer: who is not hit by drops takes from who is."""
     index = _value(run, "cubic-standard", together.jain_together)
     drops = _value(run, "cubic-standard", _all_retransmits)
-    text = f"Jain's index {index:.2f} while all are there, {drops:.0f} segments sent again"
-    return judge(text, [Comparison(index < FAIR, text), Comparison(drops > 0, text)])
+    shared, lost = f"Jain's index {index:.2f} while all are there", f"{drops:.0f} segments sent again"
+    return judge(f"{shared}, {lost}", [Comparison(index < FAIR, shared), Comparison(drops > 0, lost)])
 
 
 @sat("2.2.2.3", "Figure 2.11", "worse than CUBIC")

@@ -13,7 +13,7 @@ from penstock.verify.cases import Case
 from penstock.verify.measure import Measures, Packets, measure
 
 # The kernel's names of controls, and ours.
-_CONTROLS = {"reno": "newreno"}
+_CONTROLS = {"reno": "newreno", "cubic": "cubic-linux"}
 START_SPREAD_S = 0.1
 
 
@@ -40,7 +40,7 @@ def scenario(case: Case, duration_s: float) -> Scenario:
 
 def host(control: str) -> dict[str, Any]:
     """What the kernel's TCP does beyond the defaults of a scenario."""
-    return {"cc": _CONTROLS.get(control, control), "hystart": control == "cubic"}
+    return {"cc": _CONTROLS.get(control, control), "hystart": control == "cubic", "rack": True}
 
 
 def run(case: Case, begin_s: float, end_s: float, seed: int, stop: Callable[[], bool] = lambda: False) -> Measures:

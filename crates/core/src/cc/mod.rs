@@ -29,6 +29,7 @@ pub mod bic;
 pub mod c2ml;
 pub mod compound;
 pub mod cubic;
+pub mod cubic_linux;
 pub mod dctcp;
 pub mod highspeed;
 pub mod hybla;
@@ -44,6 +45,7 @@ use bic::Bic;
 use c2ml::C2ml;
 use compound::Compound;
 use cubic::Cubic;
+use cubic_linux::CubicLinux;
 use dctcp::Dctcp;
 use highspeed::HighSpeed;
 use hybla::Hybla;
@@ -273,6 +275,7 @@ macro_rules! controls {
 
 controls! {
     Cubic Cubic "cubic" "the window is a cubic function of the time since the last loss" "RFC 9438, RFC 9406"
+    CubicLinux CubicLinux "cubic-linux" "CUBIC in whole segments, as Linux computes it" "Linux tcp_cubic.c"
     Bic Bic "bic" "a binary search for the window of the last loss" "Xu, Harfoush, Rhee, INFOCOM 2004"
     HighSpeed HighSpeed "highspeed" "growth and reduction that depend on the window" "RFC 3649"
     Hybla Hybla "hybla" "a long path grows as fast as a short one" "Caini, Firrincieli, IJSCN 22, 2004"

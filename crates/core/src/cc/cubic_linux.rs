@@ -1,0 +1,344 @@
+//! CUBIC as Linux computes it: whole segments, counts of ACKs, a curve that is looked at some thirty times a second.
+//!
+//! Source: Linux 6.x, `net/ipv4/tcp_cubic.c` and `tcp_cong.c`, as described; what it computes is RFC 9438 before it was one.
+//! [`cubic`](super::cubic) is the RFC. Symbols are the RFC's; windows are whole segments, times are 1/1024 s.
+//!
+//! ```text
+//! target = W_max + (410/1024) (t + RTT_min - K)^3,  K = cbrt((W_max - cwnd) 1024/410)
+//! every cnt segments acknowledged: cwnd + 1;  cnt = cwnd / (target - cwnd), 100 cwnd on the plateau, 20 at most before
+//!                                  the first loss, and never less than 2
+//! Reno:   W_est + 1 for every 15 cwnd / 8 segments acknowledged;  W_est > cwnd: cnt <= cwnd / (W_est - cwnd)
+//! loss:   ssthresh = max(717/1024 cwnd, 2);  W_max = cwnd, or (1 + 717/1024)/2 cwnd if cwnd < W_max
+//! timeout: the same, but not in recovery, and all else is forgotten
+//! ```
+//!
+//! In small windows this is not the RFC: a reduction cuts fractions off, W_est leads by a segment before it counts, and it
+//! keeps its slope of 8/15 above the window of the last loss, where RFC 9438 §4.3 has 1.
+//!
+//! Invariants: congestion avoidance never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1), a root per epoch.
+//!
+//! DIFFERENCE: `hystart` is that of RFC 9406, not Linux's own. Pinned by `with_hystart_slow_start_ends_by_delay`.
+//! DIFFERENCE: time is not rounded to ticks of the kernel, and the root is exact.
+
+use super::hystart::HyStart;
+use super::{Ack, CongestionControl, Loss, Setup};
+use crate::units::{Instant, Span};
+
+const BETA: u64 = 717; // of 1024
+const C: u64 = 410; // of 1024
+/// The curve is looked at no more often while the window stays: HZ/32.
+const LOOK: Span = Span::from_micros(31_250);
+const RENO_EIGHTHS: u64 = 15; // 8 (1024 + BETA) / 3 / (1024 - BETA)
+const PLATEAU: u64 = 100;
+const FIRST_COUNT: u64 = 20;
+const LEAST_COUNT: u64 = 2;
+
+#[derive(Debug, Clone, PartialEq)]
+struct Epoch {
+    start: Instant,
+    k: u64,
+    origin: u64,
+    /// Segments acknowledged and not yet in `w_est`.
+    acked: u64,
+    w_est: u64,
+}
+
+/// The control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CubicLinux {
+    mss: u64,
+    cwnd: u64,
+    ssthresh: u64,
+    w_max: u64,
+    /// Segments to acknowledge for one more, and those that were.
+    count: u64,
+    counted: u64,
+    /// Bytes acknowledged that are no whole segment yet.
+    rest: u64,
+    epoch: Option<Epoch>,
+    last_look: Option<(u64, Instant)>,
+    last_ack: Instant,
+    hystart: Option<Box<HyStart>>,
+    /// Part of a segment by which HyStart opened the window.
+    opened: f64,
+    /// Between a loss and the end of its recovery.
+    recovering: bool,
+}
+
+/// 1/1024 s.
+fn ticks(span: Span) -> u64 {
+    (u128::from(span.as_nanos()) * 1024 / 1_000_000_000) as u64
+}
+
+/// K, from `(W_max - cwnd)`.
+fn k(distance: u64) -> u64 {
+    libm::cbrt((distance << 40) as f64 / C as f64) as u64
+}
+
+/// How far the curve is from its plateau `offset` ticks away from K.
+fn height(offset: u64) -> u64 {
+    let offset = u128::from(offset);
+    u64::try_from((u128::from(C) * offset * offset * offset) >> 40).unwrap_or(u64::MAX)
+}
+
+impl CubicLinux {
+    /// A control that begins in slow start.
+    pub fn new(setup: &Setup) -> Self {
+        let mss = setup.mss.max(1);
+        Self {
+            mss,
+            cwnd: (setup.initial_window / mss).max(1),
+            ssthresh: if setup.initial_ssthresh == u64::MAX { u64::MAX } else { setup.initial_ssthresh / mss },
+            w_max: 0,
+            count: 0,
+            counted: 0,
+            rest: 0,
+            epoch: None,
+            last_look: None,
+            last_ack: Instant::ZERO,
+            hystart: setup.hystart.then(|| Box::new(HyStart::new())),
+            opened: 0.0,
+            recovering: false,
+        }
+    }
+
+    fn whole_segments(&mut self, acked: u64) -> u64 {
+        let bytes = self.rest + acked;
+        self.rest = bytes % self.mss;
+        bytes / self.mss
+    }
+
+    /// Gives back what is left for congestion avoidance.
+    fn slow_start(&mut self, ack: &Ack, acked: u64) -> u64 {
+        if let Some(hystart) = &mut self.hystart {
+            match hystart.on_ack(ack, acked as f64) {
+                Some(opened) => {
+                    self.opened += opened;
+                    self.cwnd += self.opened as u64;
+                    self.opened = self.opened.fract();
+                }
+                None => (self.ssthresh, self.hystart) = (self.cwnd, None),
+            }
+            return 0;
+        }
+        let opened = acked.min(self.ssthresh - self.cwnd);
+        self.cwnd += opened;
+        acked - opened
+    }
+
+    fn look(&mut self, ack: &Ack, acked: u64) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.acked += acked;
+        }
+        if self.last_look.is_some_and(|(cwnd, at)| cwnd == self.cwnd && ack.now.since(at) <= LOOK) {
+            return;
+        }
+        self.last_look = Some((self.cwnd, ack.now));
+        let (cwnd, w_max) = (self.cwnd, self.w_max);
+        let epoch = self.epoch.get_or_insert_with(|| Epoch {
+            start: ack.now,
+            k: k(w_max.saturating_sub(cwnd)),
+            origin: w_max.max(cwnd),
+            acked,
+            w_est: cwnd,
+        });
+        let t = ticks(ack.now.since(epoch.start) + ack.min_rtt);
+        let target = if t < epoch.k {
+            epoch.origin.saturating_sub(height(epoch.k - t))
+        } else {
+            epoch.origin.saturating_add(height(t - epoch.k))
+        };
+        self.count = if target > cwnd { cwnd / (target - cwnd) } else { PLATEAU * cwnd };
+        if w_max == 0 {
+            self.count = self.count.min(FIRST_COUNT);
+        }
+        let per_segment = (cwnd * RENO_EIGHTHS / 8).max(1);
+        epoch.w_est += epoch.acked / per_segment;
+        epoch.acked %= per_segment;
+        if epoch.w_est > cwnd {
+            self.count = self.count.min(cwnd / (epoch.w_est - cwnd));
+        }
+        self.count = self.count.max(LEAST_COUNT);
+    }
+
+    fn grow(&mut self, acked: u64) {
+        if self.counted >= self.count {
+            self.counted = 0;
+            self.cwnd += 1;
+        }
+        self.counted += acked;
+        self.cwnd += self.counted / self.count;
+        self.counted %= self.count;
+    }
+
+    fn reduce(&mut self) {
+        self.w_max = if self.cwnd < self.w_max { self.cwnd * (1024 + BETA) / 2048 } else { self.cwnd };
+        self.ssthresh = (self.cwnd * BETA / 1024).max(2);
+        self.epoch = None;
+        self.hystart = None;
+    }
+}
+
+impl CongestionControl for CubicLinux {
+    #[inline]
+    fn cwnd(&self) -> u64 {
+        self.cwnd * self.mss
+    }
+
+    #[inline]
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh.saturating_mul(self.mss)
+    }
+
+    fn on_ack(&mut self, ack: &Ack) {
+        let acked = self.whole_segments(ack.acked);
+        if !ack.cwnd_limited {
+            if let Some(epoch) = &mut self.epoch {
+                epoch.start += ack.now.since(self.last_ack);
+            }
+            self.last_ack = ack.now;
+            return;
+        }
+        self.last_ack = ack.now;
+        let left = if self.cwnd < self.ssthresh { self.slow_start(ack, acked) } else { acked };
+        if left > 0 {
+            self.look(ack, left);
+            self.grow(left);
+        }
+    }
+
+    fn on_loss(&mut self, _: &Loss) {
+        self.reduce();
+        self.recovering = true;
+    }
+
+    fn on_recovered(&mut self, _: Instant) {
+        if std::mem::take(&mut self.recovering) {
+            self.cwnd = self.ssthresh;
+        }
+    }
+
+    fn on_rto(&mut self, _: &Loss) {
+        // In recovery the threshold has been set already.
+        if !std::mem::take(&mut self.recovering) {
+            self.reduce();
+        }
+        (self.cwnd, self.w_max, self.count, self.counted, self.last_look) = (1, 0, 0, 0, None);
+    }
+
+    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+        self.cwnd = self.cwnd.min((initial_window / self.mss).max(1));
+        self.epoch = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::driver::{self, MSS};
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    /// A control in congestion avoidance after a loss with `cwnd` segments.
+    fn reduced(cwnd: u64) -> CubicLinux {
+        let mut cc = CubicLinux::new(&Setup { initial_window: cwnd * MSS, ..driver::SETUP });
+        cc.on_loss(&Loss { now: at(0), in_flight: cwnd * MSS, ecn: false });
+        cc.on_recovered(at(0));
+        cc
+    }
+
+    /// ACKs of one segment each, a window of them in each of so many round trips of 75 ms.
+    fn rounds(cc: &mut CubicLinux, begin_ms: u64, count: u64) {
+        for round in 0..count {
+            let segments = cc.cwnd() / MSS;
+            for i in 1..=segments {
+                let now = at(begin_ms + 75 * round) + Span::from_millis(75).div(segments) * i;
+                let rtt = Span::from_millis(75);
+                cc.on_ack(&Ack { now, srtt: rtt, min_rtt: rtt, ..driver::ack(MSS, 1) });
+            }
+        }
+    }
+
+    #[test]
+    fn fractions_of_a_segment_are_cut_off() {
+        // 717/1024 of 16 are 11.2.
+        assert_eq!(reduced(16).cwnd(), 11 * MSS);
+        // 717/1024 of 2 are 1.4, but two segments are the least.
+        assert_eq!(reduced(2).ssthresh(), 2 * MSS);
+    }
+
+    #[test]
+    fn the_curve_is_that_of_the_rfc() {
+        // K = cbrt(30 / 0.4004) = 4.2159 s, in 1/1024 s.
+        assert!((4316..=4318).contains(&k(30)), "{}", k(30));
+        // One second from the plateau it is 0.4 segments lower, two seconds 3.2, ten seconds 400.
+        assert_eq!((height(1024), height(2048), height(10_240)), (0, 3, 400));
+    }
+
+    #[test]
+    fn fast_convergence_gives_up_part_of_the_share() {
+        let mut cc = reduced(100);
+        assert_eq!((cc.w_max, cc.cwnd), (100, 70));
+        cc.on_loss(&Loss { now: at(100), in_flight: 70 * MSS, ecn: false });
+        // 70 (1024 + 717) / 2048 = 59.5; 70 717/1024 = 49.01
+        assert_eq!((cc.w_max, cc.ssthresh), (59, 49));
+    }
+
+    /// K is cbrt(5 / 0.4004) = 2.32 s. With the first ACK, t is the round trip: the curve is 0.4004 2.245^3 = 4.53 below 16,
+    /// of which 4 count, so the target is 12 and eleven ACKs bring a segment. At 16 - 3 = 13 the curve rests until 1.96 s are
+    /// left of K, when W_est has long taken over: 11 and 8/15 per round trip.
+    #[test]
+    fn a_small_window_takes_the_rounded_curve_and_then_renos_estimate() {
+        let mut cc = reduced(16);
+        rounds(&mut cc, 1, 1);
+        assert_eq!(cc.cwnd(), 12 * MSS);
+        rounds(&mut cc, 76, 1);
+        assert_eq!(cc.cwnd(), 13 * MSS);
+        let mut cc = reduced(16);
+        rounds(&mut cc, 1, 10);
+        // 10 round trips bring W_est to 16; the last segment of it is not in use yet.
+        assert!((15 * MSS..=16 * MSS).contains(&cc.cwnd()), "{}", cc.cwnd());
+    }
+
+    /// RFC 9438 grows by a segment per round trip above the window of the last loss; Linux keeps 8/15.
+    #[test]
+    fn above_the_last_window_it_keeps_its_slope() {
+        let mut cc = reduced(16);
+        rounds(&mut cc, 1, 12);
+        let before = cc.cwnd() / MSS;
+        rounds(&mut cc, 1 + 12 * 75, 8);
+        let grown = cc.cwnd() / MSS - before;
+        assert!((3..=5).contains(&grown), "{grown} segments in eight round trips, of which 8/15 are 4.3");
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_last_window() {
+        let mut cc = reduced(100);
+        cc.on_rto(&Loss { now: at(50), in_flight: 70 * MSS, ecn: false });
+        assert_eq!((cc.cwnd, cc.ssthresh, cc.w_max), (1, 49, 0));
+    }
+
+    #[test]
+    fn a_timeout_in_recovery_does_not_reduce_again() {
+        let mut cc = reduced(100);
+        cc.on_loss(&Loss { now: at(50), in_flight: 70 * MSS, ecn: false });
+        cc.on_rto(&Loss { now: at(300), in_flight: 10 * MSS, ecn: false });
+        assert_eq!((cc.cwnd, cc.ssthresh), (1, 49));
+    }
+
+    #[test]
+    fn with_hystart_slow_start_ends_by_delay() {
+        let setup = Setup { hystart: true, ..driver::SETUP };
+        let mut cc = CubicLinux::new(&setup);
+        for round in 0..20u64 {
+            let rtt = Span::from_millis(50 + 20 * round);
+            for _ in 0..cc.cwnd() / MSS {
+                let now = at(1000 * round);
+                cc.on_ack(&Ack { now, rtt: Some(rtt), in_flight: cc.cwnd(), ..driver::ack(MSS, 1) });
+            }
+        }
+        assert!(cc.ssthresh() < u64::MAX, "twenty milliseconds more in each round");
+    }
+}
