@@ -431,7 +431,8 @@ impl Pink {
         }
     }
 
-    /// Writes the window; true if it is smaller than the receiver's.
+    /// Writes the window; true if PINK's share and not the receiver is what holds the flow back. A bad flow whose window
+    /// is only not let grow at once has it a round later: that is no sign that it could use more than its claim.
     fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, terms: &Terms, surplus: u64) -> bool {
         let &Terms { full, unit, told, share, .. } = terms;
         let ack = segment.ack();
@@ -452,6 +453,7 @@ impl Pink {
         };
         flow.turn_round(ack, share, full.max(unit));
         let mut granted = self.config.window.grant(flow, share, full, unit);
+        let by_share = granted < told;
         if self.config.window == Window::Dither {
             let free = (surplus > 0).then(|| share.saturating_sub(surplus));
             let room = Flow::room(before, newly, granted, free, full);
@@ -464,7 +466,7 @@ impl Pink {
             self.stats.rewritten += 1;
         }
         flow.let_through(ack, written);
-        written < told
+        written < told && (by_share || !flow.has(LACKING))
     }
 }
 
