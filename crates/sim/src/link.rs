@@ -177,7 +177,10 @@ impl Link {
     fn enqueue(&mut self, mut packet: Segment, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &mut self.queue else { return };
         debug_assert_eq!(packet.at, now, "a packet enters a queue when it arrives");
-        debug_assert!(self.busy_until > now || queue.waiting.packets == 0 || queue.told_empty, "the link has caught up");
+        debug_assert!(
+            self.busy_until > now || queue.waiting.packets == 0 || queue.told_empty,
+            "the link has caught up"
+        );
         if packet.is_marked() {
             packet.clear_marked();
         }

@@ -32,14 +32,13 @@ ALONE = "wire"  # the setting without a second layer
 
 @dataclass(frozen=True)
 class Flags(Variant):
-    """A variant that changes flags of TEMPEST, where a run has them."""
+    """A variant that changes flags of TEMPEST."""
 
     flags: Mapping[str, str] = field(default_factory=dict)
 
     def apply(self, tree: dict[str, Any]) -> None:
         """Makes the change."""
-        flags = tree["tempest"]
-        flags.update({key: value for key, value in self.flags.items() if key != "wdistr" or flags["mode"] == "double"})
+        tree["tempest"].update(self.flags)
 
 
 @dataclass(frozen=True)
@@ -72,16 +71,18 @@ def _tests(layered: tuple[str, ...], wired: tuple[str, ...]) -> tuple[Test, ...]
 # Section 4.2.3.1: flows go between no packet and ten; an empty flow may end the dequeue phase (4.2.3.2).
 _CONTROLLER = {"n": "10M", "qmin": "0", "qmax": "10n", "burst": "1", "qsing": "1"}
 _STATIONS = {"flowsets": "20::20,10::20,1::60", "flowsmac": str(STATIONS)}
-_ALL = (*WIRED, KNOWING, *LAYERS)
-# Only flows that stop offering packets leave the link to others: see docs/algorithms/hfs.md.
+_ALL, _LAYERED = (*WIRED, KNOWING, *LAYERS), tuple(LAYERS)
+# Only flows that stop offering packets leave the link to others: see docs/algorithms/hfs.md. Thresholds of the
+# controller count packets beyond the Q that the second layer holds.
 _ONE_EACH = {"qmax": str(FLOWS), "burst": "0"}
+_FEW = {"qmax": "5", "burst": "0"}
 _BY_POWERS = ":".join(f"{10 ** (-4 * i / (STATIONS - 1)):.6f}" for i in range(STATIONS))
 _VARIANTS = (
-    Flags("exponential", "weights of stations doubled from place to place", _ALL, flags={"wdistr": "2"}),
-    Flags("one-each", "one packet of each flow waiting instead of ten", _ALL, flags=_ONE_EACH),
-    Flags("one-each-exponential", "both", _ALL, flags={**_ONE_EACH, "wdistr": "2"}),
+    Flags("exponential", "weights of stations doubled from place to place", _LAYERED, flags={"wdistr": "2"}),
+    Flags("one-each", "one packet of each flow waiting beyond Q instead of ten", _LAYERED, flags=_ONE_EACH),
+    Flags("few", "five packets of all flows waiting beyond Q", _LAYERED, flags=_FEW),
+    Flags("few-exponential", "these five packets and doubled weights", _LAYERED, flags={**_FEW, "wdistr": "2"}),
     Flags("powers", "losses in equal steps of their logarithms", _ALL, flags={"ploss": _BY_POWERS}),
-    Flags("never-empty", "a flow refilled as soon as it is empty", _ALL, flags={"psing": "1"}),
 )
 
 _OF_HFS = ("drr", "wf2q-plus", "qfq-plus", KNOWING, "hfs", "hfs-drr")
@@ -136,9 +137,12 @@ ALL_HFS = (HFS, HFS_LAYERS, HFS_TIME)
 # What is measured.
 
 
-def _flows(summary: Mapping[str, Any], key: str, stations: range) -> list[float]:
-    flows = summary.get("flows_detail", ())
-    return [float(f[key]) for f in flows if f.get("station") in stations and f[key] is not None]
+def _worst(summary: Mapping[str, Any], key: str, stations: range) -> float | None:
+    """Of the heaviest flows to these stations."""
+    flows = [flow for flow in summary.get("flows_detail", ()) if flow.get("station") in stations]
+    most = max((flow["weight"] for flow in flows), default=0)
+    known = [float(flow[key]) for flow in flows if flow["weight"] == most and flow[key] is not None]
+    return max(known, default=None)
 
 
 def good_stations() -> range:
@@ -148,11 +152,9 @@ def good_stations() -> range:
 
 def good_twfi_ms(summary: Mapping[str, Any]) -> float | None:
     """The worst T-WFI of the heaviest flows to stations in good condition."""
-    flows = [f for f in summary.get("flows_detail", ()) if f.get("station") in good_stations()]
-    most = max((f["weight"] for f in flows), default=0)
-    return max((float(f["t_wfi_ms"]) for f in flows if f["weight"] == most and f["t_wfi_ms"] is not None), default=None)
+    return _worst(summary, "t_wfi_ms", good_stations())
 
 
 def best_delay(summary: Mapping[str, Any]) -> float | None:
-    """The longest wait of a packet to the station in the best condition, in departures."""
-    return max(_flows(summary, "max_delay_dequeues", range(STATIONS - 1, STATIONS)), default=None)
+    """The longest wait in the heaviest flow to the station in the best condition, in departures."""
+    return _worst(summary, "max_delay_dequeues", range(STATIONS - 1, STATIONS))
