@@ -19,6 +19,13 @@ def replay(
     csv: BinaryIO | None = None,
 ) -> str: ...
 def replay_control(script: str, cc: str, csv: BinaryIO) -> int: ...
+def schedule(
+    name: str,
+    weights: list[int],
+    events: list[tuple[str, int, int]],
+    max_packet: int = ...,
+    settings: str = ...,
+) -> list[int]: ...
 
 class Simulation:
     def __new__(cls, text: str, file: str, seed: int | None = None, pcapng: str | None = None) -> Simulation: ...

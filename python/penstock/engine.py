@@ -29,6 +29,7 @@ __all__ = [
     "entries",
     "replay",
     "run",
+    "schedule",
     "simulate",
 ]
 
@@ -180,3 +181,20 @@ def replay_control(script: Path, cc: str, csv: BinaryIO) -> int:
     Returns the number of events. Raises `TraceError` when the script cannot be read and `ValueError` for another `cc`.
     """
     return _penstock.replay_control(str(script), cc, csv)
+
+
+def schedule(
+    name: str,
+    weights: Sequence[int],
+    events: Sequence[tuple[str, int, int]],
+    max_packet: int = 1500,
+    **settings: Any,
+) -> list[int]:
+    """Gives a packet scheduler events and then takes all that is left.
+
+    Events are ("arrive", class, size), ("depart", 0, 0), ("weight", class, weight) and ("channel", class, 0 or 1).
+
+    Returns the numbers of the packets, in order of arrival, as they leave; -1 where none did. Raises `ValueError` for
+    what cannot be.
+    """
+    return _penstock.schedule(name, list(weights), list(events), max_packet, json.dumps(settings))

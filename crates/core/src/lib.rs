@@ -7,8 +7,8 @@
 //! 2. [`packet`]: what an algorithm may see of a packet.
 //! 3. [`qdisc`]: the queue discipline trait, drop reasons, conservation; [`queue`]: the shared FIFO.
 //! 4. [`aqm`]: the algorithms that judge packets in a queue.
-//! 5. [`fq`]: flow queueing, a queue and an AQM for each flow; [`sched`]: whose turn it is; [`csi`]: what is known
-//!    of the channels of a wireless link.
+//! 5. [`fq`]: flow queueing, a queue and an AQM for each flow; [`sched`]: whose turn it is, packet
+//!    schedulers and the queues of their classes; [`csi`]: what is known of the channels of a wireless link.
 //! 6. [`ack`]: elements that see both directions and edit ACKs (PINK).
 //! 7. [`cc`]: congestion control.
 //! 8. [`wire`]: the same views over real bytes.

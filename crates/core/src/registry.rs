@@ -416,9 +416,10 @@ registry! {
     Modular classful::Config<ByName>, "modular", "scheduler", "the modular wireless architecture with any two schedulers by name", "002 §4.1.2";
 }
 
-/// All disciplines and all congestion controls.
+/// All disciplines, packet schedulers and congestion controls.
 pub fn all_entries() -> Vec<Entry> {
     let mut all = entries();
+    all.extend(crate::sched::table::entries());
     all.extend(crate::cc::ABOUT.iter().map(|(name, about, source)| Entry {
         name,
         kind: "cc",

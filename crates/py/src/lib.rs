@@ -2,6 +2,7 @@
 
 mod convert;
 mod replay;
+mod schedule;
 mod simulation;
 mod tempest;
 
@@ -29,6 +30,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_control, module)?)?;
+    module.add_function(wrap_pyfunction!(schedule::schedule, module)?)?;
     module.add_function(wrap_pyfunction!(tempest::tempest, module)?)?;
     module.add_function(wrap_pyfunction!(tempest::schedulers, module)?)
 }

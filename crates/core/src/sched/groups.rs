@@ -16,6 +16,9 @@
 //!
 //! DIFFERENCE: a flipped bit makes the source move all groups up to it. Here each of those is compared with V as well,
 //! which is the same while weights stay and exact when they change. Pinned by `a_group_ahead_of_the_clock_stays_there`.
+//! DIFFERENCE: a group that becomes ready blocks those below it that finish later. In QFQ there are none. In QFQ+ an
+//! aggregate comes back from service with the start time that it had before others were put in; the source serves these
+//! first. Pinned by `a_group_that_comes_late_goes_before_those_that_finish_later` and by the twin.
 
 use super::virtual_time::{ONE, before};
 use crate::units::Bytes;
@@ -126,6 +129,13 @@ impl Groups {
         Self { stamps: Vec::new(), now: 0, looked_at: 0, min_shift, bitmaps: [0; 4], groups }
     }
 
+    /// Nothing has happened yet, at another time.
+    #[cfg(test)]
+    pub fn begin(&mut self, now: u64) {
+        (self.now, self.looked_at) = (now, now);
+        self.stamps.iter_mut().for_each(|stamp| stamp.finish = now);
+    }
+
     /// An entity that sends at most `largest` at once.
     pub fn stamp(&self, largest: Bytes, inverse: u64) -> Stamp {
         Stamp { start: 0, finish: 0, inverse, next: NONE, group: self.group_of(largest, inverse), renew: false }
@@ -207,7 +217,11 @@ impl Groups {
             group.begin_at(rounded);
         }
         let start = self.groups[index as usize].start;
-        self.bitmaps[self.state(index)] |= 1 << index;
+        let state = self.state(index);
+        self.bitmaps[state] |= 1 << index;
+        if state == ER {
+            self.block_below(index);
+        }
         self.insert(entity, start);
     }
 
@@ -313,23 +327,48 @@ impl Groups {
         if above != 0 && !before(finish, self.groups[above.trailing_zeros() as usize].finish) {
             return;
         }
-        let below = mask_below(index);
-        self.move_groups(below, EB, ER);
-        self.move_groups(below, IB, IR);
+        let mut bits = (self.bitmaps[EB] | self.bitmaps[IB]) & mask_below(index);
+        while bits != 0 {
+            let group = bits.ilog2();
+            self.bitmaps[EB] &= !(1 << group);
+            self.bitmaps[IB] &= !(1 << group);
+            self.bitmaps[self.state(group)] |= 1 << group;
+            bits &= !(1 << group);
+        }
     }
 
-    /// The clock has gone on: some groups turn eligible. If none else is, the clock goes on to the first that can be.
+    /// A group has become ready: those below it that finish later are not.
+    #[inline]
+    fn block_below(&mut self, index: u32) {
+        let finish = self.groups[index as usize].finish;
+        let (mut bits, mut later) = ((self.bitmaps[ER] | self.bitmaps[IR]) & mask_below(index), 0);
+        while bits != 0 {
+            let group = bits.trailing_zeros();
+            if before(finish, self.groups[group as usize].finish) {
+                later |= 1 << group;
+            }
+            bits &= bits - 1;
+        }
+        self.move_groups(later, ER, EB);
+        self.move_groups(later, IR, IB);
+    }
+
+    /// The clock has gone on: some groups turn eligible. If none is, it goes on to the first that can be.
     #[inline]
     pub fn update_eligible(&mut self) {
+        if self.bitmaps[ER] == 0 {
+            self.catch_up(self.bitmaps[IR] | self.bitmaps[IB]);
+        }
+        self.look();
+    }
+
+    /// Some groups turn eligible, at the time that it is.
+    #[inline]
+    pub fn look(&mut self) {
         let waiting = self.bitmaps[IR] | self.bitmaps[IB];
-        if waiting != 0 {
-            if self.bitmaps[ER] == 0 {
-                self.catch_up(waiting);
-            }
-            let flipped = (self.now ^ self.looked_at) >> self.min_shift;
-            if flipped != 0 {
-                self.make_eligible(waiting & mask_below(64 - flipped.leading_zeros()));
-            }
+        let flipped = (self.now ^ self.looked_at) >> self.min_shift;
+        if waiting != 0 && flipped != 0 {
+            self.make_eligible(waiting & mask_below(64 - flipped.leading_zeros()));
         }
         self.looked_at = self.now;
     }
@@ -359,8 +398,13 @@ impl Groups {
             }
             bits &= bits - 1;
         }
+        let mut ready = due & self.bitmaps[IR];
         self.move_groups(due, IR, ER);
         self.move_groups(due, IB, EB);
+        while ready != 0 {
+            self.block_below(ready.trailing_zeros());
+            ready &= ready - 1;
+        }
     }
 }
 
@@ -397,6 +441,21 @@ mod tests {
         assert_eq!((groups.first(), groups.now), (Some(1), 10 * ONE));
         groups.remove_first(1);
         assert!(groups.is_empty());
+    }
+
+    /// Slots of 2^0 and 2^-1 B. The lower group begins at 3 and finishes at 4, the higher one comes back with 1 and 3.
+    #[test]
+    fn a_group_that_comes_late_goes_before_those_that_finish_later() {
+        let mut groups = Groups::new(Bytes::new(1));
+        groups.stamps = vec![groups.stamp(Bytes::new(1), ONE / 2), groups.stamp(Bytes::new(1), ONE)];
+        groups.now = 3 * ONE;
+        for (entity, start) in [(0, 3), (1, 1)] {
+            groups.stamps[entity as usize].start = start * ONE;
+            groups.schedule(entity, false);
+        }
+        assert_eq!(groups.first(), Some(1));
+        groups.remove_first(1);
+        assert_eq!(groups.first(), Some(0));
     }
 
     /// An entity earlier than all of its group gets a slot before theirs.

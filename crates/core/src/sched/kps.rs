@@ -15,13 +15,13 @@
 //! "Interleaved": in the order of deadlines strata come by turns, one of them every second place, one every fourth, and
 //! so on, so no ties need an order. S is at most a slot early and F at most a slot late, so with shares that fit the
 //! link a packet is sent by F + 1 slot + L, and the worst-case fairness index is at most 3 phi_k sigma + 2 phi_k L, as
-//! for QFQ; `tests/schedulers.rs` holds it. Cost: each packet is put into one wheel or two; 25 strata at most are
-//! compared. A release may move many classes at once, each of which was put there once. State for each class: 24 bytes.
+//! for QFQ; `tests/schedulers.rs` holds it. Cost: O(1). A slot keeps its classes by deadline, of which there are three, so
+//! that a release joins three lists; 25 strata at most are compared. State for each class: 24 bytes.
 //!
 //! DIFFERENCE: the source finds the earliest stratum by the pattern of interleaving; here those with packets are
 //! compared. Pinned by `strata_come_by_turns`.
 
-use super::round::{Linked, NONE};
+use super::round::{Linked, NONE, Round};
 use super::virtual_time::{Clock, ONE, before, later, span, start};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
 use crate::registry::ConfigError;
@@ -92,21 +92,20 @@ fn stratum_of(weight: Weight, max_packet: Bytes, least: u32) -> u8 {
     bits.saturating_sub(least).min(MAX_STRATUM) as u8
 }
 
-/// Lists of classes by slot. Slots are counted from the beginning of virtual time, modulo 2^64 / slot.
+/// `N` lists of classes for each slot. Slots are counted from the beginning of virtual time, modulo 2^64 / slot.
 #[derive(Debug, Clone, PartialEq)]
-struct Wheel {
+struct Wheel<const N: usize> {
     shift: u32,
     /// The first slot that has classes, if any has.
     first: u64,
     /// Bit n: the n-th slot after the first has classes.
     full: u64,
-    heads: [u32; SLOTS as usize],
-    tails: [u32; SLOTS as usize],
+    slots: Vec<[Round; N]>,
 }
 
-impl Wheel {
+impl<const N: usize> Wheel<N> {
     fn new(shift: u32) -> Self {
-        Self { shift, first: 0, full: 0, heads: [NONE; SLOTS as usize], tails: [NONE; SLOTS as usize] }
+        Self { shift, first: 0, full: 0, slots: vec![[Round::default(); N]; SLOTS as usize] }
     }
 
     /// How far a slot is behind the first, in slots; negative before it.
@@ -121,8 +120,9 @@ impl Wheel {
         self.first << self.shift
     }
 
+    /// The lists of a slot that is to get a class: the nearest one if it is too far.
     #[inline]
-    fn push(&mut self, classes: &mut [Class], class: u32, slot: u64) {
+    fn slot(&mut self, slot: u64) -> &mut [Round; N] {
         if self.full == 0 {
             self.first = slot;
         }
@@ -130,48 +130,37 @@ impl Wheel {
         if behind < 0 {
             let room = i64::from(self.full.leading_zeros()).min(-behind);
             self.first = self.first.wrapping_sub(room as u64);
-            self.full <<= room;
+            self.full = self.full.checked_shl(room as u32).unwrap_or(0);
             behind = 0;
         }
         let place = (behind as u64).min(SLOTS - 1);
-        let list = (self.first.wrapping_add(place) % SLOTS) as usize;
-        classes[class as usize].set_next(NONE);
-        let tail = std::mem::replace(&mut self.tails[list], class);
-        if self.full & 1 << place == 0 {
-            self.heads[list] = class;
-            self.full |= 1 << place;
-        } else {
-            classes[tail as usize].set_next(class);
-        }
+        self.full |= 1 << place;
+        &mut self.slots[(self.first.wrapping_add(place) % SLOTS) as usize]
     }
 
-    /// The first class of the first slot.
+    /// The lists of the first slot.
     #[inline]
-    fn head(&self) -> u32 {
-        self.heads[(self.first % SLOTS) as usize]
+    fn front(&mut self) -> &mut [Round; N] {
+        &mut self.slots[(self.first % SLOTS) as usize]
     }
 
-    /// Takes it away.
+    /// The first slot is empty now.
     #[inline]
-    fn pop(&mut self, classes: &[Class]) {
-        let list = (self.first % SLOTS) as usize;
-        let next = classes[self.heads[list] as usize].next();
-        self.heads[list] = next;
-        if next == NONE {
-            self.full &= !1;
+    fn advance(&mut self) {
+        self.full &= !1;
+        if self.full != 0 {
             let empty = self.full.trailing_zeros();
-            if self.full != 0 {
-                self.full >>= empty;
-                self.first = self.first.wrapping_add(empty.into());
-            }
+            self.full >>= empty;
+            self.first = self.first.wrapping_add(empty.into());
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Stratum {
-    starts: Wheel,
-    deadlines: Wheel,
+    /// A packet's deadline is in the slot of its start or in one of the two behind it: a list for each.
+    starts: Wheel<3>,
+    deadlines: Wheel<1>,
 }
 
 impl Stratum {
@@ -207,36 +196,38 @@ impl Kps {
         state.finish = start.wrapping_add(span(size, state.weight));
         self.last_finish = later(self.last_finish, state.finish);
         let (index, finish) = (state.stratum, state.finish);
-        let wheel = &mut self.strata[index as usize].starts;
-        let slot = start >> wheel.shift;
-        if self.clock.has_reached(slot << wheel.shift) {
-            self.release(class, index, finish);
+        let Stratum { starts, deadlines } = &mut self.strata[index as usize];
+        let slot = start >> starts.shift;
+        let deadline = finish.wrapping_add((1 << starts.shift >> 1) - 1) >> starts.shift;
+        if self.clock.has_reached(slot << starts.shift) {
+            deadlines.slot(deadline)[0].push(&mut self.classes, class as usize);
+            self.released |= 1 << index;
         } else {
-            wheel.push(&mut self.classes, class, slot);
+            let behind = (deadline.wrapping_sub(slot) << starts.shift >> starts.shift).min(2) as usize;
+            starts.slot(slot)[behind].push(&mut self.classes, class as usize);
             self.waiting |= 1 << index;
         }
     }
 
-    /// Puts a class among those that may be served.
+    /// Releases all slots that V has reached, each in three steps, however many classes it has.
     #[inline]
-    fn release(&mut self, class: u32, stratum: u8, finish: u64) {
-        let wheel = &mut self.strata[stratum as usize].deadlines;
-        let half = 1 << wheel.shift >> 1;
-        wheel.push(&mut self.classes, class, finish.wrapping_add(half - 1) >> wheel.shift);
-        self.released |= 1 << stratum;
-    }
-
-    /// Releases all slots that V has reached.
     fn release_due(&mut self) {
         let mut bits = self.waiting;
         while bits != 0 {
-            let index = bits.trailing_zeros() as usize;
-            while self.strata[index].starts.full != 0 && self.clock.has_reached(self.strata[index].starts.begin()) {
-                let class = self.strata[index].starts.head();
-                self.strata[index].starts.pop(&self.classes);
-                self.release(class, index as u8, self.classes[class as usize].finish);
+            let index = bits.trailing_zeros();
+            let Stratum { starts, deadlines } = &mut self.strata[index as usize];
+            while starts.full != 0 && self.clock.has_reached(starts.begin()) {
+                let slot = starts.first;
+                for (behind, list) in std::mem::take(starts.front()).into_iter().enumerate() {
+                    if list.first().is_some() {
+                        let deadline = slot.wrapping_add(behind as u64);
+                        deadlines.slot(deadline)[0].append(&mut self.classes, list);
+                    }
+                }
+                starts.advance();
+                self.released |= 1 << index;
             }
-            if self.strata[index].starts.full == 0 {
+            if starts.full == 0 {
                 self.waiting &= !(1 << index);
             }
             bits &= bits - 1;
@@ -288,16 +279,20 @@ impl Scheduler for Kps {
         self.release_due();
         let (stratum, _) = self.earliest(self.released, Stratum::deadline)?;
         self.chosen = stratum;
-        Some(self.strata[stratum as usize].deadlines.head())
+        self.strata[stratum as usize].deadlines.front()[0].first().map(|class| class as u32)
     }
 
     #[inline]
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
         self.clock.advance(size);
         let wheel = &mut self.strata[self.chosen as usize].deadlines;
-        wheel.pop(&self.classes);
-        if wheel.full == 0 {
-            self.released &= !(1 << self.chosen);
+        let list = &mut wheel.front()[0];
+        list.pop(&self.classes);
+        if list.first().is_none() {
+            wheel.advance();
+            if wheel.full == 0 {
+                self.released &= !(1 << self.chosen);
+            }
         }
         if let Some(head) = head {
             self.schedule(class, self.classes[class as usize].finish, head);
@@ -316,7 +311,7 @@ impl Scheduler for Kps {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::queues;
+    use super::super::testing::{SHORTLY_BEFORE_THE_END, queues, same_order};
     use super::*;
 
     /// Packets of 1024 of at most 1500, sum 4, so V moves by 256. Class 0 (weight 1): slots of 2048, class 1 (weight 3):
@@ -377,5 +372,16 @@ mod tests {
             assert!((share - due).abs() <= 5, "{share} of 200 with weight {weight}");
         }
         assert!(queues.queues.scheduler_mut().set_weight(2, Weight::ONE).is_err());
+    }
+
+    #[test]
+    fn time_that_wraps_changes_no_order() {
+        let weights = [1, 2, 8, 8, 30, 1, 5];
+        let (one, mut other) = (queues(&Config::default(), &weights), queues(&Config::default(), &weights));
+        let scheduler = other.queues.scheduler_mut();
+        (scheduler.clock.now, scheduler.last_finish) = (SHORTLY_BEFORE_THE_END, SHORTLY_BEFORE_THE_END);
+        scheduler.classes.iter_mut().for_each(|class| class.finish = SHORTLY_BEFORE_THE_END);
+        same_order(one, &mut other);
+        assert!(other.queues.scheduler().clock.now < 1 << 60, "time has not wrapped");
     }
 }

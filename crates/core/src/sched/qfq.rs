@@ -132,7 +132,7 @@ impl Scheduler for Qfq {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Queues, queues};
+    use super::super::testing::{Queues, SHORTLY_BEFORE_THE_END, queues, same_order};
     use super::*;
 
     fn qfq(weights: &[u32]) -> Queues<Qfq> {
@@ -180,5 +180,15 @@ mod tests {
         let share = shares(&queues.serve_n(200), 2)[0];
         assert!((175..=185).contains(&share), "{share} of 200");
         assert!(queues.queues.scheduler_mut().set_weight(2, Weight::ONE).is_err());
+    }
+
+    #[test]
+    fn time_that_wraps_changes_no_order() {
+        let weights = [1, 2, 8, 8, 30, 1, 5];
+        let (one, mut other) = (qfq(&weights), qfq(&weights));
+        let scheduler = other.queues.scheduler_mut();
+        scheduler.groups.begin(SHORTLY_BEFORE_THE_END);
+        same_order(one, &mut other);
+        assert!(other.queues.scheduler().groups.now < 1 << 60, "time has not wrapped");
     }
 }

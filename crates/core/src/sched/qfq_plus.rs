@@ -21,6 +21,8 @@
 //! `qfq.rs`.
 //! DIFFERENCE: a class with packets changes its weight at the end of its turn (Linux: at once, with a search through
 //! lists). Pinned by `a_new_weight_counts_from_the_next_turn`.
+//! DIFFERENCE: groups that V has reached turn eligible before an aggregate is put among them; in Linux only when the next
+//! one is chosen. Pinned by the twin.
 
 use super::groups::Groups;
 use super::round::{Linked, NONE, Round};
@@ -238,6 +240,7 @@ impl QfqPlus {
         if !is_first || self.in_service == Some(at) {
             return;
         }
+        self.groups.look();
         self.groups.restart(at);
         self.recharge(at);
         if self.in_service.is_none() {
@@ -257,6 +260,7 @@ impl QfqPlus {
         stamp.extend(sent.into());
         if is_active {
             stamp.start = stamp.finish;
+            self.groups.look();
             self.recharge(at);
             self.groups.schedule(at, false);
         } else {
@@ -363,7 +367,7 @@ impl Scheduler for QfqPlus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Queues, queues};
+    use super::super::testing::{Queues, SHORTLY_BEFORE_THE_END, queues, same_order};
     use super::*;
 
     fn qfq_plus(aggregate: u32, weights: &[u32]) -> Queues<QfqPlus> {
@@ -439,5 +443,15 @@ mod tests {
         for aggregate in [0, 1025] {
             assert!(Config { aggregate }.validate(&setup).unwrap_err().to_string().contains("1 to 1024"));
         }
+    }
+
+    #[test]
+    fn time_that_wraps_changes_no_order() {
+        let weights = [1, 2, 8, 8, 30, 1, 5];
+        let (one, mut other) = (qfq_plus(2, &weights), qfq_plus(2, &weights));
+        let scheduler = other.queues.scheduler_mut();
+        scheduler.groups.begin(SHORTLY_BEFORE_THE_END);
+        same_order(one, &mut other);
+        assert!(other.queues.scheduler().groups.now < 1 << 60, "time has not wrapped");
     }
 }

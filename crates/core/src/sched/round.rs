@@ -48,6 +48,17 @@ impl Round {
         self.tail = class as u32;
     }
 
+    /// Puts all of `other` at the end.
+    #[inline]
+    pub fn append<C: Linked>(&mut self, classes: &mut [C], other: Self) {
+        if self.tail == NONE {
+            *self = other;
+        } else if other.head != NONE {
+            classes[self.tail as usize].set_next(other.head);
+            self.tail = other.tail;
+        }
+    }
+
     /// Takes the class at the front away.
     #[inline]
     pub fn pop<C: Linked>(&mut self, classes: &[C]) -> Option<usize> {
@@ -88,5 +99,14 @@ mod tests {
         assert_eq!(round, Round::default());
         round.push(&mut classes, 1);
         assert!(round.is_single());
+        let mut other = Round::default();
+        round.append(&mut classes, other);
+        [0, 2].into_iter().for_each(|class| other.push(&mut classes, class));
+        round.append(&mut classes, other);
+        round.push(&mut classes, 3);
+        let all: Vec<usize> = std::iter::from_fn(|| round.pop(&classes)).collect();
+        assert_eq!(all, [1, 0, 2, 3]);
+        round.append(&mut classes, Round::default());
+        assert_eq!(round, Round::default());
     }
 }

@@ -111,7 +111,7 @@ impl Scheduler for Stfq {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::queues;
+    use super::super::testing::{SHORTLY_BEFORE_THE_END, queues, same_order};
     use super::*;
 
     /// Weights 1 and 2. S of 0: 0, 100, 200; of 1: 0, 50, 100, 150, 200, 250. Equal starts go by class.
@@ -152,5 +152,16 @@ mod tests {
         queues.queues.scheduler_mut().set_weight(1, Weight::new(4).unwrap()).unwrap();
         assert_eq!(queues.serve_n(10), [0, 1, 1, 1, 1, 0, 1, 1, 1, 1]);
         assert!(queues.queues.scheduler_mut().set_weight(2, Weight::ONE).is_err());
+    }
+
+    #[test]
+    fn time_that_wraps_changes_no_order() {
+        let weights = [1, 2, 8, 8, 30, 1, 5];
+        let (one, mut other) = (queues(&Config::default(), &weights), queues(&Config::default(), &weights));
+        let scheduler = other.queues.scheduler_mut();
+        (scheduler.now, scheduler.last_finish) = (SHORTLY_BEFORE_THE_END, SHORTLY_BEFORE_THE_END);
+        scheduler.classes.iter_mut().for_each(|class| class.finish = SHORTLY_BEFORE_THE_END);
+        same_order(one, &mut other);
+        assert!(other.queues.scheduler().now < 1 << 60, "time has not wrapped");
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests of schedulers have in common.
 
 use super::{Limits, Scheduled, Scheduler, SchedulerConfig, Setup, Weight};
+use crate::rng::Streams;
 use crate::units::Bytes;
 
 /// Queues whose packets are numbered in the order in which they came.
@@ -46,3 +47,23 @@ impl<S: Scheduler> Queues<S> {
         self.serve_n(usize::MAX)
     }
 }
+
+/// Two schedulers serve the same in the same order, over many packets of classes that come and go.
+pub(super) fn same_order<S: Scheduler>(mut one: Queues<S>, other: &mut Queues<S>) {
+    let (mut random, classes) = (Streams::new(1).get("order"), one.last.len() as u64);
+    for _ in 0..2000 {
+        if random.below(2) == 0 {
+            let (class, size) = (random.below(classes) as u32, 1 + random.below(1500));
+            let sizes = vec![size; 1 + random.below(5) as usize];
+            one.offer(class, &sizes);
+            other.offer(class, &sizes);
+        } else {
+            let n = 1 + random.below(5) as usize;
+            assert_eq!(one.serve_n(n), other.serve_n(n));
+        }
+    }
+    assert_eq!(one.serve(), other.serve());
+}
+
+/// Slots of packets of 1500 B begin here, and 2^50 later, within some thousand packets, time is 0 again.
+pub(super) const SHORTLY_BEFORE_THE_END: u64 = 0u64.wrapping_sub(1 << 50);

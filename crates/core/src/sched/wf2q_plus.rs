@@ -167,7 +167,7 @@ impl Scheduler for Wf2qPlus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{Queues, queues};
+    use super::super::testing::{Queues, SHORTLY_BEFORE_THE_END, queues, same_order};
     use super::*;
 
     fn wf2q(weights: &[u32]) -> Queues<Wf2qPlus> {
@@ -228,5 +228,16 @@ mod tests {
         let order = queues.serve_n(9);
         assert_eq!(order.iter().filter(|class| **class == 0).count(), 6, "{order:?}");
         assert!(queues.queues.scheduler_mut().set_weight(2, Weight::ONE).is_err());
+    }
+
+    #[test]
+    fn time_that_wraps_changes_no_order() {
+        let weights = [1, 2, 8, 8, 30, 1, 5];
+        let (one, mut other) = (wf2q(&weights), wf2q(&weights));
+        let scheduler = other.queues.scheduler_mut();
+        (scheduler.clock.now, scheduler.last_finish) = (SHORTLY_BEFORE_THE_END, SHORTLY_BEFORE_THE_END);
+        scheduler.classes.iter_mut().for_each(|class| class.finish = SHORTLY_BEFORE_THE_END);
+        same_order(one, &mut other);
+        assert!(other.queues.scheduler().clock.now < 1 << 60, "time has not wrapped");
     }
 }

@@ -1,0 +1,76 @@
+"""Readable twins of packet schedulers: plain and slow, written from their definitions with whole numbers and fractions.
+
+    replay(Wf2qPlus(weights, max_packet), events) -> numbers of packets in the order in which they leave
+
+Events are ("arrive", class, size) and ("depart", 0, 0); packets are numbered as they arrive. A departure from empty
+queues gives -1; after the last event all that waits departs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+SHIFT = 36  # Virtual time is counted in units of 2^-36 bytes of a class of weight 1.
+
+Event = tuple[str, int, int]
+
+
+class Scheduler:
+    """The queues of all classes; what is chosen among them is the affair of each algorithm."""
+
+    def __init__(self, weights: Sequence[int], max_packet: int) -> None:
+        self.weights = list(weights)
+        self.max_packet = max_packet
+        self.queues: list[deque[tuple[int, int]]] = [deque() for _ in weights]
+
+    def head(self, cls: int) -> int:
+        """Size of the first packet of a class that has one."""
+        return self.queues[cls][0][1]
+
+    def backlogged(self) -> list[int]:
+        """The classes with packets."""
+        return [cls for cls, queue in enumerate(self.queues) if queue]
+
+    def arrive(self, cls: int, number: int, size: int) -> None:
+        """A packet comes."""
+        self.queues[cls].append((number, size))
+        if len(self.queues[cls]) == 1:
+            self.begins(cls)
+
+    def depart(self) -> tuple[int, int] | None:
+        """The packet that leaves, as (number, size)."""
+        if not any(self.queues):
+            return None
+        cls = self.choose()
+        packet = self.queues[cls].popleft()
+        self.sent(cls, packet[1])
+        return packet
+
+    def begins(self, cls: int) -> None:
+        """A class has a packet that had none."""
+        raise NotImplementedError
+
+    def choose(self) -> int:
+        """The class to serve; at least one has packets."""
+        raise NotImplementedError
+
+    def sent(self, cls: int, size: int) -> None:
+        """The first packet of the chosen class left."""
+        raise NotImplementedError
+
+
+def replay(scheduler: Scheduler, events: Iterable[Event]) -> list[int]:
+    """The numbers of the packets as they leave."""
+    order: list[int] = []
+    number = 0
+    for kind, cls, size in events:
+        if kind == "arrive":
+            scheduler.arrive(cls, number, size)
+            number += 1
+        else:
+            packet = scheduler.depart()
+            order.append(-1 if packet is None else packet[0])
+    while (packet := scheduler.depart()) is not None:
+        order.append(packet[0])
+    return order

@@ -1,0 +1,40 @@
+"""DRR as Shreedhar and Varghese 1996 write it: a round of classes, each with a deficit."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from penstock.reference.sched import Scheduler
+
+
+class Drr(Scheduler):
+    """`quantum` bytes per turn for each unit of weight; 0 is the largest packet."""
+
+    def __init__(self, weights: Sequence[int], max_packet: int, quantum: int = 0) -> None:
+        super().__init__(weights, max_packet)
+        self.quantum = quantum or max_packet
+        self.round: deque[int] = deque()
+        self.deficit = [0] * len(weights)
+
+    def begins(self, cls: int) -> None:
+        """To the end of the round; its first turn begins with a quantum."""
+        self.round.append(cls)
+        self.deficit[cls] = self.quantum * self.weights[cls]
+
+    def next_turn(self, cls: int) -> None:
+        """Its turn is over."""
+        self.round.rotate(-1)
+        self.deficit[cls] += self.quantum * self.weights[cls]
+
+    def choose(self) -> int:
+        """The first whose deficit is enough."""
+        while self.head(self.round[0]) > self.deficit[self.round[0]]:
+            self.next_turn(self.round[0])
+        return self.round[0]
+
+    def sent(self, cls: int, size: int) -> None:
+        """A class without packets leaves; one whose deficit is too small waits for its next turn."""
+        self.deficit[cls] -= size
+        if not self.queues[cls]:
+            self.round.popleft()
+        elif self.head(cls) > self.deficit[cls]:
+            self.next_turn(cls)
