@@ -45,6 +45,13 @@ def test_variants_change_flags_and_nothing_else() -> None:
     assert (len(powers), powers[0], powers[-1]) == (20, "1.000000", "0.000100")
 
 
+def test_weights_say_what_a_large_buffer_can_give() -> None:
+    # With 1 - p = 0.9999 k / 19 for k of 0 to 19: sum k^2 / (19 sum k) = 2470 / (19 * 190), and so on.
+    given = {policy: lab.weighted_throughput(policy) for policy in ("constant", "linear", "analogical")}
+    assert given == pytest.approx({"constant": 0.49995, "linear": 0.66660, "analogical": 0.68414}, abs=1e-4)
+    assert lab.weighted_throughput("exponential") == pytest.approx(0.9999 - 0.9999 / 19, abs=1e-4)
+
+
 def flow(weight: int, station: int, t_wfi_ms: float | None, delay: int) -> dict[str, Any]:
     """One flow of a report."""
     return {"weight": weight, "station": station, "t_wfi_ms": t_wfi_ms, "max_delay_dequeues": delay}

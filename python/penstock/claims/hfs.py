@@ -85,7 +85,10 @@ def from_a_hundred_packets_on_hfs_beats_the_integrated_scheduler(run: Evidence) 
     """From Q = 100 packets on the normalized throughput of HFS is above that of W2F2Q."""
     knowing = _throughput(run, hfs.KNOWING, hfs.ALONE)
     values = {q: _throughput(run, "hfs", f"q-{q}") for q in _buffers(run) if q >= ENOUGH}
-    return _said([Comparison(v > knowing, f"Q = {q}: HFS {v:.3f}, W2F2Q {knowing:.3f}") for q, v in values.items()])
+    parts = [Comparison(v > knowing, f"Q = {q}: HFS {v:.3f}, W2F2Q {knowing:.3f}") for q, v in values.items()]
+    most = hfs.weighted_throughput("analogical")
+    limit = f"with packets for every station, weights (1 - p) * 1000 give {most:.3f} at most"
+    return judge("; ".join([*(part.text for part in parts), limit]), parts)
 
 
 @results("4.2.5.4", "Figure 4.11, Q = 100", "close to 90 %")

@@ -134,6 +134,26 @@ HFS_TIME = Modular(
 ALL_HFS = (HFS, HFS_LAYERS, HFS_TIME)
 
 
+# What theory says.
+
+
+def weights(policy: str) -> list[float]:
+    """Of the stations, by their losses."""
+    places = range(1, STATIONS + 1)  # losses fall from the first station to the last
+    return {
+        "constant": [1.0] * STATIONS,
+        "linear": [float(i) for i in places],
+        "exponential": [2.0**i for i in places],
+        "analogical": [(1 - loss) * 1000 for loss in losses()],
+    }[policy]
+
+
+def weighted_throughput(policy: str) -> float:
+    """What arrives when every station always has packets in the second layer, and is served by its weight."""
+    shares = weights(policy)
+    return sum(w * (1 - loss) for w, loss in zip(shares, losses(), strict=True)) / sum(shares)
+
+
 # What is measured.
 
 
