@@ -30,7 +30,10 @@ __all__ = [
     "replay",
     "run",
     "schedule",
+    "schedulers",
     "simulate",
+    "tempest",
+    "tempest_result",
 ]
 
 # Fine enough for a smooth bar and a prompt Ctrl-C, coarse enough to cost nothing.
@@ -114,9 +117,18 @@ def core_fingerprint() -> str:
 
 def entries() -> list[Entry]:
     """Every algorithm with its parameters."""
+    return _entries(_penstock.entries())
+
+
+def schedulers() -> list[Entry]:
+    """Every packet scheduler with its parameters."""
+    return _entries(_penstock.schedulers())
+
+
+def _entries(listed: str) -> list[Entry]:
     return [
         Entry(**{**entry, "parameters": tuple(Parameter(**parameter) for parameter in entry["parameters"])})
-        for entry in json.loads(_penstock.entries())
+        for entry in json.loads(listed)
     ]
 
 
@@ -198,3 +210,20 @@ def schedule(
     what cannot be.
     """
     return _penstock.schedule(name, list(weights), list(events), max_packet, json.dumps(settings))
+
+
+def tempest(flags: Mapping[str, str]) -> dict[str, Any]:
+    """Tests a packet scheduler; `flags` are those of `penstock tempest` without dashes, such as `alg="drr"`.
+
+    Raises `ValueError` for a flag that cannot be and `RuntimeError` for a scheduler that serves nobody.
+    """
+    report: dict[str, Any] = json.loads(_penstock.tempest(json.dumps(dict(flags))))
+    return report
+
+
+def tempest_result(scenario: Scenario, flags: Mapping[str, str]) -> Result:
+    """The same as a run that experiments keep; its summary is the report."""
+    wall, cpu = time.perf_counter(), time.thread_time()
+    report = tempest(flags)
+    cpu_s, wall_s = time.thread_time() - cpu, time.perf_counter() - wall
+    return Result(scenario, scenario.text, report["seed"], report, cpu_s, wall_s, {})

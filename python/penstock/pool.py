@@ -34,6 +34,7 @@ def run_all(
     workers: int,
     on_result: Callable[[Job[K], Result], None],
     on_progress: Callable[[K, float], None] = lambda _key, _seconds: None,
+    run: Callable[..., Result] = simulate,
 ) -> bool:
     """Runs the jobs on threads; false when Ctrl-C ended it early.
 
@@ -42,7 +43,7 @@ def run_all(
     stop = threading.Event()
 
     def work(job: Job[K]) -> Result:
-        return simulate(job.scenario, job.seed, on_progress=lambda now, _: on_progress(job.key, now), stop=stop.is_set)
+        return run(job.scenario, job.seed, on_progress=lambda now, _: on_progress(job.key, now), stop=stop.is_set)
 
     with ThreadPoolExecutor(max_workers=workers) as executor:
         pending: dict[Future[Result], Job[K]] = {executor.submit(work, job): job for job in jobs}

@@ -7,6 +7,7 @@
 //! delay   max over packets of D(left) - D(arrived); D(left) counts the packet itself, so one that waits for none has 1
 //! T-WFI   max over packets of D(left) - D(arrived) - Q_k(arrived) / phi_k, times L/R; Q_k counts the packet itself
 //! B-WFI   max over [t1, t2] in which k never runs empty of phi_k (D(t2) - D(t1)) - (D_k(t2) - D_k(t1))
+//! lag     B-WFI with t1 only where a busy period of k begins
 //! RFI     max over k, h and [t1, t2] in which neither runs empty of |dD_h / phi_h - dD_k / phi_k|: file `pairs`
 //! ```
 //!
@@ -42,6 +43,8 @@ pub(crate) struct Given {
     pub packets: u64,
     /// In packets; `None` when no packet arrived.
     pub b_wfi: Option<f64>,
+    /// The same since the busy period began.
+    pub lag: Option<f64>,
     /// In times of a packet on the link; it and the delay are `None` when no packet left.
     pub t_wfi: Option<f64>,
     pub delay: Option<u64>,
@@ -65,6 +68,9 @@ struct Flow {
     t_wfi: i128,
     /// Times the sum of the weights.
     b_wfi: Option<i128>,
+    lag: i128,
+    /// `x` times the sum of weights when the busy period began.
+    first: i128,
     /// `x` times the sum of weights: least, and most, since the busy period began.
     least: i128,
     most: i128,
@@ -86,8 +92,18 @@ pub(crate) struct Fairness {
 impl Fairness {
     /// For flows of these weights, of which `packets` may wait.
     pub fn new(weights: &[u32], packets: usize) -> Self {
-        let new =
-            |&weight| Flow { weight, packets: 0, delay: 0, t_wfi: i128::MIN, b_wfi: None, least: 0, most: 0, range: 0 };
+        let new = |&weight| Flow {
+            weight,
+            packets: 0,
+            delay: 0,
+            t_wfi: i128::MIN,
+            b_wfi: None,
+            lag: 0,
+            first: 0,
+            least: 0,
+            most: 0,
+            range: 0,
+        };
         Self {
             flows: weights.iter().map(new).collect(),
             stamps: vec![Stamp::default(); packets],
@@ -114,6 +130,7 @@ impl Fairness {
                 weight: flow.weight,
                 packets: flow.packets,
                 b_wfi: flow.b_wfi.map(|wfi| wfi as f64 / total),
+                lag: flow.b_wfi.map(|_| flow.lag as f64 / total),
                 t_wfi: left.then(|| flow.t_wfi as f64 / f64::from(flow.weight)),
                 delay: left.then_some(flow.delay),
                 rfi,
@@ -138,6 +155,7 @@ impl Fairness {
         flow.least = flow.least.min(lag);
         flow.most = flow.most.max(lag);
         flow.b_wfi = flow.b_wfi.max(Some(lag - flow.least));
+        flow.lag = flow.lag.max(lag - flow.first);
         flow.range = flow.range.max(flow.most - flow.least);
     }
 }
@@ -149,7 +167,8 @@ impl Meter for Fairness {
         self.waiting[k] = waiting;
         if waiting == 1 {
             let lag = self.lag(k);
-            (self.flows[k].least, self.flows[k].most) = (lag, lag);
+            let flow = &mut self.flows[k];
+            (flow.first, flow.least, flow.most) = (lag, lag, lag);
             self.look(k);
             self.pairs.begins(k);
         }

@@ -134,7 +134,7 @@ impl Plan {
             Mode::Double => two(request, &losses)?,
             _ => one(request)?,
         };
-        let plan = Self {
+        let mut plan = Self {
             mode,
             name,
             size: Bytes::new(number(&request.len, "-len", 1700, 1, Setup::MAX_PACKET.get())?),
@@ -149,6 +149,13 @@ impl Plan {
             weights,
         };
         plan.try_schedulers()?;
+        if mode == Mode::Integrated {
+            plan.pattern.counts = (0..plan.weights.len()).map(|flow| plan.is_served(flow)).collect();
+            if !plan.pattern.counts.contains(&true) {
+                let value = request.intgr_th.as_deref().unwrap_or("80");
+                return Err(Mistake::new("-intgr_th", value, "leaves no flow a good station; must be lower"));
+            }
+        }
         Ok(plan)
     }
 
@@ -177,6 +184,23 @@ impl Plan {
     /// The station of a flow: flows go round the stations, so that each gets its part of every set.
     pub(crate) fn station(&self, flow: usize) -> Option<usize> {
         flow.checked_rem(self.losses.len())
+    }
+
+    /// Whether a flow's station is good, or it has none.
+    pub(crate) fn is_served(&self, flow: usize) -> bool {
+        self.station(flow).is_none_or(|station| self.is_good(station))
+    }
+
+    /// How many packets may wait at once: those that count, and of each other flow what one burst more than the fewest
+    /// of a counted flow brings it.
+    pub(crate) fn capacity(&self) -> usize {
+        let (qmax, counts) = (self.pattern.qmax, &self.pattern.counts);
+        let counted = counts.iter().filter(|counted| **counted).count() as u64;
+        let most = |weight: &Weight| {
+            qmax / counted.max(1) + 1 + u64::from(self.pattern.burst).max(1) * u64::from(weight.get())
+        };
+        let others = counts.iter().zip(&self.weights).filter(|(counted, _)| !**counted);
+        (qmax + others.map(|(_, weight)| most(weight)).sum::<u64>()) as usize
     }
 
     /// Whether a station's channel counts as good.
@@ -320,6 +344,7 @@ fn pattern(request: &Request, flows: usize, buffer: u64) -> Result<Pattern, Mist
         burst: number(&request.burst, "-burst", 0, 0, 1_000_000)? as u32,
         single: number(&request.qsing, "-qsing", 0, 0, MAX_WAITING)? as u32,
         refill: fraction(&request.psing, "-psing", 0.5, 1.0)?,
+        counts: Vec::new(),
     })
 }
 

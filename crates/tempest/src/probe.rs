@@ -104,7 +104,8 @@ mod counters {
 
     impl Counters {
         pub fn open() -> Result<Self, String> {
-            let open = |event| Builder::new(event).build().map_err(|error| format!("not available here: {error}"));
+            let told = |error| format!("not available here: the processor's counters cannot be opened ({error})");
+            let open = |event| Builder::new(event).build().map_err(told);
             Ok(Self { instructions: open(Hardware::INSTRUCTIONS)?, cycles: open(Hardware::CPU_CYCLES)? })
         }
 

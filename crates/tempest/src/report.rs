@@ -55,6 +55,8 @@ pub struct FlowReport {
     pub packets: u64,
     /// How far it fell behind its share, in packets.
     pub b_wfi_packets: Option<f64>,
+    /// The same since the flow was last without packets: its service lag.
+    pub lag_packets: Option<f64>,
     /// How much later than in a fair system a packet left, in packets on the link.
     pub t_wfi_packets: Option<f64>,
     /// The same in time.

@@ -59,8 +59,7 @@ impl WithScheduler for Alone<'_> {
         let plan = self.plan;
         if plan.mode == Mode::Integrated {
             for flow in 0..plan.weights.len() {
-                let good = plan.station(flow).is_none_or(|station| plan.is_good(station));
-                scheduler.set_channel(flow as u32, good);
+                scheduler.set_channel(flow as u32, plan.is_served(flow));
             }
         }
         plan.judge(&OneLayer { plan, scheduler })
@@ -138,7 +137,7 @@ impl<Q: Scheduler + Clone, L: Scheduler + Clone> Subject for TwoLayers<'_, Q, L>
     type Target<M: Meter> = Cascade<Q, L, M>;
 
     fn target<M: Meter>(&self, meter: M) -> Cascade<Q, L, M> {
-        Cascade::new(self.layers.clone(), meter, self.plan.pattern.qmax as usize, self.plan.size)
+        Cascade::new(self.layers.clone(), meter, self.plan.capacity(), self.plan.size)
     }
     fn meter<M: Meter>(target: Cascade<Q, L, M>) -> M {
         target.meter
@@ -173,7 +172,7 @@ impl Plan {
     }
 
     fn queues(&self) -> Queues {
-        Queues::new(self.weights.len(), self.pattern.qmax as usize)
+        Queues::new(self.weights.len(), self.capacity())
     }
 
     fn rng(&self) -> Rng {
@@ -204,7 +203,7 @@ impl Plan {
 
     fn measured<S: Subject>(&self, subject: &S) -> Result<Measured, RunError> {
         let weights = self.numbers();
-        let mut target = subject.target(Fairness::new(&weights, self.pattern.qmax as usize));
+        let mut target = subject.target(Fairness::new(&weights, self.capacity()));
         let done = drive(&mut target, &self.pattern, &weights, &mut self.rng())?;
         let (flows, indices) = S::meter(target).finish();
         Ok(Measured { done, flows, rfi: (indices.at_least, indices.at_most) })
@@ -248,6 +247,7 @@ impl Plan {
             weight: flow.weight,
             packets: flow.packets,
             b_wfi_packets: flow.b_wfi,
+            lag_packets: flow.lag,
             t_wfi_packets: flow.t_wfi,
             t_wfi_ms: flow.t_wfi.map(|packets| packets * self.packet_ms()),
             max_delay_dequeues: flow.delay,

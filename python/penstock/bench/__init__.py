@@ -1,14 +1,16 @@
 """How much CPU time a simulated packet costs, here and in ns-3: `penstock bench`, docs/benchmarks.md.
 
 `cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `compare` runs both programs by turns,
-`instructions` counts what the processor does, `costs` measures disciplines alone, and this module shows the result.
+`instructions` counts what the processor does, `costs` measures disciplines alone, `schedulers` packet schedulers, and
+this module shows the result.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
-from penstock.bench import cases, costs, instructions, ns3
+from penstock.bench import cases, costs, instructions, ns3, schedulers
 from penstock.bench.compare import Row, measure
 from penstock.mistake import MistakeError
 
@@ -27,6 +29,7 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
     rows: list[Row] = []
     counted: instructions.Count | str = "not reached"
     alone = costs.NOT_REACHED
+    scheduled = schedulers.NOT_REACHED
     missing: str | None = "not asked for (--no-peer)"
     interrupted = False
     try:
@@ -37,14 +40,16 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
             rows.append(measure(case, program, repeat, _say))
         counted = instructions.count(_say)
         alone = costs.measure(quick, _say)
+        scheduled = schedulers.measure(quick, _say)
     except KeyboardInterrupt:
         interrupted = True
         _say("interrupted: what is done is shown")
     if json:
-        _print_json(rows, missing, counted, alone, interrupted)
+        _print_json(rows, missing, counted, {**alone.to_json(), **scheduled.to_json()}, interrupted)
     else:
         _print_table(rows, missing, counted)
         _print_costs(alone)
+        _print_schedulers(scheduled)
     return 130 if interrupted else 0
 
 
@@ -53,7 +58,7 @@ def _say(line: str) -> None:
 
 
 def _print_json(
-    rows: list[Row], missing: str | None, counted: instructions.Count | str, alone: costs.Costs, interrupted: bool
+    rows: list[Row], missing: str | None, counted: instructions.Count | str, alone: dict[str, Any], interrupted: bool
 ) -> None:
     from penstock.cli import show
 
@@ -66,7 +71,7 @@ def _print_json(
             "instructions_per_packet": None if isinstance(counted, str) else counted.per_packet,
             "bytes_per_flow": None if isinstance(counted, str) else counted.bytes_per_flow,
             "instructions_missing": counted if isinstance(counted, str) else None,
-            **alone.to_json(),
+            **alone,
             "interrupted": interrupted,
         }
     )
@@ -123,6 +128,15 @@ def _print_costs(alone: costs.Costs) -> None:
         show.table("PINK alone, and the most it may cost", costs.PINK_COLUMNS, costs.pink_cells(alone.pink))
         ratios = (alone.pink["ack_ratio"], alone.pink["data_ratio"])
         print("best times at 100,000 flows over those at 1,000: ACKs {:.2f}, data {:.2f}".format(*ratios))
+
+
+def _print_schedulers(costs: schedulers.Costs) -> None:
+    from penstock.cli import show
+
+    title = "Packet schedulers alone (TEMPEST): an enqueue and a dequeue with the harness"
+    show.table(title, schedulers.COLUMNS, schedulers.cells(costs))
+    if costs.instructions_missing:
+        print(f"instructions of schedulers: {costs.instructions_missing}")
 
 
 def _cells(row: Row) -> list[str]:

@@ -100,12 +100,14 @@ def claims() -> list[Claim]:
     from penstock.claims import (
         ern,
         flow_queueing,
+        hfs,
         lindrop,
         minstrel_pie,
         modified_codel,
         pink,
         pink_limits,
         pink_sharing,
+        tempest,
     )
 
     everything = [
@@ -117,6 +119,8 @@ def claims() -> list[Claim]:
         *modified_codel.CLAIMS,
         *minstrel_pie.CLAIMS,
         *flow_queueing.CLAIMS,
+        *tempest.CLAIMS,
+        *hfs.CLAIMS,
     ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 

@@ -34,7 +34,7 @@ def _common(
 
 
 # Each module adds its commands to the application.
-from penstock.cli import experiments, inspect, run  # noqa: E402, F401
+from penstock.cli import experiments, inspect, run, tempest  # noqa: E402, F401
 
 
 def main() -> None:

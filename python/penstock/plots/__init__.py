@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from penstock.plots import ern, flow_queueing, lindrop, pink
+from penstock.plots import ern, flow_queueing, hfs, lindrop, pink, tempest
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
 from penstock.plots.one_run import single
 from penstock.plots.style import COLOURS, LABELS, colour, save, svg
@@ -18,6 +18,8 @@ DRAWN = {
     "ern": ern.drawn,
     "fq-pie": flow_queueing.figures,
     "fq-minstrel-pie": flow_queueing.figures,
+    **tempest.DRAWN,
+    **hfs.DRAWN,
 }
 
 

@@ -37,6 +37,18 @@ COLOURS = {
     "fq-pie": "#d55e00",
     "fq-codel": "#0072b2",
     "fq-minstrel-pie": "#009e73",
+    "fifo": "#6b6b6b",
+    "drr": "#e69f00",
+    "wf2q-plus": "#0072b2",
+    "kps": "#b8a600",
+    "qfq": "#56b4e9",
+    "qfq-plus": "#009e73",
+    "hfs": "#cc79a7",
+    "hfs-drr": "#d55e00",
+    "w2f2q": "#6b6b6b",
+    "hfs-wf2q-plus": "#0072b2",
+    "double-drr": "#e69f00",
+    "double-wf2q-plus": "#56b4e9",
 }
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#b8a600")
 MARKERS = {"droptail": "s", "ared": "^", "codel": "D", "green": "v", "red": "<", "pink": "o"}
@@ -48,6 +60,22 @@ LABELS |= {"droptail-300": "DropTail 300", "avq": "AVQ", "pi": "PI", "rem": "REM
 LABELS |= {"lindrop": "LINDROP", "red-ern": "RED-ERN", "red-ecn": "RED-ECN", "red-drop": "RED-DROP"}
 LABELS |= {"modified-codel": "Modified CoDel", "cobalt": "COBALT", "pie": "PIE", "minstrel-pie": "Minstrel PIE"}
 LABELS |= {"fq-pie": "FQ-PIE", "fq-codel": "FQ-CoDel", "fq-minstrel-pie": "FQ-Minstrel PIE"}
+MARKERS |= {
+    "fifo": "s",
+    "drr": "^",
+    "wf2q-plus": "D",
+    "kps": "P",
+    "qfq": "v",
+    "qfq-plus": "o",
+    "hfs": "o",
+    "hfs-drr": "^",
+    "hfs-wf2q-plus": "D",
+    "double-drr": "v",
+    "double-wf2q-plus": "s",
+}
+LABELS |= {"fifo": "FIFO", "drr": "DRR", "wf2q-plus": "WF²Q+", "kps": "KPS", "qfq": "QFQ", "qfq-plus": "QFQ+"}
+LABELS |= {"hfs": "HFS", "hfs-drr": "HFS*", "w2f2q": "W²F²Q"}
+LABELS |= {"hfs-wf2q-plus": "QFQ+ over WF\u00b2Q+", "double-drr": "double DRR", "double-wf2q-plus": "double WF\u00b2Q+"}
 INK, FAINT, LIMIT = "#222222", "#d9d9d9", "#8c2d04"
 
 STYLE: Any = {

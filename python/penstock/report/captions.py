@@ -29,6 +29,69 @@ EXPERIMENT = {
         "In the LAN with 10 connections: throughput, and the queueing delay from its 10th to its 90th percentile with "
         "a line at the median.",
     ),
+    "tempest_smooth": (
+        "Smooth arrivals",
+        "Time of an enqueue and a dequeue of one packet, the least of the repetitions. The light part of a bar is the "
+        "harness, which takes as long without a scheduler; what is above it is the scheduler. Times of two machines "
+        "cannot be compared, their ratios can.",
+    ),
+    "tempest_bursty": (
+        "Arrivals in bursts",
+        "The same when a flow gets 1 to 2 packets times its weight at once.",
+    ),
+    "tempest_growth": (
+        "Over the number of flows",
+        "Time of the scheduler alone. Dashed: a + b log2(n), fitted to what WF²Q+ measured, as its complexity is "
+        "O(log n). The others are O(1): what they rise by is what the caches hold no more.",
+    ),
+    "tempest_bwfi": (
+        "How far a flow falls behind its share",
+        "B-WFI of the flow of growing weight beside 100 flows of weight 1. Dashed: the worst that theory allows: 1 "
+        "packet with WF²Q+, about 5 with QFQ, more with QFQ+ by what aggregates add, and with DRR what follows "
+        "from its T-WFI. Lower is better.",
+    ),
+    "tempest_delay": (
+        "The longest wait of the heavy flow",
+        "In departures of any flow, of the flow of growing weight. It waits behind its own burst, too, which is as "
+        "large as its weight.",
+    ),
+    "tempest_twfi": (
+        "How late a packet may be",
+        "T-WFI of the flows of weight 20 whose stations lose at most a fifth: how much later a packet leaves than in a "
+        "perfectly fair system. Dashed: the worst that theory allows without a second layer. Lower is better.",
+    ),
+    "tempest_throughput": (
+        "What arrives of what is sent",
+        "Normalized throughput over 20 stations whose losses go from 1 to 0.0001. Dashed: what stations above 80 % get "
+        "if only these are served, and what is left if nobody looks at the channel. Higher is better.",
+    ),
+    "hfs_throughput": (
+        "What arrives of what is sent, over the buffer",
+        "Normalized throughput over 20 stations whose losses go from 1 to 0.0001. Lines with marks have a second layer "
+        "that holds up to Q packets; dashed lines have none. Thin lines: HFS with one assumption changed. Dotted: what "
+        "stations up to a loss of 20 % get if only these are served, and what is left if nobody looks at the channel. "
+        "Higher is better.",
+    ),
+    "hfs_guarantees": (
+        "How late a packet may be, over the buffer",
+        "T-WFI of the flows of weight 20 to stations that lose at most 20 %: how much later a packet leaves than in a "
+        "perfectly fair system. Dashed: one layer. Below 0 no packet is ever late. Lower is better.",
+    ),
+    "hfs_mac_throughput": (
+        "Which scheduler beside the radio: throughput",
+        "Normalized throughput with QFQ+ in the layer of guarantees and each scheduler in the other, over the packets "
+        "that this one holds. Higher is better.",
+    ),
+    "hfs_mac_delay": (
+        "Which scheduler beside the radio: delay",
+        "The longest wait of a packet of weight 20 to the station in the best condition, in departures, from its "
+        "arrival in the first layer. Lower is better.",
+    ),
+    "hfs_time": (
+        "What two layers cost",
+        "Time of the schedulers for a packet, without the harness. Lines with marks have two layers, dashed ones one. "
+        "Times of two machines cannot be compared, their ratios can.",
+    ),
     "ern_general": (
         "All rates and numbers of flows",
         "Mean and standard deviation over all settings with bulk flows only.",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from typing import Any
 
+from penstock.engine import Result, simulate
 from penstock.reproduce.variants import Variant
 from penstock.scenario import Scenario, to_toml
 
@@ -50,6 +51,7 @@ class Experiment(ABC):
     quick: str  # what the quick form leaves out
     variants: tuple[Variant, ...]
     keeps_series: bool = False  # figures or claims need the seconds of the runs
+    one_at_a_time: bool = False  # runs measure the machine and would disturb each other
 
     @abstractmethod
     def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
@@ -62,6 +64,22 @@ class Experiment(ABC):
     @abstractmethod
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
         """The scenario of one run as published, as a tree."""
+
+    def run(
+        self,
+        scenario: Scenario,
+        seed: int | None,
+        *,
+        on_progress: Callable[[float, float], None],
+        stop: Callable[[], bool],
+    ) -> Result:
+        """Does one run."""
+        return simulate(scenario, seed, on_progress=on_progress, stop=stop)
+
+    def extent(self, summaries: Sequence[Mapping[str, Any]]) -> str:
+        """How long the runs were, for people."""
+        times = sorted({float(summary["duration_s"]) for summary in summaries})
+        return f"{times[0]:g} s" if len(times) == 1 else f"{times[0]:g} to {times[-1]:g} s"
 
     @property
     def settings_in_order(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.reproduce import mixes, sharing
+from penstock.reproduce import hfs, mixes, sharing, tempest
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -276,6 +276,22 @@ COLUMNS = {
     "call_delay": Column("call ms p90", "{:.2f}", mixes.call_delay_ms),
     "call_jitter": Column("jitter ms", "{:.2f}", mixes.call_jitter_ms),
     "call_loss": Column("call loss", "{:.2%}", mixes.call_loss),
+    "tempest_ns": Column("ns/packet", "{:.1f}", lambda o: tempest.value(o.summary, "ns_per_packet")),
+    "tempest_alone": Column("of this the scheduler", "{:.1f}", lambda o: tempest.value(o.summary, "ns_scheduler")),
+    "tempest_harness": Column("the harness", "{:.1f}", lambda o: tempest.value(o.summary, "ns_harness")),
+    "tempest_bwfi": Column("B-WFI packets", "{:.2f}", lambda o: tempest.value(o.summary, "b_wfi_packets")),
+    "tempest_twfi": Column("T-WFI ms", "{:.1f}", lambda o: tempest.value(o.summary, "t_wfi_ms")),
+    "tempest_rfi": Column("RFI packets", "{:,.0f}", lambda o: tempest.value(o.summary, "rfi")),
+    "tempest_throughput": Column("throughput", "{:.3f}", lambda o: tempest.value(o.summary, "throughput")),
+    "hfs_good_twfi": Column("T-WFI ms, good", "{:.2f}", lambda o: hfs.good_twfi_ms(o.summary)),
+    "hfs_best_delay": Column("delay, best station", "{:,.0f}", lambda o: hfs.best_delay(o.summary)),
+    "tempest_top_bwfi": Column("B-WFI, top weight", "{:.2f}", lambda o: tempest.top(o.summary, "b_wfi_packets")),
+    "tempest_top_lag": Column("since idle", "{:.2f}", lambda o: tempest.top(o.summary, "lag_packets")),
+    "tempest_top_twfi": Column("T-WFI ms, top weight", "{:.2f}", lambda o: tempest.top(o.summary, "t_wfi_ms")),
+    "tempest_good_twfi": Column(
+        "T-WFI ms, top weight, good station", "{:.2f}", lambda o: tempest.good(o.summary, "t_wfi_ms")
+    ),
+    "tempest_top_delay": Column("delay, top weight", "{:,.0f}", lambda o: tempest.top(o.summary, "max_delay_dequeues")),
 }
 
 

@@ -7,9 +7,11 @@ from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT
 from penstock.reproduce.ern import ERN
 from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
+from penstock.reproduce.hfs import ALL_HFS
 from penstock.reproduce.lindrop import LINDROP
 from penstock.reproduce.pink import ALL_PINK
 from penstock.reproduce.sweep import Sweep
+from penstock.reproduce.tempest import ALL_TEMPEST
 from penstock.reproduce.variants import ALL
 
 AQMS = ALL
@@ -47,7 +49,7 @@ SWEEPS = (
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN, *ALL_BUFFERBLOAT, *ALL_FLOW_QUEUEING)
+    for experiment in (*SWEEPS, *ALL_PINK, LINDROP, ERN, *ALL_BUFFERBLOAT, *ALL_FLOW_QUEUEING, *ALL_TEMPEST, *ALL_HFS)
 }
 
 

@@ -6,13 +6,12 @@ weight 10 and three of weight 1. A station is in good condition up to a loss of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.reproduce.base import Case
-from penstock.reproduce.tempest import STATIONS, Tempest, Test, losses
-from penstock.reproduce.variants import Variant
+from penstock.reproduce.tempest import STATIONS, Changed, Tempest, Test, losses
 
 # The scheduler of flows and that of stations.
 LAYERS = {
@@ -31,17 +30,6 @@ ALONE = "wire"  # the setting without a second layer
 
 
 @dataclass(frozen=True)
-class Flags(Variant):
-    """A variant that changes flags of TEMPEST."""
-
-    flags: Mapping[str, str] = field(default_factory=dict)
-
-    def apply(self, tree: dict[str, Any]) -> None:
-        """Makes the change."""
-        tree["tempest"].update(self.flags)
-
-
-@dataclass(frozen=True)
 class Modular(Tempest):
     """Schedulers over the buffer between their layers."""
 
@@ -54,13 +42,6 @@ class Modular(Tempest):
         else:
             mode = {"mode": "integrated", "alg": case.aqm}
         return {"name": f"{self.name}-{case.setting}-{case.aqm}", "tempest": {**flags, **mode}}
-
-    def variant_cases(self, seeds: int) -> Iterator[Case]:
-        """Each variant for every run of the quick form that it can touch."""
-        for variant in self.variants:
-            for case in self.cases(True, seeds):
-                if case.aqm in variant.aqms:
-                    yield Case(case.aqm, case.flows, case.seed, variant.name, case.setting)
 
 
 def _tests(layered: tuple[str, ...], wired: tuple[str, ...]) -> tuple[Test, ...]:
@@ -78,11 +59,11 @@ _ONE_EACH = {"qmax": str(FLOWS), "burst": "0"}
 _FEW = {"qmax": "5", "burst": "0"}
 _BY_POWERS = ":".join(f"{10 ** (-4 * i / (STATIONS - 1)):.6f}" for i in range(STATIONS))
 _VARIANTS = (
-    Flags("exponential", "weights of stations doubled from place to place", _LAYERED, flags={"wdistr": "2"}),
-    Flags("one-each", "one packet of each flow waiting beyond Q instead of ten", _LAYERED, flags=_ONE_EACH),
-    Flags("few", "five packets of all flows waiting beyond Q", _LAYERED, flags=_FEW),
-    Flags("few-exponential", "these five packets and doubled weights", _LAYERED, flags={**_FEW, "wdistr": "2"}),
-    Flags("powers", "losses in equal steps of their logarithms", _ALL, flags={"ploss": _BY_POWERS}),
+    Changed("exponential", "weights of stations doubled from place to place", _LAYERED, flags={"wdistr": "2"}),
+    Changed("one-each", "one packet of each flow waiting beyond Q instead of ten", _LAYERED, flags=_ONE_EACH),
+    Changed("few", "five packets of all flows waiting beyond Q", _LAYERED, flags=_FEW),
+    Changed("few-exponential", "these five packets and doubled weights", _LAYERED, flags={**_FEW, "wdistr": "2"}),
+    Changed("powers", "losses in equal steps of their logarithms", _ALL, flags={"ploss": _BY_POWERS}),
 )
 
 _OF_HFS = ("drr", "wf2q-plus", "qfq-plus", KNOWING, "hfs", "hfs-drr")

@@ -153,8 +153,7 @@ class Evidence:
     def scope(self) -> str:
         """What these results cover, for people."""
         counts = ", ".join(map(str, sorted({flows for _, flows, _ in self._cells})))
-        times = sorted({float(outcome.summary["duration_s"]) for outcome in self.outcomes})
-        duration = f"{times[0]:g} s" if len(times) == 1 else f"{times[0]:g} to {times[-1]:g} s"
+        duration = self.experiment.extent([outcome.summary for outcome in self.outcomes])
         seeds = "1 seed" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
         return f"{counts} flows, {duration}, {seeds}" + (" (quick)" if self.quick else "")
 

@@ -71,7 +71,8 @@ def reproduce(
         done[job.key] = outcome
         watcher.finished(str(job.key), result.cpu_s)
 
-    complete = pool.run_all(todo, jobs or pool.cores(), keep, _increments(watcher.advanced))
+    workers = 1 if experiment.one_at_a_time else jobs or pool.cores()
+    complete = pool.run_all(todo, workers, keep, _increments(watcher.advanced), experiment.run)
     if not complete:  # Ctrl-C may have come between writing a run and noting it
         done = {case: kept for case in cases if (kept := done.get(case) or _reuse(plan, case)) is not None}
     ordered = [done[case] for case in sorted(done, key=_order(experiment))]

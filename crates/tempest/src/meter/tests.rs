@@ -73,6 +73,15 @@ fn b_wfi(log: &Log, k: usize, phi: f64) -> f64 {
     intervals(log, &[k]).map(|(a, b)| lag(a, b)).fold(0.0, f64::max)
 }
 
+/// As B-WFI, from the moments at which flow k stops being empty.
+fn lag(log: &Log, k: usize, phi: f64) -> f64 {
+    let behind = |a: &Moment, b: &Moment| phi * (b.all - a.all) as f64 - (b.of[k] - a.of[k]) as f64;
+    let begins = |a: &Moment| {
+        log.moments.iter().position(|moment| std::ptr::eq(moment, a)).is_some_and(|i| !log.moments[i].busy[k])
+    };
+    intervals(log, &[k]).filter(|(a, _)| begins(a)).map(|(a, b)| behind(a, b)).fold(0.0, f64::max)
+}
+
 fn rfi(log: &Log, k: usize, h: usize, phi: &[f64]) -> f64 {
     let given = |a: &Moment, b: &Moment, flow: usize| (b.of[flow] - a.of[flow]) as f64 / phi[flow];
     intervals(log, &[k, h]).map(|(a, b)| (given(a, b, h) - given(a, b, k)).abs()).fold(0.0, f64::max)
@@ -94,6 +103,7 @@ fn compare(weights: &[u32], events: &[Result<usize, usize>]) {
     for (k, found) in given.iter().enumerate() {
         assert!(close(found.b_wfi.unwrap_or(0.0), b_wfi(&log, k, phi[k])), "B-WFI of {k}: {found:?}");
         let own = || log.packets.iter().filter(|packet| packet.0 == k);
+        assert!(close(found.lag.unwrap_or(0.0), lag(&log, k, phi[k])), "lag of {k}: {found:?}");
         assert_eq!(found.delay, own().map(|&(_, came, _, left)| left - came).max(), "{k}");
         let late = own().map(|&(_, came, waiting, left)| (left - came) as f64 - waiting as f64 / phi[k]);
         let late = late.fold(f64::NEG_INFINITY, f64::max);

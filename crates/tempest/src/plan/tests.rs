@@ -84,6 +84,7 @@ fn a_mistake_names_flag_value_and_what_is_allowed() {
         (&[("qmac", "100")], ["-qmac 100", "-mode double"]),
         (&[("intgr_th", "80")], ["-intgr_th 80", "-mode integrated"]),
         (&[("mode", "integrated"), ("intgr_th", "101")], ["-intgr_th 101", "0 to 100"]),
+        (&[("mode", "integrated"), ("intgr_th", "100")], ["-intgr_th 100", "no flow a good station"]),
         (&[("psing", "0.5")], ["-psing 0.5", "goes with -qsing"]),
         (&[("mode", "integrated"), ("ploss", "0.1:2")], ["-ploss 0.1:2", "from 0 to 1"]),
         (&[("flowsmac", "3"), ("ploss", "0.1:0")], ["-ploss 0.1:0", "-flowsmac 3"]),
@@ -124,7 +125,7 @@ fn the_threshold_is_a_chance_to_transmit() {
 
 #[test]
 fn losses_are_even_steps_from_all_to_one_in_ten_thousand() {
-    let losses = plan(&[("mode", "integrated")]).losses;
+    let losses = plan(&[("mode", "integrated"), ("flows", "20")]).losses;
     assert_eq!((losses.len(), losses[0]), (20, 1.0));
     assert!((losses[19] - 1e-4).abs() < 1e-12);
     assert!((losses[1] - (1.0 - 0.9999 / 19.0)).abs() < 1e-12);

@@ -107,3 +107,14 @@ fn only_wireless_schedulers_look_at_the_channel() {
     let drr = report(&format!("mode integrated alg drr {EMERGENCY}"));
     assert!((drr.throughput.unwrap() - 0.5).abs() < 0.02, "{:?}", drr.throughput);
 }
+
+/// The last four of twenty stations pass 80%: 1 - 0.9999 (19 - i) / 19 of what is sent arrives at i = 16..20, 0.921 in the mean.
+#[test]
+fn a_wireless_scheduler_serves_good_stations_only() {
+    for flags in [EMERGENCY, "flowsets 1::40 qmax 300 n 100k measure fairness"] {
+        let report = report(&format!("mode integrated alg w2f2q intgr_th 80 {flags}"));
+        let served = report.flows_detail.iter().filter(|flow| flow.packets > 0).filter_map(|flow| flow.station);
+        assert!(served.clone().all(|station| station >= 16) && served.count() > 0);
+        assert!((report.throughput.unwrap() - 0.921).abs() < 0.005, "{:?}", report.throughput);
+    }
+}

@@ -1,0 +1,166 @@
+"""`tempest`: the test environment for packet schedulers, with the flags of document 002, section 4.3.2.6."""
+
+from __future__ import annotations
+
+import difflib
+import signal
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperOption
+
+from penstock import engine
+from penstock.cli import app, show
+from penstock.mistake import MistakeError
+
+_EXAMPLES = """\
+Examples: \b
+
+penstock tempest -alg qfq+ -flows 32k -n 10M
+
+penstock tempest -alg wf2q+ -flowsets 20::20,10::20,1::60 -qmax 300 -burst 1 -n 1M
+
+penstock tempest -mode integrated -alg w2f2q -flowsets 20::20,10::20,1::60 -qmax 300 -intgr_th 80
+
+penstock tempest -mode double -alg hfs -flowsets 20::20,10::20,1::60 -qmax 300 -qmac 100
+
+Numbers take k and M; 30n is 30 for each flow. Flags may be written --like-this as well. What each number means:
+docs/tempest.md.
+"""
+
+
+class _Flags(TyperCommand):
+    """Names a flag that does not exist whole: of `-foo`, the parser would say that there is no `-f`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Looks at the flags before the parser does."""
+        takes_value = {name: not p.is_flag for p in self.params if isinstance(p, TyperOption) for name in p.opts}
+        takes_value |= dict.fromkeys(ctx.help_option_names, False)
+        rest = iter(args)
+        for word in rest:
+            name, equals, _ = word.partition("=")
+            if name not in takes_value:
+                near = difflib.get_close_matches(name, takes_value, 1)
+                meant = f"did you mean {near[0]}? " if near else ""
+                raise MistakeError(f"{word}: no such flag; {meant}`penstock tempest --help` lists them")
+            if takes_value[name] and not equals:
+                next(rest, None)
+        return super().parse_args(ctx, args)
+
+
+def _flag(about: str, *names: str) -> Any:
+    """A flag as the document writes it, and with two dashes."""
+    long = [f"-{name.replace('_', '-')}" for name in names if len(name) > 2]
+    return typer.Option(None, *names, *dict.fromkeys(long), help=about, show_default=False, metavar="VALUE")
+
+
+@app.command(cls=_Flags, epilog=_EXAMPLES)
+def tempest(
+    n: str | None = _flag("Enqueues and dequeues together; 10M.", "-n", "-num_event", "-num_events"),
+    qmin: str | None = _flag("Packets left when the enqueue phase begins; 0.", "-qmin", "-q_min"),
+    qmax: str | None = _flag("Packets waiting when the dequeue phase begins; 30n.", "-qmax", "-q_max"),
+    length: str | None = _flag("Bytes of a packet; 1700.", "-len"),
+    burst: str | None = _flag("0: smooth arrivals; else bursts of 1 to VALUE times weight; 0.", "-burst"),
+    qsing: str | None = _flag("A flow with fewer packets may end the dequeue phase; 0, never.", "-qsing"),
+    psing: str | None = _flag("How likely it does; 0.5. Not in the document.", "-psing"),
+    mode: str | None = _flag("single, integrated or double; single.", "-mode"),
+    alg: str | None = _flag("The scheduler.", "-alg"),
+    qos: str | None = _flag("Double: the scheduler for quality of service.", "-qos"),
+    mac: str | None = _flag("Double: the scheduler beside the radio.", "-mac"),
+    flows: str | None = _flag("How many flows of weight 1.", "-flows"),
+    flowsets: str | None = _flag("Flows by weight: weight::flows,weight::flows.", "-flowsets"),
+    flowsmac: str | None = _flag("How many stations; 20 where there is a channel.", "-flowsmac"),
+    flowsetsmac: str | None = _flag("Double: stations by weight: weight::stations.", "-flowsetsmac"),
+    qmac: str | None = _flag("Double: packets between the two schedulers; 100.", "-qmac"),
+    wdistr: str | None = _flag("Double: weights of stations, 0 equal, 1 linear, 2 exponential, 3 by loss.", "-wdistr"),
+    ploss: str | None = _flag("Loss of each station, with colons between; from 1 to 0.0001.", "-ploss"),
+    intgr_th: str | None = _flag("Integrated: a good station is one that gets more per cent; 80.", "-intgr_th"),
+    rate: str | None = _flag("Of the link, for times in ms; 54Mbit/s. Not in the document.", "-rate"),
+    seed: str | None = _flag("Of bursts and refills; 1. Not in the document.", "-seed"),
+    repeat: str | None = _flag("Times are taken so often, the least counts; 3. Not in the document.", "-repeat"),
+    measure: str | None = _flag("all, time, fairness or harness; all. Not in the document.", "-measure"),
+    json: bool = typer.Option(False, "--json", "-json", help="Print one JSON object."),
+) -> None:
+    """Test a packet scheduler: the time of a packet, delay, fairness and throughput (docs/tempest.md)."""
+    given = {key: value for key, value in locals().items() if key != "json" and value is not None}
+    if "length" in given:
+        given["len"] = given.pop("length")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the compiled part does not come back before the end
+    try:
+        report = engine.tempest(given)
+    except ValueError as error:
+        raise MistakeError(str(error)) from None
+    except RuntimeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    if json:
+        show.as_json(report)
+    else:
+        _print(report)
+
+
+def _print(report: dict[str, Any]) -> None:
+    title = f"{report['alg']}, {report['mode']}, {report['flows']:,} flows, {report['events']:,} events"
+    show.table(title, ("", ""), [*_cost(report), *_service(report)], left=2)
+    if report["flows_detail"]:
+        show.console().print()
+        show.table("Flows by weight, the worst of each", _SET, _sets(report["flows_detail"]))
+
+
+def _cost(report: dict[str, Any]) -> list[list[str]]:
+    if report["ns_harness"] is None:
+        return []
+    if report["ns_per_packet"] is None:
+        return [["time of an enqueue and a dequeue, the harness alone", f"{report['ns_harness']:.1f} ns"]]
+    counters, energy = report["counters"], report["energy"]
+    rows = [
+        ["time of an enqueue and a dequeue", f"{report['ns_per_packet']:.1f} ns, {report['mpps']:.1f} Mpps"],
+        ["of this the harness", f"{report['ns_harness']:.1f} ns"],
+        ["the scheduler alone", f"{report['ns_scheduler']:.1f} ns"],
+    ]
+    if counters["missing"] is None:
+        rows.append(["instructions, cycles", f"{counters['instructions']:.0f}, {counters['cycles']:.0f}"])
+        rows.append(["instructions of the scheduler alone", f"{counters['instructions_scheduler']:.0f}"])
+    else:
+        rows.append(["instructions, cycles", counters["missing"]])
+    measured = energy["kind"] == "rapl"
+    value = f"{energy['nanojoules']:.1f} nJ" if measured else f"{energy['proxy_ns']:.1f} ns"
+    rows.append(["energy" if measured else "energy, by proxy", f"{value}: {energy['note']}"])
+    return rows
+
+
+def _service(report: dict[str, Any]) -> list[list[str]]:
+    worst = report["worst"]
+    if worst is None:
+        return []
+    rows = [["normalized throughput", f"{report['throughput']:.3f}"]]
+    rows.append(["longest delay", _value(worst["max_delay_dequeues"], "{:,} dequeues")])
+    rows.append(["T-WFI", _value(worst["t_wfi_ms"], "{:.3f} ms")])
+    rows.append(["B-WFI", _value(worst["b_wfi_packets"], "{:.3f} packets")])
+    if report["rfi"] is not None:
+        rows.append(["RFI", f"{report['rfi']:.3f} packets over relative weight"])
+    else:
+        least, most = report["rfi_between"]
+        rows.append(["RFI", f"{least:.3f} to {most:.3f}: too many flows to follow every pair"])
+    return rows
+
+
+def _value(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)
+
+
+_SET = ("weight", "flows", "packets", "delay", "T-WFI ms", "B-WFI packets", "RFI")
+
+
+def _sets(flows: list[dict[str, Any]]) -> list[list[str]]:
+    rows = []
+    for weight in sorted({flow["weight"] for flow in flows}, reverse=True):
+        among = [flow for flow in flows if flow["weight"] == weight]
+        worst = {key: max((f[key] for f in among if f[key] is not None), default=None) for key in _WORST}
+        counts = [f"{weight:,}", f"{len(among):,}", f"{sum(flow['packets'] for flow in among):,}"]
+        rows.append([*counts, *(_value(worst[key], form) for key, form in _WORST.items())])
+    return rows
+
+
+_WORST = {"max_delay_dequeues": "{:,}", "t_wfi_ms": "{:.3f}", "b_wfi_packets": "{:.3f}", "rfi": "{:.3f}"}
