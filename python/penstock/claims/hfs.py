@@ -38,7 +38,7 @@ def _value(run: Evidence, alg: str, setting: str, read: Read) -> float:
 
 
 def _throughput(run: Evidence, alg: str, setting: str) -> float:
-    return _value(run, alg, setting, lambda summary: tempest.value(summary, "throughput"))
+    return _value(run, alg, setting, hfs.throughput)
 
 
 def _buffers(run: Evidence) -> list[int]:

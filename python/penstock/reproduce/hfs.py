@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.reproduce.base import Case
 from penstock.reproduce.tempest import STATIONS, Changed, Tempest, Test, losses
+from penstock.reproduce.tempest import value as tempest_value
 
 # The scheduler of flows and that of stations.
 LAYERS = {
@@ -34,13 +35,16 @@ class Modular(Tempest):
     """Schedulers over the buffer between their layers."""
 
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
-        """The flags of one run. One scheduler sees the same channels as two do, whether it looks at them or not."""
+        """The flags of one run. A wired scheduler knows no stations: `throughput` tells what would be lost."""
         flags = {**self.shared, **(self.quick_flags if quick else {}), "seed": str(case.seed)}
         if case.aqm in LAYERS:
             qos, mac = LAYERS[case.aqm]
             mode = {"mode": "double", "qos": qos, "mac": mac, **self.test(case.setting).flags}
-        else:
+        elif case.aqm == KNOWING:
             mode = {"mode": "integrated", "alg": case.aqm}
+        else:
+            mode = {"mode": "single", "alg": case.aqm}
+            del flags["flowsmac"]
         return {"name": f"{self.name}-{case.setting}-{case.aqm}", "tempest": {**flags, **mode}}
 
 
@@ -52,7 +56,7 @@ def _tests(layered: tuple[str, ...], wired: tuple[str, ...]) -> tuple[Test, ...]
 # Section 4.2.3.1: flows go between no packet and ten; an empty flow may end the dequeue phase (4.2.3.2).
 _CONTROLLER = {"n": "10M", "qmin": "0", "qmax": "10n", "burst": "1", "qsing": "1"}
 _STATIONS = {"flowsets": "20::20,10::20,1::60", "flowsmac": str(STATIONS)}
-_ALL, _LAYERED = (*WIRED, KNOWING, *LAYERS), tuple(LAYERS)
+_LAYERED = tuple(LAYERS)
 # Only flows that stop offering packets leave the link to others: see docs/algorithms/hfs.md. Thresholds of the
 # controller count packets beyond the Q that the second layer holds.
 _ONE_EACH = {"qmax": str(FLOWS), "burst": "0"}
@@ -63,7 +67,7 @@ _VARIANTS = (
     Changed("one-each", "one packet of each flow waiting beyond Q instead of ten", _LAYERED, flags=_ONE_EACH),
     Changed("few", "five packets of all flows waiting beyond Q", _LAYERED, flags=_FEW),
     Changed("few-exponential", "these five packets and doubled weights", _LAYERED, flags={**_FEW, "wdistr": "2"}),
-    Changed("powers", "losses in equal steps of their logarithms", _ALL, flags={"ploss": _BY_POWERS}),
+    Changed("powers", "losses in equal steps of their logarithms", (KNOWING, *_LAYERED), flags={"ploss": _BY_POWERS}),
 )
 
 _OF_HFS = ("drr", "wf2q-plus", "qfq-plus", KNOWING, "hfs", "hfs-drr")
@@ -72,7 +76,7 @@ HFS = Modular(
     title="Throughput and guarantees of HFS over its buffer",
     source="document 002, sections 4.1.3.2 and 4.2.5",
     figures={"hfs_throughput": "002, Figures 4.4 and 4.11", "hfs_guarantees": "002, Figures 4.5 and 4.12"},
-    columns=("tempest_throughput", "hfs_good_twfi", "tempest_top_twfi"),
+    columns=("hfs_throughput", "hfs_good_twfi", "tempest_top_twfi"),
     aqms=_OF_HFS,
     quick="most of the events, and four of nine buffers",
     variants=_VARIANTS,
@@ -87,7 +91,7 @@ HFS_LAYERS = Modular(
     title="Which scheduler beside the radio",
     source="document 002, section 4.2.4.2",
     figures={"hfs_mac_throughput": "002, Figure 4.8", "hfs_mac_delay": "002, Figure 4.9"},
-    columns=("tempest_throughput", "hfs_best_delay", "tempest_top_twfi"),
+    columns=("hfs_throughput", "hfs_best_delay", "tempest_top_twfi"),
     aqms=_OF_LAYERS,
     quick="most of the events, and four of nine buffers",
     variants=_VARIANTS,
@@ -138,9 +142,23 @@ def weighted_throughput(policy: str) -> float:
 # What is measured.
 
 
+def _station(place: int, flow: Mapping[str, Any]) -> int:
+    """Flows go round the stations, on a wire as behind it."""
+    return int(flow.get("station", place % STATIONS))
+
+
+def throughput(summary: Mapping[str, Any]) -> float | None:
+    """Of what was sent, what arrives; for a wired scheduler what would, over the same channels."""
+    flows = summary.get("flows_detail", ())
+    if summary.get("mode") != "single" or not flows:
+        return tempest_value(summary, "throughput")
+    arrived = sum(flow["packets"] * (1 - losses()[_station(place, flow)]) for place, flow in enumerate(flows))
+    return float(arrived / sum(flow["packets"] for flow in flows))
+
+
 def _worst(summary: Mapping[str, Any], key: str, stations: range) -> float | None:
     """Of the heaviest flows to these stations."""
-    flows = [flow for flow in summary.get("flows_detail", ()) if flow.get("station") in stations]
+    flows = [flow for place, flow in enumerate(summary.get("flows_detail", ())) if _station(place, flow) in stations]
     most = max((flow["weight"] for flow in flows), default=0)
     known = [float(flow[key]) for flow in flows if flow["weight"] == most and flow[key] is not None]
     return max(known, default=None)
