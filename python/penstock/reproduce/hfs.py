@@ -47,6 +47,10 @@ class Modular(Tempest):
             del flags["flowsmac"]
         return {"name": f"{self.name}-{case.setting}-{case.aqm}", "tempest": {**flags, **mode}}
 
+    def in_subset(self, case: Case) -> bool:
+        """True where some scheduler has a variant: claims compare it with the others."""
+        return any((case.flows, case.setting) == (v.flows, v.setting) for v in self.variant_cases(seeds=1))
+
 
 def _tests(layered: tuple[str, ...], wired: tuple[str, ...]) -> tuple[Test, ...]:
     over_q = (Test(f"q-{q}", f"Q = {q}", layered, {"qmac": str(q)}, FLOWS, q in QUICK_BUFFERS) for q in BUFFERS)
