@@ -265,7 +265,9 @@ impl Scheduler for Kps {
             if self.waiting | self.released == 0 {
                 self.clock.at_least(self.last_finish);
             }
-            let at = start(self.classes[class as usize].finish, self.clock.now);
+            let Class { finish, weight, .. } = self.classes[class as usize];
+            // It was released at most a slot early, which is less than two packets.
+            let at = start(finish, self.clock.now, 3 * span(self.max_packet, weight));
             self.schedule(class, at, size);
         }
     }

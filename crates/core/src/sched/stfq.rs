@@ -13,7 +13,7 @@
 //! backlogged, what each was sent by weight differs by at most L_j / w_j + L_k / w_k (Theorem 1 of the source); how long
 //! a class waits grows with their number. `tests/schedulers.rs` holds the bound. A class that has packets when one comes
 //! has an F later than V, so only heads need a stamp: one heap of classes by S. Cost: O(log n). State for each class:
-//! 24 bytes and a place of 16 in the heap.
+//! 16 bytes and a place of 16 in the heap.
 
 use super::heap::{Entry, Heap};
 use super::virtual_time::{later, span, start};
@@ -77,7 +77,8 @@ impl Scheduler for Stfq {
             if self.waiting.is_empty() {
                 self.now = later(self.now, self.last_finish);
             }
-            let at = start(self.classes[class as usize].finish, self.now);
+            let Class { finish, weight } = self.classes[class as usize];
+            let at = start(finish, self.now, span(self.max_packet, weight));
             self.waiting.push(Entry { at, class });
         }
     }

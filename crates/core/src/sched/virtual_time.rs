@@ -30,12 +30,12 @@ pub(super) fn later(a: u64, b: u64) -> u64 {
     if before(a, b) { b } else { a }
 }
 
-/// Where a class begins that comes at `now` and was last sent until `finish`: max(F, V). A finish further ahead than a
-/// packet can bring it is older than half a round of the clock.
+/// Where a class begins that comes at `now` and was last sent until `finish`: max(F, V). F is at most `ahead` after V
+/// when a packet is sent, and less later: one that is further ahead is that of a class which was away for so long that
+/// time has wrapped.
 #[inline]
-pub(super) fn start(finish: u64, now: u64) -> u64 {
-    let ahead = finish.wrapping_sub(now);
-    if ahead <= 1 << 57 { finish } else { now }
+pub(super) fn start(finish: u64, now: u64, ahead: u64) -> u64 {
+    if finish.wrapping_sub(now) <= ahead { finish } else { now }
 }
 
 /// The clock of all classes together: `size` bytes move it by size / (sum of all weights). Divisions keep their
@@ -111,9 +111,9 @@ mod tests {
         let end = u64::MAX - 5;
         assert!(before(end, end.wrapping_add(10)) && !before(end.wrapping_add(10), end) && !before(end, end));
         assert_eq!(later(end, 4), 4);
-        assert_eq!(start(4, end), 4);
-        assert_eq!(start(end, 4), 4);
-        assert_eq!(start(end, end.wrapping_add(1 << 63)), end.wrapping_add(1 << 63));
+        assert_eq!(start(4, end, 10), 4);
+        assert_eq!(start(4, end, 9), end);
+        assert_eq!(start(end, 4, 10), 4);
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! V:                 at least the least S of all classes with packets, good and bad
 //! dequeue:           of the good classes with S <= V that with the least F
 //!                    else, as only bad ones have S <= V: the good class with the least S; it leads from now on
-//! lag:               when a channel turns good, S = max(S, V - lag / weight): a class is paid back at most `lag` bytes
+//! lag:               while a channel is bad, S = max(S, V - lag / weight): a class is paid back at most `lag` bytes
 //! lead:              after a packet, S = min(S, V + lead / weight): a class pays back at most `lead` bytes
 //! ```
 //!
@@ -89,6 +89,14 @@ impl Class {
         self.head = head;
         self.finish = start.wrapping_add(span(head, self.weight));
     }
+
+    /// Forgets what it lags by more than `lag`.
+    fn readjust(&mut self, now: u64, lag: Bytes) {
+        let least = now.wrapping_sub(span(lag, self.weight));
+        if before(self.start, least) {
+            self.stamp(least, self.head);
+        }
+    }
 }
 
 /// The scheduler.
@@ -130,7 +138,7 @@ impl Scheduler for W2f2q {
             self.backlogged.push(class);
             let state = &mut self.classes[class as usize];
             state.place = place;
-            state.stamp(start(state.finish, self.clock.now), size);
+            state.stamp(start(state.finish, self.clock.now, span(self.lead, state.weight)), size);
             self.last_finish = later(self.last_finish, state.finish);
         }
     }
@@ -138,7 +146,11 @@ impl Scheduler for W2f2q {
     fn dequeue(&mut self) -> Option<u32> {
         let (mut least, mut eligible, mut next) = (None, None, None);
         for class in &self.backlogged {
-            least = earliest(least, self.classes[*class as usize].start, *class);
+            let state = &mut self.classes[*class as usize];
+            if !state.good {
+                state.readjust(self.clock.now, self.lag);
+            }
+            least = earliest(least, state.start, *class);
         }
         self.clock.at_least(least?.0);
         for class in &self.backlogged {
@@ -186,9 +198,7 @@ impl Scheduler for W2f2q {
         let Some(state) = self.classes.get_mut(class as usize) else { return };
         state.good = good;
         if good && state.head != Bytes::ZERO {
-            let least = now.wrapping_sub(span(self.lag, state.weight));
-            let (start, head) = (later(state.start, least), state.head);
-            state.stamp(start, head);
+            state.readjust(now, self.lag);
         }
     }
 }
@@ -233,6 +243,23 @@ mod tests {
         let order = queues.serve_n(20);
         assert_eq!(order[..4], [1; 4]);
         assert_eq!(counts(&order, 2), [8, 12]);
+    }
+
+    /// The channel of 1 is bad for so long that time wraps; 0 is alone, at a share of 1 of 2.
+    #[test]
+    fn a_channel_that_is_bad_for_very_long_is_not_taken_for_a_leader() {
+        let mut queues = w2f2q(3000, 3000, &[1, 1]);
+        (0..2).for_each(|class| queues.offer(class, &[1500; 40]));
+        queues.queues.scheduler_mut().set_channel(1, false);
+        for _ in 0..20 {
+            assert_eq!(queues.serve_n(1), [0]);
+            let scheduler = queues.queues.scheduler_mut();
+            scheduler.clock.now = scheduler.clock.now.wrapping_add(1 << 60);
+            scheduler.classes[0].stamp(scheduler.clock.now, Bytes::new(1500));
+        }
+        queues.queues.scheduler_mut().set_channel(1, true);
+        assert_eq!(queues.serve_n(2), [1, 1]);
+        assert_eq!(counts(&queues.serve_n(20), 2), [10, 10]);
     }
 
     #[test]
