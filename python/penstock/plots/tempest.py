@@ -147,7 +147,7 @@ def _twfi(run: Evidence) -> Figure:
             axis.axhline(level, color=colour(alg), linewidth=1.3, label=LABELS[alg])
             bound = tempest.t_wfi_bound_ms(alg, 20)
             axis.axhline(bound, color=colour(alg), label=f"bound, {LABELS[alg]}", **_THEORY)
-    axis.set_yscale("log")
+    axis.set_yscale("symlog", linthresh=10)  # a packet that is early has less than 0
     axis.set(xlabel="Q (packets)", ylabel="T-WFI of weight 20, good stations (ms)")
     _legend(axis)
     return figure
@@ -157,6 +157,10 @@ def _throughput(run: Evidence) -> Figure:
     figure, axis = _one()
     algs = [alg for alg in run.aqms if alg in tempest.DOUBLE]
     _over(axis, run, algs, [(float(q), f"q-{q}") for q in tempest.BUFFERS], _report("throughput"))
+    if "ratios" in run.varied:
+        points = [(float(q), f"q-{q}") for q in tempest.BUFFERS]
+        _over(axis, run.varied["ratios"], ["hfs"], points, _report("throughput"))
+        axis.lines[-1].set(linestyle=":", marker="", label="HFS, losses in equal ratios")
     level = _median(run, "w2f2q", "integrated", _report("throughput"))
     if level is not None:
         axis.axhline(level, color=colour("w2f2q"), linewidth=1.3, label=LABELS["w2f2q"])
