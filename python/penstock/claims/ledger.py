@@ -102,6 +102,7 @@ def claims() -> list[Claim]:
         ern,
         flow_queueing,
         friendliness,
+        hfs,
         lindrop,
         minstrel_pie,
         modified_codel,
@@ -129,6 +130,7 @@ def claims() -> list[Claim]:
         *tempest.CLAIMS,
         *c2ml.CLAIMS,
         *qrm.CLAIMS,
+        *hfs.CLAIMS,
     ]
     return sorted(everything, key=lambda claim: (claim.document, claim.section))
 

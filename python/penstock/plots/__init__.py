@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from penstock.plots import cooperation, ern, flow_queueing, friendliness, lindrop, pink, satellite, tempest
+from penstock.plots import cooperation, ern, flow_queueing, friendliness, hfs, lindrop, pink, satellite, tempest
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
 from penstock.plots.network import drawing
 from penstock.plots.one_run import single
@@ -24,6 +24,7 @@ DRAWN = {
     "fq-minstrel-pie": flow_queueing.figures,
     "friendliness": friendliness.figures,
     **tempest.DRAWN,
+    **hfs.DRAWN,
 }
 
 

@@ -54,10 +54,26 @@ def _report(key: str) -> Read:
     return lambda summary: tempest.value(summary, key)
 
 
+def _varied(axis: Axes, run: Evidence, alg: str, read: Read) -> None:
+    """Thin lines for what a changed assumption makes of it, named at their ends; lines that meet share a place."""
+    ends: dict[float, list[str]] = {}
+    for variant in run.experiment.variants:
+        runs = [o for o in run.variants if o.case.variant == variant.name and o.case.aqm == alg]
+        by_q = {int(o.case.setting.removeprefix("q-")): read(o.summary) for o in runs if o.case.setting != hfs.ALONE}
+        known = sorted((q, y) for q, y in by_q.items() if y is not None)
+        if known:
+            xs, ys = [q for q, _ in known], [y for _, y in known]
+            axis.plot(xs, ys, color=colour(alg), linewidth=0.9, alpha=0.6)
+            ends.setdefault(round(ys[-1], 2), []).append(variant.name)
+    for y, names in ends.items():
+        axis.annotate(", ".join(names), (max(hfs.BUFFERS), y), (4, 0), textcoords="offset points", fontsize=6.5)
+
+
 def _throughput(run: Evidence) -> Figure:
     figure, axis = _one("normalized throughput")
-    _over_q(axis, run, [alg for alg in run.aqms if alg in hfs.LAYERS], _report("throughput"))
-    _levels(axis, run, [alg for alg in ("qfq-plus", hfs.KNOWING) if alg in run.aqms], _report("throughput"))
+    _varied(axis, run, "hfs", hfs.throughput)
+    _over_q(axis, run, [alg for alg in run.aqms if alg in hfs.LAYERS], hfs.throughput)
+    _levels(axis, run, [alg for alg in ("qfq-plus", hfs.KNOWING) if alg in run.aqms], hfs.throughput)
     mark_level([axis], tempest.good_throughput(), "")
     mark_level([axis], tempest.blind_throughput(), "")
     axis.set_ylim(0.4, 1.02)

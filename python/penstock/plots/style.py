@@ -52,6 +52,9 @@ COLOURS = {
     "qrm": "#cc79a7",
     "c2ml-qrm": "#56b4e9",
     "pink-qrm": "#d55e00",
+    "hfs-wf2q-plus": "#0072b2",
+    "double-drr": "#e69f00",
+    "double-wf2q-plus": "#56b4e9",
 }
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b6b6b", "#b8a600")
 MARKERS = {"droptail": "s", "ared": "^", "codel": "D", "green": "v", "red": "<", "pink": "o"}
@@ -74,9 +77,13 @@ MARKERS |= {
     "qfq-plus": "o",
     "hfs": "o",
     "hfs-drr": "^",
+    "hfs-wf2q-plus": "D",
+    "double-drr": "v",
+    "double-wf2q-plus": "s",
 }
 LABELS |= {"fifo": "FIFO", "drr": "DRR", "wf2q-plus": "WF²Q+", "kps": "KPS", "qfq": "QFQ", "qfq-plus": "QFQ+"}
 LABELS |= {"hfs": "HFS", "hfs-drr": "HFS*", "w2f2q": "W²F²Q"}
+LABELS |= {"hfs-wf2q-plus": "QFQ+ over WF\u00b2Q+", "double-drr": "double DRR", "double-wf2q-plus": "double WF\u00b2Q+"}
 INK, FAINT, LIMIT = "#222222", "#d9d9d9", "#8c2d04"
 
 STYLE: Any = {

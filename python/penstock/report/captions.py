@@ -120,6 +120,33 @@ EXPERIMENT = {
         "Goodput of the nodes that obey and have a good channel, as a part of their even share; and the mean queueing "
         "delay.",
     ),
+    "hfs_throughput": (
+        "What arrives of what is sent, over the buffer",
+        "Normalized throughput over 20 stations whose losses go from 1 to 0.0001. Lines with marks have a second layer "
+        "that holds up to Q packets; dashed lines have none. Thin lines: HFS with one assumption changed. Dotted: what "
+        "stations up to a loss of 20 % get if only these are served, and what is left if nobody looks at the channel. "
+        "Higher is better.",
+    ),
+    "hfs_guarantees": (
+        "How late a packet may be, over the buffer",
+        "T-WFI of the flows of weight 20 to stations that lose at most 20 %: how much later a packet leaves than in a "
+        "perfectly fair system. Dashed: one layer. Below 0 no packet is ever late. Lower is better.",
+    ),
+    "hfs_mac_throughput": (
+        "Which scheduler beside the radio: throughput",
+        "Normalized throughput with QFQ+ in the layer of guarantees and each scheduler in the other, over the packets "
+        "that this one holds. Higher is better.",
+    ),
+    "hfs_mac_delay": (
+        "Which scheduler beside the radio: delay",
+        "The longest wait of a packet of weight 20 to the station in the best condition, in departures, from its "
+        "arrival in the first layer. Lower is better.",
+    ),
+    "hfs_time": (
+        "What two layers cost",
+        "Time of the schedulers for a packet, without the harness. Lines with marks have two layers, dashed ones one. "
+        "Times of two machines cannot be compared, their ratios can.",
+    ),
     "ern_general": (
         "All rates and numbers of flows",
         "Mean and standard deviation over all settings with bulk flows only.",

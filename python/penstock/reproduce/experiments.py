@@ -9,6 +9,7 @@ from penstock.reproduce.cooperation import ALL_COOPERATION
 from penstock.reproduce.ern import ERN
 from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
 from penstock.reproduce.friendliness import FRIENDLINESS
+from penstock.reproduce.hfs import ALL_HFS
 from penstock.reproduce.lindrop import LINDROP
 from penstock.reproduce.pink import ALL_PINK
 from penstock.reproduce.satellite import TCP_SATELLITE
@@ -61,6 +62,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *ALL_FLOW_QUEUEING,
         FRIENDLINESS,
         *ALL_TEMPEST,
+        *ALL_HFS,
         *ALL_COOPERATION,
     )
 }

@@ -6,13 +6,13 @@ weight 10 and three of weight 1. A station is in good condition up to a loss of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.reproduce.base import Case
-from penstock.reproduce.tempest import STATIONS, Tempest, Test, losses
-from penstock.reproduce.variants import Variant
+from penstock.reproduce.tempest import STATIONS, Changed, Tempest, Test, losses
+from penstock.reproduce.tempest import value as tempest_value
 
 # The scheduler of flows and that of stations.
 LAYERS = {
@@ -31,37 +31,25 @@ ALONE = "wire"  # the setting without a second layer
 
 
 @dataclass(frozen=True)
-class Flags(Variant):
-    """A variant that changes flags of TEMPEST, where a run has them."""
-
-    flags: Mapping[str, str] = field(default_factory=dict)
-
-    def apply(self, tree: dict[str, Any]) -> None:
-        """Makes the change."""
-        flags = tree["tempest"]
-        flags.update({key: value for key, value in self.flags.items() if key != "wdistr" or flags["mode"] == "double"})
-
-
-@dataclass(frozen=True)
 class Modular(Tempest):
     """Schedulers over the buffer between their layers."""
 
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
-        """The flags of one run. One scheduler sees the same channels as two do, whether it looks at them or not."""
+        """The flags of one run. A wired scheduler knows no stations: `throughput` tells what would be lost."""
         flags = {**self.shared, **(self.quick_flags if quick else {}), "seed": str(case.seed)}
         if case.aqm in LAYERS:
             qos, mac = LAYERS[case.aqm]
             mode = {"mode": "double", "qos": qos, "mac": mac, **self.test(case.setting).flags}
-        else:
+        elif case.aqm == KNOWING:
             mode = {"mode": "integrated", "alg": case.aqm}
+        else:
+            mode = {"mode": "single", "alg": case.aqm}
+            del flags["flowsmac"]
         return {"name": f"{self.name}-{case.setting}-{case.aqm}", "tempest": {**flags, **mode}}
 
-    def variant_cases(self, seeds: int) -> Iterator[Case]:
-        """Each variant for every run of the quick form that it can touch."""
-        for variant in self.variants:
-            for case in self.cases(True, seeds):
-                if case.aqm in variant.aqms:
-                    yield Case(case.aqm, case.flows, case.seed, variant.name, case.setting)
+    def in_subset(self, case: Case) -> bool:
+        """True where some scheduler has a variant: claims compare it with the others."""
+        return any((case.flows, case.setting) == (v.flows, v.setting) for v in self.variant_cases(seeds=1))
 
 
 def _tests(layered: tuple[str, ...], wired: tuple[str, ...]) -> tuple[Test, ...]:
@@ -72,16 +60,18 @@ def _tests(layered: tuple[str, ...], wired: tuple[str, ...]) -> tuple[Test, ...]
 # Section 4.2.3.1: flows go between no packet and ten; an empty flow may end the dequeue phase (4.2.3.2).
 _CONTROLLER = {"n": "10M", "qmin": "0", "qmax": "10n", "burst": "1", "qsing": "1"}
 _STATIONS = {"flowsets": "20::20,10::20,1::60", "flowsmac": str(STATIONS)}
-_ALL = (*WIRED, KNOWING, *LAYERS)
-# Only flows that stop offering packets leave the link to others: see docs/algorithms/hfs.md.
+_LAYERED = tuple(LAYERS)
+# Only flows that stop offering packets leave the link to others: see docs/algorithms/hfs.md. Thresholds of the
+# controller count packets beyond the Q that the second layer holds.
 _ONE_EACH = {"qmax": str(FLOWS), "burst": "0"}
+_FEW = {"qmax": "5", "burst": "0"}
 _BY_POWERS = ":".join(f"{10 ** (-4 * i / (STATIONS - 1)):.6f}" for i in range(STATIONS))
 _VARIANTS = (
-    Flags("exponential", "weights of stations doubled from place to place", _ALL, flags={"wdistr": "2"}),
-    Flags("one-each", "one packet of each flow waiting instead of ten", _ALL, flags=_ONE_EACH),
-    Flags("one-each-exponential", "both", _ALL, flags={**_ONE_EACH, "wdistr": "2"}),
-    Flags("powers", "losses in equal steps of their logarithms", _ALL, flags={"ploss": _BY_POWERS}),
-    Flags("never-empty", "a flow refilled as soon as it is empty", _ALL, flags={"psing": "1"}),
+    Changed("exponential", "weights of stations doubled from place to place", _LAYERED, flags={"wdistr": "2"}),
+    Changed("one-each", "one packet of each flow waiting beyond Q instead of ten", _LAYERED, flags=_ONE_EACH),
+    Changed("few", "five packets of all flows waiting beyond Q", _LAYERED, flags=_FEW),
+    Changed("few-exponential", "these five packets and doubled weights", _LAYERED, flags={**_FEW, "wdistr": "2"}),
+    Changed("powers", "losses in equal steps of their logarithms", (KNOWING, *_LAYERED), flags={"ploss": _BY_POWERS}),
 )
 
 _OF_HFS = ("drr", "wf2q-plus", "qfq-plus", KNOWING, "hfs", "hfs-drr")
@@ -90,7 +80,7 @@ HFS = Modular(
     title="Throughput and guarantees of HFS over its buffer",
     source="document 002, sections 4.1.3.2 and 4.2.5",
     figures={"hfs_throughput": "002, Figures 4.4 and 4.11", "hfs_guarantees": "002, Figures 4.5 and 4.12"},
-    columns=("tempest_throughput", "hfs_good_twfi", "tempest_top_twfi"),
+    columns=("hfs_throughput", "hfs_good_twfi", "tempest_top_twfi"),
     aqms=_OF_HFS,
     quick="most of the events, and four of nine buffers",
     variants=_VARIANTS,
@@ -105,7 +95,7 @@ HFS_LAYERS = Modular(
     title="Which scheduler beside the radio",
     source="document 002, section 4.2.4.2",
     figures={"hfs_mac_throughput": "002, Figure 4.8", "hfs_mac_delay": "002, Figure 4.9"},
-    columns=("tempest_throughput", "hfs_best_delay", "tempest_top_twfi"),
+    columns=("hfs_throughput", "hfs_best_delay", "tempest_top_twfi"),
     aqms=_OF_LAYERS,
     quick="most of the events, and four of nine buffers",
     variants=_VARIANTS,
@@ -133,12 +123,49 @@ HFS_TIME = Modular(
 ALL_HFS = (HFS, HFS_LAYERS, HFS_TIME)
 
 
+# What theory says.
+
+
+def weights(policy: str) -> list[float]:
+    """Of the stations, by their losses."""
+    places = range(1, STATIONS + 1)  # losses fall from the first station to the last
+    return {
+        "constant": [1.0] * STATIONS,
+        "linear": [float(i) for i in places],
+        "exponential": [2.0**i for i in places],
+        "analogical": [(1 - loss) * 1000 for loss in losses()],
+    }[policy]
+
+
+def weighted_throughput(policy: str) -> float:
+    """What arrives when every station always has packets in the second layer, and is served by its weight."""
+    shares = weights(policy)
+    return sum(w * (1 - loss) for w, loss in zip(shares, losses(), strict=True)) / sum(shares)
+
+
 # What is measured.
 
 
-def _flows(summary: Mapping[str, Any], key: str, stations: range) -> list[float]:
+def _station(place: int, flow: Mapping[str, Any]) -> int:
+    """Flows go round the stations, on a wire as behind it."""
+    return int(flow.get("station", place % STATIONS))
+
+
+def throughput(summary: Mapping[str, Any]) -> float | None:
+    """Of what was sent, what arrives; for a wired scheduler what would, over the same channels."""
     flows = summary.get("flows_detail", ())
-    return [float(f[key]) for f in flows if f.get("station") in stations and f[key] is not None]
+    if summary.get("mode") != "single" or not flows:
+        return tempest_value(summary, "throughput")
+    arrived = sum(flow["packets"] * (1 - losses()[_station(place, flow)]) for place, flow in enumerate(flows))
+    return float(arrived / sum(flow["packets"] for flow in flows))
+
+
+def _worst(summary: Mapping[str, Any], key: str, stations: range) -> float | None:
+    """Of the heaviest flows to these stations."""
+    flows = [flow for place, flow in enumerate(summary.get("flows_detail", ())) if _station(place, flow) in stations]
+    most = max((flow["weight"] for flow in flows), default=0)
+    known = [float(flow[key]) for flow in flows if flow["weight"] == most and flow[key] is not None]
+    return max(known, default=None)
 
 
 def good_stations() -> range:
@@ -148,11 +175,9 @@ def good_stations() -> range:
 
 def good_twfi_ms(summary: Mapping[str, Any]) -> float | None:
     """The worst T-WFI of the heaviest flows to stations in good condition."""
-    flows = [f for f in summary.get("flows_detail", ()) if f.get("station") in good_stations()]
-    most = max((f["weight"] for f in flows), default=0)
-    return max((float(f["t_wfi_ms"]) for f in flows if f["weight"] == most and f["t_wfi_ms"] is not None), default=None)
+    return _worst(summary, "t_wfi_ms", good_stations())
 
 
 def best_delay(summary: Mapping[str, Any]) -> float | None:
-    """The longest wait of a packet to the station in the best condition, in departures."""
-    return max(_flows(summary, "max_delay_dequeues", range(STATIONS - 1, STATIONS)), default=None)
+    """The longest wait in the heaviest flow to the station in the best condition, in departures."""
+    return _worst(summary, "max_delay_dequeues", range(STATIONS - 1, STATIONS))
