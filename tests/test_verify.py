@@ -113,8 +113,8 @@ def test_a_short_run_beside_the_kernel(penstock: Any, tmp_path: Path) -> None:
     found = json.loads(ran.stdout)
     assert [row["case"] for row in found["rows"]] == ["reno-10M-40ms-droptail-1"]
     for side in ("kernel", "simulator"):
-        # 1448 of 1500 bytes are payload.
-        assert 5 < found["rows"][0][side]["goodput_mbps"] < 9.66
+        # 1448 of 1500 bytes are payload; what fills the gap of a loss from before the five seconds counts in them.
+        assert 5 < found["rows"][0][side]["goodput_mbps"] < 1.02 * 10 * 1448 / 1500
     assert set(Path("/run/netns").glob("penstock-verify-*")) == before
     again = penstock("verify", "tcp-linux", *told)
     assert json.loads(again.stdout)["rows"] == found["rows"] or found["rows"][0]["disturbed"]
