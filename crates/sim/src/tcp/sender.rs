@@ -178,7 +178,7 @@ impl Sender {
             phase: Phase::Open,
             board: if config.rack { Scoreboard::with_rack(first) } else { Scoreboard::default() },
             pipe: 0,
-            recover: first,
+            recover: first - 1, // RFC 6582 §3.2 step 1: the initial send sequence number
             recovery_window: 0,
             prr: Prr::default(),
             dupacks: 0,

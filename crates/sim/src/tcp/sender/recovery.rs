@@ -95,7 +95,9 @@ impl Sender {
         self.count_pipe();
         let counted = self.board.rack.is_none() && self.dupacks >= DUP_THRESH;
         let lost = self.flight() > 0 && (counted || (self.sack && self.board.any_lost(self.una)));
-        if lost && self.una >= self.recover {
+        // Without SACK, duplicates of the ACK that ended a recovery come from what was sent again needlessly (RFC 6582
+        // §3.2 step 2: the ACK must cover more than `recover`). With SACK they would report nothing new.
+        if lost && (self.una > self.recover || (self.sack && self.una == self.recover)) {
             self.enter_recovery(delivered, config, now);
         }
     }
