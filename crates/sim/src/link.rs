@@ -82,7 +82,6 @@ pub struct Queue {
 
 impl Queue {
     /// The discipline is told of channels that have changed.
-    #[inline]
     fn look_at_channels(&mut self, now: Instant) {
         let (qdisc, told_empty) = (&mut self.qdisc, &mut self.told_empty);
         if let Some(stations) = &mut self.loss.stations {
@@ -199,7 +198,9 @@ impl Link {
     /// Asks the discipline for a packet and begins to transmit it.
     fn start_next(&mut self, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &mut self.queue else { return };
-        queue.look_at_channels(now);
+        if queue.wakes {
+            queue.look_at_channels(now);
+        }
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
@@ -307,10 +308,17 @@ impl Link {
     }
 
     /// When the link next has something to do.
-    #[inline]
+    #[inline(always)]
     pub fn next_event(&self) -> Option<Instant> {
         let arrival = self.first_arrival();
-        let Some(queue) = &self.queue else { return arrival };
+        match &self.queue {
+            Some(queue) => self.next_of_queue(queue, arrival),
+            None => arrival,
+        }
+    }
+
+    #[inline(never)]
+    fn next_of_queue(&self, queue: &Queue, arrival: Option<Instant>) -> Option<Instant> {
         // What is not yet on the wire arrives after what is: only an empty wire must be woken to transmit. A relayed
         // packet arrives later than the delay after its turn: that is early enough to decide.
         let turn = if queue.relays && !queue.eager { self.busy_until + self.delay } else { self.busy_until };

@@ -253,22 +253,29 @@ macro_rules! controls {
             }
         }
 
-        // The two that are used most by a branch each, the others by a jump through a table, which costs more.
         macro_rules! each {
             ($self:ident, $cc:ident => $call:expr) => {
-                if let Self::NewReno($cc) = $self {
-                    $call
-                } else if let Self::Cubic($cc) = $self {
-                    $call
-                } else {
-                    match $self {
-                        Self::NewReno($cc) => $call,
-                        $(Self::$variant($cc) => $call,)*
-                        Self::Foreign($cc) => $call,
-                        Self::C2ml($cc) => $call,
-                    }
+                match $self {
+                    Self::NewReno($cc) => $call,
+                    $(Self::$variant($cc) => $call,)*
+                    Self::Foreign($cc) => $call,
+                    Self::C2ml($cc) => $call,
                 }
             };
+        }
+    };
+}
+
+/// For what is asked with every packet: the two controls that are used most by a branch each, to be inlined; the others
+/// by a call and a jump through a table.
+macro_rules! most {
+    ($self:ident, $cc:ident => $call:expr, $others:expr) => {
+        if let Self::NewReno($cc) = $self {
+            $call
+        } else if let Self::Cubic($cc) = $self {
+            $call
+        } else {
+            $others
         }
     };
 }
@@ -295,18 +302,33 @@ pub fn needs_ecn(name: &str) -> bool {
     AnyCc::new(name, &setup).is_some_and(|cc| cc.wants().accurate_ecn)
 }
 
+impl AnyCc {
+    #[inline(never)]
+    fn cwnd_of_others(&self) -> u64 {
+        each!(self, cc => cc.cwnd())
+    }
+    #[inline(never)]
+    fn ssthresh_of_others(&self) -> u64 {
+        each!(self, cc => cc.ssthresh())
+    }
+    #[inline(never)]
+    fn on_ack_of_others(&mut self, ack: &Ack) {
+        each!(self, cc => cc.on_ack(ack));
+    }
+}
+
 impl CongestionControl for AnyCc {
     #[inline]
     fn cwnd(&self) -> u64 {
-        each!(self, cc => cc.cwnd())
+        most!(self, cc => cc.cwnd(), self.cwnd_of_others())
     }
     #[inline]
     fn ssthresh(&self) -> u64 {
-        each!(self, cc => cc.ssthresh())
+        most!(self, cc => cc.ssthresh(), self.ssthresh_of_others())
     }
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        each!(self, cc => cc.on_ack(ack));
+        most!(self, cc => cc.on_ack(ack), self.on_ack_of_others(ack));
     }
     fn on_loss(&mut self, loss: &Loss) {
         each!(self, cc => cc.on_loss(loss));

@@ -38,6 +38,7 @@ impl Sender {
     }
 
     /// Length of new data (with the FIN) that all rules together let go now; 0 for none.
+    #[inline]
     pub(super) fn sendable(&self, config: &TcpConfig) -> u64 {
         let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
         let fin = u64::from(self.closing && self.nxt + left == self.app_end);
