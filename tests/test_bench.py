@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from penstock import bench, engine
-from penstock.bench import cases, compare, costs, instructions, ns3, own
+from penstock.bench import cases, compare, costs, instructions, ns3, own, schedulers
 from penstock.mistake import MistakeError
 
 PEER = ns3.Run(
@@ -252,6 +252,8 @@ def test_without_cargo_costs_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(bench, "measure", lambda *_: compare.row(case(), SUMMARY, 0.001, None, None))
     monkeypatch.setattr(instructions, "count", lambda _say: "not asked for")
+    scheduled = schedulers.Costs((schedulers.Cost("drr", 1000, 32.5, 6.0, 1.0, 80.0, 32.0),), None)
+    monkeypatch.setattr(schedulers, "measure", lambda *_: scheduled)
     monkeypatch.setattr(own, "measure", lambda *_: [own.Cost("mine.py:Mine", "newreno", 2000, 1500.0, 500.0, 2)])
     assert bench.main(json=True, quick=True, peer=False) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -266,6 +268,7 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     assert ["codel", "1,024", "1,000", "60.1", "60", "no"] in lines
     assert ["fq-codel", "1", "1,000", "119.9", "120", "yes"] in lines
     assert ["bbr", "79.9", "80", "yes"] in lines
+    assert ["drr", "1,000", "32.5", "6.0", "1.00", "80", "32", "no"] in lines
     assert ["mine.py:Mine", "newreno", "2,000", "1,500", "500", "500", "2"] in lines
     assert ["1,000", "59.0", "60", "yes", "41.0", "40", "no", "128", "128", "yes"] in lines
     assert "ACKs 1.50, data 1.25" in table
