@@ -162,7 +162,8 @@ def test_each_run_names_its_congestion_control(quick: Any) -> None:
 
 def test_modified_codel_has_the_shorter_queue(verdicts: Any) -> None:
     found = verdicts("modified-codel")
-    assert found["codel-queue-grows-with-streams"] == "holds"
+    # 33 kB with one stream, 32 kB with ten: too close to tell.
+    assert found["codel-queue-grows-with-streams"] == "partly"
     assert found["modified-queue-is-shorter"] == "holds"
     assert found["modified-controls-udp-better"] == "holds"
     assert found["modified-throughput-is-similar"] == "holds"

@@ -16,7 +16,7 @@ from penstock.reproduce.friendliness import CONTROLS, FRIENDLINESS, QUEUES, name
 def test_every_pair_of_the_controls_there_are() -> None:
     assert set(CONTROLS) == {entry.name for entry in engine.entries() if entry.kind == "cc"}
     cases = list(FRIENDLINESS.cases(quick=False, seeds=1))
-    assert len(cases) == len(QUEUES) * 13 * 14 // 2
+    assert len(cases) == len(QUEUES) * 14 * 15 // 2
     pairs = {frozenset(pair_of(case.setting)) for case in cases}
     assert pairs == {frozenset((a, b)) for a in CONTROLS for b in CONTROLS}
 

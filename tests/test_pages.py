@@ -17,6 +17,9 @@ NAMES = {entry.name for entry in engine.entries()}
 OF_ONE = [page for page in sorted(PAGES.glob("*.md")) if page.stem in NAMES]  # others tell what several have in common
 BASE = {"minstrel-pie": "pie"}  # whose page has the rest of the parameters
 BASE |= {f"fq-{name}": name for name in ("codel", "cobalt", "pie", "minstrel-pie")}
+BASE |= dict.fromkeys(("hfs-drr", "double-drr", "double-wf2q-plus", "modular"), "hfs")
+BASE |= {entry.name: "classful" for entry in QUEUES if entry.kind == "scheduler" and entry.name not in BASE}
+PAGE = {"hfs-drr": "hfs"} | {entry.name: "fq" for entry in QUEUES if entry.kind == "flow-queueing"}
 # What a discipline sets otherwise than the page that it shares with others; the page tells in its text.
 OTHERWISE = {
     ("fq-cobalt", "ways"): 8,
@@ -31,10 +34,12 @@ BYTES = {"B": 1, "kB": 1000, "MB": 1_000_000, "KiB": 1024, "MiB": 1 << 20}
 @cache
 def table(name: str) -> dict[str, str]:
     """Parameter and default, from the rows of a page; a row may have several of both."""
-    path = PAGES / f"{'fq' if name.startswith('fq') else name}.md"
+    path = PAGES / f"{PAGE.get(name, name)}.md"
     found: dict[str, str] = {}
+    inside = False
     for line in path.read_text(encoding="utf-8").splitlines():
-        if row := re.match(r"\| (`[a-z_`, ]+`) \| ([^|]+) \|", line):
+        inside = "| default |" in line or (inside and line.startswith("|"))
+        if inside and (row := re.match(r"\| (`[a-z_`, ]+`) \| ([^|]+) \|", line)):
             names, told = re.findall(r"`([a-z_]+)`", row[1]), re.split(r", (?=`)", row[2].strip())
             found |= {n: told[i] if len(told) == len(names) else row[2].strip() for i, n in enumerate(names)}
     return found

@@ -476,10 +476,10 @@ registry! {
     Modular classful::Config<ByName>, "modular", "scheduler", "the modular wireless architecture with any two schedulers by name", "002 §4.1.2";
 }
 
-/// All disciplines, packet schedulers and congestion controls.
+/// All disciplines, the packet schedulers that are not among them, and all congestion controls.
 pub fn all_entries() -> Vec<Entry> {
     let mut all = entries();
-    all.extend(crate::sched::table::entries());
+    all.extend(crate::sched::table::entries().into_iter().filter(|entry| !NAMES.contains(&entry.name)));
     all.extend(crate::cc::ABOUT.iter().map(|(name, about, source)| Entry {
         name,
         kind: "cc",

@@ -16,6 +16,7 @@ from penstock.reproduce.settings import Listed, Setting
 CONTROLS = (
     "newreno",
     "cubic",
+    "cubic-linux",
     "bic",
     "highspeed",
     "scalable",
@@ -52,9 +53,8 @@ def name_of(first: str, second: str) -> str:
 
 
 def pair_of(setting: str) -> tuple[str, str]:
-    """The controls of a setting."""
-    first, second = setting.split("-")
-    return first, second
+    """The controls of a setting; a name may have a dash in it."""
+    return next(pair for pair in combinations_with_replacement(CONTROLS, 2) if name_of(*pair) == setting)
 
 
 def share_of_first(summary: dict[str, Any]) -> float:

@@ -27,7 +27,7 @@ use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats};
 use crate::registry::ConfigError;
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
@@ -94,9 +94,20 @@ pub trait Arrangement: Default + Clone + Serialize + DeserializeOwned + JsonSche
 }
 
 /// One scheduler.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Single<C>(pub C);
+
+/// That of the scheduler itself; a derived one would only refer to it.
+impl<C: JsonSchema> JsonSchema for Single<C> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        C::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        C::json_schema(generator)
+    }
+}
 
 impl<C: SchedulerConfig> Arrangement for Single<C> {
     type Container<P: Packet> = Scheduled<P, C::Scheduler>;
