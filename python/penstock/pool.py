@@ -46,8 +46,10 @@ def run_all(
         return run(job.scenario, job.seed, on_progress=lambda now, _: on_progress(job.key, now), stop=stop.is_set)
 
     with ThreadPoolExecutor(max_workers=workers) as executor:
-        pending: dict[Future[Result], Job[K]] = {executor.submit(work, job): job for job in jobs}
+        pending: dict[Future[Result], Job[K]] = {}
         try:
+            for job in jobs:
+                pending[executor.submit(work, job)] = job
             while pending:
                 done, _ = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in done:
