@@ -23,6 +23,7 @@ _TITLES = {
     "scalable": "Scalable",
     "hybla": "Hybla",
     "westwood": "Westwood+",
+    "cubic-linux": "CUBIC, Linux",
     "compound": "Compound",
     "vegas": "Vegas",
     "bbr": "BBR",
