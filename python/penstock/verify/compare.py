@@ -109,7 +109,8 @@ class Plan:
 
     def kernel_key(self) -> dict[str, Any]:
         """A kept run of the kernel counts while this is the same."""
-        return {"emulator": _hash(self.emulator), "kernel": platform.release().split("-")[0], "measured_s": self.measured_s}
+        version = platform.release().split("-")[0]
+        return {"emulator": _hash(self.emulator), "kernel": version, "measured_s": self.measured_s}
 
     def simulator_key(self, case: Case) -> dict[str, Any]:
         """The same for the simulator."""
