@@ -18,7 +18,7 @@ use penstock_core::packet::{Packet, TcpFlags};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::AnyQdisc;
 use penstock_core::rng::Rng;
-use penstock_core::units::{Instant, Rate, Serializer, Span};
+use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 use std::collections::VecDeque;
 
 /// Where links put what concerns others.
@@ -150,7 +150,7 @@ impl Link {
     /// Like [`Link::take`], of a packet whose cursor is not what it says but `cursor`.
     #[inline]
     pub fn take_as(&mut self, packet: &Segment, cursor: u32, now: Instant) -> bool {
-        let arrival = self.transmit(packet, now);
+        let arrival = self.transmit(packet.size(), now);
         let (was_empty, packet) = self.push(packet);
         // Written in place: writing a few bytes before the copy of the whole would stall it (store forwarding).
         packet.at = arrival;
@@ -158,10 +158,10 @@ impl Link {
         was_empty
     }
 
-    /// Gives the wire a packet at `now`; when it arrives.
+    /// Gives the wire a packet of this size at `now`; when it arrives.
     #[inline]
-    fn transmit(&mut self, packet: &Segment, now: Instant) -> Instant {
-        self.busy_until = self.busy_until.max(now) + self.wire.send(packet.size());
+    fn transmit(&mut self, size: Bytes, now: Instant) -> Instant {
+        self.busy_until = self.busy_until.max(now) + self.wire.send(size);
         self.last_arrival = self.last_arrival.max(self.busy_until + self.delay);
         self.last_arrival
     }
@@ -216,7 +216,7 @@ impl Link {
             if queue.loss.strikes(packet.flow()) {
                 self.busy_until = now + self.wire.send(packet.size());
             } else if queue.relays {
-                let arrival = self.transmit(&packet, now);
+                let arrival = self.transmit(packet.size(), now);
                 outlet.relayed.push((packet, arrival));
             } else {
                 self.take(&packet, now);
@@ -297,12 +297,12 @@ impl Link {
     /// The packet written into [`Link::place`] is given to the wire at `now`; true if it is the first in flight.
     #[inline]
     pub fn launch(&mut self, cursor: u32, now: Instant) -> bool {
+        let last = self.others.as_ref().and_then(|others| others.back());
+        let size = last.unwrap_or(&self.first).size();
+        let arrival = self.transmit(size, now);
         let last = self.others.as_mut().and_then(|others| others.back_mut());
-        let size = last.as_deref().unwrap_or(&self.first).size();
-        self.busy_until = self.busy_until.max(now) + self.wire.send(size);
-        self.last_arrival = self.last_arrival.max(self.busy_until + self.delay);
         let (is_first, packet) = last.map_or((true, &mut self.first), |packet| (false, packet));
-        packet.at = self.last_arrival;
+        packet.at = arrival;
         packet.cursor = cursor + 1;
         is_first
     }

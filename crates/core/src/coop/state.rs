@@ -1,6 +1,7 @@
 //! What is known of a client. It travels with the client, signed by the gateway (State_i and blob_i of 2.3.2).
 
 use super::keys::{Keyring, TAG, Tag};
+pub use crate::packet::NodeId;
 use crate::units::{Instant, Rate};
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +15,6 @@ const VERSION: u8 = 1;
 pub const CLASSES: usize = 4;
 /// The largest weight.
 pub const MAX_WEIGHT: u16 = 1000;
-
-/// A client of a gateway: a host, which may own many flows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct NodeId(pub u32);
 
 /// What a client is entitled to, beside others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

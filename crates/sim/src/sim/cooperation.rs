@@ -95,8 +95,7 @@ impl Simulation {
             self.after_client(id);
             self.hand_out(id);
         } else if now < coop.silent_from {
-            let from = penstock_core::coop::NodeId(id as u32);
-            coop.gateway.handle(&message, from, now, &mut coop.from_gateway);
+            coop.gateway.handle(&message, NodeId(id as u32), now, &mut coop.from_gateway);
             self.after_gateway();
         }
     }
@@ -212,7 +211,7 @@ impl Simulation {
         let Cooperation { gateway, nodes, link, .. } = &mut **coop;
         let link = &mut self.links[*link];
         for (id, node) in (0..).zip(nodes) {
-            let granted = gateway.granted_to(penstock_core::coop::NodeId(id)).map(Rate::from_bps);
+            let granted = gateway.granted_to(NodeId(id)).map(Rate::from_bps);
             if granted == node.told {
                 continue;
             }
