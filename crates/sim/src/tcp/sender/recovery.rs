@@ -77,9 +77,9 @@ impl Sender {
         if left > 0 && self.nxt + left <= self.edge {
             let end = self.nxt + left;
             rack.probed_with_news(end);
-            return Some(Next { start: self.nxt, end, kind: Kind::New });
+            return Some(Next::new((self.nxt, end), Kind::New));
         }
-        rack.probe_last(now).map(|(start, end)| Next { start, end, kind: Kind::Spare })
+        rack.probe_last(now).map(|range| Next::new(range, Kind::Spare))
     }
 
     /// Recovery is over, but RACK may know of losses beyond its end.
