@@ -403,6 +403,7 @@ impl Sender {
                 if ack >= self.recover {
                     self.phase = Phase::Open;
                     self.dupacks = 0;
+                    self.board.recovered();
                     self.look_again(delivered, config, now);
                 }
             }
