@@ -326,6 +326,14 @@ DYBRA = Listed(
             tcp={"timestamps": True, "limited_transmit": True, "initial_ssthresh": "1GB"},
             settings=("mix",),
         ),
+        # Who loses when the queue overflows is a matter of chance; with several seeds this shows how much.
+        Variant(
+            "starts-spread",
+            "starts spread over 200 ms",
+            aqms=("plain", "c2ml", "dybra"),
+            by_path={f"flows.{i}.start_spread": "200ms" for i in range(10)},
+            settings=("mix",),
+        ),
         # ns-3's sockets; 128 KiB per 710 ms are 1.5 Mbit/s, less than DyBRA gives.
         Variant(
             "buffers-128kB",

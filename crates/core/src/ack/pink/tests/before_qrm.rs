@@ -140,3 +140,37 @@ fn a_smaller_budget_takes_effect_as_acks_advance() {
     }
     assert_eq!(window, 30_875);
 }
+
+/// Whatever flows do, and whoever they are said to belong to: a node's flows are those of it that send.
+#[test]
+fn the_flows_of_a_node_are_counted_as_they_come_and_go() {
+    let mut rng = Streams::new(3).get("steps");
+    for reallocation in [Reallocation::Paper, Reallocation::MaxMin] {
+        let mut owners = [0, 0, 1, 1, 2, 2];
+        let mut bench = Bench::new(|c| c.reallocation = reallocation, &owners);
+        let mut most = 0;
+        for _ in 0..5000 {
+            let flow = rng.below(6) as u32;
+            match rng.below(8) {
+                0 => bench.tcp(Seg::syn(flow, None)),
+                1 => _ = bench.back(Seg::syn_ack(flow, None)),
+                2 => bench.tcp(Seg::data(flow, ISN + 1, 0).with(TcpFlags::RST)),
+                3 => bench.now += Span::from_secs(rng.below(30)),
+                4 => {
+                    owners[flow as usize] = rng.below(3) as u32;
+                    bench.gate.set_node(FlowId(flow), NodeId(owners[flow as usize]));
+                }
+                _ => bench.tcp(Seg::data(flow, ISN + 1, 1000)),
+            }
+            let pink = bench.gate.element();
+            for (id, flow) in pink.flows.iter().enumerate() {
+                let of_node = |other: &usize| owners[*other] == owners[id] && pink.flows[*other].sends();
+                let count = (0..pink.flows.len()).filter(of_node).count() as u64;
+                assert_eq!(pink.nodes.sharing(id, true), count.max(1));
+                assert_eq!(pink.nodes.sharing(id, flow.sends()), (count + u64::from(!flow.sends())).max(1));
+                most = most.max(count);
+            }
+        }
+        assert!(most >= 4, "{most}");
+    }
+}
