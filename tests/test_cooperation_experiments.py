@@ -129,5 +129,6 @@ def test_dybra_hands_on_what_bad_channels_leave(verdicts: Any) -> None:
 
 def test_pink_does_as_well_as_c2ml(verdicts: Any) -> None:
     found = verdicts("cooperation")
-    for claim in ("pink-does-as-well-as-c2ml", "qrm-protects-both", "dybra-uses-what-channels-leave"):
+    attacked = ("pink-before-qrm-does-as-well-under-attack", "qrm-protects-both")
+    for claim in ("pink-does-as-well-as-c2ml", *attacked, "dybra-uses-what-channels-leave"):
         assert found[claim] == "holds", claim
