@@ -299,7 +299,7 @@ def noordwijk_halves_short_transfers(run: Evidence) -> Finding:
 
 @at("2.2.4.4", "Table 2.8 beside 2.7", "1 to 5 % longer")
 def bulk_flows_cost_one_budget(run: Evidence) -> Finding:
-    """Ten bulk flows, taken for one node because of these tables, cost transfers of 1.5 MB what they say, within 3 %."""
+    """Ten bulk flows, taken for one node because of these tables, cost transfers of 1.5 MB what they say, to 3 %."""
     parts = []
     for users in USERS:
         with_bulk, alone = (f"short-{users}-1.5{end}" for end in ("-background", ""))
