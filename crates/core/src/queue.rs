@@ -157,4 +157,8 @@ impl<P, A: AckPath> AckPath for Fifo<P, A> {
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         self.aqm.inbound(segment, now);
     }
+
+    fn budget_of(&self, flow: FlowId) -> Option<Rate> {
+        self.aqm.budget_of(flow)
+    }
 }
