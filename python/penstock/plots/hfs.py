@@ -71,9 +71,9 @@ def _varied(axis: Axes, run: Evidence, alg: str, read: Read) -> None:
 
 def _throughput(run: Evidence) -> Figure:
     figure, axis = _one("normalized throughput")
-    _varied(axis, run, "hfs", hfs.throughput)
-    _over_q(axis, run, [alg for alg in run.aqms if alg in hfs.LAYERS], hfs.throughput)
-    _levels(axis, run, [alg for alg in ("qfq-plus", hfs.KNOWING) if alg in run.aqms], hfs.throughput)
+    _varied(axis, run, "hfs", _report("throughput"))
+    _over_q(axis, run, [alg for alg in run.aqms if alg in hfs.LAYERS], _report("throughput"))
+    _levels(axis, run, [alg for alg in ("qfq-plus", hfs.KNOWING) if alg in run.aqms], _report("throughput"))
     mark_level([axis], tempest.good_throughput(), "")
     mark_level([axis], tempest.blind_throughput(), "")
     axis.set_ylim(0.4, 1.02)
