@@ -336,7 +336,7 @@ def a_larger_buffer_gives_hfs_more_throughput(run: Evidence) -> Finding:
 
 @throughput("4.3.3.3", "Figure 4.24", "DRR beside the radio does not boost")
 def drr_beside_the_radio_gives_less(run: Evidence) -> Finding:
-    """With DRR in the second layer the throughput is lower than with QFQ+, and a buffer raises it at most half as much."""
+    """With DRR in the second layer throughput is lower than with QFQ+, and a buffer raises it at most half as much."""
     blind = {alg: _report(run, alg, f"q-{tempest.BUFFERS[0]}", "throughput") for alg in ("hfs-drr", "hfs")}
     parts = []
     for q in (q for q in tempest.BUFFERS if q >= LARGE_Q):
