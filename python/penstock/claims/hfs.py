@@ -22,6 +22,7 @@ SAME = 1e-9
 ABOUT_90 = 0.05  # "close to 90 %"
 NEAR_WF2Q = 0.25  # "close to the optimal ones": of the way from WF2Q+ to DRR, as in Figure 4.23
 CLOSE_TIME = 1.2  # "a really close execution time"
+OF_FLOW = ("packets", "max_delay_dequeues", "t_wfi_packets", "b_wfi_packets", "rfi")
 RISES = 1e-3  # more than the arrivals' chance
 NOISE = 0.02  # of a curve that rises
 SLOT_MS = tempest.PACKET_MS
@@ -56,9 +57,14 @@ def _said(parts: list[Comparison]) -> Finding:
 
 @results("4.1.3.2", "Figure 4.4, Q = 0", "identical")
 def without_a_buffer_it_is_the_wired_scheduler(run: Evidence) -> Finding:
-    """With Q = 0 the throughput of the modular scheduler is that of its scheduler of flows alone."""
+    """With Q = 0 the modular scheduler does what its scheduler of flows does alone, in throughput and for each flow."""
     ours, wired = _throughput(run, "hfs", "q-0"), _throughput(run, "qfq-plus", hfs.ALONE)
-    return _said([Comparison(abs(ours - wired) <= SAME, f"Q = 0: {ours:.6f}, QFQ+ alone {wired:.6f}")])
+    parts = [Comparison(abs(ours - wired) <= SAME, f"Q = 0: {ours:.6f}, QFQ+ alone {wired:.6f}")]
+    for layered, alone in zip(run.runs("hfs", setting="q-0"), run.runs("qfq-plus", setting=hfs.ALONE), strict=True):
+        pairs = zip(layered.summary["flows_detail"], alone.summary["flows_detail"], strict=True)
+        same = [all(one.get(key) == other.get(key) for key in OF_FLOW) for one, other in pairs]
+        parts.append(Comparison(all(same), f"{sum(same)} of {len(same)} flows have the same packets, waits, indices"))
+    return _said(parts)
 
 
 @results("4.1.3.2", "Figure 4.4", "integrated above wired")
