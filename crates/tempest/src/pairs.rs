@@ -9,28 +9,28 @@
 //! end was a service of h. So each common time is seen whole by the row of the flow that ended it, and the other row sees
 //! a part of it, which is never more. At the end of the run both rows look once more.
 //!
-//! A row knows that a common time is over by the number of h's busy period. The new one began with h's, when z was `S_k`
-//! (k was not served since) minus what `S_h` was then; so it is found late and still exactly. When a busy period of k
-//! begins, its whole row begins anew. A service costs one pass over a row, which lies in one piece.
+//! **When a common time is over.** Busy periods of all flows are numbered in the order in which they begin. A row remembers
+//! the last number at its last look; a flow with a later one has begun a new common time. It began with h's period, when z
+//! was `S_k` (k was not served since) minus what `S_h` was then; so it is found late and still exactly. The range of the old
+//! one counts when the new one is found, when k's own period begins, or at the end of the run: it only grows until then.
+//!
+//! **What a look costs.** A service is one pass over a row: two numbers of each pair, and `S_h` of the other flow. It has no
+//! branch, as the compiler needs it for vector instructions: `S_h` is not a number while h has no packets, and what is
+//! not a number is neither less nor more. The largest z is kept less `1 / phi_k`, so that one difference serves both: right
+//! after a service of k, z is by so much more than right before.
 //!
 //! **Many flows.** n rows of n are too much for many thousand flows. Above [`EXACT`] flows, rows are kept for that many,
 //! evenly chosen: what they give is a lower bound for RFI. An upper bound comes from all flows: z changes by
 //! `(S_k - D) - (S_h - D)`, so it cannot exceed the sum of the two largest ranges of `S - D` within a busy period. Up to
 //! [`EXACT`] flows the index is exact.
 
+use std::ops::Range;
+
 /// Flows up to which every pair is followed.
 pub(crate) const EXACT: usize = 1024;
 
-const NEVER: u32 = 0;
-
-/// Range of `z` in a common busy time.
-#[derive(Debug, Clone, Copy)]
-struct Pair {
-    least: f64,
-    most: f64,
-    /// Which busy period of the other flow it is in.
-    period: u32,
-}
+/// `S` of a flow without packets, and `z` of a pair of which one has none.
+const NEITHER: f64 = f64::NAN;
 
 /// All pairs, or those among the flows that were chosen.
 #[derive(Debug)]
@@ -41,13 +41,17 @@ pub(crate) struct Pairs {
     /// 1 / phi.
     step: Vec<f64>,
     packets: Vec<u64>,
-    /// S, and S when the busy period began.
+    /// S; while the flow is busy; and when its busy period began.
     service: Vec<f64>,
+    busy: Vec<f64>,
     began: Vec<f64>,
-    /// The number of the busy period; [`NEVER`] while there is none.
-    period: Vec<u32>,
-    periods: Vec<u32>,
-    pairs: Vec<Pair>,
+    /// The number of the flow's last busy period, and of the last of any flow: now, and when its row last looked.
+    period: Vec<u64>,
+    periods: u64,
+    looked: Vec<u64>,
+    /// Of z in the present common time, row by row; the most is kept less the row's step.
+    least: Vec<f64>,
+    most: Vec<f64>,
     worst: Vec<f64>,
 }
 
@@ -86,10 +90,13 @@ impl Pairs {
             step,
             packets: vec![0; rows],
             service: vec![0.0; rows],
+            busy: vec![NEITHER; rows],
             began: vec![0.0; rows],
-            period: vec![NEVER; rows],
-            periods: vec![NEVER; rows],
-            pairs: vec![Pair { least: 0.0, most: 0.0, period: NEVER }; rows * rows],
+            period: vec![0; rows],
+            periods: 0,
+            looked: vec![0; rows],
+            least: vec![NEITHER; rows * rows],
+            most: vec![NEITHER; rows * rows],
             worst: vec![0.0; rows],
         }
     }
@@ -97,60 +104,85 @@ impl Pairs {
     /// A busy period of flow k begins.
     pub fn begins(&mut self, k: usize) {
         let Some(k) = self.row_of[k].map(|row| row as usize) else { return };
-        let rows = self.step.len();
-        self.periods[k] = self.periods[k].wrapping_add(1).max(1);
-        self.period[k] = self.periods[k];
-        self.began[k] = self.service[k];
-        let row = &mut self.pairs[k * rows..][..rows];
-        for ((pair, &service), &period) in row.iter_mut().zip(&self.service).zip(&self.period) {
-            let z = self.began[k] - service;
-            *pair = Pair { least: z, most: z, period };
+        (0..self.step.len()).for_each(|h| self.count(k, h));
+        self.periods += 1;
+        (self.period[k], self.looked[k]) = (self.periods, self.periods);
+        let (service, step) = (self.service[k], self.step[k]);
+        self.began[k] = service;
+        let row = self.row(k);
+        // k itself is not busy yet, so its own place in its row stays without a number.
+        for ((least, most), other) in self.least[row.clone()].iter_mut().zip(&mut self.most[row]).zip(&self.busy) {
+            *least = service - other;
+            *most = *least - step;
         }
+        self.busy[k] = service;
     }
 
     /// Flow k is served; `ends` tells that it has run empty.
     pub fn serves(&mut self, k: usize, ends: bool) {
         let Some(k) = self.row_of[k].map(|row| row as usize) else { return };
+        self.renew(k);
         let before = self.service[k];
+        let row = self.row(k);
+        for ((least, most), other) in self.least[row.clone()].iter_mut().zip(&mut self.most[row]).zip(&self.busy) {
+            let z = before - other;
+            *least = if z < *least { z } else { *least };
+            *most = if z > *most { z } else { *most };
+        }
         self.packets[k] += 1;
         // Not a sum of steps: a product has one rounding, however long the run.
-        let after = self.packets[k] as f64 * self.step[k];
-        self.look(k, before, after);
-        self.service[k] = after;
-        if ends {
-            self.period[k] = NEVER;
-        }
+        self.service[k] = self.packets[k] as f64 * self.step[k];
+        self.busy[k] = if ends { NEITHER } else { self.service[k] };
     }
 
-    /// Row k takes account of `S_k` as it was until now, and as it is.
-    fn look(&mut self, k: usize, before: f64, after: f64) {
+    fn row(&self, k: usize) -> Range<usize> {
         let rows = self.step.len();
-        let row = &mut self.pairs[k * rows..][..rows];
-        let mut own = self.worst[k];
-        for (h, pair) in row.iter_mut().enumerate() {
-            if self.period[h] == NEVER || h == k {
-                continue;
-            }
-            if pair.period != self.period[h] {
-                let z = before - self.began[h];
-                *pair = Pair { least: z, most: z, period: self.period[h] };
-            }
-            pair.least = pair.least.min(before - self.service[h]);
-            pair.most = pair.most.max(after - self.service[h]);
-            let range = pair.most - pair.least;
-            own = own.max(range);
-            self.worst[h] = self.worst[h].max(range);
+        k * rows..(k + 1) * rows
+    }
+
+    /// Row k finds the common times that have begun since its last look.
+    fn renew(&mut self, k: usize) {
+        if self.looked[k] == self.periods {
+            return;
         }
-        self.worst[k] = own;
+        let rows = self.step.len();
+        for h in 0..rows {
+            if self.period[h] > self.looked[k] {
+                self.count(k, h);
+                let z = if self.busy[h].is_nan() { NEITHER } else { self.service[k] - self.began[h] };
+                (self.least[k * rows + h], self.most[k * rows + h]) = (z, z - self.step[k]);
+            }
+        }
+        self.looked[k] = self.periods;
+    }
+
+    /// The range that row k has seen of its pair with h is one of those that happened.
+    fn count(&mut self, k: usize, h: usize) {
+        let at = k * self.step.len() + h;
+        let range = self.most[at] + self.step[k] - self.least[at];
+        self.worst[k] = self.worst[k].max(range);
+        self.worst[h] = self.worst[h].max(range);
+    }
+
+    /// z as it is at the end of the run.
+    fn last_look(&mut self, k: usize) {
+        self.renew(k);
+        let (service, step) = (self.service[k], self.step[k]);
+        let row = self.row(k);
+        for ((least, most), other) in self.least[row.clone()].iter_mut().zip(&mut self.most[row]).zip(&self.busy) {
+            let z = service - other;
+            (*least, *most) = (least.min(z), most.max(z - step));
+        }
     }
 
     /// Ends the run; `ranges` are those of `S - D` of every flow.
     pub fn finish(&mut self, ranges: &[f64]) -> Indices {
-        for k in 0..self.step.len() {
-            if self.period[k] != NEVER {
-                let service = self.service[k];
-                self.look(k, service, service);
+        let rows = self.step.len();
+        for k in 0..rows {
+            if !self.busy[k].is_nan() {
+                self.last_look(k);
             }
+            (0..rows).for_each(|h| self.count(k, h));
         }
         let found = self.worst.iter().copied().fold(0.0, f64::max);
         let mut sorted = ranges.to_vec();

@@ -13,23 +13,27 @@
 //! | `-flows`, `-flowsets` | how many flows of weight 1, or weights::flows | |
 //! | `-flowsmac`, `-flowsetsmac` | stations | 20 in a wireless mode |
 //! | `-qmac` | packets between the two schedulers | 100 |
+//! | `-qcount` | thresholds count packets before the `first` scheduler, or before `both` | first |
 //! | `-wdistr` | the law from losses to the stations' weights | 3 |
-//! | `-ploss` | loss of each station | 1 to 0.0001, linearly |
-//! | `-intgr_th` | a station is good when more of its packets arrive, in per cent | 80 |
+//! | `-ploss` | loss of each station: `powers`, `steps` or a list | powers |
+//! | `-intgr_th` | a station is good above this weight, or with `%` above this chance to transmit | 80% |
 //!
-//! DIFFERENCE: the document compares `-intgr_th` with the weight of a station, and its experiment has 80 mean a chance of
-//! 80% to transmit (Table 4.6 and the text before it). Here it is that chance whatever the weights are. Test
-//! `the_threshold_is_a_chance_to_transmit`.
+//! The document has losses range "linearly from 10^0 to 10^-4" (002 §4.2.3.3, Tables 4.5 and 4.6). `powers` takes the
+//! exponent to be linear, `steps` the probability; `docs/algorithms/hfs.md` says what speaks for which.
+//!
+//! DIFFERENCE: `-intgr_th` is a weight, as 002 §4.3.2.6 defines it. The text about Table 4.6 takes its 80 for a chance of 80%,
+//! which on the scale of `-wdistr 3` is a weight of 800; `80%` says so whatever the weights are, and is the default. Tests
+//! `the_threshold_is_a_weight`, `the_threshold_may_be_a_chance_to_transmit`.
 //! DIFFERENCE: in the double mode the thresholds count the packets of the flows, in front of the first scheduler (002
-//! §4.3.2.2 has "stored in scheduler flows"); those between the schedulers come on top. Were they counted, each dequeue phase
-//! with `-qmin 0` would send all that came, and the second scheduler could choose nothing but an order. Test
+//! §4.3.2.2 has "stored in scheduler flows"); those between the schedulers come on top. With `-qcount both` they are counted:
+//! then each dequeue phase with `-qmin 0` sends all that came, and the second scheduler can choose nothing but an order. Test
 //! `thresholds_count_what_waits_before_the_first_of_two_schedulers`.
 
 use crate::controller::Pattern;
 use crate::mistake::Mistake;
 use crate::numbers::{Depth, count, weights};
 use crate::request::Request;
-use penstock_core::csi::linear;
+use penstock_core::csi::{geometric, linear};
 use penstock_core::sched::modular::Weighting;
 use penstock_core::sched::table::{AnySchedulerConfig, NAMES};
 use penstock_core::sched::{Setup, Weight};
@@ -76,7 +80,8 @@ pub struct Plan {
     pub(crate) pattern: Pattern,
     /// Loss of each station; none without a channel.
     pub(crate) losses: Vec<f64>,
-    pub(crate) threshold_percent: f64,
+    /// Whether an integrated scheduler serves each station.
+    pub(crate) good: Vec<bool>,
     pub(crate) rate: Rate,
     pub(crate) seed: u64,
     pub(crate) repeat: u64,
@@ -138,8 +143,8 @@ impl Plan {
             mode,
             name,
             size: Bytes::new(number(&request.len, "-len", 1700, 1, Setup::MAX_PACKET.get())?),
-            threshold_percent: fraction(&request.intgr_th, "-intgr_th", 80.0, 100.0)?,
-            pattern: pattern(request, weights.len(), alg.buffer())?,
+            good: good(request, &losses)?,
+            pattern: pattern(request, weights.len(), uncounted(request, &alg)?)?,
             rate: rate(request)?,
             seed: number(&request.seed, "-seed", 1, 0, u64::MAX)?,
             repeat: number(&request.repeat, "-repeat", 3, 1, MAX_REPEAT)?,
@@ -152,7 +157,7 @@ impl Plan {
         if mode == Mode::Integrated {
             plan.pattern.counts = (0..plan.weights.len()).map(|flow| plan.is_served(flow)).collect();
             if !plan.pattern.counts.contains(&true) {
-                let value = request.intgr_th.as_deref().unwrap_or("80");
+                let value = request.intgr_th.as_deref().unwrap_or(THRESHOLD);
                 return Err(Mistake::new("-intgr_th", value, "leaves no flow a good station; must be lower"));
             }
         }
@@ -188,7 +193,7 @@ impl Plan {
 
     /// Whether a flow's station is good, or it has none.
     pub(crate) fn is_served(&self, flow: usize) -> bool {
-        self.station(flow).is_none_or(|station| self.is_good(station))
+        self.station(flow).is_none_or(|station| self.good[station])
     }
 
     /// How many packets may wait at once: those that count, and of each other flow what one burst more than the fewest
@@ -201,11 +206,6 @@ impl Plan {
         };
         let others = counts.iter().zip(&self.weights).filter(|(counted, _)| !**counted);
         (qmax + others.map(|(_, weight)| most(weight)).sum::<u64>()) as usize
-    }
-
-    /// Whether a station's channel counts as good.
-    pub(crate) fn is_good(&self, station: usize) -> bool {
-        (1.0 - self.losses[station]) * 100.0 > self.threshold_percent
     }
 }
 
@@ -231,10 +231,13 @@ fn refuse_strangers(request: &Request, mode: Mode) -> Result<(), Mistake> {
         ("-qos", &request.qos),
         ("-mac", &request.mac),
         ("-qmac", &request.qmac),
-        ("-wdistr", &request.wdistr),
+        ("-qcount", &request.qcount),
         ("-flowsetsmac", &request.flowsetsmac),
     ] {
         goes_with(flag, given, Mode::Double)?;
+    }
+    if let (Some(value), Mode::Single) = (&request.wdistr, mode) {
+        return Err(Mistake::new("-wdistr", value, "goes with -mode double or integrated, and this is single"));
     }
     goes_with("-intgr_th", &request.intgr_th, Mode::Integrated)?;
     for (flag, given, other, also) in [
@@ -288,12 +291,43 @@ fn two(request: &Request, losses: &[f64]) -> Result<(String, Algorithm), Mistake
         }
     };
     let buffer = number(&request.qmac, "-qmac", 100, 0, MAX_WAITING)?;
-    let policy = Weighting::ALL[number(&request.wdistr, "-wdistr", 3, 0, 3)? as usize];
     let weights = match &request.flowsetsmac {
-        None => policy.weights(losses),
+        None => policy(request)?.weights(losses),
         Some(sets) => weights_of("-flowsetsmac", sets, MAX_STATIONS)?,
     };
     Ok((name, Algorithm::Two(Box::new(Layers { qos, mac, buffer, weights }))))
+}
+
+fn policy(request: &Request) -> Result<Weighting, Mistake> {
+    Ok(Weighting::ALL[number(&request.wdistr, "-wdistr", 3, 0, 3)? as usize])
+}
+
+/// Up to a loss of 20% a station is in good condition (002 §4.2.3.3).
+const THRESHOLD: &str = "80%";
+
+/// Whether the channel of each station counts as good: its weight is above the threshold, or its chance to transmit.
+fn good(request: &Request, losses: &[f64]) -> Result<Vec<bool>, Mistake> {
+    let text = request.intgr_th.as_deref().unwrap_or(THRESHOLD).trim();
+    let allowed = "must be a weight from 0, or a chance to transmit from 0% to 100%";
+    let read = |text: &str, most: f64| {
+        let number = text.parse::<f64>().ok().filter(|number| (0.0..=most).contains(number));
+        number.ok_or_else(|| Mistake::new("-intgr_th", text, allowed))
+    };
+    if let Some(percent) = text.strip_suffix('%') {
+        let least = read(percent.trim(), 100.0)?;
+        return Ok(losses.iter().map(|loss| (1.0 - loss) * 100.0 > least).collect());
+    }
+    let least = read(text, f64::MAX)?;
+    Ok(policy(request)?.weights(losses).iter().map(|weight| f64::from(weight.get()) > least).collect())
+}
+
+/// Packets between two schedulers, if thresholds leave them out.
+fn uncounted(request: &Request, alg: &Algorithm) -> Result<u64, Mistake> {
+    match request.qcount.as_deref().unwrap_or("first") {
+        "first" => Ok(alg.buffer()),
+        "both" => Ok(0),
+        other => Err(Mistake::new("-qcount", other, "must be first or both")),
+    }
 }
 
 fn flows(request: &Request) -> Result<Vec<Weight>, Mistake> {
@@ -384,25 +418,25 @@ fn measure(request: &Request) -> Result<Measure, Mistake> {
     }
 }
 
-/// Losses of the stations: as given, or in equal steps from 1 to 0.0001 (Table 4.6, 10^0 to 10^-4).
+/// Losses of the stations (Tables 4.5 and 4.6, from 10^0 to 10^-4): by powers, in steps, or as given.
 fn losses(request: &Request, mode: Mode) -> Result<Vec<f64>, Mistake> {
-    let wireless = mode != Mode::Single;
-    let Some(text) = &request.ploss else {
-        let default = match &request.flowsetsmac {
-            Some(sets) => weights_of("-flowsetsmac", sets, MAX_STATIONS)?.len() as u64,
-            None if wireless => 20,
-            None => 0,
-        };
-        let stations = number(&request.flowsmac, "-flowsmac", default, 1, MAX_STATIONS as u64)?;
-        return Ok(linear(stations as usize, 1.0, 1e-4));
+    let (flag, default) = match &request.flowsetsmac {
+        Some(sets) => ("-flowsetsmac", Some(weights_of("-flowsetsmac", sets, MAX_STATIONS)?.len() as u64)),
+        None => ("-flowsmac", (mode != Mode::Single).then_some(20)),
+    };
+    let stations = |default| number(&request.flowsmac, "-flowsmac", default, 1, MAX_STATIONS as u64);
+    let text = match request.ploss.as_deref().unwrap_or("powers").trim() {
+        "powers" => return Ok(geometric(stations(default.unwrap_or(0))? as usize, 1.0, 1e-4)),
+        "steps" => return Ok(linear(stations(default.unwrap_or(0))? as usize, 1.0, 1e-4)),
+        list => list,
     };
     let read = |part: &str| part.trim().parse::<f64>().ok().filter(|loss| (0.0..=1.0).contains(loss));
     let losses: Option<Vec<f64>> = text.split(':').map(read).collect();
-    let allowed = "must be losses from 0 to 1 with colons between, one for each station: 0.1:0.05:0";
+    let allowed = "must be powers, steps, or losses from 0 to 1 with colons between, one for each station: 0.1:0.05:0";
     let losses = losses.ok_or_else(|| Mistake::new("-ploss", text, allowed))?;
-    let (flag, stations) = match &request.flowsetsmac {
-        Some(sets) => ("-flowsetsmac", weights_of("-flowsetsmac", sets, MAX_STATIONS)?.len() as u64),
-        None => ("-flowsmac", number(&request.flowsmac, "-flowsmac", losses.len() as u64, 1, MAX_STATIONS as u64)?),
+    let stations = match default.filter(|_| request.flowsetsmac.is_some()) {
+        Some(stations) => stations,
+        None => stations(losses.len() as u64)?,
     };
     if losses.len() as u64 == stations {
         return Ok(losses);

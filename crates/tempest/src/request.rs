@@ -26,6 +26,7 @@ pub struct Request {
     pub ploss: Option<String>,
     pub intgr_th: Option<String>,
     // Not in the document.
+    pub qcount: Option<String>,
     pub psing: Option<String>,
     pub rate: Option<String>,
     pub seed: Option<String>,

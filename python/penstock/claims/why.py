@@ -2,7 +2,8 @@
 
 The verdict stays that of the published experiment. A variant that makes the claim hold names the assumption that it
 hangs on; one that makes it hold in more of its comparisons, a part of it. The rest is listed with its numbers, so that
-nobody need try it again. With one seed a comparison that is close may change sides by chance; more seeds tell.
+nobody need try it again. Where a variant is another reading of the document, a claim that holds tells of it, too, if it
+would not hold so. With one seed a comparison that is close may change sides by chance; more seeds tell.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class _Trial:
 
     name: str
     change: str
+    reading: bool
     found: Finding
     published: Finding
 
@@ -39,10 +41,20 @@ class _Trial:
 def explained(claim: Claim, evidence: Mapping[str, Evidence]) -> Finding:
     """What the check finds; where the claim does not hold, with the reason that the variants give."""
     found = claim.check(evidence)
-    if found.verdict not in (Verdict.PARTLY, Verdict.FAILS):
+    if found.verdict == Verdict.NOT_RUN:
         return found
-    why = _why(claim, evidence) if claim.varies else "a sum, which no run can change"
+    if found.verdict == Verdict.HOLDS:
+        why = _read_otherwise(claim, evidence) if claim.varies else ""
+    else:
+        why = _why(claim, evidence) if claim.varies else "a sum, which no run can change"
     return replace(found, reason=f"{found.reason}; {why}") if why else found
+
+
+def _read_otherwise(claim: Claim, evidence: Mapping[str, Evidence]) -> str:
+    """What a claim that holds hangs on: other readings of the document under which it does not."""
+    trials = _trials(claim, {name: evidence[name] for name in claim.needs})
+    broken = [f"{t.change} {_numbers(t.found)}" for t in trials if t.reading and not t.holds]
+    return f"other readings of the document, with which it does not hold: {'; '.join(broken)}" if broken else ""
 
 
 def _why(claim: Claim, evidence: Mapping[str, Evidence]) -> str:
@@ -69,7 +81,7 @@ def _trials(claim: Claim, evidence: Mapping[str, Evidence]) -> Iterator[_Trial]:
         if all(variant.name in run.varied for run in evidence.values()):
             found = claim.check({name: run.varied[variant.name] for name, run in evidence.items()})
             if Verdict.NOT_RUN not in (found.verdict, published.verdict):
-                yield _Trial(variant.name, variant.change, found, published)
+                yield _Trial(variant.name, variant.change, variant.reading, found, published)
 
 
 def _sentences(trials: list[_Trial]) -> Iterator[str]:

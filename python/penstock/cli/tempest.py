@@ -21,7 +21,7 @@ penstock tempest -alg qfq+ -flows 32k -n 10M
 
 penstock tempest -alg wf2q+ -flowsets 20::20,10::20,1::60 -qmax 300 -burst 1 -n 1M
 
-penstock tempest -mode integrated -alg w2f2q -flowsets 20::20,10::20,1::60 -qmax 300 -intgr_th 80
+penstock tempest -mode integrated -alg w2f2q -flowsets 20::20,10::20,1::60 -qmax 300 -intgr_th 80%
 
 penstock tempest -mode double -alg hfs -flowsets 20::20,10::20,1::60 -qmax 300 -qmac 100
 
@@ -73,9 +73,10 @@ def tempest(
     flowsmac: str | None = _flag("How many stations; 20 where there is a channel.", "-flowsmac"),
     flowsetsmac: str | None = _flag("Double: stations by weight: weight::stations.", "-flowsetsmac"),
     qmac: str | None = _flag("Double: packets between the two schedulers; 100.", "-qmac"),
-    wdistr: str | None = _flag("Double: weights of stations, 0 equal, 1 linear, 2 exponential, 3 by loss.", "-wdistr"),
-    ploss: str | None = _flag("Loss of each station, with colons between; from 1 to 0.0001.", "-ploss"),
-    intgr_th: str | None = _flag("Integrated: a good station is one that gets more per cent; 80.", "-intgr_th"),
+    qcount: str | None = _flag("Double: -qmin and -qmax count what waits before the first or both; first.", "-qcount"),
+    wdistr: str | None = _flag("Weights of stations: 0 equal, 1 linear, 2 exponential, 3 by loss; 3.", "-wdistr"),
+    ploss: str | None = _flag("Loss of each station: powers, steps, or 0.2:0.1:0; powers, 1 to 0.0001.", "-ploss"),
+    intgr_th: str | None = _flag("Integrated: a good station has more weight, or with % gets more; 80%.", "-intgr_th"),
     rate: str | None = _flag("Of the link, for times in ms; 54Mbit/s. Not in the document.", "-rate"),
     seed: str | None = _flag("Of bursts and refills; 1. Not in the document.", "-seed"),
     repeat: str | None = _flag("Times are taken so often, the least counts; 3. Not in the document.", "-repeat"),

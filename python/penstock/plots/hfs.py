@@ -15,6 +15,8 @@ from penstock.reproduce.results import Evidence
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_LINE = 0.022  # the height of a name on an axis of throughput
+
 Read = Callable[[dict[str, Any]], float | None]
 
 
@@ -65,15 +67,17 @@ def _varied(axis: Axes, run: Evidence, alg: str, read: Read) -> None:
             xs, ys = [q for q, _ in known], [y for _, y in known]
             axis.plot(xs, ys, color=colour(alg), linewidth=0.9, alpha=0.6)
             ends.setdefault(round(ys[-1], 2), []).append(variant.name)
-    for y, names in ends.items():
-        axis.annotate(", ".join(names), (max(hfs.BUFFERS), y), (4, 0), textcoords="offset points", fontsize=6.5)
+    place = 0.0
+    for y, names in sorted(ends.items()):
+        place = max(y, place + _LINE)
+        axis.annotate(", ".join(names), (max(hfs.BUFFERS), place), (4, 0), textcoords="offset points", fontsize=6.5)
 
 
 def _throughput(run: Evidence) -> Figure:
     figure, axis = _one("normalized throughput")
-    _varied(axis, run, "hfs", hfs.throughput)
-    _over_q(axis, run, [alg for alg in run.aqms if alg in hfs.LAYERS], hfs.throughput)
-    _levels(axis, run, [alg for alg in ("qfq-plus", hfs.KNOWING) if alg in run.aqms], hfs.throughput)
+    _varied(axis, run, "hfs", _report("throughput"))
+    _over_q(axis, run, [alg for alg in run.aqms if alg in hfs.LAYERS], _report("throughput"))
+    _levels(axis, run, [alg for alg in ("qfq-plus", hfs.KNOWING) if alg in run.aqms], _report("throughput"))
     mark_level([axis], tempest.good_throughput(), "")
     mark_level([axis], tempest.blind_throughput(), "")
     axis.set_ylim(0.4, 1.02)

@@ -157,10 +157,10 @@ def _throughput(run: Evidence) -> Figure:
     figure, axis = _one()
     algs = [alg for alg in run.aqms if alg in tempest.DOUBLE]
     _over(axis, run, algs, [(float(q), f"q-{q}") for q in tempest.BUFFERS], _report("throughput"))
-    if "ratios" in run.varied:
+    if "steps" in run.varied:
         points = [(float(q), f"q-{q}") for q in tempest.BUFFERS]
-        _over(axis, run.varied["ratios"], ["hfs"], points, _report("throughput"))
-        axis.lines[-1].set(linestyle=":", marker="", label="HFS, losses in equal ratios")
+        _over(axis, run.varied["steps"], ["hfs"], points, _report("throughput"))
+        axis.lines[-1].set(linestyle=":", marker="", label="HFS, losses in equal steps")
     level = _median(run, "w2f2q", "integrated", _report("throughput"))
     if level is not None:
         axis.axhline(level, color=colour("w2f2q"), linewidth=1.3, label=LABELS["w2f2q"])

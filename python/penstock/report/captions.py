@@ -67,8 +67,8 @@ EXPERIMENT = {
     ),
     "tempest_throughput": (
         "What arrives of what is sent",
-        "Normalized throughput over 20 stations whose losses go from 1 to 0.0001. Dashed: what stations above 80 % get "
-        "if only these are served, and what is left if nobody looks at the channel. Higher is better.",
+        "Normalized throughput over 20 stations whose losses go from 1 to 0.0001. Dashed: what stations above the "
+        "threshold get if only these are served, and what is left if nobody looks at the channel. Higher is better.",
     ),
     "c2ml_ends": (
         "When the last of the transfers ends",
@@ -124,7 +124,7 @@ EXPERIMENT = {
         "What arrives of what is sent, over the buffer",
         "Normalized throughput over 20 stations whose losses go from 1 to 0.0001. Lines with marks have a second layer "
         "that holds up to Q packets; dashed lines have none. Thin lines: HFS with one assumption changed. Dotted: what "
-        "stations up to a loss of 20 % get if only these are served, and what is left if nobody looks at the channel. "
+        "stations above the threshold get if only these are served, and what is left if nobody looks at the channel. "
         "Higher is better.",
     ),
     "hfs_guarantees": (

@@ -295,7 +295,6 @@ COLUMNS = {
     "tempest_twfi": Column("T-WFI ms", "{:.1f}", lambda o: tempest.value(o.summary, "t_wfi_ms")),
     "tempest_rfi": Column("RFI packets", "{:,.0f}", lambda o: tempest.value(o.summary, "rfi")),
     "tempest_throughput": Column("throughput", "{:.3f}", lambda o: tempest.value(o.summary, "throughput")),
-    "hfs_throughput": Column("throughput", "{:.3f}", lambda o: hfs.throughput(o.summary)),
     "hfs_good_twfi": Column("T-WFI ms, good", "{:.2f}", lambda o: hfs.good_twfi_ms(o.summary)),
     "hfs_best_delay": Column("delay, best station", "{:,.0f}", lambda o: hfs.best_delay(o.summary)),
     "tempest_top_bwfi": Column("B-WFI, top weight", "{:.2f}", lambda o: tempest.top(o.summary, "b_wfi_packets")),

@@ -1,18 +1,18 @@
 """HFS and the modular wireless architecture in TEMPEST: document 002, sections 4.1.3 and 4.2.
 
-Twenty stations whose losses fall in equal steps from 1 to 0.0001 share 54 Mbit/s; each has a flow of weight 20, one of
-weight 10 and three of weight 1. A station is in good condition up to a loss of 20 %.
+Twenty stations whose losses go from 10^0 to 10^-4 share 54 Mbit/s; each has a flow of weight 20, one of weight 10 and
+three of weight 1. A station is in good condition up to a loss of 20 %. What the document leaves open, and what it says
+in two ways, is among the variants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.reproduce.base import Case
-from penstock.reproduce.tempest import STATIONS, Changed, Tempest, Test, losses
-from penstock.reproduce.tempest import value as tempest_value
+from penstock.reproduce.tempest import BOTH, CHANCE, STATIONS, STEPS, STEPS_CHANCE, Changed, Tempest, Test, good
 
 # The scheduler of flows and that of stations.
 LAYERS = {
@@ -26,7 +26,7 @@ WIRED, KNOWING = ("drr", "wf2q-plus", "qfq-plus"), "w2f2q"
 BUFFERS = (0, 1, 10, 25, 50, 100, 150, 200, 250)
 QUICK_BUFFERS = (0, 1, 50, 100, 250)
 FLOWS = 5 * STATIONS
-GOOD_LOSS = 0.2
+THRESHOLD = "80"  # of the weight of a station, as section 4.3.2.6 defines it
 ALONE = "wire"  # the setting without a second layer
 
 
@@ -35,16 +35,15 @@ class Modular(Tempest):
     """Schedulers over the buffer between their layers."""
 
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
-        """The flags of one run. A wired scheduler knows no stations: `throughput` tells what would be lost."""
+        """The flags of one run. A wired scheduler knows nothing of the stations, but packets are lost all the same."""
         flags = {**self.shared, **(self.quick_flags if quick else {}), "seed": str(case.seed)}
         if case.aqm in LAYERS:
             qos, mac = LAYERS[case.aqm]
             mode = {"mode": "double", "qos": qos, "mac": mac, **self.test(case.setting).flags}
         elif case.aqm == KNOWING:
-            mode = {"mode": "integrated", "alg": case.aqm}
+            mode = {"mode": "integrated", "alg": case.aqm, "intgr_th": THRESHOLD}
         else:
             mode = {"mode": "single", "alg": case.aqm}
-            del flags["flowsmac"]
         return {"name": f"{self.name}-{case.setting}-{case.aqm}", "tempest": {**flags, **mode}}
 
     def in_subset(self, case: Case) -> bool:
@@ -61,17 +60,29 @@ def _tests(layered: tuple[str, ...], wired: tuple[str, ...]) -> tuple[Test, ...]
 _CONTROLLER = {"n": "10M", "qmin": "0", "qmax": "10n", "burst": "1", "qsing": "1"}
 _STATIONS = {"flowsets": "20::20,10::20,1::60", "flowsmac": str(STATIONS)}
 _LAYERED = tuple(LAYERS)
-# Only flows that stop offering packets leave the link to others: see docs/algorithms/hfs.md. Thresholds of the
-# controller count packets beyond the Q that the second layer holds.
+# How many packets wait decides what the second layer can do: see docs/algorithms/hfs.md. Thresholds of the controller
+# count packets beyond the Q that it holds.
 _ONE_EACH = {"qmax": str(FLOWS), "burst": "0"}
 _FEW = {"qmax": "5", "burst": "0"}
-_BY_POWERS = ":".join(f"{10 ** (-4 * i / (STATIONS - 1)):.6f}" for i in range(STATIONS))
+_DOUBLED = {"wdistr": "2"}
+_STEPS_DOUBLED = {**STEPS_CHANCE.flags, **_DOUBLED, **_FEW}
+# W2F2Q's flows in "good state with weight equal to their own weight according to the weight distribution policy".
+_BY_STATION = {"flowsets": ",".join(f"{max(1, round(1000 * (1 - 10 ** (-4 * i / 19))))}::1" for i in range(STATIONS))}
 _VARIANTS = (
-    Changed("exponential", "weights of stations doubled from place to place", _LAYERED, flags={"wdistr": "2"}),
+    STEPS,
+    CHANCE,
+    STEPS_CHANCE,
+    Changed("by-station", "W2F2Q sharing by weights of stations", (KNOWING,), reading=True, flags=_BY_STATION),
+    BOTH,
+    Changed("exponential", "weights of stations doubled from place to place", _LAYERED, flags=_DOUBLED),
     Changed("one-each", "one packet of each flow waiting beyond Q instead of ten", _LAYERED, flags=_ONE_EACH),
     Changed("few", "five packets of all flows waiting beyond Q", _LAYERED, flags=_FEW),
-    Changed("few-exponential", "these five packets and doubled weights", _LAYERED, flags={**_FEW, "wdistr": "2"}),
-    Changed("powers", "losses in equal steps of their logarithms", (KNOWING, *_LAYERED), flags={"ploss": _BY_POWERS}),
+    Changed(
+        "steps-doubled",
+        "losses in equal steps, a threshold of 80 % to arrive, doubled weights and these five packets",
+        (KNOWING, *WIRED, *_LAYERED),
+        flags=_STEPS_DOUBLED,
+    ),
 )
 
 _OF_HFS = ("drr", "wf2q-plus", "qfq-plus", KNOWING, "hfs", "hfs-drr")
@@ -80,7 +91,7 @@ HFS = Modular(
     title="Throughput and guarantees of HFS over its buffer",
     source="document 002, sections 4.1.3.2 and 4.2.5",
     figures={"hfs_throughput": "002, Figures 4.4 and 4.11", "hfs_guarantees": "002, Figures 4.5 and 4.12"},
-    columns=("hfs_throughput", "hfs_good_twfi", "tempest_top_twfi"),
+    columns=("tempest_throughput", "hfs_good_twfi", "tempest_top_twfi"),
     aqms=_OF_HFS,
     quick="most of the events, and four of nine buffers",
     variants=_VARIANTS,
@@ -95,7 +106,7 @@ HFS_LAYERS = Modular(
     title="Which scheduler beside the radio",
     source="document 002, section 4.2.4.2",
     figures={"hfs_mac_throughput": "002, Figure 4.8", "hfs_mac_delay": "002, Figure 4.9"},
-    columns=("hfs_throughput", "hfs_best_delay", "tempest_top_twfi"),
+    columns=("tempest_throughput", "hfs_best_delay", "tempest_top_twfi"),
     aqms=_OF_LAYERS,
     quick="most of the events, and four of nine buffers",
     variants=_VARIANTS,
@@ -126,58 +137,39 @@ ALL_HFS = (HFS, HFS_LAYERS, HFS_TIME)
 # What theory says.
 
 
-def weights(policy: str) -> list[float]:
-    """Of the stations, by their losses."""
-    places = range(1, STATIONS + 1)  # losses fall from the first station to the last
+def weights(policy: str, losses: Sequence[float]) -> list[float]:
+    """Of the stations; losses fall from the first to the last."""
+    places = range(1, len(losses) + 1)
     return {
-        "constant": [1.0] * STATIONS,
+        "constant": [1.0 for _ in losses],
         "linear": [float(i) for i in places],
         "exponential": [2.0**i for i in places],
-        "analogical": [(1 - loss) * 1000 for loss in losses()],
+        "analogical": [(1 - loss) * 1000 for loss in losses],
     }[policy]
 
 
-def weighted_throughput(policy: str) -> float:
+def weighted_throughput(policy: str, losses: Sequence[float]) -> float:
     """What arrives when every station always has packets in the second layer, and is served by its weight."""
-    shares = weights(policy)
-    return sum(w * (1 - loss) for w, loss in zip(shares, losses(), strict=True)) / sum(shares)
+    shares = weights(policy, losses)
+    return sum(w * (1 - loss) for w, loss in zip(shares, losses, strict=True)) / sum(shares)
 
 
 # What is measured.
 
 
-def _station(place: int, flow: Mapping[str, Any]) -> int:
-    """Flows go round the stations, on a wire as behind it."""
-    return int(flow.get("station", place % STATIONS))
-
-
-def throughput(summary: Mapping[str, Any]) -> float | None:
-    """Of what was sent, what arrives; for a wired scheduler what would, over the same channels."""
-    flows = summary.get("flows_detail", ())
-    if summary.get("mode") != "single" or not flows:
-        return tempest_value(summary, "throughput")
-    arrived = sum(flow["packets"] * (1 - losses()[_station(place, flow)]) for place, flow in enumerate(flows))
-    return float(arrived / sum(flow["packets"] for flow in flows))
-
-
-def _worst(summary: Mapping[str, Any], key: str, stations: range) -> float | None:
-    """Of the heaviest flows to these stations."""
-    flows = [flow for place, flow in enumerate(summary.get("flows_detail", ())) if _station(place, flow) in stations]
-    most = max((flow["weight"] for flow in flows), default=0)
-    known = [float(flow[key]) for flow in flows if flow["weight"] == most and flow[key] is not None]
-    return max(known, default=None)
-
-
-def good_stations() -> range:
-    """Those that lose at most a fifth; losses fall from the first station to the last."""
-    return range(next(i for i, loss in enumerate(losses()) if loss <= GOOD_LOSS), STATIONS)
+def losses_of(summary: Mapping[str, Any]) -> list[float]:
+    """Of the stations of a run."""
+    found = {flow["station"]: float(flow["loss"]) for flow in summary["flows_detail"]}
+    return [found[station] for station in sorted(found)]
 
 
 def good_twfi_ms(summary: Mapping[str, Any]) -> float | None:
     """The worst T-WFI of the heaviest flows to stations in good condition."""
-    return _worst(summary, "t_wfi_ms", good_stations())
+    return good(summary, "t_wfi_ms")
 
 
 def best_delay(summary: Mapping[str, Any]) -> float | None:
     """The longest wait in the heaviest flow to the station in the best condition, in departures."""
-    return _worst(summary, "max_delay_dequeues", range(STATIONS - 1, STATIONS))
+    flows = [flow for flow in summary["flows_detail"] if flow["station"] == STATIONS - 1]
+    heaviest = max(flows, key=lambda flow: int(flow["weight"]), default=None)
+    return None if heaviest is None else heaviest["max_delay_dequeues"]

@@ -27,6 +27,7 @@ class Variant:
     by_path: Mapping[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()  # those it is run in; none: all of the quick form
     topology: Mapping[str, Any] = field(default_factory=dict)
+    reading: bool = False  # the document may mean this just as well: told beside claims that hold, too
 
     def apply(self, tree: dict[str, Any]) -> None:
         """Makes the change in a scenario."""

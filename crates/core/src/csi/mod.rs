@@ -190,16 +190,16 @@ impl Csi {
     }
 }
 
-/// Losses that fall linearly from the first station to the last.
-///
-/// The scenario of §4.2.3.3 is `linear(20, 1.0, 1e-4)`: "ranging linearly from 10^0 to 10^-4".
+/// Losses that fall linearly from the first station to the last: one way to read §4.2.3.3, "ranging linearly from 10^0 to
+/// 10^-4". No weights of stations that the document has reach its numbers then.
 pub fn linear(stations: usize, first: f64, last: f64) -> Vec<f64> {
     let steps = stations.saturating_sub(1).max(1) as f64;
     let between = |x: f64| first * (1.0 - x) + last * x;
     (0..stations).map(|i| between(i as f64 / steps)).collect()
 }
 
-/// Losses whose logarithms fall linearly: the other way to read the same sentence, since its ends are powers of ten.
+/// Losses whose logarithms fall linearly: the other way, since the ends are powers of ten. `docs/algorithms/hfs.md` says what
+/// speaks for it.
 pub fn geometric(stations: usize, first: f64, last: f64) -> Vec<f64> {
     let steps = stations.saturating_sub(1).max(1) as f64;
     (0..stations).map(|i| first * libm::pow(last / first, i as f64 / steps)).collect()

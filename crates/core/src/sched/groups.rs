@@ -11,11 +11,11 @@
 //! serve       the lowest group in ER: among eligible groups it has the least F
 //! ```
 //!
-//! S of a group is a multiple of its slot, so a group turns eligible only when V passes such a multiple: bit i of V, or
-//! one above it, flips. Entities of a group wait in 32 lists, one for each slot from the group's S on.
+//! Entities of a group wait in 32 lists, one for each slot from the group's S on.
 //!
-//! DIFFERENCE: a flipped bit makes the source move all groups up to it. Here each of those is compared with V as well,
-//! which is the same while weights stay and exact when they change. Pinned by `a_group_ahead_of_the_clock_stays_there`.
+//! DIFFERENCE: in the source a group turns eligible when a bit of V flips that its slot tells of. Here groups are compared
+//! with V when it reaches the least S among those that are not eligible: the same while weights stay, exact when they
+//! change, and less work. Pinned by `a_group_ahead_of_the_clock_stays_there`.
 //! DIFFERENCE: a group that becomes ready blocks those below it that finish later. In QFQ there are none. In QFQ+ an
 //! aggregate comes back from service with the start time that it had before others were put in; the source serves these
 //! first. Pinned by `a_group_that_comes_late_goes_before_those_that_finish_later` and by the twin.
@@ -95,8 +95,8 @@ pub(super) struct Groups {
     pub stamps: Vec<Stamp>,
     /// V.
     pub now: u64,
-    /// V when eligible groups were looked for last.
-    looked_at: u64,
+    /// No group that is not eligible has an earlier S. Without meaning when there is none.
+    due: u64,
     min_shift: u32,
     bitmaps: [u32; 4],
     groups: Vec<Group>,
@@ -126,13 +126,13 @@ impl Groups {
             tails: [NONE; SLOTS as usize],
         };
         let groups = (0..=MAX_INDEX).map(group).collect();
-        Self { stamps: Vec::new(), now: 0, looked_at: 0, min_shift, bitmaps: [0; 4], groups }
+        Self { stamps: Vec::new(), now: 0, due: 0, min_shift, bitmaps: [0; 4], groups }
     }
 
     /// Nothing has happened yet, at another time.
     #[cfg(test)]
     pub fn begin(&mut self, now: u64) {
-        (self.now, self.looked_at) = (now, now);
+        self.now = now;
         self.stamps.iter_mut().for_each(|stamp| stamp.finish = now);
     }
 
@@ -162,6 +162,24 @@ impl Groups {
         }
         let group = &self.groups[ready.trailing_zeros() as usize];
         Some(group.heads[group.list(0)])
+    }
+
+    /// The entity to serve leaves.
+    #[inline]
+    pub fn take_first(&mut self) -> Option<u32> {
+        let first = self.first()?;
+        let index = self.bitmaps[ER].trailing_zeros();
+        self.unlink_first(first, index);
+        self.renew(index);
+        Some(first)
+    }
+
+    /// The same of the entity that [`Groups::first`] named.
+    #[inline]
+    pub fn remove_first(&mut self, entity: u32) {
+        let index = u32::from(self.stamps[entity as usize].group);
+        self.unlink_first(entity, index);
+        self.renew(index);
     }
 
     /// Where an entity begins that was idle. max(F, V) could be later than the finish of a ready group of higher index,
@@ -206,10 +224,7 @@ impl Groups {
             group.front = group.front.wrapping_sub(slots) % SLOTS;
             let start = group.start.wrapping_sub(u64::from(slots) << group.shift);
             group.begin_at(start);
-            self.bitmaps[IR] &= !(1 << index);
-            self.bitmaps[IB] &= !(1 << index);
-            self.bitmaps[ER] &= !(1 << index);
-            self.bitmaps[EB] &= !(1 << index);
+            self.bitmaps.iter_mut().for_each(|bitmap| *bitmap &= !(1 << index));
         } else {
             if idle && self.bitmaps[ER] == 0 && before(self.now, rounded) {
                 self.now = rounded;
@@ -217,9 +232,7 @@ impl Groups {
             group.begin_at(rounded);
         }
         let start = self.groups[index as usize].start;
-        let state = self.state(index);
-        self.bitmaps[state] |= 1 << index;
-        if state == ER {
+        if self.place(index) == ER {
             self.block_below(index);
         }
         self.insert(entity, start);
@@ -258,24 +271,16 @@ impl Groups {
         let group = &self.groups[index as usize];
         let rounded = group.round_down(start);
         if rounded != group.start {
-            self.unlink_first(entity);
+            self.unlink_first(entity, index);
             self.insert(entity, rounded);
             self.renew(index);
         }
     }
 
-    /// The entity to serve leaves.
     #[inline]
-    pub fn remove_first(&mut self, entity: u32) {
-        let index = u32::from(self.stamps[entity as usize].group);
-        self.unlink_first(entity);
-        self.renew(index);
-    }
-
-    #[inline]
-    fn unlink_first(&mut self, entity: u32) {
-        let Stamp { next, group, .. } = self.stamps[entity as usize];
-        let group = &mut self.groups[group as usize];
+    fn unlink_first(&mut self, entity: u32, index: u32) {
+        let next = self.stamps[entity as usize].next;
+        let group = &mut self.groups[index as usize];
         let list = group.list(0);
         group.heads[list] = next;
         if next == NONE {
@@ -300,7 +305,7 @@ impl Groups {
             let start = group.start.wrapping_add(u64::from(empty) << group.shift);
             group.begin_at(start);
             self.bitmaps[ER] &= !(1 << index);
-            self.bitmaps[self.state(index)] |= 1 << index;
+            self.place(index);
         }
         self.unblock(index, finish);
     }
@@ -313,6 +318,20 @@ impl Groups {
         let above = mask_from(self.bitmaps[ER], index);
         let blocked = above != 0 && before(self.groups[above.trailing_zeros() as usize].finish, group.finish);
         usize::from(ineligible) | usize::from(blocked) << 1
+    }
+
+    /// Enters a group in the bitmap of its state.
+    #[inline]
+    fn place(&mut self, index: u32) -> usize {
+        let state = self.state(index);
+        if state & IR != 0 {
+            let start = self.groups[index as usize].start;
+            if self.bitmaps[IR] | self.bitmaps[IB] == 0 || before(start, self.due) {
+                self.due = start;
+            }
+        }
+        self.bitmaps[state] |= 1 << index;
+        state
     }
 
     fn move_groups(&mut self, mask: u32, from: usize, to: usize) {
@@ -332,7 +351,7 @@ impl Groups {
             let group = bits.ilog2();
             self.bitmaps[EB] &= !(1 << group);
             self.bitmaps[IB] &= !(1 << group);
-            self.bitmaps[self.state(group)] |= 1 << group;
+            self.place(group);
             bits &= !(1 << group);
         }
     }
@@ -366,11 +385,9 @@ impl Groups {
     #[inline]
     pub fn look(&mut self) {
         let waiting = self.bitmaps[IR] | self.bitmaps[IB];
-        let flipped = (self.now ^ self.looked_at) >> self.min_shift;
-        if waiting != 0 && flipped != 0 {
-            self.make_eligible(waiting & mask_below(64 - flipped.leading_zeros()));
+        if waiting != 0 && !before(self.now, self.due) {
+            self.make_eligible(waiting);
         }
-        self.looked_at = self.now;
     }
 
     /// V = the least S.
@@ -389,15 +406,19 @@ impl Groups {
         }
     }
 
-    fn make_eligible(&mut self, candidates: u32) {
-        let (mut bits, mut due) = (candidates, 0);
+    fn make_eligible(&mut self, waiting: u32) {
+        let (mut bits, mut due, mut later) = (waiting, 0, None);
         while bits != 0 {
             let index = bits.trailing_zeros();
-            if !before(self.now, self.groups[index as usize].start) {
+            let start = self.groups[index as usize].start;
+            if !before(self.now, start) {
                 due |= 1 << index;
+            } else if later.is_none_or(|later| before(start, later)) {
+                later = Some(start);
             }
             bits &= bits - 1;
         }
+        self.due = later.unwrap_or(self.due);
         let mut ready = due & self.bitmaps[IR];
         self.move_groups(due, IR, ER);
         self.move_groups(due, IB, EB);
@@ -434,12 +455,10 @@ mod tests {
         groups.schedule(1, true);
         groups.now = 3 * ONE;
         groups.update_eligible();
-        assert_eq!(groups.first(), Some(0));
-        groups.remove_first(0);
+        assert_eq!(groups.take_first(), Some(0));
         assert_eq!(groups.first(), None);
         groups.update_eligible();
-        assert_eq!((groups.first(), groups.now), (Some(1), 10 * ONE));
-        groups.remove_first(1);
+        assert_eq!((groups.take_first(), groups.now), (Some(1), 10 * ONE));
         assert!(groups.is_empty());
     }
 
@@ -453,8 +472,7 @@ mod tests {
             groups.stamps[entity as usize].start = start * ONE;
             groups.schedule(entity, false);
         }
-        assert_eq!(groups.first(), Some(1));
-        groups.remove_first(1);
+        assert_eq!(groups.take_first(), Some(1));
         assert_eq!(groups.first(), Some(0));
     }
 
@@ -469,8 +487,7 @@ mod tests {
         }
         groups.update_eligible();
         let order: Vec<u32> = std::iter::from_fn(|| {
-            let first = groups.first()?;
-            groups.remove_first(first);
+            let first = groups.take_first()?;
             groups.update_eligible();
             Some(first)
         })

@@ -1,7 +1,7 @@
 //! Every number against its definition, taken literally.
 
 use super::*;
-use crate::pairs::EXACT;
+use crate::pairs::{EXACT, Pairs};
 use proptest::prelude::*;
 
 /// The state between two events.
@@ -139,6 +139,46 @@ proptest! {
             .prop_flat_map(|weights| { let n = weights.len(); (Just(weights), events(n)) })
     ) {
         compare(&weights, &events);
+    }
+}
+
+/// Every pair after every event, by the definition of RFI: what rows see late and in part they see all the same.
+#[test]
+fn rows_miss_no_pair_of_many_flows() {
+    let mut rng = penstock_core::rng::Streams::new(1).get("pairs");
+    let weights: Vec<u32> = (0..40).map(|k| 1 + k % 7).collect();
+    let total = f64::from(weights.iter().sum::<u32>());
+    let n = weights.len();
+    let mut pairs = Pairs::new(&weights);
+    let (mut waiting, mut service) = (vec![0_u32; n], vec![0.0; n]);
+    let mut z = vec![None::<(f64, f64)>; n * n];
+    let mut worst = vec![0.0_f64; n];
+    for _ in 0..20_000 {
+        let k = rng.below(n as u64) as usize;
+        if rng.uniform() < 0.5 && waiting[k] < 6 {
+            waiting[k] += 1;
+            if waiting[k] == 1 {
+                pairs.begins(k);
+            }
+        } else if waiting[k] > 0 {
+            waiting[k] -= 1;
+            service[k] += total / f64::from(weights[k]);
+            pairs.serves(k, waiting[k] == 0);
+        }
+        for (i, h) in (0..n).flat_map(|i| (0..n).map(move |h| (i, h))).filter(|(i, h)| i != h) {
+            let now = service[i] - service[h];
+            let (least, most) = z[i * n + h].unwrap_or((now, now));
+            // The service that empties a flow is the last of the common time.
+            let range = (least.min(now), most.max(now));
+            if z[i * n + h].is_some() {
+                worst[i] = worst[i].max(range.1 - range.0);
+            }
+            z[i * n + h] = (waiting[i] > 0 && waiting[h] > 0).then_some(range);
+        }
+    }
+    let indices = pairs.finish(&vec![0.0; n]);
+    for (k, worst) in worst.iter().enumerate() {
+        assert!(close(indices.of_flow(k).unwrap(), *worst), "{k}: {:?}, {worst}", indices.of_flow(k));
     }
 }
 

@@ -17,6 +17,7 @@ fn request(flags: &[(&str, &str)]) -> Request {
             "qos" => request.qos = given,
             "mac" => request.mac = given,
             "qmac" => request.qmac = given,
+            "qcount" => request.qcount = given,
             "wdistr" => request.wdistr = given,
             "flowsetsmac" => request.flowsetsmac = given,
             "flows" => request.flows = given,
@@ -83,8 +84,13 @@ fn a_mistake_names_flag_value_and_what_is_allowed() {
         (&[("flows", ""), ("flowsets", "0::5")], ["-flowsets 0::5", "weight is from 1 to"]),
         (&[("qmac", "100")], ["-qmac 100", "-mode double"]),
         (&[("intgr_th", "80")], ["-intgr_th 80", "-mode integrated"]),
-        (&[("mode", "integrated"), ("intgr_th", "101")], ["-intgr_th 101", "0 to 100"]),
-        (&[("mode", "integrated"), ("intgr_th", "100")], ["-intgr_th 100", "no flow a good station"]),
+        (&[("mode", "integrated"), ("intgr_th", "101%")], ["-intgr_th 101", "0% to 100%"]),
+        (&[("mode", "integrated"), ("intgr_th", "-1")], ["-intgr_th -1", "a weight from 0"]),
+        (&[("mode", "integrated"), ("intgr_th", "100%")], ["-intgr_th 100%", "no flow a good station"]),
+        (&[("mode", "integrated"), ("intgr_th", "1000")], ["-intgr_th 1000", "no flow a good station"]),
+        (&[("wdistr", "3")], ["-wdistr 3", "-mode double or integrated"]),
+        (&[("qcount", "both")], ["-qcount both", "-mode double"]),
+        (&[("alg", "hfs"), ("mode", "double"), ("qcount", "all")], ["-qcount all", "first or both"]),
         (&[("psing", "0.5")], ["-psing 0.5", "goes with -qsing"]),
         (&[("mode", "integrated"), ("ploss", "0.1:2")], ["-ploss 0.1:2", "from 0 to 1"]),
         (&[("flowsmac", "3"), ("ploss", "0.1:0")], ["-ploss 0.1:0", "-flowsmac 3"]),
@@ -114,21 +120,42 @@ fn a_mistake_names_flag_value_and_what_is_allowed() {
     }
 }
 
-#[test]
-fn the_threshold_is_a_chance_to_transmit() {
-    let losses = "1:0.3:0.2:0.1";
-    let plan = plan(&[("mode", "integrated"), ("ploss", losses), ("intgr_th", "75")]);
-    let good: Vec<bool> = (0..4).map(|station| plan.is_good(station)).collect();
-    assert_eq!(good, [false, false, true, true]);
+fn served(flags: &[(&str, &str)]) -> Vec<bool> {
+    let plan = plan(&[&[("mode", "integrated"), ("ploss", "1:0.3:0.2:0.1")], flags].concat());
     assert_eq!((0..6).map(|flow| plan.station(flow)).collect::<Vec<_>>(), [0, 1, 2, 3, 0, 1].map(Some));
+    (0..4).map(|flow| plan.is_served(flow)).collect()
+}
+
+/// Weights are 1 (of 0), 700, 800 and 900; those of places 1 to 4; and 2, 4, 8 and 16.
+#[test]
+fn the_threshold_is_a_weight() {
+    assert_eq!(served(&[("intgr_th", "80")]), [false, true, true, true]);
+    assert_eq!(served(&[("intgr_th", "700")]), [false, false, true, true]);
+    assert_eq!(served(&[("intgr_th", "3"), ("wdistr", "1")]), [false, false, false, true]);
+    assert_eq!(served(&[("intgr_th", "4"), ("wdistr", "2")]), [false, false, true, true]);
 }
 
 #[test]
-fn losses_are_even_steps_from_all_to_one_in_ten_thousand() {
-    let losses = plan(&[("mode", "integrated"), ("flows", "20")]).losses;
-    assert_eq!((losses.len(), losses[0]), (20, 1.0));
-    assert!((losses[19] - 1e-4).abs() < 1e-12);
-    assert!((losses[1] - (1.0 - 0.9999 / 19.0)).abs() < 1e-12);
+fn the_threshold_may_be_a_chance_to_transmit() {
+    assert_eq!(served(&[("intgr_th", "75%")]), [false, false, true, true]);
+    assert_eq!(served(&[("intgr_th", "75%"), ("wdistr", "2")]), [false, false, true, true]);
+    assert_eq!(served(&[]), served(&[("intgr_th", "80%")]));
+}
+
+/// "Ranging linearly from 10^0 to 10^-4": the exponent, or the probability.
+#[test]
+fn losses_go_from_all_to_one_in_ten_thousand() {
+    let losses = |flags: &[(&str, &str)]| plan(&[&[("mode", "integrated"), ("flows", "20")], flags].concat()).losses;
+    for (losses, second) in [
+        (losses(&[]), 10_f64.powf(-4.0 / 19.0)),
+        (losses(&[("ploss", "powers")]), 10_f64.powf(-4.0 / 19.0)),
+        (losses(&[("ploss", "steps")]), 1.0 - 0.9999 / 19.0),
+    ] {
+        assert_eq!((losses.len(), losses[0]), (20, 1.0));
+        assert!((losses[19] - 1e-4).abs() < 1e-12);
+        assert!((losses[1] - second).abs() < 1e-12, "{losses:?}");
+    }
+    assert!((losses(&[("flowsmac", "3")])[1] - 1e-2).abs() < 1e-12);
 }
 
 #[test]
@@ -152,4 +179,6 @@ fn thresholds_count_what_waits_before_the_first_of_two_schedulers() {
     let flags = [("mode", "double"), ("alg", "double-drr"), ("qmin", "5"), ("qmax", "300"), ("qmac", "40")];
     let pattern = plan(&flags).pattern;
     assert_eq!((pattern.qmin, pattern.qmax), (45, 340));
+    let pattern = plan(&[&flags[..], &[("qcount", "both")]].concat()).pattern;
+    assert_eq!((pattern.qmin, pattern.qmax), (5, 300));
 }

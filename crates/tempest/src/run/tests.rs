@@ -90,31 +90,55 @@ fn without_a_buffer_the_second_scheduler_has_no_say() {
 
 /// Losses from 1 to 0.0001 in equal steps: half arrives if nobody looks. If stations are served by weights 1 - p, and have
 /// packets, the mean of (1 - p)^2 over that of 1 - p arrives: 0.342 / 0.5 = 0.684. Bad stations run out of room to wait in,
-/// and good ones of packets, so it stays below that.
+/// and good ones of packets, so it stays below that. With equal steps of the exponent the losses are a geometric series of
+/// ratio 0.61585: they sum up to 2.6030 and their squares to 1.6110, so 17.397 / 20 = 0.870 arrive, or
+/// (20 - 2 * 2.6030 + 1.6110) / 17.397 = 0.943.
 #[test]
 fn a_buffer_and_a_law_of_weights_raise_throughput() {
-    let throughput =
-        |flags: &str| report(&format!("mode double qos drr mac qfq+ {EMERGENCY} {flags}")).throughput.unwrap();
-    let blind = throughput("qmac 250 wdistr 0");
-    assert!((blind - 0.5).abs() < 0.02, "{blind}");
-    let (small, large) = (throughput("qmac 5"), throughput("qmac 250"));
-    assert!(blind + 0.05 < large && large < 0.684, "{large}");
-    assert!(small < large, "{small} {large}");
+    for (losses, nobody, most) in [("steps", 0.5, 0.684), ("powers", 0.8699, 0.9430)] {
+        let layers = format!("mode double qos drr mac qfq+ {EMERGENCY} ploss {losses}");
+        let throughput = |flags: &str| report(&format!("{layers} {flags}")).throughput.unwrap();
+        let blind = throughput("qmac 250 wdistr 0");
+        assert!((blind - nobody).abs() < 0.02, "{blind}");
+        let (small, large) = (throughput("qmac 5"), throughput("qmac 250"));
+        assert!(blind + 0.05 < large && large < most + 1e-3, "{large}");
+        assert!(small < large, "{small} {large}");
+    }
+}
+
+/// If thresholds count what waits in both layers, a phase sends all that came, and what came is what is sent.
+#[test]
+fn the_second_scheduler_gives_no_more_than_it_was_given() {
+    let sent = |qmac: u32| report(&format!("mode double alg hfs {EMERGENCY} qcount both qmac {qmac}")).throughput;
+    let blind = sent(0).unwrap();
+    assert!((blind - 0.8699).abs() < 0.02, "{blind}");
+    for qmac in [50, 250] {
+        assert!((sent(qmac).unwrap() - blind).abs() < 1e-3, "{qmac}: {:?}, {blind}", sent(qmac));
+    }
 }
 
 #[test]
 fn only_wireless_schedulers_look_at_the_channel() {
-    let drr = report(&format!("mode integrated alg drr {EMERGENCY}"));
+    let drr = report(&format!("mode integrated alg drr {EMERGENCY} ploss steps"));
     assert!((drr.throughput.unwrap() - 0.5).abs() < 0.02, "{:?}", drr.throughput);
 }
 
-/// The last four of twenty stations pass 80%: 1 - 0.9999 (19 - i) / 19 of what is sent arrives at i = 16..20, 0.921 in the mean.
+/// In equal steps the last four of twenty stations pass 80%: 1 - 0.9999 (19 - i) / 19 of what is sent arrives at
+/// i = 16..20, 0.921 in the mean. By powers those at i = 4..20 do: (0.6158^4 - 0.6158^20) / 0.38415 / 16 = 0.0234 is lost. A weight of 80 leaves out two of them in steps, which lose 1 and 0.947; the rest has
+/// 0.5526. By powers it leaves out the one that loses all: 1 - 1.6030 / 19 = 0.9156.
 #[test]
 fn a_wireless_scheduler_serves_good_stations_only() {
-    for flags in [EMERGENCY, "flowsets 1::40 qmax 300 n 100k measure fairness"] {
-        let report = report(&format!("mode integrated alg w2f2q intgr_th 80 {flags}"));
-        let served = report.flows_detail.iter().filter(|flow| flow.packets > 0).filter_map(|flow| flow.station);
-        assert!(served.clone().all(|station| station >= 16) && served.count() > 0);
-        assert!((report.throughput.unwrap() - 0.921).abs() < 0.005, "{:?}", report.throughput);
+    for (losses, threshold, first, arrives) in [
+        ("steps", "80%", 16, 0.921),
+        ("powers", "80%", 4, 0.9766),
+        ("steps", "80", 2, 0.5526),
+        ("powers", "80", 1, 0.9156),
+    ] {
+        for flags in [EMERGENCY, "flowsets 1::40 qmax 300 n 100k measure fairness"] {
+            let report = report(&format!("mode integrated alg w2f2q ploss {losses} intgr_th {threshold} {flags}"));
+            let served = report.flows_detail.iter().filter(|flow| flow.packets > 0).filter_map(|flow| flow.station);
+            assert_eq!(served.min(), Some(first), "{losses} {threshold}");
+            assert!((report.throughput.unwrap() - arrives).abs() < 0.005, "{losses}: {:?}", report.throughput);
+        }
     }
 }
