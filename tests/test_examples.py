@@ -158,3 +158,38 @@ def test_pink_gives_others_what_a_flow_cannot_use() -> None:
         link["aqm"]["reallocation"] = "off"
     ours, theirs = (sum(mbps(result)) for result in (ran("pink-reallocation"), penstock.run(off)))
     assert ours > theirs + 0.3
+
+
+def test_bearers_keep_calls_and_responders_from_civilians() -> None:
+    def people(result: engine.Result) -> tuple[float, float]:
+        flows = result.summary["flows"]
+        calls = [flow["voip"]["mos"] for flow in flows if flow["kind"] == "voip"]
+        frames = [flow["video"]["frames"] for flow in flows if flow["kind"] == "video"]
+        return min(calls), min(one["played"] / one["sent"] for one in frames)
+
+    plain = tree("lte-cell")
+    plain["aqm"] = {"name": "droptail"}
+    call, video = people(ran("lte-cell"))
+    assert call > 4.2
+    assert video > 0.99
+    call, video = people(penstock.run(plain))
+    assert call < 3.5
+    assert video < 0.9
+    civilians = mbps(ran("lte-cell"))
+    assert min(civilians) > 0.1
+    assert max(civilians) < 1.5 * min(civilians)
+    assert queue(ran("lte-cell"))["utilization"] > 0.99
+
+
+def test_a_call_survives_each_handover() -> None:
+    flows, counted = ran("handover").summary["flows"], ran("handover").summary["handovers"]
+    up, down = (flow["voip"] for flow in flows[:2])
+    assert counted["moves"] == 3 * 3
+    assert counted["lost_in_air"] > 0, "of the seamless one"
+    assert up["lost"] + down["lost"] <= 3
+    # Upwards a packet waits for 27.5 ms at most. Downwards, over S1, it goes to the core and back.
+    assert up["delay_ms"]["max"] < up["delay_ms"]["p50"] + 30
+    assert down["delay_ms"]["max"] == pytest.approx(down["delay_ms"]["p50"] + 300, abs=15)
+    lossless = tree("handover")
+    lossless["handovers"][0]["procedure"] = "x2-lossless"
+    assert penstock.run(lossless).summary["handovers"]["lost_in_air"] == 0

@@ -14,7 +14,7 @@ use crate::loss::Loss;
 use crate::probe::QueueProbe;
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
-use penstock_core::packet::{Packet, TcpFlags};
+use penstock_core::packet::{FlowId, Packet, TcpFlags};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::AnyQdisc;
 use penstock_core::rng::Rng;
@@ -377,6 +377,37 @@ impl Link {
             // Asked at once, not from when it last gave nothing.
             self.busy_until = self.busy_until.max(now);
         }
+    }
+
+    /// Takes out what waits of these flows, in order for each.
+    pub fn take_out(
+        &mut self,
+        flows: impl Iterator<Item = FlowId>,
+        now: Instant,
+        outlet: &mut Outlet,
+        taken: &mut Vec<Segment>,
+    ) {
+        self.catch_up(now, outlet);
+        let Some(queue) = &mut self.queue else { return };
+        if let Some(probe) = &mut queue.probe {
+            probe.before_change(queue.waiting, now);
+        }
+        flows.for_each(|flow| queue.qdisc.take_out(flow, taken));
+        queue.waiting = queue.qdisc.backlog();
+    }
+
+    /// What is in flight of these flows is gone; tells how many packets that were.
+    pub fn lose_in_flight(&mut self, flows: &[u32]) -> u64 {
+        let mut lost = 0;
+        if self.first.at != EMPTY && flows.contains(&self.first.flow) {
+            (self.first.at, lost) = (EMPTY, 1);
+        }
+        if let Some(others) = &mut self.others {
+            let before = others.len();
+            others.retain(|packet| !flows.contains(&packet.flow));
+            lost += (before - others.len()) as u64;
+        }
+        lost
     }
 
     /// The discipline is told of a new rate at `now`.

@@ -30,6 +30,8 @@ def drawing(scenario: Tree) -> Figure | None:
         figure.set_layout_engine("none")
         for link in links:
             _link(axis, link, places, link.get("name") in changing)
+        for handover in _handovers(scenario.get("handovers", [])):
+            _handover(axis, *handover, places)
         for node, (x, y) in places.items():
             label = "\n".join([node, *_hosts(node, scenario.get("flows", []))])
             box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": INK}
@@ -48,6 +50,27 @@ def _link(axis: Any, link: Tree, places: dict[str, Place], changes: bool) -> Non
     style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "color": colour, "zorder": 2}
     box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"}
     axis.text((x0 + x1) / 2, (y0 + y1) / 2, "\n".join(filter(None, facts)), bbox=box, **style)
+
+
+def _handovers(handovers: Sequence[Tree]) -> list[tuple[str, str, str]]:
+    """From where to where, and what is said of it: when, how, and how many flows."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for one in handovers:
+        who = f", {len(one['flows'])} flows" if "flows" in one else ""
+        said.setdefault((one["from"], one["to"]), []).append(f"{one['at']}: {one['procedure']}{who}")
+    return [(*way, "\n".join(lines[:4] + ["..."] * (len(lines) > 4))) for way, lines in said.items()]
+
+
+def _handover(axis: Any, start: str, end: str, text: str, places: dict[str, Place]) -> None:
+    """An arrow that bows to its right, so that those of both ways stand apart."""
+    (x0, y0), (x1, y1) = places[start], places[end]
+    bow, dx, dy = 0.3, x1 - x0, y1 - y0
+    style = {"arrowstyle": "-|>", "connectionstyle": f"arc3,rad={bow}", "color": CYCLE[2], "shrinkA": 12, "shrinkB": 12}
+    axis.annotate("", xy=(x1, y1), xytext=(x0, y0), arrowprops=style, zorder=2)
+    # The middle of the curve: half as far aside as its control point.
+    at = ((x0 + x1) / 2 + bow / 2 * dy, (y0 + y1) / 2 - bow / 2 * dx)
+    box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"}
+    axis.text(*at, text, ha="center", va="center", fontsize=8, color=CYCLE[2], bbox=box, zorder=2.5)
 
 
 def _hosts(node: str, flows: Sequence[Tree]) -> list[str]:

@@ -10,6 +10,8 @@ use crate::flow::{FORGED, Transport};
 use crate::segment::Segment;
 use crate::tcp::{Endpoint, Role, State};
 use crate::traffic::sessions::Plan;
+use penstock_core::packet::FlowId;
+use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Span};
 use std::collections::VecDeque;
 
@@ -81,6 +83,11 @@ impl Connections {
         self.open.len()
     }
 
+    /// The flow that opened an open connection.
+    pub fn owner(&self, number: u32) -> Option<u32> {
+        self.open.get(number as usize)?.as_ref().map(|connection| connection.owner)
+    }
+
     /// Counters of the connections of a flow that are open.
     pub fn counters(&self, flow: u32) -> impl Iterator<Item = crate::tcp::Counters> + '_ {
         self.open.iter().flatten().filter(move |c| c.owner == flow).map(|c| c.client.counters())
@@ -89,6 +96,11 @@ impl Connections {
 
 // Connection n: packets have the number `first_connection() + n`, timers are the sources `connection_source(n, _)`.
 impl Simulation {
+    /// The numbers of the open connections of a flow.
+    pub(super) fn connections_of(&self, flow: u32) -> Vec<u32> {
+        let open = (self.first_connection()..).zip(&self.connections.open);
+        open.filter(|(_, connection)| connection.as_ref().is_some_and(|c| c.owner == flow)).map(|(n, _)| n).collect()
+    }
     fn first_connection(&self) -> u32 {
         self.flows.len() as u32 + self.floods.len() as u32 * FORGED + self.cooperating()
     }
@@ -131,10 +143,18 @@ impl Simulation {
         let mut end = |role| Endpoint::new(sessions.tcp.clone(), id, role, sessions.iss.bits() as u32);
         let (mut client, server) = (end(Role::Client), end(Role::Server));
         client.open();
+        self.tell_of(id, flow);
         let connection =
             Connection { client, server, owner: flow as u32, size: 0, began: self.now, until: u64::MAX, counted: 0 };
         self.connections.open[number as usize] = Some(Box::new(connection));
         number
+    }
+
+    /// Queues learn what a new connection has of its flow.
+    fn tell_of(&mut self, id: u32, flow: usize) {
+        let Some(class) = self.classes.get(&(flow as u32)) else { return };
+        let queues = self.links[..self.routers].iter_mut().filter_map(|link| link.queue.as_mut());
+        queues.for_each(|queue| queue.qdisc.set_class(FlowId(id), *class));
     }
 
     /// A packet whose number is none of a flow: of a connection, or of a flood.
