@@ -161,24 +161,23 @@ def test_pink_gives_others_what_a_flow_cannot_use() -> None:
 
 
 def test_bearers_keep_calls_and_responders_from_civilians() -> None:
-    def people(result: engine.Result) -> tuple[float, float]:
+    def people(result: engine.Result) -> tuple[list[float], float]:
         flows = result.summary["flows"]
-        calls = [flow["voip"]["mos"] for flow in flows if flow["kind"] == "voip"]
+        calls = [flow["voip"]["delay_ms"]["p90"] for flow in flows if flow["kind"] == "voip"]
         frames = [flow["video"]["frames"] for flow in flows if flow["kind"] == "video"]
-        return min(calls), min(one["played"] / one["sent"] for one in frames)
+        return calls, min(one["played"] / one["sent"] for one in frames)
 
     plain = tree("lte-cell")
     plain["aqm"] = {"name": "droptail"}
-    call, video = people(ran("lte-cell"))
-    assert call > 4.2
+    calls, video = people(ran("lte-cell"))
+    # 46.25 ms of the path and its hosts, and a packet of somebody else.
+    assert max(calls) < 46.25 + 2
     assert video > 0.99
-    call, video = people(penstock.run(plain))
-    assert call < 3.5
+    calls, video = people(penstock.run(plain))
+    assert min(calls) > 2 * 46.25
     assert video < 0.9
     civilians = mbps(ran("lte-cell"))
-    assert min(civilians) > 0.1
-    assert max(civilians) < 1.5 * min(civilians)
-    assert queue(ran("lte-cell"))["utilization"] > 0.99
+    assert max(civilians) < 1.1 * min(civilians)
 
 
 def test_a_call_survives_each_handover() -> None:

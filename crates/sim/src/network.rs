@@ -47,6 +47,8 @@ pub struct Network {
     pub floods: Vec<u32>,
     /// Queues that are looked at.
     pub bottlenecks: Vec<Bottleneck>,
+    /// The nodes whose sockets the flows are; empty if nobody asks.
+    pub owners: Vec<u32>,
     /// Classes of flows that have one.
     pub classes: BTreeMap<u32, u32>,
     /// Hosts that move, in the order of their times.
@@ -66,6 +68,7 @@ pub fn build(scenario: &Scenario) -> Network {
             flows: Vec::new(),
             floods: Vec::new(),
             bottlenecks: Vec::new(),
+            owners: Vec::new(),
             classes: BTreeMap::new(),
             moves: Vec::new(),
             coop: None,
@@ -272,6 +275,7 @@ impl<'a> Builder<'a> {
         if let Some(cooperation) = &self.scenario.cooperation {
             self.cooperate(cooperation, &owners, nodes);
         }
+        self.network.owners = owners;
     }
 
     /// The gateway's and the clients' machines, with routes of their own for what they say. The last links of these

@@ -54,6 +54,8 @@ pub struct Simulation {
     routers: usize,
     /// Classes of flows that have one.
     classes: BTreeMap<u32, u32>,
+    /// The nodes whose sockets the flows are; empty if nobody asks.
+    owners: Vec<u32>,
     routes: Vec<u32>,
     pub(crate) flows: Vec<Flow>,
     /// The flows that are floods.
@@ -108,6 +110,7 @@ impl Simulation {
             links,
             routers: 2 * scenario.links.len(),
             classes: network.classes,
+            owners: network.owners,
             routes: network.routes,
             flows,
             floods: network.floods,

@@ -10,9 +10,9 @@ use crate::flow::{FORGED, Transport};
 use crate::segment::Segment;
 use crate::tcp::{Endpoint, Role, State};
 use crate::traffic::sessions::Plan;
-use penstock_core::packet::FlowId;
+use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::Qdisc;
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::{Instant, Rate, Span};
 use std::collections::VecDeque;
 
 /// How long the number of a connection is not used again.
@@ -76,6 +76,11 @@ impl Connections {
 
     fn get_mut(&mut self, number: u32) -> Option<&mut Connection> {
         self.open.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    /// The part of a budget that a connection may use; true if it may now send what it might not before.
+    pub fn set_budget(&mut self, number: u32, budget: Option<Rate>) -> bool {
+        self.get_mut(number).is_some_and(|connection| connection.client.set_budget(budget))
     }
 
     /// How many numbers there are, in use or resting.
@@ -147,14 +152,20 @@ impl Simulation {
         let connection =
             Connection { client, server, owner: flow as u32, size: 0, began: self.now, until: u64::MAX, counted: 0 };
         self.connections.open[number as usize] = Some(Box::new(connection));
+        self.connection_opens(flow, number);
         number
     }
 
     /// Queues learn what a new connection has of its flow.
     fn tell_of(&mut self, id: u32, flow: usize) {
-        let Some(class) = self.classes.get(&(flow as u32)) else { return };
-        let queues = self.links[..self.routers].iter_mut().filter_map(|link| link.queue.as_mut());
-        queues.for_each(|queue| queue.qdisc.set_class(FlowId(id), *class));
+        let (class, node) = (self.classes.get(&(flow as u32)), self.owners.get(flow));
+        if class.is_none() && node.is_none() {
+            return;
+        }
+        for queue in self.links[..self.routers].iter_mut().filter_map(|link| link.queue.as_mut()) {
+            class.iter().for_each(|class| queue.qdisc.set_class(FlowId(id), **class));
+            node.iter().for_each(|node| queue.qdisc.set_node(FlowId(id), NodeId(**node)));
+        }
     }
 
     /// A packet whose number is none of a flow: of a connection, or of a flood.
@@ -210,7 +221,7 @@ impl Simulation {
     }
 
     /// Like [`Simulation::pump`].
-    fn pump_connection(&mut self, number: u32, server: bool) {
+    pub(super) fn pump_connection(&mut self, number: u32, server: bool) {
         let now = self.now;
         let Some(connection) = self.connections.get_mut(number) else { return };
         let cursor = self.flows[connection.owner as usize].routes[usize::from(server)];
@@ -247,6 +258,7 @@ impl Simulation {
         let Some(connection) = slot.take_if(|c| c.is_over()) else { return };
         self.connections.resting.push_back((now, number));
         let flow = connection.owner as usize;
+        self.connection_closes(flow, number);
         let Transport::Sessions(sessions) = &mut self.flows[flow].transport else { return };
         sessions.open -= 1;
         sessions.absorb(connection.client.counters());
