@@ -51,6 +51,8 @@ pub enum Step {
 struct Past {
     links: [u32; 2],
     forward: u32,
+    /// Routes from this cursor on were made when it left: who is on one of them only passes by.
+    since: u32,
 }
 
 /// Where a packet goes instead.
@@ -95,16 +97,17 @@ impl Host {
     /// It left a cell for another; `up` is where its new route comes to the cell's link.
     fn leave(&mut self, one: &Move, up: u32) {
         self.past.retain(|past| past.links != one.old && past.links != one.new);
-        self.past.push(Past { links: one.old, forward: one.forward });
+        self.past.push(Past { links: one.old, forward: one.forward, since: one.routes[0] });
         (self.attached, self.links, self.again) = (false, one.new, up);
     }
 
-    /// What becomes of a packet that comes to `link`.
-    fn way(&self, link: u32) -> Way {
+    /// What becomes of a packet that comes to `link` at `cursor` of the table of routes. Who is turned back goes on by a later
+    /// route, so nobody is turned back without end.
+    fn way(&self, link: u32, cursor: u32) -> Way {
         if self.links.contains(&link) {
             return if self.attached { Way::On } else { Way::Held };
         }
-        match self.past.iter().find(|past| past.links.contains(&link)) {
+        match self.past.iter().find(|past| past.links.contains(&link) && cursor < past.since) {
             Some(past) if past.links[1] == link => Way::By(past.forward),
             Some(_) => Way::By(self.again),
             None => Way::On,
@@ -176,7 +179,7 @@ impl Handovers {
     /// What becomes of a packet of `flow` that comes to `link`. One that is to wait is kept.
     pub fn divert(&mut self, flow: u32, link: u32, packet: &Segment) -> Way {
         let Some(host) = self.hosts.get_mut(&flow) else { return Way::On };
-        let way = host.way(link);
+        let way = host.way(link, packet.cursor);
         match way {
             Way::Held => {
                 self.counters.held += 1;

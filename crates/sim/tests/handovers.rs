@@ -147,6 +147,26 @@ fn news_that_were_overtaken_do_not_count() {
     assert!(call.sent - call.received <= 3);
 }
 
+/// A second phone behind the first: the way to its cell leads over the cell that was left.
+#[test]
+fn the_way_to_a_cell_may_lead_over_the_one_that_was_left() {
+    let [up, down] = overloads();
+    let behind = |handovers: &[&str]| {
+        let link = "\n  { name = \"bridge\", a = \"ue2\", b = \"ue1\", rate = \"50Mbit/s\", delay = \"1ms\" },\n  { name = \"cell2\", a = \"ue3\"";
+        text(DROPTAIL, &[&up, &down], handovers).replace("\n  { name = \"cell2\", a = \"ue2\"", link)
+    };
+    let stays = run(&behind(&[]));
+    let there = to_cell2("900ms", "x2-lossless");
+    for (turns, moved) in
+        [(vec![there.clone()], 2), (vec![there, back("940ms", "s1"), to_cell2("980ms", "x2-lossless")], 6)]
+    {
+        let turns: Vec<&str> = turns.iter().map(String::as_str).collect();
+        let moves = run(&behind(&turns));
+        assert_eq!(moves.handovers.unwrap().moves, moved);
+        assert_eq!(delivered(&moves), delivered(&stays));
+    }
+}
+
 #[test]
 fn pages_go_on_after_a_handover() {
     let pages = format!("kind = \"http\"\nsize = \"100kB\"\nidle = \"100ms\"\nclass = 0\n{DOWN}");
