@@ -192,3 +192,20 @@ def test_a_call_survives_each_handover() -> None:
     lossless = tree("handover")
     lossless["handovers"][0]["procedure"] = "x2-lossless"
     assert penstock.run(lossless).summary["handovers"]["lost_in_air"] == 0
+
+
+def test_sessions_share_what_their_node_may_use() -> None:
+    def shares(result: engine.Result) -> tuple[float, float]:
+        file, *sessions = (flow["goodput_bps"] / 1e6 for flow in result.summary["flows"])
+        return file, sum(sessions)
+
+    off = tree("cooperating-sessions")
+    off["tcp"]["c2ml"] = "off"
+    file, sessions = shares(ran("cooperating-sessions"))
+    # 2 Mbit/s each, of which 500 of 552 bytes are payload; windows are whole segments, and sessions pause.
+    assert 1.5 < file < 1.82
+    assert 1.2 < sessions < 1.82
+    assert queue(ran("cooperating-sessions"))["drops_overflow"] == 0
+    plain = penstock.run(off)
+    assert shares(plain)[0] < 1.4
+    assert queue(plain)["queue_delay_ms"]["p50"] > 5 * queue(ran("cooperating-sessions"))["queue_delay_ms"]["p50"]

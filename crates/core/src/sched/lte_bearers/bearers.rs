@@ -59,7 +59,7 @@ impl Qci {
 
 /// A list of bearers: each a class identifier, perhaps with a rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "Written", into = "String")]
 #[schemars(with = "String")]
 pub struct Bearers(Vec<(Qci, Option<Rate>)>);
 
@@ -102,11 +102,22 @@ impl FromStr for Bearers {
     }
 }
 
-impl TryFrom<String> for Bearers {
+/// A single class identifier may be a number, as a command line gives it.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "bearers are a text, such as \"1:100kbit/s,6,9\"")]
+enum Written {
+    Text(String),
+    Number(u64),
+}
+
+impl TryFrom<Written> for Bearers {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
+    fn try_from(written: Written) -> Result<Self, String> {
+        match written {
+            Written::Text(text) => text.parse(),
+            Written::Number(qci) => qci.to_string().parse(),
+        }
     }
 }
 
@@ -136,6 +147,14 @@ mod tests {
         assert_eq!(bearers.to_string(), "1:100kbit/s,6,9:500kbit/s");
         assert_eq!(bearers.to_string().parse::<Bearers>().unwrap(), bearers);
         assert_eq!(bearers.kinds().iter().map(|(qci, _)| qci.priority()).collect::<Vec<_>>(), [20, 60, 90]);
+    }
+
+    #[test]
+    fn a_single_one_may_be_a_number() {
+        assert_eq!(serde_json::from_str::<Bearers>("70").unwrap().to_string(), "70");
+        let error = |text| serde_json::from_str::<Bearers>(text).unwrap_err().to_string();
+        assert!(error("1").contains("guarantees a bit rate"));
+        assert!(error("[9]").contains("bearers are a text, such as"));
     }
 
     #[test]
