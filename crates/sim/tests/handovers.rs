@@ -2,6 +2,7 @@
 
 use penstock_sim::summary::Summary;
 use penstock_sim::{Scenario, Simulation};
+use proptest::prelude::*;
 
 /// Two cells of 10 Mbit/s and 5 ms, 1 ms apart, each 50 ms from the core.
 const CELLS: &str = r#"duration = "6s"
@@ -10,10 +11,14 @@ kind = "graph"
 links = [
   { name = "cell1", a = "ue1", b = "enb1", rate = "10Mbit/s", delay = "5ms", limit = "9999p", reverse_limit = "9999p", aqm = AQM },
   { name = "cell2", a = "ue2", b = "enb2", rate = "10Mbit/s", delay = "5ms", limit = "9999p", reverse_limit = "9999p", aqm = AQM },
-  { name = "x2", a = "enb1", b = "enb2", rate = "100Mbit/s", delay = "1ms" },
-  { name = "s1-1", a = "enb1", b = "core", rate = "100Mbit/s", delay = "50ms" },
-  { name = "s1-2", a = "enb2", b = "core", rate = "100Mbit/s", delay = "50ms" },
+  { name = "x2", a = "enb1", b = "enb2", rate = "100Mbit/s", delay = "1ms", limit = "9999p", reverse_limit = "9999p" },
+  { name = "s1-1", a = "enb1", b = "core", rate = "100Mbit/s", delay = "50ms", limit = "9999p", reverse_limit = "9999p" },
+  { name = "s1-2", a = "enb2", b = "core", rate = "100Mbit/s", delay = "50ms", limit = "9999p", reverse_limit = "9999p" },
 ]
+"#;
+/// One more, nearer to the core and without an X2 link of its own.
+const THIRD: &str = r#"  { name = "cell3", a = "ue3", b = "enb3", rate = "10Mbit/s", delay = "7ms", limit = "9999p", reverse_limit = "9999p", aqm = AQM },
+  { name = "s1-3", a = "enb3", b = "core", rate = "100Mbit/s", delay = "20ms", limit = "9999p", reverse_limit = "9999p" },
 "#;
 const UP: &str = "from = \"ue1\"\nto = \"core\"\n";
 const DOWN: &str = "from = \"core\"\nto = \"ue1\"\n";
@@ -186,6 +191,40 @@ fn only_those_that_are_named_move() {
     let sent = |queue: usize| moves.bottlenecks[queue].packets;
     assert_eq!(sent(0) + sent(1), 600);
     assert!(sent(1).abs_diff(250) <= 2, "one of them is in cell 2 for 5 of 6 s");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// However a host moves about: what was sent arrives, but for what the summary says was lost in the air.
+    #[test]
+    fn every_packet_arrives_once_or_was_lost_in_the_air(
+        moves in prop::collection::vec((1..400_000u64, 0..60_000u64, 0..3usize, 0..2usize), 0..8),
+        rate_kbps in 1000..12_000u64,
+        bearers: bool,
+    ) {
+        let (mut here, mut at, mut handovers) = (0, 100_000, Vec::new());
+        for (wait, interruption, procedure, step) in moves {
+            let (from, there) = (here, (here + 1 + step) % 3);
+            (here, at) = (there, at + wait);
+            let procedure = ["x2-lossless", "x2-seamless", "s1"][procedure];
+            handovers.push(format!(
+                "at = \"{at}us\"\nfrom = \"ue{}\"\nto = \"ue{}\"\nprocedure = \"{procedure}\"\ninterruption = \"{interruption}us\"",
+                from + 1, there + 1
+            ));
+            at += interruption;
+        }
+        let flows = [UP, DOWN].map(|way| {
+            format!("kind = \"cbr\"\nrate = \"{rate_kbps}kbit/s\"\npacket_size = \"500B\"\nstop = \"4s\"\n{way}")
+        });
+        let aqm = if bearers { BEARERS } else { DROPTAIL };
+        let of = |handovers: &[&str]| {
+            run(&text(aqm, &flows.each_ref().map(String::as_str), handovers).replace("]\n[[flows]]", &format!("{}]\n[[flows]]", THIRD.replace("AQM", aqm))))
+        };
+        let stays: u64 = delivered(&of(&[])).iter().sum();
+        let moves = of(&handovers.iter().map(String::as_str).collect::<Vec<_>>());
+        let lost = moves.handovers.map_or(0, |counted| counted.lost_in_air);
+        prop_assert_eq!(delivered(&moves).iter().sum::<u64>() + 500 * lost, stays);
+    }
 }
 
 #[test]
