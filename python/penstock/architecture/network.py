@@ -6,7 +6,8 @@ Numbers of section 2.1.2.6: attaching to a cell takes 50 ms, and a round trip ov
 source says.
 
 Bearers are those of section 2.1.2.2: dedicated ones for responders, a best-effort one for civilians; which class
-identifiers they have is a choice. Between MEOCs a handover is one over S1 (2.1.2.4).
+identifiers they have is a choice. Terrestrial base stations that still work (2.1.2.3) stand in a star around their core
+network; their delays are choices.
 """
 
 from __future__ import annotations
@@ -15,21 +16,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.architecture import orbit
+from penstock.architecture import moves, orbit
+from penstock.architecture.moves import ArchitectureError, Cell, Handover
 from penstock.architecture.orbit import GEO, LEO, MEO, Orbit
-from penstock.mistake import MistakeError
 
 ATTACH_MS = 50
 CELL_DELAY_MS = 6.25  # a round trip of 12.5 ms, the middle of 10 to 15
 CELL_MBIT = 25.0  # the middle of 17 to 33
-EOC, INTERNET = "eoc", "internet"
+EOC, EPC, INTERNET = "eoc", "epc", "internet"
+EPC_DELAY_MS, X2_DELAY_MS = 5.0, 2.0
 CALL, DATA, CIVILIAN = range(3)  # classes of flows
 # Mission-critical voice, 80 kbit/s of G.711 with headers; mission-critical data; best effort.
 BEARERS = "65:100kbit/s,70,9"
-
-
-class ArchitectureError(MistakeError):
-    """The network cannot be built as asked."""
+# Conversational voice, and best effort for all else: a commercial network knows no responders.
+PUBLIC_BEARERS = "1:100kbit/s,9,9"
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,13 @@ class Meoc:
 
 
 @dataclass(frozen=True)
-class Handover:
-    """The responders of a MEOC move to another; MEOCs are numbered from 1."""
+class BaseStation:
+    """A terrestrial base station that still works, and who is in its cell."""
 
-    at_s: float
-    start: int
-    end: int
+    responders: int = 0
+    civilians: int = 5
+    cell_mbit: float = CELL_MBIT
+    cell_aqm: dict[str, Any] = field(default_factory=lambda: {"name": "lte-bearers", "bearers": PUBLIC_BEARERS})
 
 
 def emergency_network(
@@ -74,33 +75,65 @@ def emergency_network(
     duration_s: float = 60.0,
     seed: int = 1,
     bridge_mbit: float | None = None,
+    terrestrial: Sequence[BaseStation] = (),
     handovers: Sequence[Handover] = (),
 ) -> dict[str, Any]:
-    """A scenario of MEOCs around one EOC.
+    """A scenario of MEOCs around one EOC, perhaps beside terrestrial base stations.
 
     Each responder sends a file to the EOC and takes part in a call with it; each civilian fetches pages from the
     internet behind it. They come one second after the other, and each attaches first. With `bridge_mbit`, neighbouring
-    MEOCs are connected by a long-range cell of that rate (section 2.1.2.3). `handovers` move responders between cells.
+    MEOCs are connected by a long-range cell of that rate (section 2.1.2.3). `handovers` move people between cells.
     """
     if not meocs:
         raise ArchitectureError("an emergency network needs at least one MEOC")
-    links, flows, changes = [_wire(EOC, INTERNET, 1000.0, 10.0)], [], []
+    people = _People()
+    links, changes = [_wire(EOC, INTERNET, 1000.0, 10.0)], []
     for number, meoc in enumerate(meocs, 1):
         links += _links(number, meoc)
-        flows += _flows(number, meoc)
+        people.come(f"{number}", Cell(f"ian{number}", terrestrial=False), meoc.responders, meoc.civilians)
         changes += orbit.changes(_sky(number), meoc.backhaul.orbit, duration_s)
     if bridge_mbit is not None:
         links += [_wire(f"meoc{n}", f"meoc{n + 1}", bridge_mbit, CELL_DELAY_MS) for n in range(1, len(meocs))]
+    for number, station in enumerate(terrestrial, 1):
+        people.come(f"t{number}", Cell(f"town{number}", terrestrial=True), station.responders, station.civilians)
+    links += _on_land(terrestrial)
     scenario = {
         "name": "emergency-" + "-".join(sorted({meoc.backhaul.name for meoc in meocs})),
         "duration": f"{duration_s:g}s",
         "seed": seed,
         "topology": {"kind": "graph", "access_rate": "1Gbit/s", "access_delay": "0ms", "links": links},
-        "flows": flows,
+        "flows": people.flows,
         "output": {"series": True},
     }
-    more = {"changes": changes, "handovers": _handovers(handovers, meocs)}
+    more = {"changes": changes, "handovers": moves.handovers(handovers, people.cells)}
     return scenario | {key: value for key, value in more.items() if value}
+
+
+@dataclass
+class _People:
+    """Flows, and in which cells their hosts are."""
+
+    flows: list[dict[str, Any]] = field(default_factory=list)
+    cells: dict[str, Cell] = field(default_factory=dict)
+
+    def come(self, name: str, cell: Cell, responders: int, civilians: int) -> None:
+        """Responders and civilians attach to a cell."""
+        if responders + civilians < 1:
+            raise ArchitectureError(f"{cell.router}: nobody is in its cell; give `responders` or `civilians`")
+        self.cells[name] = cell
+        file = {"kind": "bulk", "from": cell.router, "to": EOC, "class": DATA}
+        call = {"kind": "voip", "class": CALL}
+        pages = {"kind": "http", "size": "700kB", "idle": "5s", "class": CIVILIAN}
+        self._add(cell, moves.DATA, responders, file)
+        self._add(cell, moves.CALLS, responders, {**call, "from": cell.router, "to": EOC})
+        self._add(cell, moves.CALLS, responders, {**call, "from": EOC, "to": cell.router})
+        self._add(cell, moves.PAGES, civilians, {**pages, "from": INTERNET, "to": cell.router})
+
+    def _add(self, cell: Cell, kind: str, count: int, flow: dict[str, Any]) -> None:
+        if count:
+            first = sum(other["count"] for other in self.flows)
+            cell.flows[kind] += range(first, first + count)
+            self.flows.append({**flow, "count": count, "start": f"{ATTACH_MS}ms", "start_step": "1s"})
 
 
 def _sky(number: int) -> str:
@@ -112,56 +145,35 @@ def _links(number: int, meoc: Meoc) -> list[dict[str, Any]]:
         raise ArchitectureError(
             f"meoc{number}: no satellite of the {meoc.backhaul.name} orbit is always above the horizon"
         )
-    if meoc.responders + meoc.civilians < 1:
-        raise ArchitectureError(f"meoc{number}: nobody is in its cell; give `responders` or `civilians`")
     up = orbit.delay(meoc.backhaul.orbit, 0.0)
     round_trip_s = 2 * (meoc.backhaul.orbit.delay_ms(0.0) + CELL_DELAY_MS) / 1e3
-    cell = {"name": f"cell{number}", "a": f"ian{number}", "b": f"meoc{number}", "delay": f"{CELL_DELAY_MS:g}ms"}
     sky = {"name": _sky(number), "a": f"meoc{number}", "b": EOC, "delay": up}
-    room = _limit(meoc.cell_mbit, round_trip_s)
-    limits, ways = {"limit": room, "reverse_limit": room}, {"aqm": meoc.cell_aqm, "reverse_aqm": meoc.cell_aqm}
     return [
-        {**cell, "rate": _mbit(meoc.cell_mbit), **limits, **ways},
+        _cell(f"cell{number}", f"ian{number}", f"meoc{number}", meoc, round_trip_s),
         {**sky, "rate": _mbit(meoc.backhaul.mbit), "limit": _limit(meoc.backhaul.mbit, round_trip_s), "aqm": meoc.aqm},
     ]
 
 
+def _on_land(stations: Sequence[BaseStation]) -> list[dict[str, Any]]:
+    """Cells, each connected with the core network, and neighbours by X2."""
+    if not stations:
+        return []
+    round_trip_s = 2 * (CELL_DELAY_MS + EPC_DELAY_MS) / 1e3
+    links = [_wire(EPC, INTERNET, 1000.0, 10.0)]
+    for number, station in enumerate(stations, 1):
+        links.append(_cell(f"land{number}", f"town{number}", f"enb{number}", station, round_trip_s))
+        links.append(_wire(f"enb{number}", EPC, 1000.0, EPC_DELAY_MS))
+    return links + [_wire(f"enb{n}", f"enb{n + 1}", 1000.0, X2_DELAY_MS) for n in range(1, len(stations))]
+
+
+def _cell(name: str, where: str, base: str, owner: Meoc | BaseStation, round_trip_s: float) -> dict[str, Any]:
+    room = _limit(owner.cell_mbit, round_trip_s)
+    ends = {"name": name, "a": where, "b": base, "rate": _mbit(owner.cell_mbit), "delay": f"{CELL_DELAY_MS:g}ms"}
+    return {**ends, "limit": room, "reverse_limit": room, "aqm": owner.cell_aqm, "reverse_aqm": owner.cell_aqm}
+
+
 def _wire(a: str, b: str, mbit: float, delay_ms: float) -> dict[str, Any]:
     return {"name": f"{a}-{b}", "a": a, "b": b, "rate": _mbit(mbit), "delay": f"{delay_ms:g}ms"}
-
-
-def _flows(number: int, meoc: Meoc) -> list[dict[str, Any]]:
-    here, attach = f"ian{number}", {"start": f"{ATTACH_MS}ms", "start_step": "1s"}
-    flows: list[dict[str, Any]] = []
-    if meoc.responders:
-        each = {"count": meoc.responders, **attach}
-        flows.append({"kind": "bulk", **each, "from": here, "to": EOC, "class": DATA})
-        flows.append({"kind": "voip", **each, "from": here, "to": EOC, "class": CALL})
-        flows.append({"kind": "voip", **each, "from": EOC, "to": here, "class": CALL})
-    if meoc.civilians:
-        pages = {"kind": "http", "size": "700kB", "idle": "5s", "from": INTERNET, "to": here}
-        flows.append({**pages, "count": meoc.civilians, **attach, "class": CIVILIAN})
-    return flows
-
-
-def _handovers(handovers: Sequence[Handover], meocs: Sequence[Meoc]) -> list[dict[str, Any]]:
-    """Each by the numbers of the responders' flows, which follow them from cell to cell."""
-    numbers = iter(range(sum(3 * meoc.responders + meoc.civilians for meoc in meocs)))
-    inside: dict[int, list[int]] = {}
-    for number, meoc in enumerate(meocs, 1):
-        inside[number] = [next(numbers) for _ in range(3 * meoc.responders)]
-        [next(numbers) for _ in range(meoc.civilians)]
-    made = []
-    for one in sorted(handovers, key=lambda handover: handover.at_s):
-        for end in (one.start, one.end):
-            if end not in inside:
-                raise ArchitectureError(f"a handover needs MEOCs 1 to {len(meocs)}; there is no MEOC {end}")
-        if not inside[one.start]:
-            raise ArchitectureError(f"no responder is in the cell of MEOC {one.start} at {one.at_s:g} s")
-        where = {"from": f"ian{one.start}", "to": f"ian{one.end}"}
-        made.append({"at": f"{one.at_s:g}s", **where, "procedure": "s1", "flows": sorted(inside[one.start])})
-        inside[one.end], inside[one.start] = inside[one.end] + inside[one.start], []
-    return made
 
 
 def _mbit(mbit: float) -> str:

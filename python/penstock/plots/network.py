@@ -70,10 +70,12 @@ def _handover(axis: Any, start: Any, end: Any, text: str) -> None:
     style = {"arrowstyle": "-|>", "connectionstyle": f"arc3,rad={bow}", "color": CYCLE[2], **boxes}
     # Above the boxes: only what is drawn has its size, at which the arrow ends.
     axis.annotate("", xy=ways[1], xytext=ways[0], arrowprops=style, zorder=4)
-    # The middle of the curve, half as far aside as its control point; on paper, where both axes have one scale.
+    # A point of the curve half a row from its start, where no link is; on paper, where both axes have one scale.
+    part = 0.5 / max(1.0, abs(ways[1][1] - ways[0][1]))
     (x0, y0), (x1, y1) = axis.transData.transform(ways)
-    aside = bow / 2 * (y1 - y0), bow / 2 * (x0 - x1)
-    at = axis.transData.inverted().transform(((x0 + x1) / 2 + aside[0], (y0 + y1) / 2 + aside[1]))
+    aside = bow * (y1 - y0), bow * (x0 - x1)
+    toward = [part * (b - a) + 2 * part * (1 - part) * by for a, b, by in ((x0, x1, aside[0]), (y0, y1, aside[1]))]
+    at = axis.transData.inverted().transform((x0 + toward[0], y0 + toward[1]))
     side = "center" if abs(aside[1]) > abs(aside[0]) else ("left" if aside[0] > 0 else "right")
     box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"}
     axis.text(*at, text, ha=side, va="center", fontsize=8, color=CYCLE[2], bbox=box, zorder=4)
