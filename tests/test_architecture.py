@@ -160,6 +160,18 @@ def test_responders_go_before_civilians_in_their_cell() -> None:
     assert min(droptail) > max(bearers) + 20
 
 
+def test_civilians_are_not_cut_off() -> None:
+    def pages(scenario: dict[str, Any]) -> list[int]:
+        flows = simulate(Scenario.load(scenario)).summary["flows"]
+        return [flow["transfers"]["count"] for flow in flows if flow["kind"] == "http"]
+
+    # Five uploads fill the way up, where civilians have to acknowledge.
+    one = {"responders": 5, "civilians": 3}
+    assert min(pages(emergency_network([Meoc(**one)]))) >= 4
+    without = {"name": "lte-bearers", "bearers": "65:100kbit/s,70,9"}
+    assert max(pages(emergency_network([Meoc(**one, cell_aqm=without)]))) <= 2
+
+
 def test_responders_move_between_meocs() -> None:
     meocs = [Meoc(BACKHAULS["meo"], 2, civilians=1), Meoc(BACKHAULS["meo"], 1)]
     moves = [Handover(15, "2", "1"), Handover(10, "1", "2")]

@@ -26,8 +26,9 @@ CELL_MBIT = 25.0  # the middle of 17 to 33
 EOC, EPC, INTERNET = "eoc", "epc", "internet"
 EPC_DELAY_MS, X2_DELAY_MS = 5.0, 2.0
 CALL, DATA, CIVILIAN = range(3)  # classes of flows
-# Mission-critical voice, 80 kbit/s of G.711 with headers; mission-critical data; best effort.
-BEARERS = "65:100kbit/s,70,9"
+# Mission-critical voice, 80 kbit/s of G.711 with headers; mission-critical data; best effort with a floor, as voice and
+# text at least must be provided to people in distress.
+BEARERS = "65:100kbit/s,70,9:100kbit/s"
 # Conversational voice, and best effort for all else: a commercial network knows no responders.
 PUBLIC_BEARERS = "1:100kbit/s,9,9"
 
