@@ -336,44 +336,44 @@ impl<'a> Builder<'a> {
         self.ends[flow as usize] = after;
         let server = before[1] == handover.from;
         let other = before[usize::from(!server)];
-        let [left, right] = [before, after].map(|[from, to]| self.path(from, to));
-        let cell_of =
-            |path: &[u32]| if server { path.last().map(|link| other_direction(*link)) } else { path.first().copied() };
-        let [old_up, new_up] = [&left, &right].map(|path| cell_of(path).unwrap_or_default());
-        let [old_base, new_base] = [old_up, new_up].map(|link| self.far_end(link));
+        let ways = [before, after].map(|[from, to]| self.path(from, to));
+        // The cell's link from the host: the first of the way, or the last of the way back.
+        let up =
+            |way: &[u32]| if server { way.last().map(|link| other_direction(*link)) } else { way.first().copied() };
+        let [old, new] = [0, 1].map(|at| up(&ways[at]).unwrap_or_default());
+        let [old_base, new_base] = [old, new].map(|link| self.far_end(link));
         let between = match handover.procedure {
             Procedure::S1 => [self.path(old_base, other), self.path(other, new_base)].concat(),
             _ => self.path(old_base, new_base),
         };
-        // The links of the hosts are the first and the last of each route.
-        let [there, back] = self.network.flows[flow as usize].routes;
-        let [first, last] = [there, back].map(|route| self.network.routes[route as usize]);
-        let (to_server, to_client) = (other_direction_of_host(last), other_direction_of_host(first));
-        let reverse: Vec<u32> = right.iter().rev().map(|link| other_direction(*link)).collect();
-        let routes =
-            [self.add_links(&[&[first], &right, &[to_server]]), self.add_links(&[&[last], &reverse, &[to_client]])];
-        let new_down = other_direction(new_up);
-        let home = if server { to_server } else { to_client };
-        let forward = self.add_links(&[&between, &[new_down, home]]);
+        let (routes, homes) = self.add_routes_of(flow, &ways[1]);
+        let forward = self.add_links(&[&between, &[other_direction(new), homes[usize::from(server)]]]);
         let leaves = Instant::ZERO + handover.at;
-        let attaches = leaves + handover.interruption;
-        let signalling: Span = self
-            .path(new_base, other)
-            .iter()
-            .map(|link| self.scenario.links[*link as usize / 2].delay)
-            .fold(Span::ZERO, |a, b| a + b);
+        let news = self.path(new_base, other);
+        let delay = |link: &u32| self.scenario.links[*link as usize / 2].delay;
         Move {
             flow,
             server,
             loses_air: handover.procedure == Procedure::X2Seamless,
             leaves,
-            attaches,
-            switches: attaches + signalling,
-            old: [old_up, other_direction(old_up)],
-            new: [new_up, new_down],
+            attaches: leaves + handover.interruption,
+            switches: news.iter().map(delay).fold(leaves + handover.interruption, |at, delay| at + delay),
+            old: [old, other_direction(old)],
+            new: [new, other_direction(new)],
             routes,
             forward,
         }
+    }
+
+    /// Routes of a flow's hosts to each other by another way, and the links to the client and to the server. The links of the
+    /// hosts themselves are the first and the last of each route.
+    fn add_routes_of(&mut self, flow: u32, way: &[u32]) -> ([u32; 2], [u32; 2]) {
+        let firsts = self.network.flows[flow as usize].routes.map(|route| self.network.routes[route as usize]);
+        let homes = firsts.map(other_direction_of_host);
+        let back: Vec<u32> = way.iter().rev().map(|link| other_direction(*link)).collect();
+        let there = self.add_links(&[&[firsts[0]], way, &[homes[1]]]);
+        let back = self.add_links(&[&[firsts[1]], &back, &[homes[0]]]);
+        ([there, back], homes)
     }
 
     /// The router to which a link of the scenario leads.

@@ -14,8 +14,8 @@ impl Simulation {
                 Step::Leave => self.leave_cell(&one),
                 Step::Attach => self.attach(one.flow),
                 Step::Switch => {
-                    self.flows[one.flow as usize].routes[usize::from(!one.server)] =
-                        one.routes[usize::from(!one.server)]
+                    let other = usize::from(!one.server);
+                    self.flows[one.flow as usize].routes[other] = one.routes[other];
                 }
             }
         }
