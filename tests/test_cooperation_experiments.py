@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from penstock.reproduce import EXPERIMENTS, Case, Experiment
-from penstock.reproduce.cooperation import ALL_COOPERATION, C2ML, DYBRA, QRM, short_transfers
+from penstock.reproduce.cooperation import ALL_COOPERATION, C2ML, DYBRA, QRM, TCP_OPTIONS, short_transfers
 from penstock.reproduce.nodes import obedient
 
 
@@ -41,7 +41,7 @@ def test_short_transfers_are_two_for_each_user_within_30_s() -> None:
     assert len(transfers) == 64 and {flow["size"] for flow in transfers} == {"1500kB"}
     assert all(0 <= float(flow["start"].removesuffix("s")) <= 30 for flow in transfers)
     assert 16 < len({flow["node"] for flow in transfers}) < 32, "drawn at random"
-    assert flows[-1] == {"kind": "bulk", "count": 10}
+    assert flows[-1] == {"kind": "bulk", "count": 10, "node": "background"}
     assert short_transfers(32, 1.5, background=False) == transfers, "the same with every call"
 
 
@@ -68,6 +68,27 @@ def test_half_of_the_clients_have_a_bad_time() -> None:
     assert tree["topology"]["links"][0]["limit"] == "875kB"
 
 
+def test_section_2_3_3_has_the_tcp_of_ns_3_without_options_but_window_scaling() -> None:
+    tcp = scenario(DYBRA, Case("plain", 10, 1, setting="mix"))["tcp"]
+    assert (tcp["mss"], tcp["initial_window"], tcp["initial_ssthresh"]) == ("1000B", 10, "65535B")
+    assert not any(tcp[option] for option in ("timestamps", "sack", "prr", "limited_transmit"))
+    assert "receive_buffer" not in tcp, "143.88 MB are more than ten sockets of 128 kB can carry"
+
+
+def test_what_section_2_2_4_4_leaves_open_is_run_in_every_combination() -> None:
+    names = [setting.name for setting in C2ML.settings if setting.name.startswith("open-")]
+    assert len(names) == 6 * 2 * 3 + len(TCP_OPTIONS)
+    tree = scenario(C2ML, Case("plain", 64, 1, setting="open-noordwijk-standard-2"))
+    assert (tree["tcp"]["cc"], tree["topology"]["rate"], tree["topology"]["limit"]) == ("noordwijk", "2Mbit/s", "150kB")
+    assert tree["topology"]["access_rate"] == "2Mbit/s", "as in section 2.2.2.1"
+    default = scenario(C2ML, Case("plain", 64, 1, setting="short-32-1.5"))
+    assert (default["tcp"]["cc"], default["topology"]["rate"], default["topology"]["limit"]) == (
+        "newreno",
+        "4Mbit/s",
+        "4MB",
+    )
+
+
 @pytest.mark.parametrize("experiment", ALL_COOPERATION, ids=lambda experiment: experiment.name)
 def test_every_setting_is_a_scenario_of_its_own(experiment: Experiment) -> None:
     cases = list(experiment.cases(False, 1))
@@ -86,7 +107,9 @@ def test_quick_forms_judge_every_claim_and_draw_every_figure(quick: Any, experim
 def test_c2ml_ends_transfers_on_time_and_keeps_the_queue_short(verdicts: Any) -> None:
     found = verdicts("c2ml")
     fair = ("worst-fairness-is-near-one", "newreno-becomes-rtt-fair", "controls-are-friends")
-    for claim in (*fair, "cubic-ends-when-table-2-1-says", "queues-stay-short"):
+    alike = ("controls-behave-alike", "all-are-alike-with-the-same-receiver", "noordwijk-ends-a-little-sooner")
+    short = ("noordwijk-halves-short-transfers", "bulk-flows-cost-one-budget", "table-2-7-needs-more-than-the-link-has")
+    for claim in (*fair, *alike, *short, "cubic-ends-when-table-2-1-says", "queues-stay-short"):
         assert found[claim] == "holds", claim
 
 
@@ -99,11 +122,13 @@ def test_qrm_keeps_good_nodes_from_harm(verdicts: Any) -> None:
 
 def test_dybra_hands_on_what_bad_channels_leave(verdicts: Any) -> None:
     found = verdicts("dybra")
-    for claim in ("c2ml-alone-does-not-adapt", "dybra-keeps-the-queue-empty", "dybra-makes-friends", "dybra-scales"):
+    carried = ("dybra-fills-the-link", "c2ml-alone-does-not-adapt")
+    for claim in (*carried, "dybra-keeps-the-queue-empty", "dybra-makes-friends", "dybra-scales"):
         assert found[claim] == "holds", claim
 
 
 def test_pink_does_as_well_as_c2ml(verdicts: Any) -> None:
     found = verdicts("cooperation")
-    for claim in ("pink-does-as-well-as-c2ml", "dybra-uses-what-channels-leave"):
+    attacked = ("pink-before-qrm-does-as-well-under-attack", "qrm-protects-both")
+    for claim in ("pink-does-as-well-as-c2ml", *attacked, "dybra-uses-what-channels-leave"):
         assert found[claim] == "holds", claim

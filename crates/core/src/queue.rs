@@ -94,10 +94,13 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
 
     #[inline]
     fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
-        while let Some(Waiting { mut packet, since }) = self.waiting.pop_front() {
-            let size = packet.size();
+        // Judged before it is moved: a packet whose fields are read on the way is moved field by field.
+        while let Some(first) = self.waiting.front() {
+            let (meta, size, sojourn) = (Meta::of(&first.packet), first.packet.size(), now.since(first.since));
             self.backlog.remove(size);
-            match self.aqm.on_dequeue(&Meta::of(&packet), now.since(since), self.backlog, now, rng) {
+            let verdict = self.aqm.on_dequeue(&meta, sojourn, self.backlog, now, rng);
+            let Some(Waiting { mut packet, .. }) = self.waiting.pop_front() else { break };
+            match verdict {
                 Verdict::Drop => {
                     self.drop(packet, DropReason::Dequeue, now, fates);
                     continue;
@@ -172,5 +175,9 @@ impl<P, A: AckPath> AckPath for Fifo<P, A> {
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         self.aqm.inbound(segment, now);
+    }
+
+    fn budget_of(&self, flow: FlowId) -> Option<Rate> {
+        self.aqm.budget_of(flow)
     }
 }

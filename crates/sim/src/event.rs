@@ -107,13 +107,19 @@ impl EventQueue {
 
     /// Sets the event of `id` to `at`, in place of the one it had. Events at the same time come in the order of their
     /// sources, so that it does not matter when they were set. `at` must not be before the last event taken.
-    #[inline]
+    #[inline(never)]
     pub fn set(&mut self, id: SourceId, at: Instant) {
         if self.nodes[id as usize].place != NOWHERE {
-            self.unlink(id);
+            return self.move_to(id, at);
         }
-        self.nodes[id as usize].time = at.as_nanos();
-        self.link(id);
+        self.link(id, at.as_nanos());
+    }
+
+    // Apart, like other rare ways below, so that the common one needs no room on the stack.
+    #[inline(never)]
+    fn move_to(&mut self, id: SourceId, at: Instant) {
+        self.unlink(id);
+        self.link(id, at.as_nanos());
     }
 
     /// Sets the event of `id` to `at` unless it has one that is due no later; that one is then expected to set itself
@@ -167,35 +173,33 @@ impl EventQueue {
         let mut id = std::mem::replace(&mut self.levels[level].heads[slot], NONE);
         self.levels[level].clear(slot);
         while id != NONE {
-            let next = self.nodes[id as usize].next;
-            self.link(id);
+            let Node { time, next, .. } = self.nodes[id as usize];
+            self.link(id, time);
             id = next;
         }
     }
 
     /// Puts an event into the finest level whose current frame contains its time.
     #[inline]
-    fn link(&mut self, id: SourceId) {
-        let time = self.nodes[id as usize].time;
+    fn link(&mut self, id: SourceId, time: u64) {
         let tick = (time >> self.tick_bits).max(self.tick);
         let distance = tick ^ self.tick;
-        if distance < SLOTS as u64 {
-            self.link_in_order(id, time, (tick & (SLOTS as u64 - 1)) as usize);
-        } else {
-            self.link_far(id, tick, distance);
+        if distance >= SLOTS as u64 {
+            return self.link_far(id, time, tick, distance);
         }
+        let slot = (tick & (SLOTS as u64 - 1)) as usize;
+        let head = self.levels[0].heads[slot];
+        if head != NONE {
+            return self.link_in_order(id, time, slot, head);
+        }
+        self.nodes[id as usize] = Node { time, prev: id, next: NONE, place: slot as u16 };
+        self.levels[0].heads[slot] = id;
+        self.levels[0].set(slot);
     }
 
     /// The finest level is kept in order, searched from the tail, which is the head's `prev`.
-    #[inline]
-    fn link_in_order(&mut self, id: SourceId, time: u64, slot: usize) {
-        let head = self.levels[0].heads[slot];
-        if head == NONE {
-            self.nodes[id as usize] = Node { time, prev: id, next: NONE, place: slot as u16 };
-            self.levels[0].heads[slot] = id;
-            self.levels[0].set(slot);
-            return;
-        }
+    #[inline(never)]
+    fn link_in_order(&mut self, id: SourceId, time: u64, slot: usize, head: SourceId) {
         let tail = self.nodes[head as usize].prev;
         let (mut after, mut next) = (tail, NONE);
         while (self.nodes[after as usize].time, after) > (time, id) {
@@ -214,7 +218,8 @@ impl EventQueue {
 
     /// Coarser levels are lists in any order. What is beyond the coarsest frame (146 years at the least tick) is never
     /// due.
-    fn link_far(&mut self, id: SourceId, tick: u64, distance: u64) {
+    #[inline(never)]
+    fn link_far(&mut self, id: SourceId, time: u64, tick: u64, distance: u64) {
         let level = (1..LEVELS).find(|l| distance >> (SLOT_BITS * (*l as u32 + 1)) == 0);
         let (level, slot) = match level {
             Some(level) => (level, ((tick >> (SLOT_BITS * level as u32)) & (SLOTS as u64 - 1)) as usize),
@@ -223,8 +228,7 @@ impl EventQueue {
         let head = self.levels[level].heads[slot];
         let place = (level * SLOTS + slot) as u16;
         let node = &mut self.nodes[id as usize];
-        node.place = place;
-        node.next = NONE;
+        (node.time, node.place, node.next) = (time, place, NONE);
         if head == NONE {
             node.prev = id;
             self.levels[level].heads[slot] = id;

@@ -100,23 +100,46 @@ impl Queue {
     }
 }
 
-/// One direction of a link: two cache lines, the state of the wire and the packet on it.
-///
-/// Packets in flight stand in order of arrival. The one that finds the wire empty is kept in place: on the access
-/// links of many thousand hosts it is the only one, and a buffer elsewhere would cost a cache miss each time.
+/// What sends: packets leave it one after another and arrive a delay later.
 #[derive(Debug)]
-#[repr(C, align(64))]
-pub struct Link {
+struct Line {
     wire: Serializer,
     delay: Span,
     busy_until: Instant,
     /// The latest arrival so far: after a cut of the delay, none may come before it.
     last_arrival: Instant,
+}
+
+impl Line {
+    /// Sends a packet of this size at `now`, or when it can; when it arrives.
+    #[inline]
+    fn transmit(&mut self, size: Bytes, now: Instant) -> Instant {
+        self.busy_until = self.busy_until.max(now) + self.wire.send(size);
+        self.last_arrival = self.last_arrival.max(self.busy_until + self.delay);
+        self.last_arrival
+    }
+
+    /// Sends a packet that waits in its place, from the hop of `cursor`.
+    #[inline]
+    fn carry(&mut self, packet: &mut Segment, cursor: u32, now: Instant) {
+        packet.at = self.transmit(packet.size(), now);
+        packet.cursor = cursor + 1;
+    }
+}
+
+/// One direction of a link: two cache lines, the state of the wire and the packet on it.
+///
+/// Packets in flight stand in order of arrival. The first is kept in place: on the access links of many thousand hosts
+/// it is the only one, and a buffer elsewhere would cost a cache miss each time.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Link {
+    line: Line,
     /// The discipline of a managed link.
     pub queue: Option<Box<Queue>>,
     #[allow(clippy::box_collection)] // a pointer instead of four words keeps the link within two cache lines
     others: Option<Box<VecDeque<Segment>>>,
-    /// The first packet in flight, if its time is not [`EMPTY`].
+    /// The first packet in flight; none if its time is [`EMPTY`], and then there are no others.
     first: Segment,
 }
 
@@ -127,15 +150,16 @@ impl Link {
     pub fn new(wire: Serializer, delay: Span, queue: Option<Box<Queue>>) -> Self {
         let mut first = Segment::tcp(0, true, TcpFlags(0));
         first.at = EMPTY;
-        Self { wire, delay, busy_until: Instant::ZERO, last_arrival: Instant::ZERO, queue, others: None, first }
+        let line = Line { wire, delay, busy_until: Instant::ZERO, last_arrival: Instant::ZERO };
+        Self { line, queue, others: None, first }
     }
 
     /// Takes a packet; true if the link's event may have changed.
     #[inline]
-    pub fn offer(&mut self, packet: &Segment, now: Instant, outlet: &mut Outlet) -> bool {
+    pub fn offer(&mut self, packet: &mut Segment, now: Instant, outlet: &mut Outlet) -> bool {
         if self.queue.is_some() {
             self.catch_up(now, outlet);
-            self.enqueue(*packet, now, outlet);
+            self.enqueue(packet, now, outlet);
             return true;
         }
         self.take(packet, now)
@@ -148,30 +172,40 @@ impl Link {
     }
 
     /// Like [`Link::take`], of a packet whose cursor is not what it says but `cursor`.
-    #[inline]
+    #[inline(always)]
     pub fn take_as(&mut self, packet: &Segment, cursor: u32, now: Instant) -> bool {
-        let arrival = self.transmit(packet.size(), now);
-        let (was_empty, packet) = self.push(packet);
+        let is_first = self.first.at == EMPTY;
         // Written in place: writing a few bytes before the copy of the whole would stall it (store forwarding).
-        packet.at = arrival;
-        packet.cursor = cursor + 1;
-        was_empty
+        let place = match is_first {
+            true => {
+                self.first = *packet;
+                &mut self.first
+            }
+            false => self.others.get_or_insert_default().push_back_mut(*packet),
+        };
+        self.line.carry(place, cursor, now);
+        is_first
     }
 
-    /// Gives the wire a packet of this size at `now`; when it arrives.
+    /// Takes a packet on a plain link, which `write` makes in place; true if it is the first.
     #[inline]
-    fn transmit(&mut self, size: Bytes, now: Instant) -> Instant {
-        self.busy_until = self.busy_until.max(now) + self.wire.send(size);
-        self.last_arrival = self.last_arrival.max(self.busy_until + self.delay);
-        self.last_arrival
+    pub fn send(&mut self, cursor: u32, now: Instant, write: impl FnOnce(&mut Segment)) -> bool {
+        let is_first = self.first.at == EMPTY;
+        let place = match is_first {
+            true => &mut self.first,
+            false => self.others.get_or_insert_default().push_back_mut(Segment::tcp(0, true, TcpFlags(0))),
+        };
+        write(place);
+        self.line.carry(place, cursor, now);
+        is_first
     }
 
     #[inline]
-    fn enqueue(&mut self, mut packet: Segment, now: Instant, outlet: &mut Outlet) {
+    fn enqueue(&mut self, packet: &mut Segment, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &mut self.queue else { return };
         debug_assert_eq!(packet.at, now, "a packet enters a queue when it arrives");
         debug_assert!(
-            self.busy_until > now || queue.waiting.packets == 0 || queue.told_empty,
+            self.line.busy_until > now || queue.waiting.packets == 0 || queue.told_empty,
             "the link has caught up"
         );
         if packet.is_marked() {
@@ -185,12 +219,12 @@ impl Link {
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
-        let _ = queue.qdisc.enqueue(packet, now, &mut queue.rng, &mut Tap::new(&mut outlet.capture, queue.interface));
+        let _ = queue.qdisc.enqueue(*packet, now, &mut queue.rng, &mut Tap::new(&mut outlet.capture, queue.interface));
         queue.waiting = queue.qdisc.backlog();
         if let Some(probe) = &mut queue.probe {
             probe.after_arrival(queue.waiting);
         }
-        if self.busy_until <= now {
+        if self.line.busy_until <= now {
             self.start_next(now, outlet);
         }
     }
@@ -208,18 +242,18 @@ impl Link {
         let next = queue.qdisc.dequeue(now, &mut queue.rng, &mut tap);
         queue.told_empty = next.is_none();
         queue.waiting = queue.qdisc.backlog();
-        if let Some(packet) = next {
+        if let Some(packet) = &next {
             if let Some(probe) = &mut queue.probe {
-                probe.on_departure(&packet, now);
+                probe.on_departure(packet, now);
             }
-            tap.sent(&packet, now);
+            tap.sent(packet, now);
             if queue.loss.strikes(packet.flow()) {
-                self.busy_until = now + self.wire.send(packet.size());
+                self.line.busy_until = now + self.line.wire.send(packet.size());
             } else if queue.relays {
-                let arrival = self.transmit(packet.size(), now);
-                outlet.relayed.push((packet, arrival));
+                let arrival = self.line.transmit(packet.size(), now);
+                outlet.relayed.push((*packet, arrival));
             } else {
-                self.take(&packet, now);
+                self.take(packet, now);
             }
         }
     }
@@ -231,80 +265,46 @@ impl Link {
         if queue.wakes {
             return self.catch_up_with_timers(now, outlet);
         }
-        while self.busy_until <= now && self.queue.as_ref().is_some_and(|queue| !queue.told_empty) {
-            self.start_next(self.busy_until, outlet);
+        while self.line.busy_until <= now && self.queue.as_ref().is_some_and(|queue| !queue.told_empty) {
+            self.start_next(self.line.busy_until, outlet);
         }
     }
 
     fn catch_up_with_timers(&mut self, now: Instant, outlet: &mut Outlet) {
         while let Some(queue) = &mut self.queue {
             let wakeup = queue.qdisc.next_wakeup().filter(|at| *at <= now);
-            let waiting = self.busy_until <= now && !queue.told_empty;
+            let waiting = self.line.busy_until <= now && !queue.told_empty;
             match wakeup {
-                Some(at) if !waiting || at <= self.busy_until => queue.qdisc.on_wakeup(at),
-                _ if waiting => self.start_next(self.busy_until, outlet),
+                Some(at) if !waiting || at <= self.line.busy_until => queue.qdisc.on_wakeup(at),
+                _ if waiting => self.start_next(self.line.busy_until, outlet),
                 _ => match queue.next_channel().filter(|at| *at <= now) {
-                    Some(at) => self.start_next(at.max(self.busy_until), outlet),
+                    Some(at) => self.start_next(at.max(self.line.busy_until), outlet),
                     None => break,
                 },
             }
         }
     }
 
-    /// The link's event is due: it catches up, and the packet that arrives now is put into `arrived`, if there is one.
+    /// The link's event is due: it catches up, and gives what was first in flight, which arrives unless its time is
+    /// later. (An option of so large a value would be copied again and again.)
     #[inline]
-    pub fn on_event(&mut self, now: Instant, outlet: &mut Outlet, arrived: &mut Segment) -> bool {
+    pub fn on_event(&mut self, now: Instant, outlet: &mut Outlet) -> Segment {
         if self.queue.is_some() {
             self.catch_up(now, outlet);
         }
-        if self.first.at <= now {
-            *arrived = self.first;
-            self.first.at = EMPTY;
-            return true;
+        let first = self.first;
+        if first.at <= now {
+            match self.others.as_mut().and_then(|others| others.pop_front()) {
+                Some(next) => self.first = next,
+                None => self.first.at = EMPTY,
+            }
         }
-        let others = if self.first.at == EMPTY { self.others.as_mut() } else { None };
-        let Some(others) = others.filter(|others| others.front().is_some_and(|p| p.at <= now)) else { return false };
-        others.pop_front().inspect(|packet| *arrived = *packet).is_some()
+        first
     }
 
     #[inline]
     fn first_arrival(&self) -> Option<Instant> {
-        if self.first.at != EMPTY {
-            return Some(self.first.at);
-        }
-        self.others.as_ref().and_then(|o| o.front()).map(|p| p.at)
-    }
-
-    /// Appends a packet to those in flight and gives it back, to be completed; true if it is the first.
-    #[inline]
-    fn push(&mut self, packet: &Segment) -> (bool, &mut Segment) {
-        if self.first_arrival().is_none() {
-            self.first = *packet;
-            return (true, &mut self.first);
-        }
-        (false, self.others.get_or_insert_default().push_back_mut(*packet))
-    }
-
-    /// Room for a packet on a plain link, to be written in place and then sent by [`Link::launch`].
-    #[inline]
-    pub fn place(&mut self) -> &mut Segment {
-        if self.first_arrival().is_none() {
-            return &mut self.first;
-        }
-        self.others.get_or_insert_default().push_back_mut(Segment::tcp(0, true, TcpFlags(0)))
-    }
-
-    /// The packet written into [`Link::place`] is given to the wire at `now`; true if it is the first in flight.
-    #[inline]
-    pub fn launch(&mut self, cursor: u32, now: Instant) -> bool {
-        let last = self.others.as_ref().and_then(|others| others.back());
-        let size = last.unwrap_or(&self.first).size();
-        let arrival = self.transmit(size, now);
-        let last = self.others.as_mut().and_then(|others| others.back_mut());
-        let (is_first, packet) = last.map_or((true, &mut self.first), |packet| (false, packet));
-        packet.at = arrival;
-        packet.cursor = cursor + 1;
-        is_first
+        (self.first.at != EMPTY).then_some(self.first.at)
     }
 
     /// When the link next has something to do.
@@ -321,7 +321,8 @@ impl Link {
     fn next_of_queue(&self, queue: &Queue, arrival: Option<Instant>) -> Option<Instant> {
         // What is not yet on the wire arrives after what is: only an empty wire must be woken to transmit. A relayed
         // packet arrives later than the delay after its turn: that is early enough to decide.
-        let turn = if queue.relays && !queue.eager { self.busy_until + self.delay } else { self.busy_until };
+        let turn =
+            if queue.relays && !queue.eager { self.line.busy_until + self.line.delay } else { self.line.busy_until };
         let transmit = || (queue.waiting.packets > 0 && !queue.told_empty).then_some(turn);
         let next = match arrival {
             Some(arrival) if queue.eager => Some(transmit().map_or(arrival, |at| at.min(arrival))),
@@ -347,15 +348,15 @@ impl Link {
     pub fn set_rate(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
         if let Some(queue) = &mut self.queue {
-            queue.capacity.change(self.wire.rate(), now);
+            queue.capacity.change(self.line.wire.rate(), now);
         }
-        self.wire = Serializer::new(rate);
+        self.line.wire = Serializer::new(rate);
     }
 
     /// The delay changes at `now` for what begins to be transmitted later.
     pub fn set_delay(&mut self, delay: Span, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
-        self.delay = delay;
+        self.line.delay = delay;
     }
 
     /// The probability of loss changes at `now`.
@@ -375,7 +376,7 @@ impl Link {
             stations.replace(losses, |station, loss| queue.qdisc.set_channel(station, loss, now));
             queue.told_empty = false;
             // Asked at once, not from when it last gave nothing.
-            self.busy_until = self.busy_until.max(now);
+            self.line.busy_until = self.line.busy_until.max(now);
         }
     }
 
@@ -398,14 +399,19 @@ impl Link {
 
     /// What is in flight of these flows is gone; tells how many packets that were.
     pub fn lose_in_flight(&mut self, flows: &[u32]) -> u64 {
-        let mut lost = 0;
-        if self.first.at != EMPTY && flows.contains(&self.first.flow) {
-            (self.first.at, lost) = (EMPTY, 1);
+        let goes = |packet: &Segment| packet.at != EMPTY && flows.contains(&packet.flow);
+        let mut lost = u64::from(goes(&self.first));
+        if lost > 0 {
+            self.first.at = EMPTY;
         }
-        if let Some(others) = &mut self.others {
-            let before = others.len();
-            others.retain(|packet| !flows.contains(&packet.flow));
-            lost += (before - others.len()) as u64;
+        let Some(others) = &mut self.others else { return lost };
+        let before = others.len();
+        others.retain(|packet| !goes(packet));
+        lost += (before - others.len()) as u64;
+        if self.first.at == EMPTY
+            && let Some(next) = others.pop_front()
+        {
+            self.first = next;
         }
         lost
     }
@@ -420,11 +426,11 @@ impl Link {
 
     /// What a managed link could have sent by `now`, in bits.
     pub fn capacity_bits(&self, now: Instant) -> f64 {
-        self.queue.as_ref().map_or(0.0, |queue| queue.capacity.until(self.wire.rate(), now))
+        self.queue.as_ref().map_or(0.0, |queue| queue.capacity.until(self.line.wire.rate(), now))
     }
 
     /// Rate of the link.
     pub fn rate(&self) -> Rate {
-        self.wire.rate()
+        self.line.wire.rate()
     }
 }

@@ -18,7 +18,7 @@ use crate::seconds::Seconds;
 use crate::segment::Segment;
 use crate::summary::{self, Summary, Table};
 use connections::Connections;
-use penstock_core::packet::{Packet, TcpFlags};
+use penstock_core::packet::Packet;
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Span};
 use std::collections::BTreeMap;
@@ -288,8 +288,7 @@ impl Simulation {
     fn on_link(&mut self, index: usize) {
         let now = self.now;
         let link = &mut self.links[index];
-        let mut packet = Segment::tcp(0, true, TcpFlags(0));
-        let arrived = link.on_event(now, &mut self.outlet, &mut packet);
+        let mut first = link.on_event(now, &mut self.outlet);
         if let Some(next) = link.next_event() {
             self.events.set(index as u32, next);
         }
@@ -298,8 +297,8 @@ impl Simulation {
             ack_path_of = queue.ack_path_of;
             self.relay();
         }
-        if arrived {
-            self.deliver(&mut packet, ack_path_of);
+        if first.at <= now {
+            self.deliver(&mut first, ack_path_of);
         }
     }
 
@@ -319,7 +318,7 @@ impl Simulation {
     }
 
     #[inline]
-    fn offer(&mut self, index: usize, packet: &Segment) {
+    fn offer(&mut self, index: usize, packet: &mut Segment) {
         if self.handovers.is_some() && self.is_diverted(index, packet) {
             return;
         }
@@ -399,7 +398,7 @@ impl Simulation {
         if packet.from_client() {
             let mut answer = SynFlood::answer(packet);
             answer.cursor = back;
-            self.offer(self.routes[back as usize] as usize, &answer);
+            self.offer(self.routes[back as usize] as usize, &mut answer);
         }
     }
 
@@ -407,34 +406,37 @@ impl Simulation {
     #[inline]
     fn pump(&mut self, index: usize, server: bool) {
         let now = self.now;
+        let timer = self.timer_source(index, server);
         let flow = &mut self.flows[index];
         let cursor = flow.routes[usize::from(server)];
         let first = self.routes[cursor as usize];
         let Some(endpoint) = flow.endpoint(server) else { return };
         let link = &mut self.links[first as usize];
-        if link.queue.is_none() {
-            let mut is_first = false;
-            while endpoint.transmit_into(now, || link.place()) {
-                is_first |= link.launch(cursor, now);
-            }
-            if is_first && let Some(next) = link.next_event() {
-                self.events.set_at_latest(first, next);
-            }
-        } else {
-            self.pump_managed(index, server);
+        if link.queue.is_some() {
+            return self.pump_managed(index, server);
         }
-        let deadline = self.flows[index].endpoint(server).and_then(|e| e.deadline());
-        if let Some(at) = deadline {
-            self.events.set_at_latest(self.timer_source(index, server), at.max(now));
+        let mut is_first = false;
+        while let Some(next) = endpoint.next(now) {
+            is_first |= link.send(cursor, now, |segment| endpoint.emit(segment, next, now));
+        }
+        if is_first && let Some(next) = link.next_event() {
+            self.events.set_at_latest(first, next);
+        }
+        if let Some(at) = endpoint.deadline() {
+            self.events.set_at_latest(timer, at.max(now));
         }
     }
 
     /// The same for a host whose first link has a queue.
+    #[inline(never)]
     fn pump_managed(&mut self, index: usize, server: bool) {
         let cursor = self.flows[index].routes[usize::from(server)];
         while let Some(mut packet) = self.flows[index].endpoint(server).and_then(|e| e.transmit(self.now)) {
             packet.cursor = cursor;
-            self.offer(self.routes[cursor as usize] as usize, &packet);
+            self.offer(self.routes[cursor as usize] as usize, &mut packet);
+        }
+        if let Some(at) = self.flows[index].endpoint(server).and_then(|e| e.deadline()) {
+            self.events.set_at_latest(self.timer_source(index, server), at.max(self.now));
         }
     }
 
@@ -471,7 +473,7 @@ impl Simulation {
                 let cursor = flow.routes[0];
                 packet.cursor = cursor;
                 self.events.set(source, next);
-                self.offer(self.routes[cursor as usize] as usize, &packet);
+                self.offer(self.routes[cursor as usize] as usize, &mut packet);
             }
             Transport::Sessions(_) => self.on_session(index),
             Transport::Voip(call) => {
@@ -489,7 +491,7 @@ impl Simulation {
                 let cursor = flow.routes[0];
                 (syn.cursor, syn.at) = (cursor, now);
                 self.events.set(source, next);
-                self.offer(self.routes[cursor as usize] as usize, &syn);
+                self.offer(self.routes[cursor as usize] as usize, &mut syn);
             }
             Transport::Tcp(client, _) => {
                 if stopping {
@@ -516,7 +518,7 @@ impl Simulation {
     fn send_from(&mut self, flow: usize, mut packet: Segment) {
         let cursor = self.flows[flow].routes[0];
         packet.cursor = cursor;
-        self.offer(self.routes[cursor as usize] as usize, &packet);
+        self.offer(self.routes[cursor as usize] as usize, &mut packet);
     }
 
     // Measurement.

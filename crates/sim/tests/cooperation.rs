@@ -281,3 +281,48 @@ fn a_session_joins_and_leaves_with_its_connections() {
     assert!(pages >= 4);
     assert_eq!((coop.joined, coop.left, coop.clients, coop.granted_bps), (pages, pages, 0, 0));
 }
+
+/// The same without a gateway, PINK before QRM.
+fn pink_before_qrm(good: u32, others: &str) -> String {
+    attack("pink", good, others)
+        .replace(r#"name = "pink""#, r#"name = "pink", queue = "qrm""#)
+        .replace(r#"cooperation = { link = "bottleneck" }"#, "")
+        .replace(r#", c2ml = "on""#, "")
+}
+
+/// PINK hands out what QRM will take: four nodes have beside a flood what they have beside a fifth that obeys, and lose
+/// nothing. Told nothing, PINK would give each a quarter of the link, and QRM refuse all beyond a fifth.
+#[test]
+fn pink_before_qrm_loses_nothing_to_a_flood() {
+    let flood = r#"{ kind = "cbr", rate = "40Mbit/s", node = "attacker" }"#;
+    let (attacked, clean) = (run(&pink_before_qrm(4, flood)), run(&pink_before_qrm(5, "")));
+    let (kept, whole) = (worst(&attacked, 4, 5.0), worst(&clean, 4, 5.0));
+    assert!(kept > 0.97 * whole && whole > 0.8, "{kept} of {whole}");
+    assert_eq!(attacked.flows[..4].iter().map(|f| f.retransmits).sum::<u64>(), 0);
+    // Alone in the first 0.7 s, then a fifth: (0.7 x 20 + 29.3 x 4) / 30 = 4.37 Mbit/s, of which 1200 of 1228 are payload.
+    assert!(attacked.flows[4].goodput_bps < 4.3e6);
+    // Theorem 2 with its tolerance, and three segments of each node.
+    assert!(attacked.bottlenecks[0].queue_bytes.max < 1_848_000 + 5 * 4500);
+}
+
+/// 64 flows at 10 Mbit/s and 103 ms have less than two segments each, which PINK writes as windows of one and two. QRM
+/// takes them as they come.
+#[test]
+fn qrm_takes_the_whole_segments_of_small_windows() {
+    let text = |queue: &str| {
+        format!(
+            r#"
+            duration = "30s"
+            topology = {{ kind = "dumbbell", rate = "10Mbit/s", delay = "50ms", limit = "125kB", access_rate = "100Mbit/s", access_delay = "0.75ms" }}
+            aqm = {{ name = "pink", queue = "{queue}" }}
+            tcp = {{ mss = "1000B", ack_every_segment = true }}
+            flows = [{{ kind = "bulk", count = 64, start_spread = "1s" }}]
+            "#
+        )
+    };
+    let (fifo, qrm) = (run(&text("fifo")), run(&text("qrm")));
+    let total = |summary: &Summary| summary.flows.iter().map(|f| f.delivered_bytes).sum::<u64>() as f64;
+    assert!(total(&qrm) > 0.99 * total(&fifo), "{} of {}", total(&qrm), total(&fifo));
+    assert!(total(&fifo) > 0.85 * 10e6 / 8.0 * 30.0, "{}", total(&fifo));
+    assert_eq!(qrm.flows.iter().map(|f| f.retransmits).sum::<u64>(), 0);
+}

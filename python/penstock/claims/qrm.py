@@ -178,6 +178,16 @@ def qrm_protects_both(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
+@ways("3.2.2", "in the text", "no modification of end hosts")
+def pink_before_qrm_does_as_well_under_attack(run: Evidence) -> Finding:
+    """Under attack PINK before QRM is within 3 % of C²ML with QRM, in goodput and fairness of those who obey."""
+    parts = []
+    for name, measure in (("goodput", nodes.goodput_good_mbps), ("Jain", nodes.jain_good)):
+        pink, c2ml = (value(run, way, "attack", measure) or 0.0 for way in ("pink-qrm", "c2ml-qrm"))
+        parts.append(Comparison(pink >= (1 - NEAR) * c2ml, f"{name} {pink:.3f}, C²ML {c2ml:.3f}"))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
 @ways("2.3.3", "in the text", "efficient")
 def dybra_uses_what_channels_leave(run: Evidence) -> Finding:
     """With channels that change DyBRA uses more of the link than C²ML alone."""

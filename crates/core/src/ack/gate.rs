@@ -128,7 +128,8 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
     }
 }
 
-/// The element sees segments first; a discipline that looks at them as well sees what the element made of them.
+/// The element sees segments first; a discipline that looks at them as well sees what the element made of them. To what
+/// rates that holds nodes the element is told, so that it need not give out what will be refused.
 impl<E: AckPath, Q: AckPath> AckPath for Gate<E, Q> {
     const ACTIVE: bool = E::ACTIVE || Q::ACTIVE;
 
@@ -138,6 +139,7 @@ impl<E: AckPath, Q: AckPath> AckPath for Gate<E, Q> {
     }
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        self.element.note_budget(self.queue.budget_of(segment.flow()));
         self.element.inbound(segment, now);
         self.queue.inbound(segment, now);
     }

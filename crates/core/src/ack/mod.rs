@@ -1,7 +1,7 @@
 //! Elements on the ACK path: they see both directions at a gateway and may edit what passes.
 
-use crate::packet::TcpView;
-use crate::units::Instant;
+use crate::packet::{FlowId, TcpView};
+use crate::units::{Instant, Rate};
 
 pub mod gate;
 pub mod pink;
@@ -22,5 +22,16 @@ pub trait AckPath {
     /// A segment came back from the bottleneck's far side.
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         let _ = (segment, now);
+    }
+
+    /// The rate to which the node of this flow is held here; `None` if to none. What its flows send beyond is refused.
+    fn budget_of(&self, flow: FlowId) -> Option<Rate> {
+        let _ = flow;
+        None
+    }
+
+    /// The rate to which a discipline behind this element holds the node of the next `inbound` segment.
+    fn note_budget(&mut self, budget: Option<Rate>) {
+        let _ = budget;
     }
 }

@@ -24,6 +24,7 @@
 //! | who counts: lists, timeouts, SYN floods, counters | `pink/census.rs`, `pink/lists.rs` |
 //! | one flow: windows, rounds, habits, measuring what it uses | `pink/flow.rs` |
 //! | the bottleneck's rate from departures | `pink/rate.rs` |
+//! | whose the flows are | `pink/nodes.rs` |
 //! | segments in, windows out | here |
 //!
 //! | phase | enters on | windows | counts in n |
@@ -72,6 +73,10 @@
 //! quarter (start-up), or uses seven eighths of its level is good. One that is bad may take eq. 1 or twice what it uses,
 //! so that it can show it needs more. Theorem 1's bound then has the windows of bad flows beside the product.
 //!
+//! *Budgets.* Behind PINK there may be QRM, which holds each node to a rate: its gateway's, or an even part of the link
+//! for each node that sends, by TCP or not. What PINK hands out beyond that is dropped. So the flows of a node share its
+//! budget, and one whose part is less than its level is bad: the others get the rest, as far as their budgets reach.
+//!
 //! *What cannot be true* is counted (`implausible`) and changes nothing: an ACK of data that never passed, an RST further
 //! than 2^20 from the flow's data, a SYN of another connection amid data. After a credible end, new data that come more
 //! than a round trip later show that it was none: the flow counts again and is clamped again.
@@ -109,7 +114,7 @@
 
 use super::AckPath;
 use crate::aqm::{Aqm, Meta};
-use crate::packet::{TcpFlags, TcpView};
+use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
@@ -119,6 +124,7 @@ mod census;
 mod config;
 mod flow;
 mod lists;
+mod nodes;
 mod rate;
 mod share;
 #[cfg(test)]
@@ -130,6 +136,7 @@ pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
 use census::Census;
 use flow::{CREDIT, FIN_SENT, FROM_INSIDE, Flight, Flow, KNOWN, LACKING, List, Phase, up};
+use nodes::Nodes;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, window_of};
 
@@ -140,6 +147,9 @@ pub struct Pink {
     shares: Shares,
     flows: Vec<Flow>,
     census: Census,
+    nodes: Nodes,
+    /// To what the discipline behind holds the node of the segment at hand.
+    budget: Option<Rate>,
     /// The rate in force.
     rate: Rate,
     estimator: Option<Box<Estimator>>,
@@ -158,6 +168,8 @@ struct Terms {
     unit: u64,
     /// The window as the receiver said it.
     told: u64,
+    /// What the discipline behind takes of the flow.
+    taken: u64,
     rtt: Option<Span>,
     /// What the flow would get if it could use it.
     level: u64,
@@ -173,6 +185,8 @@ impl Pink {
             shares: Shares::new(payload_rate(rate, config.reserve, config.c)),
             census: Census::new(config),
             flows: Vec::new(),
+            nodes: Nodes::default(),
+            budget: None,
             rate,
             estimator: (config.rate_from == RateFrom::Estimated).then(|| Box::new(Estimator::new(rate))),
             surplus: 0,
@@ -341,10 +355,11 @@ impl Pink {
         if flow.flight != Flight::Later || flow.listed != Some(List::Busy) {
             return;
         }
+        let usable = terms.told.min(terms.taken);
         match self.config.reallocation {
             Reallocation::Off => {}
-            Reallocation::Paper if terms.told < terms.level => self.set_lacking(id, Some(rate_of(terms.told, rtt))),
-            Reallocation::Paper if terms.told > terms.level && flow.has(LACKING) => self.set_lacking(id, None),
+            Reallocation::Paper if usable < terms.level => self.set_lacking(id, Some(rate_of(usable, rtt))),
+            Reallocation::Paper if usable > terms.level && flow.has(LACKING) => self.set_lacking(id, None),
             Reallocation::Paper => {}
             Reallocation::MaxMin => self.judge_by_use(id, terms, rtt, now),
         }
@@ -388,19 +403,28 @@ impl Pink {
         window_of(others.saturating_mul(MILLI), rtt, 1).min(MAX_WINDOW)
     }
 
+    /// The flow's part of its node's budget, as a window.
+    fn taken(&self, id: usize, rtt: Span) -> u64 {
+        let Some(budget) = self.budget else { return MAX_WINDOW };
+        let flows = self.nodes.sharing(id, self.flows[id].sends());
+        window_of(payload_rate(budget, None, self.config.c), rtt, flows)
+    }
+
     fn terms<S: TcpView>(&self, id: usize, segment: &S, now: Instant) -> Terms {
         let flow = &self.flows[id];
         let syn = segment.flags().has(TcpFlags::SYN);
         let scale = if syn { 0 } else { flow.scale().unwrap_or(0) }; // RFC 7323 §2.2: never in a SYN
         let rtt = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight == Flight::None));
         let level = rtt.map_or(0, |rtt| self.level_of(flow, rtt));
+        let taken = rtt.map_or(MAX_WINDOW, |rtt| self.taken(id, rtt));
         Terms {
             full: flow.segment(segment.timestamps().is_some()),
             unit: 1 << scale,
             told: u64::from(segment.window()) << scale,
+            taken,
             rtt,
             level,
-            share: rtt.map(|_| level),
+            share: rtt.map(|_| level.min(taken)),
         }
     }
 
@@ -413,7 +437,7 @@ impl Pink {
                 self.judge(id, &terms, rtt, now);
             }
             if by_use && self.flows[id].has(LACKING) {
-                terms.share = Some(terms.level.min(self.room_to_grow(&self.flows[id], rtt)));
+                terms.share = terms.share.map(|share| share.min(self.room_to_grow(&self.flows[id], rtt)));
             }
             if let Some(estimator) = &mut self.estimator {
                 estimator.note_round_trip(rtt);
@@ -505,6 +529,10 @@ impl AckPath for Pink {
             self.clamp(id, segment, now);
         }
     }
+
+    fn note_budget(&mut self, budget: Option<Rate>) {
+        self.budget = budget;
+    }
 }
 
 impl Aqm for Pink {
@@ -525,6 +553,14 @@ impl Aqm for Pink {
     fn on_empty(&mut self, _: Instant) {
         if let Some(estimator) = &mut self.estimator {
             estimator.note_empty();
+        }
+    }
+
+    fn set_node(&mut self, flow: FlowId, node: NodeId) {
+        let id = flow.0 as usize;
+        if self.config.queue == Behind::Qrm && flow.0 < self.config.max_flows {
+            let sends = self.flows.get(id).is_some_and(Flow::sends);
+            self.nodes.set(id, node.0, sends);
         }
     }
 

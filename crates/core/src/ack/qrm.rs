@@ -7,13 +7,14 @@
 //! and refuses what is beyond its budget, so a flood takes the share of its own node and no other's.
 //!
 //! ```text
-//! accept a packet of node i   if  what it was accepted for, drained at BW_i, <= (1 + tolerance) BW_i RTT_i
-//! so                          Q(t) <= sum BW_i RTT_i <= BW RTT_net                          (Theorem 2, eq. 3.1)
+//! accept a packet of node i   if  what it was accepted for, drained at BW_i, <= (1 + tolerance) BW_i RTT_i + slack
+//! so                          Q(t) <= sum BW_i RTT_i <= BW RTT_net      without both        (Theorem 2, eq. 3.1)
 //! ```
 //!
 //! BW_i is the budget of node i and RTT_i the smallest round trip time of its flows, both halves: that is the window of a
 //! sender which obeys. The account is a bucket: it holds (1 + tolerance) BW_i RTT_i and drains at BW_i. It is kept as the
-//! time at which it will be empty, so changes of the budget leave what was accepted before alone.
+//! time at which it will be empty, so changes of the budget leave what was accepted before alone. `slack` is for senders
+//! whose windows are right on average only, as those are that PINK writes.
 //!
 //! *Who is a node* the owner of the table of flows says ([`Aqm::set_node`]): a client host with all its flows. If nobody
 //! ever says, each flow is one. *Budgets* are told by the gateway ([`Aqm::set_budget`]); from then on the nodes told are
@@ -27,8 +28,9 @@
 //! both halves. So memory is per node and not per flow. A node could answer late to look far away, which would let it
 //! send longer bursts (never more): its half counts for `max_lan` at most.
 //!
-//! Invariants: for budgets that do not change, with SYNs aside, the queue is at most (1 + tolerance) sum BW_i RTT_i and a
-//! packet; accepted bytes of a node in any time t are at most (1 + tolerance) BW_i RTT_i + BW_i t and a packet.
+//! Invariants: for budgets that do not change, with SYNs aside, the queue is at most (1 + tolerance) sum BW_i RTT_i, the
+//! slack of each node and a packet; accepted bytes of a node in any time t are at most (1 + tolerance) BW_i RTT_i + BW_i t,
+//! its slack and a packet.
 //! State: 4 bytes per flow, 136 per node. Cost: O(1).
 //!
 //! DIFFERENCE: a bucket, not a counter that a timer resets each RTT: around the reset a node may send twice its share at
@@ -56,6 +58,7 @@ use serde::{Deserialize, Serialize};
 const MAX_NODES: u32 = 1 << 20;
 const MAX_FLOWS: usize = 1 << 24;
 const NOBODY: u32 = u32::MAX;
+const MAX_SLACK: Bytes = Bytes::new(1_000_000);
 
 /// How a node's bytes are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -74,6 +77,8 @@ pub enum Account {
 pub struct Config {
     /// How much a node may send at once beyond its budget times its round trip time, as a part of that.
     pub tolerance: f64,
+    /// And as bytes, whatever its budget: for windows that are whole segments and right on average.
+    pub slack: Bytes,
     /// How bytes are counted: "bucket" (Theorem 2 holds) or "window" (the paper's counter with resets).
     pub account: Account,
     /// Round trip time of a node none of whose connections was seen to open.
@@ -90,6 +95,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             tolerance: 0.05,
+            slack: Bytes::ZERO,
             account: Account::Bucket,
             rtt: Span::from_millis(100),
             max_lan: Span::from_millis(500),
@@ -105,6 +111,9 @@ impl AqmConfig for Config {
     fn validate(&self) -> Result<(), ConfigError> {
         if !(0.0..=10.0).contains(&self.tolerance) {
             return Err(ConfigError::new("tolerance", format!("{} is not within 0 and 10", self.tolerance)));
+        }
+        if self.slack > MAX_SLACK {
+            return Err(ConfigError::new("slack", format!("{} is more than {MAX_SLACK}", self.slack)));
         }
         for (key, span) in [("rtt", self.rtt), ("max_lan", self.max_lan), ("idle", self.idle)] {
             if !(Span::from_millis(1)..=Span::from_secs(3600)).contains(&span) {
@@ -188,11 +197,10 @@ impl Node {
     }
 
     /// Figure 3.5: bytes so far over the round trip time, against the budget.
-    fn count(&mut self, size: Bytes, budget: Rate, rtt: Span, tolerance: f64, now: Instant) -> bool {
+    fn count(&mut self, size: Bytes, rtt: Span, most: f64, now: Instant) -> bool {
         if self.bytes == 0 || now >= self.mark + rtt {
             self.open_account(now);
         }
-        let most = budget.bytes_in(rtt).get() as f64 * (1.0 + tolerance);
         let fits = (self.bytes as f64) < most;
         if fits {
             self.bytes += size.get();
@@ -253,7 +261,10 @@ impl Qrm {
 
     /// Counters, with what holds now.
     pub fn stats(&self) -> QrmStats {
-        let bound = |node: &Node| self.budget(node).map(|b| b.bytes_in(self.depth(self.rtt(node))).get());
+        let bound = |node: &Node| {
+            let budget = self.budget(node)?;
+            Some(budget.bytes_in(self.depth(self.rtt(node))).get() + self.config.slack.get())
+        };
         let bounds = self.nodes.iter().filter_map(bound);
         let (nodes, bound_bytes) = bounds.fold((0, 0u64), |(n, sum), bytes| (n + 1, sum.saturating_add(bytes)));
         QrmStats { nodes, bound_bytes, ..self.stats }
@@ -278,7 +289,7 @@ impl Qrm {
         node.rtt.unwrap_or(self.config.rtt)
     }
 
-    /// How long a full bucket takes to drain.
+    /// How long a full bucket takes to drain, slack aside.
     fn depth(&self, rtt: Span) -> Span {
         rtt + Span::from_nanos((rtt.as_nanos() as f64 * self.config.tolerance) as u64)
     }
@@ -327,18 +338,21 @@ impl Qrm {
     }
 
     fn accept(&mut self, id: u32, size: Bytes, now: Instant) -> bool {
-        let (tolerance, account) = (self.config.tolerance, self.config.account);
+        let Config { tolerance, slack, account, .. } = self.config;
         let Some(node) = self.nodes.get(id as usize) else { return false };
         let Some(budget) = self.budget(node) else { return false };
         let rtt = self.rtt(node);
-        let most = self.depth(rtt);
+        let most = self.depth(rtt) + budget.time_for(slack);
         let node = &mut self.nodes[id as usize];
         match account {
             Account::Bucket => {
                 let takes = budget.time_for(size);
                 node.fill(takes, most.max(takes), now) // or it could never send anything
             }
-            Account::Window => node.count(size, budget, rtt, tolerance, now),
+            Account::Window => {
+                let most = budget.bytes_in(rtt).get() as f64 * (1.0 + tolerance) + slack.get() as f64;
+                node.count(size, rtt, most, now)
+            }
         }
     }
 
@@ -414,6 +428,13 @@ impl AckPath for Qrm {
             node.probe.outbound(segment, now);
             node.note_rtt(max_lan);
         }
+    }
+
+    /// Of a node that does not count yet, what it would have.
+    fn budget_of(&self, flow: FlowId) -> Option<Rate> {
+        let node = self.owner(flow).and_then(|id| self.nodes.get(id as usize));
+        let newcomer = || (!self.told).then(|| Rate::from_bps(self.rate.as_bps() / (self.active + 1)));
+        node.and_then(|node| self.budget(node)).or_else(newcomer)
     }
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {

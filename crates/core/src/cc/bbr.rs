@@ -27,6 +27,8 @@
 //! segment more per ACK. Pinned by `a_loss_leaves_the_window_and_the_model`.
 //! DIFFERENCE: the phase in which ProbeBW begins is not random but taken from the clock, its microseconds modulo 7.
 //! Pinned by `probing_begins_anywhere_but_in_the_phase_that_drains`.
+//! DIFFERENCE: what may be in flight is a whole, even number of segments, and a quantum a whole number of them, as in Linux
+//! (for ACKs of two segments); the draft has bytes. Pinned by `the_flight_is_an_even_number_of_segments`.
 //! DIFFERENCE: without a rate sample an ACK opens the window as slow start does, so that an endpoint that gives none is
 //! not stuck. Pinned by `without_samples_it_is_slow_start`.
 //!
@@ -51,8 +53,8 @@ const MIN_SEGMENTS: u64 = 4;
 const FULL_BW_GROWTH: f64 = 1.25;
 const FULL_BW_ROUNDS: u32 = 3;
 const PACING_MARGIN: f64 = 0.99;
-/// Rates in bits per second from which on a quantum is two segments, and a millisecond.
-const QUANTUM_RATES: (f64, f64) = (1.2e6, 24e6);
+/// The rate in bits per second from which on a quantum is two segments at least.
+const PAIRS_FROM: f64 = 1.2e6;
 const MAX_QUANTUM: f64 = 64.0 * 1024.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,26 +156,21 @@ impl Bbr {
         }
     }
 
-    /// What may be in flight at this gain (draft §4.2.3.2), the quanta of sender and receiver included.
+    /// What may be in flight at this gain (draft §4.2.3.2), the quanta of sender and receiver included: a whole, even
+    /// number of segments.
     fn inflight(&self, bandwidth: f64, gain: f64) -> u64 {
         if self.min_rtt == Span::MAX {
             return self.initial_window;
         }
-        let bdp = bandwidth * self.min_rtt.as_secs_f64();
-        (gain * bdp).ceil() as u64 + 3 * self.quantum()
+        let bdp = (gain * bandwidth * self.min_rtt.as_secs_f64() / self.mss as f64).ceil() as u64;
+        (bdp + 3 * self.quantum()).next_multiple_of(2) * self.mss
     }
 
-    /// draft §4.2.2
+    /// Segments that leave at once (draft §4.2.2).
     fn quantum(&self) -> u64 {
         let pace = self.pacing.unwrap_or(0.0);
-        let (low, high) = QUANTUM_RATES;
-        if 8.0 * pace < low {
-            self.mss
-        } else if 8.0 * pace < high {
-            2 * self.mss
-        } else {
-            (pace / 1000.0).min(MAX_QUANTUM) as u64
-        }
+        let millisecond = (pace / 1000.0).min(MAX_QUANTUM) as u64 / self.mss;
+        millisecond.max(if 8.0 * pace < PAIRS_FROM { 1 } else { 2 })
     }
 
     fn update_model(&mut self, ack: &Ack, sample: &RateSample) {

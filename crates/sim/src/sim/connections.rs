@@ -228,7 +228,7 @@ impl Simulation {
         let first = self.routes[cursor as usize] as usize;
         while let Some(mut packet) = self.connections.get_mut(number).and_then(|c| c.end(server).transmit(now)) {
             packet.cursor = cursor;
-            self.offer(first, &packet);
+            self.offer(first, &mut packet);
         }
         if let Some(at) = self.connections.get_mut(number).and_then(|c| c.end(server).deadline()) {
             self.events.set_at_latest(self.connection_source(number, server), at.max(now));

@@ -210,7 +210,7 @@ impl Simulation {
         let (sequence, len) = coop.pack(message);
         let mut packet = Segment::udp_of(number, sequence, len, from_client);
         (packet.cursor, packet.at) = (cursor, self.now);
-        self.offer(self.routes[cursor as usize] as usize, &packet);
+        self.offer(self.routes[cursor as usize] as usize, &mut packet);
     }
 
     /// The sockets of a node get their parts of its budget, and send what they may send now.

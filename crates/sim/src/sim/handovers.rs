@@ -58,7 +58,7 @@ impl Simulation {
     /// A packet comes to the link at its cursor, now.
     fn offer_again(&mut self, mut packet: Segment) {
         packet.at = self.now;
-        self.offer(self.routes[packet.cursor as usize] as usize, &packet);
+        self.offer(self.routes[packet.cursor as usize] as usize, &mut packet);
     }
 
     /// True if a packet that comes to a link goes elsewhere, as its host has moved.

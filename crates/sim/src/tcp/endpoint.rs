@@ -44,6 +44,19 @@ pub enum State {
     Established,
 }
 
+/// What an endpoint is about to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outgoing {
+    /// Data, or a probe.
+    Data(Next),
+    /// An acknowledgment alone.
+    Ack,
+    /// SYN or SYN-ACK.
+    Greeting,
+    /// A reset.
+    Reset,
+}
+
 /// One side of a connection.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
@@ -399,35 +412,44 @@ impl Endpoint {
 
     /// The next segment to send now, if any.
     pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
+        let next = self.next(now)?;
         let mut segment = Segment::tcp(self.flow, self.role == Role::Client, TcpFlags(0));
-        self.transmit_into(now, || &mut segment).then_some(segment)
+        self.emit(&mut segment, next, now);
+        Some(segment)
     }
 
-    /// Like [`Endpoint::transmit`]; the segment is written where `place` says, which is asked only if there is one.
-    #[inline]
-    pub fn transmit_into<'a>(&mut self, now: Instant, place: impl FnOnce() -> &'a mut Segment) -> bool {
+    /// What is to be sent now, if anything. Whoever asks must let it be written by [`Endpoint::emit`].
+    #[inline(always)]
+    pub fn next(&mut self, now: Instant) -> Option<Outgoing> {
         if self.state != State::Established {
-            return self.transmit_other(now).is_some_and(|other| {
-                *place() = other;
-                true
-            });
+            return self.next_other();
         }
         if !self.receiver.ack_now && self.sender.has_sent_all() {
-            return false;
+            return None;
         }
-        let next = self.sender.next(&self.config, now);
-        if next.is_none() && !self.receiver.ack_now {
-            return false;
+        match self.sender.next(&self.config, now) {
+            Some(next) => Some(Outgoing::Data(next)),
+            None => self.receiver.ack_now.then_some(Outgoing::Ack),
         }
-        self.write_segment(place(), next, now);
-        true
     }
 
     /// What is sent before and after the connection stands.
-    fn transmit_other(&mut self, now: Instant) -> Option<Segment> {
+    #[cold]
+    fn next_other(&self) -> Option<Outgoing> {
         match self.state {
-            State::SynSent | State::SynReceived if self.greet => Some(self.greeting(now)),
-            _ => self.reset.take().map(|reset| *reset),
+            State::SynSent | State::SynReceived if self.greet => Some(Outgoing::Greeting),
+            _ => self.reset.is_some().then_some(Outgoing::Reset),
+        }
+    }
+
+    /// Makes `segment` what [`Endpoint::next`] told.
+    #[inline]
+    pub fn emit(&mut self, segment: &mut Segment, next: Outgoing, now: Instant) {
+        match next {
+            Outgoing::Data(next) => self.write_segment(segment, Some(next), now),
+            Outgoing::Ack => self.write_segment(segment, None, now),
+            Outgoing::Greeting => *segment = self.greeting(now),
+            Outgoing::Reset => *segment = self.reset.take().map_or(*segment, |reset| *reset),
         }
     }
 

@@ -5,7 +5,8 @@
 //! ```text
 //! newest    the segment sent last among those delivered; RACK.rtt its round trip time              §6.2 step 2
 //! reo_wnd   0 in recovery or with three SACKed segments, if no reordering was seen;
-//!           else min(min_RTT / 4, SRTT)                                                            §6.2 step 4
+//!           else min(m min_RTT / 4, SRTT), m = 1, one more in each round trip with a D-SACK,
+//!           1 again after 16 recoveries without                                                    §6.2 step 4
 //! lost      sent before `newest`, and RACK.rtt + reo_wnd ago or longer                             §6.2 step 5
 //! PTO       2 SRTT, and 200 ms more with one segment in flight; 1 s without SRTT; no later than the RTO   §7.2
 //! probe     new data if there is any, else the last segment again; one at a time                   §7.3
@@ -21,14 +22,13 @@
 //! Invariants: the records cover `una..nxt` without gaps; `lost` and `sacked` are the sums of what they name. Cost: O(1)
 //! per ACK while nothing is SACKed or sent again, else O(flight).
 //!
-//! DIFFERENCE: reo_wnd does not grow with D-SACKs (§6.2 step 4), for receivers here send none; so a probe that was not
-//! needed is known only by a duplicate ACK (§7.4.2 case 4). Pinned by the ladder "a probe that was not needed".
 //! DIFFERENCE: min_RTT is that of the whole connection, not of a window of time (§6.2 step 1 leaves it open).
 
 use penstock_core::units::{Instant, Span};
 use std::collections::VecDeque;
 
 const DUP_THRESH: u32 = 3; // §6.2 step 4
+const PERSIST: u32 = 16; // recoveries; §6.2 step 4
 const MAX_ACK_DELAY: Span = Span::from_millis(200); // §7.2 TLP.max_ack_delay; Linux's
 const PTO_WITHOUT_SAMPLE: Span = Span::from_secs(1); // §7.2
 
@@ -89,6 +89,12 @@ pub struct Rack {
     /// The end of the highest segment delivered (RACK.fack).
     highest: u64,
     reordered: bool,
+    /// The multiple of a quarter of the round trip that is waited (RACK.reo_wnd_mult).
+    patience: u32,
+    /// Recoveries until it is forgotten.
+    persist: u32,
+    /// `nxt` when a D-SACK last made it grow, until that is acknowledged; else 0.
+    grown_at: u64,
     /// When more may be lost; `Instant::MAX` is never.
     check_at: Instant,
     tail: Tail,
@@ -107,6 +113,9 @@ impl Rack {
             rtt: Span::ZERO,
             highest: first,
             reordered: false,
+            patience: 1,
+            persist: 0,
+            grown_at: 0,
             check_at: Instant::MAX,
             tail: Tail { at: Instant::MAX, due: false, end: None, again: false },
         }
@@ -219,7 +228,27 @@ impl Rack {
         if !self.reordered && (arrival.recovering || self.segments_sacked >= DUP_THRESH) {
             return Span::ZERO;
         }
-        arrival.min_rtt.div(4).min(arrival.srtt)
+        (arrival.min_rtt * u64::from(self.patience)).div(4).min(arrival.srtt)
+    }
+
+    /// §6.2 step 4: an ACK up to `una`, which may say that something arrived twice.
+    pub fn note_twice(&mut self, una: u64, nxt: u64, twice: bool) {
+        if una >= self.grown_at {
+            self.grown_at = 0;
+        }
+        if twice && self.grown_at == 0 {
+            self.grown_at = nxt;
+            self.patience = self.patience.saturating_add(1);
+            self.persist = PERSIST;
+        }
+    }
+
+    /// §6.2 step 4: a recovery is over.
+    pub fn recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.patience = 1;
+        }
     }
 
     /// §6.2 step 5. Sets the timer for what may be lost but is not yet.
@@ -294,11 +323,13 @@ impl Rack {
         Some((last.start, last.end))
     }
 
-    /// §7.4.2. True if the probe made up for the loss of the last segment, of which nothing else would tell.
-    pub fn probe_repaired(&mut self, ack: u64, duplicate: bool) -> bool {
+    /// §7.4.2. True if the probe made up for the loss of the last segment, of which nothing else would tell. `twice` is
+    /// the end of what a D-SACK tells.
+    pub fn probe_repaired(&mut self, ack: u64, twice: Option<u64>, duplicate: bool) -> bool {
         let Some(end) = self.tail.end.filter(|end| ack >= *end) else { return false };
-        let repaired = self.tail.again && ack > end;
-        if !self.tail.again || repaired || duplicate {
+        let needless = twice == Some(end);
+        let repaired = self.tail.again && !needless && ack > end;
+        if !self.tail.again || needless || repaired || duplicate {
             self.tail.end = None;
         }
         repaired
@@ -404,6 +435,28 @@ mod tests {
         rack.timed_out(&Arrival { recovering: true, ..arrival(103) });
         // With 100 ms of patience at 103 ms: 0, 1 and 3 were sent by 3 ms; 2 was SACKed.
         assert_eq!(rack.pipe(0, 10 * MSS), 6 * MSS);
+    }
+
+    /// 25 ms for each of two, three, four, and then SRTT, which is 100 ms.
+    #[test]
+    fn each_round_trip_in_which_something_arrived_twice_adds_a_quarter_to_its_patience() {
+        let mut rack = rack();
+        let waits = [1, 2, 3, 4, 5].map(|round| {
+            rack.note_twice(round * MSS, (round + 1) * MSS, true);
+            rack.note_twice(round * MSS, (round + 1) * MSS, true); // the same round trip
+            rack.reordering_window(&arrival(100))
+        });
+        assert_eq!(waits, [50, 75, 100, 100, 100].map(MS));
+    }
+
+    #[test]
+    fn sixteen_recoveries_without_make_it_forget() {
+        let mut rack = rack();
+        rack.note_twice(MSS, 2 * MSS, true);
+        (0..15).for_each(|_| rack.recovered());
+        assert_eq!(rack.reordering_window(&arrival(100)), MS(50));
+        rack.recovered();
+        assert_eq!(rack.reordering_window(&arrival(100)), MS(25));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The receiving half: reassembly, when to acknowledge, what window to tell, what to report as SACK.
 //!
 //! Sources: RFC 9293 §3.8.6 (window, silly window avoidance), RFC 5681 §4.2 (delayed ACK), RFC 2018 §4 (SACK blocks),
-//! RFC 7323 §4.3 (which timestamp to echo), RFC 3168 §6.1.3 (ECN echo).
+//! RFC 2883 (D-SACK, for senders with RACK), RFC 7323 §4.3 (which timestamp to echo), RFC 3168 §6.1.3 (ECN echo).
 
 use super::config::TcpConfig;
 use super::ranges::Ranges;
@@ -24,6 +24,8 @@ pub struct Receiver {
     early: Ranges,
     /// Numbers, as the wire has them, within recently changed ranges, most recent first, for the order of SACK blocks.
     recent: [u32; MAX_SACK],
+    /// What arrived twice and was not yet reported; empty if nothing did.
+    twice: (u32, u32),
     /// The right edge of the last window told; it never moves left.
     edge: u64,
     buffer: u64,
@@ -47,6 +49,8 @@ pub struct Receiver {
     auto_read: bool,
     /// It acknowledges so many bytes beyond what it has: a lie.
     ahead: u32,
+    /// It reports what arrived twice.
+    dsack: bool,
 }
 
 impl Receiver {
@@ -61,6 +65,7 @@ impl Receiver {
             read: first,
             early: Ranges::default(),
             recent: [0; MAX_SACK],
+            twice: (0, 0),
             edge: first + buffer.min(0xffff),
             buffer,
             scale,
@@ -75,6 +80,7 @@ impl Receiver {
             every_segment: config.ack_every_segment,
             auto_read: true,
             ahead: config.optimistic_ack.get() as u32,
+            dsack: config.rack,
         }
     }
 
@@ -133,6 +139,7 @@ impl Receiver {
         };
         let stale = segment.has_timestamps() && (segment.tsval.wrapping_sub(self.ts_recent) as i32) < 0; // PAWS
         if !in_window || stale {
+            self.note_twice(start, end.min(self.next));
             self.ack_now = true; // RFC 9293 §3.10.7.4: an unacceptable segment is answered with an ACK
             return false;
         }
@@ -154,12 +161,18 @@ impl Receiver {
             self.next = start; // who lies does not miss it
         }
         if start > self.next {
+            if self.dsack
+                && let Some((_, known)) = self.early.containing(start)
+            {
+                self.note_twice(start, end.min(known));
+            }
             self.early.insert(start, end);
             self.remember(start);
             self.ack_now = true; // RFC 5681 §4.2: out of order
             return;
         }
         let filled_gap = !self.early.is_empty();
+        self.note_twice(start, self.next);
         self.next = end;
         if filled_gap {
             if let Some((_, reach)) = self.early.containing(self.next) {
@@ -175,6 +188,13 @@ impl Receiver {
             self.ack_now = true;
         } else if self.ack_at == Instant::MAX {
             self.ack_at = now + config.delayed_ack_timeout;
+        }
+    }
+
+    /// RFC 2883 §4: `[start, end)`, if there is anything in it, was there before.
+    fn note_twice(&mut self, start: u64, end: u64) {
+        if self.dsack && start < end {
+            self.twice = (start as u32, end as u32);
         }
     }
 
@@ -216,10 +236,15 @@ impl Receiver {
         if self.echo {
             segment.flags = segment.flags.with(TcpFlags::ECE);
         }
+        let twice = std::mem::take(&mut self.twice);
+        let reports = usize::from(sack && twice.0 != twice.1);
+        if reports > 0 {
+            segment.add_sack(twice.0, twice.1); // RFC 2883 §4: the first block, also if another contains it
+        }
         if sack && !self.early.is_empty() {
             for at in self.recent {
                 if let Some((start, end)) = self.early.containing(sequence::unwrap(at, self.next))
-                    && !segment.sacks().iter().any(|b| b.0 == start as u32)
+                    && !segment.sacks()[reports..].iter().any(|b| b.0 == start as u32)
                 {
                     segment.add_sack(start as u32, end as u32);
                 }

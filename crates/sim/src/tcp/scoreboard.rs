@@ -77,6 +77,13 @@ impl Scoreboard {
         }
     }
 
+    /// Loss recovery is over.
+    pub fn recovered(&mut self) {
+        if let Some(rack) = &mut self.rack {
+            rack.recovered();
+        }
+    }
+
     /// The retransmission timer fired: all of the flight that is not SACKed is lost. Not for RACK, which has its own rule.
     pub fn all_lost(&mut self, una: u64, nxt: u64) {
         self.begin(una);

@@ -146,12 +146,19 @@ enum Kind {
     Probe,
 }
 
-/// A range to be sent.
+/// A range to be sent: small enough to be handed on in two registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     start: u64,
-    end: u64,
+    len: u32,
     kind: Kind,
+}
+
+impl Next {
+    /// At most a segment, of `kind`.
+    fn new((start, end): (u64, u64), kind: Kind) -> Self {
+        Self { start, len: (end - start) as u32, kind }
+    }
 }
 
 impl Sender {
@@ -396,6 +403,7 @@ impl Sender {
                 if ack >= self.recover {
                     self.phase = Phase::Open;
                     self.dupacks = 0;
+                    self.board.recovered();
                     self.look_again(delivered, config, now);
                 }
             }
@@ -466,9 +474,9 @@ impl Sender {
     }
 
     /// What may be sent next, if anything. Whoever asks must [`Sender::emit`] it.
-    #[inline]
+    #[inline(never)]
     pub fn next(&mut self, config: &TcpConfig, now: Instant) -> Option<Next> {
-        let some = |(start, end), kind| Some(Next { start, end, kind });
+        let some = |range, kind| Some(Next::new(range, kind));
         if self.needs.is_some() && self.hold_back(now) {
             return None;
         }
@@ -520,13 +528,13 @@ impl Sender {
     /// Makes `segment` what [`Sender::next`] told: sequence, length and flags are filled.
     #[inline]
     pub fn emit(&mut self, segment: &mut Segment, next: Next, now: Instant) {
-        let Next { start, end, kind } = next;
+        let Next { start, len, kind } = next;
         if kind == Kind::Probe {
             self.probed = true;
             (segment.seq, segment.len) = (start as u32, 1);
             return;
         }
-        self.fill(segment, start, end, kind, now);
+        self.fill(segment, start, start + u64::from(len), kind, now);
     }
 
     fn fill(&mut self, segment: &mut Segment, start: u64, end: u64, kind: Kind, now: Instant) {

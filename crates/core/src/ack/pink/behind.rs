@@ -1,6 +1,6 @@
 //! What PINK stands before: a FIFO, or a queue for each flow, so that those who obey no window harm only themselves.
 
-use super::{Config, Pink};
+use super::{CREDIT, Config, Pink};
 use crate::ack::AckPath;
 use crate::ack::gate::Gate;
 use crate::ack::qrm::{self, Qrm};
@@ -12,9 +12,12 @@ use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats};
 use crate::queue::Fifo;
 use crate::registry::{AqmConfig, ConfigError, Discipline, LinkFacts};
 use crate::rng::Rng;
-use crate::units::{Instant, Rate};
+use crate::units::{Bytes, Instant, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Segments are at most so long.
+const MTU: u64 = 1500;
 
 /// The discipline that keeps the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +30,8 @@ pub enum Behind {
     Fq,
     /// FQ-CoDel with its defaults.
     FqCodel,
-    /// One queue with QRM and its defaults: nodes that obey no window are held to their part of the link.
+    /// One queue with QRM: nodes that obey no window are held to their part of the link, and no window is
+    /// larger than its node's part.
     Qrm,
 }
 
@@ -49,7 +53,10 @@ impl Behind {
         let mut parameters = Parameters::default();
         match self {
             Self::Fifo => Queue::Fifo(Fifo::new(link.limit, DropTail)),
-            Self::Qrm => Queue::Qrm(Box::new(Fifo::new(link.limit, qrm::Config::default().aqm(link)))),
+            Self::Qrm => {
+                let qrm = qrm::Config { slack: Bytes::new(CREDIT * MTU), ..qrm::Config::default() };
+                Queue::Qrm(Box::new(Fifo::new(link.limit, qrm.aqm(link))))
+            }
             Self::Fq => Queue::Fq(FlowQueue::new(link.limit, &parameters, DropTail)),
             Self::FqCodel => {
                 let codel = codel::Config::per_flow(&mut parameters).aqm(link);
@@ -114,6 +121,10 @@ impl<P: Packet> AckPath for Queue<P> {
         if let Self::Qrm(queue) = self {
             queue.inbound(segment, now);
         }
+    }
+
+    fn budget_of(&self, flow: FlowId) -> Option<Rate> {
+        if let Self::Qrm(queue) = self { queue.budget_of(flow) } else { None }
     }
 }
 

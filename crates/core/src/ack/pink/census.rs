@@ -148,7 +148,12 @@ impl Pink {
 
     pub(super) fn list(&mut self, id: usize, list: List, now: Instant) {
         self.census.lists.push(&mut self.flows, list, id as u32, now);
-        *(if list == List::Silent { &mut self.census.silent } else { &mut self.census.sending }) += 1;
+        if list == List::Silent {
+            self.census.silent += 1;
+        } else {
+            self.census.sending += 1;
+            self.nodes.note(id, true);
+        }
         self.stats.opening += u64::from(self.flows[id].phase == Phase::Opening);
         self.stats.strangers += u64::from(self.flows[id].phase == Phase::Stranger);
         self.recount();
@@ -160,7 +165,12 @@ impl Pink {
         self.set_lacking(id, None);
         self.set_small(id, false);
         self.census.lists.remove(&mut self.flows, id as u32);
-        *(if list == List::Silent { &mut self.census.silent } else { &mut self.census.sending }) -= 1;
+        if list == List::Silent {
+            self.census.silent -= 1;
+        } else {
+            self.census.sending -= 1;
+            self.nodes.note(id, false);
+        }
         self.stats.opening -= u64::from(self.flows[id].phase == Phase::Opening);
         self.stats.strangers -= u64::from(self.flows[id].phase == Phase::Stranger);
         self.recount();
@@ -193,6 +203,7 @@ impl Pink {
                 self.census.learn(true);
                 self.census.silent -= 1;
                 self.census.sending += 1;
+                self.nodes.note(id, true);
                 self.relist(id, List::Busy, now);
                 self.recount();
             }

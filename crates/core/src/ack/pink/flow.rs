@@ -286,6 +286,11 @@ impl Flow {
         self.had(STRETCHES) && self.round_trip().is_some_and(|rtt| rtt < LONG_ROUND_TRIP)
     }
 
+    /// It sends data, or did so lately.
+    pub fn sends(&self) -> bool {
+        self.listed.is_some_and(|list| list != List::Silent)
+    }
+
     /// True if the habit showed in the round before.
     pub fn had(&self, habit: u16) -> bool {
         (self.marks & HABITS) >> 2 & habit != 0

@@ -9,6 +9,7 @@ use crate::registry::AqmConfig;
 use etherparse::{PacketBuilder, TcpOptionElement};
 use std::collections::VecDeque;
 
+mod before_qrm;
 mod flood;
 mod gate;
 mod path;

@@ -136,6 +136,30 @@ fn tolerance_is_room_for_a_longer_burst_and_not_for_more() {
     assert_eq!(sent, 1000);
 }
 
+/// A node of 0.1 Mbit/s and 100 ms has 1250 bytes: one packet. Windows of one and two in turn need room for a second.
+#[test]
+fn slack_is_room_for_whole_packets_where_budgets_are_small() {
+    let burst = |config| {
+        let mut bench = Bench::new(config);
+        bench.own(&[(5, 0)]);
+        bench.tell(0, Some(Rate::from_bps(100_000)), at(0));
+        bench.handshake(5, at(0), 80, 20);
+        assert_eq!(bench.qrm.stats().bound_bytes, 1250 + bench.qrm.config.slack.get());
+        let burst = (0..20).filter(|_| bench.packet(5, at(1000))).count();
+        let rest = (1..=80_000).filter(|ms| bench.packet(5, at(1000 + ms))).count();
+        assert_eq!(rest, 1000, "0.1 Mbit/s for 80 s, whatever the slack");
+        burst
+    };
+    assert_eq!(burst(exact()), 1);
+    assert_eq!(burst(Config { slack: Bytes::new(3000), ..exact() }), 4);
+    let window = Config { slack: Bytes::new(3000), account: Account::Window, ..exact() };
+    let mut bench = Bench::new(window);
+    bench.own(&[(5, 0)]);
+    bench.tell(0, Some(Rate::from_bps(100_000)), at(0));
+    bench.handshake(5, at(0), 80, 20);
+    assert_eq!((0..20).filter(|_| bench.packet(5, at(1000))).count(), 5, "4250 bytes, and the packet that crosses it");
+}
+
 #[test]
 fn who_is_not_listed_gets_nothing_but_a_syn() {
     let mut bench = Bench::new(exact());

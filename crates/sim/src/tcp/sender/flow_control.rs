@@ -73,10 +73,10 @@ impl Sender {
         let start = self.nxt;
         let usable = self.edge.saturating_sub(start).min(self.app_end - start);
         if usable > 0 {
-            return Some(Next { start, end: start + usable.min(self.mss), kind: Kind::New });
+            return Some(Next::new((start, start + usable.min(self.mss)), Kind::New));
         }
         self.persist_at = now + self.rtt.rto();
-        Some(Next { start, end: start + 1, kind: Kind::Probe })
+        Some(Next::new((start, start + 1), Kind::Probe))
     }
 
     /// The persist timer fired: what little the window permits may go now, or a probe of one byte.

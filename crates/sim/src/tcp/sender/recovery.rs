@@ -17,20 +17,31 @@ impl Sender {
     #[cold]
     pub(super) fn on_rack_ack(&mut self, segment: &Segment, ack: u64, now: Instant) {
         let arrival = self.arrival(now, segment.has_timestamps().then_some(segment.tsecr));
+        let twice = self.reported_twice(segment, ack);
         let Some(rack) = &mut self.board.rack else { return };
         rack.advance(ack, &arrival);
         for (start, end) in segment.sacks() {
             let start = sequence::unwrap(*start, self.una).max(ack);
             rack.sack(start, sequence::unwrap(*end, self.una).min(self.nxt), &arrival);
         }
+        rack.note_twice(ack, self.nxt, twice.is_some());
         rack.detect(&arrival);
         let duplicate = ack == self.una && segment.sequence_len() == 0 && segment.sacks().is_empty();
-        if rack.probe_repaired(ack, duplicate) && self.phase == Phase::Open && self.una >= self.reduced_at {
+        if rack.probe_repaired(ack, twice, duplicate) && self.phase == Phase::Open && self.una >= self.reduced_at {
             // The loss was made up for, but it was congestion.
             self.reduced_at = self.nxt;
             self.reduce(self.flight(), false, now);
             self.cc.on_recovered(now);
         }
+    }
+
+    /// The end of a D-SACK: the first block, if it is acknowledged or within the second (RFC 2883 §4).
+    fn reported_twice(&self, segment: &Segment, ack: u64) -> Option<u64> {
+        let mut blocks =
+            segment.sacks().iter().map(|(s, e)| (sequence::unwrap(*s, self.una), sequence::unwrap(*e, self.una)));
+        let (start, end) = blocks.next()?;
+        let within = blocks.next().is_some_and(|(s, e)| s <= start && end <= e);
+        (end <= ack || within).then_some(end)
     }
 
     /// When [`Sender::on_rack_timer`] has something to do.
@@ -77,9 +88,9 @@ impl Sender {
         if left > 0 && self.nxt + left <= self.edge {
             let end = self.nxt + left;
             rack.probed_with_news(end);
-            return Some(Next { start: self.nxt, end, kind: Kind::New });
+            return Some(Next::new((self.nxt, end), Kind::New));
         }
-        rack.probe_last(now).map(|(start, end)| Next { start, end, kind: Kind::Spare })
+        rack.probe_last(now).map(|range| Next::new(range, Kind::Spare))
     }
 
     /// Recovery is over, but RACK may know of losses beyond its end.
@@ -152,6 +163,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.dupacks = 0;
         self.forced = false;
+        self.board.recovered();
         self.cc.on_recovered(now);
     }
 

@@ -1,0 +1,50 @@
+//! Whose a flow is, and how many flows of each node send: the flows of a node share the budget that a discipline behind
+//! PINK holds it to.
+
+/// Nodes beyond these are not known; so it is with QRM.
+const MAX_NODES: u32 = 1 << 20;
+const NOBODY: u32 = u32::MAX;
+
+/// Kept only while somebody says whose flows are. 4 bytes per flow and node.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Nodes {
+    owners: Vec<u32>,
+    /// Flows of each node that send.
+    sending: Vec<u32>,
+}
+
+impl Nodes {
+    /// The flow is the node's; `sends` if it already does.
+    pub fn set(&mut self, flow: usize, node: u32, sends: bool) {
+        if node >= MAX_NODES {
+            return;
+        }
+        if sends {
+            self.note(flow, false);
+        }
+        if flow >= self.owners.len() {
+            self.owners.resize(flow + 1, NOBODY);
+        }
+        if node as usize >= self.sending.len() {
+            self.sending.resize(node as usize + 1, 0);
+        }
+        self.owners[flow] = node;
+        if sends {
+            self.note(flow, true);
+        }
+    }
+
+    /// The flow begins to send, or stops.
+    pub fn note(&mut self, flow: usize, sends: bool) {
+        if let Some(count) = self.owners.get(flow).and_then(|node| self.sending.get_mut(*node as usize)) {
+            *count = if sends { *count + 1 } else { *count - 1 };
+        }
+    }
+
+    /// Flows of its node that send, with this one.
+    pub fn sharing(&self, flow: usize, sends: bool) -> u64 {
+        let node = self.owners.get(flow).copied().unwrap_or(NOBODY);
+        let count = self.sending.get(node as usize).map_or(0, |count| u64::from(*count) + u64::from(!sends));
+        count.max(1)
+    }
+}

@@ -1,0 +1,176 @@
+//! PINK before QRM: windows are those of budgets. 10 Mbit/s, 104 ms, c = 0.95, literal windows: a whole link is 123,500 B.
+
+use super::*;
+use crate::ack::gate::Gate as Before;
+use crate::qdisc::Qdisc;
+use crate::registry::{Discipline, LinkFacts};
+use crate::rng::{Rng, Streams};
+use crate::units::Limit;
+
+struct Bench {
+    gate: Before<Pink, Queue<Seg>>,
+    rng: Rng,
+    now: Instant,
+}
+
+impl Bench {
+    /// Flow i is of node `owners[i]`.
+    fn new(edit: impl FnOnce(&mut Config), owners: &[u32]) -> Self {
+        let mut config = Config { queue: Behind::Qrm, window: Window::Literal, ..Config::default() };
+        edit(&mut config);
+        let link = LinkFacts { rate: LINK, limit: Limit::Packets(1000) };
+        let mut gate: Before<Pink, Queue<Seg>> = config.build(&link);
+        (0..).zip(owners).for_each(|(flow, node)| gate.set_node(FlowId(flow), NodeId(*node)));
+        Self { gate, rng: Streams::new(1).get("t"), now: Instant::ZERO }
+    }
+
+    fn tcp(&mut self, mut segment: Seg) {
+        self.gate.outbound(&mut segment, self.now);
+        self.udp(segment);
+    }
+
+    /// A packet that PINK is not shown as a segment.
+    fn udp(&mut self, packet: Seg) {
+        let _ = self.gate.enqueue(packet, self.now, &mut self.rng, &mut ());
+        while self.gate.dequeue(self.now, &mut self.rng, &mut ()).is_some() {}
+    }
+
+    fn back(&mut self, mut segment: Seg) -> u16 {
+        self.gate.inbound(&mut segment, self.now);
+        self.gate.element().stats().check().unwrap();
+        segment.window
+    }
+
+    /// Each opens, sends a segment and has it acknowledged.
+    fn open(&mut self, flows: &[u32]) {
+        flows.iter().for_each(|f| self.tcp(Seg::syn(*f, None)));
+        self.now += WAN;
+        for f in flows {
+            self.back(Seg::syn_ack(*f, None));
+        }
+        self.now += LAN;
+        flows.iter().for_each(|f| self.tcp(Seg::data(*f, ISN + 1, 1000)));
+        self.now += WAN;
+        for f in flows {
+            self.back(Seg::ack(*f, ISN + 1001, 65_535));
+        }
+    }
+
+    /// The window of another ACK.
+    fn window(&mut self, flow: u32) -> u16 {
+        self.back(Seg::ack(flow, ISN + 1001, 65_535))
+    }
+}
+
+/// Two flows and a node that floods are three nodes for QRM. PINK counts two flows; each of them would get half of the
+/// link, of which QRM takes a third: 123,500 / 3.
+#[test]
+fn a_node_without_tcp_has_its_part_too() {
+    let mut bench = Bench::new(|c| c.shrink = Shrink::Immediate, &[0, 1, 2]);
+    bench.open(&[0, 1]);
+    assert_eq!(bench.window(0), 61_750, "123,500 / 2");
+    bench.udp(Seg::data(2, 1, 1000));
+    assert_eq!((bench.window(0), bench.window(1)), (41_166, 41_166));
+    assert_eq!(bench.gate.element().active(), 2);
+    // After 10 s without a packet QRM does not count it any more.
+    bench.now += Span::from_secs(9);
+    bench.tcp(Seg::data(0, ISN + 1001, 1000));
+    bench.tcp(Seg::data(1, ISN + 1001, 1000));
+    bench.now += Span::from_millis(1100);
+    bench.tcp(Seg::data(0, ISN + 2001, 1000));
+    bench.now += WAN;
+    assert_eq!(bench.back(Seg::ack(0, ISN + 3001, 65_535)), 61_750);
+}
+
+/// QRM has no other limit than PINK here: two nodes, half of the link each. One has three flows, whose windows are a sixth
+/// of the link each, and not a quarter as for four flows of equal right.
+#[test]
+fn flows_of_a_node_share_its_budget() {
+    let mut bench = Bench::new(|c| c.shrink = Shrink::Immediate, &[0, 0, 0, 1]);
+    bench.open(&[0, 1, 2, 3]);
+    assert_eq!([0, 1, 2].map(|f| bench.window(f)), [20_583; 3], "123,500 / 6");
+    // What the three leave, 61,750 of 123,500, is the fourth's: its level rises to its budget.
+    let window = bench.window(3);
+    assert!((61_740..=61_750).contains(&window), "{window}");
+    // One of the three ends: the two others have a quarter each.
+    bench.tcp(Seg::data(2, ISN + 1001, 0).with(TcpFlags::FIN));
+    bench.now += WAN;
+    bench.back(Seg::ack(2, ISN + 1002, 65_535));
+    assert_eq!([0, 1].map(|f| bench.window(f)), [30_875; 2], "123,500 / 4");
+}
+
+/// A gateway tells budgets: 2 Mbit/s of 10 are a fifth of 123,500, and the others have what that leaves.
+#[test]
+fn told_budgets_are_windows() {
+    let mut bench = Bench::new(|c| c.shrink = Shrink::Immediate, &[0, 1]);
+    bench.gate.set_budget(NodeId(0), Some(Rate::from_bps(2_000_000)), Instant::ZERO);
+    bench.gate.set_budget(NodeId(1), Some(Rate::from_bps(8_000_000)), Instant::ZERO);
+    bench.open(&[0, 1]);
+    assert_eq!(bench.window(0), 24_700);
+    let window = bench.window(1);
+    assert_eq!(u64::from(window).min(98_800), 65_535, "more than the field can say without a scale");
+}
+
+/// Nobody says who is whose, or the queue is another: eq. 1.
+#[test]
+fn without_nodes_each_flow_is_one() {
+    let mut bench = Bench::new(|c| c.shrink = Shrink::Immediate, &[]);
+    bench.open(&[0, 1, 2, 3]);
+    assert_eq!([0, 1, 2, 3].map(|f| bench.window(f)), [30_875; 4]);
+    let mut fifo = Bench::new(|c| (c.shrink, c.queue) = (Shrink::Immediate, Behind::Fifo), &[0, 0, 0, 1]);
+    fifo.open(&[0, 1, 2, 3]);
+    fifo.udp(Seg::data(7, 1, 1000));
+    assert_eq!([0, 1, 2, 3].map(|f| fifo.window(f)), [30_875; 4]);
+}
+
+/// Three nodes begin to flood: the budget falls to a quarter, 30,875. The right edge does not move left.
+#[test]
+fn a_smaller_budget_takes_effect_as_acks_advance() {
+    let mut bench = Bench::new(|_| {}, &[0, 1, 2, 3]);
+    bench.open(&[0]);
+    assert_eq!(bench.window(0), 65_535);
+    (1..4).for_each(|node| bench.udp(Seg::data(node, 1, 1000)));
+    assert_eq!(bench.window(0), 65_535, "nothing new is acknowledged");
+    let mut window = 0;
+    for k in 1..=4 {
+        bench.tcp(Seg::data(0, ISN + 1001 + 10_000 * (k - 1), 10_000));
+        bench.now += WAN;
+        window = bench.back(Seg::ack(0, ISN + 1001 + 10_000 * k, 65_535));
+        assert_eq!(window, (65_535 - 10_000 * k as u16).max(30_875), "after {k}");
+    }
+    assert_eq!(window, 30_875);
+}
+
+/// Whatever flows do, and whoever they are said to belong to: a node's flows are those of it that send.
+#[test]
+fn the_flows_of_a_node_are_counted_as_they_come_and_go() {
+    let mut rng = Streams::new(3).get("steps");
+    for reallocation in [Reallocation::Paper, Reallocation::MaxMin] {
+        let mut owners = [0, 0, 1, 1, 2, 2];
+        let mut bench = Bench::new(|c| c.reallocation = reallocation, &owners);
+        let mut most = 0;
+        for _ in 0..5000 {
+            let flow = rng.below(6) as u32;
+            match rng.below(8) {
+                0 => bench.tcp(Seg::syn(flow, None)),
+                1 => _ = bench.back(Seg::syn_ack(flow, None)),
+                2 => bench.tcp(Seg::data(flow, ISN + 1, 0).with(TcpFlags::RST)),
+                3 => bench.now += Span::from_secs(rng.below(30)),
+                4 => {
+                    owners[flow as usize] = rng.below(3) as u32;
+                    bench.gate.set_node(FlowId(flow), NodeId(owners[flow as usize]));
+                }
+                _ => bench.tcp(Seg::data(flow, ISN + 1, 1000)),
+            }
+            let pink = bench.gate.element();
+            for (id, flow) in pink.flows.iter().enumerate() {
+                let of_node = |other: &usize| owners[*other] == owners[id] && pink.flows[*other].sends();
+                let count = (0..pink.flows.len()).filter(of_node).count() as u64;
+                assert_eq!(pink.nodes.sharing(id, true), count.max(1));
+                assert_eq!(pink.nodes.sharing(id, flow.sends()), (count + u64::from(!flow.sends())).max(1));
+                most = most.max(count);
+            }
+        }
+        assert!(most >= 4, "{most}");
+    }
+}
