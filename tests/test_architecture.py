@@ -17,6 +17,8 @@ from penstock.architecture import (
     MEO,
     ArchitectureError,
     Backhaul,
+    BaseStation,
+    Handover,
     Meoc,
     Orbit,
     emergency_network,
@@ -140,6 +142,75 @@ def test_several_meocs_share_headquarters() -> None:
     assert simulate(Scenario.load(scenario)).summary["flows"]
 
 
+def crowded(**meoc: Any) -> dict[str, Any]:
+    """One cell with two responders and so many civilians that their pages fill it."""
+    sky = Backhaul("near", Orbit(8063, satellites=8, processing_ms=0), mbit=200)
+    return emergency_network([Meoc(sky, responders=2, civilians=30, cell_mbit=17, **meoc)], duration_s=40)
+
+
+def test_responders_go_before_civilians_in_their_cell() -> None:
+    def calls_down(scenario: dict[str, Any]) -> list[float]:
+        flows = simulate(Scenario.load(scenario)).summary["flows"]
+        # Two uploads, two calls up, two calls down.
+        return [flow["voip"]["delay_ms"]["p99"] for flow in flows[4:6]]
+
+    bearers, droptail = calls_down(crowded()), calls_down(crowded(cell_aqm={"name": "droptail"}))
+    # 6.25 ms of the cell, the satellite overhead at most 66 ms away, one packet of somebody else.
+    assert max(bearers) < 6.25 + 66 + 3
+    assert min(droptail) > max(bearers) + 20
+
+
+def test_civilians_are_not_cut_off() -> None:
+    def pages(scenario: dict[str, Any]) -> list[int]:
+        flows = simulate(Scenario.load(scenario)).summary["flows"]
+        return [flow["transfers"]["count"] for flow in flows if flow["kind"] == "http"]
+
+    # Five uploads fill the way up, where civilians have to acknowledge.
+    one = {"responders": 5, "civilians": 3}
+    assert min(pages(emergency_network([Meoc(**one)]))) >= 4
+    without = {"name": "lte-bearers", "bearers": "65:100kbit/s,70,9"}
+    assert max(pages(emergency_network([Meoc(**one, cell_aqm=without)]))) <= 2
+
+
+def test_responders_move_between_meocs() -> None:
+    meocs = [Meoc(BACKHAULS["meo"], 2, civilians=1), Meoc(BACKHAULS["meo"], 1)]
+    moves = [Handover(15, "2", "1"), Handover(10, "1", "2")]
+    scenario = emergency_network(meocs, duration_s=20, handovers=moves)
+    # Flows 0 to 5 are the first two responders', 6 is the civilian's, 7 to 9 are the third responder's.
+    assert [one["flows"] for one in scenario["handovers"]] == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5, 7, 8, 9]]
+    assert {one["procedure"] for one in scenario["handovers"]} == {"s1"}, "each MEOC has a core network of its own"
+    assert simulate(Scenario.load(scenario)).summary["handovers"]["moves"] == 15
+
+
+def test_over_land_calls_move_seamlessly_and_files_without_loss() -> None:
+    land = [BaseStation(responders=1, civilians=1), BaseStation(civilians=2)]
+    moves = [Handover(5, "t1", "t2", "all"), Handover(8, "t2", "1", "civilians")]
+    scenario = emergency_network([Meoc(responders=1)], duration_s=12, terrestrial=land, handovers=moves)
+    # 0 to 2 are those of the MEOC; 3 a file, 4 and 5 a call, 6 pages of the first base station; 7 and 8 of the second.
+    made = [(one["procedure"], one["from"], one["to"], one["flows"]) for one in scenario["handovers"]]
+    assert made == [
+        ("x2-seamless", "town1", "town2", [4, 5]),
+        ("x2-lossless", "town1", "town2", [3, 6]),
+        ("s1", "town2", "ian1", [6, 7, 8]),
+    ]
+    names = [link["name"] for link in scenario["topology"]["links"]]
+    assert names[3:] == ["epc-internet", "land1", "enb1-epc", "land2", "enb2-epc", "enb1-enb2"]
+    assert simulate(Scenario.load(scenario)).summary["handovers"]["moves"] == 7
+
+
+@pytest.mark.parametrize(
+    ("move", "told"),
+    [
+        (Handover(1, "1", "3"), "from or to '3'; there are 1, 2"),
+        (Handover(1, "2", "1"), "no responders are in cell 2"),
+        (Handover(1, "2", "1", "dogs"), "'dogs' cannot move"),
+    ],
+)
+def test_moves_that_cannot_be(move: Handover, told: str) -> None:
+    with pytest.raises(ArchitectureError, match=told):
+        emergency_network([Meoc(), Meoc(responders=0, civilians=1)], handovers=[move])
+
+
 def test_a_network_without_anybody() -> None:
     with pytest.raises(ArchitectureError, match="at least one MEOC"):
         emergency_network([])
@@ -157,6 +228,17 @@ def test_the_drawing_shows_links_and_who_uses_them() -> None:
     assert plots.drawing({"topology": {"kind": "dumbbell"}}) is None
 
 
+def test_the_drawing_shows_who_moves() -> None:
+    scenario = emergency_network(
+        [Meoc(), Meoc()], duration_s=30, handovers=[Handover(10, "1", "2"), Handover(20, "2", "1")]
+    )
+    figure = plots.drawing(tomllib.loads(to_toml(scenario)))
+    assert figure is not None
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert "10s: s1, 15 flows" in texts
+    assert "20s: s1, 30 flows" in texts
+
+
 def test_the_report_begins_with_the_drawing(tmp_path: Path) -> None:
     source = tmp_path / "one.toml"
     source.write_text(to_toml(emergency_network([Meoc(responders=1)], duration_s=2)))
@@ -172,3 +254,16 @@ def test_the_command_writes_what_it_would_run(tmp_path: Path) -> None:
     assert simulate(Scenario.load(out)).summary["name"] == "emergency-geo-leo"
     wrong = CliRunner().invoke(app, ["architecture", "--backhaul", "moon"])
     assert isinstance(wrong.exception, ArchitectureError)
+
+
+def test_the_command_moves_responders(tmp_path: Path) -> None:
+    out = tmp_path / "moves.toml"
+    arguments = ["architecture", "--backhaul", "leo", "--backhaul", "leo", "--duration", "9", "--out", str(out)]
+    assert CliRunner().invoke(app, [*arguments, "--handover", "4:1:2"]).exit_code == 0
+    assert tomllib.loads(out.read_text())["handovers"][0]["at"] == "4s"
+    on_land = [*arguments, "--terrestrial", "2", "--neighbours", "1", "--handover", "4:t1:t2:civilians"]
+    assert CliRunner().invoke(app, on_land).exit_code == 0
+    assert tomllib.loads(out.read_text())["handovers"][0]["procedure"] == "x2-lossless"
+    for text in ("4:1", "4:1:x", "soon:1:2", "4:1:2:all:3"):
+        wrong = CliRunner().invoke(app, ["architecture", "--handover", text])
+        assert isinstance(wrong.exception, ArchitectureError), text

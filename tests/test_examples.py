@@ -158,3 +158,54 @@ def test_pink_gives_others_what_a_flow_cannot_use() -> None:
         link["aqm"]["reallocation"] = "off"
     ours, theirs = (sum(mbps(result)) for result in (ran("pink-reallocation"), penstock.run(off)))
     assert ours > theirs + 0.3
+
+
+def test_bearers_keep_calls_and_responders_from_civilians() -> None:
+    def people(result: engine.Result) -> tuple[list[float], float]:
+        flows = result.summary["flows"]
+        calls = [flow["voip"]["delay_ms"]["p90"] for flow in flows if flow["kind"] == "voip"]
+        frames = [flow["video"]["frames"] for flow in flows if flow["kind"] == "video"]
+        return calls, min(one["played"] / one["sent"] for one in frames)
+
+    plain = tree("lte-cell")
+    plain["aqm"] = {"name": "droptail"}
+    calls, video = people(ran("lte-cell"))
+    # 46.25 ms of the path and its hosts, and a packet of somebody else.
+    assert max(calls) < 46.25 + 2
+    assert video > 0.99
+    calls, video = people(penstock.run(plain))
+    assert min(calls) > 2 * 46.25
+    assert video < 0.9
+    civilians = mbps(ran("lte-cell"))
+    assert max(civilians) < 1.1 * min(civilians)
+
+
+def test_a_call_survives_each_handover() -> None:
+    flows, counted = ran("handover").summary["flows"], ran("handover").summary["handovers"]
+    up, down = (flow["voip"] for flow in flows[:2])
+    assert counted["moves"] == 3 * 3
+    assert counted["lost_in_air"] > 0, "of the seamless one"
+    assert up["lost"] + down["lost"] <= 3
+    # Upwards a packet waits for 27.5 ms at most. Downwards, over S1, it goes to the core and back.
+    assert up["delay_ms"]["max"] < up["delay_ms"]["p50"] + 30
+    assert down["delay_ms"]["max"] == pytest.approx(down["delay_ms"]["p50"] + 300, abs=15)
+    lossless = tree("handover")
+    lossless["handovers"][0]["procedure"] = "x2-lossless"
+    assert penstock.run(lossless).summary["handovers"]["lost_in_air"] == 0
+
+
+def test_sessions_share_what_their_node_may_use() -> None:
+    def shares(result: engine.Result) -> tuple[float, float]:
+        file, *sessions = (flow["goodput_bps"] / 1e6 for flow in result.summary["flows"])
+        return file, sum(sessions)
+
+    off = tree("cooperating-sessions")
+    off["tcp"]["c2ml"] = "off"
+    file, sessions = shares(ran("cooperating-sessions"))
+    # 2 Mbit/s each, of which 500 of 552 bytes are payload; windows are whole segments, and sessions pause.
+    assert 1.5 < file < 1.82
+    assert 1.2 < sessions < 1.82
+    assert queue(ran("cooperating-sessions"))["drops_overflow"] == 0
+    plain = penstock.run(off)
+    assert shares(plain)[0] < 1.4
+    assert queue(plain)["queue_delay_ms"]["p50"] > 5 * queue(ran("cooperating-sessions"))["queue_delay_ms"]["p50"]

@@ -223,6 +223,9 @@ impl Clone for AnyForeignAqm {
 }
 
 impl Aqm for AnyForeignAqm {
+    /// Nobody knows whether it does.
+    const COUNTS: bool = true;
+
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
         able(packet, self.0.on_enqueue(packet, backlog, now, rng))
     }

@@ -102,6 +102,8 @@ pub struct Stats {
     pub dropped_dequeue: Backlog,
     /// Marked CE (and sent, unless they were dropped later).
     pub marked: Backlog,
+    /// Taken out, as their flow goes on elsewhere.
+    pub taken_out: Backlog,
 }
 
 impl Stats {
@@ -119,14 +121,15 @@ impl Stats {
         self.dropped_early.packets + self.dropped_dequeue.packets
     }
 
-    /// Conservation: arrived = sent + dropped + queued, in packets and in bytes.
+    /// Conservation: arrived = sent + dropped + taken out + queued, in packets and in bytes.
     ///
     /// # Errors
     /// A sentence with the numbers when they do not add up.
     pub fn check(&self, queued: Backlog) -> Result<(), String> {
         let sum = |of: fn(&Backlog) -> u64| {
-            let out = [&self.sent, &self.dropped_early, &self.dropped_overflow, &self.dropped_dequeue, &queued];
-            (of(&self.arrived), out.map(of).iter().sum::<u64>())
+            let dropped =
+                [&self.dropped_early, &self.dropped_overflow, &self.dropped_dequeue].map(of).iter().sum::<u64>();
+            (of(&self.arrived), dropped + [&self.sent, &self.taken_out, &queued].map(of).iter().sum::<u64>())
         };
         for (unit, (arrived, accounted)) in [("packets", sum(|b| b.packets)), ("bytes", sum(|b| b.bytes))] {
             if arrived != accounted {
@@ -141,6 +144,9 @@ impl Stats {
 pub trait Qdisc<P: Packet> {
     /// True for a discipline that ever asks to be woken; the others need not be asked when.
     const WAKES: bool = false;
+
+    /// True for a discipline that can give up a flow ([`Qdisc::take_out`]).
+    const GIVES_UP: bool = false;
 
     /// Takes a packet. Other packets may be dropped to make room; each is told to `fates`.
     fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued;
@@ -175,9 +181,20 @@ pub trait Qdisc<P: Packet> {
         let _ = (flow, node);
     }
 
+    /// `flow` is one of `class`. Only disciplines with classes care, which otherwise take the index of a flow for its
+    /// class; told before the first packet of the flow.
+    fn set_class(&mut self, flow: FlowId, class: u32) {
+        let _ = (flow, class);
+    }
+
     /// A gateway gave `node` a budget, or took it away. Only algorithms that hold nodes to it care.
     fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
         let _ = (node, budget, now);
+    }
+
+    /// Takes out what waits of `flow`, which goes on elsewhere, the oldest first. Nothing unless [`Qdisc::GIVES_UP`].
+    fn take_out(&mut self, flow: FlowId, taken: &mut Vec<P>) {
+        let _ = (flow, taken);
     }
 
     /// What waits.

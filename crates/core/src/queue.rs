@@ -65,6 +65,7 @@ impl<P: Packet, A: Aqm> Fifo<P, A> {
 
 impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
     const WAKES: bool = A::WAKES;
+    const GIVES_UP: bool = !A::COUNTS;
 
     #[inline]
     fn enqueue<F: Fates<P>>(&mut self, mut packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
@@ -132,6 +133,24 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
 
     fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
         self.aqm.set_budget(node, budget, now);
+    }
+
+    /// The AQM is not asked: for it, the queue is shorter the next time it looks.
+    fn take_out(&mut self, flow: FlowId, taken: &mut Vec<P>) {
+        if !Self::GIVES_UP {
+            return;
+        }
+        for _ in 0..self.waiting.len() {
+            let Some(waiting) = self.waiting.pop_front() else { break };
+            if waiting.packet.flow() != flow {
+                self.waiting.push_back(waiting);
+                continue;
+            }
+            let size = waiting.packet.size();
+            self.backlog.remove(size);
+            self.stats.taken_out.add(size);
+            taken.push(waiting.packet);
+        }
     }
 
     fn backlog(&self) -> Backlog {

@@ -10,7 +10,7 @@ use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::queue::Fifo;
 use crate::rng::Rng;
 use crate::sched::classful::{self, ByName, Layers, Single};
-use crate::sched::{drr, kps, prio, qfq, qfq_plus, sfq, stfq, w2f2q, wf2q_plus};
+use crate::sched::{drr, kps, lte_bearers, prio, qfq, qfq_plus, sfq, stfq, w2f2q, wf2q_plus};
 use crate::units::{Instant, Limit, Rate, Span};
 use serde::de::{DeserializeOwned, Deserializer};
 use serde::{Deserialize, Serialize};
@@ -365,8 +365,14 @@ macro_rules! disciplines {
             fn set_node(&mut self, flow: FlowId, node: NodeId) {
                 each!(self, q => q.set_node(flow, node))
             }
+            fn set_class(&mut self, flow: FlowId, class: u32) {
+                each!(self, q => q.set_class(flow, class))
+            }
             fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
                 each!(self, q => q.set_budget(node, budget, now))
+            }
+            fn take_out(&mut self, flow: FlowId, taken: &mut Vec<P>) {
+                each!(self, q => q.take_out(flow, taken))
             }
             #[inline]
             fn backlog(&self) -> Backlog {
@@ -406,6 +412,14 @@ macro_rules! disciplines {
                 match self {
                     $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::WAKES,)*
                     Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as Qdisc<P>>::WAKES,
+                }
+            }
+
+            /// True when this discipline can give up a flow.
+            pub fn gives_up(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::GIVES_UP,)*
+                    Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as Qdisc<P>>::GIVES_UP,
                 }
             }
 
@@ -469,6 +483,7 @@ registry! {
     Qfq classful::Config<Single<qfq::Config>>, "qfq", "scheduler", "WF2Q+ with rounded timestamps, in a fixed number of steps", "Checconi, Rizzo, Valente 2013";
     QfqPlus classful::Config<Single<qfq_plus::Config>>, "qfq-plus", "scheduler", "QFQ over groups of classes with DRR inside", "Valente 2013";
     W2f2q classful::Config<Single<w2f2q::Config>>, "w2f2q", "scheduler", "WF2Q+ that skips stations with a bad channel and makes up for it later", "after Yi and others 2000";
+    LteBearers lte_bearers::Config, "lte-bearers", "scheduler", "guaranteed bit rates first, then bearers by priority, then the excess of guarantees", "002 §2.1.2.2; 3GPP TS 36.321 §5.4.3.1";
     Hfs classful::Config<Layers<qfq_plus::Config, qfq_plus::Config>>, "hfs", "scheduler", "two QFQ+ with a buffer between them: guarantees first, then the channel", "002 §4.2.4.3";
     HfsDrr classful::Config<Layers<qfq_plus::Config, drr::Config>>, "hfs-drr", "scheduler", "HFS with DRR beside the channel", "002 §4.3.3.3";
     DoubleDrr classful::Config<Layers<drr::Config, drr::Config>>, "double-drr", "scheduler", "the modular wireless architecture with DRR in both layers", "002 §4.2.5";

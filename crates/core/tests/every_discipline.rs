@@ -95,6 +95,7 @@ enum Step {
     Arrive { size: u64, ecn: u8, segment: Segment },
     Depart,
     Inbound(Segment),
+    TakeOut(u32),
 }
 
 /// Few values, so that segments of a flow answer each other now and then.
@@ -116,6 +117,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => arrival.prop_map(|(size, ecn, segment)| Step::Arrive { size, ecn, segment }),
         4 => Just(Step::Depart),
         2 => segments().prop_map(Step::Inbound),
+        1 => (0..6u32).prop_map(Step::TakeOut),
     ];
     prop::collection::vec(step, 0..400)
 }
@@ -136,6 +138,7 @@ struct Told {
     dropped: Vec<(u64, DropReason)>,
     marked: Vec<u64>,
     sent: Vec<(u64, u32, Ecn)>,
+    taken_out: Vec<(u64, u32)>,
 }
 
 impl Fates<TestPacket> for Told {
@@ -170,6 +173,7 @@ impl World {
             Step::Arrive { size, ecn, segment } => self.arrive(*size, *ecn, *segment)?,
             Step::Depart => self.depart()?,
             Step::Inbound(segment) => self.inbound(*segment)?,
+            Step::TakeOut(flow) => self.take_out(*flow)?,
         }
         self.check()
     }
@@ -212,6 +216,17 @@ impl World {
         Ok(())
     }
 
+    /// A flow goes elsewhere with all that waits of it, or with nothing.
+    fn take_out(&mut self, flow: u32) -> Result<(), TestCaseError> {
+        let (mut taken, before) = (Vec::new(), self.queue.backlog().packets);
+        self.queue.take_out(FlowId(flow), &mut taken);
+        prop_assert!(taken.iter().all(|packet| packet.segment.flow == flow), "others were taken out");
+        prop_assert_eq!(self.queue.backlog().packets + taken.len() as u64, before);
+        prop_assert!(taken.is_empty() || self.queue.gives_up());
+        self.told.taken_out.extend(taken.iter().map(|packet| (packet.number, flow)));
+        Ok(())
+    }
+
     /// An element may lower the window of a segment that comes back, and nothing else.
     fn inbound(&mut self, before: Segment) -> Result<(), TestCaseError> {
         if self.queue.sees_segments() {
@@ -242,6 +257,7 @@ impl World {
     fn check_end(&self) -> Result<(), TestCaseError> {
         let mut ended: Vec<u64> = self.told.sent.iter().map(|sent| sent.0).collect();
         ended.extend(self.told.dropped.iter().map(|dropped| dropped.0));
+        ended.extend(self.told.taken_out.iter().map(|taken| taken.0));
         let all = ended.len();
         ended.sort_unstable();
         ended.dedup();
@@ -249,6 +265,8 @@ impl World {
         for flow in 0..6 {
             let of_flow = self.told.sent.iter().filter(|sent| sent.1 == flow).map(|sent| sent.0);
             prop_assert!(of_flow.is_sorted(), "flow {} was reordered", flow);
+            let taken = self.told.taken_out.iter().filter(|taken| taken.1 == flow).map(|taken| taken.0);
+            prop_assert!(taken.is_sorted(), "flow {} was reordered", flow);
         }
         Ok(())
     }

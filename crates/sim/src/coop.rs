@@ -31,7 +31,7 @@ pub enum Socket {
     Closed,
 }
 
-/// A flow as a socket of its node.
+/// A flow as a socket of its node. One with sessions is none: each of its connections is.
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
     /// Its node.
@@ -51,6 +51,8 @@ pub struct Node {
     pub sockets: Sockets,
     /// Its flows.
     pub flows: Vec<u32>,
+    /// The open connections of its sessions, with their weights.
+    pub connections: Vec<(u32, u32)>,
     /// First entries in the table of routes: to the gateway, from it.
     pub routes: [u32; 2],
     /// The link, one direction, whose rate it can use at most (CSI).
@@ -152,6 +154,7 @@ impl Cooperation {
             client: Client::new(client::Config::new(NodeId(id), secrets.bits() >> 1)).expect("defaults are valid"),
             sockets: Sockets::default(),
             flows: plan.flows,
+            connections: Vec::new(),
             routes: plan.routes,
             csi: plan.csi,
             lie: plan.lie,
@@ -220,6 +223,12 @@ impl Cooperation {
             let member = self.members[*flow as usize].filter(|m| m.socket == Socket::Open)?;
             Some((*flow, node.sockets.part(member.weight)))
         })
+    }
+
+    /// The same for the open connections of its sessions.
+    pub fn parts_of_connections(&self, node: usize) -> impl Iterator<Item = (u32, Option<Rate>)> + '_ {
+        let node = &self.nodes[node];
+        node.connections.iter().map(|(number, weight)| (*number, node.sockets.part(*weight)))
     }
 
     /// What came of it.

@@ -7,7 +7,7 @@
 //! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
 //! 3. [`tcp`]: the endpoint that makes a [`segment`].
 //! 4. [`link`]: where it waits and travels, [`loss`], [`stations`]: or dies; [`changes`] of both; [`probe`] measures, [`capture`] writes it down.
-//! 5. [`coop`]: a gateway and clients that agree on budgets.
+//! 5. [`handover`]: hosts that move; [`coop`]: a gateway and clients that agree on budgets.
 //! 6. [`traffic`]: what applications send; [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells;
 //!    [`tcp_trace`] looks at windows from outside.
 
@@ -17,6 +17,7 @@ pub mod coop;
 pub mod digest;
 pub mod event;
 pub mod flow;
+pub mod handover;
 pub mod link;
 pub mod loss;
 pub mod network;

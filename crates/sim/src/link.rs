@@ -14,7 +14,7 @@ use crate::loss::Loss;
 use crate::probe::QueueProbe;
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
-use penstock_core::packet::{Packet, TcpFlags};
+use penstock_core::packet::{FlowId, Packet, TcpFlags};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::AnyQdisc;
 use penstock_core::rng::Rng;
@@ -378,6 +378,42 @@ impl Link {
             // Asked at once, not from when it last gave nothing.
             self.line.busy_until = self.line.busy_until.max(now);
         }
+    }
+
+    /// Takes out what waits of these flows, in order for each.
+    pub fn take_out(
+        &mut self,
+        flows: impl Iterator<Item = FlowId>,
+        now: Instant,
+        outlet: &mut Outlet,
+        taken: &mut Vec<Segment>,
+    ) {
+        self.catch_up(now, outlet);
+        let Some(queue) = &mut self.queue else { return };
+        if let Some(probe) = &mut queue.probe {
+            probe.before_change(queue.waiting, now);
+        }
+        flows.for_each(|flow| queue.qdisc.take_out(flow, taken));
+        queue.waiting = queue.qdisc.backlog();
+    }
+
+    /// What is in flight of these flows is gone; tells how many packets that were.
+    pub fn lose_in_flight(&mut self, flows: &[u32]) -> u64 {
+        let goes = |packet: &Segment| packet.at != EMPTY && flows.contains(&packet.flow);
+        let mut lost = u64::from(goes(&self.first));
+        if lost > 0 {
+            self.first.at = EMPTY;
+        }
+        let Some(others) = &mut self.others else { return lost };
+        let before = others.len();
+        others.retain(|packet| !goes(packet));
+        lost += (before - others.len()) as u64;
+        if self.first.at == EMPTY
+            && let Some(next) = others.pop_front()
+        {
+            self.first = next;
+        }
+        lost
     }
 
     /// The discipline is told of a new rate at `now`.

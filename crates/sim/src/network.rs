@@ -2,10 +2,11 @@
 
 use crate::coop::{self, Member, Socket};
 use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport, UdpSource};
+use crate::handover::Move;
 use crate::link::{Capacity, Link, Queue};
 use crate::loss::Loss;
 use crate::probe::QueueProbe;
-use crate::scenario::{Cooperation, FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
+use crate::scenario::{Cooperation, FlowSpec, Handover, LinkSpec, Procedure, QueueSpec, Scenario, StationSpec};
 use crate::stations::Stations;
 use crate::tcp::{Endpoint, Role};
 use crate::traffic::sessions::{Plan, Sessions};
@@ -46,6 +47,12 @@ pub struct Network {
     pub floods: Vec<u32>,
     /// Queues that are looked at.
     pub bottlenecks: Vec<Bottleneck>,
+    /// The nodes whose sockets the flows are; empty if nobody asks.
+    pub owners: Vec<u32>,
+    /// Classes of flows that have one.
+    pub classes: BTreeMap<u32, u32>,
+    /// Hosts that move, in the order of their times.
+    pub moves: Vec<Move>,
     /// The gateway and its clients.
     pub coop: Option<Box<coop::Cooperation>>,
 }
@@ -61,16 +68,26 @@ pub fn build(scenario: &Scenario) -> Network {
             flows: Vec::new(),
             floods: Vec::new(),
             bottlenecks: Vec::new(),
+            owners: Vec::new(),
+            classes: BTreeMap::new(),
+            moves: Vec::new(),
             coop: None,
         },
         edges: BTreeMap::new(),
         paths: BTreeMap::new(),
+        ends: scenario
+            .flows
+            .iter()
+            .flat_map(|spec| std::iter::repeat_n([spec.from.as_str(), spec.to.as_str()], spec.count as usize))
+            .collect(),
     };
     scenario.links.iter().for_each(|spec| builder.add_duplex(spec));
     for (group, spec) in scenario.flows.iter().enumerate() {
         builder.add_group(group, spec);
     }
     builder.add_nodes();
+    builder.tell_classes();
+    scenario.handovers.iter().for_each(|handover| builder.add_moves(handover));
     builder.network.tell_who_relays();
     builder.network
 }
@@ -103,6 +120,8 @@ struct Builder<'a> {
     edges: BTreeMap<&'a str, Vec<Edge<'a>>>,
     /// Paths already found, as links.
     paths: BTreeMap<(&'a str, &'a str), Vec<u32>>,
+    /// The routers of the hosts of each flow, as far as they have moved.
+    ends: Vec<[&'a str; 2]>,
 }
 
 impl<'a> Builder<'a> {
@@ -256,6 +275,7 @@ impl<'a> Builder<'a> {
         if let Some(cooperation) = &self.scenario.cooperation {
             self.cooperate(cooperation, &owners, nodes);
         }
+        self.network.owners = owners;
     }
 
     /// The gateway's and the clients' machines, with routes of their own for what they say. The last links of these
@@ -289,6 +309,77 @@ impl<'a> Builder<'a> {
         let machines = coop::Cooperation::new(spec, bandwidth, plans, members, &self.streams);
         self.network.coop = Some(Box::new(machines));
         self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()).for_each(|queue| queue.relays = false);
+    }
+
+    /// Queues with classes learn those of flows that have one.
+    fn tell_classes(&mut self) {
+        let specs = self.scenario.flows.iter().flat_map(|spec| std::iter::repeat_n(spec.class, spec.count as usize));
+        for (flow, class) in (0..).zip(specs).filter_map(|(flow, class): (u32, _)| Some((flow, class?))) {
+            let queues = self.network.links.iter_mut().filter_map(|link| link.queue.as_mut());
+            queues.for_each(|queue| queue.qdisc.set_class(FlowId(flow), class));
+            self.network.classes.insert(flow, class);
+        }
+    }
+
+    fn add_moves(&mut self, handover: &'a Handover) {
+        for flow in &handover.flows {
+            let one = self.one_move(handover, *flow);
+            self.network.moves.push(one);
+        }
+        // Packets may be turned back between any two links.
+        self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()).for_each(|queue| queue.relays = false);
+    }
+
+    fn one_move(&mut self, handover: &'a Handover, flow: u32) -> Move {
+        let before = self.ends[flow as usize];
+        let after = before.map(|end| if end == handover.from { handover.to.as_str() } else { end });
+        self.ends[flow as usize] = after;
+        let server = before[1] == handover.from;
+        let other = before[usize::from(!server)];
+        let ways = [before, after].map(|[from, to]| self.path(from, to));
+        // The cell's link from the host: the first of the way, or the last of the way back.
+        let up =
+            |way: &[u32]| if server { way.last().map(|link| other_direction(*link)) } else { way.first().copied() };
+        let [old, new] = [0, 1].map(|at| up(&ways[at]).unwrap_or_default());
+        let [old_base, new_base] = [old, new].map(|link| self.far_end(link));
+        let between = match handover.procedure {
+            Procedure::S1 => [self.path(old_base, other), self.path(other, new_base)].concat(),
+            _ => self.path(old_base, new_base),
+        };
+        let (routes, homes) = self.add_routes_of(flow, &ways[1]);
+        let forward = self.add_links(&[&between, &[other_direction(new), homes[usize::from(server)]]]);
+        let leaves = Instant::ZERO + handover.at;
+        let news = self.path(new_base, other);
+        let delay = |link: &u32| self.scenario.links[*link as usize / 2].delay;
+        Move {
+            flow,
+            server,
+            loses_air: handover.procedure == Procedure::X2Seamless,
+            leaves,
+            attaches: leaves + handover.interruption,
+            switches: news.iter().map(delay).fold(leaves + handover.interruption, |at, delay| at + delay),
+            old: [old, other_direction(old)],
+            new: [new, other_direction(new)],
+            routes,
+            forward,
+        }
+    }
+
+    /// Routes of a flow's hosts to each other by another way, and the links to the client and to the server. The links of the
+    /// hosts themselves are the first and the last of each route.
+    fn add_routes_of(&mut self, flow: u32, way: &[u32]) -> ([u32; 2], [u32; 2]) {
+        let firsts = self.network.flows[flow as usize].routes.map(|route| self.network.routes[route as usize]);
+        let homes = firsts.map(other_direction_of_host);
+        let back: Vec<u32> = way.iter().rev().map(|link| other_direction(*link)).collect();
+        let there = self.add_links(&[&[firsts[0]], way, &[homes[1]]]);
+        let back = self.add_links(&[&[firsts[1]], &back, &[homes[0]]]);
+        ([there, back], homes)
+    }
+
+    /// The router to which a link of the scenario leads.
+    fn far_end(&self, link: u32) -> &'a str {
+        let spec = &self.scenario.links[link as usize / 2];
+        if link.is_multiple_of(2) { &spec.b } else { &spec.a }
     }
 
     fn add_links(&mut self, parts: &[&[u32]]) -> u32 {
@@ -340,6 +431,11 @@ fn other_direction(link: u32) -> u32 {
     link ^ 1
 }
 
+/// Those of a host stand in pairs as well: first the one from it, then the one to it.
+fn other_direction_of_host(link: u32) -> u32 {
+    link + 1
+}
+
 /// Dijkstra's algorithm over (delay, number of links, links).
 fn shortest(edges: &BTreeMap<&str, Vec<Edge<'_>>>, from: &str, to: &str) -> Option<Vec<u32>> {
     let mut done = BTreeMap::new();
@@ -359,14 +455,23 @@ fn shortest(edges: &BTreeMap<&str, Vec<Edge<'_>>>, from: &str, to: &str) -> Opti
     None
 }
 
+/// The first link on the way from one node to another, as an index into those of the scenario; `None` when there is no way.
+pub fn first_link(links: &[LinkSpec], from: &str, to: &str) -> Option<usize> {
+    shortest(&edges(links), from, to)?.first().map(|link| *link as usize / 2)
+}
+
 /// The rate of the slowest link on the way from one node to another; `None` when there is no way.
 pub fn slowest(links: &[LinkSpec], from: &str, to: &str) -> Option<Rate> {
+    let path = shortest(&edges(links), from, to)?;
+    path.iter().map(|link| links[*link as usize / 2].rate).min()
+}
+
+fn edges(links: &[LinkSpec]) -> BTreeMap<&str, Vec<Edge<'_>>> {
     let mut edges: BTreeMap<&str, Vec<Edge<'_>>> = BTreeMap::new();
     for (index, spec) in (0..).zip(links) {
         for (a, b, link) in [(&spec.a, &spec.b, 2 * index), (&spec.b, &spec.a, 2 * index + 1)] {
             edges.entry(a).or_default().push(Edge { to: b, delay: spec.delay, link });
         }
     }
-    let path = shortest(&edges, from, to)?;
-    path.iter().map(|link| links[*link as usize / 2].rate).min()
+    edges
 }

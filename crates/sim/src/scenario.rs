@@ -6,6 +6,7 @@
 mod changes;
 mod cooperation;
 mod diagnosis;
+mod handovers;
 mod raw;
 mod stations;
 mod traffic;
@@ -13,6 +14,7 @@ mod traffic;
 pub use changes::{Change, Way};
 pub use cooperation::{Cooperation, Lie, NodeSpec};
 pub use diagnosis::Diagnosis;
+pub use handovers::{Handover, Procedure};
 pub use stations::StationSpec;
 
 use crate::flow::Kind;
@@ -112,6 +114,8 @@ pub struct FlowSpec {
     pub access_delay: Option<Span>,
     /// The node whose sockets they are; each its own if there is none.
     pub node: Option<String>,
+    /// The class they are of, where a discipline has classes; their numbers if there is none.
+    pub class: Option<u32>,
     /// Their part of the node's budget is in proportion to this.
     pub weight: u32,
     /// Router of the clients.
@@ -159,6 +163,8 @@ pub struct Scenario {
     pub flows: Vec<FlowSpec>,
     /// What changes on the links.
     pub changes: Vec<Change>,
+    /// Hosts that move, in the order of their times.
+    pub handovers: Vec<Handover>,
     /// The gateway that gives out budgets.
     pub cooperation: Option<Cooperation>,
     /// What must hold.
@@ -227,6 +233,7 @@ impl Checker<'_> {
         self.captures(&links)?;
         let changes = self.changes(&links)?;
         let cooperation = self.cooperation(&links, &flows)?;
+        let handovers = self.handovers(&links, &flows)?;
         let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned());
         let name = raw.name.clone().or(stem).unwrap_or_else(|| "scenario".into());
         let mut scenario = Scenario {
@@ -238,6 +245,7 @@ impl Checker<'_> {
             access,
             flows,
             changes,
+            handovers,
             cooperation,
             invariants: Invariants { max_queue: raw.invariants.max_queue, no_drops: raw.invariants.no_drops },
             output: Output { series: raw.output.series, pcapng: raw.output.pcapng.clone() },
@@ -473,6 +481,7 @@ impl Checker<'_> {
             packet_weights,
             access_delay: raw.access_delay,
             node: raw.node.clone(),
+            class: raw.class,
             weight: self.weight(&index, raw)?,
             from,
             to,

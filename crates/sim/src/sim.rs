@@ -2,12 +2,14 @@
 
 mod connections;
 mod cooperation;
+mod handovers;
 
 use crate::capture::{Capture, Sink};
 use crate::changes::Changes;
 use crate::coop::Cooperation;
 use crate::event::EventQueue;
 use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport};
+use crate::handover::Handovers;
 use crate::link::{Link, Outlet};
 use crate::network::{self, END};
 use crate::probe::TimeHistogram;
@@ -19,6 +21,7 @@ use connections::Connections;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Span};
+use std::collections::BTreeMap;
 
 /// How much a bulk application has to send: more than any run can.
 const ENDLESS: u64 = 1 << 60;
@@ -47,6 +50,12 @@ pub struct Simulation {
     /// Events handled.
     pub(crate) handled: u64,
     pub(crate) links: Vec<Link>,
+    /// So many of the links are between routers; they come first.
+    routers: usize,
+    /// Classes of flows that have one.
+    classes: BTreeMap<u32, u32>,
+    /// The nodes whose sockets the flows are; empty if nobody asks.
+    owners: Vec<u32>,
     routes: Vec<u32>,
     pub(crate) flows: Vec<Flow>,
     /// The flows that are floods.
@@ -56,6 +65,8 @@ pub struct Simulation {
     pub(crate) bottlenecks: Vec<network::Bottleneck>,
     outlet: Outlet,
     changes: Changes,
+    /// Hosts that move; nothing in most runs.
+    pub(crate) handovers: Option<Box<Handovers>>,
     /// The gateway and its clients; nothing in most runs.
     pub(crate) coop: Option<Box<Cooperation>>,
     /// Round trip times of all flows.
@@ -64,7 +75,7 @@ pub struct Simulation {
 }
 
 // Sources of events: links, then two timers and one application per flow, then the clock of whole
-// seconds and the changes, then the gateway and its clients, if any, then the connections of sessions.
+// seconds, and the changes and handovers, then the gateway and its clients, if any, then the connections of sessions.
 impl Simulation {
     fn timer_source(&self, flow: usize, server: bool) -> u32 {
         (self.links.len() + 2 * flow + usize::from(server)) as u32
@@ -97,6 +108,9 @@ impl Simulation {
             handled: 0,
             seconds: Seconds::new(scenario.output.series),
             links,
+            routers: 2 * scenario.links.len(),
+            classes: network.classes,
+            owners: network.owners,
             routes: network.routes,
             flows,
             floods: network.floods,
@@ -104,6 +118,7 @@ impl Simulation {
             bottlenecks: network.bottlenecks,
             outlet: Outlet::default(),
             changes: Changes::new(&scenario.changes),
+            handovers: Handovers::new(network.moves),
             coop: network.coop,
             rtt: TimeHistogram::default(),
         };
@@ -222,7 +237,8 @@ impl Simulation {
     }
 
     fn await_change(&mut self) {
-        if let Some(at) = self.changes.next() {
+        let moves = self.handovers.as_ref().and_then(|handovers| handovers.next());
+        if let Some(at) = self.changes.next().into_iter().chain(moves).min() {
             self.events.set(self.changes_source(), at);
         }
     }
@@ -237,6 +253,7 @@ impl Simulation {
         }
         self.relay();
         self.links_changed();
+        self.on_handovers();
         self.await_change();
     }
 
@@ -302,6 +319,9 @@ impl Simulation {
 
     #[inline]
     fn offer(&mut self, index: usize, packet: &mut Segment) {
+        if self.handovers.is_some() && self.is_diverted(index, packet) {
+            return;
+        }
         let link = &mut self.links[index];
         if link.offer(packet, self.now, &mut self.outlet)
             && let Some(next) = link.next_event()

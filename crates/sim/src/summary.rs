@@ -179,6 +179,9 @@ pub struct Summary {
     pub goodput_1s_bps: Quantiles,
     /// Round trip times of all flows together.
     pub rtt_ms: RttSummary,
+    /// Of `[[handovers]]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handovers: Option<crate::handover::Counters>,
     /// Of `[cooperation]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooperation: Option<crate::coop::Summary>,
@@ -202,6 +205,7 @@ pub(crate) fn of(sim: &Simulation) -> Summary {
         jain: fairness(sim),
         goodput_1s_bps: quantiles(&sim.seconds.goodput_bps),
         rtt_ms: all_rtts(&sim.rtt),
+        handovers: sim.handovers.as_ref().map(|handovers| handovers.counters),
         cooperation: sim.coop.as_ref().map(|coop| coop.summary()),
     }
 }

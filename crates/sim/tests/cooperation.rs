@@ -230,6 +230,58 @@ fn mistakes_are_told() {
     assert!(refused(r#"link = "bottleneck""#, r#"node = "a", weight = 0"#).contains("weight"));
 }
 
+/// Each connection of a session is a socket of its node. Two nodes have 2 Mbit/s each, of which 500 of 552 bytes are
+/// payload: 1.81. One sends without end; the other has four connections, with a pause after each transfer.
+#[test]
+fn sessions_share_the_budget_of_their_node() {
+    let text = |aqm: &str, c2ml: &str| {
+        format!(
+            r#"
+            duration = "60s"
+            warmup = "5s"
+            topology = {{ kind = "dumbbell", rate = "4Mbit/s", delay = "50ms", limit = "200kB" }}
+            aqm = {{ name = "{aqm}" }}
+            tcp = {{ c2ml = "{c2ml}", mss = "500B" }}
+            cooperation = {{ link = "bottleneck" }}
+            flows = [
+              {{ kind = "bulk" }},
+              {{ kind = "http", node = "many", count = 3, size = "150kB", idle = "0ms", connection = "same" }},
+              {{ kind = "http", node = "many", size = "50kB", idle = "100ms" }},
+            ]
+            "#
+        )
+    };
+    let shares = |summary: &Summary| {
+        let rates: Vec<f64> = summary.flows.iter().map(|f| f.goodput_bps / 1e6).collect();
+        (rates[0], rates[1..].iter().sum::<f64>())
+    };
+    for aqm in ["droptail", "qrm"] {
+        let told = run(&text(aqm, "on"));
+        let (bulk, many) = shares(&told);
+        assert!(bulk > 1.6 && bulk < 1.82 && many > 1.3 && many < 1.82, "{aqm}: {bulk} and {many} Mbit/s");
+        assert_eq!((told.bottlenecks[0].drops_overflow, told.bottlenecks[0].drops_aqm), (0, 0), "{aqm}");
+        assert!(told.flows[1..].iter().all(|flow| flow.transfers.as_ref().unwrap().failed == 0));
+    }
+    let (bulk, _) = shares(&run(&text("droptail", "off")));
+    assert!(bulk < 1.5, "without cooperation, more connections have more: {bulk} Mbit/s");
+}
+
+/// Pages of one node, one connection each: the node joins with each and leaves with each, once all is acknowledged.
+#[test]
+fn a_session_joins_and_leaves_with_its_connections() {
+    let summary = run(r#"
+        duration = "20500ms"
+        topology = { kind = "dumbbell", rate = "4Mbit/s", delay = "50ms", limit = "200kB" }
+        tcp = { c2ml = "on" }
+        cooperation = { link = "bottleneck" }
+        flows = [{ kind = "http", size = "20kB", idle = "3s", stop = "15s" }]
+        "#);
+    let pages = summary.flows[0].transfers.as_ref().unwrap().count;
+    let coop = summary.cooperation.unwrap();
+    assert!(pages >= 4);
+    assert_eq!((coop.joined, coop.left, coop.clients, coop.granted_bps), (pages, pages, 0, 0));
+}
+
 /// The same without a gateway, PINK before QRM.
 fn pink_before_qrm(good: u32, others: &str) -> String {
     attack("pink", good, others)

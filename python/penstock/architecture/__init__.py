@@ -8,7 +8,8 @@ recorded link. All they make is what a scenario file may hold.
 from __future__ import annotations
 
 from penstock.architecture import mahimahi, orbit
-from penstock.architecture.network import BACKHAULS, ArchitectureError, Backhaul, Meoc, emergency_network
+from penstock.architecture.moves import ArchitectureError, Handover
+from penstock.architecture.network import BACKHAULS, Backhaul, BaseStation, Meoc, emergency_network
 from penstock.architecture.orbit import GEO, LEO, MEO, Orbit
 
 __all__ = [
@@ -18,6 +19,8 @@ __all__ = [
     "MEO",
     "ArchitectureError",
     "Backhaul",
+    "BaseStation",
+    "Handover",
     "Meoc",
     "Orbit",
     "emergency_network",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import matplotlib as mpl
@@ -20,22 +20,26 @@ def drawing(scenario: Tree) -> Figure | None:
     links = topology.get("links", []) if topology.get("kind") == "graph" else []
     if not links:
         return None
-    places = _places(links)
+    handovers = _handovers(scenario.get("handovers", []))
+    places = _places(links, {cell for start, end, _ in handovers for cell in (start, end)})
     changing = {change["link"] for change in scenario.get("changes", [])}
     rows = 1 + 2 * max(y for _, y in places.values())
-    columns = 1 - min(x for x, _ in places.values())
+    columns = 1 - min(x for x, _ in places.values()) + (0.6 if handovers else 0)  # room for what is said of them
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10, 0.6 + 1.3 * rows))
         axis = figure.add_axes((0, 0, 1, 1))
         figure.set_layout_engine("none")
         for link in links:
             _link(axis, link, places, link.get("name") in changing)
+        boxes: dict[str, Any] = {}
+        axis.set(xlim=(0.5 - columns, 0.5), ylim=(-rows / 2 - 0.1, rows / 2 + 0.1))
         for node, (x, y) in places.items():
             label = "\n".join([node, *_hosts(node, scenario.get("flows", []))])
             box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": INK}
-            axis.text(x, y, label, ha="center", va="center", bbox=box, zorder=3)
+            boxes[node] = axis.text(x, y, label, ha="center", va="center", bbox=box, zorder=3)
+        for start, end, said in handovers:
+            _handover(axis, boxes[start], boxes[end], said)
         axis.set_axis_off()
-        axis.set(xlim=(0.5 - columns, 0.5), ylim=(-rows / 2 - 0.1, rows / 2 + 0.1))
     return figure
 
 
@@ -50,6 +54,33 @@ def _link(axis: Any, link: Tree, places: dict[str, Place], changes: bool) -> Non
     axis.text((x0 + x1) / 2, (y0 + y1) / 2, "\n".join(filter(None, facts)), bbox=box, **style)
 
 
+def _handovers(handovers: Sequence[Tree]) -> list[tuple[str, str, str]]:
+    """From where to where, and what is said of it: when, how, and how many flows."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for one in handovers:
+        who = f", {len(one['flows'])} flows" if "flows" in one else ""
+        said.setdefault((one["from"], one["to"]), []).append(f"{one['at']}: {one['procedure']}{who}")
+    return [(*way, "\n".join(lines[:4] + ["..."] * (len(lines) > 4))) for way, lines in said.items()]
+
+
+def _handover(axis: Any, start: Any, end: Any, text: str) -> None:
+    """An arrow from box to box that bows to its right, so that those of both ways stand apart."""
+    bow, ways = 0.4, [start.get_position(), end.get_position()]
+    boxes = {"patchA": start.get_bbox_patch(), "patchB": end.get_bbox_patch(), "shrinkA": 0, "shrinkB": 0}
+    style = {"arrowstyle": "-|>", "connectionstyle": f"arc3,rad={bow}", "color": CYCLE[2], **boxes}
+    # Above the boxes: only what is drawn has its size, at which the arrow ends.
+    axis.annotate("", xy=ways[1], xytext=ways[0], arrowprops=style, zorder=4)
+    # A point of the curve half a row from its start, where no link is; on paper, where both axes have one scale.
+    part = 0.5 / max(1.0, abs(ways[1][1] - ways[0][1]))
+    (x0, y0), (x1, y1) = axis.transData.transform(ways)
+    aside = bow * (y1 - y0), bow * (x0 - x1)
+    toward = [part * (b - a) + 2 * part * (1 - part) * by for a, b, by in ((x0, x1, aside[0]), (y0, y1, aside[1]))]
+    at = axis.transData.inverted().transform((x0 + toward[0], y0 + toward[1]))
+    side = "center" if abs(aside[1]) > abs(aside[0]) else ("left" if aside[0] > 0 else "right")
+    box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"}
+    axis.text(*at, text, ha=side, va="center", fontsize=8, color=CYCLE[2], bbox=box, zorder=4)
+
+
 def _hosts(node: str, flows: Sequence[Tree]) -> list[str]:
     """What begins and ends at a node."""
     lines = []
@@ -62,21 +93,22 @@ def _hosts(node: str, flows: Sequence[Tree]) -> list[str]:
     return lines
 
 
-def _places(links: Sequence[Tree]) -> dict[str, Place]:
+def _places(links: Sequence[Tree], cells: Set[str]) -> dict[str, Place]:
     """Columns by distance from one end of the network, which stands on the right; rows in the order of the file.
 
-    Of all ends it is the one from which the network is least deep, with the fewest links inside a column.
+    Of all ends it is the one from which the network is least deep, with the fewest links inside a column. Cells between
+    which hosts move are none, and stand in one column if they can.
     """
     beside: dict[str, list[str]] = {}
     for link in links:
         beside.setdefault(link["a"], []).append(link["b"])
         beside.setdefault(link["b"], []).append(link["a"])
 
-    def untidy(columns: dict[str, int]) -> tuple[int, int]:
+    def untidy(columns: dict[str, int]) -> tuple[int, int, int]:
         inside = sum(columns.get(link["a"]) == columns.get(link["b"]) for link in links)
-        return max(columns.values()), inside
+        return max(columns.values()), inside, len({columns.get(cell) for cell in cells})
 
-    ends = [node for node, near in beside.items() if len(near) == 1] or list(beside)
+    ends = [node for node, near in beside.items() if len(near) == 1 and node not in cells] or list(beside)
     columns = min((_distances(end, beside) for end in ends), key=untidy)
     places = {}
     for column in range(max(columns.values()) + 1):

@@ -73,6 +73,9 @@ pub trait Aqm: AckPath {
     /// True for an algorithm that ever asks to be woken; the others are not asked when.
     const WAKES: bool = false;
 
+    /// True for an algorithm that counts by itself what waits: nothing may leave the queue without its knowledge.
+    const COUNTS: bool = false;
+
     /// Judges a packet that arrives, by all that it shows. This is what a discipline calls; an algorithm that needs no
     /// more than [`Meta`] writes [`Aqm::on_enqueue`] only.
     #[inline]

@@ -314,6 +314,8 @@ impl Sfb {
 }
 
 impl Aqm for Sfb {
+    const COUNTS: bool = true;
+
     #[inline]
     fn on_enqueue(&mut self, packet: &Meta, _: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
         let mut counted = [0; 2];

@@ -11,6 +11,7 @@ pub mod flowsets;
 mod groups;
 mod heap;
 pub mod kps;
+pub mod lte_bearers;
 pub mod modular;
 pub mod new_old;
 pub mod prio;

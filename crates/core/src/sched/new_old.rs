@@ -61,6 +61,13 @@ impl NewOld {
         }
     }
 
+    /// Makes room for classes `0..classes`.
+    pub fn grow_to(&mut self, classes: usize) {
+        if classes > self.classes.len() {
+            self.classes.resize(classes, Class::default());
+        }
+    }
+
     /// True while a class is in one of the lists, be it with or without packets.
     #[inline]
     pub fn is_active(&self, class: usize) -> bool {

@@ -3,7 +3,6 @@
 use super::raw::{RawCooperation, text};
 use super::{Check, Checker, FlowSpec, LinkSpec, MAX_DURATION};
 use crate::coop::{ADVERTISE, LEASE};
-use crate::flow::Kind;
 use crate::network;
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::units::Span;
@@ -71,9 +70,6 @@ impl Checker<'_> {
         }
         let gateway = &links[link].a;
         for flow in flows {
-            if matches!(flow.kind, Kind::Http | Kind::Web) {
-                return Err(at("link", &format!("flows of kind {:?} do not cooperate", flow.kind.name())));
-            }
             if flow.from != *gateway && network::slowest(links, &flow.from, gateway).is_none() {
                 return Err(at("link", &format!("no path from {:?} to the gateway at {gateway:?}", flow.from)));
             }

@@ -1,7 +1,7 @@
 //! The file as it is written, before anything is checked.
 
 use super::stations::StationSpec;
-use super::{Change, Lie, LinkSpec, QueueSpec, Scenario, Way, cooperation, traffic};
+use super::{Change, Lie, LinkSpec, QueueSpec, Scenario, Way, cooperation, handovers, traffic};
 use penstock_core::coop::policy::Sharing;
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use serde::Deserialize;
@@ -25,6 +25,8 @@ pub struct RawScenario<Topology = RawTopology> {
     pub flows: Vec<RawFlow>,
     #[serde(default)]
     pub changes: Vec<RawChange>,
+    #[serde(default)]
+    pub handovers: Vec<RawHandover>,
     pub cooperation: Option<RawCooperation>,
     #[serde(default)]
     pub output: RawOutput,
@@ -49,6 +51,7 @@ impl<T: DeserializeOwned> RawScenario<T> {
             tcp: raw.tcp,
             flows: raw.flows,
             changes: raw.changes,
+            handovers: raw.handovers,
             cooperation: raw.cooperation,
             output: raw.output,
             invariants: raw.invariants,
@@ -242,6 +245,7 @@ pub struct RawFlow {
     pub from: Option<String>,
     pub to: Option<String>,
     pub node: Option<String>,
+    pub class: Option<u32>,
     pub weight: Option<u32>,
     pub cc: Option<String>,
     #[serde(default)]
@@ -316,6 +320,17 @@ pub struct RawChange {
     pub told: bool,
 }
 
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawHandover {
+    pub at: Span,
+    pub from: String,
+    pub to: String,
+    pub procedure: String,
+    pub interruption: Option<Span>,
+    pub flows: Option<Vec<u32>>,
+}
+
 fn both() -> String {
     Way::Both.name().into()
 }
@@ -376,6 +391,10 @@ pub fn write(scenario: &Scenario) -> String {
     if !scenario.changes.is_empty() {
         let changes = scenario.changes.iter().map(|c| change(c, &scenario.links[c.link].name)).collect();
         root.insert("changes".into(), Value::Array(changes));
+    }
+    if !scenario.handovers.is_empty() {
+        let handovers = scenario.handovers.iter().map(handovers::write).collect();
+        root.insert("handovers".into(), Value::Array(handovers));
     }
     if let Some(spec) = &scenario.cooperation {
         root.insert("cooperation".into(), cooperation::write(spec, &scenario.links));
@@ -483,6 +502,9 @@ fn flow(spec: &super::FlowSpec, dumbbell: bool) -> Value {
     if let Some(node) = &spec.node {
         add("node", Value::String(node.clone()));
         add("weight", Value::Integer(spec.weight.into()));
+    }
+    if let Some(class) = spec.class {
+        add("class", Value::Integer(class.into()));
     }
     if !dumbbell {
         add("from", Value::String(spec.from.clone()));

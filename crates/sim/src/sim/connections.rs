@@ -10,7 +10,9 @@ use crate::flow::{FORGED, Transport};
 use crate::segment::Segment;
 use crate::tcp::{Endpoint, Role, State};
 use crate::traffic::sessions::Plan;
-use penstock_core::units::{Instant, Span};
+use penstock_core::packet::{FlowId, NodeId};
+use penstock_core::qdisc::Qdisc;
+use penstock_core::units::{Instant, Rate, Span};
 use std::collections::VecDeque;
 
 /// How long the number of a connection is not used again.
@@ -76,9 +78,19 @@ impl Connections {
         self.open.get_mut(number as usize)?.as_deref_mut()
     }
 
+    /// The part of a budget that a connection may use; true if it may now send what it might not before.
+    pub fn set_budget(&mut self, number: u32, budget: Option<Rate>) -> bool {
+        self.get_mut(number).is_some_and(|connection| connection.client.set_budget(budget))
+    }
+
     /// How many numbers there are, in use or resting.
     pub fn numbers(&self) -> usize {
         self.open.len()
+    }
+
+    /// The flow that opened an open connection.
+    pub fn owner(&self, number: u32) -> Option<u32> {
+        self.open.get(number as usize)?.as_ref().map(|connection| connection.owner)
     }
 
     /// Counters of the connections of a flow that are open.
@@ -89,6 +101,11 @@ impl Connections {
 
 // Connection n: packets have the number `first_connection() + n`, timers are the sources `connection_source(n, _)`.
 impl Simulation {
+    /// The numbers of the open connections of a flow.
+    pub(super) fn connections_of(&self, flow: u32) -> Vec<u32> {
+        let open = (self.first_connection()..).zip(&self.connections.open);
+        open.filter(|(_, connection)| connection.as_ref().is_some_and(|c| c.owner == flow)).map(|(n, _)| n).collect()
+    }
     fn first_connection(&self) -> u32 {
         self.flows.len() as u32 + self.floods.len() as u32 * FORGED + self.cooperating()
     }
@@ -131,10 +148,24 @@ impl Simulation {
         let mut end = |role| Endpoint::new(sessions.tcp.clone(), id, role, sessions.iss.bits() as u32);
         let (mut client, server) = (end(Role::Client), end(Role::Server));
         client.open();
+        self.tell_of(id, flow);
         let connection =
             Connection { client, server, owner: flow as u32, size: 0, began: self.now, until: u64::MAX, counted: 0 };
         self.connections.open[number as usize] = Some(Box::new(connection));
+        self.connection_opens(flow, number);
         number
+    }
+
+    /// Queues learn what a new connection has of its flow.
+    fn tell_of(&mut self, id: u32, flow: usize) {
+        let (class, node) = (self.classes.get(&(flow as u32)), self.owners.get(flow));
+        if class.is_none() && node.is_none() {
+            return;
+        }
+        for queue in self.links[..self.routers].iter_mut().filter_map(|link| link.queue.as_mut()) {
+            class.iter().for_each(|class| queue.qdisc.set_class(FlowId(id), **class));
+            node.iter().for_each(|node| queue.qdisc.set_node(FlowId(id), NodeId(**node)));
+        }
     }
 
     /// A packet whose number is none of a flow: of a connection, or of a flood.
@@ -190,7 +221,7 @@ impl Simulation {
     }
 
     /// Like [`Simulation::pump`].
-    fn pump_connection(&mut self, number: u32, server: bool) {
+    pub(super) fn pump_connection(&mut self, number: u32, server: bool) {
         let now = self.now;
         let Some(connection) = self.connections.get_mut(number) else { return };
         let cursor = self.flows[connection.owner as usize].routes[usize::from(server)];
@@ -227,6 +258,7 @@ impl Simulation {
         let Some(connection) = slot.take_if(|c| c.is_over()) else { return };
         self.connections.resting.push_back((now, number));
         let flow = connection.owner as usize;
+        self.connection_closes(flow, number);
         let Transport::Sessions(sessions) = &mut self.flows[flow].transport else { return };
         sessions.open -= 1;
         sessions.absorb(connection.client.counters());

@@ -4,7 +4,7 @@
 //! after those of flows and forged SYNs; which message it is, its sequence number says.
 
 use super::Simulation;
-use crate::coop::{Cooperation, Node, Socket};
+use crate::coop::{Cooperation, Member, Node, Socket};
 use crate::flow::{FORGED, Transport};
 use crate::scenario::Lie;
 use crate::segment::Segment;
@@ -49,16 +49,41 @@ impl Simulation {
     }
 
     fn turn_socket(&mut self, flow: usize, from: Socket, to: Socket) {
-        let now = self.now;
+        if matches!(self.flows[flow].transport, Transport::Sessions(_)) {
+            return;
+        }
         let Some(coop) = &mut self.coop else { return };
         let Some(member) = coop.members[flow].as_mut().filter(|member| member.socket == from) else { return };
         member.socket = to;
         let (id, weight) = (member.node as usize, member.weight);
+        self.count_socket(id, weight, to == Socket::Open);
+    }
+
+    /// A session of a flow opened a connection.
+    pub(super) fn connection_opens(&mut self, flow: usize, number: u32) {
+        let Some(coop) = &mut self.coop else { return };
+        let Some(Member { node, weight, .. }) = coop.members[flow] else { return };
+        coop.nodes[node as usize].connections.push((number, weight));
+        self.count_socket(node as usize, weight, true);
+    }
+
+    /// The connection is over.
+    pub(super) fn connection_closes(&mut self, flow: usize, number: u32) {
+        let Some(coop) = &mut self.coop else { return };
+        let Some(Member { node, weight, .. }) = coop.members[flow] else { return };
+        coop.nodes[node as usize].connections.retain(|(open, _)| *open != number);
+        self.count_socket(node as usize, weight, false);
+    }
+
+    /// A node has one socket more, or one less: the first joins, the last leaves, and the parts of all change.
+    fn count_socket(&mut self, id: usize, weight: u32, opens: bool) {
+        let now = self.now;
+        let Some(coop) = &mut self.coop else { return };
         let Node { client, sockets, lie, .. } = &mut coop.nodes[id];
-        let changes = if to == Socket::Open { sockets.open(weight) } else { sockets.close(weight) };
+        let changes = if opens { sockets.open(weight) } else { sockets.close(weight) };
         if changes && *lie != Some(Lie::Silent) {
             let out = &mut coop.to_gateway;
-            if to == Socket::Open {
+            if opens {
                 client.open(now, out)
             } else {
                 client.close(now, out)
@@ -200,6 +225,13 @@ impl Simulation {
                 && client.set_budget(part)
             {
                 self.pump(flow as usize, false);
+            }
+        }
+        let Some(coop) = &self.coop else { return };
+        let parts: Vec<(u32, Option<Rate>)> = coop.parts_of_connections(id).collect();
+        for (number, part) in parts {
+            if self.connections.set_budget(number, part) {
+                self.pump_connection(number, false);
             }
         }
     }

@@ -22,7 +22,7 @@ use super::{Limits, Refused, Scheduled, Scheduler, SchedulerConfig, Served, Setu
 use crate::ack::AckPath;
 use crate::csi::{GOOD_LOSS, linear};
 use crate::fq::classify::Classifier;
-use crate::packet::Packet;
+use crate::packet::{FlowId, Packet};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats};
 use crate::registry::ConfigError;
 use crate::rng::Rng;
@@ -238,6 +238,8 @@ pub struct Classful<P, C> {
     max_packet: Bytes,
     /// None: by index.
     hash: Option<Classifier>,
+    /// The classes that were told of flows.
+    told: Vec<u32>,
     /// Apart, so that the enum of all disciplines stays small.
     container: Box<C>,
     backlog: Backlog,
@@ -255,6 +257,7 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
             stations: classes.stations,
             max_packet: classes.max_packet,
             hash: (classes.classify == Classify::Hash).then(hash),
+            told: Vec::new(),
             container: Box::new(container),
             backlog: Backlog::default(),
             stats: Stats::default(),
@@ -293,7 +296,7 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
         }
         let class = match &mut self.hash {
             Some(hash) => hash.queue_of(packet.flow(), rng, |_| false) as u32,
-            None => packet.flow().0 % self.flows,
+            None => self.told.get(packet.flow().0 as usize).copied().unwrap_or(packet.flow().0) % self.flows,
         };
         let scheduled_as = size.clamp(Bytes::new(1), self.max_packet);
         match self.container.enqueue(class, scheduled_as, packet) {
@@ -318,6 +321,14 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
         if station < self.stations {
             self.container.set_loss(station, self.stations, loss);
         }
+    }
+
+    /// Not with a hash. A flow that has packets should not be told of another class: they might be overtaken.
+    fn set_class(&mut self, flow: FlowId, class: u32) {
+        let at = flow.0 as usize;
+        let known = self.told.len() as u32;
+        self.told.extend(known..=known.max(flow.0));
+        self.told[at] = class;
     }
 
     #[inline]

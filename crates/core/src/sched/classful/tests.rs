@@ -175,6 +175,29 @@ fn w2f2q_waits_for_a_good_channel() {
 }
 
 /// By hash, flows 0 and 4 need not meet in one of four classes; by index they do.
+/// By index flow 0 would be in the class of weight 1 and flow 1 in that of weight 3; flows beyond those told keep theirs.
+#[test]
+fn a_class_may_be_told() {
+    let config: Plain = read("weights = \"1::1,3::1\"\nflows = 2\nmax_packet = \"1000B\"").unwrap();
+    let mut bench = bench(&config, ROOM);
+    bench.queue.set_class(FlowId(1), 4);
+    bench.queue.set_class(FlowId(0), 1);
+    for _ in 0..4 {
+        for flow in [1, 0] {
+            bench.arrive(flow, 1000);
+        }
+    }
+    assert_eq!(bench.flows(5), [1, 0, 0, 0, 1]);
+    let mut others = self::bench(&config, ROOM);
+    others.queue.set_class(FlowId(5), 0);
+    (0..4).for_each(|_| {
+        [2, 3].into_iter().for_each(|flow| {
+            others.arrive(flow, 1000);
+        })
+    });
+    assert_eq!(others.flows(4), [2, 3, 3, 3]);
+}
+
 #[test]
 fn flows_may_be_hashed() {
     let class_of_all = |text: &str| {

@@ -1,0 +1,209 @@
+//! `[[handovers]]`: hosts that move from one cell to another while the run goes on.
+
+use super::raw::{RawHandover, text};
+use super::{Check, Checker, FlowSpec, LinkSpec, MAX_DURATION};
+use crate::flow::Kind;
+use crate::network;
+use crate::segment::Segment;
+use penstock_core::registry::LinkFacts;
+use penstock_core::units::Span;
+use std::collections::BTreeSet;
+use toml::{Table, Value};
+
+/// How long a host can exchange nothing if the scenario says nothing: what IMT-Advanced allows within a carrier (Report
+/// ITU-R M.2134 §4.7).
+const INTERRUPTION: Span = Span::from_micros(27_500);
+const MAX_INTERRUPTION: Span = Span::from_secs(60);
+
+/// The procedure of a handover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Procedure {
+    /// Between neighbours; nothing is lost.
+    X2Lossless,
+    /// Between neighbours; what is in the air is lost.
+    X2Seamless,
+    /// Through the core network; nothing is lost.
+    S1,
+}
+
+impl Procedure {
+    const ALL: [(&'static str, Self); 3] =
+        [("x2-lossless", Self::X2Lossless), ("x2-seamless", Self::X2Seamless), ("s1", Self::S1)];
+
+    /// The word of scenarios.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, one)| *one == self).map_or("s1", |(name, _)| name)
+    }
+}
+
+/// Hosts that move.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Handover {
+    /// When they leave their cell.
+    pub at: Span,
+    /// Its router.
+    pub from: String,
+    /// The router of the cell to which they go.
+    pub to: String,
+    /// How.
+    pub procedure: Procedure,
+    /// How long they exchange nothing.
+    pub interruption: Span,
+    /// The numbers of their flows.
+    pub flows: Vec<u32>,
+}
+
+/// Where the hosts of a flow are, and from when on they can be moved.
+#[derive(Debug, Clone)]
+struct Where<'a> {
+    spec: &'a FlowSpec,
+    ends: [&'a str; 2],
+    since: Span,
+}
+
+impl Checker<'_> {
+    /// In the order of their times.
+    pub(super) fn handovers(&self, links: &[LinkSpec], flows: &[FlowSpec]) -> Check<Vec<Handover>> {
+        if self.raw.cooperation.is_some() && !self.raw.handovers.is_empty() {
+            let message = "hosts that take part in [cooperation] cannot move: leave [[handovers]] out";
+            return Err(self.source.at(&["handovers", "0", "at"], message));
+        }
+        let each = flows.iter().flat_map(|spec| std::iter::repeat_n(spec, spec.count as usize));
+        let place = |spec| Where { spec, ends: [&spec.from, &spec.to], since: Span::ZERO };
+        let mut hosts: Vec<Where<'_>> = each.map(place).collect();
+        let mut order: Vec<usize> = (0..self.raw.handovers.len()).collect();
+        order.sort_by_key(|i| self.raw.handovers[*i].at);
+        order.iter().map(|i| self.handover(&i.to_string(), &self.raw.handovers[*i], links, &mut hosts)).collect()
+    }
+
+    fn handover<'a>(
+        &'a self,
+        index: &str,
+        raw: &'a RawHandover,
+        links: &[LinkSpec],
+        hosts: &mut [Where<'a>],
+    ) -> Check<Handover> {
+        let path = |key| ["handovers", index, key];
+        let procedure = Procedure::ALL.into_iter().find(|(name, _)| *name == raw.procedure);
+        let Some((_, procedure)) = procedure else {
+            let known = Procedure::ALL.map(|(name, _)| name);
+            return Err(self.source.unknown(&path("procedure"), "procedure", &raw.procedure, &known));
+        };
+        self.within_span("at", &path("at"), raw.at, Span::ZERO, MAX_DURATION)?;
+        let interruption = raw.interruption.unwrap_or(INTERRUPTION);
+        self.within_span("interruption", &path("interruption"), interruption, Span::ZERO, MAX_INTERRUPTION)?;
+        self.cells(index, raw, links)?;
+        let movers = self.movers(index, raw, hosts)?;
+        let mut others = BTreeSet::new();
+        for flow in &movers {
+            let host = &mut hosts[*flow as usize];
+            others.insert(self.can_move(index, raw, *flow, host)?);
+            host.ends = host.ends.map(|end| if end == raw.from { raw.to.as_str() } else { end });
+            host.since = raw.at + interruption;
+        }
+        others.into_iter().try_for_each(|other| self.cells_let_go(index, raw, links, other))?;
+        let (from, to) = (raw.from.clone(), raw.to.clone());
+        Ok(Handover { at: raw.at, from, to, procedure, interruption, flows: movers })
+    }
+
+    /// The routers exist and are not the same.
+    fn cells(&self, index: &str, raw: &RawHandover, links: &[LinkSpec]) -> Check<()> {
+        let routers: BTreeSet<&str> = links.iter().flat_map(|link| [link.a.as_str(), link.b.as_str()]).collect();
+        let known: Vec<&str> = routers.into_iter().collect();
+        for (key, router) in [("from", &raw.from), ("to", &raw.to)] {
+            if !known.contains(&router.as_str()) {
+                return Err(self.source.unknown(&["handovers", index, key], "router", router, &known));
+            }
+        }
+        if raw.from == raw.to {
+            let message = format!("a handover goes from one cell to another, not from {:?} to itself", raw.to);
+            return Err(self.source.at(&["handovers", index, "to"], &message));
+        }
+        Ok(())
+    }
+
+    /// The flows that are named, or all that have a host there.
+    fn movers(&self, index: &str, raw: &RawHandover, hosts: &[Where<'_>]) -> Check<Vec<u32>> {
+        let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
+        let Some(named) = &raw.flows else {
+            let there = (0..).zip(hosts).filter(|(_, host)| host.ends.contains(&raw.from.as_str()));
+            let there: Vec<u32> = there.map(|(flow, _)| flow).collect();
+            return if there.is_empty() {
+                at("from", format!("nobody is at {:?} at {}", raw.from, raw.at))
+            } else {
+                Ok(there)
+            };
+        };
+        let named: BTreeSet<u32> = named.iter().copied().collect();
+        for flow in &named {
+            let Some(host) = hosts.get(*flow as usize) else {
+                return at(
+                    "flows",
+                    format!("there is no flow {flow}; they are numbered from 0 to {}", hosts.len() - 1),
+                );
+            };
+            if !host.ends.contains(&raw.from.as_str()) {
+                let [a, b] = host.ends;
+                let message =
+                    format!("flow {flow} has no host at {:?} at {}, but at {a:?} and {b:?}", raw.from, raw.at);
+                return at("flows", message);
+            }
+        }
+        if named.is_empty() {
+            at("flows", "name a flow, or leave `flows` out".into())
+        } else {
+            Ok(named.into_iter().collect())
+        }
+    }
+
+    /// The router at the other end of a flow, if its host can move.
+    fn can_move<'a>(&self, index: &str, raw: &RawHandover, flow: u32, host: &Where<'a>) -> Check<&'a str> {
+        let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
+        if raw.at < host.since {
+            return at("at", format!("flow {flow} is on its way to another cell until {}", host.since));
+        }
+        if matches!(host.spec.kind, Kind::SynFlood(_)) {
+            return at("from", format!("flow {flow} is a flood, which has no host that could move"));
+        }
+        let other = if host.ends[0] == raw.from { host.ends[1] } else { host.ends[0] };
+        if other == raw.to {
+            return at("to", format!("flow {flow} would go from {other:?} to itself"));
+        }
+        Ok(other)
+    }
+
+    /// Both cells are connected with the other end, and their queues can give up what waits of a flow.
+    fn cells_let_go(&self, index: &str, raw: &RawHandover, links: &[LinkSpec], other: &str) -> Check<()> {
+        let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
+        for (key, cell) in [("from", &raw.from), ("to", &raw.to)] {
+            let Some(link) = network::first_link(links, cell, other) else {
+                return at(key, format!("no path from {cell:?} to {other:?}, the other end of a flow that moves"));
+            };
+            let spec = &links[link];
+            let facts = LinkFacts { rate: spec.rate, limit: spec.queue.limit };
+            let mut queues = [&spec.queue, &spec.reverse_queue].into_iter();
+            if let Some(queue) = queues.find(|queue| !queue.config.build::<Segment>(&facts).gives_up()) {
+                let (name, link) = (queue.config.name(), &spec.name);
+                let message = format!(
+                    "the queue {name:?} of link {link:?} cannot give up a flow that moves; \"lte-bearers\", \"droptail\" \
+                     and AQMs with one queue can"
+                );
+                return at(key, message);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As it is written back.
+pub(super) fn write(handover: &Handover) -> Value {
+    let flows = handover.flows.iter().map(|flow| Value::Integer((*flow).into())).collect();
+    Value::Table(Table::from_iter([
+        ("at".to_owned(), text(handover.at)),
+        ("from".to_owned(), Value::String(handover.from.clone())),
+        ("to".to_owned(), Value::String(handover.to.clone())),
+        ("procedure".to_owned(), Value::String(handover.procedure.name().into())),
+        ("interruption".to_owned(), text(handover.interruption)),
+        ("flows".to_owned(), Value::Array(flows)),
+    ]))
+}
