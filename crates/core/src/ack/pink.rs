@@ -68,7 +68,7 @@
 //! on, and a round trip later the window is the share. ACKs that come one by one make that even, and no queue. Those of a
 //! newcomer come as a bunch, and so does what they let go. So, as in a first flight, what is given beyond what ACKs clock
 //! is in a round at most half of the product, or of the queue where that is smaller, for all who grow together; and not
-//! less than half of what is acknowledged.
+//! less than an eighth of what is acknowledged, so that nobody is stuck.
 //!
 //! *Full segments.* The smallest round trip is that of small packets, mostly the handshake's. Those that carry data take
 //! longer by the time of their payload on the link, which counts where it is slow: 16 ms for 1000 bytes at 0.5 Mbit/s. So
@@ -414,7 +414,6 @@ impl Pink {
         let flow = &mut self.flows[id];
         if flow.has(GROWS) != growing {
             flow.set(GROWS, growing);
-            flow.round_end = if growing { flow.edge } else { flow.round_end };
             self.growing = if growing { self.growing + 1 } else { self.growing - 1 };
         }
     }
@@ -442,8 +441,17 @@ impl Pink {
     ) -> u64 {
         let Some(before) = before else { return free.unwrap_or(wanted) };
         let target = free.map_or(wanted, |free| free.min(wanted)).min(terms.told);
-        let dithers = if free.is_some() { 0 } else { 2 * CREDIT * terms.full };
+        let grew = self.flows[id].has(GROWS);
+        // Dithering alone takes a window so far from the share, and at most twice as far at once.
+        let dithers = match free {
+            Some(_) => 0,
+            None if grew => CREDIT * terms.full,
+            None => 2 * CREDIT * terms.full,
+        };
         let grows = target > before + dithers;
+        if grows && !grew {
+            self.flows[id].round_end = self.flows[id].edge; // what the round owes is counted from here
+        }
         self.set_growing(id, grows);
         match (grows, free) {
             (true, _) => {

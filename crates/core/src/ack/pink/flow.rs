@@ -59,6 +59,9 @@ pub(super) enum List {
     Quiet = 2,
 }
 
+/// A window grows by an eighth of what is acknowledged even where there is no room for a burst.
+const SLOWEST: u64 = 8;
+
 // Marks. The four lowest bits are habits: of this round, and of the round before.
 /// The sender fills a window that is no whole number of segments with a short one.
 pub(super) const SPLITS: u16 = 1;
@@ -247,12 +250,12 @@ impl Flow {
 
     /// Bytes that the window may grow by, at an ACK of `newly` that found `before`, on its way to `target`: what the
     /// round still owes, spread over what it will still acknowledge, so that data come at the pace of the new share from
-    /// the first of these ACKs on. At most `burst` in a round, and at least half of what is acknowledged.
+    /// the first of these ACKs on. At most `burst` in a round, and at least a [`SLOWEST`]th of what is acknowledged.
     pub fn unclocked(&self, before: u64, newly: u64, target: u64, burst: u64) -> u64 {
         let given = u64::from(self.edge.wrapping_sub(self.round_end));
         let left = (u64::from(self.round_end.wrapping_sub(self.acked)) + newly).min(before).max(1);
         let owed = target.saturating_sub(given).saturating_sub(left);
-        let most = (newly / 2).max(newly * burst.min(MAX_WINDOW) / before.max(1));
+        let most = (newly / SLOWEST).max(newly * burst.min(MAX_WINDOW) / before.max(1));
         (newly * owed / left).min(owed).min(most)
     }
 
