@@ -253,3 +253,94 @@ flows = [{}]
     let used = summary.goodput_1s_bps.mean / (10e6 * C);
     assert!((0.96..=0.98).contains(&used), "{used} of c");
 }
+
+/// Flows of 100, 150, 200 and 250 ms that begin ten seconds apart and send all that their windows allow: what PINK does of
+/// itself, without a sender's slow start. In each whole second that begins three round trips of the most distant flow
+/// after a join, each flow is within 5 % of its share. The first flight of a newcomer comes as a bunch, and what its ACKs
+/// let go as well; in one queue others wait behind it for some round trips more, in their own they do not.
+#[test]
+fn three_round_trips_after_a_join_each_flow_has_its_share() {
+    const APART_S: usize = 10;
+    let flow = |i: usize| {
+        let delay = 1.45 + 25.0 * i as f64;
+        format!("{{ kind = \"bulk\", start = \"{}s\", access_delay = \"{delay}ms\" }}", APART_S * i)
+    };
+    let text = format!(
+        r#"
+duration = "40s"
+topology = {{ kind = "dumbbell", rate = "10Mbit/s", delay = "50ms", limit = "125kB", access_rate = "100Mbit/s", access_delay = "1.45ms" }}
+aqm = {{ name = "pink", queue = "fq" }}
+tcp = {{ cc = "newreno", mss = "1000B", initial_window = 400, ack_every_segment = true }}
+flows = [{}]
+invariants = {{ no_drops = true }}
+"#,
+        (0..4).map(flow).collect::<Vec<_>>().join(", ")
+    );
+    let scenario = Scenario::parse(&text, "joins.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let mut simulation = Simulation::new(&scenario);
+    let mut before = [0; 4];
+    for second in 0..4 * APART_S {
+        simulation.advance(Span::from_secs(1)).unwrap_or_else(|broken| panic!("{broken}"));
+        let now: Vec<u64> = simulation.summary().flows.iter().map(|f| f.delivered_bytes).collect();
+        let joined = second / APART_S;
+        let three_round_trips = 3.0 * (0.106 + 0.05 * joined as f64);
+        if (second % APART_S) as f64 >= three_round_trips {
+            let share = 10e6 * C / (joined + 1) as f64;
+            for i in 0..=joined {
+                let off = (now[i] - before[i]) as f64 * 8.0 / share - 1.0;
+                assert!(off.abs() <= 0.05, "flow {i} in second {second}: {off}");
+            }
+        }
+        before = now.try_into().unwrap();
+    }
+}
+
+/// At 0.5 Mbit/s a full packet takes 17 ms and those of a handshake 1 ms: by the round trip of the latter a seventh of the
+/// link would be idle.
+#[test]
+fn a_slow_link_is_used_though_full_packets_take_longer_than_those_of_the_handshake() {
+    let text = r#"
+duration = "120s"
+warmup = "20s"
+topology = { kind = "dumbbell", rate = "500kbit/s", delay = "50ms", limit = "15kB", access_rate = "100Mbit/s" }
+aqm = { name = "pink" }
+tcp = { cc = "newreno", mss = "1000B", ack_every_segment = true }
+flows = [{ kind = "bulk" }]
+invariants = { no_drops = true }
+"#;
+    let scenario = Scenario::parse(text, "slow.toml").unwrap_or_else(|e| panic!("{e}"));
+    let mut simulation = Simulation::new(&scenario);
+    simulation.advance(Span::MAX).unwrap_or_else(|broken| panic!("{broken}"));
+    let summary = simulation.summary();
+    let used = summary.goodput_1s_bps.mean / (0.5e6 * C);
+    assert!(used >= 0.97, "{used} of c");
+    let waits = &summary.bottlenecks[0].queue_delay_ms;
+    assert!(waits.p90 <= 17.0, "longer than for one packet: {waits:?}");
+}
+
+/// One queue of 125 kB and round trips of 107, 257 and 507 ms, whose product is up to five times that. Flows that begin at
+/// once or one after the other, from one segment, from ten, or with all they may: what windows grow by has room.
+#[test]
+fn a_queue_far_smaller_than_the_product_does_not_overflow() {
+    for delay in ["1.45ms", "76.45ms", "201.45ms"] {
+        for (flows, spread) in [(1, "0s"), (2, "0s"), (4, "0s"), (16, "0s"), (4, "8s"), (16, "16s")] {
+            for first in [1, 10, 400] {
+                let text = format!(
+                    r#"
+duration = "25s"
+topology = {{ kind = "dumbbell", rate = "10Mbit/s", delay = "50ms", limit = "125kB", access_rate = "100Mbit/s" }}
+aqm = {{ name = "pink" }}
+tcp = {{ cc = "newreno", mss = "1000B", initial_window = {first}, ack_every_segment = true }}
+flows = [{{ kind = "bulk", count = {flows}, start_spread = "{spread}", access_delay = "{delay}" }}]
+invariants = {{ no_drops = true }}
+"#
+                );
+                let scenario = Scenario::parse(&text, "small.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+                let mut simulation = Simulation::new(&scenario);
+                simulation
+                    .advance(Span::MAX)
+                    .unwrap_or_else(|broken| panic!("{flows} {spread} {delay} {first}: {broken}"));
+            }
+        }
+    }
+}

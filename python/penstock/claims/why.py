@@ -31,7 +31,8 @@ class _Trial:
 
     @property
     def helps(self) -> bool:
-        return self.found.agree > self.published.agree
+        # Runs that end sooner have fewer comparisons.
+        return self.found.agree * self.published.of > self.published.agree * self.found.of
 
     @property
     def same(self) -> bool:

@@ -9,6 +9,8 @@ from penstock.reproduce.settings import Listed, Setting
 from penstock.reproduce.variants import (
     ALL,
     FIRST_WINDOW,
+    FLOW_QUEUES,
+    FLOW_QUEUES_NO_SLOW_START,
     LITERAL,
     MODERN,
     NO_SLOW_START,
@@ -33,7 +35,16 @@ PINK_RTT = Listed(
     columns=("last_end", "ended", "settled", "rtt90", "drops", "delivered"),
     aqms=FIVE,
     quick="nothing",
-    variants=(FIRST_WINDOW, NO_SLOW_START, LITERAL, RTO_200MS, NS3_BUFFERS, MODERN),
+    variants=(
+        FIRST_WINDOW,
+        NO_SLOW_START,
+        FLOW_QUEUES,
+        FLOW_QUEUES_NO_SLOW_START,
+        LITERAL,
+        RTO_200MS,
+        NS3_BUFFERS,
+        MODERN,
+    ),
     keeps_series=True,
     settings=(Setting("", "", aqms=FIVE),),
 )

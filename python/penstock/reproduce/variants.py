@@ -50,6 +50,16 @@ NS3_BUFFERS = Variant(
 FIRST_WINDOW = Variant("first-window-10", "a first window of 10 segments instead of 1", tcp={"initial_window": 10})
 # So large that nobody begins slowly: what is left of the time that a join takes is PINK's own.
 NO_SLOW_START = Variant("no-slow-start", "a first window of 400 segments", aqms=("pink",), tcp={"initial_window": 400})
+# A newcomer's bunches wait alone.
+FLOW_QUEUES = Variant("flow-queues", "a queue for each flow behind PINK", aqms=("pink",), aqm={"queue": "fq"})
+# What is left is PINK's own rule, without what senders do in slow start and what one queue makes of it.
+FLOW_QUEUES_NO_SLOW_START = Variant(
+    "flow-queues-no-slow-start",
+    "a queue for each flow behind PINK and a first window of 400 segments",
+    aqms=("pink",),
+    tcp={"initial_window": 400},
+    aqm={"queue": "fq"},
+)
 # ns-3.24's default segment.
 NS3_SEGMENT = Variant("segment-536", "segments of 536 B instead of 1000", tcp={"mss": "536B"})
 # Eq. 1 as it is: no dithering, no half first flight, no wait for others' cuts.

@@ -136,6 +136,6 @@ impl Discipline for Config {
     }
 
     fn build<P: Packet>(&self, link: &LinkFacts) -> Gate<Pink, Queue<P>> {
-        Gate::new(Pink::new(self, link.rate), self.queue.build(link))
+        Gate::new(Pink::new(self, link.rate).before(link.limit), self.queue.build(link))
     }
 }

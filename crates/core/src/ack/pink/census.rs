@@ -226,6 +226,7 @@ impl Pink {
             self.stats.ended += 1;
         }
         self.set_surplus(id, 0);
+        self.set_growing(id, false);
         self.flows[id].phase = Phase::Closed;
         self.flows[id].since = coarse(now);
         self.flows[id].forget_interval();
@@ -264,6 +265,7 @@ impl Pink {
     fn drop_out(&mut self, id: usize) {
         self.unlist(id);
         self.set_surplus(id, 0);
+        self.set_growing(id, false);
         self.stats.expired += 1;
     }
 

@@ -2,7 +2,7 @@
 
 use super::config::{Shrink, Window};
 use super::lists::Place;
-use super::share::rate_of;
+use super::share::{MAX_WINDOW, rate_of};
 use crate::ack::rtt::RttProbe;
 use crate::packet::{TcpFlags, TcpView};
 use crate::units::{Instant, Span};
@@ -59,6 +59,9 @@ pub(super) enum List {
     Quiet = 2,
 }
 
+/// A window grows by an eighth of what is acknowledged even where there is no room for a burst.
+const SLOWEST: u64 = 8;
+
 // Marks. The four lowest bits are habits: of this round, and of the round before.
 /// The sender fills a window that is no whole number of segments with a short one.
 pub(super) const SPLITS: u16 = 1;
@@ -83,6 +86,8 @@ const OURS: u16 = 1 << 10;
 pub(super) const SMALL: u16 = 1 << 11;
 /// Its handshake was seen.
 pub(super) const KNOWN: u16 = 1 << 12;
+/// Its window is on its way to a larger share.
+pub(super) const GROWS: u16 = 1 << 13;
 
 /// State of one flow: two cache lines side by side, which processors fetch as a pair.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -243,16 +248,15 @@ impl Flow {
         (self.flight != Flight::None).then(|| u64::from(self.edge.wrapping_sub(self.acked)))
     }
 
-    /// How much of the window `wanted` may be given now. `before` is the window before this ACK, if there was one, which
-    /// acknowledges `newly`; `free` is the share less the surplus of others, if there is any.
-    pub fn room(before: Option<u64>, newly: u64, wanted: u64, free: Option<u64>, segment: u64) -> u64 {
-        match (before, free) {
-            (None, None) => wanted,
-            (None, Some(free)) => free,
-            (Some(before), Some(free)) => before.max(free.min(before + newly / 2)),
-            (Some(before), None) if wanted <= before + 2 * CREDIT * segment => wanted,
-            (Some(before), None) => before + newly / 2,
-        }
+    /// Bytes that the window may grow by, at an ACK of `newly` that found `before`, on its way to `target`: what the
+    /// round still owes, spread over what it will still acknowledge, so that data come at the pace of the new share from
+    /// the first of these ACKs on. At most `burst` in a round, and at least a [`SLOWEST`]th of what is acknowledged.
+    pub fn unclocked(&self, before: u64, newly: u64, target: u64, burst: u64) -> u64 {
+        let given = u64::from(self.edge.wrapping_sub(self.round_end));
+        let left = (u64::from(self.round_end.wrapping_sub(self.acked)) + newly).min(before).max(1);
+        let owed = target.saturating_sub(given).saturating_sub(left);
+        let most = (newly / SLOWEST).max(newly * burst.min(MAX_WINDOW) / before.max(1));
+        (newly * owed / left).min(owed).min(most)
     }
 
     /// Bytes in flight beyond `allowed`, seen from an ACK.

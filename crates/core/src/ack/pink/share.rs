@@ -41,6 +41,11 @@ pub(super) fn rate_of(bytes: u64, rtt: Span) -> u32 {
     (bytes.saturating_mul(NS) / rtt.as_nanos().max(1)).min(u32::MAX.into()) as u32
 }
 
+/// What the payload of a segment takes on the link.
+pub(super) fn time_of(payload: u64, bw: Rate) -> Span {
+    Span::from_nanos(payload * 8 * NS / bw.as_bps().max(1))
+}
+
 /// The sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shares {

@@ -1,5 +1,5 @@
-//! PINK as stories. The link is 10 Mbit/s, the WAN half 100 ms, the LAN half 4 ms, the MSS 1000 bytes, unless told
-//! otherwise: eq. 1 then gives 1.25e6 B/s * 0.104 s * 0.95 / n = 123500 / n bytes. Every SYN counts (nothing is dropped,
+//! PINK as stories. The link is 10 Mbit/s, the MSS 1000 bytes, which take 0.8 ms; a small packet has a WAN half of 99.2 ms
+//! and a LAN half of 4 ms, unless told otherwise: eq. 1 then gives 1.25e6 B/s * 0.104 s * 0.95 / n = 123500 / n bytes. Every SYN counts (nothing is dropped,
 //! "after-drop"), unless told otherwise: so a story need not send data to have flows.
 
 use super::flow::{SPLITS, STRETCHES, after, whole_segments};
@@ -20,7 +20,9 @@ mod truth;
 
 const LINK: Rate = Rate::from_bps(10_000_000);
 const SHARE_OF_ONE: u64 = 123_500;
-const WAN: Span = Span::from_millis(100);
+const WAN: Span = Span::from_micros(99_200);
+/// With the time of a full segment.
+const WAN_OF_DATA: Span = Span::from_millis(100);
 const LAN: Span = Span::from_millis(4);
 const ISN: u32 = 999;
 const FAR_ISN: u32 = 4999;
@@ -157,6 +159,10 @@ impl Gate {
         }
         self.back(Seg::ack(flow, ack, field))
     }
+    /// The window after the ACK of its `segments`th segment; the scale is 2.
+    fn window_after(&mut self, flow: u32, segments: u32) -> u32 {
+        u32::from(self.ack_of_sent(flow, ISN + 1 + 1000 * segments, 65_535)) << 2
+    }
     /// The flow sends a full segment at `seq` and it is acknowledged: the window of that ACK.
     fn acked(&mut self, flow: u32, seq: u32, field: u16) -> u16 {
         self.out(Seg::data(flow, seq, 1000));
@@ -171,7 +177,7 @@ fn eq_1_by_hand() {
     let share = window_of;
     let full = Config { c: 1.0, ..Config::default() };
     // 10 Mbit/s, 100 ms, c = 0.95, 4 flows: 1.25e6 * 0.1 * 0.95 / 4 = 29687.5
-    assert_eq!(share(capacity(Config::default(), LINK), WAN, 4), 29_687);
+    assert_eq!(share(capacity(Config::default(), LINK), WAN_OF_DATA, 4), 29_687);
     // The SAT testbed: 4 Mbit/s, 700 ms, 2 flows: 350 kB / 2.
     let sat = Rate::from_bps(4_000_000);
     assert_eq!(share(capacity(full.clone(), sat), Span::from_millis(700), 2), 175_000);
@@ -213,8 +219,8 @@ fn the_first_flight_is_half_the_share() {
     assert_eq!(gate.back(Seg::syn_ack(0, None)), 14_000);
     gate.wait(LAN);
     gate.out(Seg::data(0, ISN + 1, 0));
-    assert_eq!(gate.acked(0, ISN + 1, 65_535), 14_500, "and then half as much more as is acknowledged");
-    assert_eq!(gate.ack_of_sent(0, ISN + 15_001, 65_535), 21_500);
+    // Sixteen segments more are due by the end of the round, which acknowledges fourteen.
+    assert_eq!(gate.acked(0, ISN + 1, 65_535), 15_142, "14000 + 16000 / 14");
     let window = gate.ack_of_sent(0, ISN + 60_001, 65_535);
     assert!(
         (26_000..=33_000).contains(&window),
@@ -476,28 +482,82 @@ fn a_cut_takes_effect_as_acks_advance() {
     assert_eq!(gate.ack_of_sent(0, ISN + 1001 + 36_000, 65_535), 30_875);
 }
 
-#[test]
-fn a_share_that_jumps_is_given_out_as_acks_come() {
+/// Four flows in rounds; the window of flow 0 after 100 of its segments, and the ACKs that follow.
+fn four_in_rounds(room: Limit) -> (Gate, u32) {
     let mut gate = Gate::new(|_| {});
+    gate.pink.room = room;
     gate.open(0..4, Some(2), Some(2));
     gate.acked(0, ISN + 1, 65_535);
-    let ack = |gate: &mut Gate, segments: u32| u32::from(gate.ack_of_sent(0, ISN + 1 + 1000 * segments, 65_535)) << 2;
-    ack(&mut gate, 50);
-    let mut window = ack(&mut gate, 100);
-    assert!(
-        (26_000..=33_000).contains(&window),
-        "{window} is not 123500 / 4, three segments more or less, in steps of two"
-    );
-    for f in 1..4 {
-        gate.back(Seg::ack(f, ISN + 1, 65_535).with(TcpFlags::RST));
-    }
-    for segments in 101..=300 {
-        let next = ack(&mut gate, segments);
-        let grown = if next < 120_000 { 500 } else { 6000 }; // the last steps are those of dithering
-        assert!(next <= window + grown, "grew from {window} to {next} for one segment");
+    (2..=100).for_each(|k| _ = gate.window_after(0, k));
+    let window = gate.window_after(0, 101);
+    assert!((27_000..=34_000).contains(&window), "{window} is not 123500 / 4, three segments more or less");
+    (gate, window)
+}
+
+fn leave(gate: &mut Gate, flows: std::ops::Range<u32>) {
+    flows.for_each(|f| _ = gate.back(Seg::ack(f, ISN + 1, 65_535).with(TcpFlags::RST)));
+}
+
+/// One of four leaves: 41167 in place of 30875. At each ACK the edge moves by a third more than what is acknowledged, so
+/// that data come at the new pace from the first on; a round later the window is the new share.
+#[test]
+fn a_larger_share_is_given_out_at_its_own_pace() {
+    let (mut gate, before) = four_in_rounds(Limit::Packets(u64::MAX));
+    leave(&mut gate, 3..4);
+    let round = before / 1000;
+    let mut window = before;
+    for k in 1..=round {
+        let next = gate.window_after(0, 101 + k);
+        let even = f64::from(before) + (41_167.0 - f64::from(before)) * f64::from(k) / f64::from(round);
+        // Whole segments, of which dithering takes or gives up to three; the last six at once.
+        assert!((f64::from(next) - even).abs() <= 6000.0, "{next} after {k} ACKs, not {even}");
+        assert!(next <= window + 6000 && next + 1000 >= window, "from {window} to {next} at once");
         window = next;
     }
-    assert!((120_000..=126_000).contains(&window), "{window} is not 123500, three segments more or less");
+    assert!((38_000..=45_000).contains(&window), "{window} is not 123500 / 3, three segments more or less");
+}
+
+/// Three of four leave and the share of flow 0 is four times what it was. In its next round it is given half the product
+/// more, 61.75 kB, or half of a queue of 62 kB, 31 kB; or less than that, for the window grows meanwhile.
+#[test]
+fn who_grow_share_half_the_product_or_half_the_queue() {
+    for (room, half) in [(Limit::Packets(u64::MAX), 61_750), (Limit::Bytes(Bytes::new(62_000)), 31_000)] {
+        let (mut gate, mut window) = four_in_rounds(room);
+        leave(&mut gate, 1..4);
+        let (first, round) = (window, window / 1000);
+        for k in 1..=300 {
+            let next = gate.window_after(0, 101 + k);
+            let most = (1000 * half / window).max(125) + 4; // a unit of the window field
+            let dithers = next >= 117_000; // the last six segments at once
+            assert!(dithers || next <= window + most, "from {window} to {next} with an ACK of 1000");
+            window = next;
+            if k == round {
+                let grown = window - first;
+                assert!(grown <= half && grown >= half / 2, "{grown} in a round, half of the room is {half}");
+            }
+        }
+        assert!((120_000..=127_000).contains(&window), "{window} is not 123500, three segments more or less");
+        assert_eq!(gate.pink.growing, 0);
+    }
+    // Two who grow have half of it each.
+    let (mut gate, _) = four_in_rounds(Limit::Bytes(Bytes::new(124_000)));
+    gate.acked(1, ISN + 1, 65_535);
+    leave(&mut gate, 2..4);
+    gate.acked(1, ISN + 1001, 65_535);
+    gate.window_after(0, 102);
+    assert_eq!(gate.pink.growing, 2);
+    assert_eq!(gate.pink.burst(1000, Span::from_millis(104)), 123_500 / 4);
+    leave(&mut gate, 1..2);
+    assert_eq!(gate.pink.growing, 1, "who is gone does not grow");
+}
+
+/// At 0.5 Mbit/s a payload of 1000 bytes takes 16 ms. The handshake took 103.2 ms; full segments take 119.2 ms, and less
+/// than 62500 B/s * 0.1192 s * 0.95 = 7077 in flight would leave the link idle.
+#[test]
+fn the_round_trip_is_that_of_a_full_segment() {
+    let mut gate = Gate::new(|c| (c.window, c.rate) = (Window::Literal, Some(Rate::from_bps(500_000))));
+    gate.open(0..1, None, None);
+    assert_eq!(gate.acked(0, ISN + 1, 65_535), 7077);
 }
 
 /// Flow 0 has 300 segments in flight over 500 ms when nine others open, over 100 ms. Its share falls to 59375 bytes, so

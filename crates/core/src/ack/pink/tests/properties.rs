@@ -218,6 +218,7 @@ fn samplings() -> impl Strategy<Value = Sampling> {
 /// What the sums say is what the flows say, and what is free or used is all there is.
 fn assert_sums(pink: &Pink) -> Result<(), TestCaseError> {
     prop_assert_eq!(pink.surplus, pink.flows.iter().map(|f| u64::from(f.surplus)).sum::<u64>());
+    prop_assert_eq!(pink.growing, pink.flows.iter().filter(|f| f.has(super::super::flow::GROWS)).count() as u64);
     let lacking = || pink.flows.iter().filter(|f| f.has(LACKING));
     prop_assert!(lacking().all(|f| pink.counts(f)), "only flows that count lend their share");
     let shares = &pink.shares;

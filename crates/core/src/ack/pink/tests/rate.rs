@@ -93,6 +93,7 @@ fn shares_follow_the_rate_that_is_told_unless_one_is_configured() {
         gate.pink.set_rate(Rate::from_bps(12_000_000), gate.now);
         (before, gate.acked(0, ISN + 1001, 65_535))
     };
-    assert_eq!(windows(None), (61_750, 65_535), "74100, but the field ends there");
-    assert_eq!(windows(Some(Rate::from_bps(8_000_000))), (49_400, 49_400));
+    assert_eq!(windows(None), (61_750, 65_535), "74005, but the field ends there");
+    // A segment takes 1 ms there: 1e6 B/s * 0.1042 s * 0.95 / 2.
+    assert_eq!(windows(Some(Rate::from_bps(8_000_000))), (49_495, 49_495));
 }

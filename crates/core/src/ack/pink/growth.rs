@@ -1,0 +1,87 @@
+//! How fast windows grow: at the pace of the new share, with room for what comes as a bunch, and not into what flows of
+//! longer round trips have yet to give up.
+
+use super::flow::{CREDIT, GROWS};
+use super::share::{MAX_WINDOW, MILLI, rate_of, window_of};
+use super::{Pink, Terms};
+use crate::units::{Instant, Limit, Span};
+
+impl Pink {
+    pub(super) fn set_surplus(&mut self, id: usize, rate: u32) {
+        let old = std::mem::replace(&mut self.flows[id].surplus, rate);
+        self.surplus = self.surplus - u64::from(old) + u64::from(rate);
+    }
+
+    /// Brings the surplus of a flow up to date, and tells that of the others, in bytes of its round trip.
+    pub(super) fn note_surplus(&mut self, id: usize, ack: u32, terms: &Terms, now: Instant) -> u64 {
+        let flow = &self.flows[id];
+        let beyond = flow.beyond(ack, terms.share.unwrap_or(0) + CREDIT * terms.full);
+        if beyond == 0 && self.surplus == 0 {
+            return 0;
+        }
+        let rtt = terms.rtt.unwrap_or(Span::ZERO);
+        let rate = rate_of(beyond, rtt);
+        self.set_surplus(id, rate);
+        if rate > 0 {
+            self.surplus_until = self.surplus_until.max(now + rtt);
+        }
+        if now >= self.surplus_until {
+            return 0;
+        }
+        let others = self.surplus - u64::from(self.flows[id].surplus);
+        window_of(others.saturating_mul(MILLI), rtt, 1).min(MAX_WINDOW)
+    }
+
+    pub(super) fn set_growing(&mut self, id: usize, growing: bool) {
+        let flow = &mut self.flows[id];
+        if flow.has(GROWS) != growing {
+            flow.set(GROWS, growing);
+            self.growing = if growing { self.growing + 1 } else { self.growing - 1 };
+        }
+    }
+
+    /// The most that a flow's window may grow in a round beyond what ACKs clock: its part, among those who grow, of half
+    /// the product, or of half the queue where that is smaller.
+    pub(super) fn burst(&self, full: u64, rtt: Span) -> u64 {
+        let room = match self.room {
+            Limit::Bytes(bytes) => bytes.get(),
+            Limit::Packets(packets) => packets.saturating_mul(full),
+        };
+        room.min(window_of(self.shares.capacity, rtt, 1)) / (2 * self.growing.max(1))
+    }
+
+    /// How much of the window `wanted` may be given now. `before` is the window before this ACK, if there was one, which
+    /// acknowledges `newly`; `free` is the share less the surplus of others, if there is any.
+    pub(super) fn grow(
+        &mut self,
+        id: usize,
+        before: Option<u64>,
+        newly: u64,
+        wanted: u64,
+        free: Option<u64>,
+        terms: &Terms,
+    ) -> u64 {
+        let Some(before) = before else { return free.unwrap_or(wanted) };
+        let target = free.map_or(wanted, |free| free.min(wanted)).min(terms.told);
+        let grew = self.flows[id].has(GROWS);
+        // Dithering alone takes a window so far from the share, and at most twice as far at once.
+        let dithers = match free {
+            Some(_) => 0,
+            None if grew => CREDIT * terms.full,
+            None => 2 * CREDIT * terms.full,
+        };
+        let grows = target > before + dithers;
+        if grows && !grew {
+            self.flows[id].round_end = self.flows[id].edge; // what the round owes is counted from here
+        }
+        self.set_growing(id, grows);
+        match (grows, free) {
+            (true, _) => {
+                let burst = self.burst(terms.full, terms.rtt.unwrap_or(Span::ZERO));
+                before + self.flows[id].unclocked(before, newly, target, burst)
+            }
+            (false, Some(_)) => before,
+            (false, None) => wanted,
+        }
+    }
+}
