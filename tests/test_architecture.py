@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -166,10 +167,10 @@ def test_civilians_are_not_cut_off() -> None:
         return [flow["transfers"]["count"] for flow in flows if flow["kind"] == "http"]
 
     # Five uploads fill the way up, where civilians have to acknowledge.
-    one = {"responders": 5, "civilians": 3}
-    assert min(pages(emergency_network([Meoc(**one)]))) >= 4
+    one = Meoc(responders=5, civilians=3)
+    assert min(pages(emergency_network([one]))) >= 4
     without = {"name": "lte-bearers", "bearers": "65:100kbit/s,70,9"}
-    assert max(pages(emergency_network([Meoc(**one, cell_aqm=without)]))) <= 2
+    assert max(pages(emergency_network([replace(one, cell_aqm=without)]))) <= 2
 
 
 def test_responders_move_between_meocs() -> None:

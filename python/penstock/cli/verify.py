@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import signal
 import sys
 from collections.abc import Iterator
@@ -60,7 +59,7 @@ def tcp_linux(
         raise MistakeError(f"{error}; what was finished is kept") from None
     rows = compare.rows(plan)
     about = (
-        f"Linux {platform.release()}: kernel / simulator, {plan.measured_s:g} s measured after "
+        f"Linux {compare.kernel_version()}: kernel / simulator, {plan.measured_s:g} s measured after "
         f"{compare.BEGIN_S:g} s; the simulator's number is the median of {compare.SEEDS} seeds."
     )
     found = {

@@ -40,6 +40,11 @@ class Watcher(Protocol):
         """A run is over."""
 
 
+def kernel_version() -> str:
+    """Without what a distribution adds."""
+    return platform.release().split("-")[0]
+
+
 @dataclass(frozen=True)
 class Gap:
     """How far the simulator is from the kernel in one number."""
@@ -109,8 +114,7 @@ class Plan:
 
     def kernel_key(self) -> dict[str, Any]:
         """A kept run of the kernel counts while this is the same."""
-        version = platform.release().split("-")[0]
-        return {"emulator": _hash(self.emulator), "kernel": version, "measured_s": self.measured_s}
+        return {"emulator": _hash(self.emulator), "kernel": kernel_version(), "measured_s": self.measured_s}
 
     def simulator_key(self, case: Case) -> dict[str, Any]:
         """The same for the simulator."""
