@@ -300,9 +300,9 @@ fn pink_drops_nothing_where_tail_drop_does() {
     };
     assert_eq!((pink.drops(), pink.retransmits), (0, 0));
     assert!(droptail.drops() > 0 && droptail.retransmits > 0);
-    // Equation 1 gives a window of c * rate * least round trip. It is spent once per round trip, which is longer than the
-    // least one by the transmission of whole segments and by the acknowledgment of every second one.
-    let share = 0.95 * 10e6 * LEAST_RTT_MS / pink.tcp_rtt_ms;
+    // Equation 1 gives a window of c * rate * round trip, the least one and the time of 1448 bytes of data. It is spent once
+    // per round trip, which is longer than that by the acknowledgment of every second segment.
+    let share = 0.95 * 10e6 * (LEAST_RTT_MS + 1448.0 * 8.0 / 10e3) / pink.tcp_rtt_ms;
     assert!((0.93..=1.07).contains(&(pink.goodput / share)), "{} of {share}", pink.goodput);
 }
 
