@@ -33,5 +33,7 @@ pub mod rng;
 pub mod sched;
 pub mod settings;
 mod slab;
+#[cfg(test)]
+mod testing;
 pub mod units;
 pub mod wire;

@@ -1,38 +1,10 @@
 use super::*;
 use crate::aqm::{codel, droptail, pie};
-use crate::packet::{Ecn, FlowId, NoTcp};
 use crate::registry::{AqmConfig, Discipline, LinkFacts};
 use crate::rng::{Rng, Streams};
+use crate::testing::Numbered;
 use crate::units::{Bytes, Span};
 use proptest::prelude::*;
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Numbered {
-    number: u64,
-    flow: u32,
-    size: u64,
-    ecn: Ecn,
-}
-
-impl Packet for Numbered {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        Bytes::new(self.size)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
-}
 
 /// A discipline, its clock, and what it dropped.
 struct Bench<A> {
@@ -62,7 +34,7 @@ impl<A: Aqm + Clone> Bench<A> {
     }
 
     fn arrive(&mut self, flow: u32, size: u64) -> Enqueued {
-        let packet = Numbered { number: self.number, flow, size, ecn: Ecn::NotEct };
+        let packet = Numbered::new(self.number, flow, size);
         self.number += 1;
         self.queue.enqueue(packet, self.now, &mut self.rng, &mut self.dropped)
     }
@@ -244,7 +216,7 @@ impl Aqm for Ticking {
 fn one_timer_wakes_queues_in_use_and_idle_ones_alike() {
     let mut queue = FlowQueue::<Numbered, Ticking>::new(ROOM, &Parameters::default(), Ticking(0));
     let mut rng = Streams::new(1).get("fq");
-    let packet = |flow| Numbered { number: 0, flow, size: 1000, ecn: Ecn::NotEct };
+    let packet = |flow| Numbered::new(0, flow, 1000);
     let mut wakeups = 0;
     for ms in 0..100 {
         let now = Instant::ZERO + Span::from_millis(ms);

@@ -8,6 +8,7 @@ queues gives -1; after the last event all that waits departs.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +17,7 @@ SHIFT = 36  # Virtual time is counted in units of 2^-36 bytes of a class of weig
 Event = tuple[str, int, int]
 
 
-class Scheduler:
+class Scheduler(ABC):
     """The queues of all classes; what is chosen among them is the affair of each algorithm."""
 
     def __init__(self, weights: Sequence[int], max_packet: int) -> None:
@@ -47,17 +48,17 @@ class Scheduler:
         self.sent(cls, packet[1])
         return packet
 
+    @abstractmethod
     def begins(self, cls: int) -> None:
         """A class has a packet that had none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def choose(self) -> int:
         """The class to serve; at least one has packets."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sent(self, cls: int, size: int) -> None:
         """The first packet of the chosen class left."""
-        raise NotImplementedError
 
 
 def replay(scheduler: Scheduler, events: Iterable[Event]) -> list[int]:

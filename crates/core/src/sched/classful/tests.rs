@@ -1,55 +1,31 @@
 use super::*;
-use crate::packet::{Ecn, FlowId, NoTcp};
+use crate::packet::FlowId;
 use crate::registry::{Discipline, LinkFacts};
 use crate::rng::Streams;
 use crate::sched::{drr, w2f2q};
+use crate::testing::Numbered;
 use crate::units::Rate;
 
 type Plain = Config<Single<drr::Config>>;
 type Double = Config<Layers<drr::Config, drr::Config>>;
 
-#[derive(Debug, Clone, PartialEq)]
-struct Numbered {
-    number: u32,
-    flow: u32,
-    size: u64,
-}
-
-impl Packet for Numbered {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        Bytes::new(self.size)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn mark_ce(&mut self) {}
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
-}
-
 /// A discipline, fed by hand.
 struct Bench<Q> {
     queue: Q,
     rng: Rng,
-    arrived: u32,
+    arrived: u64,
 }
 
 impl<Q: Qdisc<Numbered>> Bench<Q> {
     fn arrive(&mut self, flow: u32, size: u64) -> Enqueued {
         self.arrived += 1;
-        let packet = Numbered { number: self.arrived, flow, size };
+        let packet = Numbered::new(self.arrived, flow, size);
         let answer = self.queue.enqueue(packet, Instant::ZERO, &mut self.rng, &mut ());
         self.queue.stats().check(self.queue.backlog()).unwrap();
         answer
     }
 
-    fn depart(&mut self) -> Option<(u32, u32)> {
+    fn depart(&mut self) -> Option<(u32, u64)> {
         let packet = self.queue.dequeue(Instant::ZERO, &mut self.rng, &mut ())?;
         self.queue.stats().check(self.queue.backlog()).unwrap();
         Some((packet.flow, packet.number))

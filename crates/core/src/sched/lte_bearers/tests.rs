@@ -1,33 +1,8 @@
 use super::*;
-use crate::packet::{Ecn, NoTcp};
 use crate::rng::{Rng, Streams};
+use crate::testing::Numbered;
 use crate::units::Rate;
 use proptest::prelude::*;
-
-#[derive(Debug, Clone, PartialEq)]
-struct Numbered {
-    number: u64,
-    flow: u32,
-    size: u64,
-}
-
-impl Packet for Numbered {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        Bytes::new(self.size)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn mark_ce(&mut self) {}
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
-}
 
 /// A discipline, fed by hand. Bytes sent and dropped are counted for each flow.
 struct Bench {
@@ -58,7 +33,7 @@ fn bench(bearers: &str, limit: Limit) -> Bench {
 impl Bench {
     fn arrive(&mut self, flow: u32, size: u64) -> Enqueued {
         self.arrived += 1;
-        let packet = Numbered { number: self.arrived, flow, size };
+        let packet = Numbered::new(self.arrived, flow, size);
         let answer = self.queue.enqueue(packet, self.now, &mut self.rng, &mut self.dropped);
         self.queue.stats().check(self.queue.backlog()).unwrap();
         answer
