@@ -22,11 +22,14 @@
 
 use super::virtual_time::{ONE, before};
 use crate::units::Bytes;
+use std::hint::select_unpredictable;
 
 /// Lists of a group. A start time is at most 2 slots ahead, or 30 after changes of weights.
 const SLOTS: u32 = 32;
 /// Index of the group with the largest slots: that of weight 1.
 const MAX_INDEX: u32 = 24;
+/// Places for groups: a power of two, so that no index needs a check.
+const GROUPS: u32 = 32;
 const NONE: u32 = u32::MAX;
 
 /// Bitmaps of groups.
@@ -59,33 +62,67 @@ impl Stamp {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(align(32))]
 struct Group {
     start: u64,
     finish: u64,
     shift: u32,
-    /// The list of the slot that begins at `start`.
-    front: u32,
-    /// Bit n: the n-th slot from the front has entities.
+    /// Bit n: the n-th slot from `start` on has entities.
     full: u32,
-    heads: [u32; SLOTS as usize],
-    tails: [u32; SLOTS as usize],
 }
 
 impl Group {
+    #[inline]
     fn round_down(&self, at: u64) -> u64 {
         at >> self.shift << self.shift
     }
 
+    #[inline]
     fn begin_at(&mut self, start: u64) {
         self.start = start;
         self.finish = start.wrapping_add(2 << self.shift);
     }
+}
 
-    /// The list of the `slot`-th slot from the front.
+/// The entities of a slot.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+/// All groups and the lists of their slots.
+#[derive(Debug, Clone, PartialEq)]
+#[repr(C)]
+struct Table {
+    groups: [Group; GROUPS as usize],
+    lists: [[List; SLOTS as usize]; GROUPS as usize],
+}
+
+impl Table {
     #[inline]
-    fn list(&self, slot: u32) -> usize {
-        (self.front.wrapping_add(slot) % SLOTS) as usize
+    fn group(&self, index: u32) -> &Group {
+        &self.groups[(index % GROUPS) as usize]
+    }
+
+    #[inline]
+    fn group_mut(&mut self, index: u32) -> &mut Group {
+        &mut self.groups[(index % GROUPS) as usize]
+    }
+
+    /// The list of the slot of group `index` that `at` lies in.
+    #[inline]
+    fn list(&mut self, index: u32, at: u64) -> &mut List {
+        let slot = at >> self.group(index).shift;
+        &mut self.lists[(index % GROUPS) as usize][slot as usize % SLOTS as usize]
+    }
+
+    /// The first entity of a group that has some.
+    #[inline]
+    fn head(&self, index: u32) -> u32 {
+        let group = self.group(index);
+        self.lists[(index % GROUPS) as usize][(group.start >> group.shift) as usize % SLOTS as usize].head
     }
 }
 
@@ -99,34 +136,34 @@ pub(super) struct Groups {
     due: u64,
     min_shift: u32,
     bitmaps: [u32; 4],
-    groups: Vec<Group>,
+    table: Box<Table>,
 }
 
-/// Bits from `from` on.
+/// Bits from `from` on, which is less than 32.
+#[inline]
 fn mask_from(bitmap: u32, from: u32) -> u32 {
-    bitmap & u32::MAX.checked_shl(from).unwrap_or(0)
+    bitmap & u32::MAX.wrapping_shl(from)
 }
 
-/// Bits up to `to`, without it.
+/// Bits up to `to`, without it, which is less than 32.
+#[inline]
 fn mask_below(to: u32) -> u32 {
-    1u32.checked_shl(to).map_or(u32::MAX, |bit| bit - 1)
+    1u32.wrapping_shl(to) - 1
 }
 
 impl Groups {
     /// No entity yet.
     pub fn new(max_packet: Bytes) -> Self {
         let min_shift = ONE.ilog2() + max_packet.get().next_power_of_two().ilog2() - MAX_INDEX;
-        let group = |index| Group {
+        let groups = std::array::from_fn(|index| Group {
             start: 0,
             finish: 0,
-            shift: min_shift + index,
-            front: 0,
+            shift: min_shift + (index as u32).min(MAX_INDEX),
             full: 0,
-            heads: [NONE; SLOTS as usize],
-            tails: [NONE; SLOTS as usize],
-        };
-        let groups = (0..=MAX_INDEX).map(group).collect();
-        Self { stamps: Vec::new(), now: 0, due: 0, min_shift, bitmaps: [0; 4], groups }
+        });
+        let lists = [[List { head: NONE, tail: NONE }; SLOTS as usize]; GROUPS as usize];
+        let table = Box::new(Table { groups, lists });
+        Self { stamps: Vec::new(), now: 0, due: 0, min_shift, bitmaps: [0; 4], table }
     }
 
     /// Nothing has happened yet, at another time.
@@ -157,20 +194,14 @@ impl Groups {
     #[inline]
     pub fn first(&self) -> Option<u32> {
         let ready = self.bitmaps[ER];
-        if ready == 0 {
-            return None;
-        }
-        let group = &self.groups[ready.trailing_zeros() as usize];
-        Some(group.heads[group.list(0)])
+        (ready != 0).then(|| self.table.head(ready.trailing_zeros()))
     }
 
     /// The entity to serve leaves.
     #[inline]
     pub fn take_first(&mut self) -> Option<u32> {
         let first = self.first()?;
-        let index = self.bitmaps[ER].trailing_zeros();
-        self.unlink_first(first, index);
-        self.renew(index);
+        self.leave_first(first, self.bitmaps[ER].trailing_zeros());
         Some(first)
     }
 
@@ -178,15 +209,14 @@ impl Groups {
     #[inline]
     pub fn remove_first(&mut self, entity: u32) {
         let index = u32::from(self.stamps[entity as usize].group);
-        self.unlink_first(entity, index);
-        self.renew(index);
+        self.leave_first(entity, index);
     }
 
     /// Where an entity begins that was idle. max(F, V) could be later than the finish of a ready group of higher index,
     /// which must not happen to a group that was blocked by it (the source, §IV-D).
     pub fn restart(&mut self, entity: u32) {
         let stamp = &self.stamps[entity as usize];
-        let group = &self.groups[stamp.group as usize];
+        let group = self.table.group(stamp.group.into());
         let (finish, limit) =
             (group.round_down(stamp.finish), group.round_down(self.now).wrapping_add(1 << group.shift));
         let is_stale = !before(self.now, stamp.finish) || before(limit, finish);
@@ -196,7 +226,7 @@ impl Groups {
         } else if blocking == 0 {
             self.now
         } else {
-            let other = self.groups[blocking.trailing_zeros() as usize].finish;
+            let other = self.table.group(blocking.trailing_zeros()).finish;
             match (before(other, finish), before(other, limit)) {
                 (false, _) => self.now,
                 (true, true) => other,
@@ -207,59 +237,61 @@ impl Groups {
     }
 
     /// Puts an entity that is stamped among those that wait. `idle` tells that nobody is being served.
+    #[inline(always)]
     pub fn schedule(&mut self, entity: u32, idle: bool) {
-        let Stamp { start, group, .. } = self.stamps[entity as usize];
-        let index = u32::from(group);
-        let group = &mut self.groups[index as usize];
+        let Stamp { start, group: index, .. } = self.stamps[entity as usize];
+        let group = self.table.group(index.into());
+        let is_later = (group.full != 0) & !before(start, group.start);
+        let at = if is_later { start } else { self.begin_group(index.into(), start, idle) };
+        self.insert(entity, index.into(), at);
+    }
+
+    /// Makes a group begin with what starts at `start`, if there is a slot for it. Returns when the group begins.
+    fn begin_group(&mut self, index: u32, start: u64, idle: bool) -> u64 {
+        let group = self.table.group_mut(index);
         let rounded = group.round_down(start);
-        if group.full != 0 {
-            if !before(start, group.start) {
-                self.insert(entity, rounded);
-                return;
-            }
-            // Earlier than all others of its group: slots are put before the front.
-            let slots =
-                (group.start.wrapping_sub(rounded) >> group.shift).min(group.full.leading_zeros().into()) as u32;
-            group.full = group.full.checked_shl(slots).unwrap_or(0);
-            group.front = group.front.wrapping_sub(slots) % SLOTS;
-            let start = group.start.wrapping_sub(u64::from(slots) << group.shift);
-            group.begin_at(start);
-            self.bitmaps.iter_mut().for_each(|bitmap| *bitmap &= !(1 << index));
-        } else {
+        if group.full == 0 {
             if idle && self.bitmaps[ER] == 0 && before(self.now, rounded) {
                 self.now = rounded;
             }
             group.begin_at(rounded);
+        } else {
+            // Slots are put before the first.
+            let slots =
+                (group.start.wrapping_sub(rounded) >> group.shift).min(group.full.leading_zeros().into()) as u32;
+            group.full = group.full.checked_shl(slots).unwrap_or(0);
+            let earlier = group.start.wrapping_sub(u64::from(slots) << group.shift);
+            group.begin_at(earlier);
+            self.bitmaps.iter_mut().for_each(|bitmap| *bitmap &= !(1 << index));
         }
-        let start = self.groups[index as usize].start;
         if self.place(index) == ER {
             self.block_below(index);
         }
-        self.insert(entity, start);
+        self.table.group(index).start
     }
 
-    /// Puts an entity into the slot that begins at `rounded`, or the last there is.
+    /// Puts an entity into the slot of its group that `at` lies in, or the last there is. The group does not begin later.
     #[inline]
-    fn insert(&mut self, entity: u32, rounded: u64) {
+    fn insert(&mut self, entity: u32, index: u32, mut at: u64) {
         let stamp = &mut self.stamps[entity as usize];
-        let group = &mut self.groups[stamp.group as usize];
+        let group = self.table.group_mut(index);
         let last = u64::from(SLOTS - 2);
-        let mut slot = rounded.wrapping_sub(group.start) >> group.shift;
+        let mut slot = at.wrapping_sub(group.start) >> group.shift;
         if slot > last {
             let back = (slot - last) << group.shift;
             stamp.start = stamp.start.wrapping_sub(back);
             stamp.finish = stamp.finish.wrapping_sub(back);
-            slot = last;
+            (at, slot) = (at.wrapping_sub(back), last);
         }
         stamp.next = NONE;
-        let list = group.list(slot as u32);
-        let tail = std::mem::replace(&mut group.tails[list], entity);
         let was_full = group.full & 1 << slot != 0;
         group.full |= 1 << slot;
+        let list = self.table.list(index, at);
+        let tail = std::mem::replace(&mut list.tail, entity);
         if was_full {
             self.stamps[tail as usize].next = entity;
         } else {
-            group.heads[list] = entity;
+            list.head = entity;
         }
     }
 
@@ -268,43 +300,47 @@ impl Groups {
     pub fn requeue_first(&mut self, entity: u32) {
         let Stamp { start, group, .. } = self.stamps[entity as usize];
         let index = u32::from(group);
-        let group = &self.groups[index as usize];
-        let rounded = group.round_down(start);
-        if rounded != group.start {
-            self.unlink_first(entity, index);
-            self.insert(entity, rounded);
+        let group = self.table.group(index);
+        if start.wrapping_sub(group.start) >> group.shift != 0 {
+            let is_empty = self.unlink_first(entity, index);
+            self.insert(entity, index, start);
+            if is_empty {
+                self.renew(index);
+            }
+        }
+    }
+
+    /// Takes the first entity out of the first slot of its group, and tells whether the slot is empty now.
+    #[inline]
+    fn unlink_first(&mut self, entity: u32, index: u32) -> bool {
+        let next = self.stamps[entity as usize].next;
+        let begin = self.table.group(index).start;
+        self.table.list(index, begin).head = next;
+        if next == NONE {
+            self.table.group_mut(index).full &= !1;
+        }
+        next == NONE
+    }
+
+    /// The entity to serve leaves a ready group.
+    #[inline]
+    fn leave_first(&mut self, entity: u32, index: u32) {
+        if self.unlink_first(entity, index) {
             self.renew(index);
         }
     }
 
-    #[inline]
-    fn unlink_first(&mut self, entity: u32, index: u32) {
-        let next = self.stamps[entity as usize].next;
-        let group = &mut self.groups[index as usize];
-        let list = group.list(0);
-        group.heads[list] = next;
-        if next == NONE {
-            group.full &= !1;
-        }
-    }
-
-    /// The first slot of a ready group changed: the group begins with the next one, and may no longer be first.
+    /// The first slot of a ready group is empty: the group begins with the next one, and may no longer be first.
     #[inline]
     fn renew(&mut self, index: u32) {
-        let group = &mut self.groups[index as usize];
+        let group = self.table.group_mut(index);
         let finish = group.finish;
-        if group.full == 0 {
-            self.bitmaps[ER] &= !(1 << index);
-        } else {
+        self.bitmaps[ER] &= !(1 << index);
+        if group.full != 0 {
             let empty = group.full.trailing_zeros();
-            if empty == 0 {
-                return;
-            }
-            group.front = (group.front + empty) % SLOTS;
             group.full >>= empty;
             let start = group.start.wrapping_add(u64::from(empty) << group.shift);
             group.begin_at(start);
-            self.bitmaps[ER] &= !(1 << index);
             self.place(index);
         }
         self.unblock(index, finish);
@@ -313,10 +349,10 @@ impl Groups {
     /// Eligible? Blocked by a ready group of higher index?
     #[inline]
     fn state(&self, index: u32) -> usize {
-        let group = &self.groups[index as usize];
+        let group = self.table.group(index);
         let ineligible = before(self.now, group.start);
         let above = mask_from(self.bitmaps[ER], index);
-        let blocked = above != 0 && before(self.groups[above.trailing_zeros() as usize].finish, group.finish);
+        let blocked = above != 0 && before(self.table.group(above.trailing_zeros()).finish, group.finish);
         usize::from(ineligible) | usize::from(blocked) << 1
     }
 
@@ -325,7 +361,7 @@ impl Groups {
     fn place(&mut self, index: u32) -> usize {
         let state = self.state(index);
         if state & IR != 0 {
-            let start = self.groups[index as usize].start;
+            let start = self.table.group(index).start;
             if self.bitmaps[IR] | self.bitmaps[IB] == 0 || before(start, self.due) {
                 self.due = start;
             }
@@ -342,11 +378,14 @@ impl Groups {
     /// A group that had finished at `finish` no longer does: those below it may be ready now.
     #[inline]
     fn unblock(&mut self, index: u32, finish: u64) {
-        let above = mask_from(self.bitmaps[ER], index + 1);
-        if above != 0 && !before(finish, self.groups[above.trailing_zeros() as usize].finish) {
+        let mut bits = (self.bitmaps[EB] | self.bitmaps[IB]) & mask_below(index);
+        if bits == 0 {
             return;
         }
-        let mut bits = (self.bitmaps[EB] | self.bitmaps[IB]) & mask_below(index);
+        let above = mask_from(self.bitmaps[ER], index + 1);
+        if above != 0 && !before(finish, self.table.group(above.trailing_zeros()).finish) {
+            return;
+        }
         while bits != 0 {
             let group = bits.ilog2();
             self.bitmaps[EB] &= !(1 << group);
@@ -359,11 +398,11 @@ impl Groups {
     /// A group has become ready: those below it that finish later are not.
     #[inline]
     fn block_below(&mut self, index: u32) {
-        let finish = self.groups[index as usize].finish;
+        let finish = self.table.group(index).finish;
         let (mut bits, mut later) = ((self.bitmaps[ER] | self.bitmaps[IR]) & mask_below(index), 0);
         while bits != 0 {
             let group = bits.trailing_zeros();
-            if before(finish, self.groups[group as usize].finish) {
+            if before(finish, self.table.group(group).finish) {
                 later |= 1 << group;
             }
             bits &= bits - 1;
@@ -375,17 +414,24 @@ impl Groups {
     /// The clock has gone on: some groups turn eligible. If none is, it goes on to the first that can be.
     #[inline]
     pub fn update_eligible(&mut self) {
+        self.look();
+        self.ensure_eligible();
+    }
+
+    /// If no group is eligible, the clock goes on to the first that can be.
+    #[inline]
+    pub fn ensure_eligible(&mut self) {
         if self.bitmaps[ER] == 0 {
             self.catch_up(self.bitmaps[IR] | self.bitmaps[IB]);
+            self.look();
         }
-        self.look();
     }
 
     /// Some groups turn eligible, at the time that it is.
     #[inline]
     pub fn look(&mut self) {
         let waiting = self.bitmaps[IR] | self.bitmaps[IB];
-        if waiting != 0 && !before(self.now, self.due) {
+        if (waiting != 0) & !before(self.now, self.due) {
             self.make_eligible(waiting);
         }
     }
@@ -395,7 +441,7 @@ impl Groups {
         let mut bits = waiting;
         let mut least = None;
         while bits != 0 {
-            let start = self.groups[bits.trailing_zeros() as usize].start;
+            let start = self.table.group(bits.trailing_zeros()).start;
             least = Some(least.map_or(start, |least| if before(start, least) { start } else { least }));
             bits &= bits - 1;
         }
@@ -410,7 +456,7 @@ impl Groups {
         let (mut bits, mut due, mut later) = (waiting, 0, None);
         while bits != 0 {
             let index = bits.trailing_zeros();
-            let start = self.groups[index as usize].start;
+            let start = self.table.group(index).start;
             if !before(self.now, start) {
                 due |= 1 << index;
             } else if later.is_none_or(|later| before(start, later)) {

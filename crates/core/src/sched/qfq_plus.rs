@@ -70,7 +70,7 @@ impl SchedulerConfig for Config {
             groups: Groups::new(setup.max_packet),
             aggregates: Vec::new(),
             classes: vec![Class::default(); setup.weights.len()],
-            in_service: None,
+            in_service: NONE,
             total,
             inverse: ONE / total,
             weights: setup.weights.to_vec(),
@@ -111,11 +111,14 @@ impl Linked for Class {
     }
 }
 
-/// What QFQ serves. Its timestamps are in [`Groups`].
+/// What QFQ serves. Its timestamps are in [`Groups`]. Aligned so that half a cache line holds it.
 #[derive(Debug, Clone, PartialEq)]
+#[repr(align(32))]
 struct Aggregate {
     weight: Weight,
     classes: u32,
+    /// Its budget when all is there: the largest packet for each class, or for one if there is none left.
+    capacity: u32,
     budget: u32,
     /// The budget that the current service began with.
     full: u32,
@@ -131,7 +134,8 @@ pub struct QfqPlus {
     groups: Groups,
     aggregates: Vec<Aggregate>,
     classes: Vec<Class>,
-    in_service: Option<u32>,
+    /// The aggregate in service, or [`NONE`].
+    in_service: u32,
     total: u64,
     /// 1 / sum of weights.
     inverse: u64,
@@ -165,12 +169,13 @@ impl QfqPlus {
         let weight = aggregate.weight;
         aggregate.classes -= 1;
         let left = aggregate.classes;
+        aggregate.capacity = self.max_packet.get() as u32 * left.max(1);
         if left + 1 == self.most {
             self.open.entry(weight).or_default().push(at);
         }
         if left > 0 {
             self.resize(at);
-        } else if self.in_service != Some(at) {
+        } else if self.in_service != at {
             self.retire(at);
         }
     }
@@ -183,7 +188,7 @@ impl QfqPlus {
     }
 
     fn new_aggregate(&mut self, weight: Weight) -> u32 {
-        let aggregate = Aggregate { weight, classes: 0, budget: 0, full: 0, active: Round::default() };
+        let aggregate = Aggregate { weight, classes: 0, capacity: 0, budget: 0, full: 0, active: Round::default() };
         let mut stamp = self.groups.stamp(self.max_packet, ONE / u64::from(weight.get()));
         stamp.finish = self.groups.now;
         let at = if let Some(at) = self.unused.pop() {
@@ -212,67 +217,58 @@ impl QfqPlus {
 
     /// The number of classes changed, and with it the weight.
     fn resize(&mut self, at: u32) {
-        let Aggregate { weight, classes, .. } = self.aggregates[at as usize];
+        let Aggregate { weight, classes, ref mut capacity, .. } = self.aggregates[at as usize];
+        *capacity = self.max_packet.get() as u32 * classes;
         self.groups.stamps[at as usize].inverse = ONE / (u64::from(weight.get()) * u64::from(classes));
     }
 
-    fn budget(&self, at: u32) -> u32 {
-        self.aggregates[at as usize].classes.max(1) * self.max_packet.get() as u32
-    }
-
-    /// Gives a full budget and the F that it has when all of it is used.
-    #[inline]
-    fn recharge(&mut self, at: u32) {
-        let budget = self.budget(at);
-        let aggregate = &mut self.aggregates[at as usize];
-        (aggregate.budget, aggregate.full) = (budget, budget);
-        self.groups.stamps[at as usize].extend(budget.into());
-    }
-
     /// A class has packets that had none, or that waited in another aggregate.
-    #[inline]
     fn activate(&mut self, class: usize) {
         self.classes[class].deficit = self.max_packet.get() as u32;
         let at = self.classes[class].aggregate;
         let active = &mut self.aggregates[at as usize].active;
         let is_first = active.first().is_none();
         active.push(&mut self.classes, class);
-        if !is_first || self.in_service == Some(at) {
+        if !is_first || self.in_service == at {
             return;
         }
         self.groups.look();
         self.groups.restart(at);
-        self.recharge(at);
-        if self.in_service.is_none() {
-            self.in_service = Some(at);
+        let aggregate = &mut self.aggregates[at as usize];
+        (aggregate.budget, aggregate.full) = (aggregate.capacity, aggregate.capacity);
+        self.groups.stamps[at as usize].extend(aggregate.capacity.into());
+        if self.in_service == NONE {
+            self.in_service = at;
             self.groups.now = self.groups.stamps[at as usize].start;
         } else {
             self.groups.schedule(at, false);
         }
     }
 
-    /// Ends the service of an aggregate and chooses the next one.
+    /// Ends the service of an aggregate and begins that of the next one, if there is one. Returns the first of its classes.
     fn next_aggregate(&mut self, at: u32) -> Option<u32> {
-        let aggregate = &self.aggregates[at as usize];
-        let sent = self.budget(at).min(aggregate.full - aggregate.budget);
-        let (is_active, is_left) = (aggregate.active.first().is_some(), aggregate.classes == 0);
+        self.groups.look();
+        let aggregate = &mut self.aggregates[at as usize];
         let stamp = &mut self.groups.stamps[at as usize];
+        let sent = aggregate.capacity.min(aggregate.full - aggregate.budget);
         stamp.extend(sent.into());
-        if is_active {
+        if aggregate.active.first().is_some() {
             stamp.start = stamp.finish;
-            self.groups.look();
-            self.recharge(at);
+            (aggregate.budget, aggregate.full) = (aggregate.capacity, aggregate.capacity);
+            stamp.extend(aggregate.capacity.into());
             self.groups.schedule(at, false);
         } else {
-            if is_left {
+            if aggregate.classes == 0 {
                 self.retire(at);
             }
             if self.groups.is_empty() {
+                self.in_service = NONE;
                 return None;
             }
         }
-        self.groups.update_eligible();
-        self.groups.take_first()
+        self.groups.ensure_eligible();
+        self.in_service = self.groups.take_first().unwrap_or(NONE);
+        self.aggregates.get(self.in_service as usize)?.active.first().map(|class| class as u32)
     }
 
     /// Ends the turn of a class while weights are new.
@@ -308,7 +304,7 @@ impl Scheduler for QfqPlus {
         self.max_packet
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
         if idle {
             self.classes[class as usize].head = size.get() as u32;
@@ -318,13 +314,11 @@ impl Scheduler for QfqPlus {
 
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
-        let mut at = self.in_service?;
-        let Aggregate { budget, active, .. } = self.aggregates[at as usize];
-        if active.first().is_none_or(|class| self.classes[class].head > budget) {
-            self.in_service = self.next_aggregate(at);
-            at = self.in_service?;
+        let aggregate = self.aggregates.get(self.in_service as usize)?;
+        match aggregate.active.first() {
+            Some(class) if self.classes[class].head <= aggregate.budget => Some(class as u32),
+            _ => self.next_aggregate(self.in_service),
         }
-        self.aggregates[at as usize].active.first().map(|class| class as u32)
     }
 
     // Once for each packet, from one place: a call of its own would only move registers.
@@ -333,8 +327,8 @@ impl Scheduler for QfqPlus {
         let class = class as usize;
         self.groups.now = self.groups.now.wrapping_add(size.get() * self.inverse);
         let size = size.get() as u32;
+        let Some(aggregate) = self.aggregates.get_mut(self.in_service as usize) else { return };
         let state = &mut self.classes[class];
-        let aggregate = &mut self.aggregates[state.aggregate as usize];
         aggregate.budget = aggregate.budget.saturating_sub(size);
         state.head = head.map_or(0, |head| head.get() as u32);
         state.deficit = state.deficit.saturating_sub(size);
@@ -348,10 +342,7 @@ impl Scheduler for QfqPlus {
             aggregate.active.pop(&self.classes);
         } else {
             state.deficit += self.max_packet.get() as u32;
-            if !aggregate.active.is_single() {
-                aggregate.active.pop(&self.classes);
-                aggregate.active.push(&mut self.classes, class);
-            }
+            aggregate.active.rotate(&mut self.classes);
         }
     }
 

@@ -38,7 +38,7 @@ impl Round {
     }
 
     /// Puts `class` at the end.
-    #[inline]
+    #[inline(always)]
     pub fn push<C: Linked>(&mut self, classes: &mut [C], class: usize) {
         classes[class].set_next(NONE);
         match self.tail {
@@ -59,8 +59,20 @@ impl Round {
         }
     }
 
+    /// Puts the class at the front to the end.
+    #[inline(always)]
+    pub fn rotate<C: Linked>(&mut self, classes: &mut [C]) {
+        if self.head != self.tail {
+            let first = self.head;
+            self.head = classes[first as usize].next();
+            classes[first as usize].set_next(NONE);
+            classes[self.tail as usize].set_next(first);
+            self.tail = first;
+        }
+    }
+
     /// Takes the class at the front away.
-    #[inline]
+    #[inline(always)]
     pub fn pop<C: Linked>(&mut self, classes: &[C]) -> Option<usize> {
         let first = self.first()?;
         self.head = classes[first].next();
