@@ -22,7 +22,6 @@
 
 use super::virtual_time::{ONE, before};
 use crate::units::Bytes;
-use std::hint::select_unpredictable;
 
 /// Lists of a group. A start time is at most 2 slots ahead, or 30 after changes of weights.
 const SLOTS: u32 = 32;

@@ -31,12 +31,6 @@ impl Round {
         (self.head != NONE).then_some(self.head as usize)
     }
 
-    /// True when there is one class and no more.
-    #[inline]
-    pub fn is_single(&self) -> bool {
-        self.head == self.tail && self.head != NONE
-    }
-
     /// Puts `class` at the end.
     #[inline(always)]
     pub fn push<C: Linked>(&mut self, classes: &mut [C], class: usize) {
@@ -105,12 +99,13 @@ mod tests {
         }
         assert_eq!(round.pop(&classes), Some(2));
         round.push(&mut classes, 2);
-        assert!(!round.is_single());
+        round.rotate(&mut classes);
         let rest: Vec<usize> = std::iter::from_fn(|| round.pop(&classes)).collect();
-        assert_eq!(rest, [0, 3, 2]);
+        assert_eq!(rest, [3, 2, 0]);
         assert_eq!(round, Round::default());
         round.push(&mut classes, 1);
-        assert!(round.is_single());
+        round.rotate(&mut classes);
+        assert_eq!(round.first(), Some(1), "alone it stays where it is");
         let mut other = Round::default();
         round.append(&mut classes, other);
         [0, 2].into_iter().for_each(|class| other.push(&mut classes, class));
