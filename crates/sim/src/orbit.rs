@@ -2,8 +2,8 @@
 //!
 //! Satellites stand at equal distances on one circular orbit over the equator, and both ground stations see them. The one
 //! that serves is the nearest to the middle between both; half-way to the next one the terminal changes to that. With
-//! make-before-break both are connected while it changes, so only the delay jumps. The way is a bent pipe: up, down, and
-//! what modems and gateways take.
+//! make-before-break both are connected while it changes, and both are equally far away: the delay turns and does not jump.
+//! The way is a bent pipe: up, down, and what modems and gateways take.
 //!
 //! Kepler's third law gives the period, the law of cosines the length of the way. Cosines are those of `libm`, so that
 //! every machine gets the same delays.
@@ -170,6 +170,13 @@ mod tests {
         let cosine = (std::f64::consts::PI / 8.0).cos();
         let slant = (station.powi(2) + satellite.powi(2) - 2.0 * station * satellite * cosine).sqrt();
         near(MEO.delay_ms(0.0) - 35.0, 2.0 * slant / 299.792_458, 1e-9);
+    }
+
+    #[test]
+    fn the_next_satellite_is_as_far_as_the_last() {
+        let apart = Orbit { latitude: 30.0, apart: 20.0, ..MEO };
+        near(apart.delay_ms(0.0), apart.delay_ms(apart.handover_s() - 1e-6), 1e-6);
+        assert!(apart.delay_ms(0.0) > apart.delay_ms(apart.handover_s() / 2.0) + 1.0);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! A trace of Mahimahi has a line for each packet of 1500 B that can go: the millisecond at which it can. A link here has
 //! a rate and no list of chances, so a trace becomes the rates at which as many packets go in each stretch of at least a
-//! bin. A stretch without a chance joins the next that has one, so that a link stands still for no longer than the trace
-//! does. Like the original, the trace begins again when it ends.
+//! bin. An outage has the rate of the packets that end it, so that a link stands still for no longer than the trace does. Like
+//! the original, the trace begins again when it ends.
 //!
 //! A table is CSV with a header: `t_s`, and what becomes of the link from then on.
 
@@ -96,7 +96,8 @@ fn chances(text: &str) -> Result<Vec<u64>, Told> {
     Ok(chances)
 }
 
-/// The rate of each stretch. A stretch ends with a packet, and all packets of one millisecond belong to it.
+/// The rate of each stretch. A stretch ends with a packet, and all packets of one millisecond belong to it. It may be shorter
+/// than a bin if nothing goes for as long as that after it: an outage is a stretch of its own.
 fn rates(chances: &[u64], bin: Span) -> Result<Series, String> {
     let bin_ms = bin.as_nanos().div_ceil(1_000_000).max(1);
     let mut points = Vec::new();
@@ -104,7 +105,8 @@ fn rates(chances: &[u64], bin: Span) -> Result<Series, String> {
     for (index, at) in chances.iter().enumerate() {
         packets += 1;
         let next = chances.get(index + 1);
-        if next.is_some_and(|next| at - begin < bin_ms || next == at) {
+        let goes_on = |next: &u64| next == at || *at == begin || (at - begin < bin_ms && next - at < bin_ms);
+        if next.is_some_and(goes_on) {
             continue;
         }
         let bps = packets * PACKET_BITS * 1000 / (at - begin).max(1);
@@ -225,6 +227,15 @@ mod tests {
         let series = trace("10\n20\n30\n30\n\n60\n61\n", 25).unwrap();
         assert_eq!(played(&series), [(0, 4 * 12_000_000 / 30), (30, 12_000_000 / 30), (60, 12_000_000)]);
         assert_eq!(trace("0\n0\n1\n", 1).map(|series| played(&series)), Ok(vec![(0, 36_000_000)]));
+    }
+
+    /// Nothing goes for 50 ms after 30 ms: that stretch of 10 ms stands alone, and so does the outage.
+    #[test]
+    fn an_outage_is_a_stretch_of_its_own() {
+        let series = trace("10\n20\n30\n80\n90\n100\n", 20).unwrap();
+        let expected = [(0, 2 * 12_000_000 / 20), (20, 1_200_000), (30, 12_000_000 / 50), (80, 2 * 12_000_000 / 20)];
+        assert_eq!(played(&series), expected);
+        assert_eq!(played(&trace("0\n50\n", 20).unwrap()), [(0, 2 * 12_000_000 / 50)]);
     }
 
     #[test]
