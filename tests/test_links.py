@@ -163,3 +163,23 @@ def test_a_figure_has_a_panel_for_each_that_changes() -> None:
     assert panels(states=two) == ["rate (Mbit/s)", "loss"]
     assert panels(orbit="leo") == ["delay (ms)"]
     assert panels(at="1s", delay="50ms", rate="2Mbit/s") == ["rate (Mbit/s)", "delay (ms)"]
+
+
+def test_a_figure_has_a_row_for_each_link() -> None:
+    def link(number: int) -> dict[str, Any]:
+        return {"name": f"l{number}", "a": f"n{number}", "b": f"n{number + 1}", "rate": "5Mbit/s", "delay": "1ms"}
+
+    links = [link(number) for number in range(10)]
+    both = [{"link": one["name"], "at": "1s", "rate": "1Mbit/s"} for one in links]
+    scenario = {
+        "duration": "2s",
+        "topology": {"kind": "graph", "links": links},
+        "flows": [{"kind": "bulk", "from": "n0", "to": "n9"}],
+        "changes": [*both, {"link": "l1", "at": "1s", "loss": 0.1, "direction": "reverse"}],
+    }
+    figure = plots.link_changes(lab.run(scenario).tables["link_changes"], [one["name"] for one in links], 2)
+    assert figure is not None
+    assert [axis.get_title(loc="left") for axis in figure.axes[::2]] == [f"l{number}" for number in range(8)]
+    shown = [[line.get_label() for line in axis.lines] for axis in figure.axes[::2]]
+    assert shown == [["both"], ["forward", "reverse"], *[["both"]] * 6]
+    assert figure.get_suptitle() == "The first 8 of 10 links"

@@ -380,7 +380,7 @@ RUN = {
     "link_changes": (
         "Links that change",
         "What became of rate, delay (one way) and loss, as far as they change. One line stands for both directions if "
-        "they do the same. Of more than 10,000 changes of a link only every second is kept, or fourth, and so on.",
+        "they are the same. Of more than 10,000 changes of a link only every second is kept, or fourth, and so on.",
     ),
     "goodput": ("Goodput of the flows", "Payload that reaches a receiver in each second."),
     "queue": ("Bottleneck", "Throughput with headers, and how long packets waited, as means over each second."),
