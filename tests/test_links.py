@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,21 @@ def test_one_change_can_be_one_direction(write: Write) -> None:
     table = lab.run(write({"sky.csv": TABLE}, table="sky.csv", direction="reverse")).tables["link_changes"]
     assert set(table["reverse"].to_pylist()) == {1}
     assert set(table["link"].to_pylist()) == {0}
+
+
+def test_the_page_shows_series_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    (block,) = (block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "orbit = " in block)
+    (tmp_path / "cell.mahi").write_text(TRACE)
+    (tmp_path / "dish.csv").write_text(TABLE)
+    monkeypatch.chdir(tmp_path)
+    names = ["satellite", "cell", "dish", "car"]
+    links = [{"name": n, "a": f"a{n}", "b": f"b{n}", "rate": "5Mbit/s", "delay": "9ms"} for n in names]
+    flow = {"kind": "bulk", "from": "acar", "to": "bcar"}
+    scenario = {"duration": "9s", "topology": {"kind": "graph", "links": links}, "flows": [flow]}
+    result = lab.run(to_toml(scenario) + "\n" + block)
+    assert set(result.tables["link_changes"]["link"].to_pylist()) == {0, 1, 2, 3}
+    assert result.own_files.keys() == {"cell.mahi", "dish.csv"}
 
 
 @pytest.mark.parametrize("name", ["cell.mahi", "traces/night/cell.mahi", "../outside/cell.mahi", "absolute"])

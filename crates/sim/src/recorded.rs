@@ -1,9 +1,14 @@
 //! Recorded links: the texts of traces and tables, made into series.
 //!
-//! A trace of Mahimahi has a line for each packet of 1500 B that can go: the millisecond at which it can. A link here has
-//! a rate and no list of chances, so a trace becomes the rates at which as many packets go in each stretch of at least a
-//! bin. An outage has the rate of the packets that end it, so that a link stands still for no longer than the trace does. Like
-//! the original, the trace begins again when it ends.
+//! A trace of Mahimahi (its manual page `mm-link`, and the README of its traces) has a line for each 1500 B that can go: the
+//! millisecond at which they can. Bytes count, so that two smaller packets can share a line and a packet can begin with
+//! what another left. When the trace ends it begins again, as many milliseconds later as its last line says.
+//!
+//! DIFFERENCE: a link here has a rate and no list of chances. A trace becomes the rates at which as many bits go in each
+//! stretch of at least a bin (`a_stretch_carries_as_many_packets_as_the_trace`, and in `tests/series.rs`
+//! `a_busy_link_sends_as_many_packets_as_its_trace_has_chances`). An outage has the rate of what ends it, so that a link
+//! stands still for no longer than the trace does (`an_outage_is_a_stretch_of_its_own`).
+//! DIFFERENCE: empty lines are no mistake (`a_stretch_ends_with_a_packet_and_all_of_its_millisecond`).
 //!
 //! A table is CSV with a header: `t_s`, and what becomes of the link from then on.
 
@@ -236,6 +241,13 @@ mod tests {
         let expected = [(0, 2 * 12_000_000 / 20), (20, 1_200_000), (30, 12_000_000 / 50), (80, 2 * 12_000_000 / 20)];
         assert_eq!(played(&series), expected);
         assert_eq!(played(&trace("0\n50\n", 20).unwrap()), [(0, 2 * 12_000_000 / 50)]);
+    }
+
+    /// The README of Mahimahi's traces: a file with nothing but "1" is 12 Mbit/s.
+    #[test]
+    fn one_line_is_a_link_of_one_rate() {
+        let series = trace("1", 100).unwrap();
+        assert_eq!((played(&series), series.every()), (vec![(0, 12_000_000)], Some(Span::from_millis(1))));
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! What becomes of a link over time: points of a series, one after the other, and states that follow each other by lot.
+//! What becomes of a link over time: points of a series, one after the other, and states that follow each other by lot. Two
+//! states, good and bad, are how Lutz et al. describe the channel from a satellite to a car ("The Land Mobile Satellite
+//! Communication Channel", IEEE Trans. Veh. Technol. 40(2), 1991); here they say what becomes of packets, not of signals.
 //!
 //! A series may be long; it is shared by all that play it, each with a place of its own, and every step costs the same.
 
