@@ -93,9 +93,8 @@ impl PyLibrary {
         arguments: (&str, &str),
     ) -> Option<Result<Bound<'py, PyAny>, String>> {
         match self.object.as_ref()?.call_method1(py, find, arguments) {
-            Ok(found) => {
-                Some(Ok(found.into_bound(py))).filter(|found| !found.as_ref().is_ok_and(|found| found.is_none()))
-            }
+            Ok(found) if found.is_none(py) => None,
+            Ok(found) => Some(Ok(found.into_bound(py))),
             Err(error) => {
                 let message = error.value(py).to_string();
                 if !is_mistake(py, &error) {

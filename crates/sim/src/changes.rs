@@ -1,7 +1,8 @@
 //! What changes on the links while a run goes on: rate, delay, loss, by single steps or by a series of them.
 //!
 //! A packet that is being transmitted keeps the rate with which it began when a step comes, while the rates of a series
-//! hold for its rest. A shorter delay does not let packets overtake each other. A discipline may be told of a new rate late, or not at all; who tells it plays the same series once more.
+//! hold for its rest. A shorter delay does not let packets overtake each other. A discipline may be told of a new rate
+//! late, or not at all; who tells it plays the same series once more.
 
 mod history;
 
@@ -48,17 +49,18 @@ impl Changes {
     pub fn new(scenario: &Scenario) -> Self {
         let mut all = Self { histories: history::of(scenario), ..Self::default() };
         for (place, change) in scenario.changes.iter().enumerate() {
-            all.add(change, stream(scenario, place));
+            all.add(change, || stream(scenario, place));
         }
         all
     }
 
-    fn add(&mut self, change: &Change, stream: Rng) {
+    fn add(&mut self, change: &Change, stream: impl FnOnce() -> Rng) {
         let player = player(&change.course, Instant::ZERO + change.at, stream);
         let tells = change.told && has_rates(&change.course);
         for link in directions(change) {
             let mut add = |player, does| self.entries.push(Entry { player, link, does });
-            if let Some(history) = self.histories.iter().position(|history| history.is_of(link)) {
+            let history = self.histories.binary_search_by_key(&link, History::link);
+            if let Some(history) = history.ok().filter(|_| becomes(change)) {
                 add(player.clone(), Does::Become { history, at_once: changes_rate_at_once(change) });
             }
             if tells {
@@ -104,7 +106,7 @@ impl Changes {
     }
 }
 
-fn player(course: &Course, begin: Instant, stream: Rng) -> Player {
+fn player(course: &Course, begin: Instant, stream: impl FnOnce() -> Rng) -> Player {
     match course {
         Course::Step { values, every, .. } => {
             let point = Point { at: Span::ZERO, values: *values };
@@ -112,8 +114,13 @@ fn player(course: &Course, begin: Instant, stream: Rng) -> Player {
         }
         Course::Orbit { orbit, step, served } => Player::of_series(Arc::new(orbit.series(*step, *served)), begin),
         Course::Trace { series, .. } | Course::Table { series, .. } => Player::of_series(series.clone(), begin),
-        Course::States(states) => Player::of_walk(Walk::new(states.clone(), stream), begin),
+        Course::States(states) => Player::of_walk(Walk::new(states.clone(), stream()), begin),
     }
+}
+
+/// Rate, delay or loss are said.
+fn becomes(change: &Change) -> bool {
+    !matches!(change.course, Course::Step { values, .. } if values == Values::default())
 }
 
 /// The rate of a series holds at once: were a packet to keep the rate of an outage, it would take the good time after it.

@@ -3,8 +3,7 @@
 //! All is kept up to a number of rows. Then every second row goes, and from there on only every second change is kept;
 //! then every fourth, and so on. So a history never takes more room than that, and its rows stay evenly dense.
 
-use super::{Course, Scenario, Values, directions};
-use crate::scenario::Change;
+use super::{Scenario, Values, becomes, directions};
 use crate::summary::{Column, Table};
 use penstock_core::units::{Instant, Rate, Span};
 use std::collections::BTreeSet;
@@ -34,13 +33,10 @@ pub struct History {
     most: usize,
 }
 
-/// Those of a scenario, for each direction whose rate, delay or loss changes.
+/// Those of a scenario, for each direction whose rate, delay or loss changes, in the order of links.
 pub fn of(scenario: &Scenario) -> Vec<History> {
-    let becomes = |change: &&Change| match &change.course {
-        Course::Step { values, .. } => *values != Values::default(),
-        _ => true,
-    };
-    let links: BTreeSet<usize> = scenario.changes.iter().filter(becomes).flat_map(directions).collect();
+    let changes = scenario.changes.iter().filter(|change| becomes(change));
+    let links: BTreeSet<usize> = changes.flat_map(directions).collect();
     let most = if scenario.output.series { (MOST_OF_ALL / links.len().max(1)).clamp(16, MOST) } else { 0 };
     let history = |link: usize| {
         let spec = &scenario.links[link / 2];
@@ -57,9 +53,9 @@ impl History {
         Self { link, now, rows, stride: 1, changes: 0, most }
     }
 
-    /// It is that of this direction of a link.
-    pub fn is_of(&self, link: usize) -> bool {
-        self.link == link
+    /// The direction of a link whose history it is.
+    pub fn link(&self) -> usize {
+        self.link
     }
 
     /// At `at` the link became this.
