@@ -1,4 +1,4 @@
-"""Scenarios of emergency networks: geometry by hand, recorded links, and networks that run."""
+"""Scenarios of emergency networks: geometry by hand, and networks that run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from penstock.architecture import (
     Meoc,
     Orbit,
     emergency_network,
-    mahimahi,
-    orbit,
 )
 from penstock.cli import app
 from penstock.engine import simulate
@@ -37,7 +35,7 @@ def test_an_o3b_satellite_rises_every_45_minutes() -> None:
 
 
 def test_orbits_turn_as_kepler_says() -> None:
-    assert GEO.period_s == pytest.approx(orbit.DAY_S, abs=1)
+    assert GEO.period_s == pytest.approx(86_164.0905, abs=1)  # a turn of the earth
     assert GEO.is_fixed
     assert GEO.handover_s == math.inf
     assert LEO.period_s / 60 == pytest.approx(100.4, abs=0.2)  # Iridium's
@@ -71,56 +69,44 @@ def test_what_cannot_be_seen() -> None:
         emergency_network([Meoc(sky)])
 
 
-def test_changes_repeat_with_each_satellite() -> None:
-    made = orbit.changes("sky", LEO, duration_s=3600, step_s=5)
-    assert {change["every"] for change in made} == {f"{round(LEO.handover_s * 1e9)}ns"}
-    times, delays = zip(*orbit.series(made), strict=True)
+def steps_of(link: dict[str, Any], duration_s: int) -> list[tuple[float, float]]:
+    """Seconds and milliseconds of the delay that a run over this orbit had, one way."""
+    scenario = {
+        "duration": f"{duration_s}s",
+        "topology": {"kind": "dumbbell", "rate": "1Mbit/s", "delay": "50ms", "limit": "60kB"},
+        "flows": [{"kind": "cbr", "rate": "1kbit/s"}],
+        "changes": [{"link": "bottleneck", "direction": "forward", **link}],
+    }
+    table = simulate(Scenario.load(scenario)).tables["link_changes"]
+    return [(row["t_s"], row["delay_s"] * 1e3) for row in table.to_pylist()]
+
+
+def test_delays_repeat_with_each_satellite() -> None:
+    steps = steps_of({"orbit": {**LEO.keys(), "step": "5s"}}, 1300)
+    times, delays = zip(*steps, strict=True)
     assert times[0] == 0
     assert all(0 < later - earlier <= 5 for earlier, later in pairwise(times))
-    assert LEO.handover_s - times[-1] <= 5
-    middle = delays.index(min(delays))
-    assert times[middle] == pytest.approx(LEO.handover_s / 2, abs=5)
-    assert orbit.changes("sky", GEO, 3600) == []
+    passage = [step for step in steps if step[0] < LEO.handover_s]
+    again = [(t - LEO.handover_s, ms) for t, ms in steps if LEO.handover_s <= t + 1e-6 < 2 * LEO.handover_s]
+    assert [t for t, _ in again] == pytest.approx([t for t, _ in passage], abs=1e-6)
+    assert [ms for _, ms in again] == [ms for _, ms in passage]
+    lowest = delays.index(min(delays))
+    assert times[lowest] == pytest.approx(LEO.handover_s / 2, abs=5)
+    ((t, ms),) = steps_of({"orbit": "geo"}, 3600)
+    assert (t, ms) == pytest.approx((0, GEO.delay_ms(0)), abs=1e-3)
 
 
-def test_a_run_can_begin_amid_a_passage() -> None:
-    made = orbit.changes("sky", MEO, duration_s=600, step_s=10, begin_s=2400)
-    # 300 s are left of this satellite: the delay grows, and the next one has the same again.
-    delays = [ms for _, ms in orbit.series(made)]
-    assert delays[:29] == sorted(delays[:29])
-    assert delays[35] == pytest.approx(delays[24], abs=0.1)
+def test_a_step_has_the_delay_of_its_middle() -> None:
+    # As a step of 9.963 s, the 271st part of 2700.05 s, had it before there was `orbit`.
+    steps = steps_of({"orbit": "meo"}, 1400)
+    assert steps[0] == pytest.approx((0, 94.270))
+    assert steps[1] == pytest.approx((9.963302518, 94.194))
+    assert steps[134] == pytest.approx((1335.082537468, 88.791))
 
 
-def test_a_recorded_link_carries_as_many_packets(tmp_path: Path) -> None:
-    trace = tmp_path / "cell.trace"
-    # 10 packets in 100 ms, nothing for 400 ms, then two at once at 500 ms.
-    trace.write_text("".join(f"{ms}\n" for ms in [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 500, 500]))
-    found = mahimahi.rates(mahimahi.read(trace))
-    assert found == [(0, 10 * 12_000 * 10), (100, 2 * 12_000 * 1000 // 400)]
-    first = mahimahi.changes("cell", trace)[0]
-    assert first == {"link": "cell", "at": "0ms", "every": "500ms", "direction": "both", "rate": "1200000bit/s"}
-
-
-@pytest.mark.parametrize(("text", "told"), [("1\nx\n", ":2: 'x'"), ("5\n3\n", "3 ms comes before 5 ms"), ("", "needs")])
-def test_what_is_no_trace(tmp_path: Path, text: str, told: str) -> None:
-    trace = tmp_path / "wrong"
-    trace.write_text(text)
-    with pytest.raises(mahimahi.TraceFormatError, match=told):
-        mahimahi.read(trace)
-
-
-def test_a_recorded_link_runs(tmp_path: Path) -> None:
-    trace = tmp_path / "cell.trace"
-    trace.write_text("".join(f"{ms}\n" for ms in range(1, 2001) if ms % 4 == 0 or ms > 1000))  # 3 Mbit/s, then 12
-    scenario: dict[str, Any] = {
-        "duration": "20s",
-        "topology": {"kind": "dumbbell", "rate": "3Mbit/s", "delay": "10ms", "limit": "60kB"},
-        "aqm": {"name": "droptail"},
-        "flows": [{"kind": "cbr", "rate": "20Mbit/s"}],
-        "changes": mahimahi.changes("bottleneck", trace),
-    }
-    throughput = simulate(Scenario.load(scenario)).summary["bottlenecks"][0]["throughput_bps"]
-    assert throughput == pytest.approx(7.5e6, rel=0.02)
+def test_the_words_for_orbits_are_the_orbits_here() -> None:
+    for word, one in (("geo", GEO), ("meo", MEO), ("leo", LEO)):
+        assert steps_of({"orbit": word}, 60) == steps_of({"orbit": one.keys()}, 60)
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("geo", 270, 300), ("meo", 85, 110), ("leo", 40, 60)])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
 import statistics
 import tomllib
 from functools import cache
@@ -11,6 +14,7 @@ from typing import Any
 import penstock
 import pytest
 from penstock import engine
+from penstock.architecture import Orbit
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.toml"))
@@ -150,6 +154,41 @@ def test_the_changing_link_changes() -> None:
     slow = [rates[k] / 1e6 for k in range(12, 20)]
     assert max(slow) < 5.1
     assert max(rates) > 25e6
+
+
+def forward(name: str, column: str) -> list[float]:
+    """What became of the bottleneck, from its first end to its second."""
+    rows = ran(name).tables["link_changes"].to_pylist()
+    return [row[column] for row in rows if not row["reverse"]]
+
+
+def test_the_way_over_the_satellite_follows_its_orbit() -> None:
+    orbit = Orbit(780, satellites=11, latitude=20)
+    delays = [delay * 1e3 for delay in forward("leo-pass", "delay_s")]
+    assert min(delays) == pytest.approx(orbit.delay_ms(orbit.handover_s / 2), abs=0.01)
+    assert max(delays) == pytest.approx(orbit.delay_ms(0), abs=0.1)
+    upload, call = ran("leo-pass").summary["flows"]
+    assert upload["rtt_ms"]["min"] == pytest.approx(2 * min(delays), abs=1)
+    assert call["voip"]["delay_ms"]["p99"] > call["voip"]["delay_ms"]["p50"] + max(delays) - min(delays)
+
+
+def test_the_cell_is_as_its_trace() -> None:
+    page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[-1]
+    with contextlib.redirect_stdout(io.StringIO()) as written:
+        exec(program, {})
+    assert written.getvalue() == (EXAMPLES / "made-up-cell.mahi").read_text()
+    rates = ran("cellular-trace").tables["queue_seconds"]["throughput_bps"].to_pylist()
+    # A packet or so goes in the outage, which ends in the middle of a second.
+    assert max(rates[12], rates[32], rates[52]) <= 24_000
+    sent, chances = sum(rates), 3 * len(written.getvalue().splitlines()) * 12_000
+    assert 0.95 * chances < sent <= chances
+
+
+def test_shadows_hurt_cubic_more_than_bbr() -> None:
+    cubic, bbr = (mbps(ran("shadowed-satellite"), cc=cc)[0] for cc in ("cubic", "bbr"))
+    assert bbr > 1.5 * cubic
+    assert set(forward("shadowed-satellite", "rate_bps")) == {8_000_000, 2_000_000}
 
 
 def test_pink_gives_others_what_a_flow_cannot_use() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from penstock import _penstock, tcp_trace
-from penstock._penstock import BrokenInvariant, ScenarioError, TraceError
+from penstock._penstock import BrokenInvariant, Orbit, ScenarioError, TraceError
 from penstock.mistake import MistakeError
 from penstock.own import AlgorithmError, Library
 from penstock.scenario import Scenario, Source
@@ -24,6 +24,7 @@ __all__ = [
     "AlgorithmError",
     "BrokenInvariant",
     "Entry",
+    "Orbit",
     "Parameter",
     "Result",
     "ScenarioError",
@@ -89,7 +90,8 @@ class Result:
     wall_s: float
     raw_tables: RawTables = field(repr=False)
     watched: tuple[int, ...] = ()  # flows in the table `tcp_trace`
-    own_files: Mapping[str, str] = field(default_factory=dict)  # files of your algorithms and what is in them
+    # Files that the scenario names, such as those of your algorithms, and what is in them.
+    own_files: Mapping[str, str] = field(default_factory=dict)
 
     @functools.cached_property
     def tables(self) -> dict[str, pa.Table]:

@@ -2,10 +2,13 @@
 
 Derive from `CongestionControl` or `Aqm` and use the class by its name wherever a built-in one could stand:
 `file.py:Class` in scenario files and on the command line, or the class itself in a scenario that is a Python object.
+
+Other files that a scenario names, recorded traces of links, are found and kept in the same way.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import math
@@ -21,6 +24,8 @@ from typing import Any, Literal, Protocol
 from penstock.mistake import MistakeError
 
 Verdict = Literal["drop", "mark"] | None
+
+MOST_BYTES = 64 * 2**20  # of a file that a scenario names: what the simulator takes
 
 
 class AlgorithmError(RuntimeError):
@@ -187,12 +192,15 @@ class AqmMaker:
 
 @dataclass(frozen=True)
 class Library:
-    """Finds classes for one run: those at hand first, then `file.py:Class`, then any of that name in this program."""
+    """Finds classes for one run: those at hand first, then `file.py:Class`, then any of that name in this program.
+
+    And the text of any file that the scenario names.
+    """
 
     file: str = ""  # of the scenario: paths begin beside it
     classes: Mapping[str, type] = field(default_factory=dict)
     kept: str = ""  # a directory with copies, for files that are no longer where they were
-    sources: dict[str, str] = field(default_factory=dict, init=False)  # what was loaded, by the path that names it
+    sources: dict[str, str] = field(default_factory=dict, init=False)  # what was read, by the path that names it
     _modules: dict[Path, ModuleType] = field(default_factory=dict, init=False)
 
     def control(self, name: str, _parameters: str = "") -> ControlMaker | None:
@@ -213,6 +221,31 @@ class Library:
                 raise MistakeError(f"{name} has no parameter {key!r}; {has}")
         return AqmMaker(found, given)
 
+    def text(self, name: str, _parameters: str = "") -> str:
+        """The text of a file that is no Python."""
+        where = self._place(name)
+        try:
+            size = where.stat().st_size
+            if size > MOST_BYTES:
+                raise MistakeError(f"{name}: has {size} bytes; allowed are {MOST_BYTES}")
+            text = where.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise MistakeError(f"{name}: not a text: byte {error.start} is not UTF-8") from None
+        except OSError as error:
+            raise MistakeError(f"{name}: cannot be read: {error.strerror}") from None
+        self.sources[name] = text
+        return text
+
+    def _place(self, name: str) -> Path:
+        """Where a file is: beside the scenario, else in the current directory, else where its copy is kept."""
+        places = [Path(self.file).parent / name, Path(name)]
+        if self.kept:
+            places.append(Path(self.kept) / kept_as(name))
+        where = next((place.resolve() for place in places if place.is_file()), None)
+        if where is None:
+            raise MistakeError(f"there is no file {name} beside the scenario or in the current directory")
+        return where
+
     def _find(self, name: str, base: type) -> Any:
         found = self.classes.get(name)
         if found is None and ".py:" in name:
@@ -225,10 +258,7 @@ class Library:
         return found
 
     def _of_file(self, path: Path, wanted: str, base: type) -> Any:
-        places = [Path(self.file).parent / path, path, *([Path(self.kept) / path] if self.kept else [])]
-        where = next((place.resolve() for place in places if place.is_file()), None)
-        if where is None:
-            raise MistakeError(f"there is no file {path} beside the scenario or in the current directory")
+        where = self._place(str(path))
         self.sources[str(path)] = where.read_text(encoding="utf-8")
         if where not in self._modules:
             self._modules[where] = _load(where)
@@ -240,6 +270,14 @@ class Library:
             there = f"it has {', '.join(own)}" if own else f"it has no class that derives from penstock.{base.__name__}"
             raise MistakeError(f"{path} has no class {wanted!r}; {there}")
         return getattr(module, wanted)
+
+
+def kept_as(name: str) -> Path:
+    """Where in a directory of copies that of a file stands: as it is called, unless that leads out of the directory."""
+    path = Path(name)
+    if not path.is_absolute() and ".." not in path.parts:
+        return path
+    return Path("elsewhere", hashlib.sha256(name.encode()).hexdigest()[:16], path.name)
 
 
 def _derived(base: type) -> list[type]:

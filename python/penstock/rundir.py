@@ -7,7 +7,7 @@ summary.json    what was measured; the same bytes for the same scenario, seed an
 timing.json     what the run cost; differs from run to run
 *.parquet       per-second tables
 report.html     for people
-own/            copies of the Python files that the scenario names
+own/            copies of the files that the scenario names: Python, recorded traces
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from penstock import provenance
 from penstock.engine import Result, simulate
 from penstock.mistake import MistakeError
+from penstock.own import kept_as
 from penstock.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -71,10 +72,9 @@ def write(result: Result, path: Path) -> None:
     for name, table in result.tables.items():
         write_table(name, table, path)
     for name, text in result.own_files.items():
-        if not Path(name).is_absolute() and ".." not in Path(name).parts:
-            copy = path / OWN / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_text(text, encoding="utf-8")
+        copy = path / OWN / kept_as(name)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(text, encoding="utf-8")
     # Last, so that a directory with a manifest is complete.
     (path / MANIFEST).write_text(dump(manifest(result)), encoding="utf-8")
 
@@ -88,7 +88,7 @@ def write_table(name: str, table: pa.Table, path: Path) -> None:
 
 
 def _versions(result: Result) -> dict[str, str]:
-    """What a run was made with, files of one's own algorithms too."""
+    """What a run was made with, the files that its scenario names too."""
     return {**provenance.versions(), **{name: provenance.sha256(text) for name, text in result.own_files.items()}}
 
 

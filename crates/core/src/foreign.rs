@@ -62,12 +62,17 @@ pub trait MakeAqm: fmt::Debug + Send + Sync {
     fn make(&self, link: &LinkFacts) -> Box<dyn ForeignAqm>;
 }
 
-/// Where names are looked up that are not in the registry. `()` knows none.
+/// Where names are looked up that are not in the registry, and files that a scenario names. `()` knows none.
 pub trait Library {
     /// The control of this name: `None` if it is none of this library's, a sentence if it cannot be used.
     fn control(&self, name: &str) -> Option<Result<Control, String>>;
     /// The AQM of this name with these parameters, likewise.
     fn aqm(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Config, String>>;
+    /// The text of the file of this name: `None` if this library has no files, a sentence if it cannot be had.
+    fn file(&self, name: &str) -> Option<Result<String, String>> {
+        let _ = name;
+        None
+    }
 }
 
 impl Library for () {

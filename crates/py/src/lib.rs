@@ -1,6 +1,7 @@
 //! The Python binding: converts, and holds no algorithm.
 
 mod convert;
+mod orbit;
 mod own;
 mod replay;
 mod schedule;
@@ -29,6 +30,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("BrokenInvariant", module.py().get_type::<BrokenInvariant>())?;
     module.add("TCP_STATES", penstock_sim::tcp_trace::STATES)?;
     module.add_class::<simulation::Simulation>()?;
+    module.add_class::<orbit::Orbit>()?;
     module.add_class::<own::Ack>()?;
     module.add_class::<own::Loss>()?;
     module.add_class::<own::Packet>()?;

@@ -1,4 +1,5 @@
-//! Algorithms written in Python: the core's foreign traits over Python objects.
+//! Algorithms written in Python: the core's foreign traits over Python objects. Files that a scenario names come the same
+//! way.
 //!
 //! `python/penstock/own.py` finds and makes the objects; here they are called. A run with such algorithms keeps the
 //! interpreter, because taking it for every call would cost more than the call. The first exception is kept, nothing is
@@ -79,21 +80,29 @@ impl PyLibrary {
         find: &str,
         arguments: (&str, &str),
     ) -> Option<Result<Bound<'py, PyAny>, String>> {
-        let found = match self.object.as_ref()?.call_method1(py, find, arguments) {
-            Ok(found) => found.into_bound(py),
+        let found = self.ask(py, find, arguments)?;
+        self.used.fetch_or(found.is_ok(), Ordering::Relaxed);
+        Some(found)
+    }
+
+    /// The same of what is no algorithm: nothing of it is called while a run goes on.
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        find: &str,
+        arguments: (&str, &str),
+    ) -> Option<Result<Bound<'py, PyAny>, String>> {
+        match self.object.as_ref()?.call_method1(py, find, arguments) {
+            Ok(found) if found.is_none(py) => None,
+            Ok(found) => Some(Ok(found.into_bound(py))),
             Err(error) => {
                 let message = error.value(py).to_string();
                 if !is_mistake(py, &error) {
                     self.trouble.tell(error, format!("while {} was looked up", arguments.0));
                 }
-                return Some(Err(message));
+                Some(Err(message))
             }
-        };
-        if found.is_none() {
-            return None;
         }
-        self.used.store(true, Ordering::Relaxed);
-        Some(Ok(found))
     }
 }
 
@@ -110,6 +119,13 @@ impl Library for PyLibrary {
         Python::attach(|py| {
             let maker = self.find(py, "aqm", (name, &values))?;
             Some(maker.map(|maker| aqm::factory(maker, name, parameters.clone(), &self.trouble)))
+        })
+    }
+
+    fn file(&self, name: &str) -> Option<Result<String, String>> {
+        Python::attach(|py| {
+            let text = |found: Bound<'_, PyAny>| found.extract().map_err(|error: PyErr| error.to_string());
+            Some(self.ask(py, "text", (name, ""))?.and_then(text))
         })
     }
 }

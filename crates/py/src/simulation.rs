@@ -65,7 +65,7 @@ fn unwritable(path: &Path, error: &io::Error) -> String {
 impl Simulation {
     /// Reads a scenario; `file` is the name used in messages, `seed` replaces the scenario's, `pcapng` is a file for
     /// the packets of the bottlenecks, which are written as CSV if its name ends in `.csv`, `library` finds algorithms
-    /// that are not in the registry.
+    /// that are not in the registry and reads the files that the scenario names.
     #[new]
     #[pyo3(signature = (text, file, seed=None, pcapng=None, library=None))]
     fn new(

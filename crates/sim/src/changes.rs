@@ -1,29 +1,38 @@
-//! What changes on the links while a run goes on: rate, delay, loss, each at its time, once or periodically.
+//! What changes on the links while a run goes on: rate, delay, loss, by single steps or by a series of them.
 //!
-//! A packet that is being transmitted keeps the rate with which it began. A shorter delay does not let packets overtake
-//! each other. A discipline may be told of a new rate late, or not at all.
+//! A packet that is being transmitted keeps the rate with which it began when a step comes, while the rates of a series
+//! hold for its rest. A shorter delay does not let packets overtake each other. A discipline may be told of a new rate
+//! late, or not at all; who tells it plays the same series once more.
+
+mod history;
 
 use crate::link::{Link, Outlet};
-use crate::scenario::{Change, Way};
-use penstock_core::units::{Instant, Rate, Span};
+use crate::scenario::{Change, Course, Scenario, Way};
+use crate::series::{Player, Point, Series, Values, Walk};
+use crate::summary::Table;
+use history::History;
+use penstock_core::rng::{Rng, Streams};
+use penstock_core::units::{Instant, Span};
+use std::sync::Arc;
 
-/// One thing to do to one direction of a link.
+/// What a step does to one direction of a link.
 #[derive(Debug, Clone, Copy)]
-enum Action {
-    Rate(Rate),
-    Delay(Span),
-    Loss(f64),
-    Tell(Rate),
-    /// The losses in this place of the list.
+enum Does {
+    /// The link becomes what the step says, and the history of this number is told; a rate may hold at once, for what is
+    /// being transmitted too.
+    Become { history: usize, at_once: bool },
+    /// Its discipline is told of the rate.
+    Tell,
+    /// Its stations have the losses in this place of the list.
     Stations(usize),
 }
 
-#[derive(Debug, Clone, Copy)]
+/// One for each direction of a link that changes, however many steps there are.
+#[derive(Debug)]
 struct Entry {
-    at: Instant,
-    every: Option<Span>,
+    player: Player,
     link: usize,
-    action: Action,
+    does: Does,
 }
 
 /// All changes of a run, in the order of the file.
@@ -32,60 +41,229 @@ pub struct Changes {
     entries: Vec<Entry>,
     /// What stations lose, for the changes that say so.
     losses: Vec<Vec<f64>>,
+    histories: Vec<History>,
 }
 
 impl Changes {
     /// The changes of a scenario, whose links come in pairs of both directions.
-    pub fn new(changes: &[Change]) -> Self {
-        let mut all = Self::default();
-        for change in changes {
-            all.entries.extend(entries(change));
-            if let Some(losses) = &change.stations {
-                let (at, action) = (Instant::ZERO + change.at, Action::Stations(all.losses.len()));
-                all.entries.push(Entry { at, every: change.every, link: 2 * change.link, action });
-                all.losses.push(losses.clone());
-            }
+    pub fn new(scenario: &Scenario) -> Self {
+        let mut all = Self { histories: history::of(scenario), ..Self::default() };
+        for (place, change) in scenario.changes.iter().enumerate() {
+            all.add(change, || stream(scenario, place));
         }
         all
     }
 
+    fn add(&mut self, change: &Change, stream: impl FnOnce() -> Rng) {
+        let player = player(&change.course, Instant::ZERO + change.at, stream);
+        let tells = change.told && has_rates(&change.course);
+        for link in directions(change) {
+            let mut add = |player, does| self.entries.push(Entry { player, link, does });
+            let history = self.histories.binary_search_by_key(&link, History::link);
+            if let Some(history) = history.ok().filter(|_| becomes(change)) {
+                add(player.clone(), Does::Become { history, at_once: changes_rate_at_once(change) });
+            }
+            if tells {
+                add(player.clone().later(change.tell_after), Does::Tell);
+            }
+        }
+        if let Course::Step { stations: Some(losses), .. } = &change.course {
+            let does = Does::Stations(self.losses.len());
+            self.entries.push(Entry { player, link: 2 * change.link, does });
+            self.losses.push(losses.clone());
+        }
+    }
+
     /// When the next one is due.
     pub fn next(&self) -> Option<Instant> {
-        self.entries.iter().map(|e| e.at).min().filter(|at| *at != Instant::MAX)
+        self.entries.iter().map(|e| e.player.due).min().filter(|at| *at != Instant::MAX)
     }
 
     /// Makes those that are due at `now`, and tells which links they concern.
     pub fn apply(&mut self, links: &mut [Link], now: Instant, outlet: &mut Outlet, mut touched: impl FnMut(usize)) {
-        for entry in self.entries.iter_mut().filter(|e| e.at <= now) {
+        for entry in self.entries.iter_mut().filter(|e| e.player.due <= now) {
             let link = &mut links[entry.link];
-            match entry.action {
-                Action::Rate(rate) => link.set_rate(rate, now, outlet),
-                Action::Delay(delay) => link.set_delay(delay, now, outlet),
-                Action::Loss(probability) => link.set_loss(probability, now, outlet),
-                Action::Tell(rate) => link.tell_rate(rate, now, outlet),
-                Action::Stations(place) => link.set_stations(&self.losses[place], now, outlet),
+            let values = entry.player.step();
+            match entry.does {
+                Does::Become { history, at_once } => {
+                    become_of(link, values, at_once, now, outlet);
+                    self.histories[history].became(values, now);
+                }
+                Does::Tell => {
+                    if let Some(rate) = values.rate {
+                        link.tell_rate(rate, now, outlet);
+                    }
+                }
+                Does::Stations(place) => link.set_stations(&self.losses[place], now, outlet),
             }
-            entry.at = entry.every.map_or(Instant::MAX, |every| entry.at + every);
             touched(entry.link);
         }
     }
+
+    /// What links became: the table `link_changes`, if anything changes and the run keeps tables.
+    pub fn table(&self) -> Option<Table> {
+        history::table(&self.histories)
+    }
 }
 
-fn entries(change: &Change) -> Vec<Entry> {
-    let at = Instant::ZERO + change.at;
-    let told = change.told.then(|| change.rate.map(Action::Tell)).flatten();
-    let actions = [
-        (at, change.rate.map(Action::Rate)),
-        (at, change.delay.map(Action::Delay)),
-        (at, change.loss.map(Action::Loss)),
-        (at + change.tell_after, told),
-    ];
+fn player(course: &Course, begin: Instant, stream: impl FnOnce() -> Rng) -> Player {
+    match course {
+        Course::Step { values, every, .. } => {
+            let point = Point { at: Span::ZERO, values: *values };
+            Player::of_series(Arc::new(Series::new(vec![point], *every)), begin)
+        }
+        Course::Orbit { orbit, step, served } => Player::of_series(Arc::new(orbit.series(*step, *served)), begin),
+        Course::Trace { series, .. } | Course::Table { series, .. } => Player::of_series(series.clone(), begin),
+        Course::States(states) => Player::of_walk(Walk::new(states.clone(), stream()), begin),
+    }
+}
+
+/// Rate, delay or loss are said.
+fn becomes(change: &Change) -> bool {
+    !matches!(change.course, Course::Step { values, .. } if values == Values::default())
+}
+
+/// The rate of a series holds at once: were a packet to keep the rate of an outage, it would take the good time after it.
+pub fn changes_rate_at_once(change: &Change) -> bool {
+    !matches!(change.course, Course::Step { .. }) && has_rates(&change.course)
+}
+
+/// There are rates of which the discipline may be told.
+fn has_rates(course: &Course) -> bool {
+    match course {
+        Course::Step { values, .. } => values.rate.is_some(),
+        Course::Orbit { .. } => false,
+        Course::Trace { series, .. } | Course::Table { series, .. } => {
+            series.points().iter().any(|p| p.values.rate.is_some())
+        }
+        Course::States(states) => states.iter().any(|state| state.values.rate.is_some()),
+    }
+}
+
+fn become_of(link: &mut Link, values: Values, at_once: bool, now: Instant, outlet: &mut Outlet) {
+    match values.rate {
+        Some(rate) if at_once => link.set_rate_at_once(rate, now, outlet),
+        Some(rate) => link.set_rate(rate, now, outlet),
+        None => {}
+    }
+    if let Some(delay) = values.delay {
+        link.set_delay(delay, now, outlet);
+    }
+    if let Some(loss) = values.loss {
+        link.set_loss(loss, now, outlet);
+    }
+}
+
+/// The links of the directions that a change concerns.
+pub fn directions(change: &Change) -> impl Iterator<Item = usize> {
     let ways: &[usize] = match change.way {
         Way::Both => &[0, 1],
         Way::Forward => &[0],
         Way::Reverse => &[1],
     };
-    let of = |way: &usize| 2 * change.link + way;
-    let all = ways.iter().flat_map(|way| actions.iter().map(move |(at, action)| (of(way), *at, *action)));
-    all.filter_map(|(link, at, action)| Some(Entry { at, every: change.every, link, action: action? })).collect()
+    let first = 2 * change.link;
+    ways.iter().map(move |way| first + way)
+}
+
+/// The random numbers of a change by lot, one stream for both directions and for who tells. The second such change of a
+/// link has a stream of its own.
+fn stream(scenario: &Scenario, place: usize) -> Rng {
+    let link = scenario.changes[place].link;
+    let by_lot = |change: &&Change| change.link == link && matches!(change.course, Course::States(_));
+    let before = scenario.changes[..place].iter().filter(by_lot).count();
+    let number = if before == 0 { String::new() } else { (before + 1).to_string() };
+    Streams::new(scenario.seed).get(&format!("{}/states{number}", scenario.links[link].name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network;
+    use penstock_core::foreign::{Config, Control, Library};
+    use serde_json::{Map, Value};
+
+    /// One file, whatever its name.
+    struct File(String);
+
+    impl Library for File {
+        fn control(&self, _: &str) -> Option<Result<Control, String>> {
+            None
+        }
+        fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, String>> {
+            None
+        }
+        fn file(&self, _: &str) -> Option<Result<String, String>> {
+            Some(Ok(self.0.clone()))
+        }
+    }
+
+    fn scenario(change: &str, file: &str) -> Scenario {
+        let text = format!(
+            "duration = \"1000s\"\n[topology]\nkind = \"dumbbell\"\nrate = \"1Mbit/s\"\ndelay = \"1ms\"\nlimit = \"9p\"\n\
+             [[flows]]\nkind = \"bulk\"\n[[changes]]\nlink = \"bottleneck\"\n{change}"
+        );
+        Scenario::parse_with(&text, "test.toml", &File(file.into())).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// 100,000 chances, one per millisecond, in stretches of 1 ms: two directions, each with who changes and who tells.
+    /// Each is asked once for each step and has nothing to search.
+    #[test]
+    fn a_long_trace_costs_as_much_per_step_as_a_short_one() {
+        let trace: String = (1..=100_000).map(|ms| format!("{ms}\n")).collect();
+        let scenario = scenario("trace = \"long\"\nbin = \"1ms\"\n", &trace);
+        let (mut changes, mut links) = (Changes::new(&scenario), network::build(&scenario).links);
+        assert_eq!(changes.entries.len(), 4);
+        let (mut looks, mut made) = (0, 0);
+        while let Some(now) = changes.next().filter(|now| now.as_secs_f64() < 99.9995) {
+            changes.apply(&mut links, now, &mut Outlet::default(), |_| made += 1);
+            looks += 1;
+        }
+        assert_eq!((looks, made), (100_000, 4 * 100_000));
+    }
+
+    #[test]
+    fn who_tells_of_states_by_lot_tells_the_same_ones_late() {
+        let states = "states = [{ rate = \"2Mbit/s\", lasts = \"3s\" }, { rate = \"1Mbit/s\", lasts = \"1s\" }, \
+                      { rate = \"500kbit/s\", lasts = \"2s\" }]\ntell_after = \"250ms\"\n";
+        let mut changes = Changes::new(&scenario(states, ""));
+        let is = |entry: &Entry| matches!(entry.does, Does::Tell);
+        assert_eq!(changes.entries.iter().map(is).collect::<Vec<_>>(), [false, true, false, true]);
+        let first = changes.entries[0].player.clone();
+        for entry in &mut changes.entries {
+            let (mut model, late) = (first.clone(), if is(entry) { Span::from_millis(250) } else { Span::ZERO });
+            for _ in 0..1000 {
+                assert_eq!((entry.player.due, entry.player.step()), (model.due + late, model.step()));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_told_has_no_teller() {
+        for (told, entries) in [("told = false\n", 1), ("", 2)] {
+            let change = format!(
+                "states = [{{ rate = \"2Mbit/s\", lasts = \"3s\" }}, {{ rate = \"1Mbit/s\", lasts = \"1s\" }}]\n\
+                                  direction = \"forward\"\n{told}"
+            );
+            assert_eq!(Changes::new(&scenario(&change, "")).entries.len(), entries);
+        }
+        assert_eq!(Changes::new(&scenario("orbit = \"meo\"", "")).entries.len(), 2, "a delay is not told");
+    }
+
+    #[test]
+    fn two_walks_of_a_link_are_not_the_same() {
+        let states = "states = [{ loss = 0.1, lasts = \"3s\" }, { loss = 0.2, lasts = \"1s\" }]\n";
+        let two = format!(
+            "{states}direction = \"forward\"\n[[changes]]\nlink = \"bottleneck\"\n{states}direction = \"reverse\"\n"
+        );
+        let mut changes = Changes::new(&scenario(&two, ""));
+        let mut first_change = |entry: usize| {
+            changes.entries[entry].player.step();
+            changes.entries[entry].player.due
+        };
+        assert_ne!(first_change(0), first_change(1));
+        let alone = Changes::new(&scenario(states, "")).entries[0].player.clone();
+        let mut again = Changes::new(&scenario(&two, "")).entries[0].player.clone();
+        let mut alone = alone;
+        assert_eq!((alone.step(), alone.due), (again.step(), again.due), "what is added later shifts nothing");
+    }
 }

@@ -6,7 +6,8 @@
 //! 1. [`scenario`]: what is to be simulated; [`network`]: links, routes and flows made of it.
 //! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
 //! 3. [`tcp`]: the endpoint that makes a [`segment`].
-//! 4. [`link`]: where it waits and travels, [`loss`], [`stations`]: or dies; [`changes`] of both; [`probe`] measures, [`capture`] writes it down.
+//! 4. [`link`]: where it waits and travels, [`loss`], [`stations`]: or dies; [`probe`] measures, [`capture`] writes it down.
+//!    [`changes`] of links: a [`series`] of steps, from an [`orbit`] or as [`recorded`].
 //! 5. [`handover`]: hosts that move; [`coop`]: a gateway and clients that agree on budgets.
 //! 6. [`traffic`]: what applications send; [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells;
 //!    [`tcp_trace`] looks at windows from outside.
@@ -21,10 +22,13 @@ pub mod handover;
 pub mod link;
 pub mod loss;
 pub mod network;
+pub mod orbit;
 pub mod probe;
+pub mod recorded;
 pub mod scenario;
 pub mod seconds;
 pub mod segment;
+pub mod series;
 pub mod sim;
 pub mod stations;
 pub mod summary;

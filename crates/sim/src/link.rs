@@ -353,6 +353,25 @@ impl Link {
         self.line.wire = Serializer::new(rate);
     }
 
+    /// The rate changes at `now`, and the rest of what is being transmitted goes at the new one. The link must not relay.
+    pub fn set_rate_at_once(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
+        let before = self.line.wire.rate();
+        self.set_rate(rate, now, outlet);
+        let (end, rest) = (self.line.busy_until, self.line.busy_until.since(now));
+        if rest == Span::ZERO {
+            return;
+        }
+        let work = u128::from(rest.as_nanos()) * u128::from(before.as_bps());
+        self.line.busy_until = now + Span::from_nanos((work / u128::from(rate.as_bps())) as u64);
+        let arrival = self.line.busy_until + self.line.delay;
+        let mut in_flight = std::iter::once(&mut self.first).chain(self.others.iter_mut().flat_map(|o| o.iter_mut()));
+        // The last one is on its way already if the wire lost who is being transmitted.
+        if let Some(last) = in_flight.next_back().filter(|last| last.at != EMPTY && last.at >= end + self.line.delay) {
+            last.at = in_flight.next_back().map_or(arrival, |earlier| arrival.max(earlier.at));
+            self.line.last_arrival = last.at;
+        }
+    }
+
     /// The delay changes at `now` for what begins to be transmitted later.
     pub fn set_delay(&mut self, delay: Span, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);

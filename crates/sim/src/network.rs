@@ -1,5 +1,6 @@
 //! From a scenario to links, routes and flows.
 
+use crate::changes::{changes_rate_at_once, directions};
 use crate::coop::{self, Member, Socket};
 use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport, UdpSource};
 use crate::handover::Move;
@@ -89,6 +90,9 @@ pub fn build(scenario: &Scenario) -> Network {
     builder.tell_classes();
     scenario.handovers.iter().for_each(|handover| builder.add_moves(handover));
     builder.network.tell_who_relays();
+    for change in scenario.changes.iter().filter(|change| changes_rate_at_once(change)) {
+        directions(change).for_each(|link| builder.network.keeps_packets(link));
+    }
     builder.network
 }
 
@@ -101,6 +105,15 @@ impl Network {
             if let Some(queue) = self.links.get_mut(hop[0] as usize).and_then(|link| link.queue.as_mut()) {
                 queue.relays &= plain && queue.ack_path_of.is_none();
             }
+        }
+    }
+}
+
+impl Network {
+    /// A link whose rate changes during a transmission does not relay: when packets arrive is not known beforehand.
+    fn keeps_packets(&mut self, link: usize) {
+        if let Some(queue) = &mut self.links[link].queue {
+            queue.relays = false;
         }
     }
 }

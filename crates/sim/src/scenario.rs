@@ -5,6 +5,7 @@
 
 mod changes;
 mod cooperation;
+mod courses;
 mod diagnosis;
 mod handovers;
 mod raw;
@@ -13,6 +14,7 @@ mod traffic;
 
 pub use changes::{Change, Way};
 pub use cooperation::{Cooperation, Lie, NodeSpec};
+pub use courses::Course;
 pub use diagnosis::Diagnosis;
 pub use handovers::{Handover, Procedure};
 pub use stations::StationSpec;
@@ -183,7 +185,7 @@ impl Scenario {
         Self::parse_with(text, file, &())
     }
 
-    /// Reads a scenario whose algorithms may also be those of a library.
+    /// Reads a scenario whose algorithms may also be those of a library, and which may name files that it reads.
     ///
     /// # Errors
     /// The first mistake, with its line.

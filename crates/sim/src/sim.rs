@@ -117,7 +117,7 @@ impl Simulation {
             connections: Connections::default(),
             bottlenecks: network.bottlenecks,
             outlet: Outlet::default(),
-            changes: Changes::new(&scenario.changes),
+            changes: Changes::new(scenario),
             handovers: Handovers::new(network.moves),
             coop: network.coop,
             rtt: TimeHistogram::default(),
@@ -534,9 +534,9 @@ impl Simulation {
         summary::of(self)
     }
 
-    /// The run second by second; empty without `[output] series`.
+    /// The run second by second, and what changed on links; empty without `[output] series`.
     pub fn tables(&self) -> Vec<Table> {
-        self.seconds.tables()
+        self.seconds.tables().into_iter().chain(self.changes.table()).collect()
     }
 
     /// Numbers that connections of `http` and `web` flows have, or had until a minute ago.

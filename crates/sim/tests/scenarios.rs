@@ -249,6 +249,64 @@ fn changes_name_their_link_and_what_becomes_of_it() {
     self::refused(GOOD, "[output]", elsewhere, "bottelneck", &["no link", "did you mean \"bottleneck\"?"]);
 }
 
+/// `GOOD` with this change is refused.
+fn refused_change(rest: &str, place: &str, words: &[&str]) {
+    refused(GOOD, "[output]", &format!("[[changes]]\nlink = \"bottleneck\"\n{rest}\n[output]"), place, words);
+}
+
+#[test]
+fn a_change_is_a_step_or_one_series() {
+    let refused = refused_change;
+    refused("rate = \"1Mbit/s\"", "link = \"bottleneck\"", &["`at` is missing"]);
+    refused("", "link = \"bottleneck\"", &["nothing changes", "`orbit`", "`trace`", "`table`", "`states`"]);
+    refused("orbit = \"meo\"\nrate = \"1Mbit/s\"", "rate = \"1M", &["`orbit` and `rate`", "its own [[changes]]"]);
+    refused("orbit = \"meo\"\ntrace = \"x\"", "trace", &["`orbit` and `trace` in one change"]);
+    refused("orbit = \"meo\"\nevery = \"9s\"", "every", &["`every` is for steps and a `table`"]);
+    refused("orbit = \"meo\"\nbin = \"9s\"", "bin", &["`bin` is for a `trace`"]);
+    refused("orbits = \"meo\"", "orbits", &["unknown field `orbits`", "`orbit`"]);
+}
+
+#[test]
+fn an_orbit_has_satellites_that_are_seen() {
+    let refused = refused_change;
+    refused("orbit = \"mao\"", "mao", &["no orbit \"mao\"", "did you mean", "\"geo\", \"meo\", \"leo\""]);
+    refused("orbit = 8063", "8063", &["a table like { altitude_km = 8063, satellites = 8 }", "\"geo\""]);
+    refused("orbit = { satellites = 8 }", "orbit", &["missing field `altitude_km`"]);
+    refused("orbit = { altitude_km = 50 }", "50 }", &["altitude_km is 50; allowed are 100 to 50000"]);
+    refused("orbit = { altitude_km = nan }", "nan", &["altitude_km is NaN; allowed are 100 to 50000"]);
+    refused("orbit = { altitude_km = 780, satellites = 0 }", "orbit", &["satellites is 0; allowed are 1 to 1000"]);
+    refused("orbit = { altitude_km = 780, satellites = 4 }", "orbit", &["above the horizon of both stations"]);
+    refused("orbit = { altitude_km = 780, latitude = 99 }", "99", &["latitude is 99; allowed are -90 to 90"]);
+    refused("orbit = { altitude_km = 780, step = \"1us\" }", "1us", &["step is 1us", "1ms"]);
+    refused("orbit = { altitude_km = 780, steps = \"1s\" }", "steps", &["unknown field `steps`", "`step`"]);
+    let often = "orbit = { altitude_km = 8063, satellites = 8, step = \"1ms\" }";
+    refused(often, "orbit", &["a passage has 2700055 steps of 1ms", "1000000", "longer `step`"]);
+}
+
+#[test]
+fn files_are_somebody_elses() {
+    let refused = refused_change;
+    let told: &[&str] = &["nothing here can read the file \"cell.mahi\"", "`penstock run`"];
+    refused("trace = \"cell.mahi\"", "cell.mahi", told);
+    refused("table = \"cell.mahi\"", "cell.mahi", told);
+    refused("trace = \"cell.mahi\"\nbin = \"1us\"", "1us", &["bin is 1us", "1ms"]);
+}
+
+#[test]
+fn states_differ_in_what_all_of_them_say() {
+    let refused = |states: &str, place: &str, words: &[&str]| {
+        refused_change(&format!("states = [\n{states}\n]"), place, words);
+    };
+    let good = "{ loss = 0.5, lasts = \"1s\" },";
+    refused(good, "states", &["2 to 1000 states, not 1"]);
+    refused(&format!("{good}\n{{ loss = 0.5 }}"), "{ loss = 0.5 }", &["missing field `lasts`"]);
+    refused(&format!("{good}\n{{ lasts = \"2s\" }}"), "lasts = \"2s\"", &["give `rate`, `delay` or `loss`"]);
+    refused(&format!("{good}\n{{ loss = 2, lasts = \"2s\" }}"), "loss = 2", &["loss is 2", "less than 1"]);
+    refused(&format!("{good}\n{{ loss = 0, lasts = \"1us\" }}"), "1us", &["lasts is 1us", "1ms"]);
+    let other = format!("{good}\n{{ delay = \"5ms\", loss = 0, lasts = \"2s\" }}");
+    refused(&other, "delay = \"5ms\", loss = 0, lasts", &["`delay` is said of some states only", "all or of none"]);
+}
+
 #[test]
 fn a_flood_needs_its_rate() {
     refused(GOOD, "kind = \"bulk\"", "kind = \"synflood\"", "synflood", &["needs `per_second`"]);

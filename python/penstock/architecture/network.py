@@ -88,11 +88,13 @@ def emergency_network(
     if not meocs:
         raise ArchitectureError("an emergency network needs at least one MEOC")
     people = _People()
-    links, changes = [_wire(EOC, INTERNET, 1000.0, 10.0)], []
+    links = [_wire(EOC, INTERNET, 1000.0, 10.0)]
+    changes: list[dict[str, Any]] = []
     for number, meoc in enumerate(meocs, 1):
         links += _links(number, meoc)
         people.come(f"{number}", Cell(f"ian{number}", terrestrial=False), meoc.responders, meoc.civilians)
-        changes += orbit.changes(_sky(number), meoc.backhaul.orbit, duration_s)
+        if not meoc.backhaul.orbit.is_fixed:
+            changes.append({"link": _sky(number), "orbit": meoc.backhaul.orbit.keys()})
     if bridge_mbit is not None:
         links += [_wire(f"meoc{n}", f"meoc{n + 1}", bridge_mbit, CELL_DELAY_MS) for n in range(1, len(meocs))]
     for number, station in enumerate(terrestrial, 1):

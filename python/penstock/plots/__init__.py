@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from penstock.plots import cooperation, ern, flow_queueing, friendliness, hfs, lindrop, pink, satellite, tempest
 from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
+from penstock.plots.links import link_changes
 from penstock.plots.network import drawing
 from penstock.plots.one_run import single
 from penstock.plots.style import COLOURS, LABELS, colour, png, save, svg
@@ -33,4 +34,16 @@ def reproduction(run: Evidence) -> dict[str, Figure]:
     return DRAWN.get(run.experiment.name, sweep)(run)
 
 
-__all__ = ["COLOURS", "LABELS", "colour", "drawing", "png", "reproduction", "save", "single", "svg", "traced"]
+__all__ = [
+    "COLOURS",
+    "LABELS",
+    "colour",
+    "drawing",
+    "link_changes",
+    "png",
+    "reproduction",
+    "save",
+    "single",
+    "svg",
+    "traced",
+]

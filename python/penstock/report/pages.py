@@ -65,6 +65,8 @@ def write_run(path: Path) -> Path:
     summary = rundir.read_json(path / rundir.SUMMARY)
     network = plots.drawing(_scenario(path / rundir.SCENARIO))
     figures = {"network": network} if network else {}
+    changes = _link_changes(path, tables, summary["duration_s"])
+    figures |= {"link_changes": changes} if changes else {}
     figures |= plots.single(tables, [b["name"] for b in summary["bottlenecks"]])
     page = _page(
         "run.html.j2",
@@ -79,8 +81,15 @@ def write_run(path: Path) -> Path:
     return _write(path, page)
 
 
+def _link_changes(path: Path, tables: dict[str, Any], duration_s: float) -> Any:
+    """The figure of links that change, if any do; only the resolved scenario has the names of all."""
+    topology = _scenario(path / rundir.RESOLVED).get("topology", {})
+    links = [link["name"] for link in topology.get("links", [])] or ["bottleneck"]
+    return plots.link_changes(tables["link_changes"], links, duration_s) if "link_changes" in tables else None
+
+
 def _scenario(file: Path) -> dict[str, Any]:
-    """The scenario of a run, for its drawing; what cannot be read is not drawn."""
+    """The scenario of a run, for its figures; what cannot be read is not drawn."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError):

@@ -1,8 +1,11 @@
 //! `[[changes]]`: what happens to links while the run goes on.
 
-use super::raw::RawChange;
-use super::{Check, Checker, LinkSpec, MAX_DELAY, MAX_DURATION};
+use super::courses::{Course, RawOrbit, RawState};
+use super::raw::text;
+use super::{Check, Checker, LinkSpec, MAX_DURATION};
 use penstock_core::units::{Rate, Span};
+use serde::Deserialize;
+use toml::{Table, Value};
 
 /// The directions of a link that a change concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,24 +33,47 @@ impl Way {
 pub struct Change {
     /// The index of the link among those of the scenario.
     pub link: usize,
-    /// When it first happens.
+    /// When it happens, or begins.
     pub at: Span,
-    /// How long until it happens again.
-    pub every: Option<Span>,
     /// Which directions.
     pub way: Way,
-    /// The new rate.
-    pub rate: Option<Rate>,
-    /// The new delay, one way.
-    pub delay: Option<Span>,
-    /// The new probability with which the wire loses a packet.
-    pub loss: Option<f64>,
-    /// The new losses of the stations behind the link, forward.
-    pub stations: Option<Vec<f64>>,
+    /// What becomes of the link.
+    pub course: Course,
     /// How long after a change of the rate the discipline is told.
     pub tell_after: Span,
     /// The discipline is told at all.
     pub told: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawChange {
+    pub link: String,
+    pub at: Option<Span>,
+    pub every: Option<Span>,
+    #[serde(default = "both")]
+    pub direction: String,
+    pub rate: Option<Rate>,
+    pub delay: Option<Span>,
+    pub loss: Option<f64>,
+    pub stations: Option<Vec<f64>>,
+    pub orbit: Option<RawOrbit>,
+    pub trace: Option<String>,
+    pub bin: Option<Span>,
+    pub table: Option<String>,
+    pub states: Option<Vec<RawState>>,
+    #[serde(default)]
+    pub tell_after: Span,
+    #[serde(default = "yes")]
+    pub told: bool,
+}
+
+fn both() -> String {
+    Way::Both.name().into()
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Checker<'_> {
@@ -65,36 +91,28 @@ impl Checker<'_> {
         let Some((_, way)) = Way::ALL.into_iter().find(|(word, _)| *word == raw.direction) else {
             return Err(self.source.unknown(&path("direction"), "direction", &raw.direction, &words));
         };
-        self.within_span("at", &path("at"), raw.at, Span::ZERO, MAX_DURATION)?;
+        let course = self.course(index, raw, &links[link])?;
+        let at = match (&course, raw.at) {
+            (Course::Step { .. }, None) => {
+                return Err(self.source.at(&path("link"), "`at` is missing: say when the step happens"));
+            }
+            (_, at) => at.unwrap_or_default(),
+        };
+        self.within_span("at", &path("at"), at, Span::ZERO, MAX_DURATION)?;
         self.within_span("tell_after", &path("tell_after"), raw.tell_after, Span::ZERO, MAX_DURATION)?;
-        if let Some(every) = raw.every {
-            self.within_span("every", &path("every"), every, Span::from_millis(1), MAX_DURATION)?;
-        }
-        if let Some(rate) = raw.rate {
-            self.rate(&path("rate"), rate)?;
-        }
-        if let Some(delay) = raw.delay {
-            self.within_span("delay", &path("delay"), delay, Span::ZERO, MAX_DELAY)?;
-        }
-        if let Some(loss) = raw.loss {
-            self.loss(&["changes", index], loss)?;
-        }
-        let behind = links[link].queue.stations.len();
-        let stations = raw.stations.as_ref().map(|losses| self.new_losses(&path("stations"), losses, behind));
-        if raw.rate.is_none() && raw.delay.is_none() && raw.loss.is_none() && raw.stations.is_none() {
-            return Err(self.source.at(&path("link"), "nothing changes: give `rate`, `delay`, `loss` or `stations`"));
-        }
-        Ok(Change {
-            link,
-            at: raw.at,
-            every: raw.every,
-            way,
-            rate: raw.rate,
-            delay: raw.delay,
-            loss: raw.loss,
-            stations: stations.transpose()?,
-            tell_after: raw.tell_after,
-            told: raw.told,
-        })
+        Ok(Change { link, at, way, course, tell_after: raw.tell_after, told: raw.told })
     }
+}
+
+/// As it is written back.
+pub(super) fn write(change: &Change, link: &str) -> Value {
+    let mut table = Table::from_iter([
+        ("link".to_owned(), Value::String(link.to_owned())),
+        ("at".to_owned(), text(change.at)),
+        ("direction".to_owned(), Value::String(change.way.name().into())),
+        ("tell_after".to_owned(), text(change.tell_after)),
+        ("told".to_owned(), Value::Boolean(change.told)),
+    ]);
+    change.course.write(&mut table);
+    Value::Table(table)
 }

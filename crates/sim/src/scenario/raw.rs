@@ -1,7 +1,8 @@
 //! The file as it is written, before anything is checked.
 
+use super::changes::{self, RawChange};
 use super::stations::StationSpec;
-use super::{Change, Lie, LinkSpec, QueueSpec, Scenario, Way, cooperation, handovers, traffic};
+use super::{Lie, LinkSpec, QueueSpec, Scenario, cooperation, handovers, traffic};
 use penstock_core::coop::policy::Sharing;
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use serde::Deserialize;
@@ -304,24 +305,6 @@ impl<'de> Deserialize<'de> for RawSizes {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawChange {
-    pub link: String,
-    pub at: Span,
-    pub every: Option<Span>,
-    #[serde(default = "both")]
-    pub direction: String,
-    pub rate: Option<Rate>,
-    pub delay: Option<Span>,
-    pub loss: Option<f64>,
-    pub stations: Option<Vec<f64>>,
-    #[serde(default)]
-    pub tell_after: Span,
-    #[serde(default = "yes")]
-    pub told: bool,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct RawHandover {
     pub at: Span,
     pub from: String,
@@ -329,14 +312,6 @@ pub struct RawHandover {
     pub procedure: String,
     pub interruption: Option<Span>,
     pub flows: Option<Vec<u32>>,
-}
-
-fn both() -> String {
-    Way::Both.name().into()
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -389,7 +364,7 @@ pub fn write(scenario: &Scenario) -> String {
     root.insert("topology".into(), Value::Table(topology));
     root.insert("flows".into(), Value::Array(scenario.flows.iter().map(|f| flow(f, dumbbell)).collect()));
     if !scenario.changes.is_empty() {
-        let changes = scenario.changes.iter().map(|c| change(c, &scenario.links[c.link].name)).collect();
+        let changes = scenario.changes.iter().map(|c| changes::write(c, &scenario.links[c.link].name)).collect();
         root.insert("changes".into(), Value::Array(changes));
     }
     if !scenario.handovers.is_empty() {
@@ -462,22 +437,6 @@ fn link(spec: &LinkSpec) -> Value {
     if spec.reverse_queue.looked_at || !spec.queue.looked_at {
         table.insert("reverse_aqm".into(), algorithm(&spec.reverse_queue));
     }
-    Value::Table(table)
-}
-
-fn change(change: &Change, link: &str) -> Value {
-    let mut table = Table::from_iter([
-        ("link".to_owned(), Value::String(link.to_owned())),
-        ("at".to_owned(), text(change.at)),
-        ("direction".to_owned(), Value::String(change.way.name().into())),
-        ("tell_after".to_owned(), text(change.tell_after)),
-        ("told".to_owned(), Value::Boolean(change.told)),
-    ]);
-    let spans = [("every", change.every), ("delay", change.delay)];
-    table.extend(spans.into_iter().filter_map(|(key, span)| Some((key.to_owned(), text(span?)))));
-    table.extend(change.rate.map(|rate| ("rate".to_owned(), text(rate))));
-    table.extend(change.stations.as_ref().map(|losses| ("stations".to_owned(), losses.clone().into())));
-    table.extend(change.loss.map(|loss| ("loss".to_owned(), Value::Float(loss))));
     Value::Table(table)
 }
 

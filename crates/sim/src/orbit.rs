@@ -1,0 +1,237 @@
+//! Delay over a satellite, from the geometry of its orbit.
+//!
+//! Satellites stand at equal distances on one circular orbit over the equator, and both ground stations see them. The one
+//! that serves is the nearest to the middle between both; half-way to the next one the terminal changes to that. With
+//! make-before-break both are connected while it changes, and both are equally far away: the delay turns and does not jump.
+//! The way is a bent pipe: up, down, and what modems and gateways take.
+//!
+//! Kepler's third law gives the period, the law of cosines the length of the way. Cosines are those of `libm`, so that
+//! every machine gets the same delays.
+
+use crate::series::{Point, Series, Values};
+use penstock_core::units::Span;
+use std::f64::consts::TAU;
+
+/// Equatorial radius of the earth, WGS 84.
+const EARTH_KM: f64 = 6378.137;
+/// The earth's gravitation in km^3/s^2, WGS 84.
+const GRAVITY: f64 = 398_600.441_8;
+/// One turn of the earth.
+const DAY_S: f64 = 86_164.090_5;
+const LIGHT_KM_S: f64 = 299_792.458;
+
+/// A ring of satellites and where the ground stations are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Orbit {
+    /// Height over the equator.
+    pub altitude_km: f64,
+    /// How many there are.
+    pub satellites: u32,
+    /// Of both stations, in degrees.
+    pub latitude: f64,
+    /// Longitude from one station to the other, in degrees.
+    pub apart: f64,
+    /// What modems, gateways and framing take, one way.
+    pub processing: Span,
+}
+
+impl Orbit {
+    /// One way of processing with which round trips over [`Orbit::PRESETS`] are those of the architecture's source.
+    pub const PROCESSING: Span = Span::from_millis(35);
+    /// A geostationary satellite; O3b; the height of Iridium and its satellites in a plane.
+    pub const PRESETS: [(&str, Self); 3] =
+        [("geo", Self::over(35_786.0, 1)), ("meo", Self::over(8_063.0, 8)), ("leo", Self::over(780.0, 11))];
+
+    /// Stations that stand together on the equator.
+    pub const fn over(altitude_km: f64, satellites: u32) -> Self {
+        Self { altitude_km, satellites, latitude: 0.0, apart: 0.0, processing: Self::PROCESSING }
+    }
+
+    fn radius_km(&self) -> f64 {
+        EARTH_KM + self.altitude_km
+    }
+
+    /// Seconds of one turn around the earth.
+    pub fn period_s(&self) -> f64 {
+        let radius = self.radius_km();
+        TAU * (radius * radius * radius / GRAVITY).sqrt()
+    }
+
+    /// True if it stays over one place: within a minute of the earth's own turn.
+    pub fn is_fixed(&self) -> bool {
+        (self.period_s() - DAY_S).abs() < 60.0
+    }
+
+    /// Seconds from one satellite to the next, for who stands on the earth; infinite if it is fixed.
+    pub fn handover_s(&self) -> f64 {
+        if self.is_fixed() {
+            return f64::INFINITY;
+        }
+        let turns_per_s = (1.0 / self.period_s() - 1.0 / DAY_S).abs();
+        1.0 / turns_per_s / f64::from(self.satellites)
+    }
+
+    /// Milliseconds, one way, `t_s` after a satellite began to serve.
+    pub fn delay_ms(&self, t_s: f64) -> f64 {
+        let passed = t_s / self.handover_s();
+        let angle = if self.is_fixed() { 0.0 } else { self.spacing() * (passed - passed.floor() - 0.5) };
+        let ways = self.slant_km(angle - self.apart / 2.0) + self.slant_km(angle + self.apart / 2.0);
+        ways / LIGHT_KM_S * 1e3 + self.processing.as_millis_f64()
+    }
+
+    /// True if both stations have the serving satellite above the horizon all the time.
+    pub fn is_seen(&self) -> bool {
+        let furthest = if self.is_fixed() { 0.0 } else { self.spacing() / 2.0 } + self.apart.abs() / 2.0;
+        self.cosine(furthest) > EARTH_KM / self.radius_km()
+    }
+
+    /// So many steps of at most `step` make one passage.
+    pub fn steps(&self, step: Span) -> u64 {
+        if self.is_fixed() { 1 } else { (self.handover_s() / step.as_secs_f64()).ceil() as u64 }
+    }
+
+    /// The delay as a series of steps of at most `step`, each with the delay of its middle to the microsecond, when the
+    /// first satellite has served for as long as `served`.
+    pub fn series(&self, step: Span, served: Span) -> Series {
+        let at = |t_s| Span::from_micros((self.delay_ms(t_s) * 1e3).round() as u64);
+        let delay = |t_s| Values { delay: Some(at(t_s)), ..Values::default() };
+        if self.is_fixed() {
+            return Series::new(vec![Point { at: Span::ZERO, values: delay(0.0) }], None);
+        }
+        let (steps, passage) = (self.steps(step), self.handover_s());
+        let step_s = passage / steps as f64;
+        let point = |i| Point { at: Span::from_secs_f64(i as f64 * step_s), values: delay((i as f64 + 0.5) * step_s) };
+        Series::new((0..steps).map(point).collect(), Some(Span::from_secs_f64(passage))).entered(served)
+    }
+
+    /// Degrees between satellites.
+    fn spacing(&self) -> f64 {
+        360.0 / f64::from(self.satellites)
+    }
+
+    /// Of the angle between a station and the point below the satellite, seen from the earth's centre.
+    fn cosine(&self, longitude: f64) -> f64 {
+        libm::cos(self.latitude.to_radians()) * libm::cos(longitude.to_radians())
+    }
+
+    fn slant_km(&self, longitude: f64) -> f64 {
+        let (station, satellite) = (EARTH_KM, self.radius_km());
+        (station * station + satellite * satellite - 2.0 * station * satellite * self.cosine(longitude)).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GEO: Orbit = Orbit::PRESETS[0].1;
+    const MEO: Orbit = Orbit::PRESETS[1].1;
+    const LEO: Orbit = Orbit::PRESETS[2].1;
+
+    fn near(found: f64, expected: f64, by: f64) {
+        assert!((found - expected).abs() <= by, "{found} is not {expected}");
+    }
+
+    /// Seconds and milliseconds of a series.
+    fn times(series: &Series) -> Vec<(f64, f64)> {
+        let delay = |point: &Point| point.values.delay.map_or(0.0, Span::as_millis_f64);
+        series.points().iter().map(|point| (point.at.as_secs_f64(), delay(point))).collect()
+    }
+
+    #[test]
+    fn orbits_turn_as_kepler_says() {
+        near(GEO.period_s(), DAY_S, 1.0);
+        assert!(GEO.is_fixed() && GEO.handover_s() == f64::INFINITY);
+        near(LEO.period_s() / 60.0, 100.4, 0.2); // Iridium's
+    }
+
+    #[test]
+    fn an_o3b_satellite_rises_every_45_minutes() {
+        near(MEO.handover_s(), 45.0 * 60.0, 1.0);
+    }
+
+    /// The architecture's source (2.1.2.6): GEO at least 500 to 550 ms, MEO 200 ms on average, LEO less than 100 ms.
+    #[test]
+    fn round_trips_are_those_of_the_source() {
+        let mean = |orbit: Orbit| {
+            let passage = if orbit.is_fixed() { 1.0 } else { orbit.handover_s() };
+            (0..100).map(|i| 2.0 * orbit.delay_ms((f64::from(i) + 0.5) / 100.0 * passage)).sum::<f64>() / 100.0
+        };
+        assert!((500.0..=550.0).contains(&mean(GEO)), "{}", mean(GEO));
+        near(mean(MEO), 200.0, 20.0);
+        assert!(mean(LEO) < 100.0, "{}", mean(LEO));
+    }
+
+    /// Overhead it is up and down again: 2 x 8063 km. Half-way to the next of 8: the law of cosines for 22.5 degrees.
+    #[test]
+    fn delay_at_the_zenith_and_at_handover() {
+        near(MEO.delay_ms(MEO.handover_s() / 2.0) - 35.0, 2.0 * 8063.0 / 299.792_458, 1e-9);
+        let (station, satellite) = (6378.137_f64, 14_441.137_f64);
+        let cosine = (std::f64::consts::PI / 8.0).cos();
+        let slant = (station.powi(2) + satellite.powi(2) - 2.0 * station * satellite * cosine).sqrt();
+        near(MEO.delay_ms(0.0) - 35.0, 2.0 * slant / 299.792_458, 1e-9);
+    }
+
+    #[test]
+    fn the_next_satellite_is_as_far_as_the_last() {
+        let apart = Orbit { latitude: 30.0, apart: 20.0, ..MEO };
+        near(apart.delay_ms(0.0), apart.delay_ms(apart.handover_s() - 1e-6), 1e-6);
+        assert!(apart.delay_ms(0.0) > apart.delay_ms(apart.handover_s() / 2.0) + 1.0);
+    }
+
+    #[test]
+    fn who_turns_slower_than_the_earth_passes_the_other_way() {
+        let high = Orbit::over(45_000.0, 4);
+        assert!(high.period_s() > DAY_S);
+        near(high.handover_s(), high.period_s() * DAY_S / (high.period_s() - DAY_S) / 4.0, 1e-6);
+    }
+
+    #[test]
+    fn what_cannot_be_seen() {
+        assert!(MEO.is_seen() && LEO.is_seen());
+        assert!(!Orbit::over(780.0, 4).is_seen(), "45 degrees away; the horizon is at 27");
+        assert!(!Orbit { latitude: 80.0, ..MEO }.is_seen());
+    }
+
+    #[test]
+    fn steps_repeat_with_each_satellite() {
+        let series = LEO.series(Span::from_secs(5), Span::ZERO);
+        assert_eq!(series.every(), Some(Span::from_secs_f64(LEO.handover_s())));
+        let times = times(&series);
+        assert_eq!(times[0].0, 0.0);
+        assert!(times.windows(2).all(|pair| (0.0..=5.0).contains(&(pair[1].0 - pair[0].0))));
+        assert!(LEO.handover_s() - times[times.len() - 1].0 <= 5.0);
+        let lowest = times.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |low| low.0);
+        near(lowest, LEO.handover_s() / 2.0, 5.0);
+    }
+
+    /// 2700.05 s of a passage in steps of 10 s are 271; each has the delay of its middle, to the microsecond.
+    #[test]
+    fn a_step_has_the_delay_of_its_middle() {
+        let (steps, times) = (MEO.steps(Span::from_secs(10)), times(&MEO.series(Span::from_secs(10), Span::ZERO)));
+        assert_eq!((steps, times.len()), (271, 271), "{} s", MEO.handover_s());
+        assert_eq!([times[0].1, times[1].1, times[134].1, times[270].1], [94.270, 94.194, 88.791, 94.270]);
+        let step_s = MEO.handover_s() / 271.0;
+        for (index, (at, delay)) in times.into_iter().enumerate() {
+            near(at, index as f64 * step_s, 1e-9);
+            near(delay, MEO.delay_ms((index as f64 + 0.5) * step_s), 0.5e-3 + 1e-9);
+        }
+    }
+
+    /// 300 s are left of this satellite, 31 steps of 9.96 s: the delay grows, and the next one has the same backwards.
+    #[test]
+    fn a_run_can_begin_amid_a_passage() {
+        let times = times(&MEO.series(Span::from_secs(10), Span::from_secs(2400)));
+        let delays: Vec<f64> = times.iter().map(|(_, delay)| *delay).collect();
+        assert!(delays[..31].is_sorted(), "{:?}", &delays[..31]);
+        near(times[31].0, MEO.handover_s() - 2400.0, 1e-6);
+        (0..30).for_each(|step| near(delays[31 + step], delays[30 - step], 1e-3 + 1e-9));
+    }
+
+    #[test]
+    fn a_fixed_one_has_one_delay() {
+        let series = GEO.series(Span::from_secs(10), Span::from_secs(3));
+        assert_eq!((series.points().len(), series.every()), (1, None));
+        near(times(&series)[0].1 - 35.0, 2.0 * 35_786.0 / 299.792_458, 1e-3);
+    }
+}

@@ -1,0 +1,351 @@
+//! What a change of a link can be: a step, or a series from an orbit, a file, or states by lot.
+
+use super::changes::RawChange;
+use super::raw::text;
+use super::{Check, Checker, LinkSpec, MAX_DELAY, MAX_DURATION};
+use crate::orbit::Orbit;
+use crate::recorded;
+use crate::series::{Series, State, Values};
+use penstock_core::units::{Rate, Span};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use std::sync::Arc;
+use toml::{Table, Value};
+
+const SERIES: [&str; 4] = ["orbit", "trace", "table", "states"];
+const STEP: Span = Span::from_secs(10);
+const BIN: Span = Span::from_millis(100);
+const MIN_SPAN: Span = Span::from_millis(1);
+const MAX_BIN: Span = Span::from_secs(3600);
+const MAX_STEPS: u64 = 1_000_000;
+const MAX_STATES: usize = 1000;
+
+/// What becomes of a link.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Course {
+    /// One step.
+    Step {
+        /// What the link becomes.
+        values: Values,
+        /// The new losses of the stations behind the link, forward.
+        stations: Option<Vec<f64>>,
+        /// How long until it happens again.
+        every: Option<Span>,
+    },
+    /// The delay over satellites.
+    Orbit {
+        /// They and the ground stations.
+        orbit: Orbit,
+        /// For how long at most a delay is held.
+        step: Span,
+        /// How long the first satellite has served at the beginning.
+        served: Span,
+    },
+    /// The rates of a trace of Mahimahi.
+    Trace {
+        /// The name of the file.
+        file: String,
+        /// The shortest stretch with one rate.
+        bin: Span,
+        /// What the file says.
+        series: Arc<Series>,
+    },
+    /// What a table says.
+    Table {
+        /// The name of the file.
+        file: String,
+        /// What the file says.
+        series: Arc<Series>,
+    },
+    /// States by lot.
+    States(Arc<[State]>),
+}
+
+impl Course {
+    /// Its keys, as they are written back.
+    pub(super) fn write(&self, table: &mut Table) {
+        let mut add = |key: &str, value| table.insert(key.to_owned(), value);
+        match self {
+            Self::Step { values, stations, every } => {
+                write_values(values, &mut add);
+                every.map(|every| add("every", text(every)));
+                stations.as_ref().map(|losses| add("stations", losses.clone().into()));
+            }
+            Self::Orbit { orbit, step, served } => {
+                add("orbit", write_orbit(orbit, *step, *served));
+            }
+            Self::Trace { file, bin, .. } => {
+                add("trace", file.clone().into());
+                add("bin", text(bin));
+            }
+            Self::Table { file, series } => {
+                add("table", file.clone().into());
+                series.every().map(|every| add("every", text(every)));
+            }
+            Self::States(states) => {
+                add("states", Value::Array(states.iter().map(write_state).collect()));
+            }
+        }
+    }
+}
+
+fn write_values(values: &Values, add: &mut impl FnMut(&str, Value) -> Option<Value>) {
+    values.rate.map(|rate| add("rate", text(rate)));
+    values.delay.map(|delay| add("delay", text(delay)));
+    values.loss.map(|loss| add("loss", Value::Float(loss)));
+}
+
+fn write_state(state: &State) -> Value {
+    let mut table = Table::from_iter([("lasts".to_owned(), text(state.lasts))]);
+    write_values(&state.values, &mut |key, value| table.insert(key.to_owned(), value));
+    Value::Table(table)
+}
+
+fn write_orbit(orbit: &Orbit, step: Span, served: Span) -> Value {
+    Value::Table(Table::from_iter([
+        ("altitude_km".to_owned(), Value::Float(orbit.altitude_km)),
+        ("satellites".to_owned(), Value::Integer(orbit.satellites.into())),
+        ("latitude".to_owned(), Value::Float(orbit.latitude)),
+        ("apart".to_owned(), Value::Float(orbit.apart)),
+        ("processing".to_owned(), text(orbit.processing)),
+        ("step".to_owned(), text(step)),
+        ("served".to_owned(), text(served)),
+    ]))
+}
+
+/// A word for a well-known orbit, or its numbers.
+#[derive(Debug, Clone)]
+pub enum RawOrbit {
+    Known(String),
+    Of(RawRing),
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawRing {
+    altitude_km: f64,
+    #[serde(default = "one")]
+    satellites: u32,
+    #[serde(default)]
+    latitude: f64,
+    #[serde(default)]
+    apart: f64,
+    #[serde(default = "processing")]
+    processing: Span,
+    #[serde(default = "step")]
+    step: Span,
+    #[serde(default)]
+    served: Span,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn processing() -> Span {
+    Orbit::PROCESSING
+}
+
+fn step() -> Span {
+    STEP
+}
+
+impl<'de> Deserialize<'de> for RawOrbit {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordOrTable;
+        impl<'de> serde::de::Visitor<'de> for WordOrTable {
+            type Value = RawOrbit;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("\"geo\", \"meo\", \"leo\", or a table like { altitude_km = 8063, satellites = 8 }")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RawOrbit, E> {
+                Ok(RawOrbit::Known(text.to_owned()))
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<RawOrbit, A::Error> {
+                RawRing::deserialize(MapAccessDeserializer::new(map)).map(RawOrbit::Of)
+            }
+        }
+        deserializer.deserialize_any(WordOrTable)
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawState {
+    rate: Option<Rate>,
+    delay: Option<Span>,
+    loss: Option<f64>,
+    lasts: Span,
+}
+
+impl RawChange {
+    /// Which of these keys are written.
+    fn written(&self) -> impl Iterator<Item = &'static str> {
+        let series = [self.orbit.is_some(), self.trace.is_some(), self.table.is_some(), self.states.is_some()];
+        let step = [self.rate.is_some(), self.delay.is_some(), self.loss.is_some(), self.stations.is_some()];
+        let keys = SERIES.into_iter().chain(["rate", "delay", "loss", "stations"]);
+        keys.zip(series.into_iter().chain(step)).filter(|(_, is)| *is).map(|(key, _)| key)
+    }
+}
+
+impl Checker<'_> {
+    /// Exactly one of the forms.
+    pub(super) fn course(&self, index: &str, raw: &RawChange, link: &LinkSpec) -> Check<Course> {
+        let at = |key: &str, message: &str| Err(self.source.at(&["changes", index, key], message));
+        let mut written = raw.written();
+        let (Some(first), second) = (written.next(), written.next()) else {
+            let message = "nothing changes: give `rate`, `delay`, `loss` or `stations`, or one of `orbit`, `trace`, \
+                           `table` and `states`";
+            return at("link", message);
+        };
+        if let Some(second) = second.filter(|_| SERIES.contains(&first)) {
+            let message = format!(
+                "`{first}` and `{second}` in one change; give each of its own [[changes]], whose `link` is the same"
+            );
+            return at(second, &message);
+        }
+        if raw.bin.is_some() && first != "trace" {
+            return at("bin", "`bin` is for a `trace`");
+        }
+        if raw.every.is_some() && SERIES.contains(&first) && first != "table" {
+            return at(
+                "every",
+                "`every` is for steps and a `table`; orbits and traces begin again by themselves, states have no end",
+            );
+        }
+        if let Some(every) = raw.every {
+            self.within_span("every", &["changes", index, "every"], every, MIN_SPAN, MAX_DURATION)?;
+        }
+        match (&raw.orbit, &raw.trace, &raw.table, &raw.states) {
+            (Some(orbit), ..) => self.orbit(index, orbit),
+            (_, Some(file), ..) => self.trace(index, file, raw.bin.unwrap_or(BIN)),
+            (_, _, Some(file), _) => self.table(index, file, raw.every),
+            (.., Some(states)) => self.states(index, states),
+            _ => self.step(index, raw, link),
+        }
+    }
+
+    fn step(&self, index: &str, raw: &RawChange, link: &LinkSpec) -> Check<Course> {
+        let values = self.values(&["changes", index], raw.rate, raw.delay, raw.loss)?;
+        let behind = link.queue.stations.len();
+        let stations = raw.stations.as_ref().map(|l| self.new_losses(&["changes", index, "stations"], l, behind));
+        Ok(Course::Step { values, stations: stations.transpose()?, every: raw.every })
+    }
+
+    fn values(&self, path: &[&str], rate: Option<Rate>, delay: Option<Span>, loss: Option<f64>) -> Check<Values> {
+        let with = |key| path.iter().copied().chain([key]).collect::<Vec<&str>>();
+        if let Some(rate) = rate {
+            self.rate(&with("rate"), rate)?;
+        }
+        if let Some(delay) = delay {
+            self.within_span("delay", &with("delay"), delay, Span::ZERO, MAX_DELAY)?;
+        }
+        if let Some(loss) = loss {
+            self.loss(path, loss)?;
+        }
+        Ok(Values { rate, delay, loss })
+    }
+
+    fn orbit(&self, index: &str, raw: &RawOrbit) -> Check<Course> {
+        let path = ["changes", index, "orbit"];
+        let (orbit, step, served) = match raw {
+            RawOrbit::Known(word) => {
+                let words = Orbit::PRESETS.map(|(word, _)| word);
+                let Some((_, orbit)) = Orbit::PRESETS.into_iter().find(|(known, _)| known == word) else {
+                    return Err(self.source.unknown(&path, "orbit", word, &words));
+                };
+                (orbit, STEP, Span::ZERO)
+            }
+            RawOrbit::Of(ring) => (self.ring(index, ring)?, ring.step, ring.served),
+        };
+        if !orbit.is_seen() {
+            let message = "no satellite of this orbit is always above the horizon of both stations; more `satellites`, a \
+                           greater `altitude_km`, a lower `latitude` or stations less `apart` would be";
+            return Err(self.source.at(&path, message));
+        }
+        let steps = orbit.steps(step);
+        if steps > MAX_STEPS {
+            let message =
+                format!("a passage has {steps} steps of {step}; allowed are {MAX_STEPS}: give a longer `step`");
+            return Err(self.source.at(&path, &message));
+        }
+        Ok(Course::Orbit { orbit, step, served })
+    }
+
+    /// Numbers within bounds.
+    fn ring(&self, index: &str, raw: &RawRing) -> Check<Orbit> {
+        let path = |key| ["changes", index, "orbit", key];
+        let numbers = [
+            ("altitude_km", raw.altitude_km, 100.0, 50_000.0),
+            ("satellites", raw.satellites.into(), 1.0, 1000.0),
+            ("latitude", raw.latitude, -90.0, 90.0),
+            ("apart", raw.apart, -180.0, 180.0),
+        ];
+        for (key, value, low, high) in numbers {
+            if !(low..=high).contains(&value) {
+                let message = format!("{key} is {value}; allowed are {low} to {high}");
+                return Err(self.source.at(&path(key), &message));
+            }
+        }
+        let spans = [
+            ("processing", raw.processing, Span::ZERO, Span::from_secs(10)),
+            ("step", raw.step, MIN_SPAN, MAX_DURATION),
+            ("served", raw.served, Span::ZERO, MAX_DURATION),
+        ];
+        for (key, value, low, high) in spans {
+            self.within_span(key, &path(key), value, low, high)?;
+        }
+        let RawRing { altitude_km, satellites, latitude, apart, processing, .. } = *raw;
+        Ok(Orbit { altitude_km, satellites, latitude, apart, processing })
+    }
+
+    fn trace(&self, index: &str, file: &str, bin: Span) -> Check<Course> {
+        self.within_span("bin", &["changes", index, "bin"], bin, MIN_SPAN, MAX_BIN)?;
+        let path = ["changes", index, "trace"];
+        let series = recorded::mahimahi(&self.file(&path, file)?, file, bin);
+        let series = Arc::new(series.map_err(|message| self.source.at(&path, &message))?);
+        Ok(Course::Trace { file: file.to_owned(), bin, series })
+    }
+
+    fn table(&self, index: &str, file: &str, every: Option<Span>) -> Check<Course> {
+        let path = ["changes", index, "table"];
+        let series = recorded::table(&self.file(&path, file)?, file, every);
+        let series = Arc::new(series.map_err(|message| self.source.at(&path, &message))?);
+        Ok(Course::Table { file: file.to_owned(), series })
+    }
+
+    /// The text of a file, which the library has to read.
+    fn file(&self, path: &[&str], name: &str) -> Check<String> {
+        let nobody = || Err(format!("nothing here can read the file {name:?}: `penstock run` does"));
+        self.library.file(name).unwrap_or_else(nobody).map_err(|message| self.source.at(path, &message))
+    }
+
+    fn states(&self, index: &str, raw: &[RawState]) -> Check<Course> {
+        let at = |place: usize, key: &str, message: String| {
+            Err(self.source.at(&["changes", index, "states", &place.to_string(), key], &message))
+        };
+        if !(2..=MAX_STATES).contains(&raw.len()) {
+            let message = format!("a link has 2 to {MAX_STATES} states, not {}", raw.len());
+            return Err(self.source.at(&["changes", index, "states"], &message));
+        }
+        let said = |state: &RawState| {
+            [("rate", state.rate.is_some()), ("delay", state.delay.is_some()), ("loss", state.loss.is_some())]
+        };
+        let mut states = Vec::with_capacity(raw.len());
+        for (place, state) in raw.iter().enumerate() {
+            if said(state).iter().all(|(_, is)| !is) {
+                return at(place, "lasts", "this state is like any other: give `rate`, `delay` or `loss`".into());
+            }
+            if let Some(((key, _), _)) = said(state).iter().zip(said(&raw[0])).find(|(here, first)| **here != *first) {
+                return at(place, key, format!("`{key}` is said of some states only; say it of all or of none"));
+            }
+            let place = place.to_string();
+            let lasts = ["changes", index, "states", &place, "lasts"];
+            self.within_span("lasts", &lasts, state.lasts, MIN_SPAN, MAX_DURATION)?;
+            let values = self.values(&lasts[..4], state.rate, state.delay, state.loss)?;
+            states.push(State { values, lasts: state.lasts });
+        }
+        Ok(Course::States(states.into()))
+    }
+}
