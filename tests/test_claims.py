@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from made_up import Values, evidence
-from penstock.claims import Entry, Verdict, ledger
+from penstock.claims import Entry, Verdict, counted, ledger, page
 from penstock.claims.ledger import Comparison, claims, judge
 from penstock.reproduce import EXPERIMENTS, Evidence
 
@@ -41,6 +41,22 @@ def test_without_results_nothing_is_judged() -> None:
     assert {line.verdict for line in ledger({})} == {"not-run"}
     line = next(line for line in ledger({}) if line.id == "pink-dsl.pink-drops-nothing")
     assert line.reason == "no results: run `penstock reproduce pink-dsl`"
+
+
+def test_the_page_has_every_claim_under_its_document() -> None:
+    entries = ledger({"pink-dsl": evidence()})
+    text = page.body(entries)
+    lines = [
+        line for line in text.splitlines() if line.startswith(tuple(f"| {verdict.value} |" for verdict in Verdict))
+    ]
+    assert len(lines) == len(entries)
+    assert len({line.count(" | ") for line in lines}) == 1, "no cell breaks its row"
+    assert [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")] == [
+        *page.TITLES.values(),
+        page.OTHERS,
+        "What was run",
+    ]
+    assert text.splitlines()[0] == f"{len(entries)} claims: {counted(entries)}."
 
 
 def test_one_drop_is_too_many_for_pink() -> None:

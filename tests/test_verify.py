@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock import marked
 from penstock.mistake import MistakeError
 from penstock.verify import cases, compare, lab, page, simulated
 from penstock.verify.measure import Measures, Packets, measure, median, period_s
@@ -63,7 +64,7 @@ def test_a_gap_is_judged_by_its_goal_and_then_by_the_seeds(kernel: float, ours: 
 
 def test_the_table_is_written_between_its_marks(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
-    file.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
+    file.write_text(f"before\n{marked.BEGIN}\nold\n{marked.END}\nafter\n")
     page.write(file, [row(10, (9.0, 9.5, 9.6))], "about")
     text = file.read_text()
     assert text.startswith("before\n")

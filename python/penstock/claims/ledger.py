@@ -140,6 +140,12 @@ def ledger(evidence: Mapping[str, Evidence], only: str | None = None) -> list[En
     return [_entry(claim, evidence) for claim in claims() if only is None or only in claim.needs]
 
 
+def counted(entries: Iterable[Entry]) -> str:
+    """How many of each verdict there are."""
+    verdicts = [entry.verdict for entry in entries]
+    return ", ".join(f"{verdicts.count(v)} {v.value}" for v in Verdict if v in verdicts)
+
+
 def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
     missing = [name for name in claim.needs if name not in evidence]
     if missing:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from penstock.claims import Entry, Verdict, ledger
+from penstock.claims import Entry, Verdict, ledger, page
 from penstock.cli import app, show
 from penstock.cli.progress import Bar
 from penstock.mistake import MistakeError
@@ -37,7 +37,7 @@ def reproduce(
         raise typer.Exit(130)
     from penstock import report as pages
 
-    page = pages.write_experiment(evidence, path, path.parent)
+    report = pages.write_experiment(evidence, path, path.parent)
     entries = ledger({**stored(path.parent), name: evidence}, only=name)
     if json:
         runs = [outcome.to_json() for outcome in evidence.outcomes]
@@ -47,7 +47,7 @@ def reproduce(
     else:
         _print_evidence(evidence)
         show.claims(entries)
-        show.console().print(f"report: {page}", soft_wrap=True)
+        show.console().print(f"report: {report}", soft_wrap=True)
     if not complete:
         print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
         raise typer.Exit(130)
@@ -79,6 +79,7 @@ def claims(
     run: bool = typer.Option(False, "--run", help="Run the experiments first, in their full form."),
     quick: bool = typer.Option(False, "--quick", help="With --run: in their quick form."),
     json: bool = typer.Option(False, "--json", help="Print a JSON list."),
+    to: Path | None = typer.Option(None, "--page", help="Write the ledger into this page."),
     check: bool = typer.Option(False, "--check", help="Exit with 1 when a claim that was run fails."),
 ) -> None:
     """Print the ledger: every claim with the verdict that the newest runs give."""
@@ -92,6 +93,8 @@ def claims(
         show.as_json([entry.to_json() for entry in entries])
     else:
         show.claims(entries)
+    if to:
+        page.write(to, entries)
     if check and any(entry.verdict == Verdict.FAILS for entry in entries):
         raise typer.Exit(1)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.claims import Entry, Verdict
+from penstock.claims import Entry, Verdict, counted
 
 _FLOWS_SHOWN = 16
 _VERDICT_STYLE = {
@@ -180,5 +180,4 @@ def claims(entries: Sequence[Entry]) -> None:
     for row in rows:
         out.add_row(*row)
     console().print(out)
-    counted = [(sum(entry.verdict == v for entry in entries), v.value) for v in Verdict]
-    console().print("\n" + ", ".join(f"{count} {name}" for count, name in counted if count))
+    console().print("\n" + counted(entries))

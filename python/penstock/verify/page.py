@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.mistake import MistakeError
+from penstock import marked
 from penstock.verify.compare import GOALS, Gap, Row
 
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 HEADINGS = ("case", "Mbit/s", "gap", "queue ms", "gap", "p95 ms", "loss %", "period s", "gap")
 
 
@@ -49,12 +48,5 @@ def summary(rows: Sequence[Row]) -> str:
 
 def write(page: Path, rows: Sequence[Row], about: str) -> None:
     """Replaces what is between the marks of the page."""
-    text = page.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise MistakeError(f"{page}: needs the lines {BEGIN} and {END} once each: the table is written between them")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    lines = [f"| {' | '.join(HEADINGS)} |", "|---|" + "---:|" * (len(HEADINGS) - 1)]
-    lines += [f"| {' | '.join(cells(row))} |" for row in rows]
-    body = "\n".join([about, "", *lines, "", summary(rows) + "."])
-    page.write_text(f"{before}{BEGIN}\n{body}\n{END}{after}", encoding="utf-8")
+    lines = marked.table(HEADINGS, [cells(row) for row in rows], numbers=True)
+    marked.replace(page, "\n".join([about, "", *lines, "", summary(rows) + "."]))
