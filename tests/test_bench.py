@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from penstock import bench, engine
-from penstock.bench import cases, compare, costs, instructions, ns3, own, schedulers
+from penstock.bench import cases, compare, costs, instructions, layers, ns3, own, schedulers
 from penstock.mistake import MistakeError
 
 PEER = ns3.Run(
@@ -255,12 +255,14 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr(instructions, "count", lambda _say: "not asked for")
     scheduled = schedulers.Costs((schedulers.Cost("drr", 1000, 32.5, 6.0, 1.0, 80.0, 32.0),), None)
     monkeypatch.setattr(schedulers, "measure", lambda *_: scheduled)
+    monkeypatch.setattr(layers, "measure", lambda *_: [layers.Cost("a", 100, 50.0, 59.0), layers.Cost("b", 9, 50, 61)])
     monkeypatch.setattr(own, "measure", lambda *_: [own.Cost("mine.py:Mine", "newreno", 2000, 1500.0, 500.0, 2)])
     assert bench.main(json=True, quick=True, peer=False) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {"name", "packets", "cpu_s", "ns_per_packet", "peer", "peer_cpu_s", "ratio"} <= printed["rows"][0].keys()
     assert [row["name"] for row in printed["disciplines"]] == ["codel", "codel", "fq-codel"]
     assert [row["name"] for row in printed["controls"]] == ["newreno", "cubic", "bbr"]
+    assert [(row["ratio"], row["met"]) for row in printed["layers"]] == [(1.18, True), (1.22, False)]
     assert [row["ns_per_call"] for row in printed["python"]] == [500], "1000 ns more, in two calls"
     assert printed["pink"]["sizes"][0]["bars"] == {"ns_per_ack": 60, "ns_per_data_packet": 40, "bytes_per_flow": 128}
     assert bench.main(quick=True, peer=False) == 0
@@ -270,10 +272,17 @@ def test_the_benchmark_shows_all_tables(monkeypatch: pytest.MonkeyPatch, capsys:
     assert ["fq-codel", "1", "1,000", "119.9", "120", "yes"] in lines
     assert ["bbr", "79.9", "80", "yes"] in lines
     assert ["drr", "1,000", "32.5", "6.0", "1.00", "80", "32", "no"] in lines
+    assert ["b", "9", "50.0", "61.0", "1.22", "1.2", "no"] in lines
     assert ["mine.py:Mine", "newreno", "2,000", "1,500", "500", "500", "2"] in lines
     assert ["1,000", "59.0", "60", "yes", "41.0", "40", "no", "128", "128", "yes"] in lines
     assert "ACKs 1.50, data 1.25" in table
     assert ["10,000", "2001", "no", "2000", "yes", "2000", "900", "1,600,000"] in lines
+
+
+def test_two_layers_are_measured() -> None:
+    found = layers.measure(quick=True, say=lambda _line: None)
+    assert len({cost.case for cost in found}) == len(found) == 3
+    assert all(0 < cost.double_drr_ns < 10_000 and 0 < cost.hfs_ns < 10_000 for cost in found)
 
 
 def test_the_cost_of_python_is_measured() -> None:

@@ -2,7 +2,7 @@
 
 `cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `compare` runs both programs by turns,
 `instructions` counts what the processor does, `costs` measures disciplines and controls alone, `schedulers` packet
-schedulers, `own` algorithms in Python, and this module shows the result.
+schedulers, `layers` two of them in a row, `own` algorithms in Python, and this module shows the result.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from penstock.bench import cases, costs, instructions, ns3, own, schedulers
+from penstock.bench import cases, costs, instructions, layers, ns3, own, schedulers
 from penstock.bench.compare import Row, measure
 from penstock.mistake import MistakeError
 
@@ -30,6 +30,7 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
     counted: instructions.Count | str = "not reached"
     alone = costs.NOT_REACHED
     scheduled = schedulers.NOT_REACHED
+    layered: list[layers.Cost] = []
     python: list[own.Cost] = []
     missing: str | None = "not asked for (--no-peer)"
     interrupted = False
@@ -42,17 +43,20 @@ def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: 
         counted = instructions.count(_say)
         alone = costs.measure(quick, _say)
         scheduled = schedulers.measure(quick, _say)
+        layered = layers.measure(quick, _say)
         python = own.measure(quick, repeat, _say)
     except KeyboardInterrupt:
         interrupted = True
         _say("interrupted: what is done is shown")
     if json:
-        costs_alone = {**alone.to_json(), **scheduled.to_json(), "python": [cost.to_json() for cost in python]}
+        two = {"layers": [cost.to_json() for cost in layered], "python": [cost.to_json() for cost in python]}
+        costs_alone = {**alone.to_json(), **scheduled.to_json(), **two}
         _print_json(rows, missing, counted, costs_alone, interrupted)
     else:
         _print_table(rows, missing, counted)
         _print_costs(alone)
         _print_schedulers(scheduled)
+        _print_layers(layered)
         _print_own(python)
     return 130 if interrupted else 0
 
@@ -157,6 +161,13 @@ def _print_schedulers(costs: schedulers.Costs) -> None:
     show.table(title, schedulers.COLUMNS, schedulers.cells(costs))
     if costs.instructions_missing:
         print(f"instructions of schedulers: {costs.instructions_missing}")
+
+
+def _print_layers(costs: list[layers.Cost]) -> None:
+    from penstock.cli import show
+
+    title = "HFS beside double-DRR (TEMPEST): an enqueue and a dequeue with the harness"
+    show.table(title, layers.COLUMNS, layers.cells(costs))
 
 
 def _cells(row: Row) -> list[str]:
