@@ -313,6 +313,18 @@ def bulk_flows_cost_one_budget(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
+@at("2.2.4.4", "Table 2.7", "halved")
+def small_shares_lose_the_part_of_a_segment(run: Evidence) -> Finding:
+    """256 connections take longer with C²ML as their shares are few whole segments; with halves of them they do not."""
+    parts = []
+    for setting, size, is_longer in (("short-128-1.5", 500, True), ("half-segments", 250, False)):
+        if setting in run.settings:
+            ours, plain = _ratio(run, setting)
+            text = f"{ours / plain:.2f} of the time without, segments of {size} B"
+            parts.append(Comparison((ours > (1 + ALIKE) * plain) == is_longer, text))
+    return judge("; ".join(part.text for part in parts), parts if len(parts) == 2 else [])
+
+
 @sums("2.2.4.4", "Table 2.7", "61.6 to 1662.7 s")
 def table_2_7_needs_more_than_the_link_has(_: Evidence) -> Finding:
     """No order of serving gives the times of Table 2.7 with C²ML at 4 Mbit/s, the most that 2.2.2.1 has."""

@@ -136,7 +136,7 @@ def _short() -> Iterator[Setting]:
                 change = _short_at(SHORT_RATE, users, megabytes, background)
                 label = f"{users} users, {name} MB{', background' if background else ''}"
                 key = f"short-{users}-{name}{'-background' if background else ''}"
-                quick = (users, name) == (32, "1.5")
+                quick = key in ("short-32-1.5", "short-32-1.5-background", "short-128-1.5")
                 yield Setting(key, label, ("plain", "c2ml"), change, quick=quick, flows=2 * users)
 
 
@@ -154,6 +154,12 @@ def _open_ends() -> Iterator[Setting]:
         yield Setting(f"open-{name}", f"32 users, 1.5 MB, {name}", ways, change, quick=False, flows=64)
 
 
+def _halves() -> Setting:
+    """The most connections, whose shares are the fewest segments, with segments of half the size."""
+    change = {**_short_at(SHORT_RATE, 128, 1.5), "tcp.mss": "250B"}
+    return Setting("half-segments", "128 users, 1.5 MB, segments of 250 B", ("plain", "c2ml"), change, flows=256)
+
+
 C2ML = Listed(
     name="c2ml",
     title="C²ML on a satellite link",
@@ -167,7 +173,7 @@ C2ML = Listed(
     },
     columns=("last_end", "ended", "queue_max", "delay_mean", "jain", "use_to_end"),
     aqms=("plain", "c2ml"),
-    quick="fewer nodes, and of the short transfers 32 users with 1.5 MB at 4 Mbit/s",
+    quick="fewer nodes, and of the short transfers 32 and 128 users with 1.5 MB at 4 Mbit/s",
     variants=(
         Variant(
             "figure-2-13",
@@ -181,7 +187,7 @@ C2ML = Listed(
         ),
     ),
     keeps_series=True,
-    settings=(*_files(), *_three(), *_fair(), *_friends(), *_short(), *_open_ends()),
+    settings=(*_files(), *_three(), *_fair(), *_friends(), *_short(), *_open_ends(), _halves()),
     per_aqm=SCHEMES,
 )
 
