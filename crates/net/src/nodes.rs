@@ -1,8 +1,8 @@
 //! Whose each flow is: that of the host on one side of the link, by its address.
 //!
 //! The host on the left is the source of what travels forward and the destination of what comes back; so a connection has
-//! the same node whichever way its first packet goes, and both disciplines agree on it. A flow whose host is unknown -
-//! there is no room, or it is no IP packet - is of a node that all such flows share.
+//! the same node whichever way its first packet goes, and both disciplines agree on it. Flows without a number - there is no
+//! room, or it is no IP packet - are of one node together. A flow of an address that is no host ([`HostKey::at`]) is nobody's.
 //!
 //! A node is forgotten when its last flow is: both tables are of one size and one idle time, and a packet of a flow keeps
 //! its node. So there is room for the node of every flow that has a number.
@@ -13,7 +13,7 @@ use penstock_core::units::{Instant, Span};
 use penstock_core::wire::flows::SipHash;
 use penstock_core::wire::{End, Headers, HostKey, NodeTable, Tracking};
 
-/// The node of flows whose host is not known. The hosts of the table have the numbers after it.
+/// The node of flows without a number, and of hosts for which there is none. The hosts of the table have the numbers after it.
 pub const STRANGERS: NodeId = NodeId(0);
 
 /// The side whose hosts are the nodes.
@@ -77,19 +77,23 @@ impl Nodes {
                 Some(self.learn(flow, HostKey::of(packet.bytes, packet.headers, end), now))
             }
             Tracking::Tracked { flow, .. } => {
-                let owner = self.owners.get(flow.0 as usize).and_then(|node| node.0.checked_sub(1));
-                owner.into_iter().for_each(|host| self.hosts.touch(NodeId(host), now));
+                let owner = self.owners.get(flow.0 as usize).filter(|node| **node != NodeId::NOBODY);
+                let host = owner.and_then(|node| node.0.checked_sub(1));
+                host.into_iter().for_each(|host| self.hosts.touch(NodeId(host), now));
                 None
             }
         }
     }
 
     fn learn(&mut self, flow: FlowId, host: Option<HostKey>, now: Instant) -> News {
-        let numbered = host.and_then(|host| self.hosts.number(host, now));
-        let (node, fresh) = numbered.map_or((STRANGERS, false), |(host, fresh)| (NodeId(host.0 + 1), fresh));
+        let (node, fresh) = match host.map(|host| self.hosts.number(host, now)) {
+            Some(Some((host, fresh))) => (NodeId(host.0 + 1), fresh),
+            Some(None) => (STRANGERS, false),
+            None => (NodeId::NOBODY, false),
+        };
         let index = flow.0 as usize;
         if index >= self.owners.len() {
-            self.owners.resize(index + 1, STRANGERS);
+            self.owners.resize(index + 1, NodeId::NOBODY);
         }
         self.owners[index] = node;
         News { flow, node, fresh }
@@ -189,6 +193,21 @@ mod tests {
         let mut bench = Bench::new(Side::Left, 2);
         let told = bench.packet(Direction::Forward, &[0xff; 60], Instant::ZERO);
         assert_eq!(told, (UNTRACKED, news(UNTRACKED.0, 0, false)));
+    }
+
+    #[test]
+    fn what_kernels_say_to_their_link_is_nobodys() {
+        // A router solicitation: fe80::1 to ff02::2.
+        let mut bytes = [0; 48];
+        (bytes[0], bytes[5], bytes[6], bytes[7], bytes[40]) = (0x60, 8, 58, 255, 133);
+        (bytes[8], bytes[9], bytes[23]) = (0xfe, 0x80, 1);
+        (bytes[24], bytes[25], bytes[39]) = (0xff, 2, 2);
+        for direction in Direction::BOTH {
+            let mut bench = Bench::new(Side::Left, 2);
+            assert_eq!(bench.packet(direction, &bytes, Instant::ZERO).1, news(0, NodeId::NOBODY.0, false));
+            assert_eq!(bench.packet(direction, &bytes, Instant::ZERO).1, None);
+            assert_eq!(bench.nodes.hosts.len(), 0);
+        }
     }
 
     proptest! {

@@ -74,7 +74,7 @@ impl Nodes {
             return *node;
         }
         let host = if self.end == End::Source { source } else { destination };
-        let node = NodeId(self.hosts.id(host.into()).0);
+        let node = HostKey::at(host).map_or(NodeId::NOBODY, |host| NodeId(self.hosts.id(host).0));
         self.owners.push(node);
         node
     }
@@ -96,11 +96,13 @@ mod tests {
         let host = |n: u8| IpAddr::from([10, 0, 0, n]);
         let of = |end| {
             let mut nodes = Nodes::new(end);
-            // Two flows of host 1, the answer of the first, a flow of host 2 to host 1.
-            let packets = [(0, 1, 9), (1, 1, 8), (0, 9, 1), (2, 2, 1), (0, 1, 9)];
+            // Two flows of host 1, the answer of the first, a flow of host 2 to host 1, which sends its second packet.
+            let packets = [(0, 1, 9), (1, 1, 8), (0, 9, 1), (2, 2, 1), (1, 1, 8)];
             packets.map(|(flow, from, to)| nodes.of(FlowId(flow), host(from), host(to)).0)
         };
         assert_eq!(of(End::Source), [0, 0, 0, 1, 0]);
-        assert_eq!(of(End::Destination), [0, 1, 0, 2, 0]);
+        assert_eq!(of(End::Destination), [0, 1, 0, 2, 1]);
+        let link_local = IpAddr::from([169, 254, 0, 1]);
+        assert_eq!(Nodes::new(End::Source).of(FlowId(0), link_local, host(1)), NodeId::NOBODY);
     }
 }

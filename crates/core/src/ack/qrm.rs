@@ -59,7 +59,7 @@ use serde::{Deserialize, Serialize};
 /// Nodes and flows beyond these have no state.
 const MAX_NODES: u32 = 1 << 20;
 const MAX_FLOWS: usize = 1 << 24;
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u32 = NodeId::NOBODY.0;
 const MAX_SLACK: Bytes = Bytes::new(1_000_000);
 
 /// How a node's bytes are counted.

@@ -5,6 +5,10 @@
 //! By whole addresses one host could be 2^64 nodes. The price: hosts of one /64 are one node, as are those behind one
 //! IPv4 address; and a host that has both versions is two.
 //!
+//! Addresses that mean something on one link only are no hosts: no router forwards their packets (RFC 4291 §2.5.6 and §2.7,
+//! RFC 3927 §2.7, RFC 5771 §4). Kernels send such packets by themselves on each interface; as nodes these would have a
+//! share that nobody uses.
+//!
 //! A source address that nothing checks can be forged. So the table is bounded like that of connections, and its hash is
 //! keyed; who may send which addresses is for the network before it to check (RFC 2827).
 
@@ -13,7 +17,7 @@ use super::headers::{Headers, IpVersion};
 use super::numbers::Numbers;
 use crate::packet::NodeId;
 use crate::units::{Instant, Span};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An end of a packet's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,17 +35,17 @@ pub struct HostKey {
     prefix: u64,
 }
 
-impl From<IpAddr> for HostKey {
-    fn from(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(v4) => Self { version: 4, prefix: v4.to_bits().into() },
-            IpAddr::V6(v6) => Self { version: 6, prefix: (v6.to_bits() >> 64) as u64 },
-        }
-    }
-}
-
 impl HostKey {
-    /// The host at one end of a packet; `None` if it is no IP packet.
+    /// The host with this address; `None` for what is known on its own link only.
+    pub fn at(address: IpAddr) -> Option<Self> {
+        let (version, prefix, on_link) = match address {
+            IpAddr::V4(v4) => (4, v4.to_bits().into(), v4.is_link_local() || v4.is_broadcast() || is_link_group(v4)),
+            IpAddr::V6(v6) => (6, (v6.to_bits() >> 64) as u64, v6.is_unicast_link_local() || has_link_scope(v6)),
+        };
+        (!on_link && !address.is_unspecified()).then_some(Self { version, prefix })
+    }
+
+    /// The host at one end of a packet; `None` if it is no IP packet, or as [`HostKey::at`].
     pub fn of(bytes: &[u8], headers: &Headers, end: End) -> Option<Self> {
         let second = usize::from(end == End::Destination);
         let address: IpAddr = match headers.version {
@@ -49,7 +53,7 @@ impl HostKey {
             IpVersion::V6 => <[u8; 16]>::try_from(bytes.get(8 + 16 * second..)?.get(..16)?).ok()?.into(),
             IpVersion::Unknown => return None,
         };
-        Some(address.into())
+        Self::at(address)
     }
 
     fn bytes(self) -> [u8; 9] {
@@ -57,6 +61,16 @@ impl HostKey {
         bytes[1..].copy_from_slice(&self.prefix.to_be_bytes());
         bytes
     }
+}
+
+/// 224.0.0.0/24.
+fn is_link_group(v4: Ipv4Addr) -> bool {
+    v4.octets()[..3] == [224, 0, 0]
+}
+
+/// Multicast of the interface or of the link: ff01 and ff02, whatever their flags.
+fn has_link_scope(v6: Ipv6Addr) -> bool {
+    v6.is_multicast() && v6.octets()[1] & 0xf <= 2
 }
 
 /// Hosts with an index.
@@ -103,7 +117,7 @@ mod tests {
     use super::*;
 
     fn key(address: &str) -> HostKey {
-        address.parse::<IpAddr>().unwrap().into()
+        HostKey::at(address.parse().unwrap()).unwrap()
     }
 
     fn at(s: u64) -> Instant {
@@ -124,10 +138,21 @@ mod tests {
         assert_eq!(number("2001:db8:0:1::1"), (NodeId(2), true));
         assert_eq!(number("2001:db8:0:1:ffff::9"), (NodeId(2), false), "another address of its /64");
         assert_eq!(number("2001:db8:0:2::1"), (NodeId(3), true), "the next /64");
-        // ::a00:1 has the bits of 10.0.0.1 in its last half, 0:0:a00:1:: in its first.
-        assert_eq!(number("::a00:1"), (NodeId(4), true));
-        assert_eq!(number("0:0:a00:1::"), (NodeId(5), true), "the same 64 bits in the other version");
-        assert_eq!(table.len(), 6);
+        // 0:0:a00:1:: has the bits of 10.0.0.1 in its first half.
+        assert_eq!(number("0:0:a00:1::"), (NodeId(4), true), "the same 64 bits in the other version");
+        assert_eq!(table.len(), 5);
+    }
+
+    #[test]
+    fn what_is_known_on_its_link_only_is_no_host() {
+        let is_host = |address: &str| HostKey::at(address.parse().unwrap()).is_some();
+        for address in ["fe80::1", "febf::1", "::", "ff02::16", "ff12::1", "0.0.0.0", "169.254.9.9", "224.0.0.251"] {
+            assert!(!is_host(address), "{address}");
+        }
+        assert!(!is_host("255.255.255.255"));
+        for address in ["fd00::1", "fec0::1", "::1:0:0:1", "ff05::2", "10.255.255.255", "224.0.1.1", "239.1.2.3"] {
+            assert!(is_host(address), "{address}");
+        }
     }
 
     #[test]
@@ -156,7 +181,8 @@ mod tests {
         assert_eq!(table.number(key("10.0.0.1"), at(0)), Some((NodeId(0), true)));
         assert_eq!(table.number(key("10.0.0.2"), at(0)), Some((NodeId(1), true)));
         for forged in 0..1000u32 {
-            assert_eq!(table.number(IpAddr::from(forged.to_be_bytes()).into(), at(5)), None);
+            let address = IpAddr::from((0x0b00_0000 + forged).to_be_bytes());
+            assert_eq!(table.number(HostKey::at(address).unwrap(), at(5)), None);
         }
         table.touch(NodeId(0), at(9));
         assert_eq!(table.number(key("10.0.0.3"), at(11)), Some((NodeId(1), true)), "the second was idle for 11 s");

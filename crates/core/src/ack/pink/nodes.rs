@@ -1,9 +1,11 @@
 //! Whose a flow is, and how many flows of each node send: the flows of a node share the budget that a discipline behind
 //! PINK holds it to.
 
+use crate::packet::NodeId;
+
 /// Nodes beyond these are not known; so it is with QRM.
 const MAX_NODES: u32 = 1 << 20;
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u32 = NodeId::NOBODY.0;
 
 /// Kept only while somebody says whose flows are. 4 bytes per flow and node.
 #[derive(Debug, Clone, Default)]

@@ -263,6 +263,17 @@ fn a_flow_may_pass_to_another_node() {
     assert!(!bench.packet(1, at(0)));
 }
 
+/// It is refused, and has no share.
+#[test]
+fn a_flow_of_nobody_is_no_node() {
+    let mut bench = Bench::new(exact());
+    bench.own(&[(0, 0), (1, NodeId::NOBODY.0)]);
+    assert!(!bench.packet(1, at(0)));
+    assert_eq!((0..200).filter(|_| bench.packet(0, at(0))).count(), 100, "all of the link");
+    assert_eq!(bench.qrm.stats().unlisted, 1);
+    assert_eq!(bench.qrm.stats().nodes, 1);
+}
+
 #[test]
 fn syns_are_limited_by_node() {
     let mut bench = Bench::new(Config { syn_rate: 10, ..exact() });
