@@ -91,7 +91,8 @@ impl Classifier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_core::packet::Packet;
+    use crate::nodes::STRANGERS;
+    use penstock_core::packet::{NodeId, Packet};
 
     /// A TCP segment of 41 bytes from 10.0.0.1:1 to 10.0.0.2:2 with one byte of data, without checksums.
     fn segment(flags: u8) -> [u8; 41] {
@@ -134,5 +135,24 @@ mod tests {
         assert_eq!(packet.bytes(), &segment(0x02)[..30]);
         assert_eq!(classifier.unclassified().malformed, 1);
         assert_eq!(pool.allocated(), 0, "the pooled buffer was reused");
+    }
+
+    #[test]
+    fn forged_addresses_are_nodes_until_there_are_as_many_as_connections() {
+        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
+        let mut told = |forged: u32| {
+            let mut buffer = pool.take();
+            buffer[..41].copy_from_slice(&segment(0x02));
+            buffer[12..16].copy_from_slice(&(0x0b00_0000 + forged).to_be_bytes());
+            classifier.packet(Direction::Forward, buffer, 41, Instant::ZERO, &mut pool).1
+        };
+        for forged in 0..CAPACITY {
+            let node = NodeId(forged + 1);
+            assert_eq!(told(forged), Some(News { flow: FlowId(forged), node, fresh: true }));
+        }
+        assert_eq!(told(CAPACITY), Some(News { flow: UNTRACKED, node: STRANGERS, fresh: false }));
+        assert!((CAPACITY + 1..2 * CAPACITY).all(|forged| told(forged).is_none()), "strangers were told of");
+        assert_eq!(told(0), None, "who was there first still is");
+        assert_eq!(classifier.unclassified().untracked, u64::from(CAPACITY));
     }
 }
