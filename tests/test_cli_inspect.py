@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import struct
 from pathlib import Path
 
 from conftest import Command
@@ -39,6 +41,35 @@ def test_replay_totals(penstock: Command, trace: Path) -> None:
     assert totals["sojourn_ms"]["max"] == 2.0
 
 
+def test_replay_knows_hosts_by_their_addresses(penstock: Command, tmp_path: Path) -> None:
+    """Host 1 sends from nine ports in turn and host 2 from one, each all that the link can carry."""
+    file = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 96, 101)
+    for tick in range(2000):
+        for host, port in ((1, 1000 + tick % 9), (2, 1000)):
+            ip = struct.pack(
+                ">BBHHHBBH4s4s", 0x45, 0, 1000, 0, 0, 64, 17, 0, bytes([10, 0, 0, host]), bytes([10, 0, 0, 9])
+            )
+            packet = ip + struct.pack(">HHHH", port, 53, 980, 0)
+            file += struct.pack("<IIII", tick // 1000, tick % 1000 * 1000, len(packet), 1000) + packet
+    (tmp_path / "hosts.pcap").write_bytes(file)
+
+    def sent(*nodes: str) -> tuple[int, int]:
+        done = penstock(
+            "replay", "hosts.pcap", "--aqm", "qrm", "--rate", "8Mbit/s", "--limit", "1000p", "--csv", *nodes
+        )
+        assert done.returncode == 0, done.stderr
+        flows = [row["flow"] for row in csv.DictReader(done.stdout.splitlines()) if row["fate"] == "sent"]
+        return len(flows) - flows.count("1"), flows.count("1")  # the second flow to appear is that of host 2
+
+    # 2 ms each at half of the rate, over 1999 ms and the 105 ms of an account: 1052 packets, all but two.
+    assert all(1050 <= packets <= 1053 for packets in sent())
+    assert sent() == sent("--nodes", "source")
+    # All packets go to one host, which has the whole link: 1999 and 105 packets of 1 ms.
+    assert 2102 <= sum(sent("--nodes", "destination")) <= 2105
+    # Ten nodes: 10 ms each are 210 packets, and at most nine more in the first 9 ms, when there are fewer.
+    assert 208 <= sent("--nodes", "none")[1] <= 220
+
+
 def test_replay_refuses_what_cannot_be(penstock: Command, trace: Path, tmp_path: Path) -> None:
     link = ("--rate", "8Mbit/s", "--limit", "10p")
     (tmp_path / "no.csv").write_text("hello\n")
@@ -49,6 +80,7 @@ def test_replay_refuses_what_cannot_be(penstock: Command, trace: Path, tmp_path:
         ((trace, "--aqm", "droptail", *link, "--set", "target"), "write key=value"),
         ((trace, "--aqm", "droptail", *link, "--set", "target=5ms"), "target"),
         ((trace, "--aqm", "droptail", *link, "--csv", "--json"), "stdout"),
+        ((trace, "--aqm", "qrm", *link, "--nodes", "both"), "none of source, destination, none"),
         (("no.csv", "--aqm", "droptail", *link), "no.csv: "),
         (("nowhere.pcap", "--aqm", "droptail", *link), "nowhere.pcap"),
     ]

@@ -19,6 +19,7 @@ def replay(
     seed: int = ...,
     csv: BinaryIO | None = None,
     library: object = None,
+    nodes: str = ...,
 ) -> str: ...
 def replay_control(script: str, cc: str, csv: BinaryIO, library: object = None) -> int: ...
 def schedule(

@@ -215,14 +215,17 @@ def replay(
     settings: Sequence[str] = (),
     seed: int = 1,
     csv: BinaryIO | None = None,
+    nodes: str = "source",
 ) -> dict[str, Any]:
     """Replays the arrivals of a capture or CSV file through a discipline before a link of `rate`.
 
-    `settings` are parameters of the discipline such as `target=10ms`; with `csv`, every packet is written to it. Raises
-    `TraceError` when the trace cannot be read and `ValueError` when another argument cannot be.
+    `settings` are parameters of the discipline such as `target=10ms`; with `csv`, every packet is written to it. With
+    `nodes` a captured flow belongs to the host at one end of its first packet, "source" or "destination"; with "none",
+    and in CSV, each flow is its own. Raises `TraceError` when the trace cannot be read and `ValueError` when another
+    argument cannot be.
     """
     summary: dict[str, Any] = json.loads(
-        _penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv, Library())
+        _penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes)
     )
     return summary
 

@@ -12,6 +12,11 @@ pub struct FlowId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
+impl NodeId {
+    /// Of flows that are nobody's: who divides a link among nodes has nothing for them.
+    pub const NOBODY: Self = Self(u32::MAX);
+}
+
 /// The ECN field of the IP header (RFC 3168 §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]

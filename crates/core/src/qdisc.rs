@@ -176,9 +176,15 @@ pub trait Qdisc<P: Packet> {
         let _ = (station, loss, now);
     }
 
-    /// `flow` belongs to `node`. Only algorithms that treat nodes care; told before the first packet of the flow.
+    /// `flow` belongs to `node`. Only algorithms that treat nodes care; told before the first packet of the flow, and
+    /// again when its index becomes another flow's.
     fn set_node(&mut self, flow: FlowId, node: NodeId) {
         let _ = (flow, node);
+    }
+
+    /// `node` is gone, and its index becomes another's. Nothing of it waits, none of its flows sends.
+    fn forget_node(&mut self, node: NodeId) {
+        let _ = node;
     }
 
     /// `flow` is one of `class`. Only disciplines with classes care, which otherwise take the index of a flow for its

@@ -131,6 +131,10 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
         self.aqm.set_node(flow, node);
     }
 
+    fn forget_node(&mut self, node: NodeId) {
+        self.aqm.forget_node(node);
+    }
+
     fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
         self.aqm.set_budget(node, budget, now);
     }

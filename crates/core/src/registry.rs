@@ -365,6 +365,9 @@ macro_rules! disciplines {
             fn set_node(&mut self, flow: FlowId, node: NodeId) {
                 each!(self, q => q.set_node(flow, node))
             }
+            fn forget_node(&mut self, node: NodeId) {
+                each!(self, q => q.forget_node(node))
+            }
             fn set_class(&mut self, flow: FlowId, class: u32) {
                 each!(self, q => q.set_class(flow, class))
             }

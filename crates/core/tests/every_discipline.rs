@@ -1,7 +1,7 @@
 //! What must hold for every discipline of the registry, whatever packets and segments come, and in whatever order.
 
 use penstock_core::ack::AckPath;
-use penstock_core::packet::{Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView};
+use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, RateNotice, TcpFlags, TcpView};
 use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
 use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, LinkFacts, NAMES};
 use penstock_core::rng::{Rng, Streams};
@@ -96,6 +96,8 @@ enum Step {
     Depart,
     Inbound(Segment),
     TakeOut(u32),
+    SetNode(u32, NodeId),
+    ForgetNode(NodeId),
 }
 
 /// Few values, so that segments of a flow answer each other now and then.
@@ -112,12 +114,15 @@ fn segments() -> impl Strategy<Value = Segment> {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let waits = prop_oneof![Just(0u64), 1..2_000_000u64, 1_000_000..500_000_000u64, Just(20_000_000_000)];
     let arrival = (1..=1600u64, 0..4u8, segments());
+    let nodes = prop_oneof![4 => (0..3u32).prop_map(NodeId), 1 => Just(NodeId::NOBODY)];
     let step = prop_oneof![
         3 => waits.prop_map(Step::Wait),
         6 => arrival.prop_map(|(size, ecn, segment)| Step::Arrive { size, ecn, segment }),
         4 => Just(Step::Depart),
         2 => segments().prop_map(Step::Inbound),
         1 => (0..6u32).prop_map(Step::TakeOut),
+        1 => (0..6u32, nodes.clone()).prop_map(|(flow, node)| Step::SetNode(flow, node)),
+        1 => nodes.prop_map(Step::ForgetNode),
     ];
     prop::collection::vec(step, 0..400)
 }
@@ -174,6 +179,8 @@ impl World {
             Step::Depart => self.depart()?,
             Step::Inbound(segment) => self.inbound(*segment)?,
             Step::TakeOut(flow) => self.take_out(*flow)?,
+            Step::SetNode(flow, node) => self.queue.set_node(FlowId(*flow), *node),
+            Step::ForgetNode(node) => self.queue.forget_node(*node),
         }
         self.check()
     }
@@ -272,14 +279,15 @@ impl World {
     }
 }
 
-/// The default configuration, those with `ecn` and `compat` where there are such parameters, and flow queueing with every
-/// AQM that may judge one flow.
+/// The default configuration, those with `ecn` and `compat` and QRM behind where there are such parameters, and flow
+/// queueing with every AQM that may judge one flow.
 fn configurations(name: &str) -> Vec<AnyConfig> {
     let read = |parameters| AnyConfig::deserialize(name, parameters).and_then(Result::ok);
     let mut all = vec![AnyConfig::default_of(name).expect("every name has a default")];
     all.extend(read(serde_json::json!({ "ecn": true })));
     all.extend(read(serde_json::json!({ "compat": "linux" })));
     all.extend(read(serde_json::json!({ "compat": "linux", "ecn": true })));
+    all.extend(read(serde_json::json!({ "queue": "qrm" })));
     for aqm in AnyAqmConfig::NAMES {
         all.extend(read(serde_json::json!({ "per_flow": aqm, "flows": 4 })).filter(|config| config.validate().is_ok()));
     }

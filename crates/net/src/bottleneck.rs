@@ -5,6 +5,7 @@
 
 use crate::histogram::Spans;
 use crate::journal::{Entry, Journal};
+use crate::nodes::News;
 use penstock_core::ack::AckPath;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, Fates, Qdisc, Stats};
@@ -133,6 +134,14 @@ impl<P: Packet> Bottleneck<P> {
     /// What was noted, if it was to be.
     pub fn journal(&self) -> Option<&Journal> {
         self.journal.as_ref()
+    }
+
+    /// Tells the discipline whose a flow is.
+    pub fn tell(&mut self, news: &News) {
+        if news.fresh {
+            self.qdisc.forget_node(news.node);
+        }
+        self.qdisc.set_node(news.flow, news.node);
     }
 
     /// Takes a packet. Call after [`Bottleneck::poll`] answered `None` for this `now`, so that events stay in order.

@@ -1,5 +1,7 @@
 //! From bytes to a packet with a flow.
 
+use crate::nodes::{News, Nodes, Seen, Side};
+use crate::path::Direction;
 use crate::pool::Pool;
 use penstock_core::packet::FlowId;
 use penstock_core::rng::Streams;
@@ -10,6 +12,8 @@ use serde::Serialize;
 
 /// Connections that can be told apart at a time.
 const CAPACITY: u32 = 65_536;
+/// One past the last index: what is beyond is one flow to the disciplines.
+const UNTRACKED: FlowId = FlowId(CAPACITY);
 /// Longer than any element of the registry remembers a silent connection by default.
 const IDLE: Span = Span::from_secs(3600);
 
@@ -28,26 +32,42 @@ pub struct Unclassified {
 #[derive(Debug)]
 pub struct Classifier {
     flows: FlowTable<SipHash>,
+    nodes: Nodes,
     unclassified: Unclassified,
 }
 
 impl Classifier {
-    /// A classifier that has seen nothing.
-    pub fn new(streams: Streams) -> Self {
-        let mut secret = streams.get("flows/hash");
-        let hash = SipHash(secret.bits(), secret.bits());
-        Self { flows: FlowTable::new(CAPACITY, IDLE, hash), unclassified: Unclassified::default() }
+    /// A classifier that has seen nothing. The hosts of this side are the nodes.
+    pub fn new(streams: Streams, side: Side) -> Self {
+        let secret = |name| {
+            let mut secret = streams.get(name);
+            SipHash(secret.bits(), secret.bits())
+        };
+        Self {
+            flows: FlowTable::new(CAPACITY, IDLE, secret("flows/hash")),
+            nodes: Nodes::new(side, CAPACITY, IDLE, secret("nodes/hash")),
+            unclassified: Unclassified::default(),
+        }
     }
 
-    /// The packet in the first `len` bytes of `buffer`.
-    pub fn packet(&mut self, buffer: Box<[u8]>, len: usize, now: Instant, pool: &mut Pool) -> RealPacket {
+    /// The packet in the first `len` bytes of `buffer`, which travels in `direction`, and what disciplines must hear of
+    /// its node before it arrives.
+    pub fn packet(
+        &mut self,
+        direction: Direction,
+        buffer: Box<[u8]>,
+        len: usize,
+        now: Instant,
+        pool: &mut Pool,
+    ) -> (RealPacket, Option<News>) {
         let bytes = &buffer[..len.min(buffer.len())];
         let headers = Headers::parse(bytes);
-        let (flow, shown) = match self.flows.lookup(bytes, &headers, now) {
-            Tracking::Tracked { flow, from_syn } => (flow, from_syn),
-            // One past the last index: all of them are one flow to the disciplines.
-            Tracking::Untracked => (FlowId(CAPACITY), false),
+        let tracking = self.flows.lookup(bytes, &headers, now);
+        let (flow, shown) = match tracking {
+            Tracking::Tracked { flow, from_syn, .. } => (flow, from_syn),
+            Tracking::Untracked => (UNTRACKED, false),
         };
+        let news = self.nodes.note(&Seen { direction, bytes, headers: &headers }, tracking, UNTRACKED, now);
         let packet = if headers.version == IpVersion::Unknown {
             // Its length is that of the buffer, which must therefore fit: this one is copied.
             self.unclassified.malformed += 1;
@@ -55,11 +75,11 @@ impl Classifier {
             pool.give(buffer);
             packet
         } else {
-            self.unclassified.untracked += u64::from(flow.0 == CAPACITY);
-            self.unclassified.not_from_syn += u64::from(flow.0 != CAPACITY && !shown);
+            self.unclassified.untracked += u64::from(flow == UNTRACKED);
+            self.unclassified.not_from_syn += u64::from(flow != UNTRACKED && !shown);
             RealPacket::new(buffer, flow)
         };
-        if shown { packet } else { packet.hide_tcp() }
+        (if shown { packet } else { packet.hide_tcp() }, news)
     }
 
     /// Packets that were hidden from elements on the ACK path.
@@ -71,7 +91,8 @@ impl Classifier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_core::packet::Packet;
+    use crate::nodes::STRANGERS;
+    use penstock_core::packet::{NodeId, Packet};
 
     /// A TCP segment of 41 bytes from 10.0.0.1:1 to 10.0.0.2:2 with one byte of data, without checksums.
     fn segment(flags: u8) -> [u8; 41] {
@@ -85,12 +106,12 @@ mod tests {
     fn classify(classifier: &mut Classifier, pool: &mut Pool, content: &[u8]) -> RealPacket {
         let mut buffer = pool.take();
         buffer[..content.len()].copy_from_slice(content);
-        classifier.packet(buffer, content.len(), Instant::ZERO, pool)
+        classifier.packet(Direction::Forward, buffer, content.len(), Instant::ZERO, pool).0
     }
 
     #[test]
     fn a_packet_ends_where_its_header_says_and_not_with_its_buffer() {
-        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1)), Pool::new(1500));
+        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
         let mut packet = classify(&mut classifier, &mut pool, &segment(0x02));
         assert_eq!(packet.size().get(), 41);
         assert!(packet.tcp().is_some(), "the SYN of a connection is shown");
@@ -99,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_connection_met_in_the_middle_is_forwarded_but_not_shown() {
-        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1)), Pool::new(1500));
+        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
         let mut packet = classify(&mut classifier, &mut pool, &segment(0x10));
         assert!(packet.tcp().is_none());
         assert_eq!(classifier.unclassified(), Unclassified { not_from_syn: 1, ..Unclassified::default() });
@@ -107,12 +128,31 @@ mod tests {
 
     #[test]
     fn stale_bytes_of_a_buffer_never_leave_with_a_broken_packet() {
-        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1)), Pool::new(1500));
+        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
         pool.give(vec![0xaa; 1500].into_boxed_slice());
         // The header claims 41 bytes, but only 30 came.
         let packet = classify(&mut classifier, &mut pool, &segment(0x02)[..30]);
         assert_eq!(packet.bytes(), &segment(0x02)[..30]);
         assert_eq!(classifier.unclassified().malformed, 1);
         assert_eq!(pool.allocated(), 0, "the pooled buffer was reused");
+    }
+
+    #[test]
+    fn forged_addresses_are_nodes_until_there_are_as_many_as_connections() {
+        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
+        let mut told = |forged: u32| {
+            let mut buffer = pool.take();
+            buffer[..41].copy_from_slice(&segment(0x02));
+            buffer[12..16].copy_from_slice(&(0x0b00_0000 + forged).to_be_bytes());
+            classifier.packet(Direction::Forward, buffer, 41, Instant::ZERO, &mut pool).1
+        };
+        for forged in 0..CAPACITY {
+            let node = NodeId(forged + 1);
+            assert_eq!(told(forged), Some(News { flow: FlowId(forged), node, fresh: true }));
+        }
+        assert_eq!(told(CAPACITY), Some(News { flow: UNTRACKED, node: STRANGERS, fresh: false }));
+        assert!((CAPACITY + 1..2 * CAPACITY).all(|forged| told(forged).is_none()), "strangers were told of");
+        assert_eq!(told(0), None, "who was there first still is");
+        assert_eq!(classifier.unclassified().untracked, u64::from(CAPACITY));
     }
 }

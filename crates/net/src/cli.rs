@@ -2,6 +2,7 @@
 
 use crate::bottleneck;
 use crate::error::Error;
+use crate::nodes::Side;
 use crate::tun::{self, Cidr};
 use clap::Parser;
 use penstock_core::registry::entries;
@@ -84,6 +85,11 @@ pub struct Options {
     #[arg(long, value_name = "KEY=VALUE")]
     pub reverse_set: Vec<String>,
 
+    /// Whose hosts are the nodes of disciplines that divide the link among nodes (qrm), each with all its flows. A host is
+    /// an IPv4 address or a /64 of IPv6
+    #[arg(long, value_enum, default_value_t, value_name = "SIDE")]
+    pub nodes: Side,
+
     /// Seed of every random stream
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -117,6 +123,8 @@ pub struct Plan {
     pub interfaces: [tun::Config; 2],
     /// Forward and reverse bottleneck.
     pub bottlenecks: [bottleneck::Config; 2],
+    /// The side whose hosts are the nodes.
+    pub nodes: Side,
     /// Seed.
     pub seed: u64,
     /// Stop after this time.
@@ -172,6 +180,7 @@ impl Options {
                     limit: self.reverse_limit,
                 },
             ],
+            nodes: self.nodes,
             seed: self.seed,
             duration: self.duration,
             spin: self.spin,
@@ -230,6 +239,13 @@ mod tests {
     }
 
     #[test]
+    fn nodes_are_the_hosts_on_the_left_unless_told() {
+        let side = |extra: &[&str]| parse(extra).unwrap().plan().unwrap().nodes;
+        assert_eq!(side(&[]), Side::Left);
+        assert_eq!((side(&["--nodes", "right"]), side(&["--nodes", "none"])), (Side::Right, Side::None));
+    }
+
+    #[test]
     fn mistakes_name_the_option_and_what_is_allowed() {
         let unit = parse(&["--delay", "20"]).unwrap_err().to_string();
         assert!(unit.contains("--delay") && unit.contains("\"5ms\""), "{unit}");
@@ -237,6 +253,8 @@ mod tests {
         assert!(aqm.contains("--aqm") && aqm.contains("did you mean codel"), "{aqm}");
         let key = plan_error(&["--aqm", "codel", "--set", "traget=5ms"]);
         assert!(key.contains("did you mean target"), "{key}");
+        let side = parse(&["--nodes", "middle"]).unwrap_err().to_string();
+        assert!(side.contains("--nodes") && side.contains("left, right, none"), "{side}");
         let same = plan_error(&["--left-address", "10.77.0.2/24"]);
         assert!(same.contains("two addresses"), "{same}");
     }

@@ -82,7 +82,7 @@ impl Emulator {
         Ok(Self {
             path,
             tuns,
-            classifier: Classifier::new(streams),
+            classifier: Classifier::new(streams, plan.nodes),
             pool: Pool::new(mtu),
             emissions: Default::default(),
             signals,
@@ -157,7 +157,8 @@ impl Emulator {
                 break;
             };
             let now = self.write_what_is_due();
-            let packet = self.classifier.packet(buffer, len, now, &mut self.pool);
+            let (packet, news) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
+            news.iter().for_each(|news| self.path.tell(news));
             self.path.arrive(direction, packet, now, &mut self.pool);
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! 1. [`cli`]: what a person asks for; [`error`]: what can be wrong with it and what to do about it.
 //! 2. [`netns`] and [`tun`]: an interface in each namespace, whose packets come to this process.
 //! 3. [`emulator`]: the loop that reads packets, sleeps until the next event and writes what is due; [`pool`]: buffers;
-//!    [`classify`]: from bytes to a packet with a flow.
+//!    [`classify`]: from bytes to a packet with a flow; [`nodes`]: whose it is.
 //! 4. [`path`]: two directions, each a [`bottleneck`]: a queue discipline, a wire of some rate and a delay line.
 //!    Neither knows a clock or a file descriptor, so both are tested in virtual time.
 //! 5. [`report`]: what happened, and how late this machine was in doing it; [`journal`]: what became of each packet.
@@ -18,6 +18,7 @@ pub mod error;
 pub mod histogram;
 pub mod journal;
 pub mod netns;
+pub mod nodes;
 pub mod path;
 pub mod pool;
 pub mod report;

@@ -2,6 +2,7 @@
 //! to, what the other direction delivers there: the ACKs of its own traffic.
 
 use crate::bottleneck::{Bottleneck, Config, Delivery};
+use crate::nodes::News;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Fates;
 use penstock_core::rng::Streams;
@@ -57,6 +58,11 @@ impl<P: Packet> Path<P> {
     /// From now on what becomes of each packet is noted, in both directions.
     pub fn keep_journals(&mut self) {
         self.0.iter_mut().for_each(Bottleneck::keep_journal);
+    }
+
+    /// Tells both disciplines whose a flow is. Call before its first packet.
+    pub fn tell(&mut self, news: &News) {
+        self.0.iter_mut().for_each(|bottleneck| bottleneck.tell(news));
     }
 
     /// Takes a packet that travels in `direction`. Call after [`Path::poll`] answered `None` for this `now`.

@@ -306,6 +306,73 @@ fn pink_drops_nothing_where_tail_drop_does() {
     assert!((0.93..=1.07).contains(&(pink.goodput / share)), "{} of {share}", pink.goodput);
 }
 
+/// Transfers of four seconds from two addresses at once, each in so many flows, after two seconds that do not count: the
+/// goodput of each.
+fn goodputs(lab: &Lab, hosts: [(&str, u32); 2]) -> [f64; 2] {
+    let ports = ["5201", "5202"];
+    let servers = ports.map(|port| {
+        let mut server =
+            Running::spawn(Lab::command(&lab.right, 20, &["iperf3", "-s", "-1", "--forceflush", "-p", port]));
+        wait_for_line(server.0.stdout.as_mut().unwrap(), "listening");
+        server
+    });
+    let outputs = std::thread::scope(|scope| {
+        let transfer = |(port, (address, flows)): (&'static str, (&str, u32))| {
+            let (flows, mut words) = (flows.to_string(), vec!["iperf3", "-c", "10.77.0.2", "-C", "reno", "-J"]);
+            words.extend(["-O", "2", "-t", "4", "-p", port, "-B", address, "-P", &flows]);
+            let mut command = Lab::command(&lab.left, 20, &words);
+            scope.spawn(move || command.output().unwrap())
+        };
+        let [first, second] = hosts;
+        let clients = [transfer((ports[0], first)), transfer((ports[1], second))];
+        clients.map(|client| client.join().unwrap())
+    });
+    drop(servers);
+    outputs.map(|output| {
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        assert!(json.get("error").is_none() && output.status.success(), "iperf3 failed: {json}");
+        json["end"]["sum_received"]["bits_per_second"].as_f64().unwrap()
+    })
+}
+
+/// Two hosts on the left, one with eight flows and the other with one: the emulator knows them by their addresses.
+#[test]
+fn a_host_with_eight_flows_has_no_more_than_a_host_with_one() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let pink = ["--aqm", "pink", "--set", "queue=qrm", "--set", "c=0.95", "--set", "idle_timeout=1s"];
+    for attempt in 1..=ATTEMPTS {
+        let lab = match Lab::new() {
+            Ok(lab) => lab,
+            Err(reason) => return println!("SKIPPED: {reason}"),
+        };
+        let emulator = start_emulator(&lab, &pink);
+        let address = ["-n", &lab.left, "address", "add", "10.77.0.3/24", "dev", "penstock0"];
+        assert!(Command::new("ip").args(address).status().unwrap().success());
+        let [many, one] = goodputs(&lab, [("10.77.0.1", 8), ("10.77.0.3", 1)]);
+        let report = report(emulator);
+        check_conservation(&report);
+        println!(
+            "attempt {attempt}: {:.3} and {:.3} Mbit/s, disturbed: {}",
+            many / 1e6,
+            one / 1e6,
+            report["disturbed"]
+        );
+        if report["disturbed"] == Value::Bool(false) {
+            // QRM takes from a node half of the link and, at once, what that is in 105 ms and three segments: 112 ms. The
+            // queue, which is both nodes' at most, may hold as much from before.
+            let most = FULL / 2.0 * (1.0 + 2.0 * 0.112 / 4.0);
+            assert!(many <= most && one <= most, "{many} and {one} of {most}");
+            // The one flow may use c of the half, and three quarters of that if it loses. By flows it would be a ninth.
+            assert!(one > RENO * 0.95 * FULL / 2.0, "{one}");
+            return;
+        }
+    }
+    println!("SKIPPED: this machine is too busy for numbers");
+}
+
 #[test]
 fn a_mistake_ends_with_code_2_and_says_what_to_do() {
     for (arguments, expected) in [

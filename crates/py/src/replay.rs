@@ -7,6 +7,7 @@ use penstock_core::foreign::Library as _;
 use penstock_core::registry::{AnyConfig, LinkFacts, NAMES};
 use penstock_core::settings::{config_from_settings, split_setting, value_of};
 use penstock_core::units::{Limit, Rate, UnitError};
+use penstock_core::wire::End;
 use penstock_trace::error::{ReadError, ReplayError};
 use penstock_trace::replay::{COLUMNS, Record, replay_each};
 use penstock_trace::summary::Summary;
@@ -27,9 +28,9 @@ struct Told {
 
 /// Replays the trace file `trace` through `aqm` before a link and returns the summary as JSON; `settings` are texts
 /// `key=value`. With `csv`, a binary file object, every packet is written to it; `library` finds algorithms that are not in
-/// the registry.
+/// the registry. `nodes` says which end of a flow's first packet is its node: `source`, `destination` or `none`.
 #[pyfunction]
-#[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None))]
+#[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None, nodes="none"))]
 #[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
 pub(crate) fn replay(
     py: Python<'_>,
@@ -41,7 +42,9 @@ pub(crate) fn replay(
     seed: u64,
     csv: Option<Py<PyAny>>,
     library: Option<Py<PyAny>>,
+    nodes: &str,
 ) -> PyResult<String> {
+    let end = end(nodes)?;
     let bad = |what: &str, error: UnitError| PyValueError::new_err(format!("{what}: {error}"));
     let rate: Rate = rate.parse().map_err(|e| bad("rate", e))?;
     let limit: Limit = limit.parse().map_err(|e| bad("limit", e))?;
@@ -49,6 +52,9 @@ pub(crate) fn replay(
     let config = config(&library, aqm, &settings).map_err(|e| library.failure(py).unwrap_or(e))?;
     let told = library.run(py, || -> PyResult<Told> {
         let mut arrivals = read::open(Path::new(trace)).map_err(|e| trace_error(trace, &e.into()))?;
+        if let Some(end) = end {
+            arrivals = arrivals.with_nodes(end);
+        }
         let mut rows = csv.map(Rows::new).transpose()?;
         let each = |packet: &Record| {
             if let Some(rows) = &mut rows {
@@ -63,6 +69,15 @@ pub(crate) fn replay(
         Ok(Told { summary, notes: arrivals.notes() })
     })?;
     convert::json(&told)
+}
+
+fn end(nodes: &str) -> PyResult<Option<End>> {
+    match nodes {
+        "source" => Ok(Some(End::Source)),
+        "destination" => Ok(Some(End::Destination)),
+        "none" => Ok(None),
+        _ => Err(PyValueError::new_err(format!("nodes: {nodes:?} is none of source, destination, none"))),
+    }
 }
 
 /// A discipline of the registry or of the library.

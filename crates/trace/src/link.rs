@@ -66,6 +66,10 @@ pub struct FlowKey {
 pub struct IpPacket {
     /// Flow. Fragments have no ports: all of a pair of hosts share one key per protocol.
     pub key: FlowKey,
+    /// Who sent it.
+    pub source: IpAddr,
+    /// Who was to get it.
+    pub destination: IpAddr,
     /// Length of the packet from its own header.
     pub size: Bytes,
     /// ECN field.
@@ -143,8 +147,11 @@ fn ipv4(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
     let (ports, ern) =
         if is_fragment { Default::default() } else { (ports(protocol, rest)?, explicit_rate(protocol, rest)) };
     let address = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(header.get(at..at + 4)?).ok()?));
+    let (source, destination) = (address(12)?, address(16)?);
     Some(IpPacket {
-        key: key(address(12)?, address(16)?, protocol, ports),
+        key: key(source, destination, protocol, ports),
+        source,
+        destination,
         size: size(u64::from(be16(header, 2)?), on_wire),
         ecn: Ecn::from_bits(header[1]),
         ern,
@@ -156,8 +163,11 @@ fn ipv6(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
     let (protocol, ports, ern) = ipv6_transport(header[6], &ip[40..])?;
     let address = |at: usize| Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(header.get(at..at + 16)?).ok()?)));
     let payload = u64::from(be16(header, 4)?);
+    let (source, destination) = (address(8)?, address(24)?);
     Some(IpPacket {
-        key: key(address(8)?, address(24)?, protocol, ports),
+        key: key(source, destination, protocol, ports),
+        source,
+        destination,
         size: size(if payload == 0 && on_wire > 40 { 0 } else { payload + 40 }, on_wire),
         ecn: Ecn::from_bits(header[1] >> 4),
         ern,

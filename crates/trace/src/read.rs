@@ -1,11 +1,12 @@
 //! Any trace, told apart by its first bytes, as a sequence of arrivals.
 
-use crate::arrival::{Arrival, FlowTable, MAX_TIME};
+use crate::arrival::{Arrival, FlowTable, MAX_TIME, Nodes};
 use crate::capture::{Capture, PCAPNG_MAGIC, pcap_magic};
 use crate::error::ReadError;
 use crate::link::{FlowKey, ip_packet};
 use crate::table::Table;
 use penstock_core::units::Instant;
+use penstock_core::wire::End;
 use std::fs::File;
 use std::io::{BufReader, Chain, Cursor, Read};
 use std::path::Path;
@@ -30,6 +31,7 @@ type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 #[derive(Debug)]
 pub struct Arrivals<R> {
     source: Source<Peeked<R>>,
+    nodes: Option<Nodes>,
     notes: Notes,
     ended: bool,
 }
@@ -82,10 +84,18 @@ pub fn read<R: Read>(mut reader: R) -> Result<Arrivals<R>, ReadError> {
     } else {
         return Err(ReadError::Format(format!("the trace begins with the unknown bytes {start:02x?}")));
     };
-    Ok(Arrivals { source, notes: Notes::default(), ended: false })
+    Ok(Arrivals { source, nodes: None, notes: Notes::default(), ended: false })
 }
 
 impl<R: Read> Arrivals<R> {
+    /// Tells from now on whose each flow is: the host at this end of its first packet. A capture in which flows begin has
+    /// the hosts that open them at the source, whichever way its packets go; one of what goes to clients has these at the
+    /// destination. CSV knows no hosts.
+    #[must_use]
+    pub fn with_nodes(self, end: End) -> Self {
+        Self { nodes: Some(Nodes::new(end)), ..self }
+    }
+
     /// What was left out or bent so far; all zero for CSV, which is refused instead.
     pub fn notes(&self) -> Notes {
         self.notes
@@ -120,8 +130,9 @@ impl<R: Read> Arrivals<R> {
             self.notes.out_of_order += u64::from(t < *last || since_first < 0);
             *last = t.max(*last);
             let flow = flows.id(packet.key);
+            let node = self.nodes.as_mut().map(|nodes| nodes.of(flow, packet.source, packet.destination));
             let (size, ecn, ern) = (packet.size, packet.ecn, packet.ern);
-            return Ok(Some(Arrival { t: *last, flow, label: flow.0.into(), size, ecn, ern }));
+            return Ok(Some(Arrival { t: *last, flow, label: flow.0.into(), node, size, ecn, ern }));
         }
         Ok(None)
     }

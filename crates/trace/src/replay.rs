@@ -10,6 +10,7 @@
 //!
 //! Between the last arrival and the end the queue is drained. Packets are told in the order of their arrival, and only
 //! those whose fate is open are held in memory. The random numbers are those of the stream `replay/<algorithm>`.
+//! A discipline hears whose a flow is before its first packet, if the trace says so ([`Arrival::node`]).
 //! A trace has one direction and no headers: what an algorithm does to ACKs is not seen here. Of what headers tell, only
 //! the rates of explicit rate notification are kept.
 
@@ -243,6 +244,8 @@ struct Run<Q, F> {
     /// When the transmission under way ends; `None` while the link is idle.
     free_at: Option<Instant>,
     wakeups_now: u32,
+    /// Flows that came so far: they are numbered in that order.
+    flows: u32,
 }
 
 impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
@@ -257,6 +260,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
             now: Instant::ZERO,
             free_at: None,
             wakeups_now: 0,
+            flows: 0,
         }
     }
 
@@ -311,6 +315,10 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         let Arrival { size, flow, ecn, ern, .. } = *arrival;
         let job = Job { id: self.ledger.next_id(), size, flow, ecn, ern };
         self.ledger.open(arrival);
+        if flow.0 >= self.flows {
+            self.flows = flow.0.saturating_add(1);
+            arrival.node.iter().for_each(|node| self.queue.set_node(flow, *node));
+        }
         self.queue.enqueue(job, self.now, &mut self.rng, &mut self.ledger);
         self.offer();
         Ok(())
@@ -435,7 +443,15 @@ mod tests {
 
     fn at(ms: u64) -> Arrival {
         let t = Instant::from_nanos(ms * MS);
-        Arrival { t, flow: FlowId(0), label: 0, size: Bytes::new(10_000), ecn: Ecn::NotEct, ern: Ern::default() }
+        Arrival {
+            t,
+            flow: FlowId(0),
+            label: 0,
+            node: None,
+            size: Bytes::new(10_000),
+            ecn: Ecn::NotEct,
+            ern: Ern::default(),
+        }
     }
 
     fn fails(gate: Gate, arrivals: &[Arrival]) -> String {

@@ -71,6 +71,7 @@ impl<R: Read> Table<R> {
             t: Instant::from_nanos(t_ns),
             flow: self.flows.id(label),
             label,
+            node: None,
             size: Bytes::new(size),
             ecn: Ecn::from_bits(ecn as u8),
             ern,

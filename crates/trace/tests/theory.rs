@@ -22,7 +22,15 @@ fn m_d_1(load: f64, packets: u64, seed: u64) -> (f64, [f64; 3]) {
     let arrivals = (0..packets).map(|_| {
         clock += rng.exponential(SERVICE_NS / load);
         let t = Instant::from_nanos(clock as u64);
-        Ok(Arrival { t, flow: FlowId(0), label: 0, size: Bytes::new(1000), ecn: Ecn::NotEct, ern: Ern::default() })
+        Ok(Arrival {
+            t,
+            flow: FlowId(0),
+            label: 0,
+            node: None,
+            size: Bytes::new(1000),
+            ecn: Ecn::NotEct,
+            ern: Ern::default(),
+        })
     });
     let link = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(u64::MAX) };
     let mut states = [0u64; 3];

@@ -54,6 +54,13 @@ def replay(
     rate: str = typer.Option("", help='Of the link, such as "10Mbit/s".'),
     limit: str = typer.Option("", help='Of the queue, such as "125kB" or "1000p".'),
     settings: list[str] = typer.Option([], "--set", help="A parameter of the discipline: key=value. Repeatable."),
+    nodes: str = typer.Option(
+        "source",
+        metavar="source|destination|none",
+        help="The node that owns a captured flow, for disciplines that divide the link among nodes (qrm): the host "
+        "(an IPv4 address or a /64 of IPv6) that is source or destination of its first packet. With none, and in CSV, "
+        "each flow is a node.",
+    ),
     seed: int = typer.Option(1, min=0, max=2**64 - 1, help="Of the discipline's random numbers."),
     csv: bool = typer.Option(False, "--csv", help="Print every packet as CSV."),
     json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
@@ -73,7 +80,7 @@ def replay(
         if cc:
             engine.replay_control(trace, cc, sys.stdout.buffer)
             return
-        summary = engine.replay(trace, aqm, rate, limit, settings, seed, sys.stdout.buffer if csv else None)
+        summary = engine.replay(trace, aqm, rate, limit, settings, seed, sys.stdout.buffer if csv else None, nodes)
     except engine.TraceError:
         raise
     except ValueError as error:

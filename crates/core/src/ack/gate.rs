@@ -105,6 +105,11 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
         self.queue.set_node(flow, node);
     }
 
+    fn forget_node(&mut self, node: NodeId) {
+        self.element.forget_node(node);
+        self.queue.forget_node(node);
+    }
+
     fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
         self.element.set_budget(node, budget, now);
         self.queue.set_budget(node, budget, now);

@@ -17,9 +17,11 @@
 //! whose windows are right on average only, as those are that PINK writes.
 //!
 //! *Who is a node* the owner of the table of flows says ([`Aqm::set_node`]): a client host with all its flows. If nobody
-//! ever says, each flow is one. *Budgets* are told by the gateway ([`Aqm::set_budget`]); from then on the nodes told are
-//! the white list, and others are refused but for their SYNs, which come before a node can register. If no budget was ever
-//! told, every node that sent something but SYNs within `idle` has an even part of the link.
+//! ever says, each flow is one. A number that becomes another host's begins anew ([`Aqm::forget_node`]).
+//!
+//! *Budgets* are told by the gateway ([`Aqm::set_budget`]); from then on the nodes told are the white list, and others are
+//! refused but for their SYNs, which come before a node can register. If no budget was ever told, every node that sent
+//! something but SYNs within `idle` has an even part of the link.
 //!
 //! *SYNs* pass outside the accounts, `syn_rate` per second and node; as many of all flows together that have no known node:
 //! forged addresses have no account of their own.
@@ -57,7 +59,7 @@ use serde::{Deserialize, Serialize};
 /// Nodes and flows beyond these have no state.
 const MAX_NODES: u32 = 1 << 20;
 const MAX_FLOWS: usize = 1 << 24;
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u32 = NodeId::NOBODY.0;
 const MAX_SLACK: Bytes = Bytes::new(1_000_000);
 
 /// How a node's bytes are counted.
@@ -182,6 +184,10 @@ struct Node {
 }
 
 impl Node {
+    fn unknown() -> Self {
+        Self { followed: NOBODY, ..Self::default() }
+    }
+
     fn open_account(&mut self, now: Instant) {
         (self.mark, self.bytes) = (now, 0);
     }
@@ -280,7 +286,7 @@ impl Qrm {
 
     fn node(&mut self, id: u32) -> &mut Node {
         if id as usize >= self.nodes.len() {
-            self.nodes.resize_with(id as usize + 1, || Node { followed: NOBODY, ..Node::default() });
+            self.nodes.resize_with(id as usize + 1, Node::unknown);
         }
         &mut self.nodes[id as usize]
     }
@@ -387,6 +393,14 @@ impl Aqm for Qrm {
             owners.resize(index + 1, NOBODY);
         }
         owners[index] = node.0;
+    }
+
+    fn forget_node(&mut self, node: NodeId) {
+        let Some(known) = self.nodes.get_mut(node.0 as usize) else { return };
+        if std::mem::replace(known, Node::unknown()).active {
+            self.recent.remove(0, node.0);
+            self.active -= 1;
+        }
     }
 
     fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {

@@ -140,6 +140,11 @@ pub trait Aqm: AckPath {
         let _ = (flow, node);
     }
 
+    /// As [`Qdisc::forget_node`](crate::qdisc::Qdisc::forget_node).
+    fn forget_node(&mut self, node: NodeId) {
+        let _ = node;
+    }
+
     /// As [`Qdisc::set_budget`](crate::qdisc::Qdisc::set_budget).
     fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
         let _ = (node, budget, now);

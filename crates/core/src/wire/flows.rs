@@ -1,19 +1,16 @@
 //! Connections of real packets as dense indices: 5-tuple to [`FlowId`], in bounded memory.
 //!
-//! Both directions of a connection have one key. A hash map finds the key's slot, the slot's number is the [`FlowId`];
-//! a list in order of last use makes expiry O(1). A table that is full says so ([`Tracking::Untracked`])
-//! instead of taking a slot from a living connection. The hash is keyed by the caller, so that who chooses ports and
-//! addresses cannot choose collisions, and so that nothing here draws random numbers.
+//! Both directions of a connection have one key. A table that is full says so ([`Tracking::Untracked`]) instead of
+//! taking an index from a living connection. The hash is keyed by the caller, so that who chooses ports and addresses
+//! cannot choose collisions, and so that nothing here draws random numbers.
 //!
-//! Invariants: `len() <= capacity`; a [`FlowId`] names one key at a time; a slot passes to another key only after
+//! Invariants: `len() <= capacity`; a [`FlowId`] names one key at a time; an index passes to another key only after
 //! its idle time.
 
 use super::headers::{Headers, IpVersion, Transport, be16};
+use super::numbers::Numbers;
 use crate::packet::{FlowId, TcpFlags};
-use crate::recency::Recency;
 use crate::units::{Instant, Span};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// The bytes of a key: two addresses of 16 bytes, two ports, protocol, version.
 pub const KEY_LEN: usize = 38;
@@ -66,6 +63,8 @@ pub enum Tracking {
         /// The table has seen its first SYN; otherwise window scale and round trip time cannot be known, and the
         /// index may have belonged to another connection before: show its TCP header to nobody.
         from_syn: bool,
+        /// It was given just now: whatever was known of the index is of another connection.
+        fresh: bool,
     },
     /// There is no index for it: the table is full, or it is no IP packet.
     Untracked,
@@ -134,50 +133,13 @@ fn sip_rounds(v: &mut [u64; 4], rounds: usize) {
     }
 }
 
-/// Gives the map the hash that was computed outside.
-#[derive(Debug, Clone, Copy, Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        debug_assert!(false, "a hashed key writes one u64, not {bytes:?}");
-    }
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct HashedKey {
-    hash: u64,
-    key: FlowKey,
-}
-
-impl std::hash::Hash for HashedKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
-#[derive(Debug, Clone)]
-struct Slot {
-    key: HashedKey,
-    from_syn: bool,
-}
-
 /// Connections with an index.
 #[derive(Debug, Clone)]
 pub struct FlowTable<H> {
     hash: H,
-    idle: Span,
-    capacity: u32,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    index: HashMap<HashedKey, u32, BuildHasherDefault<Hashed>>,
-    recency: Recency<1>,
+    numbers: Numbers<FlowKey>,
+    /// Of each index: the SYN of its connection was seen.
+    from_syn: Vec<bool>,
 }
 
 impl<H: KeyHash> FlowTable<H> {
@@ -186,26 +148,17 @@ impl<H: KeyHash> FlowTable<H> {
     /// `idle` must be longer than any idle time of the elements that use the indices, so that these have forgotten a
     /// connection before its index comes back as another one.
     pub fn new(capacity: u32, idle: Span, hash: H) -> Self {
-        let room = capacity as usize;
-        Self {
-            hash,
-            idle,
-            capacity: capacity.min(u32::MAX - 1),
-            slots: Vec::new(),
-            free: Vec::new(),
-            index: HashMap::with_capacity_and_hasher(room.min(1 << 16), BuildHasherDefault::default()),
-            recency: Recency::new(),
-        }
+        Self { hash, numbers: Numbers::new(capacity, idle), from_syn: Vec::new() }
     }
 
     /// Connections with an index now.
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.numbers.len()
     }
 
     /// True when no connection has an index.
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.len() == 0
     }
 
     /// The index of the packet in `bytes`, which has these `headers`. A new connection gets one if there is room.
@@ -223,49 +176,15 @@ impl<H: KeyHash> FlowTable<H> {
 
     /// The same for a key that is already known; `syn` tells that the packet opens a connection.
     pub fn lookup_key(&mut self, key: FlowKey, syn: bool, now: Instant) -> Tracking {
-        self.expire(now);
-        let key = HashedKey { hash: self.hash.hash(&key), key };
-        let slot = match self.index.get(&key) {
-            Some(&slot) => {
-                self.recency.remove(0, slot);
-                slot
-            }
-            None => match self.claim(key) {
-                Some(slot) => slot,
-                None => return Tracking::Untracked,
-            },
-        };
-        self.recency.push(0, slot, now);
-        let entry = &mut self.slots[slot as usize];
-        entry.from_syn |= syn;
-        Tracking::Tracked { flow: FlowId(slot), from_syn: entry.from_syn }
-    }
-
-    /// A slot for a new key: the one freed last, or a fresh one.
-    fn claim(&mut self, key: HashedKey) -> Option<u32> {
-        let entry = Slot { key: key.clone(), from_syn: false };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = entry;
-                slot
-            }
-            None if (self.slots.len() as u32) < self.capacity => {
-                self.slots.push(entry);
-                self.slots.len() as u32 - 1
-            }
-            None => return None,
-        };
-        self.index.insert(key, slot);
-        Some(slot)
-    }
-
-    /// Frees what has been idle for too long; each connection is freed once, so this is O(1) amortized.
-    fn expire(&mut self, now: Instant) {
-        while let Some(slot) = self.recency.expired(0, now, self.idle) {
-            self.recency.remove(0, slot);
-            self.index.remove(&self.slots[slot as usize].key);
-            self.free.push(slot);
+        let hash = self.hash.hash(&key);
+        let Some((number, fresh)) = self.numbers.number(hash, key, now) else { return Tracking::Untracked };
+        let index = number as usize;
+        if index >= self.from_syn.len() {
+            self.from_syn.resize(index + 1, false);
         }
+        let from_syn = syn || self.from_syn[index] && !fresh;
+        self.from_syn[index] = from_syn;
+        Tracking::Tracked { flow: FlowId(number), from_syn, fresh }
     }
 }
 
@@ -286,7 +205,11 @@ mod tests {
     }
 
     fn tracked(flow: u32, from_syn: bool) -> Tracking {
-        Tracking::Tracked { flow: FlowId(flow), from_syn }
+        Tracking::Tracked { flow: FlowId(flow), from_syn, fresh: false }
+    }
+
+    fn fresh(flow: u32, from_syn: bool) -> Tracking {
+        Tracking::Tracked { flow: FlowId(flow), from_syn, fresh: true }
     }
 
     #[test]
@@ -299,18 +222,19 @@ mod tests {
     #[test]
     fn a_full_table_says_so_and_a_slot_returns_after_its_idle_time() {
         let mut table = FlowTable::new(2, Span::from_secs(10), SECRET);
-        assert_eq!(table.lookup_key(key(1), true, at(0)), tracked(0, true));
-        assert_eq!(table.lookup_key(key(2), true, at(5)), tracked(1, true));
+        assert_eq!(table.lookup_key(key(1), true, at(0)), fresh(0, true));
+        assert_eq!(table.lookup_key(key(2), true, at(5)), fresh(1, true));
         assert_eq!(table.lookup_key(key(3), true, at(10)), Tracking::Untracked);
-        assert_eq!(table.lookup_key(key(3), true, at(11)), tracked(0, true), "the first was idle for 11 s");
+        assert_eq!(table.lookup_key(key(3), true, at(11)), fresh(0, true), "the first was idle for 11 s");
         assert_eq!(table.lookup_key(key(1), false, at(12)), Tracking::Untracked);
         assert_eq!(table.len(), 2);
+        assert_eq!(table.lookup_key(key(4), false, at(30)), fresh(0, false), "the SYN was that of another connection");
     }
 
     #[test]
     fn a_connection_met_in_the_middle_is_marked_until_its_next_syn() {
         let mut table = FlowTable::new(2, Span::from_secs(10), SECRET);
-        assert_eq!(table.lookup_key(key(1), false, at(0)), tracked(0, false));
+        assert_eq!(table.lookup_key(key(1), false, at(0)), fresh(0, false));
         assert_eq!(table.lookup_key(key(1), true, at(1)), tracked(0, true));
         assert_eq!(table.lookup_key(key(1), false, at(2)), tracked(0, true));
     }
@@ -330,9 +254,9 @@ mod tests {
                 let got = table.lookup_key(key(n), true, at(now));
                 match (got, model.get(&n).copied()) {
                     (Tracking::Untracked, known) => prop_assert!(known.is_none() && model.len() == 4),
-                    (Tracking::Tracked { flow, .. }, Some((_, id))) => prop_assert_eq!(flow.0, id),
-                    (Tracking::Tracked { flow, .. }, None) => {
-                        prop_assert!(flow.0 < 4);
+                    (Tracking::Tracked { flow, fresh, .. }, Some((_, id))) => prop_assert_eq!((flow.0, fresh), (id, false)),
+                    (Tracking::Tracked { flow, fresh, .. }, None) => {
+                        prop_assert!(fresh && flow.0 < 4);
                         prop_assert!(model.values().all(|(_, id)| *id != flow.0), "an index in use was given away");
                     }
                 }

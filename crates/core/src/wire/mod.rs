@@ -2,7 +2,7 @@
 //!
 //! Follow one packet: [`Headers::parse`] finds what is where, [`FlowKey::of`] names its connection,
 //! [`FlowTable::lookup`] gives the connection a dense [`FlowId`], and a [`RealPacket`] joins the three and shows itself
-//! as any other [`Packet`].
+//! as any other [`Packet`]. Whose connection it is says [`NodeTable::number`].
 //!
 //! What is malformed, fragmented or of another protocol is passed on untouched: it still is a packet, but
 //! [`Packet::tcp`] shows nothing of it.
@@ -12,12 +12,15 @@
 pub mod checksum;
 pub mod flows;
 mod headers;
+pub mod nodes;
+mod numbers;
 mod options;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use flows::{FlowKey, FlowTable, Tracking};
 pub use headers::{Headers, IpVersion, Transport};
+pub use nodes::{End, HostKey, NodeTable};
 pub use options::{ERN, ERN_LENGTH, TcpOptions};
 
 use crate::packet::{Ecn, Ern, FlowId, Packet, TcpFlags, TcpView};

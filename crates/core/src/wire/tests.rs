@@ -211,11 +211,11 @@ fn a_table_finds_a_connection_from_its_bytes() {
     };
     // A SYN-ACK does not open a connection: its SYN was missed.
     let missed = Choice { syn: true, ..plain() };
-    assert_eq!(lookup(&missed), Tracking::Tracked { flow: FlowId(0), from_syn: false });
+    assert_eq!(lookup(&missed), Tracking::Tracked { flow: FlowId(0), from_syn: false, fresh: true });
     let mut bytes = build(&missed);
     bytes[33] &= !0x10; // without the ACK flag it is a SYN
     let opened = table.lookup(&bytes, &Headers::parse(&bytes), Instant::ZERO);
-    assert_eq!(opened, Tracking::Tracked { flow: FlowId(0), from_syn: true });
+    assert_eq!(opened, Tracking::Tracked { flow: FlowId(0), from_syn: true, fresh: false });
     assert_eq!(table.lookup(&[1, 2, 3], &Headers::parse(&[1, 2, 3]), Instant::ZERO), Tracking::Untracked);
 }
 

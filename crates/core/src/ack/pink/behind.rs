@@ -99,6 +99,9 @@ impl<P: Packet> Qdisc<P> for Queue<P> {
     fn set_node(&mut self, flow: FlowId, node: NodeId) {
         each!(self, queue => queue.set_node(flow, node));
     }
+    fn forget_node(&mut self, node: NodeId) {
+        each!(self, queue => queue.forget_node(node));
+    }
     fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
         each!(self, queue => queue.set_budget(node, budget, now));
     }

@@ -1,9 +1,11 @@
 //! Whose a flow is, and how many flows of each node send: the flows of a node share the budget that a discipline behind
 //! PINK holds it to.
 
+use crate::packet::NodeId;
+
 /// Nodes beyond these are not known; so it is with QRM.
 const MAX_NODES: u32 = 1 << 20;
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u32 = NodeId::NOBODY.0;
 
 /// Kept only while somebody says whose flows are. 4 bytes per flow and node.
 #[derive(Debug, Clone, Default)]
@@ -16,16 +18,14 @@ pub(super) struct Nodes {
 impl Nodes {
     /// The flow is the node's; `sends` if it already does.
     pub fn set(&mut self, flow: usize, node: u32, sends: bool) {
-        if node >= MAX_NODES {
-            return;
-        }
+        let node = if node < MAX_NODES { node } else { NOBODY };
         if sends {
             self.note(flow, false);
         }
         if flow >= self.owners.len() {
             self.owners.resize(flow + 1, NOBODY);
         }
-        if node as usize >= self.sending.len() {
+        if node != NOBODY && node as usize >= self.sending.len() {
             self.sending.resize(node as usize + 1, 0);
         }
         self.owners[flow] = node;
@@ -46,5 +46,23 @@ impl Nodes {
         let node = self.owners.get(flow).copied().unwrap_or(NOBODY);
         let count = self.sending.get(node as usize).map_or(0, |count| u64::from(*count) + u64::from(!sends));
         count.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_that_passes_to_a_node_beyond_all_leaves_its_own() {
+        let mut nodes = Nodes::default();
+        nodes.set(0, 3, true);
+        nodes.set(1, 3, true);
+        assert_eq!(nodes.sharing(1, true), 2);
+        nodes.set(0, MAX_NODES, true);
+        assert_eq!((nodes.sharing(0, true), nodes.sharing(1, true)), (1, 1));
+        nodes.set(0, 4, true);
+        nodes.note(0, false);
+        assert_eq!((nodes.sharing(0, false), nodes.sharing(1, true)), (1, 1));
     }
 }

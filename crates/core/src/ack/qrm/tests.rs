@@ -232,6 +232,48 @@ fn without_a_gateway_those_who_send_share_evenly() {
     assert!((rate_of(0, None, 20_000) - 1.0).abs() < 0.03, "it no longer does");
 }
 
+/// A host 70 ms away has 70 packets of 8 Mbit/s. Another gets its number: nothing is known of it, so 100 ms count.
+#[test]
+fn a_number_that_comes_back_is_another_host() {
+    let mut bench = Bench::new(exact());
+    bench.own(&[(0, 0), (1, 1)]);
+    bench.handshake(0, at(0), 50, 20);
+    assert_eq!((0..200).filter(|_| bench.packet(0, at(1000))).count(), 70);
+    assert!(bench.packet(1, at(1500)));
+    assert_eq!(bench.qrm.stats().nodes, 2, "half of the link each");
+    bench.qrm.forget_node(NodeId(0));
+    assert_eq!(bench.qrm.stats().nodes, 1);
+    bench.own(&[(0, 0)]);
+    assert_eq!((0..200).filter(|_| bench.packet(1, at(2000))).count(), 100, "all of the link");
+    bench.qrm.forget_node(NodeId(1));
+    bench.qrm.forget_node(NodeId(7));
+    assert_eq!((0..200).filter(|_| bench.packet(0, at(3000))).count(), 100);
+}
+
+/// A flow's number becomes another connection's, of another host: it draws on that account.
+#[test]
+fn a_flow_may_pass_to_another_node() {
+    let mut bench = Bench::new(exact());
+    bench.own(&[(0, 0), (1, 1)]);
+    bench.tell(0, Some(MBIT), at(0));
+    bench.tell(1, Some(MBIT), at(0));
+    assert_eq!((0..30).filter(|_| bench.packet(0, at(0))).count(), 12);
+    bench.own(&[(0, 1)]);
+    assert_eq!((0..30).filter(|_| bench.packet(0, at(0))).count(), 12);
+    assert!(!bench.packet(1, at(0)));
+}
+
+/// It is refused, and has no share.
+#[test]
+fn a_flow_of_nobody_is_no_node() {
+    let mut bench = Bench::new(exact());
+    bench.own(&[(0, 0), (1, NodeId::NOBODY.0)]);
+    assert!(!bench.packet(1, at(0)));
+    assert_eq!((0..200).filter(|_| bench.packet(0, at(0))).count(), 100, "all of the link");
+    assert_eq!(bench.qrm.stats().unlisted, 1);
+    assert_eq!(bench.qrm.stats().nodes, 1);
+}
+
 #[test]
 fn syns_are_limited_by_node() {
     let mut bench = Bench::new(Config { syn_rate: 10, ..exact() });

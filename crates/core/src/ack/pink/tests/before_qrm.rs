@@ -82,6 +82,18 @@ fn a_node_without_tcp_has_its_part_too() {
     assert_eq!(bench.back(Seg::ack(0, ISN + 3001, 65_535)), 61_750);
 }
 
+/// The third node's number becomes another's, which has sent nothing yet.
+#[test]
+fn a_node_that_is_gone_has_no_part() {
+    let mut bench = Bench::new(|c| c.shrink = Shrink::Immediate, &[0, 1, 2]);
+    bench.open(&[0, 1]);
+    bench.udp(Seg::data(2, 1, 1000));
+    assert_eq!(bench.window(0), 41_166);
+    bench.gate.forget_node(NodeId(2));
+    bench.gate.set_node(FlowId(2), NodeId(2));
+    assert_eq!((bench.window(0), bench.window(1)), (61_750, 61_750));
+}
+
 /// QRM has no other limit than PINK here: two nodes, half of the link each. One has three flows, whose windows are a sixth
 /// of the link each, and not a quarter as for four flows of equal right.
 #[test]

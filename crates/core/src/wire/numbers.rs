@@ -1,0 +1,116 @@
+//! Keys as dense numbers in bounded memory.
+//!
+//! A hash map finds a key's number; a list in order of last use makes expiry O(1). When all numbers are in use there is
+//! none for a new key, rather than one taken from a key that lives. Hashes come from outside, keyed by a secret.
+//!
+//! Invariants: `len() <= capacity`; a number names one key at a time; it passes to another key only after its idle time.
+
+use crate::recency::Recency;
+use crate::units::{Instant, Span};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+/// Gives the map the hash that was computed outside.
+#[derive(Debug, Clone, Copy, Default)]
+struct Given(u64);
+
+impl Hasher for Given {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        debug_assert!(false, "a hashed key writes one u64, not {bytes:?}");
+    }
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Hashed<K> {
+    hash: u64,
+    key: K,
+}
+
+impl<K> Hash for Hashed<K> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// Keys with a number.
+#[derive(Debug, Clone)]
+pub(super) struct Numbers<K> {
+    idle: Span,
+    capacity: u32,
+    keys: Vec<Hashed<K>>,
+    free: Vec<u32>,
+    index: HashMap<Hashed<K>, u32, BuildHasherDefault<Given>>,
+    recency: Recency<1>,
+}
+
+impl<K: Clone + Eq> Numbers<K> {
+    /// At most `capacity` keys, whose numbers are given away after `idle` without use.
+    pub fn new(capacity: u32, idle: Span) -> Self {
+        let room = (capacity as usize).min(1 << 16);
+        Self {
+            idle,
+            capacity: capacity.min(u32::MAX - 1),
+            keys: Vec::new(),
+            free: Vec::new(),
+            index: HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()),
+            recency: Recency::new(),
+        }
+    }
+
+    /// Keys with a number now.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The number of `key`, which is used now, and whether it was given just now; `None` when there is none left.
+    pub fn number(&mut self, hash: u64, key: K, now: Instant) -> Option<(u32, bool)> {
+        self.expire(now);
+        let key = Hashed { hash, key };
+        let known = self.index.get(&key).copied();
+        match known {
+            Some(number) => self.recency.remove(0, number),
+            None if self.free.is_empty() && self.keys.len() as u32 >= self.capacity => return None,
+            None => {}
+        }
+        let number = known.unwrap_or_else(|| self.claim(key));
+        self.recency.push(0, number, now);
+        Some((number, known.is_none()))
+    }
+
+    /// The key with this number, which must have one, is used now.
+    pub fn touch(&mut self, number: u32, now: Instant) {
+        self.recency.remove(0, number);
+        self.recency.push(0, number, now);
+    }
+
+    /// The number freed last, or a fresh one.
+    fn claim(&mut self, key: Hashed<K>) -> u32 {
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.keys[number as usize] = key.clone();
+                number
+            }
+            None => {
+                self.keys.push(key.clone());
+                self.keys.len() as u32 - 1
+            }
+        };
+        self.index.insert(key, number);
+        number
+    }
+
+    /// Frees what has been idle for too long; each key is freed once, so this is O(1) amortized.
+    fn expire(&mut self, now: Instant) {
+        while let Some(number) = self.recency.expired(0, now, self.idle) {
+            self.recency.remove(0, number);
+            self.index.remove(&self.keys[number as usize]);
+            self.free.push(number);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Whose each flow is: that of the host on one side of the link, by its address.
+//!
+//! The host on the left is the source of what travels forward and the destination of what comes back; so a connection has
+//! the same node whichever way its first packet goes, and both disciplines agree on it. Flows without a number - there is no
+//! room, or it is no IP packet - are of one node together. A flow of an address that is no host ([`HostKey::at`]) is nobody's.
+//!
+//! A node is forgotten when its last flow is: both tables are of one size and one idle time, and a packet of a flow keeps
+//! its node. So there is room for the node of every flow that has a number.
+
+use crate::path::Direction;
+use penstock_core::packet::{FlowId, NodeId};
+use penstock_core::units::{Instant, Span};
+use penstock_core::wire::flows::SipHash;
+use penstock_core::wire::{End, Headers, HostKey, NodeTable, Tracking};
+
+/// The node of flows without a number, and of hosts for which there is none. The hosts of the table have the numbers after it.
+pub const STRANGERS: NodeId = NodeId(0);
+
+/// The side whose hosts are the nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Side {
+    /// The hosts on the left, where the clients are.
+    #[default]
+    Left,
+    /// The hosts on the right.
+    Right,
+    /// None: each flow is a node of its own.
+    None,
+}
+
+impl Side {
+    /// The end of a packet that is on this side, if it travels in this direction.
+    fn end(self, direction: Direction) -> Option<End> {
+        match (self, direction) {
+            (Self::None, _) => None,
+            (Self::Left, Direction::Forward) | (Self::Right, Direction::Reverse) => Some(End::Source),
+            (Self::Left, Direction::Reverse) | (Self::Right, Direction::Forward) => Some(End::Destination),
+        }
+    }
+}
+
+/// What disciplines must hear before a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct News {
+    /// This flow
+    pub flow: FlowId,
+    /// belongs to this node,
+    pub node: NodeId,
+    /// whose number was another host's, or nobody's, until now.
+    pub fresh: bool,
+}
+
+/// The nodes of all flows.
+#[derive(Debug)]
+pub struct Nodes {
+    side: Side,
+    hosts: NodeTable,
+    /// By the index of the flow.
+    owners: Vec<NodeId>,
+    /// That flows without a number are strangers was told.
+    told: bool,
+}
+
+impl Nodes {
+    /// Of flows of a table with this capacity and this idle time.
+    pub fn new(side: Side, capacity: u32, idle: Span, hash: SipHash) -> Self {
+        Self { side, hosts: NodeTable::new(capacity, idle, hash), owners: Vec::new(), told: false }
+    }
+
+    /// What disciplines must hear before this packet, whose flow is that of `tracking`, or `untracked`.
+    pub fn note(&mut self, packet: &Seen<'_>, tracking: Tracking, untracked: FlowId, now: Instant) -> Option<News> {
+        let end = self.side.end(packet.direction)?;
+        match tracking {
+            Tracking::Untracked if std::mem::replace(&mut self.told, true) => None,
+            Tracking::Untracked => Some(News { flow: untracked, node: STRANGERS, fresh: false }),
+            Tracking::Tracked { flow, fresh: true, .. } => {
+                Some(self.learn(flow, HostKey::of(packet.bytes, packet.headers, end), now))
+            }
+            Tracking::Tracked { flow, .. } => {
+                let owner = self.owners.get(flow.0 as usize).filter(|node| **node != NodeId::NOBODY);
+                let host = owner.and_then(|node| node.0.checked_sub(1));
+                host.into_iter().for_each(|host| self.hosts.touch(NodeId(host), now));
+                None
+            }
+        }
+    }
+
+    fn learn(&mut self, flow: FlowId, host: Option<HostKey>, now: Instant) -> News {
+        let (node, fresh) = match host.map(|host| self.hosts.number(host, now)) {
+            Some(Some((host, fresh))) => (NodeId(host.0 + 1), fresh),
+            Some(None) => (STRANGERS, false),
+            None => (NodeId::NOBODY, false),
+        };
+        let index = flow.0 as usize;
+        if index >= self.owners.len() {
+            self.owners.resize(index + 1, NodeId::NOBODY);
+        }
+        self.owners[index] = node;
+        News { flow, node, fresh }
+    }
+}
+
+/// A packet as it was read.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// The way it goes.
+    pub direction: Direction,
+    /// From its IP header on.
+    pub bytes: &'a [u8],
+    /// What is where.
+    pub headers: &'a Headers,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::wire::FlowTable;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    const IDLE: Span = Span::from_secs(10);
+    const UNTRACKED: FlowId = FlowId(1000);
+
+    /// Flows and nodes as a classifier keeps them, but smaller.
+    struct Bench {
+        flows: FlowTable<SipHash>,
+        nodes: Nodes,
+    }
+
+    impl Bench {
+        fn new(side: Side, capacity: u32) -> Self {
+            let flows = FlowTable::new(capacity, IDLE, SipHash(1, 2));
+            Self { flows, nodes: Nodes::new(side, capacity, IDLE, SipHash(3, 4)) }
+        }
+
+        /// A datagram from 10.0.0.`source` to 10.0.0.`to`.
+        fn udp(&mut self, direction: Direction, source: (u8, u8), to: (u8, u8), s: u64) -> (FlowId, Option<News>) {
+            let mut bytes = [0; 28];
+            (bytes[0], bytes[3], bytes[9]) = (0x45, 28, 17);
+            bytes[12..20].copy_from_slice(&[10, 0, 0, source.0, 10, 0, 0, to.0]);
+            (bytes[21], bytes[23], bytes[25]) = (source.1, to.1, 8);
+            self.packet(direction, &bytes, Instant::ZERO + Span::from_secs(s))
+        }
+
+        fn packet(&mut self, direction: Direction, bytes: &[u8], now: Instant) -> (FlowId, Option<News>) {
+            let headers = Headers::parse(bytes);
+            let tracking = self.flows.lookup(bytes, &headers, now);
+            let flow = match tracking {
+                Tracking::Tracked { flow, .. } => flow,
+                Tracking::Untracked => UNTRACKED,
+            };
+            (flow, self.nodes.note(&Seen { direction, bytes, headers: &headers }, tracking, UNTRACKED, now))
+        }
+    }
+
+    fn news(flow: u32, node: u32, fresh: bool) -> Option<News> {
+        Some(News { flow: FlowId(flow), node: NodeId(node), fresh })
+    }
+
+    #[test]
+    fn flows_of_a_host_are_of_one_node_whoever_opens_them() {
+        use Direction::{Forward, Reverse};
+        let mut left = Bench::new(Side::Left, 8);
+        assert_eq!(left.udp(Forward, (1, 1), (9, 53), 0).1, news(0, 1, true));
+        assert_eq!(left.udp(Forward, (1, 2), (9, 53), 0).1, news(1, 1, false), "another port of the same host");
+        assert_eq!(left.udp(Reverse, (9, 53), (1, 1), 0).1, None, "the answer is of a flow that is known");
+        assert_eq!(left.udp(Forward, (2, 1), (9, 53), 0).1, news(2, 2, true), "another host");
+        assert_eq!(left.udp(Reverse, (9, 7), (2, 7), 0).1, news(3, 2, false), "opened from the right");
+        let mut right = Bench::new(Side::Right, 8);
+        assert_eq!(right.udp(Forward, (1, 1), (9, 53), 0).1, news(0, 1, true));
+        assert_eq!(right.udp(Forward, (2, 1), (9, 53), 0).1, news(1, 1, false), "both are flows of 10.0.0.9");
+        let mut none = Bench::new(Side::None, 8);
+        assert_eq!(none.udp(Forward, (1, 1), (9, 53), 0), (FlowId(0), None));
+    }
+
+    #[test]
+    fn a_number_that_comes_back_is_told_anew() {
+        let mut bench = Bench::new(Side::Left, 2);
+        let mut udp = |host, port, s| bench.udp(Direction::Forward, (host, port), (9, 53), s).1;
+        assert_eq!(udp(1, 1, 0), news(0, 1, true));
+        assert_eq!(udp(2, 1, 5), news(1, 2, true));
+        assert_eq!(udp(3, 1, 6), news(UNTRACKED.0, STRANGERS.0, false), "no room");
+        assert_eq!(udp(4, 1, 6), None, "as was told");
+        // The first flow was idle for 11 s: flow and node are another's.
+        assert_eq!(udp(3, 1, 11), news(0, 1, true));
+        // The second lives on at 12 s. At 22 s the flow of host 3 is free, and another of host 2 gets it.
+        assert_eq!(udp(2, 1, 12), None);
+        assert_eq!(udp(2, 2, 22), news(0, 2, false));
+    }
+
+    #[test]
+    fn what_is_no_packet_is_a_strangers() {
+        let mut bench = Bench::new(Side::Left, 2);
+        let told = bench.packet(Direction::Forward, &[0xff; 60], Instant::ZERO);
+        assert_eq!(told, (UNTRACKED, news(UNTRACKED.0, 0, false)));
+    }
+
+    #[test]
+    fn what_kernels_say_to_their_link_is_nobodys() {
+        // A router solicitation: fe80::1 to ff02::2.
+        let mut bytes = [0; 48];
+        (bytes[0], bytes[5], bytes[6], bytes[7], bytes[40]) = (0x60, 8, 58, 255, 133);
+        (bytes[8], bytes[9], bytes[23]) = (0xfe, 0x80, 1);
+        (bytes[24], bytes[25], bytes[39]) = (0xff, 2, 2);
+        for direction in Direction::BOTH {
+            let mut bench = Bench::new(Side::Left, 2);
+            assert_eq!(bench.packet(direction, &bytes, Instant::ZERO).1, news(0, NodeId::NOBODY.0, false));
+            assert_eq!(bench.packet(direction, &bytes, Instant::ZERO).1, None);
+            assert_eq!(bench.nodes.hosts.len(), 0);
+        }
+    }
+
+    proptest! {
+        /// Whatever comes, in whatever time: what was told last of a flow is its host, by a map that is scanned each time.
+        #[test]
+        fn each_flow_is_known_as_its_hosts(
+            packets in prop::collection::vec((0..6u8, 0..3u8, any::<bool>(), 0..5u64), 1..300),
+            capacity in 1..8u32,
+        ) {
+            let mut bench = Bench::new(Side::Left, capacity);
+            let (mut told, mut hosts) = (BTreeMap::new(), BTreeMap::new());
+            let mut s = 0;
+            for (host, port, forward, wait) in packets {
+                s += wait;
+                let (flow, news) = match forward {
+                    true => bench.udp(Direction::Forward, (host, port), (9, 53), s),
+                    false => bench.udp(Direction::Reverse, (9, 53), (host, port), s),
+                };
+                if let Some(news) = news {
+                    prop_assert_eq!(news.flow, flow);
+                    if news.fresh {
+                        hosts.insert(news.node, host);
+                    }
+                    told.insert(flow, news.node);
+                }
+                let node = told[&flow];
+                prop_assert_eq!(node == STRANGERS, flow == UNTRACKED, "there is a node for every flow with a number");
+                prop_assert!(node == STRANGERS || hosts[&node] == host);
+                prop_assert!(node.0 <= capacity && bench.nodes.hosts.len() <= capacity as usize);
+            }
+        }
+    }
+}
