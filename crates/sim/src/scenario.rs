@@ -1,6 +1,6 @@
 //! Scenario files: TOML in, a checked [`Scenario`] out, or a diagnosis that shows the line and says what is allowed.
 //!
-//! The format is described in `docs/scenarios.md`. Reading has two steps: [`raw`] mirrors the file, then this module
+//! The format is described in `docs/scenarios.md`. Reading has two steps: `raw.rs` mirrors the file, then this module
 //! turns it into links and flows and checks what the types cannot.
 
 mod changes;

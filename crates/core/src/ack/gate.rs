@@ -1,6 +1,6 @@
 //! An element on the ACK path before any discipline: the element sees segments, the discipline keeps packets.
 //!
-//! PINK alone is the [`Aqm`](crate::aqm::Aqm) of one FIFO. Before a scheduler it cannot be: the scheduler has many queues,
+//! PINK alone is the [`Aqm`] of one FIFO. Before a scheduler it cannot be: the scheduler has many queues,
 //! and the AQM of one sees a part of the traffic. A [`Gate`] puts it in front instead: it is shown each segment of both
 //! directions, each arrival, departure and overflow of the discipline behind, and its backlog as a whole. It judges
 //! nothing: verdicts are those of the discipline.

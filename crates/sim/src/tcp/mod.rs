@@ -1,7 +1,7 @@
 //! TCP as a modern host has it: sans-IO endpoints that are given segments and times and asked for segments.
 //!
 //! [`Endpoint`] is one side of a connection, both directions at once: it owns the handshake, the close and the
-//! timers, and joins a [`sender`] (windows, loss recovery) to a [`receiver`] (reassembly, ACK policy). Which window
+//! timers, and joins a `sender.rs` (windows, loss recovery) to a `receiver.rs` (reassembly, ACK policy). Which window
 //! algorithm runs is the business of `penstock_core::cc`.
 
 mod config;
