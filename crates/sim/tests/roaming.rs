@@ -383,6 +383,12 @@ fn a_node_moves_as_a_whole() {
     let apart = ["node \"a\"", "flow 1 is at \"ue3\", not at \"ue1\"", "all its flows at one router", "^"];
     refused(&[ROAMER, &elsewhere], "", &apart);
     refused(&[ROAMER, &elsewhere], "\nflows = [0]", &apart);
+    // At another time, or to another cell, is apart.
+    let first =
+        [moves(9_999, "ue1", "ue2", "s1"), moves(10_000, "ue1", "ue3", "s1")].map(|one| one + "\nflows = [0]\n");
+    for first in first {
+        refused(&[ROAMER, ROAMER], &format!("\nflows = [1]\n[[handovers]]\n{first}"), &["name its flows [0, 1]"]);
+    }
     // Flows without a node, and servers, are hosts of their own.
     let single = ROAMER.replace("node = \"a\", ", "");
     let served = "kind = \"bulk\", node = \"b\", from = \"far\", to = \"ue1\"";
@@ -391,6 +397,41 @@ fn a_node_moves_as_a_whole() {
         let text = text(LEASE_3S, &[&single, &single, served, &served.replace("ue1", "ue3")], &[one]);
         assert!(Scenario::parse(&text, "roaming.toml").is_ok(), "{of}");
     }
+}
+
+/// From when it leaves, nothing is sent by the old cell any more, in neither direction: neither packets nor datagrams.
+#[test]
+fn nothing_goes_through_a_cell_that_was_left() {
+    let looked_at = "limit = \"60p\", reverse_limit = \"60p\", aqm = { name = \"droptail\" }, reverse_aqm = { name = \"droptail\" }";
+    for procedure in ["x2-lossless", "x2-seamless", "s1"] {
+        for to in ["ue2", "ue3"] {
+            let text = text(LEASE_3S, &[ROAMER, STAYER], &[moves(10_000, "ue1", to, procedure)]);
+            let run = Run::of(&text.replace("limit = \"60p\", reverse_limit = \"60p\"", looked_at));
+            let sent = |ms: usize, queue: &str| {
+                let mut queues = run.steps[ms / 10].bottlenecks.iter();
+                queues.find(|one| one.name == queue).map(|one| one.packets_all).unwrap()
+            };
+            for queue in ["cell1", "cell1-reverse"] {
+                assert!(sent(10_000, queue) > 1000);
+                assert_eq!(sent(10_000, queue), sent(30_000, queue), "{queue} {procedure} {to}");
+            }
+        }
+    }
+}
+
+/// Bearers of one host: a call moves seamlessly, a file loses nothing. The node is the same before, after and in between.
+#[test]
+fn flows_of_a_node_may_move_by_two_procedures() {
+    let call = ROAMER.replace("bulk", "voip");
+    let turns = [(10_000, "ue1", "ue2"), (20_000, "ue2", "ue3")].map(|(at, from, to)| {
+        let of = |procedure, flow| moves(at, from, to, procedure) + &format!("\nflows = [{flow}]");
+        [of("x2-seamless", 1), of("x2-lossless", 0)]
+    });
+    let run = Run::of(&text(LEASE_3S, &[ROAMER, &call, STAYER], turns.as_flattened()));
+    assert_eq!(counted(&run), (2, 1, 0, 1));
+    assert_eq!((run.clients(19_990), run.clients(21_000)), (2, 1));
+    assert_eq!(run.end().handovers.unwrap().moves, 4);
+    assert!(run.mbps(2, 12_000, 20_000) < 2.0 * PAYLOAD && run.mbps(2, 21_000, 30_000) > 0.97 * 4.0 * PAYLOAD);
 }
 
 /// A queue that cannot give up what waits of a node's datagrams, though none of its flows goes that way.

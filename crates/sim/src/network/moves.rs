@@ -34,6 +34,12 @@ impl<'a> Builder<'a> {
         let nodes: BTreeSet<u32> = self.network.moves[first..].iter().filter_map(owner).collect();
         for node in nodes {
             let one = self.node_move(handover, node);
+            let known = |one: &Move| {
+                let is_it = |other: &Move| (other.who, other.leaves, other.new) == (one.who, one.leaves, one.new);
+                self.network.moves.iter().any(is_it)
+            };
+            // Flows of a node may move by another procedure, in a table of their own; the node moves by that of the first.
+            let one = one.filter(|one| !known(one));
             self.network.moves.extend(one);
         }
         // Packets may be turned back between any two links.

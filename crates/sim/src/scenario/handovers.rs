@@ -172,32 +172,35 @@ impl Checker<'_> {
         }
     }
 
-    /// A node is one host: the clients of all its flows move, or none.
+    /// A node is one host: the clients of all its flows move, or none. Some may do so by another procedure, with their own
+    /// table for the same time, as bearers do.
     fn nodes_are_whole(&self, index: &str, raw: &RawHandover, movers: &[u32], hosts: &[Where<'_>]) -> Check<()> {
-        let client = |flow: u32| hosts[flow as usize].ends[0] == raw.from;
-        let names =
-            movers.iter().filter(|flow| client(**flow)).filter_map(|flow| hosts[*flow as usize].spec.node.as_ref());
-        for name in names.collect::<BTreeSet<_>>() {
+        let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
+        let named =
+            self.raw.handovers.iter().filter(|other| is_with(raw, other)).filter_map(|other| other.flows.as_ref());
+        let together: BTreeSet<u32> = named.flatten().chain(movers).copied().collect();
+        let moving = movers.iter().map(|flow| &hosts[*flow as usize]).filter(|host| host.ends[0] == raw.from);
+        for name in moving.filter_map(|host| host.spec.node.as_ref()).collect::<BTreeSet<_>>() {
             let of_node = (0..).zip(hosts).filter(|(_, host)| host.spec.node.as_ref() == Some(name));
             let flows: Vec<u32> = of_node.map(|(flow, _)| flow).collect();
-            let stays = flows.iter().find(|flow| !client(**flow) || !movers.contains(flow));
-            let Some(stays) = stays else { continue };
-            let here = hosts[*stays as usize].ends[0];
-            let (key, message) = if here == raw.from {
+            let here = |flow: &u32| hosts[*flow as usize].ends[0];
+            // Those of an earlier table are there already.
+            if let Some(apart) = flows.iter().find(|flow| here(flow) != raw.from && here(flow) != raw.to) {
+                let message = format!(
+                    "node {name:?} takes part in [cooperation] and is one host, but its flow {apart} is at {:?}, not at \
+                     {:?}: a node that moves has all its flows at one router",
+                    here(apart),
+                    raw.from
+                );
+                return at("from", message);
+            }
+            if !flows.iter().all(|flow| together.contains(flow)) {
                 let message = format!(
                     "node {name:?} takes part in [cooperation] and moves as one host: name its flows {flows:?}, or \
                      leave `flows` out"
                 );
-                ("flows", message)
-            } else {
-                let message = format!(
-                    "node {name:?} takes part in [cooperation] and is one host, but its flow {stays} is at {here:?}, \
-                     not at {:?}: a node that moves has all its flows at one router",
-                    raw.from
-                );
-                ("from", message)
-            };
-            return Err(self.source.at(&["handovers", index, key], &message));
+                return at("flows", message);
+            }
         }
         Ok(())
     }
@@ -240,6 +243,12 @@ impl Checker<'_> {
         }
         Ok(())
     }
+}
+
+/// True if both tables are of one move.
+fn is_with(one: &RawHandover, other: &RawHandover) -> bool {
+    let of = |raw: &RawHandover| (raw.at, raw.interruption.unwrap_or(INTERRUPTION));
+    of(one) == of(other) && (&one.from, &one.to) == (&other.from, &other.to)
 }
 
 /// As it is written back.
