@@ -2,7 +2,8 @@
 //!
 //! The machines are those of [`penstock_core::coop`]. Their bytes travel as UDP datagrams over the links between the hosts
 //! and the gateway's router, where they wait and are lost like others. A node's budget is divided among its open sockets
-//! and reaches their congestion control; a queue discipline that holds nodes to their budgets is told them as well.
+//! and reaches their congestion control; a queue discipline that holds nodes to their budgets is told them as well. Flows whose
+//! hosts move may come to the bottleneck, or leave it, and count as long as they cross it.
 //!
 //! This file keeps the state; `sim/cooperation.rs` moves it.
 

@@ -3,7 +3,8 @@
 //! A cell is the first link on the way from a host's router. When a host leaves its cell, what waits for it there goes on
 //! to the new cell by way of the network; what waits to be sent by it stays with it. Until it has attached to the new cell
 //! both wait there. What still comes to the old cell is forwarded as well, until the other end of the flow has learnt of
-//! the new way. This file keeps the state; `sim/handovers.rs` moves packets.
+//! the new way. What a node of `[cooperation]` and its gateway say to each other is treated alike. This file keeps the state;
+//! `sim/handovers.rs` moves packets.
 
 use crate::segment::Segment;
 use penstock_core::units::Instant;

@@ -383,6 +383,8 @@ fn a_node_moves_as_a_whole() {
     let apart = ["node \"a\"", "flow 1 is at \"ue3\", not at \"ue1\"", "all its flows at one router", "^"];
     refused(&[ROAMER, &elsewhere], "", &apart);
     refused(&[ROAMER, &elsewhere], "\nflows = [0]", &apart);
+    let there = ROAMER.replace("ue1", "ue2");
+    refused(&[ROAMER, &there], "", &["flow 1 is at \"ue2\", not at \"ue1\"", "^"]);
     // At another time, or to another cell, is apart.
     let first =
         [moves(9_999, "ue1", "ue2", "s1"), moves(10_000, "ue1", "ue3", "s1")].map(|one| one + "\nflows = [0]\n");

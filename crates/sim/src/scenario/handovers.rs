@@ -185,7 +185,8 @@ impl Checker<'_> {
             let flows: Vec<u32> = of_node.map(|(flow, _)| flow).collect();
             let here = |flow: &u32| hosts[*flow as usize].ends[0];
             // Those of an earlier table are there already.
-            if let Some(apart) = flows.iter().find(|flow| here(flow) != raw.from && here(flow) != raw.to) {
+            let comes = |flow: &u32| here(flow) == raw.to && together.contains(flow);
+            if let Some(apart) = flows.iter().find(|flow| here(flow) != raw.from && !comes(flow)) {
                 let message = format!(
                     "node {name:?} takes part in [cooperation] and is one host, but its flow {apart} is at {:?}, not at \
                      {:?}: a node that moves has all its flows at one router",

@@ -12,9 +12,8 @@ pub struct RttEstimator {
     srtt: Span,
     rttvar: Span,
     min: Span,
-    /// What was sent before this went another way; `min` is still of that one if it is `old`.
-    since: Instant,
-    old: bool,
+    /// When the way changed, if `min` is still of the one before; else `Instant::MAX`.
+    changed: Instant,
     granularity_us: u32,
     min_rto_us: u32,
     backoff: u32,
@@ -29,8 +28,7 @@ impl RttEstimator {
             srtt: Span::ZERO,
             rttvar: Span::ZERO,
             min: Span::MAX,
-            since: Instant::ZERO,
-            old: false,
+            changed: Instant::MAX,
             granularity_us,
             min_rto_us,
             backoff: 0,
@@ -39,13 +37,14 @@ impl RttEstimator {
 
     /// A sample from a segment that was not retransmitted, or from timestamps (Karn's algorithm is the caller's).
     pub fn sample(&mut self, r: Span, now: Instant) {
-        let fresh = r <= now.since(self.since);
-        if self.min == Span::MAX || fresh && self.old {
-            self.min = r;
-        } else if fresh {
+        if self.changed == Instant::MAX {
             self.min = self.min.min(r);
+        } else if r <= now.since(self.changed) {
+            // Sent by the new way. What was sent before and comes now has taken longer than this.
+            (self.min, self.changed) = (r, Instant::MAX);
+        } else if self.min == Span::MAX {
+            self.min = r;
         }
-        self.old &= !fresh;
         if self.srtt == Span::ZERO {
             (self.srtt, self.rttvar) = (r, r.div(2)); // §2.2
         } else {
@@ -58,7 +57,7 @@ impl RttEstimator {
 
     /// The host moved at `now`, or its peer: the smallest sample is to be one of the new way.
     pub fn path_changed(&mut self, now: Instant) {
-        (self.since, self.old) = (now, true);
+        self.changed = now;
     }
 
     /// SRTT; zero before the first sample.
