@@ -138,3 +138,52 @@ impl<'a> Builder<'a> {
         if link.is_multiple_of(2) { &spec.b } else { &spec.a }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::handover::Mover;
+    use crate::network::build;
+    use crate::scenario::Scenario;
+
+    /// A call by one procedure, a file by another: two flows and one node move. Single flows are nodes, too; who is served is
+    /// none.
+    #[test]
+    fn a_node_moves_once_with_its_flows() {
+        let moves = |node: &str, of: [&str; 2], cooperation: &str| {
+            let text = format!(
+                r#"
+                duration = "1s"
+                {cooperation}
+                flows = [
+                  {{ kind = "voip", {node} from = "a", to = "far" }},
+                  {{ kind = "bulk", {node} from = "a", to = "far" }},
+                  {{ kind = "voip", from = "far", to = "a" }},
+                ]
+                handovers = [
+                  {{ at = "500ms", from = "a", to = "b", procedure = "x2-seamless", flows = {} }},
+                  {{ at = "500ms", from = "a", to = "b", procedure = "x2-lossless", flows = {} }},
+                ]
+                [topology]
+                kind = "graph"
+                links = [
+                  {{ name = "way", a = "gw", b = "far", rate = "1Mbit/s", delay = "1ms" }},
+                  {{ name = "one", a = "a", b = "gw", rate = "1Mbit/s", delay = "1ms" }},
+                  {{ name = "two", a = "b", b = "gw", rate = "1Mbit/s", delay = "1ms" }},
+                ]
+                "#,
+                of[0], of[1]
+            );
+            let scenario = Scenario::parse(&text, "moves.toml").unwrap_or_else(|e| panic!("{e}"));
+            build(&scenario).moves.iter().map(|one| (one.who, one.loses_air)).collect::<Vec<_>>()
+        };
+        let (flow, node, on) = (Mover::Flow, Mover::Node, "cooperation = { link = \"way\" }");
+        let (first, second) = ([(flow(0), true), (flow(2), true)], [(flow(1), false)]);
+        let named = "node = \"n\",";
+        assert_eq!(moves(named, ["[0, 2]", "[1]"], on), [&first[..], &[(node(0), true)], &second].concat());
+        assert_eq!(
+            moves("", ["[0, 2]", "[1]"], on),
+            [&first[..], &[(node(0), true)], &second, &[(node(1), false)]].concat()
+        );
+        assert_eq!(moves(named, ["[0, 2]", "[1]"], ""), [&first[..], &second].concat());
+    }
+}
