@@ -248,3 +248,23 @@ def test_sessions_share_what_their_node_may_use() -> None:
     plain = penstock.run(off)
     assert shares(plain)[0] < 1.4
     assert queue(plain)["queue_delay_ms"]["p50"] > 5 * queue(ran("cooperating-sessions"))["queue_delay_ms"]["p50"]
+
+
+def test_who_leaves_the_gateway_leaves_its_budget_to_others() -> None:
+    result = ran("roaming-cooperation")
+    rows = [row for row in result.tables["flow_seconds"].to_pylist() if row["flow"] == 0]
+
+    def stays(begin: int, end: int) -> float:
+        rates: list[float] = [row["goodput_bps"] / 1e6 for row in rows if begin < row["t_s"] <= end]
+        return statistics.mean(rates)
+
+    # Of 4 Mbit/s 1000 of 1052 bytes are payload; windows are whole segments.
+    whole = 4000 / 1052
+    for begin, end in [(5, 20), (20, 40), (62, 80)]:
+        assert 0.9 < stays(begin, end) / (whole / 2) < 1.01, "half, and not less when the other one moves"
+    assert 0.97 < stays(42, 60) / whole < 1.01
+    counted = result.summary["cooperation"]
+    assert [counted[key] for key in ("joined", "left", "lapsed", "clients")] == [3, 1, 0, 2]
+    assert queue(result)["drops_overflow"] == 0
+    assert queue(result)["queue_delay_ms"]["p50"] < 5
+    assert result.summary["flows"][2]["transfers"]["failed"] == 0

@@ -2,7 +2,8 @@
 //!
 //! The machines are those of [`penstock_core::coop`]. Their bytes travel as UDP datagrams over the links between the hosts
 //! and the gateway's router, where they wait and are lost like others. A node's budget is divided among its open sockets
-//! and reaches their congestion control; a queue discipline that holds nodes to their budgets is told them as well.
+//! and reaches their congestion control; a queue discipline that holds nodes to their budgets is told them as well. Flows whose
+//! hosts move may come to the bottleneck, or leave it, and count as long as they cross it.
 //!
 //! This file keeps the state; `sim/cooperation.rs` moves it.
 
@@ -38,6 +39,8 @@ pub struct Member {
     pub node: u32,
     /// Its part of the node's budget is in proportion to this.
     pub weight: u32,
+    /// It crosses the bottleneck. If not, it has no part; that changes when hosts move.
+    pub crosses: bool,
     /// Where it stands.
     pub socket: Socket,
 }
@@ -55,7 +58,7 @@ pub struct Node {
     pub connections: Vec<(u32, u32)>,
     /// First entries in the table of routes: to the gateway, from it.
     pub routes: [u32; 2],
-    /// The link, one direction, whose rate it can use at most (CSI).
+    /// The link, one direction, whose rate it can use at most (CSI). If it was the node's cell it is that of the next.
     pub csi: Option<u32>,
     /// What it does that it should not.
     pub lie: Option<Lie>,
@@ -87,8 +90,8 @@ pub struct Cooperation {
     pub silent_from: Instant,
     /// The nodes.
     pub nodes: Vec<Node>,
-    /// Of each flow; `None` for one that does not cross the bottleneck.
-    pub members: Vec<Option<Member>>,
+    /// Of each flow.
+    pub members: Vec<Member>,
     /// Messages of both kinds, kept so that none is allocated anew.
     pub to_gateway: Vec<Message>,
     /// What the gateway sends.
@@ -132,14 +135,8 @@ pub struct Summary {
 }
 
 impl Cooperation {
-    /// Machines for a scenario that was checked; each flow is a member or not.
-    pub fn new(
-        spec: &Spec,
-        bandwidth: Rate,
-        plans: Vec<Plan>,
-        members: Vec<Option<Member>>,
-        streams: &Streams,
-    ) -> Self {
+    /// Machines for a scenario that was checked; each flow crosses the bottleneck or not.
+    pub fn new(spec: &Spec, bandwidth: Rate, plans: Vec<Plan>, members: Vec<Member>, streams: &Streams) -> Self {
         let mut secrets = streams.get("cooperation/keys");
         let mut key = [0; 32];
         key.chunks_mut(8).for_each(|word| word.copy_from_slice(&secrets.bits().to_le_bytes()));
@@ -220,8 +217,8 @@ impl Cooperation {
     pub fn parts(&self, node: usize) -> impl Iterator<Item = (u32, Option<Rate>)> + '_ {
         let node = &self.nodes[node];
         node.flows.iter().filter_map(|flow| {
-            let member = self.members[*flow as usize].filter(|m| m.socket == Socket::Open)?;
-            Some((*flow, node.sockets.part(member.weight)))
+            let member = &self.members[*flow as usize];
+            (member.crosses && member.socket == Socket::Open).then(|| (*flow, node.sockets.part(member.weight)))
         })
     }
 

@@ -3,18 +3,28 @@
 //! A cell is the first link on the way from a host's router. When a host leaves its cell, what waits for it there goes on
 //! to the new cell by way of the network; what waits to be sent by it stays with it. Until it has attached to the new cell
 //! both wait there. What still comes to the old cell is forwarded as well, until the other end of the flow has learnt of
-//! the new way. This file keeps the state; `sim/handovers.rs` moves packets.
+//! the new way. What a node of `[cooperation]` and its gateway say to each other is treated alike. This file keeps the state;
+//! `sim/handovers.rs` moves packets.
 
 use crate::segment::Segment;
 use penstock_core::units::Instant;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A host of one flow moves.
+/// Whose packets a host's are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mover {
+    /// Those of a flow and its connections.
+    Flow(u32),
+    /// What a node and its gateway say to each other.
+    Node(u32),
+}
+
+/// A host moves, of one flow or of a node's client.
 #[derive(Debug, Clone)]
 pub struct Move {
-    /// Its flow.
-    pub flow: u32,
+    /// Whose packets are concerned.
+    pub who: Mover,
     /// It is the flow's server.
     pub server: bool,
     /// What is in the air when it leaves is lost.
@@ -29,7 +39,7 @@ pub struct Move {
     pub old: [u32; 2],
     /// Those of the new one.
     pub new: [u32; 2],
-    /// The routes of the flow from now on.
+    /// The routes of its packets from now on.
     pub routes: [u32; 2],
     /// The route from the old cell's base station to the host.
     pub forward: u32,
@@ -69,7 +79,7 @@ pub enum Way {
 /// What became of the packets of moved flows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Hosts that left a cell, a flow each.
+    /// Hosts that left a cell, a flow each; a node's client is not counted.
     pub moves: u64,
     /// Packets sent on from a cell whose host had left.
     pub forwarded: u64,
@@ -79,7 +89,7 @@ pub struct Counters {
     pub lost_in_air: u64,
 }
 
-/// The host of a flow that has moved.
+/// A host that has moved.
 #[derive(Debug, Default)]
 pub struct Host {
     attached: bool,
@@ -126,7 +136,7 @@ pub struct Handovers {
     /// In order of time.
     steps: Vec<(Instant, Step, usize)>,
     done: usize,
-    hosts: BTreeMap<u32, Host>,
+    hosts: BTreeMap<Mover, Host>,
     /// What became of packets.
     pub counters: Counters,
 }
@@ -152,7 +162,7 @@ impl Handovers {
         while let Some((_, step, index)) = self.steps.get(self.done).copied().filter(|(at, ..)| *at <= now) {
             self.done += 1;
             let one = &self.moves[index];
-            let known = self.hosts.get_mut(&one.flow).map(|host| &mut host.known);
+            let known = self.hosts.get_mut(&one.who).map(|host| &mut host.known);
             match known {
                 Some(known) if step == Step::Switch && *known > Some(index) => continue,
                 Some(known) if step == Step::Switch => *known = Some(index),
@@ -165,20 +175,20 @@ impl Handovers {
 
     /// The host of a move left its cell; its new route comes to the cell's link at the cursor `up`.
     pub fn leave(&mut self, one: &Move, up: u32) {
-        self.counters.moves += 1;
-        self.hosts.entry(one.flow).or_default().leave(one, up);
+        self.counters.moves += u64::from(matches!(one.who, Mover::Flow(_)));
+        self.hosts.entry(one.who).or_default().leave(one, up);
     }
 
-    /// The host of a flow has attached: what waited, from it and then for it, each with its link.
-    pub fn attach(&mut self, flow: u32) -> Vec<Segment> {
-        let Some(host) = self.hosts.get_mut(&flow) else { return Vec::new() };
+    /// A host has attached: what waited, from it and then for it, each with its link.
+    pub fn attach(&mut self, who: Mover) -> Vec<Segment> {
+        let Some(host) = self.hosts.get_mut(&who) else { return Vec::new() };
         host.attached = true;
         std::mem::take(&mut host.held).into_iter().flatten().collect()
     }
 
-    /// What becomes of a packet of `flow` that comes to `link`. One that is to wait is kept.
-    pub fn divert(&mut self, flow: u32, link: u32, packet: &Segment) -> Way {
-        let Some(host) = self.hosts.get_mut(&flow) else { return Way::On };
+    /// What becomes of a packet of `who` that comes to `link`. One that is to wait is kept.
+    pub fn divert(&mut self, who: Mover, link: u32, packet: &Segment) -> Way {
+        let Some(host) = self.hosts.get_mut(&who) else { return Way::On };
         let way = host.way(link, packet.cursor);
         match way {
             Way::Held => {

@@ -1,5 +1,7 @@
 //! From a scenario to links, routes and flows.
 
+mod moves;
+
 use crate::changes::{changes_rate_at_once, directions};
 use crate::coop::{self, Member, Socket};
 use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport, UdpSource};
@@ -7,7 +9,7 @@ use crate::handover::Move;
 use crate::link::{Capacity, Link, Queue};
 use crate::loss::Loss;
 use crate::probe::QueueProbe;
-use crate::scenario::{Cooperation, FlowSpec, Handover, LinkSpec, Procedure, QueueSpec, Scenario, StationSpec};
+use crate::scenario::{Cooperation, FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
 use crate::stations::Stations;
 use crate::tcp::{Endpoint, Role};
 use crate::traffic::sessions::{Plan, Sessions};
@@ -310,14 +312,11 @@ impl<'a> Builder<'a> {
             });
         }
         let weights = self.scenario.flows.iter().flat_map(|f| std::iter::repeat_n(f.weight, f.count as usize));
-        let crosses = |flow: u32| {
-            let route = &self.network.routes[self.network.flows[flow as usize].routes[0] as usize..];
-            route.iter().take_while(|hop| **hop != END).any(|hop| *hop == link)
+        let member = |((flow, node), weight): ((&Flow, &u32), u32)| {
+            let crosses = crosses(&self.network.routes, flow.routes[0], link);
+            Member { node: *node, weight, crosses, socket: Socket::New }
         };
-        let member = |((flow, node), weight): ((u32, &u32), u32)| {
-            crosses(flow).then_some(Member { node: *node, weight, socket: Socket::New })
-        };
-        let members = (0..).zip(owners).zip(weights).map(member).collect();
+        let members = self.network.flows.iter().zip(owners).zip(weights).map(member).collect();
         let bandwidth = self.scenario.links[spec.link].rate;
         let machines = coop::Cooperation::new(spec, bandwidth, plans, members, &self.streams);
         self.network.coop = Some(Box::new(machines));
@@ -332,67 +331,6 @@ impl<'a> Builder<'a> {
             queues.for_each(|queue| queue.qdisc.set_class(FlowId(flow), class));
             self.network.classes.insert(flow, class);
         }
-    }
-
-    fn add_moves(&mut self, handover: &'a Handover) {
-        for flow in &handover.flows {
-            let one = self.one_move(handover, *flow);
-            self.network.moves.push(one);
-        }
-        // Packets may be turned back between any two links.
-        self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()).for_each(|queue| queue.relays = false);
-    }
-
-    fn one_move(&mut self, handover: &'a Handover, flow: u32) -> Move {
-        let before = self.ends[flow as usize];
-        let after = before.map(|end| if end == handover.from { handover.to.as_str() } else { end });
-        self.ends[flow as usize] = after;
-        let server = before[1] == handover.from;
-        let other = before[usize::from(!server)];
-        let ways = [before, after].map(|[from, to]| self.path(from, to));
-        // The cell's link from the host: the first of the way, or the last of the way back.
-        let up =
-            |way: &[u32]| if server { way.last().map(|link| other_direction(*link)) } else { way.first().copied() };
-        let [old, new] = [0, 1].map(|at| up(&ways[at]).unwrap_or_default());
-        let [old_base, new_base] = [old, new].map(|link| self.far_end(link));
-        let between = match handover.procedure {
-            Procedure::S1 => [self.path(old_base, other), self.path(other, new_base)].concat(),
-            _ => self.path(old_base, new_base),
-        };
-        let (routes, homes) = self.add_routes_of(flow, &ways[1]);
-        let forward = self.add_links(&[&between, &[other_direction(new), homes[usize::from(server)]]]);
-        let leaves = Instant::ZERO + handover.at;
-        let news = self.path(new_base, other);
-        let delay = |link: &u32| self.scenario.links[*link as usize / 2].delay;
-        Move {
-            flow,
-            server,
-            loses_air: handover.procedure == Procedure::X2Seamless,
-            leaves,
-            attaches: leaves + handover.interruption,
-            switches: news.iter().map(delay).fold(leaves + handover.interruption, |at, delay| at + delay),
-            old: [old, other_direction(old)],
-            new: [new, other_direction(new)],
-            routes,
-            forward,
-        }
-    }
-
-    /// Routes of a flow's hosts to each other by another way, and the links to the client and to the server. The links of the
-    /// hosts themselves are the first and the last of each route.
-    fn add_routes_of(&mut self, flow: u32, way: &[u32]) -> ([u32; 2], [u32; 2]) {
-        let firsts = self.network.flows[flow as usize].routes.map(|route| self.network.routes[route as usize]);
-        let homes = firsts.map(other_direction_of_host);
-        let back: Vec<u32> = way.iter().rev().map(|link| other_direction(*link)).collect();
-        let there = self.add_links(&[&[firsts[0]], way, &[homes[1]]]);
-        let back = self.add_links(&[&[firsts[1]], &back, &[homes[0]]]);
-        ([there, back], homes)
-    }
-
-    /// The router to which a link of the scenario leads.
-    fn far_end(&self, link: u32) -> &'a str {
-        let spec = &self.scenario.links[link as usize / 2];
-        if link.is_multiple_of(2) { &spec.b } else { &spec.a }
     }
 
     fn add_links(&mut self, parts: &[&[u32]]) -> u32 {
@@ -437,6 +375,11 @@ impl<'a> Builder<'a> {
         self.paths.insert((from, to), path.clone());
         path
     }
+}
+
+/// True if a link is on the route that begins at a cursor of the table.
+pub fn crosses(routes: &[u32], cursor: u32, link: u32) -> bool {
+    routes[cursor as usize..].iter().take_while(|hop| **hop != END).any(|hop| *hop == link)
 }
 
 /// Links of a scenario come first, in pairs of the two directions.

@@ -235,7 +235,7 @@ impl Checker<'_> {
         self.captures(&links)?;
         let changes = self.changes(&links)?;
         let cooperation = self.cooperation(&links, &flows)?;
-        let handovers = self.handovers(&links, &flows)?;
+        let handovers = self.handovers(&links, &flows, cooperation.as_ref())?;
         let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned());
         let name = raw.name.clone().or(stem).unwrap_or_else(|| "scenario".into());
         let mut scenario = Scenario {

@@ -285,7 +285,4 @@ fn mistakes_say_what_is_allowed() {
         &[&good],
         "is a flood",
     );
-    let cooperating =
-        [&*good, "at = \"3s\"\nfrom = \"ue2\"\nto = \"ue1\"\nprocedure = \"s1\"\n[cooperation]\nlink = \"cell1\""];
-    refused(DROPTAIL, &[&up], &cooperating, "take part in [cooperation] cannot move");
 }

@@ -1,7 +1,7 @@
 //! `[[handovers]]`: hosts that move from one cell to another while the run goes on.
 
 use super::raw::{RawHandover, text};
-use super::{Check, Checker, FlowSpec, LinkSpec, MAX_DURATION};
+use super::{Check, Checker, Cooperation, FlowSpec, LinkSpec, MAX_DURATION};
 use crate::flow::Kind;
 use crate::network;
 use crate::segment::Segment;
@@ -53,6 +53,13 @@ pub struct Handover {
     pub flows: Vec<u32>,
 }
 
+impl Handover {
+    /// What is in the air when they leave is lost.
+    pub fn loses_air(&self) -> bool {
+        self.procedure == Procedure::X2Seamless
+    }
+}
+
 /// Where the hosts of a flow are, and from when on they can be moved.
 #[derive(Debug, Clone)]
 struct Where<'a> {
@@ -63,24 +70,28 @@ struct Where<'a> {
 
 impl Checker<'_> {
     /// In the order of their times.
-    pub(super) fn handovers(&self, links: &[LinkSpec], flows: &[FlowSpec]) -> Check<Vec<Handover>> {
-        if self.raw.cooperation.is_some() && !self.raw.handovers.is_empty() {
-            let message = "hosts that take part in [cooperation] cannot move: leave [[handovers]] out";
-            return Err(self.source.at(&["handovers", "0", "at"], message));
-        }
+    pub(super) fn handovers(
+        &self,
+        links: &[LinkSpec],
+        flows: &[FlowSpec],
+        cooperation: Option<&Cooperation>,
+    ) -> Check<Vec<Handover>> {
+        let gateway = cooperation.map(|spec| links[spec.link].a.as_str());
         let each = flows.iter().flat_map(|spec| std::iter::repeat_n(spec, spec.count as usize));
         let place = |spec| Where { spec, ends: [&spec.from, &spec.to], since: Span::ZERO };
         let mut hosts: Vec<Where<'_>> = each.map(place).collect();
         let mut order: Vec<usize> = (0..self.raw.handovers.len()).collect();
         order.sort_by_key(|i| self.raw.handovers[*i].at);
-        order.iter().map(|i| self.handover(&i.to_string(), &self.raw.handovers[*i], links, &mut hosts)).collect()
+        let handover = |i: &usize| self.handover(&i.to_string(), &self.raw.handovers[*i], links, gateway, &mut hosts);
+        order.iter().map(handover).collect()
     }
 
     fn handover<'a>(
         &'a self,
         index: &str,
         raw: &'a RawHandover,
-        links: &[LinkSpec],
+        links: &'a [LinkSpec],
+        gateway: Option<&'a str>,
         hosts: &mut [Where<'a>],
     ) -> Check<Handover> {
         let path = |key| ["handovers", index, key];
@@ -95,6 +106,11 @@ impl Checker<'_> {
         self.cells(index, raw, links)?;
         let movers = self.movers(index, raw, hosts)?;
         let mut others = BTreeSet::new();
+        let clients = movers.iter().any(|flow| hosts[*flow as usize].ends[0] == raw.from);
+        if let Some(gateway) = gateway.filter(|_| clients) {
+            self.nodes_are_whole(index, raw, &movers, hosts)?;
+            others.insert(gateway);
+        }
         for flow in &movers {
             let host = &mut hosts[*flow as usize];
             others.insert(self.can_move(index, raw, *flow, host)?);
@@ -156,6 +172,40 @@ impl Checker<'_> {
         }
     }
 
+    /// A node is one host: the clients of all its flows move, or none. Some may do so by another procedure, with their own
+    /// table for the same time, as bearers do.
+    fn nodes_are_whole(&self, index: &str, raw: &RawHandover, movers: &[u32], hosts: &[Where<'_>]) -> Check<()> {
+        let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
+        let named =
+            self.raw.handovers.iter().filter(|other| is_with(raw, other)).filter_map(|other| other.flows.as_ref());
+        let together: BTreeSet<u32> = named.flatten().chain(movers).copied().collect();
+        let moving = movers.iter().map(|flow| &hosts[*flow as usize]).filter(|host| host.ends[0] == raw.from);
+        for name in moving.filter_map(|host| host.spec.node.as_ref()).collect::<BTreeSet<_>>() {
+            let of_node = (0..).zip(hosts).filter(|(_, host)| host.spec.node.as_ref() == Some(name));
+            let flows: Vec<u32> = of_node.map(|(flow, _)| flow).collect();
+            let here = |flow: &u32| hosts[*flow as usize].ends[0];
+            // Those of an earlier table are there already.
+            let comes = |flow: &u32| here(flow) == raw.to && together.contains(flow);
+            if let Some(apart) = flows.iter().find(|flow| here(flow) != raw.from && !comes(flow)) {
+                let message = format!(
+                    "node {name:?} takes part in [cooperation] and is one host, but its flow {apart} is at {:?}, not at \
+                     {:?}: a node that moves has all its flows at one router",
+                    here(apart),
+                    raw.from
+                );
+                return at("from", message);
+            }
+            if !flows.iter().all(|flow| together.contains(flow)) {
+                let message = format!(
+                    "node {name:?} takes part in [cooperation] and moves as one host: name its flows {flows:?}, or \
+                     leave `flows` out"
+                );
+                return at("flows", message);
+            }
+        }
+        Ok(())
+    }
+
     /// The router at the other end of a flow, if its host can move.
     fn can_move<'a>(&self, index: &str, raw: &RawHandover, flow: u32, host: &Where<'a>) -> Check<&'a str> {
         let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
@@ -175,7 +225,8 @@ impl Checker<'_> {
     /// Both cells are connected with the other end, and their queues can give up what waits of a flow.
     fn cells_let_go(&self, index: &str, raw: &RawHandover, links: &[LinkSpec], other: &str) -> Check<()> {
         let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
-        for (key, cell) in [("from", &raw.from), ("to", &raw.to)] {
+        // At the gateway's router nothing is between a node and the gateway.
+        for (key, cell) in [("from", &raw.from), ("to", &raw.to)].into_iter().filter(|(_, cell)| *cell != other) {
             let Some(link) = network::first_link(links, cell, other) else {
                 return at(key, format!("no path from {cell:?} to {other:?}, the other end of a flow that moves"));
             };
@@ -193,6 +244,12 @@ impl Checker<'_> {
         }
         Ok(())
     }
+}
+
+/// True if both tables are of one move.
+fn is_with(one: &RawHandover, other: &RawHandover) -> bool {
+    let of = |raw: &RawHandover| (raw.at, raw.interruption.unwrap_or(INTERRUPTION));
+    of(one) == of(other) && (&one.from, &one.to) == (&other.from, &other.to)
 }
 
 /// As it is written back.

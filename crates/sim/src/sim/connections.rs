@@ -83,6 +83,13 @@ impl Connections {
         self.get_mut(number).is_some_and(|connection| connection.client.set_budget(budget))
     }
 
+    /// As [`Endpoint::path_changed`].
+    pub fn path_changed(&mut self, number: u32, now: Instant) {
+        if let Some(connection) = self.get_mut(number) {
+            connection.client.path_changed(now);
+        }
+    }
+
     /// How many numbers there are, in use or resting.
     pub fn numbers(&self) -> usize {
         self.open.len()
@@ -102,9 +109,14 @@ impl Connections {
 // Connection n: packets have the number `first_connection() + n`, timers are the sources `connection_source(n, _)`.
 impl Simulation {
     /// The numbers of the open connections of a flow.
-    pub(super) fn connections_of(&self, flow: u32) -> Vec<u32> {
-        let open = (self.first_connection()..).zip(&self.connections.open);
+    pub(super) fn numbers_of(&self, flow: u32) -> Vec<u32> {
+        let open = (0..).zip(&self.connections.open);
         open.filter(|(_, connection)| connection.as_ref().is_some_and(|c| c.owner == flow)).map(|(n, _)| n).collect()
+    }
+    /// What their packets have as numbers.
+    pub(super) fn connections_of(&self, flow: u32) -> impl Iterator<Item = u32> {
+        let first = self.first_connection();
+        self.numbers_of(flow).into_iter().map(move |number| first + number)
     }
     fn first_connection(&self) -> u32 {
         self.flows.len() as u32 + self.floods.len() as u32 * FORGED + self.cooperating()

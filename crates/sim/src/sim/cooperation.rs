@@ -6,6 +6,7 @@
 use super::Simulation;
 use crate::coop::{Cooperation, Member, Node, Socket};
 use crate::flow::{FORGED, Transport};
+use crate::network;
 use crate::scenario::Lie;
 use crate::segment::Segment;
 use penstock_core::coop::gateway::To;
@@ -19,7 +20,7 @@ impl Simulation {
     pub(super) fn cooperating(&self) -> u32 {
         self.coop.as_ref().map_or(0, |coop| coop.nodes.len() as u32)
     }
-    fn first_message(&self) -> u32 {
+    pub(super) fn first_message(&self) -> u32 {
         self.flows.len() as u32 + self.floods.len() as u32 * FORGED
     }
     fn gateway_source(&self) -> u32 {
@@ -53,26 +54,106 @@ impl Simulation {
             return;
         }
         let Some(coop) = &mut self.coop else { return };
-        let Some(member) = coop.members[flow].as_mut().filter(|member| member.socket == from) else { return };
+        let member = &mut coop.members[flow];
+        if member.socket != from {
+            return;
+        }
         member.socket = to;
-        let (id, weight) = (member.node as usize, member.weight);
-        self.count_socket(id, weight, to == Socket::Open);
+        let Member { node, weight, crosses, .. } = *member;
+        if crosses {
+            self.count_socket(node as usize, weight, to == Socket::Open);
+        }
     }
 
     /// A session of a flow opened a connection.
     pub(super) fn connection_opens(&mut self, flow: usize, number: u32) {
         let Some(coop) = &mut self.coop else { return };
-        let Some(Member { node, weight, .. }) = coop.members[flow] else { return };
-        coop.nodes[node as usize].connections.push((number, weight));
-        self.count_socket(node as usize, weight, true);
+        let Member { node, weight, crosses, .. } = coop.members[flow];
+        if crosses {
+            coop.nodes[node as usize].connections.push((number, weight));
+            self.count_socket(node as usize, weight, true);
+        }
     }
 
     /// The connection is over.
     pub(super) fn connection_closes(&mut self, flow: usize, number: u32) {
         let Some(coop) = &mut self.coop else { return };
-        let Some(Member { node, weight, .. }) = coop.members[flow] else { return };
-        coop.nodes[node as usize].connections.retain(|(open, _)| *open != number);
-        self.count_socket(node as usize, weight, false);
+        let Member { node, weight, crosses, .. } = coop.members[flow];
+        if crosses {
+            coop.nodes[node as usize].connections.retain(|(open, _)| *open != number);
+            self.count_socket(node as usize, weight, false);
+        }
+    }
+
+    /// The clients of these flows send by other ways now. Some cross the bottleneck that did not, or no longer.
+    pub(super) fn ways_changed(&mut self, flows: &[u32]) {
+        let Some(coop) = &self.coop else { return };
+        let link = coop.link as u32;
+        let turned = |flow: &u32| {
+            let crosses = network::crosses(&self.routes, self.flows[*flow as usize].routes[0], link);
+            (coop.members[*flow as usize].crosses != crosses).then_some((*flow, crosses))
+        };
+        let mut turned: Vec<(u32, bool)> = flows.iter().filter_map(turned).collect();
+        // Who comes is first: a node that has a socket there before and after does not say goodbye.
+        turned.sort_by_key(|(flow, crosses)| (!crosses, *flow));
+        flows.iter().for_each(|flow| self.measure_anew(*flow));
+        turned.into_iter().for_each(|(flow, crosses)| self.turn_member(flow, crosses));
+    }
+
+    /// A window is a budget times a round trip time, and that is another one now.
+    fn measure_anew(&mut self, flow: u32) {
+        let now = self.now;
+        if let Transport::Tcp(client, _) = &mut self.flows[flow as usize].transport {
+            client.path_changed(now);
+        }
+        for number in self.numbers_of(flow) {
+            self.connections.path_changed(number, now);
+        }
+    }
+
+    /// A flow becomes a socket of its node, or is none any more and on its own; its connections likewise.
+    fn turn_member(&mut self, flow: u32, crosses: bool) {
+        let numbers = self.numbers_of(flow);
+        let Some(coop) = &mut self.coop else { return };
+        let member = &mut coop.members[flow as usize];
+        member.crosses = crosses;
+        let Member { node, weight, socket, .. } = *member;
+        let connections = &mut coop.nodes[node as usize].connections;
+        if crosses {
+            connections.extend(numbers.iter().map(|number| (*number, weight)));
+        } else {
+            connections.retain(|(number, _)| !numbers.contains(number));
+        }
+        for _ in 0..numbers.len() + usize::from(socket == Socket::Open) {
+            self.count_socket(node as usize, weight, crosses);
+        }
+        if !crosses {
+            self.release(flow, &numbers);
+        }
+    }
+
+    /// A flow and its connections have no budget any more.
+    fn release(&mut self, flow: u32, numbers: &[u32]) {
+        if let Transport::Tcp(client, _) = &mut self.flows[flow as usize].transport
+            && client.set_budget(None)
+        {
+            self.pump(flow as usize, false);
+        }
+        for number in numbers {
+            if self.connections.set_budget(*number, None) {
+                self.pump_connection(*number, false);
+            }
+        }
+    }
+
+    /// A node has attached to another cell. If its channel is what limits it, that is another one.
+    pub(super) fn node_attached(&mut self, id: usize, old: u32, new: u32) {
+        let Some(coop) = &mut self.coop else { return };
+        let csi = &mut coop.nodes[id].csi;
+        if csi.is_some_and(|link| link / 2 == old / 2) {
+            *csi = Some(new);
+        }
+        self.tell_usable(id);
     }
 
     /// A node has one socket more, or one less: the first joins, the last leaves, and the parts of all change.

@@ -1,28 +1,46 @@
 //! Handovers: hosts leave cells and attach to others; packets are forwarded, held, or lost in the air.
 
 use super::Simulation;
-use crate::flow::FORGED;
-use crate::handover::{Move, Step, Way};
+use crate::handover::{Move, Mover, Step, Way};
 use crate::segment::Segment;
 use penstock_core::packet::FlowId;
 
 impl Simulation {
     /// The steps that are due.
     pub(super) fn on_handovers(&mut self) {
+        let mut turned = Vec::new();
         while let Some((step, one)) = self.handovers.as_mut().and_then(|handovers| handovers.take_step(self.now)) {
             match step {
                 Step::Leave => self.leave_cell(&one),
-                Step::Attach => self.attach(one.flow),
+                Step::Attach => self.attach(&one),
                 Step::Switch => {
-                    let other = usize::from(!one.server);
-                    self.flows[one.flow as usize].routes[other] = one.routes[other];
+                    self.take_route(&one, usize::from(!one.server));
                 }
             }
+            // From when on a client sends by the new way: its host is there, or it has learnt of the server's move.
+            let sends = if one.server { Step::Switch } else { Step::Attach };
+            if let (Mover::Flow(flow), true) = (one.who, step == sends) {
+                turned.push(flow);
+            }
         }
+        self.ways_changed(&turned);
+    }
+
+    /// One end takes its new route; where that begins.
+    fn take_route(&mut self, one: &Move, end: usize) -> u32 {
+        let routes = match one.who {
+            Mover::Flow(flow) => Some(&mut self.flows[flow as usize].routes),
+            Mover::Node(id) => self.coop.as_mut().map(|coop| &mut coop.nodes[id as usize].routes),
+        };
+        routes.into_iter().for_each(|routes| routes[end] = one.routes[end]);
+        one.routes[end]
     }
 
     fn leave_cell(&mut self, one: &Move) {
-        let ids: Vec<u32> = std::iter::once(one.flow).chain(self.connections_of(one.flow)).collect();
+        let ids: Vec<u32> = match one.who {
+            Mover::Flow(flow) => std::iter::once(flow).chain(self.connections_of(flow)).collect(),
+            Mover::Node(id) => vec![self.first_message() + id],
+        };
         let waiting = one.old.map(|link| self.take_out(link as usize, &ids));
         if one.loses_air {
             let lost: u64 = one.old.iter().map(|link| self.links[*link as usize].lose_in_flight(&ids)).sum();
@@ -30,10 +48,11 @@ impl Simulation {
                 handovers.counters.lost_in_air += lost;
             }
         }
-        let own = one.routes[usize::from(one.server)];
-        self.flows[one.flow as usize].routes[usize::from(one.server)] = own;
+        let own = self.take_route(one, usize::from(one.server));
+        // A cell's link comes after that of the host itself, if these are not the same.
+        let up = own + u32::from(self.routes[own as usize] != one.new[0]);
         if let Some(handovers) = &mut self.handovers {
-            handovers.leave(one, own + 1);
+            handovers.leave(one, up);
         }
         // Their cursors are still those of the old cell's links, from where they go on elsewhere.
         waiting.into_iter().flatten().for_each(|packet| self.offer_again(packet));
@@ -50,9 +69,12 @@ impl Simulation {
         taken
     }
 
-    fn attach(&mut self, flow: u32) {
-        let held = self.handovers.as_mut().map(|handovers| handovers.attach(flow)).unwrap_or_default();
+    fn attach(&mut self, one: &Move) {
+        let held = self.handovers.as_mut().map(|handovers| handovers.attach(one.who)).unwrap_or_default();
         held.into_iter().for_each(|packet| self.offer_again(packet));
+        if let Mover::Node(id) = one.who {
+            self.node_attached(id as usize, one.old[0], one.new[0]);
+        }
     }
 
     /// A packet comes to the link at its cursor, now.
@@ -78,13 +100,15 @@ impl Simulation {
         }
     }
 
-    /// The flow to which a packet belongs, be it that of a connection.
-    fn owner(&self, number: u32) -> Option<u32> {
+    /// To whom a packet belongs, be it that of a connection.
+    fn owner(&self, number: u32) -> Option<Mover> {
         if (number as usize) < self.flows.len() {
-            return Some(number);
+            return Some(Mover::Flow(number));
         }
-        let forged = self.floods.len() as u32 * FORGED;
-        let connection = number.checked_sub(self.flows.len() as u32 + forged + self.cooperating())?;
-        self.connections.owner(connection)
+        let (message, nodes) = (number.checked_sub(self.first_message())?, self.cooperating());
+        if message < nodes {
+            return Some(Mover::Node(message));
+        }
+        self.connections.owner(message - nodes).map(Mover::Flow)
     }
 }

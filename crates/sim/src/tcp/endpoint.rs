@@ -163,6 +163,11 @@ impl Endpoint {
         })
     }
 
+    /// The way to the peer is another one since `now`, and so is its round trip time.
+    pub fn path_changed(&mut self, now: Instant) {
+        self.sender.rtt.path_changed(now);
+    }
+
     /// Bytes of the control's state on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.sender.heap_bytes()
@@ -366,7 +371,7 @@ impl Endpoint {
         } else {
             return;
         };
-        self.sender.rtt.sample(sample);
+        self.sender.rtt.sample(sample, now);
         self.rtt_sample = sample;
     }
 

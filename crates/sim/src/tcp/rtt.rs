@@ -1,6 +1,6 @@
 //! Round trip time and retransmission timeout (RFC 6298).
 
-use penstock_core::units::Span;
+use penstock_core::units::{Instant, Span};
 
 const INITIAL_RTO: Span = Span::from_secs(1); // RFC 6298 §2.1
 const MAX_RTO: Span = Span::from_secs(60); // RFC 6298 §2.5
@@ -12,6 +12,8 @@ pub struct RttEstimator {
     srtt: Span,
     rttvar: Span,
     min: Span,
+    /// When the way changed, if `min` is still of the one before; else `Instant::MAX`.
+    changed: Instant,
     granularity_us: u32,
     min_rto_us: u32,
     backoff: u32,
@@ -22,12 +24,27 @@ impl RttEstimator {
     pub fn new(min_rto: Span, granularity: Span) -> Self {
         let us = |span: Span| u32::try_from(span.as_nanos() / 1000).unwrap_or(u32::MAX);
         let (granularity_us, min_rto_us) = (us(granularity), us(min_rto));
-        Self { srtt: Span::ZERO, rttvar: Span::ZERO, min: Span::MAX, granularity_us, min_rto_us, backoff: 0 }
+        Self {
+            srtt: Span::ZERO,
+            rttvar: Span::ZERO,
+            min: Span::MAX,
+            changed: Instant::MAX,
+            granularity_us,
+            min_rto_us,
+            backoff: 0,
+        }
     }
 
     /// A sample from a segment that was not retransmitted, or from timestamps (Karn's algorithm is the caller's).
-    pub fn sample(&mut self, r: Span) {
-        self.min = self.min.min(r);
+    pub fn sample(&mut self, r: Span, now: Instant) {
+        if self.changed == Instant::MAX {
+            self.min = self.min.min(r);
+        } else if r <= now.since(self.changed) {
+            // Sent by the new way. What was sent before and comes now has taken longer than this.
+            (self.min, self.changed) = (r, Instant::MAX);
+        } else if self.min == Span::MAX {
+            self.min = r;
+        }
         if self.srtt == Span::ZERO {
             (self.srtt, self.rttvar) = (r, r.div(2)); // §2.2
         } else {
@@ -38,12 +55,17 @@ impl RttEstimator {
         }
     }
 
+    /// The host moved at `now`, or its peer: the smallest sample is to be one of the new way.
+    pub fn path_changed(&mut self, now: Instant) {
+        self.changed = now;
+    }
+
     /// SRTT; zero before the first sample.
     pub fn srtt(&self) -> Span {
         self.srtt
     }
 
-    /// The smallest sample; zero before the first.
+    /// The smallest sample of the way, or of the one before as long as there is none; zero before the first.
     pub fn min_rtt(&self) -> Span {
         if self.min == Span::MAX { Span::ZERO } else { self.min }
     }
@@ -84,17 +106,34 @@ mod tests {
     fn rfc_6298_by_hand() {
         let mut rtt = RttEstimator::new(Span::from_secs(1), MS(1));
         assert_eq!(rtt.rto(), Span::from_secs(1));
-        rtt.sample(MS(800));
+        let sample = |rtt: &mut RttEstimator, ms| rtt.sample(MS(ms), Instant::ZERO + MS(5000));
+        sample(&mut rtt, 800);
         assert_eq!((rtt.srtt(), rtt.rto()), (MS(800), MS(800 + 4 * 400)));
-        rtt.sample(MS(400)); // RTTVAR = 3/4 400 + 1/4 400 = 400, SRTT = 7/8 800 + 1/8 400 = 750
+        sample(&mut rtt, 400); // RTTVAR = 3/4 400 + 1/4 400 = 400, SRTT = 7/8 800 + 1/8 400 = 750
         assert_eq!((rtt.srtt(), rtt.rto()), (MS(750), MS(750 + 1600)));
         assert_eq!(rtt.min_rtt(), MS(400));
+    }
+
+    /// At 1 s from 30 to 500 ms. What was sent before it comes with 60 ms, by both ways; what was sent then, with 520 and 500.
+    #[test]
+    fn the_smallest_sample_is_one_of_the_way() {
+        let mut rtt = RttEstimator::new(Span::from_secs(1), MS(1));
+        let mut min_after = |at_ms, ms| {
+            if at_ms == 1000 {
+                rtt.path_changed(Instant::ZERO + MS(at_ms));
+            } else {
+                rtt.sample(MS(ms), Instant::ZERO + MS(at_ms));
+            }
+            rtt.min_rtt()
+        };
+        let samples = [(900, 30), (1000, 0), (1040, 60), (1521, 520), (1600, 500), (1700, 600)];
+        assert_eq!(samples.map(|(at, ms)| min_after(at, ms)), [30, 30, 30, 520, 500, 500].map(MS));
     }
 
     #[test]
     fn the_timeout_has_a_floor_doubles_and_has_a_ceiling() {
         let mut rtt = RttEstimator::new(Span::from_secs(1), MS(1));
-        rtt.sample(MS(10));
+        rtt.sample(MS(10), Instant::ZERO + MS(10));
         assert_eq!(rtt.rto(), Span::from_secs(1));
         rtt.back_off();
         rtt.back_off();

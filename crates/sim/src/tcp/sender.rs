@@ -371,7 +371,7 @@ impl Sender {
         self.count_pipe();
         let sample = self.rtt_sample(segment, ack, now);
         if let Some(rtt) = sample {
-            self.rtt.sample(rtt);
+            self.rtt.sample(rtt, now);
         }
         self.rtt.reset_backoff();
         let partial = self.phase == Phase::Recovery && ack < self.recover && !self.sack;
