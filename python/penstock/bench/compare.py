@@ -11,6 +11,8 @@ from penstock import engine
 from penstock.bench import ns3
 from penstock.bench.cases import Case
 
+AT_LEAST_S, MOST_RUNS = 0.1, 20  # of a turn of Penstock's
+
 
 @dataclass(frozen=True)
 class Row:
@@ -72,7 +74,7 @@ def measure(case: Case, program: Path | None, repeat: int, say: Callable[[str], 
     failure: str | None = None
     for turn in range(1, repeat + 1):
         say(f"{case.name}, {turn} of {repeat}: Penstock, {case.duration_s:g} s simulated")
-        ours.append(engine.run(case.tree))
+        ours.append(_fastest(case))
         if program is None or not case.with_peer or failure:
             continue
         say(f"{case.name}, {turn} of {repeat}: ns-3")
@@ -84,6 +86,14 @@ def measure(case: Case, program: Path | None, repeat: int, say: Callable[[str], 
     least = min(ours, key=lambda result: result.cpu_s)
     peer = min(theirs, key=lambda run: run.cpu_s) if theirs and not failure else None
     return row(case, least.summary, least.cpu_s, peer, failure)
+
+
+def _fastest(case: Case) -> engine.Result:
+    """The fastest of runs that take a tenth of a second: one of some milliseconds is shorter than a disturbance."""
+    runs = [engine.run(case.tree)]
+    while sum(run.cpu_s for run in runs) < AT_LEAST_S and len(runs) < MOST_RUNS:
+        runs.append(engine.run(case.tree))
+    return min(runs, key=lambda run: run.cpu_s)
 
 
 def row(case: Case, summary: dict[str, Any], cpu_s: float, peer: ns3.Run | None, failure: str | None) -> Row:
