@@ -137,12 +137,15 @@ enum Column {
 impl Column {
     const ALL: [(&'static str, Self); 4] =
         [("t_s", Self::Time), ("rate_mbit_s", Self::Rate), ("delay_ms", Self::Delay), ("loss", Self::Loss)];
-    const NAMES: [&'static str; 4] = ["t_s", "rate_mbit_s", "delay_ms", "loss"];
+
+    fn names() -> [&'static str; 4] {
+        Self::ALL.map(|(name, _)| name)
+    }
 }
 
 /// The columns that the header of a table names.
 fn header(line: &str) -> Result<Vec<Column>, String> {
-    let names = Column::NAMES;
+    let names = Column::names();
     let mut columns = Vec::new();
     for name in line.split(',').map(str::trim) {
         let Some((_, column)) = Column::ALL.into_iter().find(|(known, _)| *known == name) else {
@@ -162,7 +165,7 @@ fn header(line: &str) -> Result<Vec<Column>, String> {
 fn rows(text: &str) -> Result<Vec<Point>, Told> {
     let mut lines = lines(text)?.filter(|(_, line)| !line.starts_with('#'));
     let Some((number, first)) = lines.next() else {
-        return Err((None, format!("is empty; it needs a header with columns of {:?}", Column::NAMES)));
+        return Err((None, format!("is empty; it needs a header with columns of {:?}", Column::names())));
     };
     let columns = header(first).map_err(|message| (Some(number), message))?;
     let mut points: Vec<Point> = Vec::new();

@@ -15,7 +15,7 @@
 //! Worst-case fairness index of a class: that of QFQ for its aggregate, shared by n, and what DRR adds: at most
 //! 3 phi_k sigma + 2 phi_k M L + 3 L with M = 8, and that of QFQ with M = 1. `tests/schedulers.rs` holds both. What an
 //! idle class leaves goes to the mates of its aggregate first: `an_idle_class_leaves_its_share_to_its_mates`. Cost:
-//! O(1), QFQ's steps once per budget. State: 16 bytes for each class, 60 for each aggregate.
+//! O(1), QFQ's steps once per budget. State: 16 bytes for each class, 64 for each aggregate.
 //!
 //! DIFFERENCE: one largest packet for all classes (Linux: one each, which splits aggregates further). Virtual time as in
 //! `qfq.rs`.
