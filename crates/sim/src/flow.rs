@@ -1,9 +1,9 @@
 //! Flows: the traffic of one application between two hosts, with its endpoints and what is measured of it.
 
+use crate::actors::{sessions::Sessions, sizes::Mix, video::Stream, voip::Call};
 use crate::digest::Digest;
 use crate::segment::{Segment, SynOptions};
 use crate::tcp::Endpoint;
-use crate::traffic::{sessions::Sessions, sizes::Mix, video::Stream, voip::Call};
 use penstock_core::packet::TcpFlags;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};

@@ -3,27 +3,28 @@
 //! Deterministic for (scenario, seed): one thread, integer time, events of equal time in the order of their sources, a
 //! named random stream per consumer. Follow one packet by opening the files in this order:
 //!
-//! 1. [`scenario`]: what is to be simulated; [`network`]: links, routes and flows made of it.
+//! 1. [`scenario`]: what is to be simulated; [`network`] with its [`numbers`]: links, routes and flows made of it.
 //! 2. [`sim`]: the loop that pops [`event`]s and moves packets.
 //! 3. [`tcp`]: the endpoint that makes a [`segment`].
 //! 4. [`link`]: where it waits and travels, [`loss`], [`stations`]: or dies; [`probe`] measures, [`capture`] writes it down.
-//!    [`changes`] of links: a [`series`] of steps, from an [`orbit`] or as [`recorded`].
-//! 5. [`handover`]: hosts that move; [`coop`]: a gateway and clients that agree on budgets.
-//! 6. [`traffic`]: what applications send; [`flow`]: what arrives; [`digest`] and [`seconds`] count it, [`summary`] tells;
+//!    [`actors::changes`] of links: a [`series`] of steps, from an [`orbit`] or as [`recorded`].
+//! 5. [`actors::handovers`]: hosts that move; [`actors::cooperation`]: a gateway and clients that agree on budgets.
+//! 6. [`actors`]: what applications send; [`flow`]: what arrives; [`digest`], [`quantiles`] and [`seconds`] count it, [`summary`] and [`table`]
+//!    tell;
 //!    [`tcp_trace`] looks at windows from outside.
 
+pub mod actors;
 pub mod capture;
-pub mod changes;
-pub mod coop;
 pub mod digest;
 pub mod event;
 pub mod flow;
-pub mod handover;
 pub mod link;
 pub mod loss;
 pub mod network;
+pub mod numbers;
 pub mod orbit;
 pub mod probe;
+pub mod quantiles;
 pub mod recorded;
 pub mod scenario;
 pub mod seconds;
@@ -32,11 +33,11 @@ pub mod series;
 pub mod sim;
 pub mod stations;
 pub mod summary;
+pub mod table;
 pub mod tcp;
 pub mod tcp_trace;
-pub mod traffic;
 
 pub use scenario::Scenario;
 pub use sim::{Broken, Simulation};
-pub use summary::{Column, Table};
+pub use table::{Column, Table};
 pub use tcp_trace::TcpTrace;

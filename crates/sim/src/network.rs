@@ -2,24 +2,26 @@
 
 mod moves;
 
-use crate::changes::{changes_rate_at_once, directions};
-use crate::coop::{self, Member, Socket};
+use crate::actors::changes::{changes_rate_at_once, directions};
+use crate::actors::cooperation::{self, Member, Socket};
+use crate::actors::handovers::Move;
+use crate::actors::sessions::{Plan, Sessions};
+use crate::actors::{Traffic, sizes::Mix, video::Stream, voip::Call};
 use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport, UdpSource};
-use crate::handover::Move;
 use crate::link::{Capacity, Link, Queue};
 use crate::loss::Loss;
+use crate::numbers::LinkDir;
 use crate::probe::QueueProbe;
+use crate::scenario::paths::Graph;
 use crate::scenario::{Cooperation, FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
 use crate::stations::Stations;
 use crate::tcp::{Endpoint, Role};
-use crate::traffic::sessions::{Plan, Sessions};
-use crate::traffic::{Traffic, sizes::Mix, video::Stream, voip::Call};
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::LinkFacts;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Serializer, Span};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// In the table of routes: the packet is at its host.
@@ -57,7 +59,7 @@ pub struct Network {
     /// Hosts that move, in the order of their times.
     pub moves: Vec<Move>,
     /// The gateway and its clients.
-    pub coop: Option<Box<coop::Cooperation>>,
+    pub coop: Option<Box<cooperation::Cooperation>>,
 }
 
 /// Builds the network of a scenario.
@@ -76,7 +78,7 @@ pub fn build(scenario: &Scenario) -> Network {
             moves: Vec::new(),
             coop: None,
         },
-        edges: BTreeMap::new(),
+        graph: Graph::new(&scenario.links),
         paths: BTreeMap::new(),
         ends: scenario
             .flows
@@ -120,19 +122,11 @@ impl Network {
     }
 }
 
-/// A directed edge: where it leads, how long it takes, which link it is.
-#[derive(Debug, Clone, Copy)]
-struct Edge<'a> {
-    to: &'a str,
-    delay: Span,
-    link: u32,
-}
-
 struct Builder<'a> {
     scenario: &'a Scenario,
     streams: Streams,
     network: Network,
-    edges: BTreeMap<&'a str, Vec<Edge<'a>>>,
+    graph: Graph<'a>,
     /// Paths already found, as links.
     paths: BTreeMap<(&'a str, &'a str), Vec<u32>>,
     /// The routers of the hosts of each flow, as far as they have moved.
@@ -143,8 +137,6 @@ impl<'a> Builder<'a> {
     fn add_duplex(&mut self, spec: &'a LinkSpec) {
         let forward = self.add_link(spec, &spec.queue, &spec.name);
         let backward = self.add_link(spec, &spec.reverse_queue, &spec.reverse_name());
-        self.edges.entry(&spec.a).or_default().push(Edge { to: &spec.b, delay: spec.delay, link: forward });
-        self.edges.entry(&spec.b).or_default().push(Edge { to: &spec.a, delay: spec.delay, link: backward });
         // What a link delivers has passed the other direction's far end: its discipline may want to see it.
         for (here, there) in [(forward, backward), (backward, forward)] {
             let sees = self.network.links[here as usize].queue.as_ref().is_some_and(|q| q.sees_segments);
@@ -304,7 +296,7 @@ impl<'a> Builder<'a> {
             let back: Vec<u32> = there.iter().rev().map(|link| other_direction(*link)).collect();
             let routes = [self.add_links(&[&[access], &there[..]]), self.add_links(&[&back[..], &[access + 1]])];
             let special = spec.nodes.iter().find(|node| Some(&node.name) == first.node.as_ref());
-            plans.push(coop::Plan {
+            plans.push(cooperation::Plan {
                 flows,
                 routes,
                 csi: special.and_then(|node| node.csi).map(|link| 2 * link as u32),
@@ -318,7 +310,7 @@ impl<'a> Builder<'a> {
         };
         let members = self.network.flows.iter().zip(owners).zip(weights).map(member).collect();
         let bandwidth = self.scenario.links[spec.link].rate;
-        let machines = coop::Cooperation::new(spec, bandwidth, plans, members, &self.streams);
+        let machines = cooperation::Cooperation::new(spec, bandwidth, plans, members, &self.streams);
         self.network.coop = Some(Box::new(machines));
         self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()).for_each(|queue| queue.relays = false);
     }
@@ -365,13 +357,12 @@ impl<'a> Builder<'a> {
         start
     }
 
-    /// Links of the path of least delay; of equal ones the one with the fewest links, then with those named first. The
-    /// scenario was checked: it exists.
+    /// Links of the path of least delay. The scenario was checked: it exists.
     fn path(&mut self, from: &'a str, to: &'a str) -> Vec<u32> {
         if let Some(path) = self.paths.get(&(from, to)) {
             return path.clone();
         }
-        let path = shortest(&self.edges, from, to).unwrap_or_default();
+        let path: Vec<u32> = self.graph.shortest(from, to).into_iter().flatten().map(LinkDir::place).collect();
         self.paths.insert((from, to), path.clone());
         path
     }
@@ -382,52 +373,7 @@ pub fn crosses(routes: &[u32], cursor: u32, link: u32) -> bool {
     routes[cursor as usize..].iter().take_while(|hop| **hop != END).any(|hop| *hop == link)
 }
 
-/// Links of a scenario come first, in pairs of the two directions.
+/// Links stand in pairs of the two directions.
 fn other_direction(link: u32) -> u32 {
-    link ^ 1
-}
-
-/// Those of a host stand in pairs as well: first the one from it, then the one to it.
-fn other_direction_of_host(link: u32) -> u32 {
-    link + 1
-}
-
-/// Dijkstra's algorithm over (delay, number of links, links).
-fn shortest(edges: &BTreeMap<&str, Vec<Edge<'_>>>, from: &str, to: &str) -> Option<Vec<u32>> {
-    let mut done = BTreeMap::new();
-    let mut open = BinaryHeap::from([std::cmp::Reverse((Span::ZERO, 0, Vec::<u32>::new(), from))]);
-    while let Some(std::cmp::Reverse((delay, hops, path, node))) = open.pop() {
-        if node == to {
-            return Some(path);
-        }
-        if done.insert(node, ()).is_some() {
-            continue;
-        }
-        for edge in edges.get(node).into_iter().flatten() {
-            let longer: Vec<u32> = path.iter().copied().chain([edge.link]).collect();
-            open.push(std::cmp::Reverse((delay + edge.delay, hops + 1, longer, edge.to)));
-        }
-    }
-    None
-}
-
-/// The first link on the way from one node to another, as an index into those of the scenario; `None` when there is no way.
-pub fn first_link(links: &[LinkSpec], from: &str, to: &str) -> Option<usize> {
-    shortest(&edges(links), from, to)?.first().map(|link| *link as usize / 2)
-}
-
-/// The rate of the slowest link on the way from one node to another; `None` when there is no way.
-pub fn slowest(links: &[LinkSpec], from: &str, to: &str) -> Option<Rate> {
-    let path = shortest(&edges(links), from, to)?;
-    path.iter().map(|link| links[*link as usize / 2].rate).min()
-}
-
-fn edges(links: &[LinkSpec]) -> BTreeMap<&str, Vec<Edge<'_>>> {
-    let mut edges: BTreeMap<&str, Vec<Edge<'_>>> = BTreeMap::new();
-    for (index, spec) in (0..).zip(links) {
-        for (a, b, link) in [(&spec.a, &spec.b, 2 * index), (&spec.b, &spec.a, 2 * index + 1)] {
-            edges.entry(a).or_default().push(Edge { to: b, delay: spec.delay, link });
-        }
-    }
-    edges
+    LinkDir::at(link).reverse().place()
 }

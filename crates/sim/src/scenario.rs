@@ -8,21 +8,21 @@ mod cooperation;
 mod courses;
 mod diagnosis;
 mod handovers;
+pub mod paths;
 mod raw;
 mod stations;
 mod traffic;
 
-pub use changes::{Change, Way};
-pub use cooperation::{Cooperation, Lie, NodeSpec};
-pub use courses::Course;
 pub use diagnosis::Diagnosis;
 pub use handovers::{Handover, Procedure};
 pub use stations::StationSpec;
 
+pub use crate::actors::changes::{Change, Course, Way};
+pub use crate::actors::cooperation::{Lie, NodeSpec, Spec as Cooperation};
+
+use crate::actors::Traffic;
 use crate::flow::Kind;
-use crate::network;
 use crate::tcp::TcpConfig;
-use crate::traffic::Traffic;
 use diagnosis::Source;
 use penstock_core::cc;
 use penstock_core::foreign::Library;
@@ -539,7 +539,7 @@ impl Checker<'_> {
         if from == to {
             return at("to", &format!("a flow goes from one router to another, not from {from:?} to itself"));
         }
-        if network::slowest(links, from, to).is_none() {
+        if paths::slowest(links, from, to).is_none() {
             return at("to", &format!("no path from {from:?} to {to:?}; add links between them"));
         }
         Ok(())

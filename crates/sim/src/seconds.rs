@@ -3,7 +3,7 @@
 use crate::flow::{Flow, Transport};
 use crate::link::Link;
 use crate::network::Bottleneck;
-use crate::summary::{Column, Table};
+use crate::table::{Column, Table};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Span};
 

@@ -1,53 +1,17 @@
 //! The result of a run: totals as one JSON object, and tables by column.
 
+use crate::actors::{sessions::Transfers, video::VideoSummary, voip::VoipSummary};
 use crate::digest::Digest;
 use crate::flow::{Flow, Transport};
 use crate::network::Bottleneck;
 use crate::probe::{QueueProbe, TimeHistogram};
+use crate::quantiles::{Quantiles, round};
 use crate::seconds::jain;
 use crate::sim::Simulation;
 use crate::tcp::Counters;
-use crate::traffic::{sessions::Transfers, video::VideoSummary, voip::VoipSummary};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::Instant;
 use serde::Serialize;
-
-/// One column of a table.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Column {
-    /// Unsigned 64-bit integers.
-    U64(Vec<u64>),
-    /// Floating point numbers.
-    F64(Vec<f64>),
-    /// Unsigned 32-bit integers.
-    U32(Vec<u32>),
-}
-
-/// A table with named columns of equal length.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Table {
-    /// Its name, which is also its file's.
-    pub name: &'static str,
-    /// Columns; names end with their unit.
-    pub columns: Vec<(&'static str, Column)>,
-}
-
-/// Quantiles of a quantity.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Quantiles {
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// 10th percentile.
-    pub p10: f64,
-    /// Median.
-    pub p50: f64,
-    /// 90th percentile.
-    pub p90: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// Largest.
-    pub max: f64,
-}
 
 /// Bytes waiting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -181,15 +145,10 @@ pub struct Summary {
     pub rtt_ms: RttSummary,
     /// Of `[[handovers]]`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub handovers: Option<crate::handover::Counters>,
+    pub handovers: Option<crate::actors::handovers::Counters>,
     /// Of `[cooperation]`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cooperation: Option<crate::coop::Summary>,
-}
-
-/// Six digits after the point are more than any of these numbers mean, and keep files small.
-pub(crate) fn round(x: f64) -> f64 {
-    (x * 1e6).round() / 1e6
+    pub cooperation: Option<crate::actors::cooperation::Summary>,
 }
 
 pub(crate) fn of(sim: &Simulation) -> Summary {
@@ -203,7 +162,7 @@ pub(crate) fn of(sim: &Simulation) -> Summary {
         bottlenecks: sim.bottlenecks.iter().filter_map(|b| bottleneck(sim, b)).collect(),
         flows: sim.flows.iter().enumerate().map(|(id, flow)| flow_summary(sim, id as u32, flow)).collect(),
         jain: fairness(sim),
-        goodput_1s_bps: quantiles(&sim.seconds.goodput_bps),
+        goodput_1s_bps: Quantiles::of(&sim.seconds.goodput_bps),
         rtt_ms: all_rtts(&sim.rtt),
         handovers: sim.handovers.as_ref().map(|handovers| handovers.counters),
         cooperation: sim.coop.as_ref().map(|coop| coop.summary()),
@@ -318,30 +277,5 @@ fn fairness(sim: &Simulation) -> JainSummary {
         overall: round(overall.unwrap_or(1.0)),
         mean_1s: if seconds.is_empty() { 1.0 } else { round(seconds.iter().sum::<f64>() / n) },
         worst_1s: round(seconds.iter().copied().fold(1.0, f64::min)),
-    }
-}
-
-/// Nearest-rank quantiles of a list.
-fn quantiles(values: &[f64]) -> Quantiles {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let at = |q: f64| {
-        let rank = ((q * sorted.len() as f64).ceil() as usize).max(1) - 1;
-        round(sorted.get(rank).copied().unwrap_or(0.0))
-    };
-    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-    Quantiles { mean: round(mean), p10: at(0.1), p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles_by_nearest_rank() {
-        let values: Vec<f64> = (1..=10).map(f64::from).collect();
-        let q = quantiles(&values);
-        assert_eq!((q.mean, q.p10, q.p50, q.p90, q.max), (5.5, 1.0, 5.0, 9.0, 10.0));
-        assert_eq!(quantiles(&[]).p50, 0.0);
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::flow::Transport;
 use crate::sim::{Broken, Simulation};
-use crate::summary::{Column, Table};
+use crate::table::{Column, Table};
 use crate::tcp::{Glance, Growth};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Rate, Span};

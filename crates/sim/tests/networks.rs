@@ -3,8 +3,8 @@
 use penstock_core::cc;
 use penstock_core::registry::NAMES;
 use penstock_core::units::Span;
+use penstock_sim::actors::media::Delivery;
 use penstock_sim::summary::{BottleneckSummary, FlowSummary, Summary};
-use penstock_sim::traffic::media::Delivery;
 use penstock_sim::{Broken, Scenario, Simulation};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Routes of hosts that move: those from their new cells, and those on which packets are sent after them.
 
-use super::{Builder, other_direction, other_direction_of_host};
-use crate::handover::{Move, Mover};
+use super::{Builder, other_direction};
+use crate::actors::handovers::{Move, Mover};
 use crate::scenario::{Handover, Procedure};
 use penstock_core::units::Instant;
 use std::collections::BTreeSet;
@@ -81,7 +81,7 @@ impl<'a> Builder<'a> {
         let (spec, coop) = (self.scenario.cooperation.as_ref()?, self.network.coop.as_ref()?);
         let gateway = self.scenario.links[spec.link].a.as_str();
         let access = self.network.routes[coop.nodes[node as usize].routes[0] as usize];
-        let home = other_direction_of_host(access);
+        let home = other_direction(access);
         let ways = [&handover.from, &handover.to].map(|at| self.path(at, gateway));
         let cells = ways.each_ref().map(|way| match way.first() {
             Some(up) => Cell { up: *up, base: self.far_end(*up) },
@@ -125,7 +125,7 @@ impl<'a> Builder<'a> {
     /// hosts themselves are the first and the last of each route.
     fn add_routes_of(&mut self, flow: u32, way: &[u32]) -> ([u32; 2], [u32; 2]) {
         let firsts = self.network.flows[flow as usize].routes.map(|route| self.network.routes[route as usize]);
-        let homes = firsts.map(other_direction_of_host);
+        let homes = firsts.map(other_direction);
         let back: Vec<u32> = way.iter().rev().map(|link| other_direction(*link)).collect();
         let there = self.add_links(&[&[firsts[0]], way, &[homes[1]]]);
         let back = self.add_links(&[&[firsts[1]], &back, &[homes[0]]]);
@@ -141,7 +141,7 @@ impl<'a> Builder<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::handover::Mover;
+    use crate::actors::handovers::Mover;
     use crate::network::build;
     use crate::scenario::Scenario;
 

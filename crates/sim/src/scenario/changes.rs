@@ -1,49 +1,12 @@
 //! `[[changes]]`: what happens to links while the run goes on.
 
-use super::courses::{Course, RawOrbit, RawState};
+use super::courses::{self, RawOrbit, RawState};
 use super::raw::text;
 use super::{Check, Checker, LinkSpec, MAX_DURATION};
+use crate::actors::changes::{Change, Course, Way};
 use penstock_core::units::{Rate, Span};
 use serde::Deserialize;
 use toml::{Table, Value};
-
-/// The directions of a link that a change concerns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// Both.
-    Both,
-    /// From its first end to its second.
-    Forward,
-    /// From its second end to its first.
-    Reverse,
-}
-
-impl Way {
-    const ALL: [(&'static str, Self); 3] =
-        [("both", Self::Both), ("forward", Self::Forward), ("reverse", Self::Reverse)];
-
-    /// The word of scenarios.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, way)| *way == self).map_or("both", |(name, _)| name)
-    }
-}
-
-/// A change of a link.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Change {
-    /// The index of the link among those of the scenario.
-    pub link: usize,
-    /// When it happens, or begins.
-    pub at: Span,
-    /// Which directions.
-    pub way: Way,
-    /// What becomes of the link.
-    pub course: Course,
-    /// How long after a change of the rate the discipline is told.
-    pub tell_after: Span,
-    /// The discipline is told at all.
-    pub told: bool,
-}
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,6 +76,6 @@ pub(super) fn write(change: &Change, link: &str) -> Value {
         ("tell_after".to_owned(), text(change.tell_after)),
         ("told".to_owned(), Value::Boolean(change.told)),
     ]);
-    change.course.write(&mut table);
+    courses::write(&change.course, &mut table);
     Value::Table(table)
 }

@@ -1,59 +1,13 @@
 //! `[cooperation]`: the gateway of a bottleneck and what is special about nodes behind it.
 
+use super::paths;
 use super::raw::{RawCooperation, text};
 use super::{Check, Checker, FlowSpec, LinkSpec, MAX_DURATION};
-use crate::coop::{ADVERTISE, LEASE};
-use crate::network;
+use crate::actors::cooperation::{ADVERTISE, LEASE, Lie, NodeSpec, Spec as Cooperation};
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::units::Span;
-use serde::Deserialize;
 use std::collections::BTreeSet;
 use toml::{Table, Value};
-
-/// What a node does that it should not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Lie {
-    /// It never registers.
-    Silent,
-    /// It says that it can use ten times the bottleneck.
-    Claims,
-    /// It sends what the gateway told others, and goodbye in their name.
-    Replays,
-}
-
-impl Lie {
-    const ALL: [(&'static str, Self); 3] =
-        [("silent", Self::Silent), ("claims", Self::Claims), ("replays", Self::Replays)];
-}
-
-/// What is special about a node.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NodeSpec {
-    /// As flows name it.
-    pub name: String,
-    /// The link whose rate it can use at most.
-    pub csi: Option<usize>,
-    /// What it does that it should not.
-    pub lie: Option<Lie>,
-}
-
-/// A gateway at the sending end of a link, and clients at all nodes whose flows cross it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Cooperation {
-    /// The index of the link among those of the scenario; its first end is where the gateway is.
-    pub link: usize,
-    /// Who gets how much.
-    pub policy: Policy,
-    /// How long a budget is believed.
-    pub lease: Span,
-    /// How often budgets are told.
-    pub advertise: Span,
-    /// When the gateway falls silent.
-    pub silent_from: Option<Span>,
-    /// Nodes about which something is special.
-    pub nodes: Vec<NodeSpec>,
-}
 
 impl Checker<'_> {
     pub(super) fn cooperation(&self, links: &[LinkSpec], flows: &[FlowSpec]) -> Check<Option<Cooperation>> {
@@ -70,7 +24,7 @@ impl Checker<'_> {
         }
         let gateway = &links[link].a;
         for flow in flows {
-            if flow.from != *gateway && network::slowest(links, &flow.from, gateway).is_none() {
+            if flow.from != *gateway && paths::slowest(links, &flow.from, gateway).is_none() {
                 return Err(at("link", &format!("no path from {:?} to the gateway at {gateway:?}", flow.from)));
             }
         }

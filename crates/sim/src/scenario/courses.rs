@@ -3,9 +3,10 @@
 use super::changes::RawChange;
 use super::raw::text;
 use super::{Check, Checker, LinkSpec, MAX_DELAY, MAX_DURATION};
+use crate::actors::changes::Course;
 use crate::orbit::Orbit;
 use crate::recorded;
-use crate::series::{Series, State, Values};
+use crate::series::{State, Values};
 use penstock_core::units::{Rate, Span};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -20,71 +21,28 @@ const MAX_BIN: Span = Span::from_secs(3600);
 const MAX_STEPS: u64 = 1_000_000;
 const MAX_STATES: usize = 1000;
 
-/// What becomes of a link.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Course {
-    /// One step.
-    Step {
-        /// What the link becomes.
-        values: Values,
-        /// The new losses of the stations behind the link, forward.
-        stations: Option<Vec<f64>>,
-        /// How long until it happens again.
-        every: Option<Span>,
-    },
-    /// The delay over satellites.
-    Orbit {
-        /// They and the ground stations.
-        orbit: Orbit,
-        /// For how long at most a delay is held.
-        step: Span,
-        /// How long the first satellite has served at the beginning.
-        served: Span,
-    },
-    /// The rates of a trace of Mahimahi.
-    Trace {
-        /// The name of the file.
-        file: String,
-        /// The shortest stretch with one rate.
-        bin: Span,
-        /// What the file says.
-        series: Arc<Series>,
-    },
-    /// What a table says.
-    Table {
-        /// The name of the file.
-        file: String,
-        /// What the file says.
-        series: Arc<Series>,
-    },
-    /// States by lot.
-    States(Arc<[State]>),
-}
-
-impl Course {
-    /// Its keys, as they are written back.
-    pub(super) fn write(&self, table: &mut Table) {
-        let mut add = |key: &str, value| table.insert(key.to_owned(), value);
-        match self {
-            Self::Step { values, stations, every } => {
-                write_values(values, &mut add);
-                every.map(|every| add("every", text(every)));
-                stations.as_ref().map(|losses| add("stations", losses.clone().into()));
-            }
-            Self::Orbit { orbit, step, served } => {
-                add("orbit", write_orbit(orbit, *step, *served));
-            }
-            Self::Trace { file, bin, .. } => {
-                add("trace", file.clone().into());
-                add("bin", text(bin));
-            }
-            Self::Table { file, series } => {
-                add("table", file.clone().into());
-                series.every().map(|every| add("every", text(every)));
-            }
-            Self::States(states) => {
-                add("states", Value::Array(states.iter().map(write_state).collect()));
-            }
+/// The keys of a course, as they are written back.
+pub(super) fn write(course: &Course, table: &mut Table) {
+    let mut add = |key: &str, value| table.insert(key.to_owned(), value);
+    match course {
+        Course::Step { values, stations, every } => {
+            write_values(values, &mut add);
+            every.map(|every| add("every", text(every)));
+            stations.as_ref().map(|losses| add("stations", losses.clone().into()));
+        }
+        Course::Orbit { orbit, step, served } => {
+            add("orbit", write_orbit(orbit, *step, *served));
+        }
+        Course::Trace { file, bin, .. } => {
+            add("trace", file.clone().into());
+            add("bin", text(bin));
+        }
+        Course::Table { file, series } => {
+            add("table", file.clone().into());
+            series.every().map(|every| add("every", text(every)));
+        }
+        Course::States(states) => {
+            add("states", Value::Array(states.iter().map(write_state).collect()));
         }
     }
 }

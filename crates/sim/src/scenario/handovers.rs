@@ -1,9 +1,9 @@
 //! `[[handovers]]`: hosts that move from one cell to another while the run goes on.
 
+use super::paths;
 use super::raw::{RawHandover, text};
 use super::{Check, Checker, Cooperation, FlowSpec, LinkSpec, MAX_DURATION};
 use crate::flow::Kind;
-use crate::network;
 use crate::segment::Segment;
 use penstock_core::registry::LinkFacts;
 use penstock_core::units::Span;
@@ -227,7 +227,7 @@ impl Checker<'_> {
         let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
         // At the gateway's router nothing is between a node and the gateway.
         for (key, cell) in [("from", &raw.from), ("to", &raw.to)].into_iter().filter(|(_, cell)| *cell != other) {
-            let Some(link) = network::first_link(links, cell, other) else {
+            let Some(link) = paths::first_link(links, cell, other) else {
                 return at(key, format!("no path from {cell:?} to {other:?}, the other end of a flow that moves"));
             };
             let spec = &links[link];

@@ -1,14 +1,14 @@
 //! `[[flows]]`: what each kind of traffic needs and may have.
 
+use super::paths;
 use super::raw::{RawFlow, text};
 use super::{Check, Checker, FlowSpec, LinkSpec, MAX_DURATION};
+use crate::actors::Traffic;
+use crate::actors::sessions::{Http, Idle, Web};
+use crate::actors::video::Video;
+use crate::actors::voip::{P59, Voip};
 use crate::flow::Kind;
-use crate::network;
 use crate::tcp::TcpConfig;
-use crate::traffic::Traffic;
-use crate::traffic::sessions::{Http, Idle, Web};
-use crate::traffic::video::Video;
-use crate::traffic::voip::{P59, Voip};
 use penstock_core::units::{Bytes, Rate, Span};
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
@@ -170,7 +170,7 @@ impl Flow<'_> {
             (Some(per_second), None) => ("per_second", per_second),
             (None, Some(load)) => {
                 self.number("load", load, 1e-6..=10.0)?;
-                let rate = network::slowest(links, from, to).unwrap_or(Rate::from_bps(1)).as_bps() as f64;
+                let rate = paths::slowest(links, from, to).unwrap_or(Rate::from_bps(1)).as_bps() as f64;
                 ("load", load * rate / (8 * mean_size.get()) as f64 / raw.count.max(1) as f64)
             }
             (Some(_), Some(_)) => return self.refuse("load", "give `per_second` or `load`, not both"),

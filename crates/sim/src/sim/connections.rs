@@ -6,10 +6,10 @@
 //! nobody, and memory is bounded by what is open and what was opened in the last minute.
 
 use super::Simulation;
+use crate::actors::sessions::Plan;
 use crate::flow::{FORGED, Transport};
 use crate::segment::Segment;
 use crate::tcp::{Endpoint, Role, State};
-use crate::traffic::sessions::Plan;
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Rate, Span};

@@ -4,7 +4,7 @@
 //! after those of flows and forged SYNs; which message it is, its sequence number says.
 
 use super::Simulation;
-use crate::coop::{Cooperation, Member, Node, Socket};
+use crate::actors::cooperation::{Cooperation, Member, Node, Socket};
 use crate::flow::{FORGED, Transport};
 use crate::network;
 use crate::scenario::Lie;

@@ -1,7 +1,7 @@
 //! Handovers: hosts leave cells and attach to others; packets are forwarded, held, or lost in the air.
 
 use super::Simulation;
-use crate::handover::{Move, Mover, Step, Way};
+use crate::actors::handovers::{Move, Mover, Step, Way};
 use crate::segment::Segment;
 use penstock_core::packet::FlowId;
 

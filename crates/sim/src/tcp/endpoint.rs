@@ -6,16 +6,12 @@
 use super::config::TcpConfig;
 use super::receiver::Receiver;
 use super::sender::{Counters, Glance, Next, Sender};
+use super::sequence::timestamp;
 use crate::segment::{Segment, SynOptions};
 use penstock_core::cc::CongestionControl;
 use penstock_core::packet::TcpFlags;
 use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
-
-/// The timestamp clock: microseconds (RFC 7323 §4.1 leaves the tick to the host; Linux offers the same).
-pub(super) fn timestamp(now: Instant) -> u32 {
-    (now.as_nanos() / 1000) as u32
-}
 
 /// How often a SYN or SYN-ACK is sent again before the connection is given up; Linux's `tcp_syn_retries`.
 const MAX_GREETING_RETRIES: u16 = 6;

@@ -214,7 +214,7 @@ impl Rack {
         let rtt = arrival.now.since(sent.at);
         if sent.again {
             // It may be the first transmission that arrived.
-            let before = |echo: u32| (echo.wrapping_sub(super::endpoint::timestamp(sent.at)) as i32) < 0;
+            let before = |echo: u32| (echo.wrapping_sub(super::sequence::timestamp(sent.at)) as i32) < 0;
             if arrival.echo.is_some_and(before) || rtt < arrival.min_rtt {
                 return;
             }

@@ -413,7 +413,7 @@ impl Sender {
 
     fn rtt_sample(&mut self, segment: &Segment, ack: u64, now: Instant) -> Option<Span> {
         if segment.has_timestamps() {
-            let elapsed = super::endpoint::timestamp(now).wrapping_sub(segment.tsecr);
+            let elapsed = super::sequence::timestamp(now).wrapping_sub(segment.tsecr);
             return Some(Span::from_micros(u64::from(elapsed)));
         }
         let (end, sent) = self.timed;

@@ -1,4 +1,6 @@
-//! Sequence numbers: 64-bit inside, their low 32 bits on the wire, so that comparisons never wrap.
+//! Sequence numbers: 64-bit inside, their low 32 bits on the wire, so that comparisons never wrap. Timestamps, which wrap.
+
+use penstock_core::units::Instant;
 
 /// Internal numbers start at this plus the initial sequence number, so that looking back never goes below zero.
 const BASE: u64 = 1 << 32;
@@ -12,6 +14,11 @@ pub fn initial(iss: u32) -> u64 {
 #[inline]
 pub fn unwrap(wire: u32, near: u64) -> u64 {
     near.wrapping_add_signed(i64::from(wire.wrapping_sub(near as u32) as i32))
+}
+
+/// The timestamp clock: microseconds (RFC 7323 §4.1 leaves the tick to the host; Linux offers the same).
+pub fn timestamp(now: Instant) -> u32 {
+    (now.as_nanos() / 1000) as u32
 }
 
 #[cfg(test)]

@@ -7,13 +7,94 @@
 mod history;
 
 use crate::link::{Link, Outlet};
-use crate::scenario::{Change, Course, Scenario, Way};
-use crate::series::{Player, Point, Series, Values, Walk};
-use crate::summary::Table;
+use crate::orbit::Orbit;
+use crate::scenario::Scenario;
+use crate::series::{Player, Point, Series, State, Values, Walk};
+use crate::table::Table;
 use history::History;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Instant, Span};
 use std::sync::Arc;
+
+/// The directions of a link that a change concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Both.
+    Both,
+    /// From its first end to its second.
+    Forward,
+    /// From its second end to its first.
+    Reverse,
+}
+
+impl Way {
+    /// All of them, with their words.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("both", Self::Both), ("forward", Self::Forward), ("reverse", Self::Reverse)];
+
+    /// The word of scenarios.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, way)| *way == self).map_or("both", |(name, _)| name)
+    }
+}
+
+/// A change of a link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The index of the link among those of the scenario.
+    pub link: usize,
+    /// When it happens, or begins.
+    pub at: Span,
+    /// Which directions.
+    pub way: Way,
+    /// What becomes of the link.
+    pub course: Course,
+    /// How long after a change of the rate the discipline is told.
+    pub tell_after: Span,
+    /// The discipline is told at all.
+    pub told: bool,
+}
+
+/// What becomes of a link.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Course {
+    /// One step.
+    Step {
+        /// What the link becomes.
+        values: Values,
+        /// The new losses of the stations behind the link, forward.
+        stations: Option<Vec<f64>>,
+        /// How long until it happens again.
+        every: Option<Span>,
+    },
+    /// The delay over satellites.
+    Orbit {
+        /// They and the ground stations.
+        orbit: Orbit,
+        /// For how long at most a delay is held.
+        step: Span,
+        /// How long the first satellite has served at the beginning.
+        served: Span,
+    },
+    /// The rates of a trace of Mahimahi.
+    Trace {
+        /// The name of the file.
+        file: String,
+        /// The shortest stretch with one rate.
+        bin: Span,
+        /// What the file says.
+        series: Arc<Series>,
+    },
+    /// What a table says.
+    Table {
+        /// The name of the file.
+        file: String,
+        /// What the file says.
+        series: Arc<Series>,
+    },
+    /// States by lot.
+    States(Arc<[State]>),
+}
 
 /// What a step does to one direction of a link.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@
 //! then every fourth, and so on. So a history never takes more room than that, and its rows stay evenly dense.
 
 use super::{Scenario, Values, becomes, directions};
-use crate::summary::{Column, Table};
+use crate::table::{Column, Table};
 use penstock_core::units::{Instant, Rate, Span};
 use std::collections::BTreeSet;
 

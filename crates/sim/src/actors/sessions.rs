@@ -11,9 +11,9 @@
 //!
 //! DIFFERENCE: "approximately 30" is 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
 
-use super::Times;
 use super::sizes::Pareto;
-use crate::summary::{Quantiles, round};
+use crate::quantiles::Times;
+use crate::quantiles::{Quantiles, round};
 use crate::tcp::{Counters, TcpConfig};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Span};

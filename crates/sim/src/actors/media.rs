@@ -6,9 +6,9 @@
 //! A datagram that was sent after the last one that arrived may still be under way; it does not count as lost
 //! (A.3 counts up to the highest number received).
 
-use super::Times;
+use crate::quantiles::Times;
+use crate::quantiles::{Quantiles, round};
 use crate::segment::Segment;
-use crate::summary::{Quantiles, round};
 use penstock_core::units::{Instant, Span};
 use serde::Serialize;
 

@@ -21,8 +21,8 @@
 //! (`the_best_playout_delay_weighs_delay_against_loss`): no rule of a certain phone, but a bound for all that keep one delay.
 
 use super::media::{self, Delivery, Reception};
+use crate::quantiles::round;
 use crate::segment::Segment;
-use crate::summary::round;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Instant, Span};
 use serde::Serialize;

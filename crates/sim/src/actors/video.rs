@@ -7,11 +7,11 @@
 //!
 //! A frame is played if all of it arrives within the deadline. What depends on lost frames is not modelled.
 
-use super::Times;
 use super::media::{self, Delivery, Reception};
 use super::sizes;
+use crate::quantiles::Quantiles;
+use crate::quantiles::Times;
 use crate::segment::Segment;
-use crate::summary::Quantiles;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use serde::Serialize;

@@ -7,19 +7,65 @@
 //!
 //! This file keeps the state; `sim/cooperation.rs` moves it.
 
-use crate::scenario::{Cooperation as Spec, Lie};
 use penstock_core::cc::c2ml::Sockets;
 use penstock_core::coop::client::{self, Client};
 use penstock_core::coop::gateway::{self, Counters, Gateway, Start};
 use penstock_core::coop::message::{self, Message, Request};
+use penstock_core::coop::policy::Policy;
 use penstock_core::coop::{Claim, Key, Keyring, NodeId, Signed};
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Span};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The most datagrams that are on their way; older ones were lost.
 const ON_THE_WAY: usize = 1 << 16;
+
+/// What a node does that it should not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lie {
+    /// It never registers.
+    Silent,
+    /// It says that it can use ten times the bottleneck.
+    Claims,
+    /// It sends what the gateway told others, and goodbye in their name.
+    Replays,
+}
+
+impl Lie {
+    /// All of them, with their words.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("silent", Self::Silent), ("claims", Self::Claims), ("replays", Self::Replays)];
+}
+
+/// What is special about a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeSpec {
+    /// As flows name it.
+    pub name: String,
+    /// The link whose rate it can use at most.
+    pub csi: Option<usize>,
+    /// What it does that it should not.
+    pub lie: Option<Lie>,
+}
+
+/// A gateway at the sending end of a link, and clients at all nodes whose flows cross it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// The index of the link among those of the scenario; its first end is where the gateway is.
+    pub link: usize,
+    /// Who gets how much.
+    pub policy: Policy,
+    /// How long a budget is believed.
+    pub lease: Span,
+    /// How often budgets are told.
+    pub advertise: Span,
+    /// When the gateway falls silent.
+    pub silent_from: Option<Span>,
+    /// Nodes about which something is special.
+    pub nodes: Vec<NodeSpec>,
+}
 
 /// What of a flow its node knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
