@@ -5,7 +5,7 @@
 
 use crate::histogram::Spans;
 use crate::journal::{Entry, Journal};
-use crate::nodes::News;
+use crate::nodes::FlowOwner;
 use penstock_core::ack::AckPath;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, Fates, Qdisc, Stats};
@@ -136,12 +136,12 @@ impl<P: Packet> Bottleneck<P> {
         self.journal.as_ref()
     }
 
-    /// Tells the discipline whose a flow is.
-    pub fn tell(&mut self, news: &News) {
-        if news.fresh {
-            self.qdisc.forget_node(news.node);
+    /// Tells the discipline which node owns a flow.
+    pub fn set_owner(&mut self, owner: &FlowOwner) {
+        if owner.fresh {
+            self.qdisc.forget_node(owner.node);
         }
-        self.qdisc.set_node(news.flow, news.node);
+        self.qdisc.set_node(owner.flow, owner.node);
     }
 
     /// Takes a packet. Call after [`Bottleneck::poll`] answered `None` for this `now`, so that events stay in order.

@@ -1,7 +1,7 @@
 //! From bytes to a packet with a flow.
 
-use crate::nodes::{News, Nodes, Seen, Side};
-use crate::path::Direction;
+use crate::direction::Direction;
+use crate::nodes::{FlowOwner, Nodes, ParsedPacket, Side};
 use crate::pool::Pool;
 use penstock_core::packet::FlowId;
 use penstock_core::rng::Streams;
@@ -50,8 +50,8 @@ impl Classifier {
         }
     }
 
-    /// The packet in the first `len` bytes of `buffer`, which travels in `direction`, and what disciplines must hear of
-    /// its node before it arrives.
+    /// Makes a packet of the first `len` bytes of `buffer`, which travels in `direction`. Beside it stands the owner of its
+    /// flow, if disciplines must be told of the owner before the packet arrives.
     pub fn packet(
         &mut self,
         direction: Direction,
@@ -59,7 +59,7 @@ impl Classifier {
         len: usize,
         now: Instant,
         pool: &mut Pool,
-    ) -> (RealPacket, Option<News>) {
+    ) -> (RealPacket, Option<FlowOwner>) {
         let bytes = &buffer[..len.min(buffer.len())];
         let headers = Headers::parse(bytes);
         let tracking = self.flows.lookup(bytes, &headers, now);
@@ -67,7 +67,7 @@ impl Classifier {
             Tracking::Tracked { flow, from_syn, .. } => (flow, from_syn),
             Tracking::Untracked => (UNTRACKED, false),
         };
-        let news = self.nodes.note(&Seen { direction, bytes, headers: &headers }, tracking, UNTRACKED, now);
+        let owner = self.nodes.note(&ParsedPacket { direction, bytes, headers: &headers }, tracking, UNTRACKED, now);
         let packet = if headers.version == IpVersion::Unknown {
             // Its length is that of the buffer, which must therefore fit: this one is copied.
             self.unclassified.malformed += 1;
@@ -79,7 +79,7 @@ impl Classifier {
             self.unclassified.not_from_syn += u64::from(flow != UNTRACKED && !shown);
             RealPacket::new(buffer, flow)
         };
-        (if shown { packet } else { packet.hide_tcp() }, news)
+        (if shown { packet } else { packet.hide_tcp() }, owner)
     }
 
     /// Packets that were hidden from elements on the ACK path.
@@ -148,9 +148,9 @@ mod tests {
         };
         for forged in 0..CAPACITY {
             let node = NodeId(forged + 1);
-            assert_eq!(told(forged), Some(News { flow: FlowId(forged), node, fresh: true }));
+            assert_eq!(told(forged), Some(FlowOwner { flow: FlowId(forged), node, fresh: true }));
         }
-        assert_eq!(told(CAPACITY), Some(News { flow: UNTRACKED, node: STRANGERS, fresh: false }));
+        assert_eq!(told(CAPACITY), Some(FlowOwner { flow: UNTRACKED, node: STRANGERS, fresh: false }));
         assert!((CAPACITY + 1..2 * CAPACITY).all(|forged| told(forged).is_none()), "strangers were told of");
         assert_eq!(told(0), None, "who was there first still is");
         assert_eq!(classifier.unclassified().untracked, u64::from(CAPACITY));

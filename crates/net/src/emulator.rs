@@ -3,11 +3,12 @@
 use crate::bottleneck::Delivery;
 use crate::classify::Classifier;
 use crate::cli::Plan;
+use crate::direction::Direction;
+use crate::emissions::Emissions;
 use crate::error::Error;
-use crate::histogram::Spans;
 use crate::journal;
 use crate::netns::Namespace;
-use crate::path::{Direction, Path};
+use crate::path::Path;
 use crate::pool::Pool;
 use crate::report::Report;
 use crate::scheduling;
@@ -28,15 +29,6 @@ use std::os::fd::AsFd;
 /// Packets read from one side before the other side and the clock get their turn.
 const BATCH: usize = 32;
 
-/// What one direction is measured for, beside its bottleneck.
-#[derive(Debug, Default)]
-pub struct Emissions {
-    /// How much later than due each packet was written.
-    pub lateness: Spans,
-    /// Packets that the receiving interface refused.
-    pub refused: u64,
-}
-
 /// A running bottleneck.
 pub struct Emulator {
     plan: Plan,
@@ -49,9 +41,9 @@ pub struct Emulator {
     epoch: std::time::Instant,
 }
 
-/// What there is to do after a sleep.
+/// Why a sleep ended: which interfaces have packets, and whether a signal asks to stop.
 #[derive(Debug, Default)]
-struct Woken {
+struct Wakeup {
     readable: [bool; 2],
     stop: bool,
 }
@@ -99,12 +91,12 @@ impl Emulator {
         let end = self.plan.duration.map(|duration| Instant::ZERO + duration);
         loop {
             self.write_what_is_due();
-            let woken = self.sleep(end)?;
-            if woken.stop || end.is_some_and(|end| self.now() >= end) {
+            let wakeup = self.sleep(end)?;
+            if wakeup.stop || end.is_some_and(|end| self.now() >= end) {
                 break;
             }
             for from in Direction::BOTH {
-                if woken.readable[from.index()] {
+                if wakeup.readable[from.index()] {
                     self.read_what_came(from)?;
                 }
             }
@@ -157,15 +149,15 @@ impl Emulator {
                 break;
             };
             let now = self.write_what_is_due();
-            let (packet, news) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
-            news.iter().for_each(|news| self.path.tell(news));
+            let (packet, owner) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
+            owner.iter().for_each(|owner| self.path.set_owner(owner));
             self.path.arrive(direction, packet, now, &mut self.pool);
         }
         Ok(())
     }
 
     /// Waits for a packet, a signal, the next event or the end, whichever comes first.
-    fn sleep(&self, end: Option<Instant>) -> Result<Woken, Error> {
+    fn sleep(&self, end: Option<Instant>) -> Result<Wakeup, Error> {
         let readable = PollFlags::POLLIN;
         let mut fds = [
             PollFd::new(self.tuns[0].as_fd(), readable),
@@ -173,11 +165,11 @@ impl Emulator {
             PollFd::new(self.signals.as_fd(), readable),
         ];
         match ppoll(&mut fds, self.timeout(end).map(timespec), None) {
-            Err(Errno::EINTR) => return Ok(Woken::default()),
+            Err(Errno::EINTR) => return Ok(Wakeup::default()),
             other => other.map_err(Error::io("cannot wait for packets"))?,
         };
         let ready = |i: usize| fds[i].revents().is_some_and(|events| !events.is_empty());
-        Ok(Woken { readable: [ready(0), ready(1)], stop: ready(2) })
+        Ok(Wakeup { readable: [ready(0), ready(1)], stop: ready(2) })
     }
 
     /// How long to sleep; `None` until something comes.

@@ -6,13 +6,16 @@
 //! 2. [`netns`] and [`tun`]: an interface in each namespace, whose packets come to this process.
 //! 3. [`emulator`]: the loop that reads packets, sleeps until the next event and writes what is due; [`pool`]: buffers;
 //!    [`classify`]: from bytes to a packet with a flow; [`nodes`]: whose it is.
-//! 4. [`path`]: two directions, each a [`bottleneck`]: a queue discipline, a wire of some rate and a delay line.
+//! 4. [`path`]: two bottlenecks, one for each [`direction`]; [`bottleneck`]: a queue discipline, a wire and a delay line.
 //!    Neither knows a clock or a file descriptor, so both are tested in virtual time.
-//! 5. [`report`]: what happened, and how late this machine was in doing it; [`journal`]: what became of each packet.
+//! 5. [`report`]: what happened, with [`emissions`]: how late this machine wrote its packets; [`journal`]: what became of
+//!    each packet.
 
 pub mod bottleneck;
 pub mod classify;
 pub mod cli;
+pub mod direction;
+pub mod emissions;
 pub mod emulator;
 pub mod error;
 pub mod histogram;

@@ -7,7 +7,7 @@
 //! A node is forgotten when its last flow is: both tables are of one size and one idle time, and a packet of a flow keeps
 //! its node. So there is room for the node of every flow that has a number.
 
-use crate::path::Direction;
+use crate::direction::Direction;
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::flows::SipHash;
@@ -39,14 +39,14 @@ impl Side {
     }
 }
 
-/// What disciplines must hear before a packet.
+/// The node which owns a flow. Disciplines must be told of it before the first packet of the flow arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct News {
-    /// This flow
+pub struct FlowOwner {
+    /// The flow.
     pub flow: FlowId,
-    /// belongs to this node,
+    /// The node to which the flow belongs.
     pub node: NodeId,
-    /// whose number was another host's, or nobody's, until now.
+    /// True if the number of the node was free or that of another host until now, so that what is known of it is void.
     pub fresh: bool,
 }
 
@@ -57,7 +57,7 @@ pub struct Nodes {
     hosts: NodeTable,
     /// By the index of the flow.
     owners: Vec<NodeId>,
-    /// That flows without a number are strangers was told.
+    /// Whether disciplines have been told that flows without a number belong to [`STRANGERS`].
     told: bool,
 }
 
@@ -67,12 +67,19 @@ impl Nodes {
         Self { side, hosts: NodeTable::new(capacity, idle, hash), owners: Vec::new(), told: false }
     }
 
-    /// What disciplines must hear before this packet, whose flow is that of `tracking`, or `untracked`.
-    pub fn note(&mut self, packet: &Seen<'_>, tracking: Tracking, untracked: FlowId, now: Instant) -> Option<News> {
+    /// Answers with the owner of the flow of this packet if disciplines have not been told of it. The flow is that of
+    /// `tracking`, or `untracked`.
+    pub fn note(
+        &mut self,
+        packet: &ParsedPacket<'_>,
+        tracking: Tracking,
+        untracked: FlowId,
+        now: Instant,
+    ) -> Option<FlowOwner> {
         let end = self.side.end(packet.direction)?;
         match tracking {
             Tracking::Untracked if std::mem::replace(&mut self.told, true) => None,
-            Tracking::Untracked => Some(News { flow: untracked, node: STRANGERS, fresh: false }),
+            Tracking::Untracked => Some(FlowOwner { flow: untracked, node: STRANGERS, fresh: false }),
             Tracking::Tracked { flow, fresh: true, .. } => {
                 Some(self.learn(flow, HostKey::of(packet.bytes, packet.headers, end), now))
             }
@@ -85,7 +92,7 @@ impl Nodes {
         }
     }
 
-    fn learn(&mut self, flow: FlowId, host: Option<HostKey>, now: Instant) -> News {
+    fn learn(&mut self, flow: FlowId, host: Option<HostKey>, now: Instant) -> FlowOwner {
         let (node, fresh) = match host.map(|host| self.hosts.number(host, now)) {
             Some(Some((host, fresh))) => (NodeId(host.0 + 1), fresh),
             Some(None) => (STRANGERS, false),
@@ -96,18 +103,18 @@ impl Nodes {
             self.owners.resize(index + 1, NodeId::NOBODY);
         }
         self.owners[index] = node;
-        News { flow, node, fresh }
+        FlowOwner { flow, node, fresh }
     }
 }
 
-/// A packet as it was read.
+/// A packet as it was read from an interface, with its parsed headers.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
-    /// The way it goes.
+pub struct ParsedPacket<'a> {
+    /// The direction in which it travels.
     pub direction: Direction,
-    /// From its IP header on.
+    /// Its bytes from the IP header on.
     pub bytes: &'a [u8],
-    /// What is where.
+    /// Where each header begins, and what the headers say.
     pub headers: &'a Headers,
 }
 
@@ -134,7 +141,7 @@ mod tests {
         }
 
         /// A datagram from 10.0.0.`source` to 10.0.0.`to`.
-        fn udp(&mut self, direction: Direction, source: (u8, u8), to: (u8, u8), s: u64) -> (FlowId, Option<News>) {
+        fn udp(&mut self, direction: Direction, source: (u8, u8), to: (u8, u8), s: u64) -> (FlowId, Option<FlowOwner>) {
             let mut bytes = [0; 28];
             (bytes[0], bytes[3], bytes[9]) = (0x45, 28, 17);
             bytes[12..20].copy_from_slice(&[10, 0, 0, source.0, 10, 0, 0, to.0]);
@@ -142,33 +149,33 @@ mod tests {
             self.packet(direction, &bytes, Instant::ZERO + Span::from_secs(s))
         }
 
-        fn packet(&mut self, direction: Direction, bytes: &[u8], now: Instant) -> (FlowId, Option<News>) {
+        fn packet(&mut self, direction: Direction, bytes: &[u8], now: Instant) -> (FlowId, Option<FlowOwner>) {
             let headers = Headers::parse(bytes);
             let tracking = self.flows.lookup(bytes, &headers, now);
             let flow = match tracking {
                 Tracking::Tracked { flow, .. } => flow,
                 Tracking::Untracked => UNTRACKED,
             };
-            (flow, self.nodes.note(&Seen { direction, bytes, headers: &headers }, tracking, UNTRACKED, now))
+            (flow, self.nodes.note(&ParsedPacket { direction, bytes, headers: &headers }, tracking, UNTRACKED, now))
         }
     }
 
-    fn news(flow: u32, node: u32, fresh: bool) -> Option<News> {
-        Some(News { flow: FlowId(flow), node: NodeId(node), fresh })
+    fn owner(flow: u32, node: u32, fresh: bool) -> Option<FlowOwner> {
+        Some(FlowOwner { flow: FlowId(flow), node: NodeId(node), fresh })
     }
 
     #[test]
     fn flows_of_a_host_are_of_one_node_whoever_opens_them() {
         use Direction::{Forward, Reverse};
         let mut left = Bench::new(Side::Left, 8);
-        assert_eq!(left.udp(Forward, (1, 1), (9, 53), 0).1, news(0, 1, true));
-        assert_eq!(left.udp(Forward, (1, 2), (9, 53), 0).1, news(1, 1, false), "another port of the same host");
+        assert_eq!(left.udp(Forward, (1, 1), (9, 53), 0).1, owner(0, 1, true));
+        assert_eq!(left.udp(Forward, (1, 2), (9, 53), 0).1, owner(1, 1, false), "another port of the same host");
         assert_eq!(left.udp(Reverse, (9, 53), (1, 1), 0).1, None, "the answer is of a flow that is known");
-        assert_eq!(left.udp(Forward, (2, 1), (9, 53), 0).1, news(2, 2, true), "another host");
-        assert_eq!(left.udp(Reverse, (9, 7), (2, 7), 0).1, news(3, 2, false), "opened from the right");
+        assert_eq!(left.udp(Forward, (2, 1), (9, 53), 0).1, owner(2, 2, true), "another host");
+        assert_eq!(left.udp(Reverse, (9, 7), (2, 7), 0).1, owner(3, 2, false), "opened from the right");
         let mut right = Bench::new(Side::Right, 8);
-        assert_eq!(right.udp(Forward, (1, 1), (9, 53), 0).1, news(0, 1, true));
-        assert_eq!(right.udp(Forward, (2, 1), (9, 53), 0).1, news(1, 1, false), "both are flows of 10.0.0.9");
+        assert_eq!(right.udp(Forward, (1, 1), (9, 53), 0).1, owner(0, 1, true));
+        assert_eq!(right.udp(Forward, (2, 1), (9, 53), 0).1, owner(1, 1, false), "both are flows of 10.0.0.9");
         let mut none = Bench::new(Side::None, 8);
         assert_eq!(none.udp(Forward, (1, 1), (9, 53), 0), (FlowId(0), None));
     }
@@ -177,22 +184,22 @@ mod tests {
     fn a_number_that_comes_back_is_told_anew() {
         let mut bench = Bench::new(Side::Left, 2);
         let mut udp = |host, port, s| bench.udp(Direction::Forward, (host, port), (9, 53), s).1;
-        assert_eq!(udp(1, 1, 0), news(0, 1, true));
-        assert_eq!(udp(2, 1, 5), news(1, 2, true));
-        assert_eq!(udp(3, 1, 6), news(UNTRACKED.0, STRANGERS.0, false), "no room");
+        assert_eq!(udp(1, 1, 0), owner(0, 1, true));
+        assert_eq!(udp(2, 1, 5), owner(1, 2, true));
+        assert_eq!(udp(3, 1, 6), owner(UNTRACKED.0, STRANGERS.0, false), "no room");
         assert_eq!(udp(4, 1, 6), None, "as was told");
         // The first flow was idle for 11 s: flow and node are another's.
-        assert_eq!(udp(3, 1, 11), news(0, 1, true));
+        assert_eq!(udp(3, 1, 11), owner(0, 1, true));
         // The second lives on at 12 s. At 22 s the flow of host 3 is free, and another of host 2 gets it.
         assert_eq!(udp(2, 1, 12), None);
-        assert_eq!(udp(2, 2, 22), news(0, 2, false));
+        assert_eq!(udp(2, 2, 22), owner(0, 2, false));
     }
 
     #[test]
     fn what_is_no_packet_is_a_strangers() {
         let mut bench = Bench::new(Side::Left, 2);
         let told = bench.packet(Direction::Forward, &[0xff; 60], Instant::ZERO);
-        assert_eq!(told, (UNTRACKED, news(UNTRACKED.0, 0, false)));
+        assert_eq!(told, (UNTRACKED, owner(UNTRACKED.0, 0, false)));
     }
 
     #[test]
@@ -204,7 +211,7 @@ mod tests {
         (bytes[24], bytes[25], bytes[39]) = (0xff, 2, 2);
         for direction in Direction::BOTH {
             let mut bench = Bench::new(Side::Left, 2);
-            assert_eq!(bench.packet(direction, &bytes, Instant::ZERO).1, news(0, NodeId::NOBODY.0, false));
+            assert_eq!(bench.packet(direction, &bytes, Instant::ZERO).1, owner(0, NodeId::NOBODY.0, false));
             assert_eq!(bench.packet(direction, &bytes, Instant::ZERO).1, None);
             assert_eq!(bench.nodes.hosts.len(), 0);
         }
@@ -222,16 +229,16 @@ mod tests {
             let mut s = 0;
             for (host, port, forward, wait) in packets {
                 s += wait;
-                let (flow, news) = match forward {
+                let (flow, owner) = match forward {
                     true => bench.udp(Direction::Forward, (host, port), (9, 53), s),
                     false => bench.udp(Direction::Reverse, (9, 53), (host, port), s),
                 };
-                if let Some(news) = news {
-                    prop_assert_eq!(news.flow, flow);
-                    if news.fresh {
-                        hosts.insert(news.node, host);
+                if let Some(owner) = owner {
+                    prop_assert_eq!(owner.flow, flow);
+                    if owner.fresh {
+                        hosts.insert(owner.node, host);
                     }
-                    told.insert(flow, news.node);
+                    told.insert(flow, owner.node);
                 }
                 let node = told[&flow];
                 prop_assert_eq!(node == STRANGERS, flow == UNTRACKED, "there is a node for every flow with a number");

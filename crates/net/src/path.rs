@@ -2,40 +2,12 @@
 //! to, what the other direction delivers there: the ACKs of its own traffic.
 
 use crate::bottleneck::{Bottleneck, Config, Delivery};
-use crate::nodes::News;
+use crate::direction::Direction;
+use crate::nodes::FlowOwner;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Fates;
 use penstock_core::rng::Streams;
 use penstock_core::units::Instant;
-use serde::Serialize;
-
-/// Which way a packet travels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// From left to right.
-    Forward,
-    /// From right to left.
-    Reverse,
-}
-
-impl Direction {
-    /// Both.
-    pub const BOTH: [Self; 2] = [Self::Forward, Self::Reverse];
-
-    /// 0 for forward, 1 for reverse.
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// The other one.
-    pub const fn opposite(self) -> Self {
-        match self {
-            Self::Forward => Self::Reverse,
-            Self::Reverse => Self::Forward,
-        }
-    }
-}
 
 /// A pair of bottlenecks.
 #[derive(Debug)]
@@ -60,9 +32,9 @@ impl<P: Packet> Path<P> {
         self.0.iter_mut().for_each(Bottleneck::keep_journal);
     }
 
-    /// Tells both disciplines whose a flow is. Call before its first packet.
-    pub fn tell(&mut self, news: &News) {
-        self.0.iter_mut().for_each(|bottleneck| bottleneck.tell(news));
+    /// Tells both disciplines which node owns a flow. Call this before the first packet of the flow arrives.
+    pub fn set_owner(&mut self, owner: &FlowOwner) {
+        self.0.iter_mut().for_each(|bottleneck| bottleneck.set_owner(owner));
     }
 
     /// Takes a packet that travels in `direction`. Call after [`Path::poll`] answered `None` for this `now`.

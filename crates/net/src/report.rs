@@ -3,9 +3,10 @@
 use crate::bottleneck::{Bottleneck, Config};
 use crate::classify::Unclassified;
 use crate::cli::Plan;
-use crate::emulator::Emissions;
+use crate::direction::Direction;
+use crate::emissions::Emissions;
 use crate::histogram::Percentiles;
-use crate::path::{Direction, Path};
+use crate::path::Path;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;

@@ -6,8 +6,9 @@ use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Instant, Limit, Rate, Span};
 use penstock_net::bottleneck::{Config, Delivery};
 use penstock_net::classify::Classifier;
+use penstock_net::direction::Direction;
 use penstock_net::nodes::Side;
-use penstock_net::path::{Direction, Path};
+use penstock_net::path::Path;
 use penstock_net::pool::Pool;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -83,8 +84,8 @@ impl Case {
                 std::iter::from_fn(|| path.poll(now, &mut pool)).for_each(|(_, delivery)| count(delivery));
                 let mut buffer = pool.take();
                 buffer[..SIZE].copy_from_slice(&bytes);
-                let (packet, news) = classifier.packet(self.direction, buffer, SIZE, now, &mut pool);
-                news.iter().for_each(|news| path.tell(news));
+                let (packet, owner) = classifier.packet(self.direction, buffer, SIZE, now, &mut pool);
+                owner.iter().for_each(|owner| path.set_owner(owner));
                 path.arrive(self.direction, packet, now, &mut pool);
             }
         }

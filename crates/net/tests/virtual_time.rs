@@ -8,7 +8,8 @@ use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use penstock_core::wire::RealPacket;
 use penstock_net::bottleneck::{Bottleneck, Config, Delivery};
-use penstock_net::path::{Direction, Path};
+use penstock_net::direction::Direction;
+use penstock_net::path::Path;
 use proptest::prelude::*;
 
 /// 1500 bytes at 10 Mbit/s.

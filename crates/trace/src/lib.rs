@@ -4,7 +4,8 @@
 //!
 //! 1. [`arrival`]: what a replay needs of a packet; [`mod@read`]: any trace file, told apart by its first bytes.
 //! 2. [`capture`]: frames of pcap and pcapng files; [`link`]: the IP packet inside a frame; [`table`]: CSV.
-//! 3. [`replay`](mod@replay): arrivals through a queue discipline at the rate of a link; [`summary`]: the run in numbers.
+//! 3. [`replay`](mod@replay): arrivals through a queue discipline at the rate of a link; [`record`]: what became of one
+//!    packet; [`summary`]: the run in numbers.
 //! 4. [`control`]: a script of events through a congestion control.
 //! 5. [`pcapng`]: a capture that says why each packet died; [`headers`]: the bytes of simulated packets.
 //!
@@ -18,6 +19,7 @@ pub mod headers;
 pub mod link;
 pub mod pcapng;
 pub mod read;
+pub mod record;
 pub mod replay;
 pub mod summary;
 pub mod table;

@@ -1,6 +1,6 @@
 //! A replay in numbers.
 
-use crate::replay::{Fate, Record};
+use crate::record::{Fate, Record};
 use hdrhistogram::Histogram;
 use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Instant, Rate, Span};

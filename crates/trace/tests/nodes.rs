@@ -7,7 +7,8 @@ use penstock_core::units::{Bytes, Limit, Rate};
 use penstock_core::wire::End;
 use penstock_trace::headers::{Ip, Udp, udp};
 use penstock_trace::read::read;
-use penstock_trace::replay::{Fate, Outcome, Record, replay};
+use penstock_trace::record::{Fate, Record};
+use penstock_trace::replay::{Outcome, replay};
 
 /// 1000 bytes take a millisecond, and each host sends as much every millisecond.
 const RATE: Rate = Rate::from_bps(8_000_000);

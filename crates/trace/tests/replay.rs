@@ -3,7 +3,8 @@
 use penstock_core::registry::{AnyConfig, LinkFacts};
 use penstock_core::units::{Limit, Rate};
 use penstock_trace::read::read;
-use penstock_trace::replay::{COLUMNS, replay};
+use penstock_trace::record::COLUMNS;
+use penstock_trace::replay::replay;
 use proptest::prelude::*;
 
 /// At this rate 1000 bytes take a millisecond.
