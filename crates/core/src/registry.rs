@@ -2,8 +2,8 @@
 //! adding an algorithm is its file and one line in the `registry!` table below.
 
 use crate::ack::AckPath;
+use crate::aqm::foreign::{self, AnyForeignAqm};
 use crate::aqm::{self, Aqm, Meta};
-use crate::foreign::{self, AnyForeignAqm};
 use crate::fq;
 use crate::packet::{FlowId, NodeId, Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats, Verdict};

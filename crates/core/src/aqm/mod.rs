@@ -20,6 +20,7 @@ mod control;
 pub mod droptail;
 pub mod dualpi2;
 pub mod feng_red;
+pub mod foreign;
 pub mod green;
 pub mod lindrop;
 pub mod minstrel_pie;
