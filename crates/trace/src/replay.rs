@@ -17,9 +17,10 @@
 use crate::arrival::{Arrival, MAX_SIZE, MAX_TIME};
 use crate::error::{ReadError, ReplayError};
 use crate::summary::{Summary, Tally};
+use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, Ern, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{DropReason, Fates, Qdisc};
-use penstock_core::registry::{AnyConfig, LinkFacts};
+use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 use std::collections::VecDeque;

@@ -123,8 +123,8 @@
 //! right would never let a cut happen; there it moves left by less than one unit of the field, which RFC 7323
 //! §2.4 obliges senders to bear (`a_coarse_scale_still_lets_a_cut_happen`).
 
-use super::AckPath;
-use crate::aqm::{Aqm, Meta};
+use crate::ack_path::AckPath;
+use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;

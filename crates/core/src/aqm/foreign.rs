@@ -5,9 +5,9 @@
 //! say so to its queue: it keeps its last answer, and whoever gave the factory asks it after the run whether all went well.
 
 use super::{Aqm, Meta};
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::LinkFacts;
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::LinkFacts;
 use crate::rng::Rng;
 use crate::units::{Instant, Rate, Span};
 use serde::{Serialize, Serializer};

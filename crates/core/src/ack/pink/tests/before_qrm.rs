@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ack::gate::Gate as Before;
+use crate::config::{Discipline, LinkFacts};
 use crate::qdisc::Qdisc;
-use crate::registry::{Discipline, LinkFacts};
 use crate::rng::{Rng, Streams};
 use crate::units::Limit;
 
