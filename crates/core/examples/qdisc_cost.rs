@@ -6,9 +6,10 @@
 //! waits about 1.2 ms, which disciplines of delay bear. Timers that fall due are part of the cost. Of 80 short runs the
 //! fastest counts: what else the machine does only adds.
 
+use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{Enqueued, Qdisc};
-use penstock_core::registry::{AnyConfig, AnyQdisc, LinkFacts, NAMES, entries};
+use penstock_core::registry::{AnyConfig, AnyQdisc, NAMES, entries};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use std::hint::black_box;

@@ -24,29 +24,28 @@
 //!
 //! DIFFERENCE: memory is the sum of packet sizes on the link, not of buffers (Linux: truesize). Pinned by
 //! `memory_is_limited_in_bytes`.
-//! DIFFERENCE: with `ways` above 1 collisions are avoided as in cake, see `fq/classify.rs`. Plain hashing is the RFC's.
+//! DIFFERENCE: with `ways` above 1 collisions are avoided as in cake, see `classify.rs`. Plain hashing is the RFC's.
 //! DIFFERENCE: with `overflow = "arrival"` (the default of FQ-PIE, Patil, Algorithm 7) the packet that comes is refused
 //! and nobody else's. With `compat = "linux"` too, running over `memory_limit` is counted only, as sch_fq_pie does.
 //! Pinned by `memory_overruns_are_only_counted_as_in_linux`.
 
-pub(crate) mod classify;
-pub(crate) mod config;
-mod per_flow;
+mod config;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Overflow, Parameters};
-pub use per_flow::PerFlow;
+pub use crate::config::{FlowQueues as Parameters, Overflow};
+pub use config::Config;
 
-use crate::ack::AckPath;
-use crate::aqm::{Aqm, Compat, Meta};
+use crate::ack_path::AckPath;
+use crate::classify::Classifier;
+use crate::config::Compat;
+use crate::judge::{Aqm, Meta};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::sched::new_old::NewOld;
 use crate::slab::{List, Position, Slab, Taken};
 use crate::units::{Instant, Limit, Rate};
-use classify::Classifier;
 
 /// One of the queues.
 #[derive(Debug, Clone)]

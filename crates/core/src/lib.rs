@@ -4,35 +4,48 @@
 //! in this order:
 //!
 //! 1. [`units`]: time, span, size, rate; [`rng`]: named random streams.
-//! 2. [`packet`]: what an algorithm may see of a packet.
-//! 3. [`qdisc`]: the queue discipline trait, drop reasons, conservation; [`queue`]: the shared FIFO.
-//! 4. [`aqm`]: the algorithms that judge packets in a queue.
-//! 5. [`fq`]: flow queueing, a queue and an AQM for each flow; [`sched`]: whose turn it is; [`csi`]: what a scheduler knows
+//! 2. [`packet`]: what an algorithm may see of a packet; [`rtt`]: round trip times as a gateway sees them.
+//! 3. [`qdisc`]: the trait of queue disciplines, drop reasons, conservation; [`judge`]: the trait of AQMs; [`ack_path`]: that
+//!    of elements which see both directions; [`queue`]: the shared FIFO.
+//! 4. [`config`]: configurations validate themselves and build what they describe; [`listing`]: what is said of each.
+//! 5. [`aqm`]: the algorithms that judge packets in a queue.
+//! 6. [`sched`]: whose turn it is; [`fq`]: flow queueing, a queue and an AQM for each flow; [`csi`]: what a scheduler knows
 //!    of a radio channel.
-//! 6. [`ack`]: elements that see both directions and edit ACKs (PINK).
-//! 7. [`cc`]: congestion control.
-//! 8. [`coop`]: nodes and a gateway agree on who may send how much.
-//! 9. [`wire`]: the same views over real bytes.
-//! 10. [`registry`]: every algorithm by name; listings, parsing, docs and bindings read it; [`settings`]: parameters
-//!     from `key=value` texts; [`foreign`]: algorithms that are not here, found by a library.
+//! 7. [`ack`]: elements that see both directions and edit ACKs (PINK), or read them (QRM).
+//! 8. [`cc`]: congestion control.
+//! 9. [`coop`]: nodes and a gateway agree on who may send how much.
+//! 10. [`wire`]: the same views over real bytes.
+//! 11. [`registry`]: every algorithm by name; parsing, docs and bindings read it; [`settings`] and
+//!     [`key_value`]: parameters from `key=value` texts; [`suggest`]: "did you mean"; [`foreign`]: algorithms that are not
+//!     here, found by a library.
+//!
+//! A file imports what stands in earlier steps or in its own, never in later ones; the registry imports all.
 
 pub mod ack;
+pub mod ack_path;
 pub mod aqm;
 pub mod cc;
+mod classify;
+pub mod config;
 pub mod coop;
 pub mod csi;
 pub mod foreign;
 pub mod fq;
+pub mod judge;
+pub mod key_value;
+pub mod listing;
 pub mod packet;
-mod pool;
 pub mod qdisc;
 pub mod queue;
 mod recency;
+mod redistribution;
 pub mod registry;
 pub mod rng;
+pub mod rtt;
 pub mod sched;
 pub mod settings;
 mod slab;
+pub mod suggest;
 #[cfg(test)]
 mod testing;
 pub mod units;

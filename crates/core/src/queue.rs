@@ -1,7 +1,7 @@
 //! Shared queue storage: a FIFO with a limit in packets or bytes, judged by an [`Aqm`].
 
-use crate::ack::AckPath;
-use crate::aqm::{Aqm, Meta};
+use crate::ack_path::AckPath;
+use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, Packet, TcpView};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;

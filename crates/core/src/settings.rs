@@ -8,8 +8,11 @@
 //! assert!(error.to_string().contains("did you mean codel"));
 //! ```
 
-use crate::registry::{AnyConfig, ConfigError, NAMES, entries, nearest};
-use serde_json::{Map, Number, Value};
+use crate::config::ConfigError;
+use crate::key_value::{NotASetting, split_setting, value_of};
+use crate::registry::{AnyConfig, NAMES, entries};
+use crate::suggest::nearest;
+use serde_json::{Map, Value};
 
 /// A setting that cannot be; each message says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,11 +24,8 @@ pub enum SettingsError {
         name: String,
     },
     /// The text has no equals sign, or nothing before it.
-    #[error("{text:?} is not a setting; write key=value, such as target=5ms")]
-    NotASetting {
-        /// The text.
-        text: String,
-    },
+    #[error(transparent)]
+    NotASetting(#[from] NotASetting),
     /// The algorithm has no such parameter.
     #[error("{name} has no parameter {key:?}; {}", parameter_choices(.key, .allowed))]
     UnknownKey {
@@ -73,7 +73,7 @@ pub enum SettingsError {
 /// # Errors
 /// The first setting that cannot be, with what is allowed instead.
 pub fn config_from_settings(name: &str, settings: &[String]) -> Result<AnyConfig, SettingsError> {
-    let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
+    let pairs: Result<Vec<_>, NotASetting> = settings.iter().map(|text| split_setting(text)).collect();
     config_from_pairs(name, &pairs?)
 }
 
@@ -109,35 +109,11 @@ pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyCo
     Ok(config)
 }
 
-/// Splits `key=value` at the first equals sign.
-///
-/// # Errors
-/// A text without one, or with nothing before it.
-pub fn split_setting(text: &str) -> Result<(String, String), SettingsError> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
-        _ => Err(SettingsError::NotASetting { text: text.to_owned() }),
-    }
-}
-
 fn deserialize(name: &str, values: Map<String, Value>) -> Result<AnyConfig, String> {
     match AnyConfig::deserialize(name, Value::Object(values)) {
         Some(result) => result.map_err(|e| e.to_string()),
         None => Err(format!("there is no algorithm {name:?}")),
     }
-}
-
-/// What a text stands for: a truth value or a number if it looks like one, else itself.
-pub fn value_of(text: &str) -> Value {
-    if let Ok(flag) = text.parse() {
-        return Value::Bool(flag);
-    }
-    if let Ok(whole) = text.parse::<i64>() {
-        return Value::Number(whole.into());
-    }
-    // `nan` and `inf` also parse as floats, but are no values of any parameter.
-    let decimal = text.parse().ok().and_then(Number::from_f64);
-    decimal.map_or_else(|| Value::String(text.to_owned()), Value::Number)
 }
 
 fn choices(name: &str, known: &[&str]) -> String {
@@ -211,21 +187,5 @@ mod tests {
     #[test]
     fn a_configuration_that_cannot_work_is_refused() {
         assert!(matches!(set("codel", &["interval=0ms"]), Err(SettingsError::Invalid { name: "codel", .. })));
-    }
-
-    #[test]
-    fn texts_become_the_values_they_look_like() {
-        for (text, value) in [
-            ("5ms", Value::from("5ms")),
-            ("0.25", Value::from(0.25)),
-            ("1e-3", Value::from(0.001)),
-            ("12", Value::from(12)),
-            ("-1", Value::from(-1)),
-            ("true", Value::Bool(true)),
-            ("nan", Value::from("nan")),
-            ("inf", Value::from("inf")),
-        ] {
-            assert_eq!(value_of(text), value, "{text}");
-        }
     }
 }

@@ -1,9 +1,10 @@
 //! What must hold for every discipline of the registry, whatever packets and segments come, and in whatever order.
 
 use penstock_core::ack::AckPath;
+use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, RateNotice, TcpFlags, TcpView};
 use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
-use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, LinkFacts, NAMES};
+use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, NAMES};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use proptest::prelude::*;

@@ -1,9 +1,10 @@
 //! Golden traces: small lives of an algorithm, followed by hand in the files of `golden/`.
 
 use penstock_core::aqm::{codel, red};
+use penstock_core::config::{Discipline, LinkFacts};
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
-use penstock_core::registry::{AnyConfig, Discipline, LinkFacts};
+use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};

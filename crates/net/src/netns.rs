@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use nix::sched::{CloneFlags, setns};
-use penstock_core::registry::nearest;
+use penstock_core::suggest::nearest;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

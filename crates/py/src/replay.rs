@@ -3,9 +3,11 @@
 use crate::own::PyLibrary;
 use crate::{BrokenInvariant, TraceError, convert};
 use penstock_core::cc;
+use penstock_core::config::LinkFacts;
 use penstock_core::foreign::Library as _;
-use penstock_core::registry::{AnyConfig, LinkFacts, NAMES};
-use penstock_core::settings::{config_from_settings, split_setting, value_of};
+use penstock_core::key_value::{split_setting, value_of};
+use penstock_core::registry::{AnyConfig, NAMES};
+use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Limit, Rate, UnitError};
 use penstock_core::wire::End;
 use penstock_trace::error::{ReadError, ReplayError};

@@ -4,8 +4,9 @@
 //! All SYNs reach the queue within 5 ms, before it builds up. A SYN that RED drops is repeated without ECN (RFC 3168
 //! §6.1.1.1), and its flow would be none that can tell a rate.
 
+use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, Ern};
-use penstock_core::registry::{AnyConfig, LinkFacts};
+use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Bytes, Limit, Rate, Span};
 use penstock_sim::summary::Summary;
 use penstock_sim::{Scenario, Simulation};

@@ -1,6 +1,6 @@
 //! What can be wrong with a trace or its replay. Each message says where and what is allowed.
 
-use penstock_core::registry::ConfigError;
+use penstock_core::config::ConfigError;
 
 /// A trace that cannot be read.
 #[derive(Debug, thiserror::Error)]

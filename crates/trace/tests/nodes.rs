@@ -1,7 +1,7 @@
 //! A capture of two hosts, one of which opens nine flows and the other one: what each has of the link.
 
+use penstock_core::config::LinkFacts;
 use penstock_core::packet::Ecn;
-use penstock_core::registry::LinkFacts;
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Bytes, Limit, Rate};
 use penstock_core::wire::End;

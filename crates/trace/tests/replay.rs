@@ -1,6 +1,7 @@
 //! Replays whose result follows by hand.
 
-use penstock_core::registry::{AnyConfig, LinkFacts};
+use penstock_core::config::LinkFacts;
+use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Rate};
 use penstock_trace::read::read;
 use penstock_trace::record::COLUMNS;

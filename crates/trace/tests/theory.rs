@@ -5,8 +5,9 @@
 //! p2 = (1 - r)(e^2r - e^r (1 + r)) (Crommelin). An arrival waits not at all in state 0, up to S in state 1, and from S
 //! to 2 S in state 2.
 
+use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, Ern, FlowId};
-use penstock_core::registry::{AnyConfig, LinkFacts};
+use penstock_core::registry::AnyConfig;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Bytes, Instant, Limit, Rate};
 use penstock_trace::arrival::Arrival;

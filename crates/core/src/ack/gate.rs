@@ -5,8 +5,8 @@
 //! directions, each arrival, departure and overflow of the discipline behind, and its backlog as a whole. It judges
 //! nothing: verdicts are those of the discipline.
 
-use super::AckPath;
-use crate::aqm::{Aqm, Meta};
+use crate::ack_path::AckPath;
+use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, Packet, TcpView};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;

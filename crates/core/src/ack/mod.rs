@@ -1,37 +1,7 @@
 //! Elements on the ACK path: they see both directions at a gateway and may edit what passes.
 
-use crate::packet::{FlowId, TcpView};
-use crate::units::{Instant, Rate};
-
 pub mod gate;
 pub mod pink;
 pub mod qrm;
-pub mod rtt;
 
-/// Sees every TCP segment at a gateway. `outbound` is the direction of the link whose congestion is to be prevented;
-/// `inbound` segments carry the ACKs of that traffic.
-pub trait AckPath {
-    /// True when the element wants to see segments at all; a gateway skips the calls otherwise.
-    const ACTIVE: bool = false;
-
-    /// A segment is about to enter the bottleneck's queue.
-    fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
-        let _ = (segment, now);
-    }
-
-    /// A segment came back from the bottleneck's far side.
-    fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
-        let _ = (segment, now);
-    }
-
-    /// The rate to which the node of this flow is held here; `None` if to none. What its flows send beyond is refused.
-    fn budget_of(&self, flow: FlowId) -> Option<Rate> {
-        let _ = flow;
-        None
-    }
-
-    /// The rate to which a discipline behind this element holds the node of the next `inbound` segment.
-    fn note_budget(&mut self, budget: Option<Rate>) {
-        let _ = budget;
-    }
-}
+pub use crate::ack_path::AckPath;

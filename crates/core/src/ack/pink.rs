@@ -25,7 +25,7 @@
 //! | how fast windows grow | `pink/growth.rs` |
 //! | one flow: windows, rounds, habits, measuring what it uses | `pink/flow.rs` |
 //! | the bottleneck's rate from departures | `pink/rate.rs` |
-//! | whose the flows are | `pink/nodes.rs` |
+//! | whose the flows are | `pink/owners.rs` |
 //! | segments in, windows out | here |
 //!
 //! | phase | enters on | windows | counts in n |
@@ -123,8 +123,8 @@
 //! right would never let a cut happen; there it moves left by less than one unit of the field, which RFC 7323
 //! §2.4 obliges senders to bear (`a_coarse_scale_still_lets_a_cut_happen`).
 
-use super::AckPath;
-use crate::aqm::{Aqm, Meta};
+use crate::ack_path::AckPath;
+use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
@@ -136,7 +136,7 @@ mod config;
 mod flow;
 mod growth;
 mod lists;
-mod nodes;
+mod owners;
 mod rate;
 mod share;
 #[cfg(test)]
@@ -148,7 +148,7 @@ pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
 use census::Census;
 use flow::{CREDIT, FIN_SENT, FROM_INSIDE, Flight, Flow, KNOWN, LACKING, List, Phase, up};
-use nodes::Nodes;
+use owners::Owners;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};
 
@@ -159,7 +159,7 @@ pub struct Pink {
     shares: Shares,
     flows: Vec<Flow>,
     census: Census,
-    nodes: Nodes,
+    owners: Owners,
     /// To what the discipline behind holds the node of the segment at hand.
     budget: Option<Rate>,
     /// The rate in force.
@@ -202,7 +202,7 @@ impl Pink {
             shares: Shares::new(payload_rate(rate, config.reserve, config.c)),
             census: Census::new(config),
             flows: Vec::new(),
-            nodes: Nodes::default(),
+            owners: Owners::default(),
             budget: None,
             rate,
             estimator: (config.rate_from == RateFrom::Estimated).then(|| Box::new(Estimator::new(rate))),
@@ -405,7 +405,7 @@ impl Pink {
     /// The flow's part of its node's budget, as a window.
     fn taken(&self, id: usize, rtt: Span) -> u64 {
         let Some(budget) = self.budget else { return MAX_WINDOW };
-        let flows = self.nodes.sharing(id, self.flows[id].sends());
+        let flows = self.owners.sharing(id, self.flows[id].sends());
         window_of(payload_rate(budget, None, self.config.c), rtt, flows)
     }
 
@@ -562,7 +562,7 @@ impl Aqm for Pink {
         let id = flow.0 as usize;
         if self.config.queue == Behind::Qrm && flow.0 < self.config.max_flows {
             let sends = self.flows.get(id).is_some_and(Flow::sends);
-            self.nodes.set(id, node.0, sends);
+            self.owners.set(id, node.0, sends);
         }
     }
 

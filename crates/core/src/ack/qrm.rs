@@ -44,14 +44,14 @@
 //! DIFFERENCE: packets to nodes that are not listed pass (Figure 3.4 drops them): an element sees the other direction and
 //! drops nothing there. Pinned by `what_comes_back_is_only_looked_at`.
 
-use super::AckPath;
-use super::rtt::RttProbe;
-use crate::aqm::{Aqm, Meta};
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
 use crate::recency::Recency;
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
+use crate::rtt::RttProbe;
 use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -32,9 +32,9 @@
 
 use super::ticks::Ticks;
 use super::{Aqm, Meta};
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Rate, Span};
 use schemars::JsonSchema;

@@ -9,10 +9,22 @@
 //!
 //! A queue is idle from the departure of its last packet on. Cost: O(1); one power after an idle time.
 
-use super::red::Mode;
+use crate::config::LinkFacts;
 use crate::qdisc::Backlog;
-use crate::registry::LinkFacts;
 use crate::units::{Bytes, Instant, Limit, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the average counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Packets.
+    #[default]
+    Packets,
+    /// Bytes.
+    Bytes,
+}
 
 /// An exponentially weighted moving average of the queue, updated at arrivals.
 #[derive(Debug, Clone, PartialEq)]

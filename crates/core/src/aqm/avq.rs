@@ -20,9 +20,9 @@
 //! a limit in packets is one of `mean_packet` each. Draws no random numbers. State: two clocks, VQ, C~. Cost: O(1).
 
 use super::{Aqm, Meta};
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Rate};
 use schemars::JsonSchema;

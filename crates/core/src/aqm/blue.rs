@@ -23,9 +23,9 @@
 //! DIFFERENCE: updates may follow each other after exactly freeze_time. Pinned by `updates_keep_their_distance`.
 
 use super::{Aqm, Meta};
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Instant, Limit, Rate, Span};
 use schemars::JsonSchema;

@@ -25,11 +25,11 @@
 
 use super::Meta;
 use super::red::{self, Red};
-use crate::ack::AckPath;
-use crate::aqm::Aqm;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, Discipline, LinkFacts};
+use crate::judge::Aqm;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
-use crate::registry::{AqmConfig, ConfigError, Discipline, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
 use line::Line;

@@ -32,10 +32,9 @@
 //! roots. Pinned by `a_fresh_queue_in_linux_does_not_wait_an_interval`.
 
 use super::{Aqm, Compat, Meta};
-use crate::ack::AckPath;
-use crate::fq;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
@@ -111,7 +110,7 @@ impl AqmConfig for Config {
     }
 
     /// cake gives each flow a queue of its own as long as there is one.
-    fn per_flow(queues: &mut fq::Parameters) -> Self {
+    fn per_flow(queues: &mut FlowQueues) -> Self {
         queues.ways = 8;
         Self::default()
     }

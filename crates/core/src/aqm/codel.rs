@@ -30,10 +30,9 @@
 //! DIFFERENCE: the kernel's times are 32 bits wide and wrap after 73 minutes; here they do not.
 
 use super::{Aqm, Compat, Meta};
-use crate::ack::AckPath;
-use crate::fq;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
@@ -90,7 +89,7 @@ impl AqmConfig for Config {
     }
 
     /// RFC 8290 §5.2: ECN is on by default.
-    fn per_flow(_: &mut fq::Parameters) -> Self {
+    fn per_flow(_: &mut FlowQueues) -> Self {
         Self { ecn: true, ..Self::default() }
     }
 }

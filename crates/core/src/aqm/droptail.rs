@@ -4,8 +4,8 @@
 //! that of the queue it judges. State: none. Cost: O(1).
 
 use super::Aqm;
-use crate::ack::AckPath;
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -32,10 +32,10 @@
 use super::control::{Law, Periodic};
 use super::pi2::{Base, is_scalable, validate_coupling};
 use super::pie::validate_controller;
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::{ConfigError, Discipline, LinkFacts};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
-use crate::registry::{ConfigError, Discipline, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;

@@ -20,12 +20,12 @@
 //! DIFFERENCE: p is clipped to 1. Pinned by `a_share_below_what_the_law_allows_drops_everything`.
 
 use super::{Aqm, Meta};
-use crate::ack::AckPath;
-use crate::ack::rtt::RttProbe;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::packet::{FlowId, TcpView};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
+use crate::rtt::RttProbe;
 use crate::units::{Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

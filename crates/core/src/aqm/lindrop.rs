@@ -23,12 +23,12 @@
 //!
 //! Cost: O(1) per packet; one power after an idle time.
 
+use super::average::Mode;
 use super::average::{Average, check_weight};
-use super::red::Mode;
 use super::{Aqm, Meta};
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;

@@ -28,10 +28,9 @@
 use super::pie::delay::Delay;
 use super::pie::{self, Estimator, Reference, Rfc};
 use super::{Aqm, Compat, Meta};
-use crate::ack::AckPath;
-use crate::fq;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts, Overflow};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
@@ -135,8 +134,8 @@ impl AqmConfig for Config {
     }
 
     /// As FQ-PIE.
-    fn per_flow(queues: &mut fq::Parameters) -> Self {
-        queues.overflow = fq::Overflow::Arrival;
+    fn per_flow(queues: &mut FlowQueues) -> Self {
+        queues.overflow = Overflow::Arrival;
         Self::default()
     }
 }

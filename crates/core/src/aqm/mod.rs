@@ -1,13 +1,5 @@
 //! Active queue management: one algorithm, one file. An AQM judges packets; it never owns a queue.
 
-use crate::ack::AckPath;
-use crate::packet::{Ecn, FlowId, NodeId, Packet};
-use crate::qdisc::{Backlog, Verdict};
-use crate::rng::Rng;
-use crate::units::{Bytes, Instant, Rate, Span};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 pub mod an_aqm;
 pub mod ared;
 mod average;
@@ -20,6 +12,7 @@ mod control;
 pub mod droptail;
 pub mod dualpi2;
 pub mod feng_red;
+pub mod foreign;
 pub mod green;
 pub mod lindrop;
 pub mod minstrel_pie;
@@ -34,124 +27,5 @@ pub mod rem;
 pub mod sfb;
 mod ticks;
 
-/// Whose rules an algorithm follows where its source and what runs in the field differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Compat {
-    /// The source's: document or RFC.
-    #[default]
-    #[serde(alias = "rfc", alias = "paper")]
-    Source,
-    /// Those of the Linux kernel.
-    Linux,
-}
-
-/// What an AQM may know of a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meta {
-    /// Size on the link.
-    pub size: Bytes,
-    /// ECN field; an AQM answers [`Verdict::Mark`] only if this is capable.
-    pub ecn: Ecn,
-    /// Flow.
-    pub flow: FlowId,
-}
-
-impl Meta {
-    /// The facts of a packet.
-    #[inline]
-    pub fn of<P: Packet>(packet: &P) -> Self {
-        Self { size: packet.size(), ecn: packet.ecn(), flow: packet.flow() }
-    }
-}
-
-/// An algorithm that judges packets on arrival, on departure, or both.
-///
-/// An AQM that needs to see the other direction as well (GREEN for round trip times, PINK to rewrite windows) does so
-/// as an [`AckPath`]; the others leave that trait's methods as they are.
-pub trait Aqm: AckPath {
-    /// True for an algorithm that ever asks to be woken; the others are not asked when.
-    const WAKES: bool = false;
-
-    /// True for an algorithm that counts by itself what waits: nothing may leave the queue without its knowledge.
-    const COUNTS: bool = false;
-
-    /// Judges a packet that arrives, by all that it shows. This is what a discipline calls; an algorithm that needs no
-    /// more than [`Meta`] writes [`Aqm::on_enqueue`] only.
-    #[inline]
-    fn on_arrival<P: Packet>(&mut self, packet: &P, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        self.on_enqueue(&Meta::of(packet), backlog, now, rng)
-    }
-
-    /// Judges a packet that arrives; `backlog` does not count it. Every arrival is shown, even when the queue is full.
-    #[inline]
-    fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        let _ = (packet, backlog, now, rng);
-        Verdict::Pass
-    }
-
-    /// Judges the head packet after it waited for `sojourn`; `backlog` no longer counts it. After a
-    /// [`Verdict::Drop`] the next head, if any, is shown within the same departure; [`Aqm::on_empty`] if there is none.
-    #[inline]
-    fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        let _ = (packet, sojourn, backlog, now, rng);
-        Verdict::Pass
-    }
-
-    /// A packet that the AQM let pass found no room.
-    fn on_overflow(&mut self, now: Instant) {
-        let _ = now;
-    }
-
-    /// A packet that waits is to be dropped from the head to make room for others (flow queueing); `backlog` still
-    /// counts it.
-    fn on_shed(&mut self, backlog: Backlog, now: Instant) {
-        let _ = backlog;
-        self.on_overflow(now);
-    }
-
-    /// True for an algorithm that, as the AQM of one flow queue, wants to be shown the backlog of all of them.
-    fn wants_whole_backlog(&self) -> bool {
-        false
-    }
-
-    /// The link asked for a packet and there was none (or none was left after drops).
-    fn on_empty(&mut self, now: Instant) {
-        let _ = now;
-    }
-
-    /// When [`Aqm::on_wakeup`] wants to be called; changes only inside the methods of this trait.
-    fn next_wakeup(&self) -> Option<Instant> {
-        None
-    }
-
-    /// The time told by [`Aqm::next_wakeup`] has come.
-    fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
-        let _ = (backlog, now);
-    }
-
-    /// What it has to tell at the end of a run.
-    fn report(&self) -> Option<serde_json::Value> {
-        None
-    }
-
-    /// As [`Qdisc::set_node`](crate::qdisc::Qdisc::set_node).
-    fn set_node(&mut self, flow: FlowId, node: NodeId) {
-        let _ = (flow, node);
-    }
-
-    /// As [`Qdisc::forget_node`](crate::qdisc::Qdisc::forget_node).
-    fn forget_node(&mut self, node: NodeId) {
-        let _ = node;
-    }
-
-    /// As [`Qdisc::set_budget`](crate::qdisc::Qdisc::set_budget).
-    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
-        let _ = (node, budget, now);
-    }
-
-    /// The link changes its rate to `rate` at `now`.
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        let _ = (rate, now);
-    }
-}
+pub use crate::config::Compat;
+pub use crate::judge::{Aqm, Meta};

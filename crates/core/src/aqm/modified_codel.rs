@@ -13,8 +13,7 @@
 //! as it stands makes the drops of n counts take interval (ln n + 0.577) in all (eq. 3.11).
 
 use super::codel::{self, Codel, Law};
-use crate::fq;
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
+use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts};
 use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,7 +58,7 @@ impl AqmConfig for Config {
     }
 
     /// As FQ-CoDel: ECN is on.
-    fn per_flow(_: &mut fq::Parameters) -> Self {
+    fn per_flow(_: &mut FlowQueues) -> Self {
         Self { ecn: true, ..Self::default() }
     }
 }
@@ -67,7 +66,7 @@ impl AqmConfig for Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aqm::{Aqm, Meta};
+    use crate::judge::{Aqm, Meta};
     use crate::packet::{Ecn, FlowId};
     use crate::qdisc::{Backlog, Verdict};
     use crate::rng::Streams;

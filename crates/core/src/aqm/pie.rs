@@ -34,10 +34,9 @@
 
 use super::control::{Law, Periodic, Pi, before_departure};
 use super::{Aqm, Compat, Meta};
-use crate::ack::AckPath;
-use crate::fq;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts, Overflow};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
 use delay::Delay;
@@ -167,8 +166,8 @@ impl AqmConfig for Config {
     }
 
     /// Patil 2020, Algorithm 7: the packet that finds no room is dropped.
-    fn per_flow(queues: &mut fq::Parameters) -> Self {
-        queues.overflow = fq::Overflow::Arrival;
+    fn per_flow(queues: &mut FlowQueues) -> Self {
+        queues.overflow = Overflow::Arrival;
         Self::default()
     }
 }

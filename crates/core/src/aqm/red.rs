@@ -22,9 +22,9 @@
 
 use super::average::{Average, check_weight, in_unit_of};
 use super::{Aqm, Compat, Meta};
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
@@ -32,18 +32,8 @@ use serde::{Deserialize, Serialize};
 
 mod linux;
 
+pub use super::average::Mode;
 pub use linux::LinuxRed;
-
-/// What the average counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Packets.
-    #[default]
-    Packets,
-    /// Bytes.
-    Bytes,
-}
 
 /// Parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

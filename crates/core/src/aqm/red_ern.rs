@@ -35,10 +35,10 @@
 
 use super::red::{self, Red};
 use super::{Aqm, Meta};
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::packet::{Ecn, Ern, Packet, RateNotice};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;

@@ -35,10 +35,10 @@
 //! `the_penalty_box_lets_its_rate_through`.
 
 use super::{Aqm, Meta};
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::packet::FlowId;
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{AqmConfig, ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Instant, Span};
 use schemars::JsonSchema;

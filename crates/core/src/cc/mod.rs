@@ -15,7 +15,6 @@
 //!
 //! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`); `cwnd` is not asked for.
 
-use crate::foreign::Running;
 use crate::units::{Instant, Rate, Span};
 
 #[cfg(test)]
@@ -31,6 +30,7 @@ pub mod compound;
 pub mod cubic;
 pub mod cubic_linux;
 pub mod dctcp;
+pub mod foreign;
 pub mod highspeed;
 pub mod hybla;
 pub mod newreno;
@@ -47,6 +47,7 @@ use compound::Compound;
 use cubic::Cubic;
 use cubic_linux::CubicLinux;
 use dctcp::Dctcp;
+use foreign::Running;
 use highspeed::HighSpeed;
 use hybla::Hybla;
 use newreno::NewReno;

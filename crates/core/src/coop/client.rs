@@ -19,7 +19,7 @@
 
 use super::message::{Answer, Levels, Message, Request};
 use super::state::{Claim, NodeId, Share, Signed, Status, budget};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
 
 /// How often goodbye is said.

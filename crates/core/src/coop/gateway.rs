@@ -27,7 +27,7 @@ use super::keys::Keyring;
 use super::message::{Answer, Levels, Message, Request};
 use super::policy::{Budgets, Lot, Policy};
 use super::state::{CLASSES, Claim, NodeId, Share, Signed, State, Status, budget};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
 use table::{Entry, Table};
 

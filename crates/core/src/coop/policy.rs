@@ -20,7 +20,7 @@ mod dybra;
 mod fill;
 
 use super::state::{CLASSES, Claim, Share, Status};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::Rate;
 use dybra::Dybra;
 use fill::Fill;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::aqm::{codel, droptail, pie};
-use crate::registry::{AqmConfig, Discipline, LinkFacts};
+use crate::config::{AqmConfig, Discipline, LinkFacts};
+use crate::registry::PerFlow;
 use crate::rng::{Rng, Streams};
 use crate::testing::Numbered;
 use crate::units::{Bytes, Span};

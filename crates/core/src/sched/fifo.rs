@@ -4,7 +4,7 @@
 //! of indices, 4 bytes for each packet that waits. Weights have no meaning. Cost: O(1), the least there is.
 
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -24,7 +24,7 @@
 use super::round::{Linked, NONE, Round};
 use super::virtual_time::{Clock, ONE, before, later, span, start};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -30,7 +30,7 @@ pub mod wf2q_plus;
 
 pub use scheduled::{Limits, Reason, Refused, Scheduled, Served};
 
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

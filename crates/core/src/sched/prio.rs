@@ -6,7 +6,7 @@
 
 use super::round::{Linked, NONE, Round};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -23,7 +23,7 @@
 use super::groups::{Groups, Stamp};
 use super::virtual_time::{ONE, changed, total};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

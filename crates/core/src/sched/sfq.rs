@@ -15,7 +15,7 @@
 
 use super::round::{Linked, NONE, Round};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::slab::{List, Slab};
 use crate::units::Bytes;
 use schemars::JsonSchema;

@@ -1,7 +1,8 @@
 //! Every scheduler by name: adding one is its file and one line in the table below.
 
 use super::{Scheduler, SchedulerConfig, Setup, Weight};
-use crate::registry::{ConfigError, Entry, parameters};
+use crate::config::ConfigError;
+use crate::listing::{Entry, parameters};
 use crate::units::Bytes;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 //! never moves a timestamp by more than 2^56.
 
 use super::{Setup, Weight};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::Bytes;
 
 /// Bits below the byte.

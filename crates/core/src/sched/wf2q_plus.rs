@@ -21,7 +21,7 @@
 use super::heap::{Entry, Heap};
 use super::virtual_time::{Clock, later, span, start};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

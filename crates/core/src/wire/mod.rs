@@ -12,7 +12,7 @@
 pub mod checksum;
 pub mod flows;
 mod headers;
-pub mod nodes;
+pub mod hosts;
 mod numbers;
 mod options;
 #[cfg(test)]
@@ -20,7 +20,7 @@ pub(crate) mod tests;
 
 pub use flows::{FlowKey, FlowTable, Tracking};
 pub use headers::{Headers, IpVersion, Transport};
-pub use nodes::{End, HostKey, NodeTable};
+pub use hosts::{End, HostKey, NodeTable};
 pub use options::{ERN, ERN_LENGTH, TcpOptions};
 
 use crate::packet::{Ecn, Ern, FlowId, Packet, TcpFlags, TcpView};

@@ -2,9 +2,9 @@
 
 use super::{Trouble, method, seconds};
 use penstock_core::aqm::Meta;
+use penstock_core::config::LinkFacts;
 use penstock_core::foreign::{Config, ForeignAqm, MakeAqm};
 use penstock_core::qdisc::{Backlog, Verdict};
-use penstock_core::registry::LinkFacts;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Instant, Limit, Span};
 use pyo3::exceptions::PyValueError;

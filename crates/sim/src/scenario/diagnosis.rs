@@ -2,7 +2,7 @@
 
 use super::raw::KINDS;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use penstock_core::registry::nearest;
+use penstock_core::suggest::nearest;
 use std::fmt;
 use std::ops::Range;
 

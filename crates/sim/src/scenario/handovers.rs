@@ -5,7 +5,7 @@ use super::raw::{RawHandover, text};
 use super::{Check, Checker, Cooperation, FlowSpec, LinkSpec, MAX_DURATION};
 use crate::flow::Kind;
 use crate::segment::Segment;
-use penstock_core::registry::LinkFacts;
+use penstock_core::config::LinkFacts;
 use penstock_core::units::Span;
 use std::collections::BTreeSet;
 use toml::{Table, Value};

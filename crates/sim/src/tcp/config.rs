@@ -3,8 +3,9 @@
 
 use penstock_core::cc::c2ml::Form;
 use penstock_core::cc::{self, AnyCc};
+use penstock_core::config::ConfigError;
 use penstock_core::foreign::Control;
-use penstock_core::registry::{ConfigError, nearest};
+use penstock_core::suggest::nearest;
 use penstock_core::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 

@@ -1,16 +1,16 @@
 //! What PINK stands before: a FIFO, or a queue for each flow, so that those who obey no window harm only themselves.
 
 use super::{CREDIT, Config, Pink};
-use crate::ack::AckPath;
 use crate::ack::gate::Gate;
 use crate::ack::qrm::{self, Qrm};
+use crate::ack_path::AckPath;
 use crate::aqm::codel::{self, Codel};
 use crate::aqm::droptail::DropTail;
+use crate::config::{AqmConfig, ConfigError, Discipline, LinkFacts};
 use crate::fq::{FlowQueue, Parameters};
 use crate::packet::{FlowId, NodeId, Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats};
 use crate::queue::Fifo;
-use crate::registry::{AqmConfig, ConfigError, Discipline, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate};
 use schemars::JsonSchema;

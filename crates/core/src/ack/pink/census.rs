@@ -152,7 +152,7 @@ impl Pink {
             self.census.silent += 1;
         } else {
             self.census.sending += 1;
-            self.nodes.note(id, true);
+            self.owners.note(id, true);
         }
         self.stats.opening += u64::from(self.flows[id].phase == Phase::Opening);
         self.stats.strangers += u64::from(self.flows[id].phase == Phase::Stranger);
@@ -169,7 +169,7 @@ impl Pink {
             self.census.silent -= 1;
         } else {
             self.census.sending -= 1;
-            self.nodes.note(id, false);
+            self.owners.note(id, false);
         }
         self.stats.opening -= u64::from(self.flows[id].phase == Phase::Opening);
         self.stats.strangers -= u64::from(self.flows[id].phase == Phase::Stranger);
@@ -203,7 +203,7 @@ impl Pink {
                 self.census.learn(true);
                 self.census.silent -= 1;
                 self.census.sending += 1;
-                self.nodes.note(id, true);
+                self.owners.note(id, true);
                 self.relist(id, List::Busy, now);
                 self.recount();
             }

@@ -1,7 +1,7 @@
 //! Parameters of PINK.
 
 use super::Behind;
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::{Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

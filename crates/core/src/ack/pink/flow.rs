@@ -3,8 +3,8 @@
 use super::config::{Shrink, Window};
 use super::lists::Place;
 use super::share::{MAX_WINDOW, rate_of};
-use crate::ack::rtt::RttProbe;
 use crate::packet::{TcpFlags, TcpView};
+use crate::rtt::RttProbe;
 use crate::units::{Instant, Span};
 
 const DEFAULT_MSS: u16 = 536; // RFC 9293 §3.7.1

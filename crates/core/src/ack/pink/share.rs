@@ -12,7 +12,7 @@
 //! holds whatever comes and goes. A bad flow is compared with what it would get if it were good, which also makes the
 //! fixed point that of water-filling: no flow gets less than it asks for while another gets more than it.
 
-use crate::pool::{pool, ratio};
+use crate::redistribution::{ratio, redistribute};
 use crate::units::{Rate, Span};
 
 /// The largest window there is (RFC 7323 §2.3).
@@ -77,8 +77,8 @@ impl Shares {
     }
 
     /// The rate that `n_good` flows share, and n_good, among `n` of which `lacking` can use `claims`.
-    fn pool(&self, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
-        pool(self.capacity, n, lacking, claims.saturating_mul(MILLI))
+    fn redistribute(&self, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
+        redistribute(self.capacity, n, lacking, claims.saturating_mul(MILLI))
     }
 
     /// Eq. 2 for a flow that counts: what it gets, or would get if it were good. `claim` is its own if it is bad.
@@ -87,13 +87,13 @@ impl Shares {
             Some(own) => (self.lacking - 1, self.claims - u64::from(own)),
             None => (self.lacking, self.claims),
         };
-        let (rate, good) = self.pool(self.n, lacking, claims);
+        let (rate, good) = self.redistribute(self.n, lacking, claims);
         window_of(rate, rtt, good)
     }
 
     /// Eq. 2 for a flow that would count if it sent now, beside `others` that may do so as well.
     pub fn level_of_newcomer(&self, others: u64, rtt: Span) -> u64 {
-        let (rate, good) = self.pool(self.n + 1 + others, self.lacking, self.claims);
+        let (rate, good) = self.redistribute(self.n + 1 + others, self.lacking, self.claims);
         window_of(rate, rtt, good)
     }
 

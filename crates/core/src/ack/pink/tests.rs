@@ -4,8 +4,8 @@
 
 use super::flow::{SPLITS, STRETCHES, after, whole_segments};
 use super::*;
+use crate::config::AqmConfig;
 use crate::packet::{FlowId, Packet};
-use crate::registry::AqmConfig;
 use etherparse::{PacketBuilder, TcpOptionElement};
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! The two ways in which PIE learns the queueing delay (RFC 8033 §4.3, §5.2).
 
-use crate::registry::ConfigError;
+use crate::config::ConfigError;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -22,8 +22,8 @@ use super::super::Compat;
 use super::{Config, Estimator};
 use crate::aqm::Meta;
 use crate::aqm::control::{Law, Periodic, before_departure};
+use crate::config::ConfigError;
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::ConfigError;
 use crate::rng::Rng;
 use crate::units::{Instant, Span};
 

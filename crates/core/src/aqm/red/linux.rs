@@ -24,12 +24,12 @@
 //! becomes 1 - 2^-32. Pinned by `the_table_is_that_of_tc`, `parameters_become_powers_of_two`.
 
 use super::Config;
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::aqm::average::Mode;
 use crate::aqm::average::in_unit_of;
-use crate::aqm::red::Mode;
-use crate::aqm::{Aqm, Meta};
+use crate::config::{ConfigError, LinkFacts};
+use crate::judge::{Aqm, Meta};
 use crate::qdisc::{Backlog, Verdict};
-use crate::registry::{ConfigError, LinkFacts};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Rate, Span};
 
@@ -226,8 +226,8 @@ impl AckPath for LinuxRed {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::AqmConfig;
     use crate::packet::{Ecn, FlowId};
-    use crate::registry::AqmConfig;
     use crate::rng::Streams;
 
     const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(10_000_000), limit: Limit::Packets(1000) };

@@ -18,7 +18,7 @@
 
 use super::{Lot, Policy};
 use crate::coop::state::{Claim, Share, Status};
-use crate::pool::pool;
+use crate::redistribution::redistribute;
 
 /// n, bad and what bad clients hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Dybra {
 
     /// What is left by bad clients, for each unit of weight of the good ones, of which there are some.
     fn shared(&self) -> u64 {
-        let (rate, good) = pool(self.capacity, self.total, self.bad, self.claims);
+        let (rate, good) = redistribute(self.capacity, self.total, self.bad, self.claims);
         // Claims above an equal share each: everyone gets that share, rounded down so that the sum holds.
         let capped = self.claims > self.capacity - rate;
         if capped { self.capacity / self.total } else { rate / good }

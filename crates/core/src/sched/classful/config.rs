@@ -1,9 +1,9 @@
 //! The parameters of classes and those of what serves them in one flat table.
 
 use super::{Arrangement, Classful};
-use crate::fq::config::{read_two, written};
+use crate::config::tables::{read_two, written};
+use crate::config::{ConfigError, Discipline, LinkFacts};
 use crate::packet::Packet;
-use crate::registry::{ConfigError, Discipline, LinkFacts};
 use crate::sched::flowsets::FlowSets;
 use crate::sched::{Setup, Weight};
 use crate::units::{Bytes, Limit};

@@ -1,6 +1,6 @@
 use super::*;
+use crate::config::{Discipline, LinkFacts};
 use crate::packet::FlowId;
-use crate::registry::{Discipline, LinkFacts};
 use crate::rng::Streams;
 use crate::sched::{drr, w2f2q};
 use crate::testing::Numbered;

@@ -28,10 +28,10 @@ pub use bearers::{Bearers, Qci};
 
 use super::heap::{Entry, Heap};
 use super::new_old::NewOld;
-use crate::ack::AckPath;
+use crate::ack_path::AckPath;
+use crate::config::{ConfigError, Discipline, LinkFacts};
 use crate::packet::{FlowId, Packet};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats};
-use crate::registry::{ConfigError, Discipline, LinkFacts};
 use crate::rng::Rng;
 use crate::slab::{List, Position, Slab, Taken};
 use crate::units::{Bytes, Instant, Limit, Serializer, Span};

@@ -38,8 +38,8 @@ pub use buffer::Buffer;
 pub use weighting::Weighting;
 
 use super::{Limits, Reason, Refused, Scheduled, Scheduler, Served};
+use crate::config::ConfigError;
 use crate::qdisc::Backlog;
-use crate::registry::ConfigError;
 use crate::units::{Bytes, Limit};
 
 /// The most that a MAC-SAL may hold, in bytes or packets: what its queues can count.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ack::gate::Gate as Before;
+use crate::config::{Discipline, LinkFacts};
 use crate::qdisc::Qdisc;
-use crate::registry::{Discipline, LinkFacts};
 use crate::rng::{Rng, Streams};
 use crate::units::Limit;
 
@@ -178,8 +178,8 @@ fn the_flows_of_a_node_are_counted_as_they_come_and_go() {
             for (id, flow) in pink.flows.iter().enumerate() {
                 let of_node = |other: &usize| owners[*other] == owners[id] && pink.flows[*other].sends();
                 let count = (0..pink.flows.len()).filter(of_node).count() as u64;
-                assert_eq!(pink.nodes.sharing(id, true), count.max(1));
-                assert_eq!(pink.nodes.sharing(id, flow.sends()), (count + u64::from(!flow.sends())).max(1));
+                assert_eq!(pink.owners.sharing(id, true), count.max(1));
+                assert_eq!(pink.owners.sharing(id, flow.sends()), (count + u64::from(!flow.sends())).max(1));
                 most = most.max(count);
             }
         }

@@ -4,9 +4,9 @@ use super::path::*;
 use super::*;
 use crate::ack::gate::Gate as Before;
 use crate::aqm::codel;
+use crate::config::LinkFacts;
 use crate::qdisc::{Enqueued, Qdisc};
 use crate::queue::Fifo;
-use crate::registry::LinkFacts;
 use crate::rng::Streams;
 use crate::units::Limit;
 

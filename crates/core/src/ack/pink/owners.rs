@@ -9,13 +9,13 @@ const NOBODY: u32 = NodeId::NOBODY.0;
 
 /// Kept only while somebody says whose flows are. 4 bytes per flow and node.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Nodes {
+pub(super) struct Owners {
     owners: Vec<u32>,
     /// Flows of each node that send.
     sending: Vec<u32>,
 }
 
-impl Nodes {
+impl Owners {
     /// The flow is the node's; `sends` if it already does.
     pub fn set(&mut self, flow: usize, node: u32, sends: bool) {
         let node = if node < MAX_NODES { node } else { NOBODY };
@@ -55,14 +55,14 @@ mod tests {
 
     #[test]
     fn a_flow_that_passes_to_a_node_beyond_all_leaves_its_own() {
-        let mut nodes = Nodes::default();
-        nodes.set(0, 3, true);
-        nodes.set(1, 3, true);
-        assert_eq!(nodes.sharing(1, true), 2);
-        nodes.set(0, MAX_NODES, true);
-        assert_eq!((nodes.sharing(0, true), nodes.sharing(1, true)), (1, 1));
-        nodes.set(0, 4, true);
-        nodes.note(0, false);
-        assert_eq!((nodes.sharing(0, false), nodes.sharing(1, true)), (1, 1));
+        let mut owners = Owners::default();
+        owners.set(0, 3, true);
+        owners.set(1, 3, true);
+        assert_eq!(owners.sharing(1, true), 2);
+        owners.set(0, MAX_NODES, true);
+        assert_eq!((owners.sharing(0, true), owners.sharing(1, true)), (1, 1));
+        owners.set(0, 4, true);
+        owners.note(0, false);
+        assert_eq!((owners.sharing(0, false), owners.sharing(1, true)), (1, 1));
     }
 }

@@ -11,7 +11,7 @@ pub(crate) fn ratio(a: u64, b: u64, c: u64) -> u64 {
 
 /// What the good ones share, and how many they are, among `n` of which `lacking` can use `claims` together. Those who
 /// lack hold no more than an equal share each on average, or claims from before a cut would starve the good ones.
-pub(crate) fn pool(capacity: u64, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
+pub(crate) fn redistribute(capacity: u64, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
     if lacking == 0 {
         return (capacity, n);
     }

@@ -3,9 +3,10 @@
 //! `per_flow = "red"`, `per_flow = "red min_threshold=3p max_threshold=9p"`, or in a file
 //! `per_flow = { name = "red", min_threshold = "3p" }`.
 
-use super::config::{table, written};
-use crate::registry::{AnyAqm, AnyAqmConfig, AqmConfig, ConfigError, LinkFacts};
-use crate::settings;
+use super::{AnyAqm, AnyAqmConfig};
+use crate::config::tables::{table, written};
+use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::key_value::{split_setting, value_of};
 use schemars::JsonSchema;
 use serde::de::{Deserializer, Error};
 use serde::ser::Serializer;
@@ -85,8 +86,8 @@ fn from_text<E: Error>(text: &str) -> Result<(String, Map<String, Value>), E> {
     let name = words.next().unwrap_or_default().to_owned();
     let mut parameters = Map::new();
     for word in words {
-        let (key, value) = settings::split_setting(word).map_err(E::custom)?;
-        parameters.insert(key, settings::value_of(&value));
+        let (key, value) = split_setting(word).map_err(E::custom)?;
+        parameters.insert(key, value_of(&value));
     }
     Ok((name, parameters))
 }

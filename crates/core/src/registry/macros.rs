@@ -1,0 +1,316 @@
+//! What the table of the registry becomes: enums of configurations, AQMs and disciplines, with their traits.
+
+/// First the AQMs, each of which is a discipline with one queue; after the arrow the disciplines of several queues.
+macro_rules! registry {
+    (
+        $($aqm:ident $aqm_config:ty, $aqm_name:literal, $aqm_kind:literal, $aqm_about:literal, $aqm_source:literal;)*
+        => $($more:tt)*
+    ) => {
+        aqms! { $($aqm $aqm_config, $aqm_name, $aqm_about;)* }
+        disciplines! {
+            $($aqm $aqm_config, $aqm_name, $aqm_kind, $aqm_about, $aqm_source;)*
+            $($more)*
+        }
+    };
+}
+
+/// The algorithms that judge packets of any one queue.
+macro_rules! aqms {
+    ($($variant:ident $config:ty, $name:literal, $about:literal;)*) => {
+        /// The configuration of any AQM of the registry.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum AnyAqmConfig { $(#[doc = $about] $variant($config),)* }
+
+        /// Any AQM of the registry, for queues whose AQM is chosen by name.
+        #[derive(Debug, Clone)]
+        pub enum AnyAqm { $(#[doc = $about] $variant(<$config as AqmConfig>::Aqm),)* }
+
+        impl AnyAqmConfig {
+            /// The names of all AQMs.
+            pub const NAMES: &[&str] = &[$($name,)*];
+
+            /// The defaults of `name` as the AQM of a flow queue.
+            pub fn per_flow(name: &str) -> Option<Self> {
+                let mut queues = FlowQueues::default();
+                match name {
+                    $($name => Some(Self::$variant(<$config>::per_flow(&mut queues))),)*
+                    _ => None,
+                }
+            }
+
+            /// Reads other parameters of the same AQM.
+            ///
+            /// # Errors
+            /// Those of the deserializer.
+            pub fn read_as_this(&self, parameters: serde_json::Value) -> Result<Self, serde_json::Error> {
+                match self { $(Self::$variant(_) => serde_json::from_value(parameters).map(Self::$variant),)* }
+            }
+
+            /// The name in the registry.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+
+            /// True when it has to see the segments of both directions.
+            pub fn is_ack_path(&self) -> bool {
+                match self { $(Self::$variant(_) => <<$config as AqmConfig>::Aqm as AckPath>::ACTIVE,)* }
+            }
+
+            /// Refuses values that cannot work.
+            ///
+            /// # Errors
+            /// The first parameter that is out of its range.
+            pub fn validate(&self) -> Result<(), ConfigError> {
+                match self { $(Self::$variant(config) => AqmConfig::validate(config),)* }
+            }
+
+            /// Makes the algorithm for a queue before `link`. Call only after [`AnyAqmConfig::validate`].
+            pub fn aqm(&self, link: &LinkFacts) -> AnyAqm {
+                match self { $(Self::$variant(config) => AnyAqm::$variant(config.aqm(link)),)* }
+            }
+        }
+
+        impl Aqm for AnyAqm {
+            const WAKES: bool = true;
+
+            #[inline]
+            fn on_arrival<P: Packet>(&mut self, packet: &P, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+                match self { $(Self::$variant(aqm) => aqm.on_arrival(packet, backlog, now, rng),)* }
+            }
+            #[inline]
+            fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+                match self { $(Self::$variant(aqm) => aqm.on_enqueue(packet, backlog, now, rng),)* }
+            }
+            #[inline]
+            fn on_dequeue(
+                &mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng,
+            ) -> Verdict {
+                match self { $(Self::$variant(aqm) => aqm.on_dequeue(packet, sojourn, backlog, now, rng),)* }
+            }
+            fn on_overflow(&mut self, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_overflow(now),)* }
+            }
+            fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_shed(backlog, now),)* }
+            }
+            fn wants_whole_backlog(&self) -> bool {
+                match self { $(Self::$variant(aqm) => aqm.wants_whole_backlog(),)* }
+            }
+            fn on_empty(&mut self, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_empty(now),)* }
+            }
+            fn next_wakeup(&self) -> Option<Instant> {
+                match self { $(Self::$variant(aqm) => aqm.next_wakeup(),)* }
+            }
+            fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_wakeup(backlog, now),)* }
+            }
+            fn set_rate(&mut self, rate: Rate, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.set_rate(rate, now),)* }
+            }
+        }
+
+        /// Those that edit segments are refused as the AQM of one flow, so none of these does.
+        impl AckPath for AnyAqm {}
+    };
+}
+
+/// The disciplines: each AQM in one queue, and those of several queues.
+macro_rules! disciplines {
+    ($($variant:ident $config:ty, $name:literal, $kind:literal, $about:literal, $source:literal;)*) => {
+        /// The configuration of any discipline of the registry.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[serde(untagged)]
+        pub enum AnyConfig {
+            $(#[doc = $about] $variant($config),)*
+            /// One that is not in this crate.
+            Foreign(foreign::Config),
+        }
+
+        /// Any discipline of the registry.
+        #[derive(Debug, Clone)]
+        pub enum AnyQdisc<P: Packet> {
+            $(#[doc = $about] $variant(<$config as Discipline>::Queue<P>),)*
+            /// One that is not in this crate.
+            Foreign(Fifo<P, AnyForeignAqm>),
+        }
+
+        /// Everything there is, in the order of the docs.
+        pub fn entries() -> Vec<Entry> {
+            vec![$(Entry {
+                name: $name, kind: $kind, about: $about, source: $source,
+                parameters: parameters::<$config>(),
+            },)*]
+        }
+
+        /// The names of all disciplines.
+        pub const NAMES: &[&str] = &[$($name,)*];
+
+        impl AnyConfig {
+            /// The default configuration of `name`.
+            pub fn default_of(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant(Default::default())),)*
+                    _ => None,
+                }
+            }
+
+            /// Reads the parameters of `name`; `None` if no such algorithm exists.
+            ///
+            /// # Errors
+            /// Those of the deserializer, with its spans.
+            pub fn deserialize<'de, D: Deserializer<'de>>(name: &str, parameters: D) -> Option<Result<Self, D::Error>> {
+                match name {
+                    $($name => Some(Deserialize::deserialize(parameters).map(Self::$variant)),)*
+                    _ => None,
+                }
+            }
+
+            /// The name in the registry, or that of a foreign one.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $name,)*
+                    Self::Foreign(config) => config.name(),
+                }
+            }
+
+            /// Refuses values that cannot work.
+            ///
+            /// # Errors
+            /// The first parameter that is out of its range.
+            pub fn validate(&self) -> Result<(), ConfigError> {
+                match self {
+                    $(Self::$variant(config) => Discipline::validate(config),)*
+                    Self::Foreign(_) => Ok(()),
+                }
+            }
+
+            /// Builds the discipline for a link. Call only after [`AnyConfig::validate`].
+            pub fn build<P: Packet>(&self, link: &LinkFacts) -> AnyQdisc<P> {
+                match self {
+                    $(Self::$variant(config) => AnyQdisc::$variant(config.build(link)),)*
+                    Self::Foreign(config) => AnyQdisc::Foreign(Fifo::new(link.limit, config.aqm(link))),
+                }
+            }
+        }
+
+        macro_rules! each {
+            ($self:ident, $q:ident => $call:expr) => {
+                match $self {
+                    $(Self::$variant($q) => $call,)*
+                    Self::Foreign($q) => $call,
+                }
+            };
+        }
+
+        impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
+            #[inline]
+            fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+                if let Self::DropTail(q) = self {
+                    return q.enqueue(packet, now, rng, fates);
+                }
+                self.enqueue_managed(packet, now, rng, fates)
+            }
+            #[inline]
+            fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+                if let Self::DropTail(q) = self {
+                    return q.dequeue(now, rng, fates);
+                }
+                self.dequeue_managed(now, rng, fates)
+            }
+            fn next_wakeup(&self) -> Option<Instant> {
+                each!(self, q => q.next_wakeup())
+            }
+            fn on_wakeup(&mut self, now: Instant) {
+                each!(self, q => q.on_wakeup(now))
+            }
+            fn set_rate(&mut self, rate: Rate, now: Instant) {
+                each!(self, q => q.set_rate(rate, now))
+            }
+            fn set_channel(&mut self, station: u32, loss: f64, now: Instant) {
+                each!(self, q => q.set_channel(station, loss, now))
+            }
+            fn set_node(&mut self, flow: FlowId, node: NodeId) {
+                each!(self, q => q.set_node(flow, node))
+            }
+            fn forget_node(&mut self, node: NodeId) {
+                each!(self, q => q.forget_node(node))
+            }
+            fn set_class(&mut self, flow: FlowId, class: u32) {
+                each!(self, q => q.set_class(flow, class))
+            }
+            fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
+                each!(self, q => q.set_budget(node, budget, now))
+            }
+            fn take_out(&mut self, flow: FlowId, taken: &mut Vec<P>) {
+                each!(self, q => q.take_out(flow, taken))
+            }
+            #[inline]
+            fn backlog(&self) -> Backlog {
+                if let Self::DropTail(q) = self {
+                    return q.backlog();
+                }
+                self.backlog_managed()
+            }
+            fn stats(&self) -> &Stats {
+                each!(self, q => q.stats())
+            }
+            fn report(&self) -> Option<serde_json::Value> {
+                each!(self, q => q.report())
+            }
+        }
+
+        // The simplest discipline stands before most links: it is told apart first and inlined where it is used. What
+        // the others have to do is worth a call and a jump.
+        impl<P: Packet> AnyQdisc<P> {
+            #[inline(never)]
+            fn enqueue_managed<F: Fates<P>>(
+                &mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F,
+            ) -> Enqueued {
+                each!(self, q => q.enqueue(packet, now, rng, fates))
+            }
+            #[inline(never)]
+            fn dequeue_managed<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+                each!(self, q => q.dequeue(now, rng, fates))
+            }
+            #[inline(never)]
+            fn backlog_managed(&self) -> Backlog {
+                each!(self, q => q.backlog())
+            }
+
+            /// True when this discipline ever asks to be woken.
+            pub fn wakes(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::WAKES,)*
+                    Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as Qdisc<P>>::WAKES,
+                }
+            }
+
+            /// True when this discipline can give up a flow.
+            pub fn gives_up(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::GIVES_UP,)*
+                    Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as Qdisc<P>>::GIVES_UP,
+                }
+            }
+
+            /// True when this discipline wants to see the segments of both directions.
+            pub fn sees_segments(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as AckPath>::ACTIVE,)*
+                    Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as AckPath>::ACTIVE,
+                }
+            }
+        }
+
+        impl<P: Packet> AckPath for AnyQdisc<P> {
+            fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+                each!(self, q => q.outbound(segment, now))
+            }
+            fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+                each!(self, q => q.inbound(segment, now))
+            }
+        }
+    };
+}
