@@ -32,11 +32,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// It sends over TCP connections.
-    pub fn is_tcp(self) -> bool {
-        matches!(self, Self::Bulk | Self::Transfer(_) | Self::Http | Self::Web)
-    }
-
     /// The word of scenarios and tables.
     pub fn name(self) -> &'static str {
         match self {

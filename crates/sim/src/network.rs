@@ -6,7 +6,7 @@ use crate::actors::changes::{changes_rate_at_once, directions};
 use crate::actors::cooperation::{self, Member, Socket};
 use crate::actors::handovers::Move;
 use crate::actors::sessions::{Plan, Sessions};
-use crate::actors::{Traffic, sizes::Mix, video::Stream, voip::Call};
+use crate::actors::{Traffic, cbr::Cbr, sizes::Mix, video::Stream, voip::Call};
 use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport, UdpSource};
 use crate::link::{Capacity, Link, Queue};
 use crate::loss::Loss;
@@ -201,7 +201,7 @@ impl<'a> Builder<'a> {
             let routes = self.add_hosts(spec, id);
             let transport = self.transport(spec, &tcp, id);
             self.network.flows.push(Flow {
-                kind: spec.kind,
+                kind: kind(&spec.traffic),
                 start,
                 stop: spec.stop.map_or(Instant::MAX, |s| Instant::ZERO + s),
                 transport,
@@ -214,39 +214,22 @@ impl<'a> Builder<'a> {
     }
 
     fn transport(&mut self, spec: &FlowSpec, tcp: &Arc<crate::tcp::TcpConfig>, id: u32) -> Transport {
-        if let Some(traffic) = &spec.traffic {
-            return self.application(traffic, tcp, id);
-        }
-        match spec.kind {
-            Kind::Bulk | Kind::Transfer(_) => {
+        let sessions = |plan| Transport::Sessions(Box::new(Sessions::new(plan, tcp.clone(), &self.streams, id)));
+        match &spec.traffic {
+            Traffic::Bulk(_) | Traffic::Transfer(_) => {
                 let mut iss = self.streams.get(&format!("flow{id}/iss"));
                 let mut end = |role| Endpoint::new(tcp.clone(), id, role, iss.bits() as u32);
                 Transport::Tcp(end(Role::Client), end(Role::Server))
             }
-            Kind::SynFlood(per_second) => {
+            Traffic::SynFlood(flood) => {
                 // Its connections are numbered after all flows.
                 let flows: u64 = self.scenario.flows.iter().map(|f| f.count).sum();
                 let first = flows as u32 + self.network.floods.len() as u32 * FORGED;
                 self.network.floods.push(id);
-                Transport::Flood(SynFlood::new(per_second, first))
+                Transport::Flood(SynFlood::new(flood.per_second, first))
             }
-            _ => Transport::Udp(self.udp(spec, id)),
-        }
-    }
-
-    fn udp(&mut self, spec: &FlowSpec, id: u32) -> UdpSource {
-        let sizes: Vec<u16> = spec.packet_size.iter().map(|size| size.get() as u16).collect();
-        let first = sizes.first().copied().unwrap_or_default();
-        let source = UdpSource::new(spec.rate, first, self.streams.get(&format!("flow{id}/onoff")));
-        if sizes.len() < 2 {
-            return source;
-        }
-        source.with_mix(Mix::new(&sizes, &spec.packet_weights, self.streams.get(&format!("flow{id}/sizes"))))
-    }
-
-    fn application(&mut self, traffic: &Traffic, tcp: &Arc<crate::tcp::TcpConfig>, id: u32) -> Transport {
-        let sessions = |plan| Transport::Sessions(Box::new(Sessions::new(plan, tcp.clone(), &self.streams, id)));
-        match traffic {
+            Traffic::Cbr(cbr) => Transport::Udp(self.udp(cbr, id)),
+            Traffic::OnOff(onoff) => Transport::Udp(self.udp(&onoff.on, id)),
             Traffic::Http(http) => sessions(Plan::Http(*http)),
             Traffic::Web(web) => sessions(Plan::Web(*web)),
             Traffic::Voip(voip) => {
@@ -256,6 +239,16 @@ impl<'a> Builder<'a> {
                 Transport::Video(Box::new(Stream::new(*video, self.streams.get(&format!("flow{id}/frames")))))
             }
         }
+    }
+
+    fn udp(&mut self, spec: &Cbr, id: u32) -> UdpSource {
+        let sizes: Vec<u16> = spec.packet_size.iter().map(|size| size.get() as u16).collect();
+        let first = sizes.first().copied().unwrap_or_default();
+        let source = UdpSource::new(spec.rate, first, self.streams.get(&format!("flow{id}/onoff")));
+        if sizes.len() < 2 {
+            return source;
+        }
+        source.with_mix(Mix::new(&sizes, &spec.packet_weights, self.streams.get(&format!("flow{id}/sizes"))))
     }
 
     /// The nodes whose sockets the flows are, if anybody asks: a gateway, or a name in the scenario.
@@ -376,4 +369,18 @@ pub fn crosses(routes: &[u32], cursor: u32, link: u32) -> bool {
 /// Links stand in pairs of the two directions.
 fn other_direction(link: u32) -> u32 {
     LinkDir::at(link).reverse().place()
+}
+
+fn kind(traffic: &Traffic) -> Kind {
+    match traffic {
+        Traffic::Bulk(_) => Kind::Bulk,
+        Traffic::Transfer(transfer) => Kind::Transfer(transfer.size),
+        Traffic::Cbr(_) => Kind::Cbr,
+        Traffic::OnOff(onoff) => Kind::OnOff(onoff.mean_on, onoff.mean_off),
+        Traffic::SynFlood(flood) => Kind::SynFlood(flood.per_second),
+        Traffic::Http(_) => Kind::Http,
+        Traffic::Web(_) => Kind::Web,
+        Traffic::Voip(_) => Kind::Voip,
+        Traffic::Video(_) => Kind::Video,
+    }
 }

@@ -21,7 +21,6 @@ pub use crate::actors::changes::{Change, Course, Way};
 pub use crate::actors::cooperation::{Lie, NodeSpec, Spec as Cooperation};
 
 use crate::actors::Traffic;
-use crate::flow::Kind;
 use crate::tcp::TcpConfig;
 use diagnosis::Source;
 use penstock_core::cc;
@@ -93,9 +92,7 @@ pub struct Access {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowSpec {
     /// What their applications do.
-    pub kind: Kind,
-    /// More of it, for kinds that have more.
-    pub traffic: Option<Traffic>,
+    pub traffic: Traffic,
     /// How many.
     pub count: u64,
     /// Start of the first.
@@ -106,12 +103,6 @@ pub struct FlowSpec {
     pub start_spread: Span,
     /// When they stop.
     pub stop: Option<Span>,
-    /// Rate of UDP sources.
-    pub rate: Rate,
-    /// Payload of the packets of `cbr` and `onoff`: one size, or several.
-    pub packet_size: Vec<Bytes>,
-    /// How often each of them is sent.
-    pub packet_weights: Vec<f64>,
     /// Delay of the client's access link.
     pub access_delay: Option<Span>,
     /// The node whose sockets they are; each its own if there is none.
@@ -464,23 +455,18 @@ impl Checker<'_> {
         let (from, to) = self.ends(&index, raw)?;
         self.route(&index, &from, &to, links)?;
         let flow = traffic::Flow { check: self, index: &index, raw };
-        let kind = flow.kind()?;
-        let (packet_size, packet_weights) = flow.packets()?;
+        let checked = flow.keys_belong()?;
         let tcp = self.tcp(&index, raw)?;
         if let Some(delay) = raw.access_delay {
             self.within_span("access_delay", &["flows", &index, "access_delay"], delay, Span::ZERO, MAX_DELAY)?;
         }
+        let traffic = flow.traffic(checked, &tcp, links, [&from, &to])?;
         Ok(FlowSpec {
-            kind,
-            traffic: flow.traffic(kind, &tcp, links, [&from, &to])?,
             count: raw.count,
             start: raw.start,
             start_step: raw.start_step,
             start_spread: raw.start_spread,
             stop: raw.stop,
-            rate: raw.rate.unwrap_or(Rate::from_bps(1)),
-            packet_size,
-            packet_weights,
             access_delay: raw.access_delay,
             node: raw.node.clone(),
             class: raw.class,
@@ -488,7 +474,8 @@ impl Checker<'_> {
             from,
             to,
             // Of others nothing is written back, so that there is nothing to compare.
-            tcp: if kind.is_tcp() { tcp } else { TcpConfig::default() },
+            tcp: if traffic.uses_tcp() { tcp } else { TcpConfig::default() },
+            traffic,
         })
     }
 

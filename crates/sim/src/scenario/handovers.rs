@@ -3,7 +3,7 @@
 use super::paths;
 use super::raw::{RawHandover, text};
 use super::{Check, Checker, Cooperation, FlowSpec, LinkSpec, MAX_DURATION};
-use crate::flow::Kind;
+use crate::actors::Traffic;
 use crate::segment::Segment;
 use penstock_core::config::LinkFacts;
 use penstock_core::units::Span;
@@ -212,7 +212,7 @@ impl Checker<'_> {
         if raw.at < host.since {
             return at("at", format!("flow {flow} is on its way to another cell until {}", host.since));
         }
-        if matches!(host.spec.kind, Kind::SynFlood(_)) {
+        if matches!(host.spec.traffic, Traffic::SynFlood(_)) {
             return at("from", format!("flow {flow} is a flood, which has no host that could move"));
         }
         let other = if host.ends[0] == raw.from { host.ends[1] } else { host.ends[0] };

@@ -442,7 +442,7 @@ fn link(spec: &LinkSpec) -> Value {
 
 fn flow(spec: &super::FlowSpec, dumbbell: bool) -> Value {
     let mut table = Table::from_iter([
-        ("kind".to_owned(), Value::String(spec.kind.name().into())),
+        ("kind".to_owned(), Value::String(spec.traffic.name().into())),
         ("count".to_owned(), Value::Integer(spec.count as i64)),
         ("start".to_owned(), text(spec.start)),
         ("start_step".to_owned(), text(spec.start_step)),

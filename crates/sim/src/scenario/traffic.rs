@@ -4,16 +4,17 @@ use super::paths;
 use super::raw::{RawFlow, text};
 use super::{Check, Checker, FlowSpec, LinkSpec, MAX_DURATION};
 use crate::actors::Traffic;
+use crate::actors::bulk::{Bulk, Transfer};
+use crate::actors::cbr::{Cbr, OnOff};
 use crate::actors::sessions::{Http, Idle, Web};
+use crate::actors::synflood::SynFlood;
 use crate::actors::video::Video;
 use crate::actors::voip::{P59, Voip};
-use crate::flow::Kind;
 use crate::tcp::TcpConfig;
 use penstock_core::units::{Bytes, Rate, Span};
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
 
-const KINDS: &[&str] = &["bulk", "transfer", "cbr", "onoff", "synflood", "http", "web", "voip", "video"];
 const SIZES: RangeInclusive<u64> = 1..=1 << 50;
 /// Transfers per second of one flow.
 const MAX_PER_SECOND: f64 = 10_000.0;
@@ -87,12 +88,13 @@ impl Flow<'_> {
         ]
     }
 
-    /// What the application does, if all it needs is there and nothing else.
-    pub fn kind(&self) -> Check<Kind> {
+    /// Checks that all keys are there which the kind needs, and no others; gives the settings of the kinds that need
+    /// nothing but their own keys.
+    pub fn keys_belong(&self) -> Check<Option<Traffic>> {
         let raw = self.raw;
         let kind = raw.kind.as_str();
-        if !KINDS.contains(&kind) {
-            return Err(self.check.source.unknown(&["flows", self.index, "kind"], "kind", kind, KINDS));
+        if !Traffic::NAMES.contains(&kind) {
+            return Err(self.check.source.unknown(&["flows", self.index, "kind"], "kind", kind, Traffic::NAMES));
         }
         for (key, given, needed, allowed) in self.keys() {
             if given && !needed.contains(&kind) && !allowed.contains(&kind) {
@@ -105,32 +107,52 @@ impl Flow<'_> {
         if let Some(rate) = raw.rate {
             self.check.rate(&["flows", self.index, "rate"], rate)?;
         }
+        let simple = self.simple(kind)?;
+        let on = self.packets()?;
+        Ok(match kind {
+            "cbr" => Some(Traffic::Cbr(on)),
+            "onoff" => {
+                let (mean_on, mean_off) = (raw.mean_on.unwrap_or_default(), raw.mean_off.unwrap_or_default());
+                Some(Traffic::OnOff(OnOff { on, mean_on, mean_off }))
+            }
+            _ => simple,
+        })
+    }
+
+    fn simple(&self, kind: &str) -> Check<Option<Traffic>> {
+        let raw = self.raw;
         match kind {
+            "bulk" => Ok(Some(Traffic::Bulk(Bulk))),
             "transfer" if raw.stop.is_some() => self.refuse("stop", "a transfer stops by itself; leave `stop` out"),
-            "transfer" => self.size("size", raw.size.unwrap_or_default()).map(Kind::Transfer),
+            "transfer" => {
+                let size = self.size("size", raw.size.unwrap_or_default())?;
+                Ok(Some(Traffic::Transfer(Transfer { size })))
+            }
             "synflood" => match raw.per_second {
-                Some(n) if (1.0..=1e6).contains(&n) && n.fract() == 0.0 => Ok(Kind::SynFlood(n as u32)),
+                Some(n) if (1.0..=1e6).contains(&n) && n.fract() == 0.0 => {
+                    Ok(Some(Traffic::SynFlood(SynFlood { per_second: n as u32 })))
+                }
                 _ => self.refuse("per_second", "a flood has 1 to 1000000 SYNs per second, a whole number"),
             },
-            "onoff" => Ok(Kind::OnOff(raw.mean_on.unwrap_or_default(), raw.mean_off.unwrap_or_default())),
-            "cbr" => Ok(Kind::Cbr),
-            "http" => Ok(Kind::Http),
-            "web" => Ok(Kind::Web),
-            "voip" => Ok(Kind::Voip),
-            "video" => Ok(Kind::Video),
-            _ => Ok(Kind::Bulk),
+            _ => Ok(None),
         }
     }
 
-    /// The rest, for the kinds that have more.
-    pub fn traffic(&self, kind: Kind, tcp: &TcpConfig, links: &[LinkSpec], way: [&str; 2]) -> Check<Option<Traffic>> {
-        Ok(match kind {
-            Kind::Http => Some(Traffic::Http(self.http(tcp)?)),
-            Kind::Web => Some(Traffic::Web(self.web(links, way)?)),
-            Kind::Voip => Some(Traffic::Voip(self.voip()?)),
-            Kind::Video => Some(Traffic::Video(self.video()?)),
-            _ => None,
-        })
+    /// The settings of the application; `simple` has those of the kinds that need nothing but their own keys.
+    pub fn traffic(
+        &self,
+        simple: Option<Traffic>,
+        tcp: &TcpConfig,
+        links: &[LinkSpec],
+        way: [&str; 2],
+    ) -> Check<Traffic> {
+        match (simple, self.raw.kind.as_str()) {
+            (Some(simple), _) => Ok(simple),
+            (None, "http") => self.http(tcp).map(Traffic::Http),
+            (None, "web") => self.web(links, way).map(Traffic::Web),
+            (None, "voip") => self.voip().map(Traffic::Voip),
+            (None, _) => self.video().map(Traffic::Video),
+        }
     }
 
     fn http(&self, tcp: &TcpConfig) -> Check<Http> {
@@ -222,8 +244,8 @@ impl Flow<'_> {
         Ok(video)
     }
 
-    /// Sizes and weights of the packets of `cbr` and `onoff`.
-    pub fn packets(&self) -> Check<(Vec<Bytes>, Vec<f64>)> {
+    /// Rate, sizes and weights of the packets of `cbr` and `onoff`.
+    fn packets(&self) -> Check<Cbr> {
         let sizes = self.raw.packet_size.as_ref().map_or(vec![Bytes::new(1200)], |sizes| sizes.0.clone());
         if sizes.is_empty() || sizes.iter().any(|size| !(1..=65_000).contains(&size.get())) {
             return self.refuse("packet_size", "a packet carries 1B to 65kB");
@@ -236,46 +258,29 @@ impl Flow<'_> {
         if weights.iter().any(|weight| !(1e-9..=1e9).contains(weight)) {
             return self.refuse("packet_weights", "a weight is above 0, up to 1e9");
         }
-        Ok((sizes, weights))
+        let rate = self.raw.rate.unwrap_or(Rate::from_bps(1));
+        Ok(Cbr { rate, packet_size: sizes, packet_weights: weights })
     }
 }
 
 /// What is written back of a flow besides what all have.
 pub(super) fn write(spec: &FlowSpec, table: &mut Table) {
-    let mut add = |key: &str, value| {
-        table.insert(key.to_owned(), value);
-    };
-    match spec.kind {
-        Kind::Bulk | Kind::Transfer(_) | Kind::Http | Kind::Web => {
-            add("tcp", Value::try_from(&spec.tcp).unwrap_or(Value::Table(Table::new())));
-        }
-        Kind::SynFlood(per_second) => add("per_second", Value::Integer(per_second.into())),
-        Kind::Cbr | Kind::OnOff(..) => {
-            add("rate", text(spec.rate));
-            if let [size] = spec.packet_size.as_slice() {
-                add("packet_size", text(size));
-            } else {
-                add("packet_size", Value::Array(spec.packet_size.iter().map(text).collect()));
-                add("packet_weights", Value::Array(spec.packet_weights.iter().map(|w| Value::Float(*w)).collect()));
-            }
-        }
-        Kind::Voip | Kind::Video => {}
+    if spec.traffic.uses_tcp() {
+        table.insert("tcp".to_owned(), Value::try_from(&spec.tcp).unwrap_or(Value::Table(Table::new())));
     }
-    match spec.kind {
-        Kind::Transfer(size) => add("size", text(size)),
-        Kind::OnOff(on, off) => {
-            add("mean_on", text(on));
-            add("mean_off", text(off));
-        }
-        _ => {}
-    }
-    if let Some(traffic) = &spec.traffic {
-        table.extend(application(traffic).into_iter().map(|(key, value)| (key.to_owned(), value)));
-    }
+    table.extend(settings(&spec.traffic).into_iter().map(|(key, value)| (key.to_owned(), value)));
 }
 
-fn application(traffic: &Traffic) -> Vec<(&'static str, Value)> {
+fn settings(traffic: &Traffic) -> Vec<(&'static str, Value)> {
     match traffic {
+        Traffic::Bulk(_) => Vec::new(),
+        Traffic::Transfer(transfer) => vec![("size", text(transfer.size))],
+        Traffic::Cbr(cbr) => datagrams(cbr),
+        Traffic::OnOff(onoff) => {
+            let means = [("mean_on", text(onoff.mean_on)), ("mean_off", text(onoff.mean_off))];
+            datagrams(&onoff.on).into_iter().chain(means).collect()
+        }
+        Traffic::SynFlood(flood) => vec![("per_second", Value::Integer(flood.per_second.into()))],
         Traffic::Http(http) => {
             let (idle, distribution) = match http.idle {
                 Idle::Constant(idle) => (idle, "constant"),
@@ -311,4 +316,14 @@ fn application(traffic: &Traffic) -> Vec<(&'static str, Value)> {
             ("deadline", text(video.deadline)),
         ],
     }
+}
+
+fn datagrams(cbr: &Cbr) -> Vec<(&'static str, Value)> {
+    let rate = ("rate", text(cbr.rate));
+    if let [size] = cbr.packet_size.as_slice() {
+        return vec![rate, ("packet_size", text(size))];
+    }
+    let sizes = cbr.packet_size.iter().map(text).collect();
+    let weights = cbr.packet_weights.iter().map(|weight| Value::Float(*weight)).collect();
+    vec![rate, ("packet_size", Value::Array(sizes)), ("packet_weights", Value::Array(weights))]
 }

@@ -1,0 +1,113 @@
+//! A mistake in a file: where it is, what is wrong, what is allowed.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use penstock_core::registry::nearest;
+use std::fmt;
+use std::ops::Range;
+
+/// A mistake in a file. [`Display`](fmt::Display) draws it below the line it is on, as compilers do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The file, as it was named to the reader.
+    pub file: String,
+    /// The line, from 1 on.
+    pub line: usize,
+    /// The column in characters, from 1 on.
+    pub column: usize,
+    /// What is wrong and what is allowed, as one sentence.
+    pub what: String,
+    /// All names that are allowed here, if the mistake is a name.
+    pub allowed: Vec<String>,
+    /// The sentence with the line of the file, ready to print.
+    drawn: String,
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.drawn)
+    }
+}
+
+impl std::error::Error for Diagnosis {}
+
+impl Diagnosis {
+    /// Draws the mistake `what` at these bytes of `text`.
+    pub fn new(text: &str, file: &str, span: Range<usize>, what: &str) -> Self {
+        let start = boundary(text, span.start);
+        // Only the first line of a long span is underlined: a whole table underlined says less.
+        let line_end = text[start..].find('\n').map_or(text.len(), |n| start + n);
+        let end = boundary(text, span.end.max(start)).min(line_end).max(start);
+        let snippet = Snippet::source(text).path(file).annotation(AnnotationKind::Primary.span(start..end));
+        let report = &[Level::ERROR.primary_title(what).element(snippet)];
+        let line_start = text[..start].rfind('\n').map_or(0, |n| n + 1);
+        Self {
+            file: file.to_owned(),
+            line: text[..start].matches('\n').count() + 1,
+            column: text[line_start..start].chars().count() + 1,
+            what: what.to_owned(),
+            allowed: Vec::new(),
+            drawn: Renderer::plain().render(report),
+        }
+    }
+
+    /// The same mistake with the names that are allowed in place of the one that was written.
+    #[must_use]
+    pub fn with_allowed<S: Into<String>>(mut self, allowed: impl IntoIterator<Item = S>) -> Self {
+        self.allowed = allowed.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+/// The last boundary of a character that is not after `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
+}
+
+/// ` (did you mean "red"?)`, or nothing if no known name is near.
+pub fn suggestion(name: &str, known: &[&str]) -> String {
+    nearest(name, known).first().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
+}
+
+/// "unknown field `sede`, expected ...": a key that no struct knows, with the nearest and all that are known.
+pub fn unknown_key(key: &str, known: &[&str]) -> String {
+    let hint = nearest(key, known).first().map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    let quoted: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
+    let expected = match quoted.as_slice() {
+        [] => "there are no keys".to_owned(),
+        [one] => format!("expected {one}"),
+        [one, other] => format!("expected {one} or {other}"),
+        many => format!("expected one of {}", many.join(", ")),
+    };
+    format!("unknown field `{key}`{hint}, {expected}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_count_from_one_and_columns_are_characters() {
+        let text = "a = 1\n\"é\" = x\n";
+        let at = text.find('x').unwrap();
+        let mistake = Diagnosis::new(text, "f.toml", at..at + 1, "no x");
+        assert_eq!((mistake.line, mistake.column), (2, 7));
+        assert!(mistake.to_string().contains("f.toml:2:7"), "{mistake}");
+        assert!(mistake.to_string().starts_with("error: no x"), "{mistake}");
+    }
+
+    #[test]
+    fn a_span_outside_the_text_or_within_a_character_is_drawn_at_its_edge() {
+        for span in [0..0, 1..2, 90..99, 3..400] {
+            let mistake = Diagnosis::new("é = 1", "f", span, "what");
+            assert_eq!(mistake.line, 1);
+        }
+        assert_eq!(Diagnosis::new("", "f", 5..9, "what").column, 1);
+    }
+
+    #[test]
+    fn an_unknown_key_comes_with_its_neighbour() {
+        assert_eq!(unknown_key("sede", &["seed"]), "unknown field `sede` (did you mean `seed`?), expected `seed`");
+        assert_eq!(unknown_key("zzzzz", &["a", "b"]), "unknown field `zzzzz`, expected `a` or `b`");
+        assert_eq!(unknown_key("x", &[]), "unknown field `x`, there are no keys");
+    }
+}

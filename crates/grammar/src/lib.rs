@@ -1,0 +1,42 @@
+//! The grammar of Penstock's TOML files: scenarios, and the configurations of programs that forward real packets.
+//!
+//! Every value keeps its position in the file, a quantity is a text with its unit (`"5ms"`), and a mistake is answered with
+//! its file, line and column, what is wrong, what is allowed, and the nearest name that exists. Tables that several files
+//! have in common are read here, so that they are alike everywhere. Open the files in this order:
+//!
+//! 1. [`source`]: a file and its tree of values, each with its position; [`fields`]: the keys that a struct can have.
+//! 2. [`diagnosis`]: a mistake, drawn in the line it is on.
+//! 3. [`named`]: an algorithm by name with its parameters, from any table of algorithms: `{ name = "codel", target = "5ms" }`.
+//! 4. [`link`]: rate, delay, limit and loss of a link.
+//! 5. [`range`](mod@range): values within bounds.
+//!
+//! Nothing here opens a file: the text is an argument.
+//!
+//! ```
+//! use penstock_core::units::Rate;
+//! use penstock_grammar::link::Link;
+//! use penstock_grammar::named::Disciplines;
+//! use penstock_grammar::source::Source;
+//!
+//! let text = "[link]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\n\n[aqm]\nname = \"codel\"\ntarget = \"10ms\"\n";
+//! let source = Source::parse(text, "gateway.toml").unwrap();
+//! let link: Link = source.read(source.get(&["link"]).unwrap()).unwrap();
+//! assert_eq!(link.rate, Rate::from_bps(10_000_000));
+//! let aqm = source.named(source.get(&["aqm"]).unwrap(), &Disciplines::built_in()).unwrap();
+//! assert_eq!(aqm.name(), "codel");
+//!
+//! let source = Source::parse("[aqm]\nname = \"codle\"\n", "gateway.toml").unwrap();
+//! let mistake = source.named(source.get(&["aqm"]).unwrap(), &Disciplines::built_in()).unwrap_err();
+//! assert_eq!((mistake.line, mistake.column), (2, 8));
+//! assert!(mistake.what.contains("did you mean \"codel\"?"));
+//! ```
+
+pub mod diagnosis;
+pub mod fields;
+pub mod link;
+pub mod named;
+pub mod range;
+pub mod source;
+
+pub use diagnosis::Diagnosis;
+pub use source::Source;

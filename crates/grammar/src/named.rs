@@ -1,0 +1,224 @@
+//! An algorithm by name with its parameters, from any table of algorithms: disciplines, congestion controls, schedulers.
+//!
+//! It is written as a table, `{ name = "codel", target = "5ms" }`, or as its name alone, `"codel"`, if every parameter has
+//! its default.
+
+use crate::diagnosis::Diagnosis;
+use crate::source::{Source, Value};
+use penstock_core::foreign::Library;
+use penstock_core::registry::{AnyConfig, ConfigError, NAMES};
+use serde::Deserializer;
+use serde_json::Map;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+/// A table of algorithms that a file names.
+pub trait Registry {
+    /// The configuration of one of them.
+    type Config;
+
+    /// What one of them is called in messages, such as "algorithm".
+    fn what(&self) -> &'static str;
+
+    /// All names.
+    fn names(&self) -> &[&str];
+
+    /// Reads the parameters of `name`; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// Those of the deserializer, with its positions.
+    fn read<'de, D: Deserializer<'de>>(&self, name: &str, parameters: D) -> Option<Result<Self::Config, D::Error>>;
+
+    /// Refuses parameters that cannot work together.
+    ///
+    /// # Errors
+    /// The first parameter that is out of its range.
+    fn validate(&self, config: &Self::Config) -> Result<(), ConfigError>;
+
+    /// An algorithm from outside, with its parameters as JSON: `None` if there is none of this name, an error if it cannot
+    /// be used.
+    fn foreign(&self, name: &str, parameters: &Map<String, serde_json::Value>) -> Option<Result<Self::Config, String>> {
+        let _ = (name, parameters);
+        None
+    }
+}
+
+/// The queue disciplines of the registry, and those of a library.
+#[derive(Clone, Copy)]
+pub struct Disciplines<'a>(pub &'a dyn Library);
+
+impl Disciplines<'_> {
+    /// Those of the registry alone.
+    pub fn built_in() -> Self {
+        Self(&())
+    }
+}
+
+impl Registry for Disciplines<'_> {
+    type Config = AnyConfig;
+
+    fn what(&self) -> &'static str {
+        "algorithm"
+    }
+    fn names(&self) -> &[&str] {
+        NAMES
+    }
+    fn read<'de, D: Deserializer<'de>>(&self, name: &str, parameters: D) -> Option<Result<AnyConfig, D::Error>> {
+        AnyConfig::deserialize(name, parameters)
+    }
+    fn validate(&self, config: &AnyConfig) -> Result<(), ConfigError> {
+        config.validate()
+    }
+    fn foreign(&self, name: &str, parameters: &Map<String, serde_json::Value>) -> Option<Result<AnyConfig, String>> {
+        Some(self.0.aqm(name, parameters)?.map(AnyConfig::Foreign))
+    }
+}
+
+/// A name and its parameters, as they are written.
+struct Written<'a> {
+    name: &'a str,
+    name_at: Range<usize>,
+    parameters: DeTable<'a>,
+    whole: Range<usize>,
+}
+
+impl<'a> Source<'a> {
+    /// Reads a name with its parameters.
+    ///
+    /// # Errors
+    /// There is no such name, a parameter has no such key or value, or the parameters cannot work together; each at the
+    /// place of the name or parameter.
+    pub fn named<R: Registry>(&self, value: &Value<'a>, registry: &R) -> Result<R::Config, Diagnosis> {
+        let written = self.written(value, registry)?;
+        let Written { name, parameters, whole, .. } = &written;
+        let Some(config) = registry.read(name, deserializer(parameters.clone(), whole.clone())) else {
+            return self.foreign(&written, registry);
+        };
+        let config = config.map_err(|e| self.parameter(&written, &e, registry))?;
+        registry.validate(&config).map_err(|e| {
+            let place = parameters.get(e.key).map_or(whole.clone(), Spanned::span);
+            self.span(place, &format!("{name}: {e}"))
+        })?;
+        Ok(config)
+    }
+
+    fn written<'v, R: Registry>(&self, value: &'v Value<'a>, registry: &R) -> Result<Written<'v>, Diagnosis>
+    where
+        'a: 'v,
+    {
+        let missing = |what: &str| {
+            let names = registry.names();
+            self.span(value.span(), &format!("{what}; it is one of {names:?}")).with_allowed(names.iter().copied())
+        };
+        match value.get_ref() {
+            DeValue::String(name) => {
+                Ok(Written { name, name_at: value.span(), parameters: DeTable::default(), whole: value.span() })
+            }
+            DeValue::Table(table) => {
+                let found = table.get("name").and_then(|name| Some((name.get_ref().as_str()?, name.span())));
+                let Some((name, name_at)) = found else { return Err(missing("`name` is missing")) };
+                let mut parameters = table.clone();
+                parameters.remove("name");
+                Ok(Written { name, name_at, parameters, whole: value.span() })
+            }
+            other => Err(missing(&format!(
+                "{} is no {}: write its name, or a table with `name` and parameters",
+                other.type_str(),
+                registry.what()
+            ))),
+        }
+    }
+
+    /// What is wrong with a parameter, at its place. Some configurations are read by way of a buffer that forgets
+    /// positions; then the parameter is found by the name in the message, or as the first that cannot be read alone.
+    fn parameter<R: Registry>(&self, written: &Written<'_>, error: &toml::de::Error, registry: &R) -> Diagnosis {
+        let Written { name, parameters, whole, name_at } = written;
+        let named = parameters.iter().find(|(key, _)| error.message().contains(&format!("`{}`", key.get_ref())));
+        let alone = || {
+            parameters.iter().find(|(key, value)| {
+                let one = DeTable::from_iter([((*key).clone(), (*value).clone())]);
+                registry.read(name, deserializer(one, whole.clone())).is_some_and(|read| read.is_err())
+            })
+        };
+        let exact = error.span().filter(|span| span != whole && *span != (0..0));
+        let place = exact.or_else(|| named.or_else(alone).map(|(_, value)| value.span()));
+        self.toml_at(place.unwrap_or(name_at.clone()), &format!("{name}: {}", error.message()))
+    }
+
+    /// A name that is not built in may be one of a library.
+    fn foreign<R: Registry>(&self, written: &Written<'_>, registry: &R) -> Result<R::Config, Diagnosis> {
+        let parameters: DeTable<'_> = written.parameters.clone();
+        let whole = deserializer(parameters, written.whole.clone());
+        let values = match serde::Deserialize::deserialize(whole) {
+            Ok(serde_json::Value::Object(values)) => values,
+            _ => Map::new(),
+        };
+        match registry.foreign(written.name, &values) {
+            Some(Ok(config)) => Ok(config),
+            Some(Err(message)) => Err(self.span(written.name_at.clone(), &message)),
+            None => Err(self.unknown_at(written.name_at.clone(), registry.what(), written.name, registry.names())),
+        }
+    }
+}
+
+fn deserializer(table: DeTable<'_>, span: Range<usize>) -> ValueDeserializer<'_> {
+    ValueDeserializer::from(Spanned::new(span, DeValue::Table(table)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<AnyConfig, Diagnosis> {
+        let source = Source::parse(text, "f.toml").unwrap();
+        source.named(source.get(&["aqm"]).unwrap(), &Disciplines::built_in())
+    }
+
+    fn mistake(text: &str) -> Diagnosis {
+        read(text).unwrap_err()
+    }
+
+    #[test]
+    fn a_name_alone_means_the_defaults() {
+        assert_eq!(read("aqm = \"codel\"").unwrap(), AnyConfig::default_of("codel").unwrap());
+        assert_eq!(read("[aqm]\nname = \"codel\"").unwrap(), AnyConfig::default_of("codel").unwrap());
+    }
+
+    #[test]
+    fn every_discipline_reads_its_own_parameters_back() {
+        for name in NAMES {
+            let config = AnyConfig::default_of(name).unwrap();
+            let parameters = toml::to_string(&config).unwrap();
+            assert_eq!(read(&format!("[aqm]\nname = {name:?}\n{parameters}")).unwrap(), config, "{name}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_told_at_the_name_or_the_parameter() {
+        let name = mistake("[aqm]\nname = \"codle\"");
+        assert_eq!((name.line, name.column), (2, 8));
+        assert!(name.what.contains("no algorithm \"codle\" (did you mean \"codel\"?)"), "{name}");
+        assert!(name.allowed.iter().any(|name| name == "droptail"));
+        let key = mistake("[aqm]\nname = \"codel\"\ntraget = \"5ms\"");
+        assert_eq!((key.line, key.column), (3, 1));
+        assert!(key.what.starts_with("codel: unknown field `traget` (did you mean `target`?)"), "{key}");
+        let unit = mistake("aqm = { name = \"codel\", target = 5 }");
+        assert_eq!((unit.line, unit.column), (1, 34));
+        let range = mistake("[aqm]\nname = \"codel\"\n\ninterval = \"0ms\"");
+        assert_eq!(range.line, 4);
+        let missing = mistake("[aqm]\ntarget = \"5ms\"");
+        assert!(missing.what.starts_with("`name` is missing; it is one of"), "{missing}");
+        assert!(mistake("aqm = 3").what.starts_with("integer is no algorithm"));
+    }
+
+    /// Flow queueing reads its table by way of a map that keeps no positions.
+    #[test]
+    fn a_configuration_without_positions_finds_its_parameter() {
+        let value = mistake("[aqm]\nname = \"fq-codel\"\nflows = 64\nquantum = 300");
+        assert_eq!(value.line, 4, "{value}");
+        let key = mistake("[aqm]\nname = \"fq-codel\"\nflows = 64\nquantun = \"300B\"");
+        assert_eq!(key.line, 4, "{key}");
+        assert!(key.what.contains("quantun"), "{key}");
+    }
+}

@@ -1,0 +1,247 @@
+//! A TOML file and its tree of values, each with its position.
+//!
+//! The reader of TOML refuses what is nested deeper than 80 levels, so nothing here can exhaust the stack.
+
+use crate::diagnosis::{Diagnosis, suggestion, unknown_key};
+use penstock_core::registry::nearest;
+use serde::de::DeserializeOwned;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+/// A value of a file with its position.
+pub type Value<'a> = Spanned<DeValue<'a>>;
+
+/// A file that is TOML.
+#[derive(Debug, Clone)]
+pub struct Source<'a> {
+    text: &'a str,
+    file: &'a str,
+    root: Value<'a>,
+}
+
+impl<'a> Source<'a> {
+    /// Reads a text; `file` is the name used in messages.
+    ///
+    /// # Errors
+    /// The first place that is no TOML.
+    pub fn parse(text: &'a str, file: &'a str) -> Result<Self, Diagnosis> {
+        let tree =
+            DeTable::parse(text).map_err(|e| Diagnosis::new(text, file, e.span().unwrap_or(0..0), e.message()))?;
+        let root = Spanned::new(tree.span(), DeValue::Table(tree.into_inner()));
+        Ok(Self { text, file, root })
+    }
+
+    /// The whole file as one table.
+    pub fn root(&self) -> &Value<'a> {
+        &self.root
+    }
+
+    /// The value at a path of keys and indices of arrays; `None` if it is not written.
+    pub fn get(&self, path: &[&str]) -> Option<&Value<'a>> {
+        path.iter().try_fold(&self.root, |here, key| step(here, key))
+    }
+
+    /// Where the value at a path is; if it is not written, the nearest table or array around it.
+    fn find(&self, path: &[&str]) -> Range<usize> {
+        let mut here = &self.root;
+        let mut span = 0..0;
+        for key in path {
+            let Some(next) = step(here, key) else { break };
+            here = next;
+            span = here.span();
+        }
+        span
+    }
+
+    /// The mistake `message` at the value at a path; at the nearest table around it if the key is not written.
+    pub fn at(&self, path: &[&str], message: &str) -> Diagnosis {
+        self.span(self.find(path), message)
+    }
+
+    /// The mistake `message` at some bytes of the file.
+    pub fn span(&self, span: Range<usize>, message: &str) -> Diagnosis {
+        Diagnosis::new(self.text, self.file, span, message)
+    }
+
+    /// The mistake that there is no `what` called `name`, at a path, with the nearest name and all there are.
+    pub fn unknown(&self, path: &[&str], what: &str, name: &str, known: &[&str]) -> Diagnosis {
+        self.unknown_at(self.find(path), what, name, known)
+    }
+
+    /// Like [`Source::unknown`], at some bytes of the file.
+    pub fn unknown_at(&self, span: Range<usize>, what: &str, name: &str, known: &[&str]) -> Diagnosis {
+        let message = format!("no {what} {name:?}{}; there are {known:?}", suggestion(name, known));
+        self.span(span, &message).with_allowed(known.iter().copied())
+    }
+
+    /// Reads a value as some type.
+    ///
+    /// # Errors
+    /// What the type does not allow, at its place.
+    pub fn read<T: DeserializeOwned>(&self, value: &Value<'a>) -> Result<T, Diagnosis> {
+        T::deserialize(ValueDeserializer::from(value.clone())).map_err(|e| self.toml(&e, value.span()))
+    }
+
+    /// A value as a table whose keys are all among these groups.
+    ///
+    /// # Errors
+    /// It is no table, or the first key that is in none of the groups.
+    pub fn table(&self, value: &Value<'a>, known: &[&'static [&'static str]]) -> Result<Table<'_, 'a>, Diagnosis> {
+        let DeValue::Table(entries) = value.get_ref() else {
+            let message = format!("invalid type: {}, expected a table", value.get_ref().type_str());
+            return Err(self.span(value.span(), &message));
+        };
+        let known = known.concat();
+        if let Some((key, _)) = entries.iter().find(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
+            let message = unknown_key(key.get_ref(), &known);
+            return Err(self.span(key.span(), &message).with_allowed(known));
+        }
+        Ok(Table { source: self, span: value.span(), entries: entries.clone() })
+    }
+
+    /// What the reader of TOML says, at its place or else at `span`; an unknown name gets its neighbour.
+    fn toml(&self, error: &toml::de::Error, span: Range<usize>) -> Diagnosis {
+        self.toml_at(error.span().unwrap_or(span), error.message())
+    }
+
+    /// The same, at a place that is known better.
+    pub(crate) fn toml_at(&self, span: Range<usize>, message: &str) -> Diagnosis {
+        self.span(span, &with_suggestion(message)).with_allowed(expected(message).unwrap_or_default())
+    }
+}
+
+/// One step down: a key of a table, or an index of an array.
+fn step<'v, 'a>(value: &'v Value<'a>, key: &str) -> Option<&'v Value<'a>> {
+    match value.get_ref() {
+        DeValue::Table(table) => table.get(key),
+        DeValue::Array(array) => array.get(key.parse::<usize>().ok()?),
+        _ => None,
+    }
+}
+
+/// A table whose keys are known; each of its parts is a struct that takes the keys it has.
+#[derive(Debug, Clone)]
+pub struct Table<'s, 'a> {
+    source: &'s Source<'a>,
+    span: Range<usize>,
+    entries: DeTable<'a>,
+}
+
+impl<'a> Table<'_, 'a> {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Value<'a>> {
+        self.entries.get(key)
+    }
+
+    /// Where the value of a key is, or the table if it is not written.
+    pub fn place(&self, key: &str) -> Range<usize> {
+        self.get(key).map_or(self.span.clone(), Spanned::span)
+    }
+
+    /// The keys that are written, in their order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(|key| key.get_ref().as_ref())
+    }
+
+    /// Reads those keys that the struct `T` has; the others stay for other parts.
+    ///
+    /// # Errors
+    /// What the type does not allow, at its place.
+    pub fn part<T: DeserializeOwned>(&self) -> Result<T, Diagnosis> {
+        let fields = crate::fields::of::<T>();
+        let of_part = self.entries.iter().filter(|(key, _)| fields.contains(&key.get_ref().as_ref()));
+        let entries: DeTable<'a> = of_part.map(|(key, value)| (key.clone(), value.clone())).collect();
+        self.source.read(&Spanned::new(self.span.clone(), DeValue::Table(entries)))
+    }
+}
+
+/// The names that serde's sentence about an unknown field or variant allows.
+fn expected(message: &str) -> Option<Vec<&str>> {
+    let (_, rest) = message.split_once("unknown field `").or_else(|| message.split_once("unknown variant `"))?;
+    let (_, allowed) = rest.split_once("`, expected ")?;
+    Some(allowed.split('`').skip(1).step_by(2).collect())
+}
+
+/// Inserts "did you mean" after the name in serde's sentence about an unknown field or variant.
+fn with_suggestion(message: &str) -> String {
+    let inserted = || {
+        let known = expected(message)?;
+        let (head, allowed) = message.split_once("`, expected ")?;
+        let (_, name) = head.rsplit_once('`')?;
+        let near = nearest(name, &known).first().copied()?;
+        Some(format!("{head}` (did you mean `{near}`?), expected {allowed}"))
+    };
+    inserted().unwrap_or_else(|| message.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_core::units::{Rate, Span};
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Speed {
+        rate: Rate,
+        #[serde(default)]
+        delay: Span,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Ends {
+        a: String,
+    }
+
+    fn source(text: &str) -> Source<'_> {
+        Source::parse(text, "f.toml").unwrap()
+    }
+
+    #[test]
+    fn values_are_found_by_keys_and_indices() {
+        let source = source("[[link]]\nrate = \"1Mbit/s\"\n[[link]]\nrate = \"2Mbit/s\"\n");
+        assert_eq!(source.get(&["link", "1", "rate"]).unwrap().get_ref().as_str(), Some("2Mbit/s"));
+        assert!(source.get(&["link", "2", "rate"]).is_none());
+        assert_eq!(source.at(&["link", "1", "rate"], "x").line, 4);
+        assert_eq!(source.at(&["link", "1", "delay"], "x").line, 3, "the table around it");
+        assert_eq!(source.at(&["nothing"], "x").line, 1);
+    }
+
+    #[test]
+    fn two_structs_share_a_table() {
+        let known = [crate::fields::of::<Speed>(), crate::fields::of::<Ends>()];
+        let source = source("rate = \"1Mbit/s\"\na = \"x\"\n");
+        let table = source.table(source.root(), &known).unwrap();
+        assert_eq!(table.part::<Ends>().unwrap(), Ends { a: "x".into() });
+        assert_eq!(table.part::<Speed>().unwrap().rate, Rate::from_bps(1_000_000));
+    }
+
+    #[test]
+    fn a_key_that_no_part_has_is_refused_with_its_neighbour() {
+        let source = source("a = \"x\"\nraet = \"1Mbit/s\"\n");
+        let known = [crate::fields::of::<Speed>(), crate::fields::of::<Ends>()];
+        let mistake = source.table(source.root(), &known).unwrap_err();
+        assert_eq!((mistake.line, mistake.column), (2, 1));
+        assert_eq!(mistake.allowed, ["rate", "delay", "a"]);
+        assert_eq!(mistake.what, "unknown field `raet` (did you mean `rate`?), expected one of `rate`, `delay`, `a`");
+    }
+
+    #[test]
+    fn serde_s_unknown_fields_get_their_neighbour_as_well() {
+        let source = source("rate = \"1Mbit/s\"\ndelya = \"5ms\"\n");
+        let mistake = source.read::<Speed>(source.root()).unwrap_err();
+        assert_eq!(mistake.what, "unknown field `delya` (did you mean `delay`?), expected `rate` or `delay`");
+        assert_eq!(mistake.line, 2);
+    }
+
+    #[test]
+    fn a_missing_key_and_a_wrong_unit_are_told_where_they_belong() {
+        let missing = source("[x]\ndelay = \"5ms\"\n");
+        let mistake = missing.read::<Speed>(missing.get(&["x"]).unwrap()).unwrap_err();
+        assert_eq!((mistake.line, mistake.what.as_str()), (1, "missing field `rate`"));
+        let unit = source("rate = 5");
+        let mistake = unit.read::<Speed>(unit.root()).unwrap_err();
+        assert!(mistake.what.contains("a rate above zero in quotes with its unit"), "{mistake}");
+    }
+}
