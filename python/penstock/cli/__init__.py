@@ -1,6 +1,9 @@
 """The command `penstock`.
 
 Exit codes: 0 done, 1 a check failed or the run could not be finished, 2 a mistake in what was asked, 130 interrupted.
+
+Each verb has a file of its own. What is slow to load is imported by the function that needs it, so that help and
+listings appear at once.
 """
 
 from __future__ import annotations
@@ -9,15 +12,12 @@ import sys
 
 import typer
 
+from penstock.cli import docs, doctor, experiments, listing, new, replay, run, runs, tempest, verify  # noqa: F401
+from penstock.cli.base import app
 from penstock.engine import AlgorithmError, BrokenInvariant, ScenarioError, TraceError, core_version
 from penstock.mistake import MistakeError
 
-app = typer.Typer(
-    help="Queue management for links that are thin, distant or crowded: the lab.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+__all__ = ["app", "main"]
 
 
 def _version(wanted: bool) -> None:
@@ -33,14 +33,10 @@ def _common(
     pass
 
 
-# Each module adds its commands to the application.
-from penstock.cli import architecture, experiments, inspect, run, tcp_trace, tempest, verify  # noqa: E402, F401
-
-
 def main() -> None:
     """Runs the command; a person's mistake becomes one message and no traceback."""
     try:
-        app()
+        app(prog_name="penstock")
     except (MistakeError, ScenarioError, TraceError) as mistake:
         _fail(str(mistake), 2)
     except (AlgorithmError, BrokenInvariant) as broken:

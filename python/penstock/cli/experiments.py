@@ -4,39 +4,81 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperCommand
 
-from penstock.claims import Entry, Verdict, ledger, page
-from penstock.cli import app, show
+from penstock.cli import show
+from penstock.cli.base import verb
 from penstock.cli.progress import Bar
+from penstock.cli.worlds import On
 from penstock.mistake import MistakeError
-from penstock.reproduce import EXPERIMENTS, Evidence, Experiment
-from penstock.reproduce import reproduce as run_experiment
-from penstock.reproduce.experiments import find
-from penstock.reproduce.results import home, stored
+from penstock.suggest import did_you_mean
 
-_NAMES = ", ".join(EXPERIMENTS)
+if TYPE_CHECKING:
+    from penstock.claims import Entry
+    from penstock.reproduce import Evidence, Experiment
 
 
-@app.command()
+class _NamesThem(TyperCommand):
+    """Names the experiments at the end of its help; they are loaded only then."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Adds the names to the examples."""
+        from penstock.reproduce import EXPERIMENTS
+
+        self.epilog = f"{self.epilog}\n\nExperiments: {', '.join(EXPERIMENTS)}."
+        super().format_help(ctx, formatter)
+
+
+@verb(
+    "reproduce",
+    "penstock reproduce pink-dsl --quick",
+    "penstock reproduce friendliness --seeds 3 --jobs 2",
+    cls=_NamesThem,
+)
 def reproduce(
-    name: str = typer.Argument(help=f"One of: {_NAMES}.", metavar="NAME"),
+    name: str = typer.Argument(help="An experiment: `penstock list experiment`.", metavar="NAME"),
     quick: bool = typer.Option(False, "--quick", help="A few of the runs, and shorter ones."),
     seeds: int = typer.Option(1, min=1, help="Repetitions with seeds 1, 2, ...; figures show medians."),
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; default: one per core."),
+    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
     out: Path | None = typer.Option(None, help="Directory of the results; default runs/reproduce/NAME."),
     fresh: bool = typer.Option(False, "--fresh", help="Run all again; otherwise runs of the same build are kept."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object with all runs, variants and claims."),
 ) -> None:
     """Run a published experiment again: figures, claims and a report."""
-    experiment = find(name)
+    from penstock.reproduce.results import home
+
+    experiment = _experiment(name)
     path = out or home(name, quick)
     evidence, complete = _run(experiment, path, quick, seeds, jobs, fresh, quiet=json)
     if evidence is None:
         raise typer.Exit(130)
-    from penstock import report as pages
+    _tell(evidence, path, json)
+    if not complete:
+        print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130)
 
+
+def _experiment(name: str) -> Experiment:
+    from penstock.reproduce import EXPERIMENTS
+
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    raise MistakeError(
+        f"there is no experiment {name!r}; {did_you_mean(name, EXPERIMENTS)}there are {', '.join(EXPERIMENTS)}"
+    )
+
+
+def _tell(evidence: Evidence, path: Path, json: bool) -> None:
+    """Writes the report of an experiment, judges its claims, and prints both."""
+    from penstock import report as pages
+    from penstock.claims import ledger
+    from penstock.reproduce.results import stored
+
+    name = evidence.experiment.name
     report = pages.write_experiment(evidence, path, path.parent)
     entries = ledger({**stored(path.parent), name: evidence}, only=name)
     if json:
@@ -48,14 +90,13 @@ def reproduce(
         _print_evidence(evidence)
         show.claims(entries)
         show.console().print(f"report: {report}", soft_wrap=True)
-    if not complete:
-        print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
-        raise typer.Exit(130)
 
 
 def _run(
     experiment: Experiment, out: Path, quick: bool, seeds: int, jobs: int | None, fresh: bool, quiet: bool
 ) -> tuple[Evidence | None, bool]:
+    from penstock.reproduce import reproduce as run_experiment
+
     with Bar(experiment.name, quiet) as bar:
         return run_experiment(experiment, out, quick=quick, seeds=seeds, jobs=jobs, fresh=fresh, watcher=bar)
 
@@ -74,37 +115,70 @@ def _print_evidence(evidence: Evidence) -> None:
     print()
 
 
-@app.command()
+@verb(
+    "claims",
+    "penstock claims",
+    "penstock claims pink-dsl",
+    "penstock claims --run --quick --json",
+)
 def claims(
+    wanted: str = typer.Argument("", help="A claim, or the name of an experiment; default: all.", metavar="[ID]"),
     run: bool = typer.Option(False, "--run", help="Run the experiments first, in their full form."),
     quick: bool = typer.Option(False, "--quick", help="With --run: in their quick form."),
     json: bool = typer.Option(False, "--json", help="Print a JSON list."),
-    to: Path | None = typer.Option(None, "--page", help="Write the ledger into this page."),
+    to: Path | None = typer.Option(None, "--page", help="Write the whole ledger into this page."),
     check: bool = typer.Option(False, "--check", help="Exit with 1 when a claim that was run fails."),
 ) -> None:
     """Print the ledger: every claim with the verdict that the newest runs give."""
+    from penstock.claims import Verdict, ledger, page
+    from penstock.reproduce.results import stored
+
     if quick and not run:
         raise MistakeError("--quick goes with --run")
     evidence = stored()
+    shown = _chosen(ledger(evidence), wanted)
     if run:
-        evidence |= {name: _run_for_ledger(EXPERIMENTS[name], quick, json) for name in EXPERIMENTS}
+        evidence |= {one.name: _run_for_ledger(one, quick, json) for one in _needed(shown)}
     entries: list[Entry] = ledger(evidence)
+    shown = _chosen(entries, wanted)
     if json:
-        show.as_json([entry.to_json() for entry in entries])
+        show.as_json([entry.to_json() for entry in shown])
     else:
-        show.claims(entries)
+        show.claims(shown)
     if to:
         page.write(to, entries)
-    if check and any(entry.verdict == Verdict.FAILS for entry in entries):
+    if check and any(entry.verdict == Verdict.FAILS for entry in shown):
         raise typer.Exit(1)
 
 
+def _chosen(entries: list[Entry], wanted: str) -> list[Entry]:
+    """The claim of that id, or those of that experiment."""
+    if not wanted:
+        return entries
+    found = [entry for entry in entries if wanted in (entry.id, entry.id.split(".", 1)[0])]
+    if not found:
+        known = {name: None for entry in entries for name in (entry.id, entry.id.split(".", 1)[0])}
+        raise MistakeError(f"there is no claim {wanted!r}; {did_you_mean(wanted, known)}`penstock claims` lists them")
+    return found
+
+
+def _needed(entries: list[Entry]) -> list[Experiment]:
+    """The experiments by which these claims are judged."""
+    from penstock.claims.ledger import claims as all_claims
+    from penstock.reproduce import EXPERIMENTS
+
+    ids = {entry.id for entry in entries}
+    needed = {name for claim in all_claims() if claim.id in ids for name in claim.needs}
+    return [experiment for name, experiment in EXPERIMENTS.items() if name in needed]
+
+
 def _run_for_ledger(experiment: Experiment, quick: bool, quiet: bool) -> Evidence:
+    from penstock import report as pages
+    from penstock.reproduce.results import home
+
     out = home(experiment.name, quick)
     evidence, complete = _run(experiment, out, quick, 1, None, False, quiet)
     if evidence is None or not complete:
         raise typer.Exit(130)
-    from penstock import report as pages
-
     pages.write_experiment(evidence, out, out.parent)
     return evidence

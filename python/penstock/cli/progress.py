@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -48,6 +49,19 @@ class Bar:
         """So many simulated seconds further."""
         if self._progress:
             self._progress.advance(self._task, seconds)
+
+    def of_one_run(self) -> Callable[[float, float], None]:
+        """What a single run tells its progress: the simulated seconds done and in all."""
+        last = 0.0
+
+        def on_progress(now_s: float, duration_s: float) -> None:
+            nonlocal last
+            if not last:
+                self.begin(1, 0, duration_s)
+            self.advanced(now_s - last)
+            last = now_s
+
+        return on_progress
 
     def finished(self, label: str, cpu_s: float) -> None:
         """A run is over."""

@@ -1,4 +1,4 @@
-"""`run`, `rerun`, `report`: one scenario and its directory."""
+"""`run`: one scenario."""
 
 from __future__ import annotations
 
@@ -7,25 +7,56 @@ from pathlib import Path
 
 import typer
 
-from penstock import rundir
-from penstock.cli import app, show
+from penstock.cli import show, tcp_trace
+from penstock.cli.base import verb
 from penstock.cli.progress import Bar
+from penstock.cli.worlds import On
 from penstock.engine import Result, simulate
+from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
+from penstock.suggest import did_you_mean
 
 PACKETS = "packets.pcapng"
+TRACES = ("tcp",)
 
 
-@app.command()
+@verb(
+    "run",
+    "penstock run home.toml",
+    "penstock run home.toml --seed 7 --json",
+    "penstock run home.toml --trace tcp --flows 0,1 --interval 20ms",
+)
 def run(
-    scenario: Path = typer.Argument(help="A scenario file, see docs/scenarios.md.", metavar="FILE.toml"),
+    scenario: Path = typer.Argument(help="A scenario file: `penstock docs scenarios`.", metavar="FILE.toml"),
     seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Replaces the scenario's seed."),
-    out: Path | None = typer.Option(None, help="Directory of the results; default runs/NAME-HASH."),
+    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/NAME-HASH."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object; write a directory only with --out."),
     pcapng: Path | None = typer.Option(None, help="Write the bottlenecks' packets with the reason of each drop."),
+    trace: str = typer.Option("", metavar="tcp", help="Write windows, RTT, pace and state of TCP flows over time."),
+    flows: str = typer.Option("", help='With --trace tcp: flows to trace, such as "0,3"; default: the first eight.'),
+    interval: str = typer.Option("", help="With --trace tcp: time between samples; default 10ms."),
 ) -> None:
     """Run a scenario: tables on the terminal, everything else in a directory."""
-    source = Scenario.load(scenario)
+    if trace:
+        _check_trace(trace, pcapng)
+        tcp_trace.trace(scenario, flows, interval or tcp_trace.INTERVAL, seed, out, json)
+        return
+    if flows or interval:
+        raise MistakeError(f"{'--flows' if flows else '--interval'} goes with --trace tcp")
+    _simulate(Scenario.load(scenario), seed, out, json, pcapng)
+
+
+def _check_trace(trace: str, pcapng: Path | None) -> None:
+    if trace not in TRACES:
+        raise MistakeError(f"--trace {trace}: {did_you_mean(trace, TRACES)}it can be {', '.join(TRACES)}")
+    if pcapng is not None:
+        raise MistakeError("--pcapng does not go with --trace: run the scenario once with each")
+
+
+def _simulate(source: Scenario, seed: int | None, out: Path | None, json: bool, pcapng: Path | None) -> None:
+    from penstock import rundir
+
     path = out or (None if json else rundir.default_path(source, seed))
     if path:
         path.mkdir(parents=True, exist_ok=True)
@@ -44,18 +75,9 @@ def run(
 
 def _run_or_clean_up(source: Scenario, seed: int | None, pcapng: Path | None, path: Path | None, quiet: bool) -> Result:
     """A run that does not come to its end leaves no empty directory behind."""
-    last = 0.0
     with Bar(source.name, quiet) as bar:
-
-        def on_progress(now_s: float, duration_s: float) -> None:
-            nonlocal last
-            if not last:
-                bar.begin(1, 0, duration_s)
-            bar.advanced(now_s - last)
-            last = now_s
-
         try:
-            return simulate(source, seed, pcapng, on_progress=on_progress)
+            return simulate(source, seed, pcapng, on_progress=bar.of_one_run())
         except BaseException:
             if path:
                 with contextlib.suppress(OSError):
@@ -65,34 +87,7 @@ def _run_or_clean_up(source: Scenario, seed: int | None, pcapng: Path | None, pa
 
 def _write(result: Result, path: Path) -> Path:
     from penstock import report as pages
+    from penstock import rundir
 
     rundir.write(result, path)
     return pages.write_run(path)
-
-
-@app.command()
-def rerun(
-    directory: Path = typer.Argument(help="A directory that `penstock run` wrote.", metavar="DIR"),
-    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
-) -> None:
-    """Run a directory's scenario again and compare the summaries byte for byte."""
-    again = rundir.rerun(directory)
-    if json:
-        changed = {name: {"then": then, "now": now} for name, (then, now) in again.versions.items()}
-        show.as_json({"same": again.same, "versions_changed": changed})
-    else:
-        for name, (then, now) in again.versions.items():
-            print(f"{name}: {then} then, {now} now")
-        print("same: summary.json is reproduced byte for byte" if again.same else "different: summary.json has changed")
-    if not again.same:
-        raise typer.Exit(1)
-
-
-@app.command()
-def report(
-    directory: Path | None = typer.Argument(None, help="Default: the newest results under runs/.", metavar="[DIR]"),
-) -> None:
-    """Make the HTML page of a run or of an experiment again."""
-    from penstock import report as pages
-
-    print(pages.remake(directory))

@@ -5,21 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from penstock.claims import Entry, Verdict, counted
+if TYPE_CHECKING:
+    from penstock.claims import Entry
 
 _FLOWS_SHOWN = 16
-_VERDICT_STYLE = {
-    Verdict.HOLDS: "green",
-    Verdict.PARTLY: "yellow",
-    Verdict.FAILS: "red",
-    Verdict.NOT_RUN: "dim",
-}
 
 
 def console() -> Console:
@@ -32,9 +27,18 @@ def as_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1) -> None:
-    """A table whose first `left` columns are text and the others numbers."""
-    out = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1, heads: bool = True
+) -> None:
+    """A table whose first `left` columns are text and the others numbers; `heads` shows the names of the columns."""
+    out = Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2, 0, 0),
+        show_header=heads,
+    )
     for index, column in enumerate(columns):
         out.add_column(column, justify="left" if index < left else "right", header_style="dim", no_wrap=index > left)
     for row in rows:
@@ -169,9 +173,12 @@ _APPLICATIONS = (
 
 def claims(entries: Sequence[Entry]) -> None:
     """The ledger, and how many of each verdict."""
+    from penstock.claims import Verdict, counted
+
+    styles = {Verdict.HOLDS: "green", Verdict.PARTLY: "yellow", Verdict.FAILS: "red", Verdict.NOT_RUN: "dim"}
     rows: list[list[str | Text]] = []
     for entry in entries:
-        style = _VERDICT_STYLE[Verdict(entry.verdict)]
+        style = styles[Verdict(entry.verdict)]
         rows.append([Text(entry.verdict, style=style), entry.id, f"{entry.section}, {entry.item}", entry.claim])
         rows.append(["", "", "", Text(entry.reason, style="dim")])
     out = Table(box=None, padding=(0, 2, 0, 0))

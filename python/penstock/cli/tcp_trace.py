@@ -1,4 +1,4 @@
-"""`tcp-trace`: the windows of TCP connections over time."""
+"""Windows of TCP connections over time: `run --trace tcp`, and the old name `tcp-trace`."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import Any
 
 import typer
 
-from penstock import rundir, tcp_trace
-from penstock.cli import app, show
+from penstock import tcp_trace
+from penstock.cli import show
+from penstock.cli.base import old_name
 from penstock.cli.progress import Bar
 from penstock.engine import Result, Watch, simulate
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 
+INTERVAL = "10ms"
 _PICTURE = "tcp_trace.png"
 
 
-@app.command("tcp-trace")
+@old_name("tcp-trace")
 def command(
     scenario: Path = typer.Argument(help="A scenario file, see docs/scenarios.md.", metavar="SCENARIO"),
     flows: str = typer.Option("", help='Numbers of bulk and transfer flows, such as "0,3"; default: the first eight.'),
-    interval: str = typer.Option("10ms", help="Between samples."),
+    interval: str = typer.Option(INTERVAL, help="Between samples."),
     seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Replaces the scenario's seed."),
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory; default runs/NAME-HASH-tcp."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run a scenario and write cwnd, ssthresh, RTT, pace, bytes in flight and state of its flows over time."""
+    trace(scenario, flows, interval, seed, out, json)
+
+
+def trace(scenario: Path, flows: str, interval: str, seed: int | None, out: Path | None, json: bool) -> None:
+    """Runs the scenario, writes what its connections did, and prints it in short."""
+    from penstock import rundir
+
     source = Scenario.load(scenario)
     chosen = _numbers(flows)
     path = out or rundir.default_path(source, seed).with_name(f"{rundir.default_path(source, seed).name}-tcp")
     with Bar(source.name, quiet=json) as bar:
-        last = 0.0
-
-        def on_progress(now_s: float, duration_s: float) -> None:
-            nonlocal last
-            if not last:
-                bar.begin(1, 0, duration_s)
-            bar.advanced(now_s - last)
-            last = now_s
-
-        result = simulate(source, seed, on_progress=on_progress, watch=Watch(chosen, interval))
+        result = simulate(source, seed, on_progress=bar.of_one_run(), watch=Watch(chosen, interval))
     told = _summary(result, interval)
     _write(result, told, path)
     if json:
@@ -74,7 +74,7 @@ def _summary(result: Result, interval: str) -> dict[str, Any]:
 
 
 def _write(result: Result, told: dict[str, Any], path: Path) -> None:
-    from penstock import plots
+    from penstock import plots, rundir
 
     flows, queues = result.tables[tcp_trace.FLOWS], result.tables[tcp_trace.QUEUES]
     path.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import signal
 import sys
 from typing import Any
@@ -11,23 +10,19 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from penstock import engine
-from penstock.cli import app, show
+from penstock.cli import show
+from penstock.cli.base import verb
 from penstock.mistake import MistakeError
+from penstock.suggest import did_you_mean
 
-_EXAMPLES = """\
-Examples: \b
-
-penstock tempest -alg qfq+ -flows 32k -n 10M
-
-penstock tempest -alg wf2q+ -flowsets 20::20,10::20,1::60 -qmax 300 -burst 1 -n 1M
-
-penstock tempest -mode integrated -alg w2f2q -flowsets 20::20,10::20,1::60 -qmax 300 -intgr_th 80%
-
-penstock tempest -mode double -alg hfs -flowsets 20::20,10::20,1::60 -qmax 300 -qmac 100
-
-Numbers take k and M; 30n is 30 for each flow. Flags may be written --like-this as well. What each number means:
-docs/tempest.md.
-"""
+_EXAMPLES = (
+    "penstock tempest -alg qfq+ -flows 32k -n 10M",
+    "penstock tempest -alg wf2q+ -flowsets 20::20,10::20,1::60 -qmax 300 -burst 1 -n 1M",
+    "penstock tempest -mode integrated -alg w2f2q -flowsets 20::20,10::20,1::60 -qmax 300 -intgr_th 80%",
+    "penstock tempest -mode double -alg hfs -flowsets 20::20,10::20,1::60 -qmax 300 -qmac 100",
+    "Numbers take k and M; 30n is 30 for each flow. Flags may be written --like-this as well. What each number means: "
+    "`penstock docs tempest`.",
+)
 
 
 class _Flags(TyperCommand):
@@ -41,8 +36,7 @@ class _Flags(TyperCommand):
         for word in rest:
             name, equals, _ = word.partition("=")
             if name not in takes_value:
-                near = difflib.get_close_matches(name, takes_value, 1)
-                meant = f"did you mean {near[0]}? " if near else ""
+                meant = did_you_mean(name, takes_value)
                 raise MistakeError(f"{word}: no such flag; {meant}`penstock tempest --help` lists them")
             if takes_value[name] and not equals:
                 next(rest, None)
@@ -55,7 +49,7 @@ def _flag(about: str, *names: str) -> Any:
     return typer.Option(None, *names, *dict.fromkeys(long), help=about, show_default=False, metavar="VALUE")
 
 
-@app.command(cls=_Flags, epilog=_EXAMPLES)
+@verb("tempest", *_EXAMPLES, cls=_Flags)
 def tempest(
     n: str | None = _flag("Enqueues and dequeues together; 10M.", "-n", "-num_event", "-num_events"),
     qmin: str | None = _flag("Packets left when the enqueue phase begins; 0.", "-qmin", "-q_min"),
@@ -83,7 +77,7 @@ def tempest(
     measure: str | None = _flag("all, time, fairness or harness; all. Not in the document.", "-measure"),
     json: bool = typer.Option(False, "--json", "-json", help="Print one JSON object."),
 ) -> None:
-    """Test a packet scheduler: the time of a packet, delay, fairness and throughput (docs/tempest.md)."""
+    """Test a packet scheduler: the time of a packet, delay, fairness and throughput: `penstock docs tempest`."""
     given = {key: value for key, value in locals().items() if key != "json" and value is not None}
     if "length" in given:
         given["len"] = given.pop("length")

@@ -7,23 +7,29 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from penstock import rundir
-from penstock.cli import app, show
+from penstock.cli import show
+from penstock.cli.base import examples, group, old_name
 from penstock.cli.progress import Bar
 from penstock.mistake import MistakeError
-from penstock.verify import cases as all_cases
-from penstock.verify import compare, lab, page
 
-verify = typer.Typer(help="Compare the simulator with something else that does the same.", no_args_is_help=True)
-app.add_typer(verify, name="verify")
+verify = group(
+    "verify",
+    "Compare the simulator with something else that does the same.",
+    "penstock verify tcp-linux --quick",
+    "penstock verify speed --quick --no-peer",
+)
+
+if TYPE_CHECKING:
+    from penstock.verify.compare import Plan
 
 _OUT = Path("runs/verify/tcp-linux")
 
 
-@verify.command("tcp-linux")
+@verify.command("tcp-linux", epilog=examples("penstock verify tcp-linux --quick --only reno,codel"))
 def tcp_linux(
     quick: bool = typer.Option(False, "--quick", help="Six cases of 10 s instead of 36 of 30 s."),
     only: list[str] = typer.Option([], "--only", help="Cases with all of these words: reno,codel,4. Repeatable."),
@@ -35,6 +41,9 @@ def tcp_linux(
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run the kernel's reno, cubic and bbr through penstock-emulate, and beside each the simulator's (as root)."""
+    from penstock.verify import cases as all_cases
+    from penstock.verify import compare, lab
+
     chosen = all_cases.chosen(all_cases.QUICK if quick and not only else all_cases.CASES, only)
     if reason := lab.impossible():
         _skip(reason, json)
@@ -51,12 +60,30 @@ def tcp_linux(
     if not plan.cases:
         _skip(f"this kernel has no {', '.join(left_out)}", json)
         return
+    complete = _measure(plan, json)
+    _show(plan, left_out, complete, to if complete else None, json)
+    if not complete:
+        print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130)
+
+
+def _measure(plan: Plan, quiet: bool) -> bool:
+    """Runs the cases; false when it was interrupted."""
+    from penstock.verify import compare, lab
+
     lab.clear_away()
     try:
-        with Bar("verify", json) as bar, _termination_is_an_interrupt():
-            complete = compare.run(plan, bar)
+        with Bar("verify", quiet) as bar, _termination_is_an_interrupt():
+            return compare.run(plan, bar)
     except lab.LabError as error:
         raise MistakeError(f"{error}; what was finished is kept") from None
+
+
+def _show(plan: Plan, left_out: list[str], complete: bool, to: Path | None, json: bool) -> None:
+    """Keeps and prints what was found; `to` is a page for it."""
+    from penstock import rundir
+    from penstock.verify import compare, page
+
     rows = compare.rows(plan)
     about = (
         f"Linux {compare.kernel_version()}: kernel / simulator, {plan.measured_s:g} s measured after "
@@ -77,12 +104,23 @@ def tcp_linux(
         show.console().print(page.summary(rows))
     for name in left_out:
         print(f"left out: {name}, which this kernel does not have", file=sys.stderr)
-    if not complete:
-        print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
-        raise typer.Exit(130)
     if to:
         page.write(to, rows, about)
         to.with_suffix(".json").write_text(rundir.dump(found), encoding="utf-8")
+
+
+@verify.command("speed", epilog=examples("penstock verify speed --quick --no-peer"))
+@old_name("bench")
+def speed(
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+    quick: bool = typer.Option(False, "--quick", help="A fifth of the simulated time."),
+    no_peer: bool = typer.Option(False, "--no-peer", help="Without ns-3."),
+    repeat: int = typer.Option(3, min=1, help="Runs of each program; the least CPU time counts."),
+) -> None:
+    """Measure the CPU time of a simulated packet, here and in ns-3: `penstock docs benchmarks`."""
+    from penstock import bench as benchmarks
+
+    raise typer.Exit(benchmarks.main(json=json, quick=quick, peer=not no_peer, repeat=repeat))
 
 
 def _skip(reason: str, json: bool) -> None:

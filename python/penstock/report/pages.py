@@ -75,7 +75,7 @@ def write_run(path: Path) -> Path:
         summary=summary,
         timing=rundir.read_json(path / rundir.TIMING),
         figures=[_figure(name, figure, captions.RUN, "") for name, figure in figures.items()],
-        command=f"penstock rerun {path}",
+        command=f"penstock runs rerun {path}",
         versions=manifest["versions"],
     )
     return _write(path, page)

@@ -1,8 +1,7 @@
-"""`list`, `replay`, `bench`: single algorithms."""
+"""`replay`: a recorded trace through one algorithm."""
 
 from __future__ import annotations
 
-import json as jsonlib
 import signal
 import sys
 from pathlib import Path
@@ -11,40 +10,17 @@ from typing import Any
 import typer
 
 from penstock import engine
-from penstock.cli import app, show
+from penstock.cli import show
+from penstock.cli.base import verb
 from penstock.mistake import MistakeError
 
 
-@app.command("list")
-def list_(json: bool = typer.Option(False, "--json", help="Print a JSON list.")) -> None:
-    """List the algorithms with their parameters and sources."""
-    entries = engine.entries()
-    if json:
-        show.as_json(
-            [
-                {
-                    "name": entry.name,
-                    "kind": entry.kind,
-                    "about": entry.about,
-                    "source": entry.source,
-                    "parameters": [vars(parameter) for parameter in entry.parameters],
-                }
-                for entry in entries
-            ]
-        )
-        return
-    out = show.console()
-    for entry in entries:
-        out.print(
-            f"[bold]{entry.name}[/bold] [dim]({entry.kind}; {entry.source})[/dim]\n  {entry.about}", soft_wrap=True
-        )
-        for parameter in entry.parameters:
-            default = "from the link" if parameter.default is None else jsonlib.dumps(parameter.default)
-            out.print(f"    {parameter.name} = {default}", end="", markup=False)
-            out.print(f"  {parameter.about}", style="dim", markup=False, soft_wrap=True)
-
-
-@app.command()
+@verb(
+    "replay",
+    "penstock replay capture.pcap --aqm codel --rate 10Mbit/s --limit 1000p --set target=5ms",
+    "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 125kB --csv",
+    "penstock replay events.csv --cc cubic",
+)
 def replay(
     trace: Path = typer.Argument(
         help="A pcap, pcapng or CSV file (columns t_ns,flow,size,ecn); with --cc a CSV file of events.", metavar="TRACE"
@@ -108,16 +84,3 @@ def _print_replay(summary: dict[str, Any]) -> None:
         ],
     ]
     show.table(f"{summary['aqm']}, {summary['duration_s']:.3f} s", ("", ""), rows, left=2)
-
-
-@app.command()
-def bench(
-    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
-    quick: bool = typer.Option(False, "--quick", help="A fifth of the simulated time."),
-    no_peer: bool = typer.Option(False, "--no-peer", help="Without ns-3."),
-    repeat: int = typer.Option(3, min=1, help="Runs of each program; the least CPU time counts."),
-) -> None:
-    """Measure the CPU time of a simulated packet, here and in ns-3 (docs/benchmarks.md)."""
-    from penstock import bench as benchmarks  # only now: it is slow to load
-
-    raise typer.Exit(benchmarks.main(json=json, quick=quick, peer=not no_peer, repeat=repeat))

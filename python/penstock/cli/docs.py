@@ -1,0 +1,54 @@
+"""`docs`: the documentation without a network."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from penstock.cli import show
+from penstock.cli.base import verb
+
+if TYPE_CHECKING:
+    from penstock.manual import Page
+
+
+@verb("docs", "penstock docs", "penstock docs scenarios", "penstock docs codel")
+def docs(
+    page: str = typer.Argument(
+        "", help="Name of a page or of an algorithm; default: list the pages.", metavar="[PAGE]"
+    ),
+) -> None:
+    """Show a page of the documentation, or list all pages."""
+    from penstock import manual
+
+    if not page:
+        _list(list(manual.pages().values()))
+        return
+    found = manual.find(page)
+    if sys.stdout.isatty():
+        _paged(found.text)
+    else:
+        print(found.text, end="")
+
+
+def _list(pages: list[Page]) -> None:
+    guides = [[page.name, page.about] for page in pages if "/" not in page.name]
+    algorithms = [[page.short, page.about] for page in pages if "/" in page.name]
+    show.table("Guides", ("page", "read it to"), guides, left=2)
+    print()
+    show.table("Algorithms", ("page", ""), algorithms, left=2)
+    twice = {page.short for page in pages if "/" in page.name} & {page.name for page in pages}
+    for name in sorted(twice):
+        print(f"\n`penstock docs {name}` is the guide; the algorithm's page is `penstock docs algorithms/{name}`")
+
+
+def _paged(text: str) -> None:
+    from rich.markdown import Markdown
+
+    os.environ.setdefault("LESS", "-FRX")  # colours, and no waiting for a key when the page fits on the screen
+    out = show.console()
+    with out.pager(styles=True):
+        out.print(Markdown(text))

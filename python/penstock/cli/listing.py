@@ -1,0 +1,123 @@
+"""`list`: algorithms and experiments, with their parameters and sources."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Iterable
+
+import typer
+from rich.text import Text
+
+from penstock import engine
+from penstock.cli import show
+from penstock.cli.base import verb
+from penstock.engine import Entry
+from penstock.mistake import MistakeError
+from penstock.suggest import did_you_mean
+
+_EXPERIMENT = "experiment"
+# What the entries of a kind do.
+_KINDS = {
+    "aqm": "judge the packets of one queue",
+    "ack-path": "edit or hold passing segments",
+    "flow-queueing": "keep a queue for each flow",
+    "scheduler": "choose among classes",
+    "cc": "control the congestion window of a sender",
+    _EXPERIMENT: "published, run by `penstock reproduce NAME`",
+}
+
+
+@verb("list", "penstock list", "penstock list aqm", "penstock list codel", "penstock list satellite --json")
+def list_(
+    word: str = typer.Argument(
+        "", help="A kind, a name, or any text to search for; default: all.", metavar="[KIND|WORD]"
+    ),
+    json: bool = typer.Option(False, "--json", help="Print a JSON list."),
+) -> None:
+    """List algorithms with their sources; one name shows its parameters with their defaults."""
+    found = _wanted(word)
+    if json:
+        show.as_json([_to_json(entry) for entry in found])
+    elif word and all(entry.name == word for entry in found):
+        for entry in found:
+            _print_whole(entry)
+    else:
+        _print_short(found)
+        if not word:
+            kinds = ", ".join([*dict.fromkeys(entry.kind for entry in found), _EXPERIMENT])
+            show.console().print(f"kinds: {kinds}; `penstock list NAME` shows parameters", style="dim", soft_wrap=True)
+
+
+def _wanted(word: str) -> list[Entry]:
+    """All algorithms; those of a kind, of a name, or with the word in their text."""
+    algorithms = engine.entries()
+    if not word:
+        return algorithms
+    if of_kind := [entry for entry in algorithms if entry.kind == word]:
+        return of_kind
+    if named := [entry for entry in algorithms if entry.name == word]:
+        return named
+    experiments = _experiments()
+    if word == _EXPERIMENT:
+        return experiments
+    if named := [entry for entry in experiments if entry.name == word]:
+        return named
+    every = [*algorithms, *experiments]
+    if found := [entry for entry in every if word.lower() in _text(entry)]:
+        return found
+    known = [*(entry.name for entry in every), *_KINDS]
+    raise MistakeError(f"nothing is called {word!r} or tells of it; {did_you_mean(word, known)}`penstock list` has all")
+
+
+def _experiments() -> list[Entry]:
+    from penstock.reproduce import EXPERIMENTS
+
+    return [Entry(name, _EXPERIMENT, one.title, one.source, ()) for name, one in EXPERIMENTS.items()]
+
+
+def _text(entry: Entry) -> str:
+    parameters = (f"{parameter.name} {parameter.about}" for parameter in entry.parameters)
+    return " ".join((entry.name, entry.about, entry.source, *parameters)).lower()
+
+
+def _to_json(entry: Entry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "kind": entry.kind,
+        "about": entry.about,
+        "source": entry.source,
+        "parameters": [vars(parameter) for parameter in entry.parameters],
+    }
+
+
+def _print_short(entries: Iterable[Entry]) -> None:
+    kinds: dict[str, list[Entry]] = {}
+    for entry in entries:
+        kinds.setdefault(entry.kind, []).append(entry)
+    for kind, of_kind in kinds.items():
+        about = f": {_KINDS[kind]}" if kind in _KINDS else ""
+        show.table(
+            f"{kind}{about}",
+            ("", "", ""),
+            [[Text(t) for t in (e.name, e.about, e.source)] for e in of_kind],
+            left=3,
+            heads=False,
+        )
+        print()
+
+
+def _print_whole(entry: Entry) -> None:
+    from penstock import manual
+
+    out = show.console()
+    out.print(f"[bold]{entry.name}[/bold] [dim]({entry.kind})[/dim]", soft_wrap=True)
+    out.print(f"  {entry.about}", markup=False, soft_wrap=True)
+    for parameter in entry.parameters:
+        default = "from the link" if parameter.default is None else jsonlib.dumps(parameter.default)
+        out.print(f"    {parameter.name} = {default}", end="", markup=False)
+        out.print(f"  {parameter.about}", style="dim", markup=False, soft_wrap=True)
+    out.print(f"  source: {entry.source}", markup=False, soft_wrap=True)
+    if entry.kind == _EXPERIMENT:
+        out.print(f"  run it: penstock reproduce {entry.name}", markup=False, soft_wrap=True)
+    elif page := manual.page_of(entry.name):
+        out.print(f"  page: penstock docs {page.name}", markup=False, soft_wrap=True)

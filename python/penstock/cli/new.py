@@ -1,0 +1,140 @@
+"""`new`: files to begin with. The old name `architecture` of `new network` is here too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock import starters
+from penstock.cli.base import examples, group, old_name
+
+new = group(
+    "new",
+    "Write a commented file that runs: an algorithm of your own in Python, or a scenario.",
+    "penstock new scenario home",
+    "penstock new aqm my_aqm",
+)
+
+Name = Annotated[str, typer.Argument(help="Name of the files without an ending.", metavar="NAME")]
+
+
+@new.command("aqm", epilog=examples("penstock new aqm my_aqm", "penstock run my_aqm.toml"))
+def aqm(name: Name) -> None:
+    """Write an active queue management in Python, and a scenario that uses it."""
+    _told(starters.write("aqm", name))
+
+
+@new.command("cc", epilog=examples("penstock new cc my_cc", "penstock run my_cc.toml"))
+def cc(name: Name) -> None:
+    """Write a congestion control in Python, and a scenario in which it competes with CUBIC."""
+    _told(starters.write("cc", name))
+
+
+@new.command("scenario", epilog=examples("penstock new scenario home", "penstock run home.toml"))
+def scenario(name: Name) -> None:
+    """Write a scenario: a link, a queue, and the traffic of a home."""
+    _told(starters.write("scenario", name))
+
+
+def _told(paths: list[Path]) -> None:
+    print(f"written: {', '.join(map(str, paths))}")
+    print(f"next: penstock run {paths[-1]}")
+
+
+Backhauls = Annotated[list[str], typer.Option(help="geo, meo or leo; once for each MEOC.")]
+Responders = Annotated[int, typer.Option(min=0, help="In each cell.")]
+Civilians = Annotated[int, typer.Option(min=0, help="In each cell.")]
+Duration = Annotated[float, typer.Option(min=1.0, max=86_400.0, help="Seconds.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**64 - 1, help="Of the scenario.")]
+Bridge = Annotated[float | None, typer.Option(min=0.001, help="Mbit/s of a link between neighbouring MEOCs.")]
+Terrestrial = Annotated[int, typer.Option(min=0, max=100, help="Terrestrial base stations that still work.")]
+Neighbours = Annotated[int, typer.Option(min=1, help="Civilians in the cell of each of them.")]
+Handovers = Annotated[
+    list[str],
+    typer.Option(help="SECONDS:CELL:CELL, such as 20:1:2, or with :civilians or :all; 1 is a MEOC, t1 a base station."),
+]
+
+
+@new.command(
+    "network",
+    epilog=examples(
+        "penstock new network emergency --backhaul geo --backhaul meo --responders 5 --civilians 3",
+        "penstock run emergency.toml",
+    ),
+)
+def network(
+    name: Name,
+    backhaul: Backhauls = ["meo"],  # noqa: B006 - typer reads it and never changes it
+    responders: Responders = 5,
+    civilians: Civilians = 0,
+    duration: Duration = 60.0,
+    seed: Seed = 1,
+    bridge: Bridge = None,
+    terrestrial: Terrestrial = 0,
+    neighbours: Neighbours = 5,
+    handover: Handovers = [],  # noqa: B006 - typer reads it and never changes it
+) -> None:
+    """Write the scenario of an emergency network: LTE cells, MEOCs, satellites, headquarters."""
+    stem = starters.place(name)
+    text = _emergency(backhaul, responders, civilians, duration, seed, bridge, terrestrial, neighbours, handover)
+    _told(starters.write_texts(stem, {".toml": text}))
+
+
+@old_name("architecture")
+def architecture(
+    backhaul: Backhauls = ["meo"],  # noqa: B006 - typer reads it and never changes it
+    responders: Responders = 5,
+    civilians: Civilians = 0,
+    duration: Duration = 60.0,
+    seed: Seed = 1,
+    bridge: Bridge = None,
+    terrestrial: Terrestrial = 0,
+    neighbours: Neighbours = 5,
+    handover: Handovers = [],  # noqa: B006 - typer reads it and never changes it
+    out: Path | None = typer.Option(None, help="A file; default: print it."),
+) -> None:
+    """Write the scenario of an emergency network: LTE cells, MEOCs, satellites, headquarters."""
+    text = _emergency(backhaul, responders, civilians, duration, seed, bridge, terrestrial, neighbours, handover)
+    if out is None:
+        print(text, end="")
+        return
+    out.write_text(text, encoding="utf-8")
+    print(f"{out}: run it with `penstock run {out}`")
+
+
+def _emergency(
+    backhaul: list[str],
+    responders: int,
+    civilians: int,
+    duration: float,
+    seed: int,
+    bridge: float | None,
+    terrestrial: int,
+    neighbours: int,
+    handover: list[str],
+) -> str:
+    """The text of the scenario that these options describe."""
+    from penstock.architecture import BACKHAULS, ArchitectureError, BaseStation, Meoc, emergency_network
+    from penstock.scenario import to_toml
+    from penstock.suggest import did_you_mean
+
+    for name in backhaul:
+        if name not in BACKHAULS:
+            meant = did_you_mean(name, BACKHAULS)
+            raise ArchitectureError(f"there is no backhaul {name!r}; {meant}there are {', '.join(BACKHAULS)}")
+    meocs = [Meoc(BACKHAULS[name], responders, civilians) for name in backhaul]
+    stations = [BaseStation(civilians=neighbours)] * terrestrial
+    moves = [_handover(text) for text in handover]
+    return to_toml(emergency_network(meocs, duration, seed, bridge, stations, moves))
+
+
+def _handover(text: str) -> Any:
+    from penstock.architecture import ArchitectureError, Handover
+
+    try:
+        at_s, start, end, *who = text.split(":")
+        return Handover(float(at_s), start, end, *who)
+    except (TypeError, ValueError):
+        raise ArchitectureError(f"{text!r} is no handover; write SECONDS:CELL:CELL, such as 20:1:2") from None

@@ -1,0 +1,155 @@
+"""`runs`: what earlier runs left behind. The old names `rerun` and `report` are here too."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from penstock.cli import show
+from penstock.cli.base import examples, group, old_name
+
+if TYPE_CHECKING:
+    from penstock.runs import Found
+
+runs = group(
+    "runs",
+    "Show, repeat and remove what earlier runs left behind.",
+    "penstock runs list",
+    "penstock runs show runs/home-1a2b3c4d",
+    "penstock runs prune --older 30d --dry-run",
+)
+_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def _size(size_bytes: int) -> str:
+    return next((f"{size_bytes / of:.1f} {unit}" for of, unit in _UNITS if size_bytes >= of), f"{size_bytes} B")
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+@runs.command("list", epilog=examples("penstock runs list", "penstock runs list runs/reproduce --json"))
+def list_(
+    directory: Path = typer.Argument(Path("runs"), help="Where to look, at any depth.", metavar="[DIR]"),
+    json: bool = typer.Option(False, "--json", help="Print a JSON list."),
+) -> None:
+    """List run directories and experiments, the newest first."""
+    from penstock import runs as stored
+
+    found = stored.find(directory)
+    if json:
+        show.as_json([one.to_json() for one in found])
+    elif found:
+        _print(found)
+    else:
+        print(f"{directory}: no runs yet; `penstock run` and `penstock reproduce` write some")
+
+
+def _print(found: list[Found]) -> None:
+    rows = [
+        [
+            str(one.path),
+            one.kind,
+            one.name,
+            one.scenario or "-",
+            "-" if one.seed is None else str(one.seed),
+            _date(one.written_s),
+            one.version,
+            _size(one.size_bytes),
+        ]
+        for one in found
+    ]
+    show.table("", ("directory", "kind", "name", "scenario", "seed", "written", "version", "size"), rows, left=4)
+
+
+@runs.command("show", epilog=examples("penstock runs show runs/home-1a2b3c4d"))
+def show_(
+    directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object: manifest, summary and timing."),
+) -> None:
+    """Print the tables of a run again, and what it was made with."""
+    from penstock import rundir
+    from penstock import runs as stored
+
+    path = stored.locate(directory)
+    manifest = rundir.read_manifest(path)
+    summary = rundir.read_json(path / rundir.SUMMARY)
+    if json:
+        timing = rundir.read_json(path / rundir.TIMING)
+        show.as_json({"path": str(path), "manifest": manifest, "summary": summary, "timing": timing})
+        return
+    show.summary(summary)
+    print(f"\nscenario: {manifest['file']}")
+    for name, version in manifest["versions"].items():
+        print(f"{name}: {version}")
+    show.console().print(f"again: penstock runs rerun {path}", soft_wrap=True)
+
+
+@runs.command("rerun", epilog=examples("penstock runs rerun runs/home-1a2b3c4d"))
+@old_name("rerun")
+def rerun(
+    directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run a directory's scenario again and compare the summaries byte for byte."""
+    from penstock import rundir
+    from penstock import runs as stored
+
+    again = rundir.rerun(stored.locate(directory))
+    if json:
+        changed = {name: {"then": then, "now": now} for name, (then, now) in again.versions.items()}
+        show.as_json({"same": again.same, "versions_changed": changed})
+    else:
+        for name, (then, now) in again.versions.items():
+            print(f"{name}: {then} then, {now} now")
+        print("same: summary.json is reproduced byte for byte" if again.same else "different: summary.json has changed")
+    if not again.same:
+        raise typer.Exit(1)
+
+
+@runs.command("report", epilog=examples("penstock runs report", "penstock runs report runs/home-1a2b3c4d"))
+@old_name("report")
+def report(
+    directory: Path | None = typer.Argument(None, help="Default: the newest results under runs/.", metavar="[DIR]"),
+) -> None:
+    """Make the HTML page of a run or of an experiment again."""
+    from penstock import report as pages
+    from penstock import runs as stored
+
+    print(pages.remake(stored.locate(directory) if directory else None))
+
+
+@runs.command("prune", epilog=examples("penstock runs prune --older 30d --dry-run", "penstock runs prune --yes"))
+def prune(
+    directory: Path = typer.Argument(Path("runs"), help="Where to look, at any depth.", metavar="[DIR]"),
+    older: str = typer.Option("", metavar="AGE", help="Only runs written longer ago than that: 30d, 12h, 2w."),
+    yes: bool = typer.Option(False, "--yes", help="Do not ask."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be removed and remove nothing."),
+) -> None:
+    """Remove run directories. Experiments, and directories with files of yours in them, are kept."""
+    from penstock import runs as stored
+
+    before = time.time() - (stored.age_s(older) if older else 0.0)
+    found = [one for one in stored.find(directory) if one.kind == "run" and one.written_s <= before]
+    others = {one.path: names for one in found if (names := stored.foreign(one.path))}
+    for path, names in others.items():
+        print(f"kept: {path}, which holds what no run writes: {', '.join(names[:3])}")
+    gone = [one for one in found if one.path not in others]
+    if not gone:
+        print(f"{directory}: nothing to remove")
+        return
+    for one in gone:
+        print(f"{one.path}  {_date(one.written_s)}  {_size(one.size_bytes)}")
+    what = f"{len(gone)} run directories, {_size(sum(one.size_bytes for one in gone))}"
+    if dry_run:
+        print(f"would be removed: {what}")
+        return
+    if not yes:
+        typer.confirm(f"remove {what}?", abort=True)
+    for one in gone:
+        stored.remove(one.path)
+    print(f"removed: {what}")

@@ -1,0 +1,248 @@
+"""What this machine can do: one check for each thing that a verb may need. No check changes anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+from penstock import engine
+
+_NET_ADMIN, _SYS_ADMIN = 12, 21  # bits of Linux's capabilities
+_TUN = Path("/dev/net/tun")
+_NAMESPACES = Path("/run/netns")
+_INTERFACES = Path("/sys/class/net")
+_GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_NS3 = Path("/usr/include/ns3/core-module.h")
+_PACKAGES = ("jinja2", "matplotlib", "numpy", "pyarrow", "rich", "typer")
+_LEAST_PYTHON = (3, 11)
+_LEAST_FREE_BYTES = 2 * 10**9
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one check found."""
+
+    name: str
+    ok: bool
+    found: str
+    needed_for: str
+    essential: bool = False  # without it the simulator itself does not work
+    repair: str = ""  # a command, if one helps
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+
+def examine() -> list[Check]:
+    """Makes all checks, in the order in which they are shown."""
+    return [check for group in _GROUPS for check in group()]
+
+
+def healthy(checks: list[Check]) -> bool:
+    """True when nothing essential is missing."""
+    return all(check.ok for check in checks if check.essential)
+
+
+def _lab() -> Iterator[Check]:
+    """What every run needs."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Check(
+        "python", sys.version_info >= _LEAST_PYTHON, version, "everything", True, "install Python 3.11 or newer"
+    )
+    yield _compiled()
+    missing = [name for name in _PACKAGES if util.find_spec(name) is None]
+    told = f"missing: {', '.join(missing)}" if missing else ", ".join(_PACKAGES)
+    repair = f"{sys.executable} -m pip install {' '.join(missing)}" if missing else ""
+    yield Check("packages", not missing, told, "everything", True, repair)
+    yield _fonts()
+
+
+def _compiled() -> Check:
+    core = engine.core_version()
+    try:
+        package = metadata.version("penstock")
+    except metadata.PackageNotFoundError:
+        return Check("compiled part", True, f"{core}, from a source tree", "everything", True)
+    told = core if package == core else f"{core}, but the package is {package}"
+    return Check("compiled part", package == core, told, "everything", True, "make setup")
+
+
+def _fonts() -> Check:
+    """Matplotlib makes its list of fonts at the first figure and keeps it, if it may."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(os.environ.get("MPLCONFIGDIR") or f"{base}/matplotlib")
+    needed = "quick first figures"
+    if any(folder.glob("fontlist*.json")):
+        return Check("font list", True, str(folder), needed)
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not os.access(there, os.W_OK):
+        return Check("font list", False, f"{folder} cannot be written", needed, repair="export MPLCONFIGDIR=DIRECTORY")
+    make = f'{sys.executable} -c "import matplotlib.font_manager"'
+    return Check("font list", False, "not made yet", needed, repair=make)
+
+
+def _real_packets() -> Iterator[Check]:
+    """What the emulator and comparisons with the kernel need."""
+    needed = "penstock-emulate, verify tcp-linux"
+    emulator = _emulator()
+    build = "cargo build --release -p penstock-net"
+    yield Check("penstock-emulate", bool(emulator), emulator or "not found", needed, repair=build)
+    can = _capabilities()
+    told = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
+    yield Check(
+        "CAP_NET_ADMIN",
+        bool(can >> _NET_ADMIN & 1),
+        f"{told}, {'has it' if can >> _NET_ADMIN & 1 else 'lacks it'}",
+        needed,
+        repair="sudo penstock ..., or a container with --cap-add NET_ADMIN",
+    )
+    yield _tun(needed)
+    yield _program("ip", "iproute2", needed)
+    yield _namespaces(bool(can >> _SYS_ADMIN & 1), needed)
+    yield _kernel_controls()
+    yield from _leftovers()
+
+
+def _emulator() -> str | None:
+    if installed := shutil.which("penstock-emulate"):
+        return installed
+    target = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).resolve().parents[2] / "target"))
+    built = target / "release" / "penstock-emulate"
+    return str(built) if built.is_file() else None
+
+
+def _capabilities() -> int:
+    """The effective capabilities of this process as bits; 0 where they cannot be known."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
+    return int(found[1], 16) if found else 0
+
+
+def _tun(needed: str) -> Check:
+    if not _TUN.exists():
+        return Check(
+            str(_TUN), False, "missing", needed, repair="modprobe tun, or a container with --device /dev/net/tun"
+        )
+    usable = os.access(_TUN, os.R_OK | os.W_OK)
+    told = "there" if usable else "there, but not for this user"
+    return Check(str(_TUN), usable, told, needed, repair="" if usable else "sudo penstock ...")
+
+
+def _namespaces(permitted: bool, needed: str) -> Check:
+    """A namespace that a child makes for itself is gone with the child."""
+    program = shutil.which("unshare")
+    if program is None:
+        return Check("namespaces", False, "unshare is missing", needed, repair="apt-get install util-linux")
+    done = subprocess.run([program, "--net", "true"], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return Check("namespaces", True, "can be made", needed)
+    why = done.stderr.strip().removeprefix("unshare: ") or f"unshare ended with {done.returncode}"
+    repair = "a container with --privileged" if permitted else "sudo penstock ..."
+    return Check("namespaces", False, why, needed, repair=repair)
+
+
+def _kernel_controls() -> Check:
+    needed = "verify tcp-linux"
+    try:
+        controls = _CONTROLS.read_text(encoding="ascii").split()
+    except OSError:
+        return Check("kernel's TCP", False, "its controls cannot be read", needed)
+    missing = sorted({"reno", "cubic", "bbr"} - set(controls))
+    repair = "modprobe " + " ".join(f"tcp_{name}" for name in missing) if missing else ""
+    return Check("kernel's TCP", not missing, " ".join(controls), needed, repair=repair)
+
+
+def _leftovers() -> Iterator[Check]:
+    """Namespaces and interfaces of ours whose program is gone."""
+    needed = "a clean machine"
+    names = [path.name for path in _NAMESPACES.glob("penstock-*")] if _NAMESPACES.is_dir() else []
+    dead = sorted(name for name in names if _is_dead(name))
+    remove = "; ".join(f"ip netns delete {name}" for name in dead)
+    yield Check("leftover namespaces", not dead, ", ".join(dead) or "none", needed, repair=remove)
+    left = sorted(path.name for path in _INTERFACES.glob("penstock*")) if _INTERFACES.is_dir() else []
+    unused = [] if _emulator_runs() else left
+    remove = "; ".join(f"ip link delete {name}" for name in unused)
+    told = ", ".join(unused) or (f"none; in use: {', '.join(left)}" if left else "none")
+    yield Check("leftover interfaces", not unused, told, needed, repair=remove)
+
+
+def _is_dead(namespace: str) -> bool:
+    """The name of a namespace of ours holds the number of the process that made it."""
+    maker = next((part for part in namespace.split("-") if part.isdigit()), None)
+    return maker is not None and not Path(f"/proc/{maker}").exists()
+
+
+def _emulator_runs() -> bool:
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if path.read_text(encoding="utf-8").startswith("penstock-emulat"):  # the kernel keeps 15 characters
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _peers() -> Iterator[Check]:
+    """Programs of others."""
+    yield _program("iperf3", "iperf3", "tests with real TCP")
+    yield _program("tshark", "tshark", "the test of captures")
+    yield _program("cargo", "cargo", "verify speed, building")
+    yield _program("valgrind", "valgrind", "instructions per packet in verify speed")
+    yield Check(
+        "ns-3",
+        _NS3.exists(),
+        str(_NS3.parent) if _NS3.exists() else "not found",
+        "verify speed",
+        repair=_apt("libns3-dev"),
+    )
+
+
+def _program(name: str, package: str, needed: str) -> Check:
+    found = shutil.which(name)
+    return Check(name, found is not None, found or "not found", needed, repair="" if found else _apt(package))
+
+
+def _apt(package: str) -> str:
+    return f"apt-get install {package}"
+
+
+def _machine() -> Iterator[Check]:
+    """What the machine itself offers."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    yield Check("cores", True, str(cores), "runs at once (--jobs)")
+    yield _governor()
+    free = shutil.disk_usage(Path.cwd()).free
+    enough = free >= _LEAST_FREE_BYTES
+    repair = "" if enough else "penstock runs prune --older 30d"
+    yield Check("disk", enough, f"{free / 1e9:.1f} GB free in this directory", "runs/", repair=repair)
+    writable = os.access(Path.cwd(), os.W_OK)
+    told = "can be written" if writable else "cannot be written"
+    yield Check(
+        "this directory", writable, told, "runs/", repair="" if writable else "penstock run FILE.toml --out DIRECTORY"
+    )
+
+
+def _governor() -> Check:
+    needed = "steady times in verify speed, tempest"
+    try:
+        governor = _GOVERNOR.read_text(encoding="ascii").strip()
+    except OSError:
+        return Check("CPU governor", True, "the machine shows none", needed)
+    repair = "" if governor == "performance" else "sudo cpupower frequency-set --governor performance"
+    return Check("CPU governor", governor == "performance", governor, needed, repair=repair)
+
+
+_GROUPS: tuple[Callable[[], Iterator[Check]], ...] = (_lab, _real_packets, _peers, _machine)

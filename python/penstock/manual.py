@@ -1,0 +1,96 @@
+"""The documentation as the package carries it: pages by name, what each is for, the page of an algorithm.
+
+`python/penstock/docs` is a link to `docs/`, so that a checkout shows its own pages; a wheel holds a copy of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from penstock.mistake import MistakeError
+from penstock.suggest import did_you_mean
+
+ROOT = (Path(__file__).parent / "docs").resolve()
+INDEX = "README"  # a list of pages, in Markdown
+_LINK = re.compile(r"\[([^\]]+)\]\(([a-zA-Z0-9_/-]+)\.md\)")
+_ROW = re.compile(r"^\| \[[^\]]+\]\(([a-zA-Z0-9_-]+)\.md\) \| (.+) \|$", re.MULTILINE)  # a page and what to read it for
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page; its name is its path below `docs/` without the ending."""
+
+    name: str
+    path: Path
+
+    @property
+    def short(self) -> str:
+        """The last part of the name, by which the page is found if no other page has it."""
+        return self.name.rsplit("/", 1)[-1]
+
+    @property
+    def text(self) -> str:
+        """The whole page in Markdown."""
+        return self.path.read_text(encoding="utf-8")
+
+    @property
+    def title(self) -> str:
+        """The first heading without its marks."""
+        heading = next((line for line in self.text.splitlines() if line.startswith("# ")), f"# {self.name}")
+        return heading.removeprefix("# ").strip()
+
+    @property
+    def about(self) -> str:
+        """What the index says of the page; its title where the index only names it."""
+        return _told().get(self.name, self.title)
+
+
+@cache
+def pages() -> dict[str, Page]:
+    """Every page by its name, those of algorithms last."""
+    named = [(path.relative_to(ROOT).with_suffix("").as_posix(), path) for path in ROOT.rglob("*.md")]
+    ordered = sorted((name.count("/"), name, path) for name, path in named if name != INDEX)
+    return {name: Page(name, path) for _, name, path in ordered}
+
+
+def _index() -> str:
+    return (ROOT / f"{INDEX}.md").read_text(encoding="utf-8") if ROOT.is_dir() else ""
+
+
+@cache
+def _told() -> dict[str, str]:
+    """What the index says of each guide, by its name."""
+    return dict(_ROW.findall(_index()))
+
+
+@cache
+def _algorithms() -> dict[str, str]:
+    """The page of each algorithm by its name, as the index of the documentation links them."""
+    return {
+        name.strip(): page
+        for names, page in _LINK.findall(_index())
+        if page.startswith("algorithms/")
+        for name in names.split(",")
+    }
+
+
+def page_of(algorithm: str) -> Page | None:
+    """The page that describes an algorithm, which several may share."""
+    return pages().get(_algorithms().get(algorithm, f"algorithms/{algorithm}"))
+
+
+def find(name: str) -> Page:
+    """The page of that name; the last part of a name and the name of an algorithm are enough."""
+    if not pages():
+        raise MistakeError(f"{ROOT}: the pages of the documentation are not there; install the package again")
+    wanted = name.removesuffix(".md").removeprefix("docs/").strip("/")
+    if found := pages().get(wanted) or page_of(wanted):
+        return found
+    same = [page for page in pages().values() if page.short == wanted]
+    if same:
+        return same[0]
+    known = [*pages(), *(page.short for page in pages().values()), *_algorithms()]
+    raise MistakeError(f"there is no page {name!r}; {did_you_mean(wanted, known)}`penstock docs` lists them")

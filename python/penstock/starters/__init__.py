@@ -1,0 +1,60 @@
+"""Files to begin with: each is complete, commented and runs as it is."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+
+from penstock.mistake import MistakeError
+
+_TEMPLATES = Path(__file__).parent / "templates"
+# The files of each kind by the ending that they get.
+KINDS = {
+    "aqm": {".py": "aqm.py.txt", ".toml": "aqm.toml"},
+    "cc": {".py": "cc.py.txt", ".toml": "cc.toml"},
+    "scenario": {".toml": "scenario.toml"},
+}
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def write(kind: str, name: str) -> list[Path]:
+    """Writes the files of a kind and returns their paths, the scenario last; an existing file is never replaced."""
+    stem = place(name)
+    words = {"FILE": stem.name, "CLASS": _class_name(stem.name)}
+    texts = {
+        ending: Template((_TEMPLATES / file).read_text(encoding="utf-8")).substitute(words)
+        for ending, file in KINDS[kind].items()
+    }
+    return write_texts(stem, texts)
+
+
+def write_texts(stem: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Writes each text to `stem` with its ending; writes nothing if one of the files exists."""
+    paths = {Path(f"{stem}{ending}"): text for ending, text in texts.items()}
+    for path in paths:
+        if path.exists() or path.is_symlink():
+            raise MistakeError(f"{path}: exists already and is not replaced; choose another name")
+    for path, text in paths.items():
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    return list(paths)
+
+
+def place(name: str) -> Path:
+    """The path of a new file without its ending; raises `MistakeError` for a name that cannot be one."""
+    path = Path(name)
+    stem = path.with_suffix("") if path.suffix in (".py", ".toml") else path
+    if not _NAME.fullmatch(stem.name):
+        raise MistakeError(f"{name!r} is no name for a file; write a letter, then letters, digits, `-` and `_`")
+    if not stem.parent.is_dir():
+        raise MistakeError(f"{stem.parent}: there is no such directory; `mkdir -p {stem.parent}` makes it")
+    return stem
+
+
+def _class_name(stem: str) -> str:
+    """`my-red_2` gives `MyRed2`."""
+    name = "".join(part[:1].upper() + part[1:] for part in re.split(r"[-_]", stem))
+    return f"{name}_" if keyword.iskeyword(name) else name
