@@ -1,7 +1,7 @@
 //! A mistake in a file: where it is, what is wrong, what is allowed.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use penstock_core::registry::nearest;
+use penstock_core::suggest::nearest;
 use std::fmt;
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //! often its wire loses a packet.
 
 use crate::range::within;
-use penstock_core::registry::ConfigError;
+use penstock_core::config::ConfigError;
 use penstock_core::units::{Limit, Rate, Span};
 use serde::{Deserialize, Serialize};
 

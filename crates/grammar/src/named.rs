@@ -5,8 +5,9 @@
 
 use crate::diagnosis::Diagnosis;
 use crate::source::{Source, Value};
+use penstock_core::config::ConfigError;
 use penstock_core::foreign::Library;
-use penstock_core::registry::{AnyConfig, ConfigError, NAMES};
+use penstock_core::registry::{AnyConfig, NAMES};
 use serde::Deserializer;
 use serde_json::Map;
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Values within bounds, each refused with the same sentence everywhere.
 
-use penstock_core::registry::ConfigError;
+use penstock_core::config::ConfigError;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 

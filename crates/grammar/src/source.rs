@@ -3,7 +3,7 @@
 //! The reader of TOML refuses what is nested deeper than 80 levels, so nothing here can exhaust the stack.
 
 use crate::diagnosis::{Diagnosis, suggestion, unknown_key};
-use penstock_core::registry::nearest;
+use penstock_core::suggest::nearest;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;
