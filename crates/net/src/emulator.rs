@@ -158,7 +158,7 @@ impl Emulator {
             };
             let now = self.write_what_is_due();
             let (packet, news) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
-            news.iter().for_each(|news| self.path.tell(news));
+            news.iter().for_each(|news| self.path.tell(news, now));
             self.path.arrive(direction, packet, now, &mut self.pool);
         }
         Ok(())

@@ -61,8 +61,8 @@ impl<P: Packet> Path<P> {
     }
 
     /// Tells both disciplines whose a flow is. Call before its first packet.
-    pub fn tell(&mut self, news: &News) {
-        self.0.iter_mut().for_each(|bottleneck| bottleneck.tell(news));
+    pub fn tell(&mut self, news: &News, now: Instant) {
+        self.0.iter_mut().for_each(|bottleneck| bottleneck.tell(news, now));
     }
 
     /// Takes a packet that travels in `direction`. Call after [`Path::poll`] answered `None` for this `now`.

@@ -84,7 +84,7 @@ impl Case {
                 let mut buffer = pool.take();
                 buffer[..SIZE].copy_from_slice(&bytes);
                 let (packet, news) = classifier.packet(self.direction, buffer, SIZE, now, &mut pool);
-                news.iter().for_each(|news| path.tell(news));
+                news.iter().for_each(|news| path.tell(news, now));
                 path.arrive(self.direction, packet, now, &mut pool);
             }
         }

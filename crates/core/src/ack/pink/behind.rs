@@ -7,8 +7,9 @@ use crate::ack_path::AckPath;
 use crate::aqm::codel::{self, Codel};
 use crate::aqm::droptail::DropTail;
 use crate::config::{AqmConfig, ConfigError, Discipline, LinkFacts};
+use crate::fact::Fact;
 use crate::fq::{FlowQueue, Parameters};
-use crate::packet::{FlowId, NodeId, Packet, TcpView};
+use crate::packet::{FlowId, Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats};
 use crate::queue::Fifo;
 use crate::rng::Rng;
@@ -93,17 +94,8 @@ impl<P: Packet> Qdisc<P> for Queue<P> {
     fn stats(&self) -> &Stats {
         each!(self, queue => queue.stats())
     }
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        each!(self, queue => queue.set_rate(rate, now));
-    }
-    fn set_node(&mut self, flow: FlowId, node: NodeId) {
-        each!(self, queue => queue.set_node(flow, node));
-    }
-    fn forget_node(&mut self, node: NodeId) {
-        each!(self, queue => queue.forget_node(node));
-    }
-    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
-        each!(self, queue => queue.set_budget(node, budget, now));
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        each!(self, queue => queue.on_fact(fact, now));
     }
     fn report(&self) -> Option<serde_json::Value> {
         each!(self, queue => queue.report())
