@@ -132,7 +132,7 @@ fn inner(text: &str) -> &str {
     inner.strip_suffix(')').expect("a variant with a value")
 }
 
-/// An AQM chosen by name comes to the same state as the one which stands alone.
+/// An AQM chosen by name comes to the same state as the one which stands alone, and reports the same.
 #[test]
 fn an_aqm_by_name_is_told_as_one_alone() {
     let mut changed = Vec::new();
@@ -147,6 +147,7 @@ fn an_aqm_by_name_is_told_as_one_alone() {
             by_name.on_fact(&fact, Instant::ZERO);
             let state = format!("{by_name:?}");
             assert!(format!("{alone:?}").contains(inner(&state)), "{name} after {fact:?}: {state}");
+            assert_eq!(by_name.report(), alone.report(), "{name} after {fact:?}");
         }
         if format!("{alone:?}") != format!("{fresh:?}") {
             changed.push(*name);

@@ -106,6 +106,9 @@ macro_rules! aqms {
             fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
                 match self { $(Self::$variant(aqm) => aqm.on_wakeup(backlog, now),)* }
             }
+            fn report(&self) -> Option<serde_json::Value> {
+                match self { $(Self::$variant(aqm) => aqm.report(),)* }
+            }
             fn on_fact(&mut self, fact: &Fact, now: Instant) {
                 match self { $(Self::$variant(aqm) => aqm.on_fact(fact, now),)* }
             }

@@ -79,6 +79,11 @@ macro_rules! each {
 }
 
 impl<P: Packet> Qdisc<P> for Queue<P> {
+    const WAKES: bool = <Fifo<P, DropTail> as Qdisc<P>>::WAKES
+        || <FlowQueue<P, DropTail> as Qdisc<P>>::WAKES
+        || <FlowQueue<P, Codel> as Qdisc<P>>::WAKES
+        || <Fifo<P, Qrm> as Qdisc<P>>::WAKES;
+
     #[inline]
     fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
         each!(self, queue => queue.enqueue(packet, now, rng, fates))
@@ -97,29 +102,31 @@ impl<P: Packet> Qdisc<P> for Queue<P> {
     fn on_fact(&mut self, fact: &Fact, now: Instant) {
         each!(self, queue => queue.on_fact(fact, now));
     }
+    fn next_wakeup(&self) -> Option<Instant> {
+        each!(self, queue => queue.next_wakeup())
+    }
+    fn on_wakeup(&mut self, now: Instant) {
+        each!(self, queue => queue.on_wakeup(now));
+    }
     fn report(&self) -> Option<serde_json::Value> {
         each!(self, queue => queue.report())
     }
 }
 
-/// QRM alone looks at segments.
+/// QRM alone looks at segments; the others leave the trait's methods as they are.
 impl<P: Packet> AckPath for Queue<P> {
     const ACTIVE: bool = true;
 
     fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
-        if let Self::Qrm(queue) = self {
-            queue.outbound(segment, now);
-        }
+        each!(self, queue => queue.outbound(segment, now));
     }
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
-        if let Self::Qrm(queue) = self {
-            queue.inbound(segment, now);
-        }
+        each!(self, queue => queue.inbound(segment, now));
     }
 
     fn budget_of(&self, flow: FlowId) -> Option<Rate> {
-        if let Self::Qrm(queue) = self { queue.budget_of(flow) } else { None }
+        each!(self, queue => queue.budget_of(flow))
     }
 }
 
