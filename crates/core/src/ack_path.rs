@@ -25,8 +25,10 @@ pub trait AckPath {
         None
     }
 
-    /// The rate to which a discipline behind this element holds the node of the next `inbound` segment.
-    fn note_budget(&mut self, budget: Option<Rate>) {
+    /// As [`AckPath::inbound`], for an element before a discipline that holds the node of this segment to `budget`: the
+    /// element need not give out what would be refused.
+    fn inbound_within<S: TcpView>(&mut self, segment: &mut S, budget: Option<Rate>, now: Instant) {
         let _ = budget;
+        self.inbound(segment, now);
     }
 }

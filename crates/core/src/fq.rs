@@ -39,13 +39,14 @@ pub use config::Config;
 use crate::ack_path::AckPath;
 use crate::classify::Classifier;
 use crate::config::Compat;
+use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::sched::new_old::NewOld;
 use crate::slab::{List, Position, Slab, Taken};
-use crate::units::{Instant, Limit, Rate};
+use crate::units::{Instant, Limit};
 
 /// One of the queues.
 #[derive(Debug, Clone)]
@@ -325,10 +326,11 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
         self.wakeup = next;
     }
 
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        self.unused.set_rate(rate, now);
-        for queue in &mut self.queues {
-            queue.aqm.set_rate(rate, now);
+    /// The AQMs of queues in use are told, and the one from which every other queue begins.
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        self.unused.on_fact(fact, now);
+        for at in &self.used {
+            self.queues[*at as usize].aqm.on_fact(fact, now);
         }
     }
 

@@ -2,10 +2,11 @@
 //! [`aqm`](crate::aqm), one to a file.
 
 use crate::ack_path::AckPath;
-use crate::packet::{Ecn, FlowId, NodeId, Packet};
+use crate::fact::Fact;
+use crate::packet::{Ecn, FlowId, Packet};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
-use crate::units::{Bytes, Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Span};
 
 /// What an AQM may know of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,23 +97,6 @@ pub trait Aqm: AckPath {
         None
     }
 
-    /// As [`Qdisc::set_node`](crate::qdisc::Qdisc::set_node).
-    fn set_node(&mut self, flow: FlowId, node: NodeId) {
-        let _ = (flow, node);
-    }
-
-    /// As [`Qdisc::forget_node`](crate::qdisc::Qdisc::forget_node).
-    fn forget_node(&mut self, node: NodeId) {
-        let _ = node;
-    }
-
-    /// As [`Qdisc::set_budget`](crate::qdisc::Qdisc::set_budget).
-    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
-        let _ = (node, budget, now);
-    }
-
-    /// The link changes its rate to `rate` at `now`.
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        let _ = (rate, now);
-    }
+    /// Something changed outside the queue. Most algorithms use no facts; one that wraps others passes on all.
+    fn on_fact(&mut self, fact: &Fact, now: Instant);
 }

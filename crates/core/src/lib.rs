@@ -6,7 +6,7 @@
 //! 1. [`units`]: time, span, size, rate; [`rng`]: named random streams.
 //! 2. [`packet`]: what an algorithm may see of a packet; [`rtt`]: round trip times as a gateway sees them.
 //! 3. [`qdisc`]: the trait of queue disciplines, drop reasons, conservation; [`judge`]: the trait of AQMs; [`ack_path`]: that
-//!    of elements which see both directions; [`queue`]: the shared FIFO.
+//!    of elements which see both directions; [`fact`]: what they are told of the world; [`queue`]: the shared FIFO.
 //! 4. [`config`]: configurations validate themselves and build what they describe; [`listing`]: what is said of each.
 //! 5. [`aqm`]: the algorithms that judge packets in a queue.
 //! 6. [`sched`]: whose turn it is; [`fq`]: flow queueing, a queue and an AQM for each flow; [`csi`]: what a scheduler knows
@@ -29,6 +29,7 @@ mod classify;
 pub mod config;
 pub mod coop;
 pub mod csi;
+pub mod fact;
 pub mod foreign;
 pub mod fq;
 pub mod judge;
@@ -46,7 +47,7 @@ pub mod sched;
 pub mod settings;
 mod slab;
 pub mod suggest;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod units;
 pub mod wire;

@@ -8,7 +8,7 @@ use crate::units::{Bytes, Span};
 pub struct FlowId(pub u32);
 
 /// A node: a client host, which may own many flows. Whoever keeps the table of flows tells a discipline which node owns
-/// which ([`Qdisc::set_node`](crate::qdisc::Qdisc::set_node)): a packet need not carry it.
+/// which ([`Fact::Owner`](crate::fact::Fact::Owner)): a packet need not carry it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 

@@ -2,9 +2,10 @@
 //!
 //! A discipline owns packets; an [`Aqm`](crate::aqm::Aqm) only judges them. [`Fifo`](crate::queue::Fifo) joins the two.
 
-use crate::packet::{FlowId, NodeId, Packet};
+use crate::fact::Fact;
+use crate::packet::{FlowId, Packet};
 use crate::rng::Rng;
-use crate::units::{Bytes, Instant, Rate};
+use crate::units::{Bytes, Instant};
 use serde::Serialize;
 
 /// Why a packet was dropped.
@@ -165,38 +166,8 @@ pub trait Qdisc<P: Packet> {
         let _ = now;
     }
 
-    /// The link changes its rate to `rate` at `now`. Only algorithms that know the rate need care.
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        let _ = (rate, now);
-    }
-
-    /// Packets for `station` of a wireless link are lost with probability `loss` from `now` on. Only schedulers that know
-    /// the channel need care. Afterwards `dequeue` may give a packet though it had none to give before.
-    fn set_channel(&mut self, station: u32, loss: f64, now: Instant) {
-        let _ = (station, loss, now);
-    }
-
-    /// `flow` belongs to `node`. Only algorithms that treat nodes care; told before the first packet of the flow, and
-    /// again when its index becomes another flow's.
-    fn set_node(&mut self, flow: FlowId, node: NodeId) {
-        let _ = (flow, node);
-    }
-
-    /// `node` is gone, and its index becomes another's. Nothing of it waits, none of its flows sends.
-    fn forget_node(&mut self, node: NodeId) {
-        let _ = node;
-    }
-
-    /// `flow` is one of `class`. Only disciplines with classes care, which otherwise take the index of a flow for its
-    /// class; told before the first packet of the flow.
-    fn set_class(&mut self, flow: FlowId, class: u32) {
-        let _ = (flow, class);
-    }
-
-    /// A gateway gave `node` a budget, or took it away. Only algorithms that hold nodes to it care.
-    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
-        let _ = (node, budget, now);
-    }
+    /// Something changed outside the queue. Most disciplines use few facts or none; one that wraps others passes on all.
+    fn on_fact(&mut self, fact: &Fact, now: Instant);
 
     /// Takes out what waits of `flow`, which goes on elsewhere, the oldest first. Nothing unless [`Qdisc::GIVES_UP`].
     fn take_out(&mut self, flow: FlowId, taken: &mut Vec<P>) {

@@ -1,8 +1,9 @@
 //! Shared queue storage: a FIFO with a limit in packets or bytes, judged by an [`Aqm`].
 
 use crate::ack_path::AckPath;
+use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
-use crate::packet::{FlowId, NodeId, Packet, TcpView};
+use crate::packet::{FlowId, Packet, TcpView};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::units::{Instant, Limit, Rate};
@@ -123,20 +124,8 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
         self.aqm.on_wakeup(self.backlog, now);
     }
 
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        self.aqm.set_rate(rate, now);
-    }
-
-    fn set_node(&mut self, flow: FlowId, node: NodeId) {
-        self.aqm.set_node(flow, node);
-    }
-
-    fn forget_node(&mut self, node: NodeId) {
-        self.aqm.forget_node(node);
-    }
-
-    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
-        self.aqm.set_budget(node, budget, now);
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        self.aqm.on_fact(fact, now);
     }
 
     /// The AQM is not asked: for it, the queue is shorter the next time it looks.

@@ -1,4 +1,4 @@
-//! What tests of disciplines share.
+//! Packets for tests of disciplines. Other crates get them with the feature `testing`.
 
 use crate::packet::{Ecn, FlowId, NoTcp, Packet};
 use crate::units::Bytes;
@@ -6,9 +6,13 @@ use crate::units::Bytes;
 /// A packet that can be told from others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Numbered {
+    /// What tells it from the others.
     pub number: u64,
+    /// The index of its flow.
     pub flow: u32,
+    /// Its size on the link, in bytes.
     pub size: u64,
+    /// Its ECN field.
     pub ecn: Ecn,
 }
 

@@ -2,6 +2,7 @@
 
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
+use penstock_core::fact::Fact;
 use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, RateNotice, TcpFlags, TcpView};
 use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
 use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, NAMES};
@@ -97,8 +98,7 @@ enum Step {
     Depart,
     Inbound(Segment),
     TakeOut(u32),
-    SetNode(u32, NodeId),
-    ForgetNode(NodeId),
+    Tell(Fact),
 }
 
 /// Few values, so that segments of a flow answer each other now and then.
@@ -112,18 +112,30 @@ fn segments() -> impl Strategy<Value = Segment> {
     )
 }
 
+/// Every fact there is, about the few flows, nodes and stations there are and some that do not exist.
+fn facts() -> impl Strategy<Value = Fact> {
+    let nodes = || prop_oneof![4 => (0..3u32).prop_map(NodeId), 1 => Just(NodeId::NOBODY)];
+    let rates = || prop_oneof![Just(1u64), 10_000..100_000_000u64, Just(u64::MAX)].prop_map(Rate::from_bps);
+    prop_oneof![
+        rates().prop_map(Fact::Rate),
+        (0..6u32, 0.0..=1.0f64).prop_map(|(station, loss)| Fact::Channel { station, loss }),
+        (0..6u32, nodes()).prop_map(|(flow, node)| Fact::Owner { flow: FlowId(flow), node }),
+        (0..6u32, 0..10u32).prop_map(|(flow, class)| Fact::Class { flow: FlowId(flow), class }),
+        (nodes(), prop::option::of(rates())).prop_map(|(node, budget)| Fact::Budget { node, budget }),
+        nodes().prop_map(Fact::Gone),
+    ]
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let waits = prop_oneof![Just(0u64), 1..2_000_000u64, 1_000_000..500_000_000u64, Just(20_000_000_000)];
     let arrival = (1..=1600u64, 0..4u8, segments());
-    let nodes = prop_oneof![4 => (0..3u32).prop_map(NodeId), 1 => Just(NodeId::NOBODY)];
     let step = prop_oneof![
         3 => waits.prop_map(Step::Wait),
         6 => arrival.prop_map(|(size, ecn, segment)| Step::Arrive { size, ecn, segment }),
         4 => Just(Step::Depart),
         2 => segments().prop_map(Step::Inbound),
         1 => (0..6u32).prop_map(Step::TakeOut),
-        1 => (0..6u32, nodes.clone()).prop_map(|(flow, node)| Step::SetNode(flow, node)),
-        1 => nodes.prop_map(Step::ForgetNode),
+        3 => facts().prop_map(Step::Tell),
     ];
     prop::collection::vec(step, 0..400)
 }
@@ -163,6 +175,8 @@ struct World {
     rng: Rng,
     now: Instant,
     arrived: u64,
+    /// The flow of each packet that arrived.
+    flows: Vec<u32>,
     told: Told,
 }
 
@@ -170,7 +184,15 @@ impl World {
     fn new(config: &AnyConfig, link: LinkFacts) -> Self {
         config.validate().expect("the configuration is valid");
         let rng = Streams::new(1).get("property");
-        Self { queue: config.build(&link), link, rng, now: Instant::ZERO, arrived: 0, told: Told::default() }
+        Self {
+            queue: config.build(&link),
+            link,
+            rng,
+            now: Instant::ZERO,
+            arrived: 0,
+            flows: Vec::new(),
+            told: Told::default(),
+        }
     }
 
     fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -180,8 +202,7 @@ impl World {
             Step::Depart => self.depart()?,
             Step::Inbound(segment) => self.inbound(*segment)?,
             Step::TakeOut(flow) => self.take_out(*flow)?,
-            Step::SetNode(flow, node) => self.queue.set_node(FlowId(*flow), *node),
-            Step::ForgetNode(node) => self.queue.forget_node(*node),
+            Step::Tell(fact) => self.tell(fact),
         }
         self.check()
     }
@@ -209,6 +230,7 @@ impl World {
         let packet = TestPacket { number: self.arrived, size: Bytes::new(size), ecn, segment };
         let before = self.told.dropped.len();
         self.arrived += 1;
+        self.flows.push(segment.flow);
         let answer = self.queue.enqueue(packet, self.now, &mut self.rng, &mut self.told);
         if let Enqueued::Dropped(reason) = answer {
             let told = &self.told.dropped[before..];
@@ -222,6 +244,23 @@ impl World {
             self.told.sent.push((packet.number, packet.segment.flow, packet.ecn));
         }
         Ok(())
+    }
+
+    /// The class of a flow is told while none of its packets waits: in another class they might be overtaken.
+    fn tell(&mut self, fact: &Fact) {
+        if !matches!(fact, Fact::Class { flow, .. } if self.waits(flow.0)) {
+            self.queue.on_fact(fact, self.now);
+        }
+    }
+
+    /// True while packets of the flow are in the queue.
+    fn waits(&self, flow: u32) -> bool {
+        let gone = |number: &u64| {
+            self.told.sent.iter().any(|sent| sent.0 == *number)
+                || self.told.dropped.iter().any(|dropped| dropped.0 == *number)
+                || self.told.taken_out.iter().any(|taken| taken.0 == *number)
+        };
+        (0..self.arrived).filter(|number| self.flows[*number as usize] == flow).any(|number| !gone(&number))
     }
 
     /// A flow goes elsewhere with all that waits of it, or with nothing.

@@ -8,6 +8,7 @@ use crate::journal::{Entry, Journal};
 use crate::nodes::FlowOwner;
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
+use penstock_core::fact::Fact;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
 use penstock_core::qdisc::{Backlog, DropReason, Fates, Qdisc, Stats};
 use penstock_core::registry::{AnyConfig, AnyQdisc};
@@ -138,11 +139,12 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     /// Tells the discipline which node owns a flow.
-    pub fn set_owner(&mut self, owner: &FlowOwner) {
-        if owner.fresh {
-            self.qdisc.forget_node(owner.node);
+    pub fn set_owner(&mut self, owner: &FlowOwner, now: Instant) {
+        let &FlowOwner { flow, node, fresh } = owner;
+        if fresh {
+            self.qdisc.on_fact(&Fact::Gone(node), now);
         }
-        self.qdisc.set_node(owner.flow, owner.node);
+        self.qdisc.on_fact(&Fact::Owner { flow, node }, now);
     }
 
     /// Takes a packet. Call after [`Bottleneck::poll`] answered `None` for this `now`, so that events stay in order.

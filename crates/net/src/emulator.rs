@@ -150,7 +150,7 @@ impl Emulator {
             };
             let now = self.write_what_is_due();
             let (packet, owner) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
-            owner.iter().for_each(|owner| self.path.set_owner(owner));
+            owner.iter().for_each(|owner| self.path.set_owner(owner, now));
             self.path.arrive(direction, packet, now, &mut self.pool);
         }
         Ok(())

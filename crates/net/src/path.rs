@@ -33,8 +33,8 @@ impl<P: Packet> Path<P> {
     }
 
     /// Tells both disciplines which node owns a flow. Call this before the first packet of the flow arrives.
-    pub fn set_owner(&mut self, owner: &FlowOwner) {
-        self.0.iter_mut().for_each(|bottleneck| bottleneck.set_owner(owner));
+    pub fn set_owner(&mut self, owner: &FlowOwner, now: Instant) {
+        self.0.iter_mut().for_each(|bottleneck| bottleneck.set_owner(owner, now));
     }
 
     /// Takes a packet that travels in `direction`. Call after [`Path::poll`] answered `None` for this `now`.

@@ -85,7 +85,7 @@ impl Case {
                 let mut buffer = pool.take();
                 buffer[..SIZE].copy_from_slice(&bytes);
                 let (packet, owner) = classifier.packet(self.direction, buffer, SIZE, now, &mut pool);
-                owner.iter().for_each(|owner| path.set_owner(owner));
+                owner.iter().for_each(|owner| path.set_owner(owner, now));
                 path.arrive(self.direction, packet, now, &mut pool);
             }
         }

@@ -14,6 +14,7 @@ use crate::loss::Loss;
 use crate::probe::QueueProbe;
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
+use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, Packet, TcpFlags};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::registry::AnyQdisc;
@@ -86,7 +87,7 @@ impl Queue {
         let (qdisc, told_empty) = (&mut self.qdisc, &mut self.told_empty);
         if let Some(stations) = &mut self.loss.stations {
             stations.advance(now, |station, loss| {
-                qdisc.set_channel(station, loss, now);
+                qdisc.on_fact(&Fact::Channel { station, loss }, now);
                 *told_empty = false;
             });
         }
@@ -392,7 +393,7 @@ impl Link {
         if let Some(queue) = &mut self.queue
             && let Some(stations) = &mut queue.loss.stations
         {
-            stations.replace(losses, |station, loss| queue.qdisc.set_channel(station, loss, now));
+            stations.replace(losses, |station, loss| queue.qdisc.on_fact(&Fact::Channel { station, loss }, now));
             queue.told_empty = false;
             // Asked at once, not from when it last gave nothing.
             self.line.busy_until = self.line.busy_until.max(now);
@@ -439,7 +440,7 @@ impl Link {
     pub fn tell_rate(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
         if let Some(queue) = &mut self.queue {
-            queue.qdisc.set_rate(rate, now);
+            queue.qdisc.on_fact(&Fact::Rate(rate), now);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::scenario::{Cooperation, FlowSpec, LinkSpec, QueueSpec, Scenario, Stat
 use crate::stations::Stations;
 use crate::tcp::{Endpoint, Role};
 use penstock_core::config::LinkFacts;
+use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::rng::Streams;
@@ -152,7 +153,7 @@ impl<'a> Builder<'a> {
         let mut qdisc = queue.config.build(&facts);
         let loss = self.loss(queue, name);
         if let Some(stations) = &loss.stations {
-            stations.tell(|station, loss| qdisc.set_channel(station, loss, Instant::ZERO));
+            stations.tell(|station, loss| qdisc.on_fact(&Fact::Channel { station, loss }, Instant::ZERO));
         }
         let waits = loss.stations.is_some();
         let managed = Queue {
@@ -270,7 +271,9 @@ impl<'a> Builder<'a> {
             owners.push(node);
         }
         for queue in self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()) {
-            (0..).zip(&owners).for_each(|(flow, node)| queue.qdisc.set_node(FlowId(flow), NodeId(*node)));
+            for (flow, node) in (0..).zip(&owners) {
+                queue.qdisc.on_fact(&Fact::Owner { flow: FlowId(flow), node: NodeId(*node) }, Instant::ZERO);
+            }
         }
         if let Some(cooperation) = &self.scenario.cooperation {
             self.cooperate(cooperation, &owners, nodes);
@@ -313,7 +316,7 @@ impl<'a> Builder<'a> {
         let specs = self.scenario.flows.iter().flat_map(|spec| std::iter::repeat_n(spec.class, spec.count as usize));
         for (flow, class) in (0..).zip(specs).filter_map(|(flow, class): (u32, _)| Some((flow, class?))) {
             let queues = self.network.links.iter_mut().filter_map(|link| link.queue.as_mut());
-            queues.for_each(|queue| queue.qdisc.set_class(FlowId(flow), class));
+            queues.for_each(|queue| queue.qdisc.on_fact(&Fact::Class { flow: FlowId(flow), class }, Instant::ZERO));
             self.network.classes.insert(flow, class);
         }
     }

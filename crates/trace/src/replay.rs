@@ -19,6 +19,7 @@ use crate::error::{ReadError, ReplayError};
 use crate::record::{COLUMNS, Fate, Record};
 use crate::summary::{Summary, Tally};
 use penstock_core::config::LinkFacts;
+use penstock_core::fact::Fact;
 use penstock_core::packet::{Ecn, Ern, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{DropReason, Fates, Qdisc};
 use penstock_core::registry::AnyConfig;
@@ -263,7 +264,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         self.ledger.open(arrival);
         if flow.0 >= self.flows {
             self.flows = flow.0.saturating_add(1);
-            arrival.node.iter().for_each(|node| self.queue.set_node(flow, *node));
+            arrival.node.iter().for_each(|node| self.queue.on_fact(&Fact::Owner { flow, node: *node }, self.now));
         }
         self.queue.enqueue(job, self.now, &mut self.rng, &mut self.ledger);
         self.offer();
@@ -367,6 +368,7 @@ mod tests {
             self.stats.sent.add(job.size);
             Some(job)
         }
+        fn on_fact(&mut self, _: &Fact, _: Instant) {}
         fn next_wakeup(&self) -> Option<Instant> {
             self.next.filter(|_| !self.mute)
         }

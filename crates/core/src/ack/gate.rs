@@ -6,11 +6,12 @@
 //! nothing: verdicts are those of the discipline.
 
 use crate::ack_path::AckPath;
+use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
-use crate::packet::{FlowId, NodeId, Packet, TcpView};
+use crate::packet::{Packet, TcpView};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Instant, Span};
 
 /// An element before a discipline.
 #[derive(Debug, Clone)]
@@ -95,24 +96,9 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
         }
     }
 
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        self.element.set_rate(rate, now);
-        self.queue.set_rate(rate, now);
-    }
-
-    fn set_node(&mut self, flow: FlowId, node: NodeId) {
-        self.element.set_node(flow, node);
-        self.queue.set_node(flow, node);
-    }
-
-    fn forget_node(&mut self, node: NodeId) {
-        self.element.forget_node(node);
-        self.queue.forget_node(node);
-    }
-
-    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
-        self.element.set_budget(node, budget, now);
-        self.queue.set_budget(node, budget, now);
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        self.element.on_fact(fact, now);
+        self.queue.on_fact(fact, now);
     }
 
     fn backlog(&self) -> Backlog {
@@ -144,8 +130,8 @@ impl<E: AckPath, Q: AckPath> AckPath for Gate<E, Q> {
     }
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
-        self.element.note_budget(self.queue.budget_of(segment.flow()));
-        self.element.inbound(segment, now);
+        let budget = self.queue.budget_of(segment.flow());
+        self.element.inbound_within(segment, budget, now);
         self.queue.inbound(segment, now);
     }
 }

@@ -124,6 +124,7 @@
 //! §2.4 obliges senders to bear (`a_coarse_scale_still_lets_a_cut_happen`).
 
 use crate::ack_path::AckPath;
+use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
@@ -160,8 +161,6 @@ pub struct Pink {
     flows: Vec<Flow>,
     census: Census,
     owners: Owners,
-    /// To what the discipline behind holds the node of the segment at hand.
-    budget: Option<Rate>,
     /// The rate in force.
     rate: Rate,
     estimator: Option<Box<Estimator>>,
@@ -203,7 +202,6 @@ impl Pink {
             census: Census::new(config),
             flows: Vec::new(),
             owners: Owners::default(),
-            budget: None,
             rate,
             estimator: (config.rate_from == RateFrom::Estimated).then(|| Box::new(Estimator::new(rate))),
             surplus: 0,
@@ -403,13 +401,13 @@ impl Pink {
     }
 
     /// The flow's part of its node's budget, as a window.
-    fn taken(&self, id: usize, rtt: Span) -> u64 {
-        let Some(budget) = self.budget else { return MAX_WINDOW };
+    fn taken(&self, id: usize, budget: Option<Rate>, rtt: Span) -> u64 {
+        let Some(budget) = budget else { return MAX_WINDOW };
         let flows = self.owners.sharing(id, self.flows[id].sends());
         window_of(payload_rate(budget, None, self.config.c), rtt, flows)
     }
 
-    fn terms<S: TcpView>(&self, id: usize, segment: &S, now: Instant) -> Terms {
+    fn terms<S: TcpView>(&self, id: usize, segment: &S, budget: Option<Rate>, now: Instant) -> Terms {
         let flow = &self.flows[id];
         let syn = segment.flags().has(TcpFlags::SYN);
         let scale = if syn { 0 } else { flow.scale().unwrap_or(0) }; // RFC 7323 §2.2: never in a SYN
@@ -417,7 +415,7 @@ impl Pink {
         let seen = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight == Flight::None));
         let rtt = seen.map(|rtt| rtt + time_of(full, self.rate));
         let level = rtt.map_or(0, |rtt| self.level_of(flow, rtt));
-        let taken = rtt.map_or(MAX_WINDOW, |rtt| self.taken(id, rtt));
+        let taken = rtt.map_or(MAX_WINDOW, |rtt| self.taken(id, budget, rtt));
         Terms {
             full,
             unit: 1 << scale,
@@ -430,8 +428,8 @@ impl Pink {
     }
 
     /// Clamps the window of an inbound segment that acknowledges something.
-    fn clamp<S: TcpView>(&mut self, id: usize, segment: &mut S, now: Instant) {
-        let mut terms = self.terms(id, segment, now);
+    fn clamp<S: TcpView>(&mut self, id: usize, segment: &mut S, budget: Option<Rate>, now: Instant) {
+        let mut terms = self.terms(id, segment, budget, now);
         let by_use = self.config.reallocation == Reallocation::MaxMin;
         if let Some(rtt) = terms.rtt {
             if !segment.flags().has(TcpFlags::SYN) {
@@ -494,6 +492,14 @@ impl Pink {
         flow.let_through(ack, written);
         written < told && (by_share || !flow.has(LACKING))
     }
+
+    /// Owners matter only before a discipline that holds nodes to budgets.
+    fn set_owner(&mut self, flow: FlowId, node: NodeId) {
+        if self.config.queue == Behind::Qrm && flow.0 < self.config.max_flows {
+            let sends = self.flows.get(flow.0 as usize).is_some_and(Flow::sends);
+            self.owners.set(flow.0 as usize, node.0, sends);
+        }
+    }
 }
 
 impl AckPath for Pink {
@@ -513,6 +519,10 @@ impl AckPath for Pink {
     }
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
+        self.inbound_within(segment, None, now);
+    }
+
+    fn inbound_within<S: TcpView>(&mut self, segment: &mut S, budget: Option<Rate>, now: Instant) {
         let Some(id) = self.arrive(segment, false, now) else { return };
         if self.flows[id].phase != Phase::Stranger && !self.flows[id].believes_ack(segment) {
             self.stats.implausible += 1;
@@ -528,12 +538,8 @@ impl AckPath for Pink {
             return self.end(id, now);
         }
         if flow.phase == Phase::Open {
-            self.clamp(id, segment, now);
+            self.clamp(id, segment, budget, now);
         }
-    }
-
-    fn note_budget(&mut self, budget: Option<Rate>) {
-        self.budget = budget;
     }
 }
 
@@ -558,17 +564,11 @@ impl Aqm for Pink {
         }
     }
 
-    fn set_node(&mut self, flow: FlowId, node: NodeId) {
-        let id = flow.0 as usize;
-        if self.config.queue == Behind::Qrm && flow.0 < self.config.max_flows {
-            let sends = self.flows.get(id).is_some_and(Flow::sends);
-            self.owners.set(id, node.0, sends);
-        }
-    }
-
-    fn set_rate(&mut self, rate: Rate, _: Instant) {
-        if self.config.rate.is_none() && self.estimator.is_none() {
-            self.share_out(rate);
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        match *fact {
+            Fact::Rate(rate) if self.config.rate.is_none() && self.estimator.is_none() => self.share_out(rate),
+            Fact::Owner { flow, node } => self.set_owner(flow, node),
+            _ => {}
         }
     }
 

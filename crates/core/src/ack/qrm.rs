@@ -16,10 +16,10 @@
 //! time at which it will be empty, so changes of the budget leave what was accepted before alone. `slack` is for senders
 //! whose windows are right on average only, as those are that PINK writes.
 //!
-//! *Who is a node* the owner of the table of flows says ([`Aqm::set_node`]): a client host with all its flows. If nobody
-//! ever says, each flow is one. A number that becomes another host's begins anew ([`Aqm::forget_node`]).
+//! *Who is a node* the owner of the table of flows says ([`Fact::Owner`]): a client host with all its flows. If nobody
+//! ever says, each flow is one. A number that becomes another host's begins anew ([`Fact::Gone`]).
 //!
-//! *Budgets* are told by the gateway ([`Aqm::set_budget`]); from then on the nodes told are the white list, and others are
+//! *Budgets* are told by the gateway ([`Fact::Budget`]); from then on the nodes told are the white list, and others are
 //! refused but for their SYNs, which come before a node can register. If no budget was ever told, every node that sent
 //! something but SYNs within `idle` has an even part of the link.
 //!
@@ -46,6 +46,7 @@
 
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
@@ -374,16 +375,8 @@ impl Qrm {
         self.stats.syns += 1;
         Verdict::Drop
     }
-}
 
-impl Aqm for Qrm {
-    fn on_enqueue(&mut self, packet: &Meta, _: Backlog, now: Instant, _: &mut Rng) -> Verdict {
-        let syn = std::mem::replace(&mut self.syn_of, NOBODY) == packet.flow.0;
-        let id = self.owner(packet.flow);
-        self.judge(id, packet.size, syn, now)
-    }
-
-    fn set_node(&mut self, flow: FlowId, node: NodeId) {
+    fn set_owner(&mut self, flow: FlowId, node: NodeId) {
         let index = flow.0 as usize;
         if index >= MAX_FLOWS {
             return;
@@ -395,7 +388,7 @@ impl Aqm for Qrm {
         owners[index] = node.0;
     }
 
-    fn forget_node(&mut self, node: NodeId) {
+    fn forget(&mut self, node: NodeId) {
         let Some(known) = self.nodes.get_mut(node.0 as usize) else { return };
         if std::mem::replace(known, Node::unknown()).active {
             self.recent.remove(0, node.0);
@@ -414,9 +407,23 @@ impl Aqm for Qrm {
         }
         node.told = budget;
     }
+}
 
-    fn set_rate(&mut self, rate: Rate, _: Instant) {
-        self.rate = rate;
+impl Aqm for Qrm {
+    fn on_enqueue(&mut self, packet: &Meta, _: Backlog, now: Instant, _: &mut Rng) -> Verdict {
+        let syn = std::mem::replace(&mut self.syn_of, NOBODY) == packet.flow.0;
+        let id = self.owner(packet.flow);
+        self.judge(id, packet.size, syn, now)
+    }
+
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        match *fact {
+            Fact::Rate(rate) => self.rate = rate,
+            Fact::Owner { flow, node } => self.set_owner(flow, node),
+            Fact::Budget { node, budget } => self.set_budget(node, budget, now),
+            Fact::Gone(node) => self.forget(node),
+            Fact::Channel { .. } | Fact::Class { .. } => {}
+        }
     }
 
     fn report(&self) -> Option<serde_json::Value> {

@@ -34,9 +34,10 @@ use super::ticks::Ticks;
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
-use crate::units::{Bytes, Instant, Limit, Rate, Span};
+use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -287,8 +288,10 @@ impl Aqm for AnAqm {
         self.catch_up(backlog, now);
     }
 
-    fn set_rate(&mut self, rate: Rate, _: Instant) {
-        self.capacity = rate.bytes_per_sec() * self.interval.as_secs_f64();
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        if let Fact::Rate(rate) = *fact {
+            self.capacity = rate.bytes_per_sec() * self.interval.as_secs_f64();
+        }
     }
 }
 
@@ -299,6 +302,7 @@ mod tests {
     use super::*;
     use crate::packet::{Ecn, FlowId};
     use crate::rng::Streams;
+    use crate::units::Rate;
     use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
     /// B = 10 packets of 1000 B in 6.25 ms; Q_t = 30.
@@ -424,7 +428,7 @@ mod tests {
     #[test]
     fn a_new_rate_changes_the_rate_error() {
         let mut aqm = neuron(0.0);
-        aqm.set_rate(Rate::from_bps(25_600_000), Instant::ZERO);
+        aqm.on_fact(&Fact::Rate(Rate::from_bps(25_600_000)), Instant::ZERO);
         sample(&mut aqm, 1, 40, 20);
         // y = 0 now: 6e-8 * 10 + 0.908e-5 * 40.
         assert!((aqm.probability() - 3.638e-4).abs() < 1e-12);

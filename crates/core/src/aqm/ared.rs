@@ -20,6 +20,7 @@ use super::red::{self, Red};
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
@@ -143,6 +144,8 @@ impl Aqm for Ared {
     fn on_overflow(&mut self, now: Instant) {
         self.red.on_overflow(now);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for Ared {}

@@ -22,9 +22,10 @@
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
-use crate::units::{Bytes, Instant, Limit, Rate};
+use crate::units::{Bytes, Instant, Limit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -170,7 +171,8 @@ impl Aqm for Avq {
         verdict
     }
 
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        let Fact::Rate(rate) = *fact else { return };
         let link = rate.bytes_per_sec();
         self.capacity = match self.clocks {
             None => self.initial * link,
@@ -192,6 +194,7 @@ mod tests {
     use super::*;
     use crate::packet::{Ecn, FlowId};
     use crate::rng::Streams;
+    use crate::units::Rate;
     use crate::units::Span;
 
     /// 1 MB/s and a queue of 10 kB.
@@ -266,16 +269,16 @@ mod tests {
     #[test]
     fn a_new_rate_bounds_the_capacity() {
         let mut avq = Avq::new(&Config::default(), &LINK);
-        avq.set_rate(Rate::from_bps(80_000_000), Instant::ZERO);
+        avq.on_fact(&Fact::Rate(Rate::from_bps(80_000_000)), Instant::ZERO);
         assert_close(avq.capacity_bytes_per_sec(), 8_000_000.0);
-        avq.set_rate(LINK.rate, Instant::ZERO);
+        avq.on_fact(&Fact::Rate(LINK.rate), Instant::ZERO);
         arrive(&mut avq, Ecn::NotEct, 0);
-        avq.set_rate(LINK.rate, Instant::ZERO + Span::from_millis(1));
+        avq.on_fact(&Fact::Rate(LINK.rate), Instant::ZERO + Span::from_millis(1));
         assert_close(avq.virtual_queue_bytes(), 200.15);
         assert_close(avq.capacity_bytes_per_sec(), 799_997.0);
-        avq.set_rate(LINK.rate, Instant::ZERO + Span::from_millis(100));
+        avq.on_fact(&Fact::Rate(LINK.rate), Instant::ZERO + Span::from_millis(100));
         assert_close(avq.capacity_bytes_per_sec(), 814_550.0);
-        avq.set_rate(Rate::from_bps(4_000_000), Instant::ZERO + Span::from_millis(200));
+        avq.on_fact(&Fact::Rate(Rate::from_bps(4_000_000)), Instant::ZERO + Span::from_millis(200));
         assert_close(avq.capacity_bytes_per_sec(), 500_000.0);
     }
 

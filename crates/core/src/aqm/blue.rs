@@ -25,6 +25,7 @@
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Instant, Limit, Rate, Span};
@@ -154,8 +155,10 @@ impl Aqm for Blue {
         self.on_loss(now);
     }
 
-    fn set_rate(&mut self, rate: Rate, _: Instant) {
-        self.rate = rate;
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        if let Fact::Rate(rate) = *fact {
+            self.rate = rate;
+        }
     }
 }
 
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn a_new_rate_moves_the_end_of_transmissions() {
         let mut blue = Blue { pm: 0.01, ..Blue::new(Config::default(), &LINK) };
-        blue.set_rate(Rate::from_bps(800_000), at(0));
+        blue.on_fact(&Fact::Rate(Rate::from_bps(800_000)), at(0));
         empty(&mut blue, 250);
         arrive(&mut blue, 0, 260);
         assert_close(&blue, 0.01);

@@ -27,6 +27,7 @@ use super::Meta;
 use super::red::{self, Red};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, Discipline, LinkFacts};
+use crate::fact::Fact;
 use crate::judge::Aqm;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
@@ -210,6 +211,8 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
     fn stats(&self) -> &Stats {
         &self.stats
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl<P> AckPath for Choke<P> {}

@@ -34,6 +34,7 @@
 use super::{Aqm, Compat, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate, Span};
@@ -313,8 +314,10 @@ impl Aqm for Cobalt {
         }
     }
 
-    fn set_rate(&mut self, rate: Rate, _: Instant) {
-        self.times = Times::of(&self.config, rate);
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        if let Fact::Rate(rate) = *fact {
+            self.times = Times::of(&self.config, rate);
+        }
     }
 }
 
@@ -450,7 +453,7 @@ mod tests {
         assert_eq!((times(100_000).target, times(100_000).interval), (us(181_680), us(363_360)));
         assert_eq!(times(100_000).four_packets, us(484_480));
         let mut cobalt = cobalt(Config::default());
-        cobalt.set_rate(Rate::from_bps(1_000_000), at(0));
+        cobalt.on_fact(&Fact::Rate(Rate::from_bps(1_000_000)), at(0));
         assert_eq!(cobalt.times, times(1_000_000));
     }
 

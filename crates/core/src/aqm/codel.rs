@@ -32,6 +32,7 @@
 use super::{Aqm, Compat, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
@@ -288,6 +289,8 @@ impl Aqm for Codel {
             self.dropping = false;
         }
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 /// A departure and the time since the arrival, both times having been read from the kernel's clock.

@@ -6,6 +6,8 @@
 use super::Aqm;
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
+use crate::units::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,5 +32,7 @@ impl AqmConfig for Config {
     }
 }
 
-impl Aqm for DropTail {}
+impl Aqm for DropTail {
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
+}
 impl AckPath for DropTail {}

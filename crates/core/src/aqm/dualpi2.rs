@@ -34,6 +34,7 @@ use super::pi2::{Base, is_scalable, validate_coupling};
 use super::pie::validate_controller;
 use crate::ack_path::AckPath;
 use crate::config::{ConfigError, Discipline, LinkFacts};
+use crate::fact::Fact;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
@@ -400,6 +401,8 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     fn stats(&self) -> &Stats {
         &self.stats
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl<P> AckPath for DualPi2<P> {}

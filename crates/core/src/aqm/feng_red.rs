@@ -24,6 +24,7 @@ use super::red::{self, Red};
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
@@ -173,6 +174,8 @@ impl Aqm for FengRed {
     fn on_overflow(&mut self, now: Instant) {
         self.red.on_overflow(now);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for FengRed {}

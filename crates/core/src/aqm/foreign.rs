@@ -7,9 +7,10 @@
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::LinkFacts;
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Instant, Span};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -29,10 +30,8 @@ pub trait ForeignAqm: fmt::Debug + Send {
     fn on_empty(&mut self, now: Instant) {
         let _ = now;
     }
-    /// As [`Aqm::set_rate`].
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        let _ = (rate, now);
-    }
+    /// As [`Aqm::on_fact`].
+    fn on_fact(&mut self, fact: &Fact, now: Instant);
     /// An algorithm with the same state.
     fn copy(&self) -> Box<dyn ForeignAqm>;
 }
@@ -106,8 +105,8 @@ impl Aqm for AnyForeignAqm {
     fn on_empty(&mut self, now: Instant) {
         self.0.on_empty(now);
     }
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        self.0.set_rate(rate, now);
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        self.0.on_fact(fact, now);
     }
 }
 

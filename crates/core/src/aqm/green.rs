@@ -22,6 +22,7 @@
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::packet::{FlowId, TcpView};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
@@ -149,6 +150,8 @@ impl Aqm for Green {
         }
         if self.config.ecn && packet.ecn.is_capable() { Verdict::Mark } else { Verdict::Drop }
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for Green {

@@ -28,6 +28,7 @@ use super::average::{Average, check_weight};
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
@@ -191,6 +192,8 @@ impl Aqm for Lindrop {
         self.average.departed(backlog, now);
         Verdict::Pass
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for Lindrop {}

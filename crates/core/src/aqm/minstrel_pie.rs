@@ -30,6 +30,7 @@ use super::pie::{self, Estimator, Reference, Rfc};
 use super::{Aqm, Compat, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts, Overflow};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
@@ -242,6 +243,8 @@ impl Aqm for MinstrelPie {
     fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
         self.0.catch_up(backlog, now);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for MinstrelPie {}

@@ -19,6 +19,7 @@ use super::red::{self, Curve, Red};
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
@@ -123,6 +124,8 @@ impl Aqm for NonlinearRed {
     fn on_overflow(&mut self, now: Instant) {
         self.0.on_overflow(now);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for NonlinearRed {}

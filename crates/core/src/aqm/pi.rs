@@ -21,6 +21,7 @@ use super::ticks::Ticks;
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
@@ -176,6 +177,8 @@ impl Aqm for Pi {
     fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
         self.catch_up(backlog, now);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for Pi {}

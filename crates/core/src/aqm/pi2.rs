@@ -29,6 +29,7 @@ use super::pie::{Estimator, validate_controller};
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::packet::Ecn;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
@@ -210,6 +211,8 @@ impl Aqm for Pi2 {
     fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
         self.timer.catch_up(backlog, now);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for Pi2 {}

@@ -36,6 +36,7 @@ use super::control::{Law, Periodic, Pi, before_departure};
 use super::{Aqm, Compat, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts, Overflow};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
@@ -406,6 +407,8 @@ impl Aqm for Pie {
             Arithmetic::Linux(pie) => pie.catch_up(backlog, now),
         }
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for Pie {}

@@ -24,6 +24,7 @@ use super::average::{Average, check_weight, in_unit_of};
 use super::{Aqm, Compat, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
@@ -297,6 +298,8 @@ impl Aqm for Red {
     fn on_overflow(&mut self, _: Instant) {
         self.count = Some(0);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for Red {}
@@ -348,6 +351,13 @@ impl Aqm for AnyRed {
         match self {
             Self::Paper(red) => red.on_empty(now),
             Self::Linux(red) => red.on_empty(now),
+        }
+    }
+
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        match self {
+            Self::Paper(red) => red.on_fact(fact, now),
+            Self::Linux(red) => red.on_fact(fact, now),
         }
     }
 }

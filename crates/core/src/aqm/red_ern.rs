@@ -37,6 +37,7 @@ use super::red::{self, Red};
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::packet::{Ecn, Ern, Packet, RateNotice};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
@@ -291,6 +292,8 @@ impl Aqm for RedErn {
     fn on_overflow(&mut self, now: Instant) {
         self.red.on_overflow(now);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for RedErn {}

@@ -25,6 +25,7 @@ use super::ticks::Ticks;
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Rate, Span};
@@ -239,9 +240,11 @@ impl Aqm for Rem {
         self.catch_up(backlog, now);
     }
 
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        self.catch_up(self.waiting, now);
-        self.capacity = capacity(&self.config, rate);
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        if let Fact::Rate(rate) = *fact {
+            self.catch_up(self.waiting, now);
+            self.capacity = capacity(&self.config, rate);
+        }
     }
 }
 
@@ -354,7 +357,7 @@ mod tests {
         rem.on_enqueue(&packet(Ecn::NotEct), queue(119), at(1), &mut rng);
         rem.on_enqueue(&packet(Ecn::NotEct), queue(120), at(1), &mut rng);
         rem.on_overflow(at(1));
-        rem.set_rate(Rate::from_bps(40_000_000), at(5));
+        rem.on_fact(&Fact::Rate(Rate::from_bps(40_000_000)), at(5));
         // Two arrived and 120 wait: 0.001 (2 + 10 - 2.5) + 0.001 (10 - 2.5).
         assert_close(rem.price(), 0.017);
         rem.on_wakeup(queue(120), at(6));

@@ -37,6 +37,7 @@
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::packet::FlowId;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
@@ -343,6 +344,8 @@ impl Aqm for Sfb {
         let head = self.counted.pop_front();
         self.count_out(head);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for Sfb {}

@@ -4,7 +4,7 @@ use crate::config::{AqmConfig, Discipline, LinkFacts};
 use crate::registry::PerFlow;
 use crate::rng::{Rng, Streams};
 use crate::testing::Numbered;
-use crate::units::{Bytes, Span};
+use crate::units::{Bytes, Rate, Span};
 use proptest::prelude::*;
 
 /// A discipline, its clock, and what it dropped.
@@ -211,6 +211,7 @@ impl Aqm for Ticking {
     fn on_wakeup(&mut self, _: Backlog, _: Instant) {
         self.0 += 1;
     }
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 #[test]

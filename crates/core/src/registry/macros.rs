@@ -106,8 +106,11 @@ macro_rules! aqms {
             fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
                 match self { $(Self::$variant(aqm) => aqm.on_wakeup(backlog, now),)* }
             }
-            fn set_rate(&mut self, rate: Rate, now: Instant) {
-                match self { $(Self::$variant(aqm) => aqm.set_rate(rate, now),)* }
+            fn report(&self) -> Option<serde_json::Value> {
+                match self { $(Self::$variant(aqm) => aqm.report(),)* }
+            }
+            fn on_fact(&mut self, fact: &Fact, now: Instant) {
+                match self { $(Self::$variant(aqm) => aqm.on_fact(fact, now),)* }
             }
         }
 
@@ -225,23 +228,8 @@ macro_rules! disciplines {
             fn on_wakeup(&mut self, now: Instant) {
                 each!(self, q => q.on_wakeup(now))
             }
-            fn set_rate(&mut self, rate: Rate, now: Instant) {
-                each!(self, q => q.set_rate(rate, now))
-            }
-            fn set_channel(&mut self, station: u32, loss: f64, now: Instant) {
-                each!(self, q => q.set_channel(station, loss, now))
-            }
-            fn set_node(&mut self, flow: FlowId, node: NodeId) {
-                each!(self, q => q.set_node(flow, node))
-            }
-            fn forget_node(&mut self, node: NodeId) {
-                each!(self, q => q.forget_node(node))
-            }
-            fn set_class(&mut self, flow: FlowId, class: u32) {
-                each!(self, q => q.set_class(flow, class))
-            }
-            fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
-                each!(self, q => q.set_budget(node, budget, now))
+            fn on_fact(&mut self, fact: &Fact, now: Instant) {
+                each!(self, q => q.on_fact(fact, now))
             }
             fn take_out(&mut self, flow: FlowId, taken: &mut Vec<P>) {
                 each!(self, q => q.take_out(flow, taken))

@@ -3,6 +3,7 @@
 use super::{Trouble, method, seconds};
 use penstock_core::aqm::Meta;
 use penstock_core::config::LinkFacts;
+use penstock_core::fact::Fact;
 use penstock_core::foreign::{Config, ForeignAqm, MakeAqm};
 use penstock_core::qdisc::{Backlog, Verdict};
 use penstock_core::rng::Rng;
@@ -172,6 +173,9 @@ impl ForeignAqm for PyAqm {
     fn on_empty(&mut self, now: Instant) {
         self.tell_time("on_empty", |born| &born.on_empty, now);
     }
+
+    /// An AQM in Python has no method for facts: what it needs of the link it is told when it is made.
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 
     fn copy(&self) -> Box<dyn ForeignAqm> {
         let copied = self.object.as_ref().and_then(|born| {

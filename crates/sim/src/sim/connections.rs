@@ -10,6 +10,7 @@ use crate::actors::sessions::Plan;
 use crate::flow::{FORGED, Transport};
 use crate::segment::Segment;
 use crate::tcp::{Endpoint, Role, State};
+use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Rate, Span};
@@ -174,9 +175,10 @@ impl Simulation {
         if class.is_none() && node.is_none() {
             return;
         }
+        let (flow, now) = (FlowId(id), self.now);
         for queue in self.links[..self.routers].iter_mut().filter_map(|link| link.queue.as_mut()) {
-            class.iter().for_each(|class| queue.qdisc.set_class(FlowId(id), **class));
-            node.iter().for_each(|node| queue.qdisc.set_node(FlowId(id), NodeId(**node)));
+            class.iter().for_each(|class| queue.qdisc.on_fact(&Fact::Class { flow, class: **class }, now));
+            node.iter().for_each(|node| queue.qdisc.on_fact(&Fact::Owner { flow, node: NodeId(**node) }, now));
         }
     }
 

@@ -11,6 +11,7 @@ use crate::scenario::Lie;
 use crate::segment::Segment;
 use penstock_core::coop::gateway::To;
 use penstock_core::coop::message::Message;
+use penstock_core::fact::Fact;
 use penstock_core::packet::NodeId;
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Rate};
@@ -331,7 +332,7 @@ impl Simulation {
             node.told = granted;
             link.catch_up(now, &mut self.outlet);
             if let Some(queue) = &mut link.queue {
-                queue.qdisc.set_budget(NodeId(id), granted, now);
+                queue.qdisc.on_fact(&Fact::Budget { node: NodeId(id), budget: granted }, now);
             }
         }
         self.relay();
@@ -348,7 +349,7 @@ impl Simulation {
         if let Some(queue) = self.links[link].queue.as_mut().filter(|_| speaks) {
             // Nobody is listed yet, and that is known.
             (0..self.coop.as_ref().map_or(0, |coop| coop.nodes.len() as u32))
-                .for_each(|id| queue.qdisc.set_budget(NodeId(id), None, Instant::ZERO));
+                .for_each(|id| queue.qdisc.on_fact(&Fact::Budget { node: NodeId(id), budget: None }, Instant::ZERO));
         }
     }
 }

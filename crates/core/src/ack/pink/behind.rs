@@ -7,8 +7,9 @@ use crate::ack_path::AckPath;
 use crate::aqm::codel::{self, Codel};
 use crate::aqm::droptail::DropTail;
 use crate::config::{AqmConfig, ConfigError, Discipline, LinkFacts};
+use crate::fact::Fact;
 use crate::fq::{FlowQueue, Parameters};
-use crate::packet::{FlowId, NodeId, Packet, TcpView};
+use crate::packet::{FlowId, Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats};
 use crate::queue::Fifo;
 use crate::rng::Rng;
@@ -78,6 +79,11 @@ macro_rules! each {
 }
 
 impl<P: Packet> Qdisc<P> for Queue<P> {
+    const WAKES: bool = <Fifo<P, DropTail> as Qdisc<P>>::WAKES
+        || <FlowQueue<P, DropTail> as Qdisc<P>>::WAKES
+        || <FlowQueue<P, Codel> as Qdisc<P>>::WAKES
+        || <Fifo<P, Qrm> as Qdisc<P>>::WAKES;
+
     #[inline]
     fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
         each!(self, queue => queue.enqueue(packet, now, rng, fates))
@@ -93,41 +99,34 @@ impl<P: Packet> Qdisc<P> for Queue<P> {
     fn stats(&self) -> &Stats {
         each!(self, queue => queue.stats())
     }
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
-        each!(self, queue => queue.set_rate(rate, now));
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        each!(self, queue => queue.on_fact(fact, now));
     }
-    fn set_node(&mut self, flow: FlowId, node: NodeId) {
-        each!(self, queue => queue.set_node(flow, node));
+    fn next_wakeup(&self) -> Option<Instant> {
+        each!(self, queue => queue.next_wakeup())
     }
-    fn forget_node(&mut self, node: NodeId) {
-        each!(self, queue => queue.forget_node(node));
-    }
-    fn set_budget(&mut self, node: NodeId, budget: Option<Rate>, now: Instant) {
-        each!(self, queue => queue.set_budget(node, budget, now));
+    fn on_wakeup(&mut self, now: Instant) {
+        each!(self, queue => queue.on_wakeup(now));
     }
     fn report(&self) -> Option<serde_json::Value> {
         each!(self, queue => queue.report())
     }
 }
 
-/// QRM alone looks at segments.
+/// QRM alone looks at segments; the others leave the trait's methods as they are.
 impl<P: Packet> AckPath for Queue<P> {
     const ACTIVE: bool = true;
 
     fn outbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
-        if let Self::Qrm(queue) = self {
-            queue.outbound(segment, now);
-        }
+        each!(self, queue => queue.outbound(segment, now));
     }
 
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
-        if let Self::Qrm(queue) = self {
-            queue.inbound(segment, now);
-        }
+        each!(self, queue => queue.inbound(segment, now));
     }
 
     fn budget_of(&self, flow: FlowId) -> Option<Rate> {
-        if let Self::Qrm(queue) = self { queue.budget_of(flow) } else { None }
+        each!(self, queue => queue.budget_of(flow))
     }
 }
 

@@ -100,11 +100,13 @@ impl Bench {
     }
 
     fn own(&mut self, flows: &[(u32, u32)]) {
-        flows.iter().for_each(|(flow, node)| self.qrm.set_node(FlowId(*flow), NodeId(*node)));
+        flows.iter().for_each(|(flow, node)| {
+            self.qrm.on_fact(&Fact::Owner { flow: FlowId(*flow), node: NodeId(*node) }, Instant::ZERO)
+        });
     }
 
     fn tell(&mut self, node: u32, budget: Option<Rate>, now: Instant) {
-        self.qrm.set_budget(NodeId(node), budget, now);
+        self.qrm.on_fact(&Fact::Budget { node: NodeId(node), budget: budget }, now);
     }
 }
 
@@ -241,12 +243,12 @@ fn a_number_that_comes_back_is_another_host() {
     assert_eq!((0..200).filter(|_| bench.packet(0, at(1000))).count(), 70);
     assert!(bench.packet(1, at(1500)));
     assert_eq!(bench.qrm.stats().nodes, 2, "half of the link each");
-    bench.qrm.forget_node(NodeId(0));
+    bench.qrm.on_fact(&Fact::Gone(NodeId(0)), Instant::ZERO);
     assert_eq!(bench.qrm.stats().nodes, 1);
     bench.own(&[(0, 0)]);
     assert_eq!((0..200).filter(|_| bench.packet(1, at(2000))).count(), 100, "all of the link");
-    bench.qrm.forget_node(NodeId(1));
-    bench.qrm.forget_node(NodeId(7));
+    bench.qrm.on_fact(&Fact::Gone(NodeId(1)), Instant::ZERO);
+    bench.qrm.on_fact(&Fact::Gone(NodeId(7)), Instant::ZERO);
     assert_eq!((0..200).filter(|_| bench.packet(0, at(3000))).count(), 100);
 }
 

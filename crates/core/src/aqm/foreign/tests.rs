@@ -3,7 +3,7 @@ use crate::packet::{Ecn, FlowId, NoTcp, Packet};
 use crate::qdisc::Qdisc;
 use crate::registry::AnyConfig;
 use crate::rng::Streams;
-use crate::units::{Bytes, Limit};
+use crate::units::{Bytes, Limit, Rate};
 
 #[derive(Debug)]
 struct Maker;
@@ -20,6 +20,7 @@ impl ForeignAqm for Alternates {
         self.0 += 1;
         if self.0.is_multiple_of(2) { Verdict::Drop } else { Verdict::Pass }
     }
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
     fn copy(&self) -> Box<dyn ForeignAqm> {
         Box::new(self.clone())
     }

@@ -28,6 +28,7 @@ use crate::ack_path::AckPath;
 use crate::aqm::average::Mode;
 use crate::aqm::average::in_unit_of;
 use crate::config::{ConfigError, LinkFacts};
+use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
@@ -219,6 +220,8 @@ impl Aqm for LinuxRed {
     fn on_empty(&mut self, now: Instant) {
         self.idle_since.get_or_insert(now);
     }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
 impl AckPath for LinuxRed {}

@@ -4,7 +4,7 @@
 //! index or its hash; [`Single`] serves classes with one scheduler, [`Layers`] and [`ByName`] with two and a prefetcher between them
 //! (the modular wireless architecture). A packet that finds its class or the whole queue full is refused.
 //!
-//! What is told of stations ([`Qdisc::set_channel`]) reaches the scheduler of a [`Single`] as good or bad, with the
+//! What is told of stations ([`Fact::Channel`]) reaches the scheduler of a [`Single`] as good or bad, with the
 //! threshold of 20 % of §4.2.3.3 (only w2f2q listens), and the weights of the MAC-SAL of [`Layers`].
 //!
 //! DIFFERENCE: a packet larger than `max_packet` is scheduled as one of `max_packet`, so that it is not lost for a setting
@@ -23,6 +23,7 @@ use crate::ack_path::AckPath;
 use crate::classify::Classifier;
 use crate::config::ConfigError;
 use crate::csi::{GOOD_LOSS, linear};
+use crate::fact::Fact;
 use crate::packet::{FlowId, Packet};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats};
 use crate::rng::Rng;
@@ -284,6 +285,14 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
         fates.dropped(packet, DropReason::Overflow, now);
         Enqueued::Dropped(DropReason::Overflow)
     }
+
+    /// Not with a hash. A flow that has packets should not be told of another class: they might be overtaken.
+    fn set_class(&mut self, flow: FlowId, class: u32) {
+        let at = flow.0 as usize;
+        let known = self.told.len() as u32;
+        self.told.extend(known..=known.max(flow.0));
+        self.told[at] = class;
+    }
 }
 
 impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
@@ -317,18 +326,14 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
         Some(packet)
     }
 
-    fn set_channel(&mut self, station: u32, loss: f64, _: Instant) {
-        if station < self.stations {
-            self.container.set_loss(station, self.stations, loss);
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        match *fact {
+            Fact::Channel { station, loss } if station < self.stations => {
+                self.container.set_loss(station, self.stations, loss);
+            }
+            Fact::Class { flow, class } => self.set_class(flow, class),
+            _ => {}
         }
-    }
-
-    /// Not with a hash. A flow that has packets should not be told of another class: they might be overtaken.
-    fn set_class(&mut self, flow: FlowId, class: u32) {
-        let at = flow.0 as usize;
-        let known = self.told.len() as u32;
-        self.told.extend(known..=known.max(flow.0));
-        self.told[at] = class;
     }
 
     #[inline]

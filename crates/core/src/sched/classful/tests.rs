@@ -100,8 +100,8 @@ fn a_packet_that_is_too_large_is_sent() {
 fn what_is_told_of_stations_reaches_the_mac_sal() {
     let config: Double = read("stations = 2\nbuffer = \"8p\"\nmax_packet = \"1000B\"").unwrap();
     let mut bench = bench(&config, ROOM);
-    bench.queue.set_channel(0, 1.0, Instant::ZERO);
-    bench.queue.set_channel(9, 0.5, Instant::ZERO);
+    bench.queue.on_fact(&Fact::Channel { station: 0, loss: 1.0 }, Instant::ZERO);
+    bench.queue.on_fact(&Fact::Channel { station: 9, loss: 0.5 }, Instant::ZERO);
     for _ in 0..4 {
         bench.arrive(0, 1000);
         bench.arrive(1, 1000);
@@ -123,8 +123,8 @@ fn a_composition_is_its_two_schedulers() {
         assert_eq!(one.arrive(flow, size), other.arrive(flow, size));
         if random.below(3) == 0 {
             let loss = random.uniform();
-            one.queue.set_channel(flow % 2, loss, Instant::ZERO);
-            other.queue.set_channel(flow % 2, loss, Instant::ZERO);
+            one.queue.on_fact(&Fact::Channel { station: flow % 2, loss: loss }, Instant::ZERO);
+            other.queue.on_fact(&Fact::Channel { station: flow % 2, loss: loss }, Instant::ZERO);
         }
         if random.below(2) == 0 {
             assert_eq!(one.depart(), other.depart());
@@ -138,15 +138,15 @@ fn a_composition_is_its_two_schedulers() {
 fn w2f2q_waits_for_a_good_channel() {
     let config: Config<Single<w2f2q::Config>> = read("stations = 2").unwrap();
     let mut bench = bench(&config, ROOM);
-    bench.queue.set_channel(0, 0.21, Instant::ZERO);
-    bench.queue.set_channel(1, 0.2, Instant::ZERO);
+    bench.queue.on_fact(&Fact::Channel { station: 0, loss: 0.21 }, Instant::ZERO);
+    bench.queue.on_fact(&Fact::Channel { station: 1, loss: 0.2 }, Instant::ZERO);
     for flow in [0, 2, 1, 3] {
         bench.arrive(flow, 1000);
     }
     let mut good = bench.flows(4);
     good.sort_unstable();
     assert_eq!((good, bench.queue.backlog().packets), (vec![1, 3], 2));
-    bench.queue.set_channel(0, 0.2, Instant::ZERO);
+    bench.queue.on_fact(&Fact::Channel { station: 0, loss: 0.2 }, Instant::ZERO);
     assert_eq!(bench.flows(4).len(), 2);
 }
 
@@ -156,8 +156,8 @@ fn w2f2q_waits_for_a_good_channel() {
 fn a_class_may_be_told() {
     let config: Plain = read("weights = \"1::1,3::1\"\nflows = 2\nmax_packet = \"1000B\"").unwrap();
     let mut bench = bench(&config, ROOM);
-    bench.queue.set_class(FlowId(1), 4);
-    bench.queue.set_class(FlowId(0), 1);
+    bench.queue.on_fact(&Fact::Class { flow: FlowId(1), class: 4 }, Instant::ZERO);
+    bench.queue.on_fact(&Fact::Class { flow: FlowId(0), class: 1 }, Instant::ZERO);
     for _ in 0..4 {
         for flow in [1, 0] {
             bench.arrive(flow, 1000);
@@ -165,7 +165,7 @@ fn a_class_may_be_told() {
     }
     assert_eq!(bench.flows(5), [1, 0, 0, 0, 1]);
     let mut others = self::bench(&config, ROOM);
-    others.queue.set_class(FlowId(5), 0);
+    others.queue.on_fact(&Fact::Class { flow: FlowId(5), class: 0 }, Instant::ZERO);
     (0..4).for_each(|_| {
         [2, 3].into_iter().for_each(|flow| {
             others.arrive(flow, 1000);

@@ -2,7 +2,7 @@
 //!
 //! Source: document 002 §2.1.2.2 (bearers with and without a guaranteed bit rate, first responders before civilians); 3GPP
 //! TS 36.321 §5.4.3.1, logical channel prioritization, for the two steps; TS 23.203 Table 6.1.7 for the priorities. Each
-//! flow is a bearer with a queue of its own. What kind of bearer its class tells ([`Qdisc::set_class`]).
+//! flow is a bearer with a queue of its own. What kind of bearer its class tells ([`Fact::Class`]).
 //!
 //! ```text
 //! B(t) = rate (t - z), at most rate * bucket        the bucket of a bearer with a rate; z moves, not B
@@ -30,6 +30,7 @@ use super::heap::{Entry, Heap};
 use super::new_old::NewOld;
 use crate::ack_path::AckPath;
 use crate::config::{ConfigError, Discipline, LinkFacts};
+use crate::fact::Fact;
 use crate::packet::{FlowId, Packet};
 use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats};
 use crate::rng::Rng;
@@ -301,6 +302,18 @@ impl<P: Packet> LteBearers<P> {
         self.stats.count_drop(DropReason::Overflow, packet.size());
         fates.dropped(packet, DropReason::Overflow, now);
     }
+
+    /// A bearer that has packets stays what it is.
+    fn set_class(&mut self, flow: FlowId, class: u32) {
+        if let Some(place) = self.flows.get(flow.0 as usize).copied().filter(|place| place.class != NOWHERE.class) {
+            let band = &mut self.bands[place.band as usize];
+            if place.class == class % self.kinds.len() as u32 || band.bearers[place.index as usize].packets > 0 {
+                return;
+            }
+            band.free.push(place.index);
+        }
+        self.establish(flow, class);
+    }
 }
 
 impl<P: Packet> Qdisc<P> for LteBearers<P> {
@@ -341,16 +354,10 @@ impl<P: Packet> Qdisc<P> for LteBearers<P> {
         Some(packet)
     }
 
-    /// A bearer that has packets stays what it is.
-    fn set_class(&mut self, flow: FlowId, class: u32) {
-        if let Some(place) = self.flows.get(flow.0 as usize).copied().filter(|place| place.class != NOWHERE.class) {
-            let band = &mut self.bands[place.band as usize];
-            if place.class == class % self.kinds.len() as u32 || band.bearers[place.index as usize].packets > 0 {
-                return;
-            }
-            band.free.push(place.index);
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        if let Fact::Class { flow, class } = *fact {
+            self.set_class(flow, class);
         }
-        self.establish(flow, class);
     }
 
     fn take_out(&mut self, flow: FlowId, taken: &mut Vec<P>) {

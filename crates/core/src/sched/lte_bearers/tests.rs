@@ -183,15 +183,15 @@ fn the_excess_of_a_guarantee_is_pushed_out_first() {
 fn a_class_says_which_bearer() {
     let mut bench = bench("6,9", ROOM);
     // By index, flow 0 would be the responder and flow 1 the civilian.
-    bench.queue.set_class(FlowId(0), 1);
-    bench.queue.set_class(FlowId(1), 0);
+    bench.queue.on_fact(&Fact::Class { flow: FlowId(0), class: 1 }, Instant::ZERO);
+    bench.queue.on_fact(&Fact::Class { flow: FlowId(1), class: 0 }, Instant::ZERO);
     bench.arrive(0, 1000);
     bench.arrive(1, 1000);
     // Whoever waits stays what it is; afterwards it may change.
-    bench.queue.set_class(FlowId(0), 0);
+    bench.queue.on_fact(&Fact::Class { flow: FlowId(0), class: 0 }, Instant::ZERO);
     assert_eq!(bench.flows(2), [1, 0]);
-    bench.queue.set_class(FlowId(0), 0);
-    bench.queue.set_class(FlowId(1), 1);
+    bench.queue.on_fact(&Fact::Class { flow: FlowId(0), class: 0 }, Instant::ZERO);
+    bench.queue.on_fact(&Fact::Class { flow: FlowId(1), class: 1 }, Instant::ZERO);
     bench.arrive(1, 1000);
     bench.arrive(0, 1000);
     assert_eq!(bench.flows(2), [0, 1]);
@@ -201,10 +201,10 @@ fn a_class_says_which_bearer() {
 #[test]
 fn a_place_that_is_used_again_keeps_no_promise() {
     let mut bench = bench("8,9,9:1Mbit/s", ROOM);
-    bench.queue.set_class(FlowId(7), 2);
+    bench.queue.on_fact(&Fact::Class { flow: FlowId(7), class: 2 }, Instant::ZERO);
     bench.arrive(7, 1000);
     assert_eq!(bench.flows(2), [7]);
-    bench.queue.set_class(FlowId(7), 1);
+    bench.queue.on_fact(&Fact::Class { flow: FlowId(7), class: 1 }, Instant::ZERO);
     bench.now = Instant::from_nanos(1_000_000_000);
     bench.arrive(7, 1000);
     bench.arrive(0, 1000);
@@ -230,7 +230,7 @@ proptest! {
         for (step, flow, size, ns) in steps {
             bench.now += Span::from_nanos(ns);
             match step {
-                0 => bench.queue.set_class(FlowId(flow), size as u32),
+                0 => bench.queue.on_fact(&Fact::Class { flow: FlowId(flow), class: size as u32 }, Instant::ZERO),
                 1 | 2 => {
                     bench.arrive(flow, size);
                 }

@@ -20,7 +20,9 @@ impl Bench {
         edit(&mut config);
         let link = LinkFacts { rate: LINK, limit: Limit::Packets(1000) };
         let mut gate: Before<Pink, Queue<Seg>> = config.build(&link);
-        (0..).zip(owners).for_each(|(flow, node)| gate.set_node(FlowId(flow), NodeId(*node)));
+        (0..).zip(owners).for_each(|(flow, node)| {
+            gate.on_fact(&Fact::Owner { flow: FlowId(flow), node: NodeId(*node) }, Instant::ZERO)
+        });
         Self { gate, rng: Streams::new(1).get("t"), now: Instant::ZERO }
     }
 
@@ -89,8 +91,8 @@ fn a_node_that_is_gone_has_no_part() {
     bench.open(&[0, 1]);
     bench.udp(Seg::data(2, 1, 1000));
     assert_eq!(bench.window(0), 41_166);
-    bench.gate.forget_node(NodeId(2));
-    bench.gate.set_node(FlowId(2), NodeId(2));
+    bench.gate.on_fact(&Fact::Gone(NodeId(2)), Instant::ZERO);
+    bench.gate.on_fact(&Fact::Owner { flow: FlowId(2), node: NodeId(2) }, Instant::ZERO);
     assert_eq!((bench.window(0), bench.window(1)), (61_750, 61_750));
 }
 
@@ -115,8 +117,8 @@ fn flows_of_a_node_share_its_budget() {
 #[test]
 fn told_budgets_are_windows() {
     let mut bench = Bench::new(|c| c.shrink = Shrink::Immediate, &[0, 1]);
-    bench.gate.set_budget(NodeId(0), Some(Rate::from_bps(2_000_000)), Instant::ZERO);
-    bench.gate.set_budget(NodeId(1), Some(Rate::from_bps(8_000_000)), Instant::ZERO);
+    bench.gate.on_fact(&Fact::Budget { node: NodeId(0), budget: Some(Rate::from_bps(2_000_000)) }, Instant::ZERO);
+    bench.gate.on_fact(&Fact::Budget { node: NodeId(1), budget: Some(Rate::from_bps(8_000_000)) }, Instant::ZERO);
     bench.open(&[0, 1]);
     assert_eq!(bench.window(0), 24_700);
     let window = bench.window(1);
@@ -170,7 +172,10 @@ fn the_flows_of_a_node_are_counted_as_they_come_and_go() {
                 3 => bench.now += Span::from_secs(rng.below(30)),
                 4 => {
                     owners[flow as usize] = rng.below(3) as u32;
-                    bench.gate.set_node(FlowId(flow), NodeId(owners[flow as usize]));
+                    bench.gate.on_fact(
+                        &Fact::Owner { flow: FlowId(flow), node: NodeId(owners[flow as usize]) },
+                        Instant::ZERO,
+                    );
                 }
                 _ => bench.tcp(Seg::data(flow, ISN + 1, 1000)),
             }

@@ -192,7 +192,7 @@ impl Path {
         match event {
             Event::Rate(bps) => {
                 self.rate = Rate::from_bps(bps);
-                self.queue.set_rate(self.rate, self.now);
+                self.queue.on_fact(&Fact::Rate(self.rate), self.now);
             }
             Event::Tick(flow) => self.tick(flow),
             Event::Out(i) => self.out(self.segments[i]),

@@ -90,7 +90,7 @@ fn shares_follow_the_rate_that_is_told_unless_one_is_configured() {
         let mut gate = Gate::new(|c| (c.window, c.rate) = (Window::Literal, rate));
         gate.open(0..2, None, None);
         let before = gate.acked(0, ISN + 1, 65_535);
-        gate.pink.set_rate(Rate::from_bps(12_000_000), gate.now);
+        gate.pink.on_fact(&Fact::Rate(Rate::from_bps(12_000_000)), gate.now);
         (before, gate.acked(0, ISN + 1001, 65_535))
     };
     assert_eq!(windows(None), (61_750, 65_535), "74005, but the field ends there");

@@ -1,0 +1,191 @@
+//! Every wrapper of a discipline or an AQM passes on every fact. Probes that record what they were told stand behind each.
+
+use penstock_core::ack::AckPath;
+use penstock_core::ack::gate::Gate;
+use penstock_core::aqm::{Aqm, Meta};
+use penstock_core::config::LinkFacts;
+use penstock_core::fact::Fact;
+use penstock_core::foreign::{Config, ForeignAqm, MakeAqm};
+use penstock_core::fq::{FlowQueue, Parameters};
+use penstock_core::packet::{FlowId, NodeId};
+use penstock_core::qdisc::{Backlog, Qdisc, Verdict};
+use penstock_core::queue::Fifo;
+use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, NAMES};
+use penstock_core::rng::{Rng, Streams};
+use penstock_core::testing::Numbered;
+use penstock_core::units::{Instant, Limit, Rate, Span};
+use std::sync::{Arc, Mutex};
+
+const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(10_000_000), limit: Limit::Packets(100) };
+
+/// One fact of each kind.
+fn every_fact() -> Vec<Fact> {
+    let (flow, node, rate) = (FlowId(1), NodeId(1), Rate::from_bps(3_000_000));
+    let all = vec![
+        Fact::Rate(rate),
+        Fact::Channel { station: 1, loss: 0.5 },
+        Fact::Owner { flow, node },
+        Fact::Class { flow, class: 3 },
+        Fact::Budget { node, budget: Some(rate) },
+        Fact::Gone(node),
+    ];
+    // A new variant does not compile here until it has a number, and fails until it stands in the list above.
+    let number = |fact: &Fact| match fact {
+        Fact::Rate(_) => 0,
+        Fact::Channel { .. } => 1,
+        Fact::Owner { .. } => 2,
+        Fact::Class { .. } => 3,
+        Fact::Budget { .. } => 4,
+        Fact::Gone(_) => 5,
+    };
+    assert!(all.iter().map(number).eq(0..6));
+    all
+}
+
+/// An AQM that records what it was told.
+#[derive(Debug, Clone, Default)]
+struct Probe(Vec<Fact>);
+
+impl AckPath for Probe {}
+impl Aqm for Probe {
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        self.0.push(*fact);
+    }
+}
+
+fn tell_all(queue: &mut impl Qdisc<Numbered>, facts: &[Fact]) {
+    facts.iter().for_each(|fact| queue.on_fact(fact, Instant::ZERO));
+}
+
+#[test]
+fn a_fifo_tells_its_aqm() {
+    let mut queue = Fifo::new(LINK.limit, Probe::default());
+    tell_all(&mut queue, &every_fact());
+    assert_eq!(queue.aqm().0, every_fact());
+}
+
+/// The AQM of a queue that is used later begins with the facts that were told before, those of the rate among them.
+#[test]
+fn flow_queues_tell_the_aqm_of_each_queue_whenever_it_is_first_used() {
+    let parameters = Parameters { flows: 8, perturbation: Some(1), ..Parameters::default() };
+    let mut queue = FlowQueue::new(LINK.limit, &parameters, Probe::default());
+    let mut rng = Streams::new(1).get("facts");
+    let facts = every_fact();
+    let told = |queue: &FlowQueue<Numbered, Probe>, facts: &[Fact]| {
+        (0..8).filter(|at| queue.aqm(*at).is_some_and(|aqm| aqm.0 == facts)).count()
+    };
+    let _ = queue.enqueue(Numbered::new(0, 0, 1000), Instant::ZERO, &mut rng, &mut ());
+    tell_all(&mut queue, &facts[..3]);
+    assert_eq!(told(&queue, &facts[..3]), 1, "the queue in use");
+    for flow in 1..100 {
+        let _ = queue.enqueue(Numbered::new(1, flow, 1000), Instant::ZERO, &mut rng, &mut ());
+    }
+    assert_eq!(told(&queue, &facts[..3]), 8, "queues used since");
+    tell_all(&mut queue, &facts[3..]);
+    assert_eq!(told(&queue, &facts), 8);
+}
+
+#[test]
+fn a_gate_tells_its_element_and_the_discipline_behind() {
+    let mut gate = Gate::new(Probe::default(), Fifo::new(LINK.limit, Probe::default()));
+    tell_all(&mut gate, &every_fact());
+    assert_eq!(gate.element().0, every_fact());
+    assert_eq!(gate.queue().aqm().0, every_fact());
+}
+
+/// An AQM from outside, which records where others can read it.
+#[derive(Debug, Clone, Default)]
+struct Outside(Arc<Mutex<Vec<Fact>>>);
+
+impl ForeignAqm for Outside {
+    fn on_enqueue(&mut self, _: &Meta, _: Backlog, _: Instant, _: &mut Rng) -> Verdict {
+        Verdict::Pass
+    }
+    fn on_dequeue(&mut self, _: &Meta, _: Span, _: Backlog, _: Instant, _: &mut Rng) -> Verdict {
+        Verdict::Pass
+    }
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        self.0.lock().unwrap().push(*fact);
+    }
+    fn copy(&self) -> Box<dyn ForeignAqm> {
+        Box::new(self.clone())
+    }
+}
+
+impl MakeAqm for Outside {
+    fn make(&self, _: &LinkFacts) -> Box<dyn ForeignAqm> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn a_foreign_aqm_is_told_as_one_of_the_registry() {
+    let outside = Outside::default();
+    let config = AnyConfig::Foreign(Config::new("mine", serde_json::Map::new(), Arc::new(outside.clone())));
+    tell_all(&mut config.build::<Numbered>(&LINK), &every_fact());
+    assert_eq!(*outside.0.lock().unwrap(), every_fact());
+}
+
+/// The text of an enum's variant without the name of the variant.
+fn inner(text: &str) -> &str {
+    let (_, inner) = text.split_once('(').expect("a variant with a value");
+    inner.strip_suffix(')').expect("a variant with a value")
+}
+
+/// An AQM chosen by name comes to the same state as the one which stands alone, and reports the same.
+#[test]
+fn an_aqm_by_name_is_told_as_one_alone() {
+    let mut changed = Vec::new();
+    for name in AnyAqmConfig::NAMES {
+        let config = AnyConfig::default_of(name).unwrap();
+        let fresh: AnyQdisc<Numbered> = config.build(&LINK);
+        let mut alone = fresh.clone();
+        let parameters = serde_json::to_value(&config).unwrap();
+        let mut by_name = AnyAqmConfig::per_flow(name).unwrap().read_as_this(parameters).unwrap().aqm(&LINK);
+        for fact in every_fact() {
+            alone.on_fact(&fact, Instant::ZERO);
+            by_name.on_fact(&fact, Instant::ZERO);
+            let state = format!("{by_name:?}");
+            assert!(format!("{alone:?}").contains(inner(&state)), "{name} after {fact:?}: {state}");
+            assert_eq!(by_name.report(), alone.report(), "{name} after {fact:?}");
+        }
+        if format!("{alone:?}") != format!("{fresh:?}") {
+            changed.push(*name);
+        }
+    }
+    assert_eq!(changed, ["an-aqm", "cobalt", "rem", "avq", "blue", "qrm"], "those that use facts");
+}
+
+/// QRM behind PINK comes to the same state as QRM alone.
+#[test]
+fn the_queue_behind_pink_is_told() {
+    let build = |name, parameters| {
+        let config = AnyConfig::deserialize(name, parameters).unwrap().unwrap();
+        config.build::<Numbered>(&LINK)
+    };
+    let mut pink = build("pink", serde_json::json!({ "queue": "qrm" }));
+    let mut alone = build("qrm", serde_json::json!({}));
+    for fact in every_fact() {
+        let before = inner(&format!("{alone:?}")).to_owned();
+        pink.on_fact(&fact, Instant::ZERO);
+        alone.on_fact(&fact, Instant::ZERO);
+        let after = inner(&format!("{alone:?}")).to_owned();
+        assert!(format!("{pink:?}").contains(&after), "after {fact:?}");
+        let uses = !matches!(fact, Fact::Channel { .. } | Fact::Class { .. });
+        assert_eq!(before != after, uses, "QRM uses {fact:?}");
+    }
+}
+
+/// No kind of fact is told to nobody: each changes the state of some discipline.
+#[test]
+fn each_fact_changes_some_discipline() {
+    let mut queues: Vec<AnyQdisc<Numbered>> =
+        NAMES.iter().map(|name| AnyConfig::default_of(name).unwrap().build(&LINK)).collect();
+    for fact in every_fact() {
+        let state = |queue: &AnyQdisc<Numbered>| format!("{queue:?}");
+        let before: Vec<String> = queues.iter().map(state).collect();
+        queues.iter_mut().for_each(|queue| queue.on_fact(&fact, Instant::ZERO));
+        let users = queues.iter().zip(&before).filter(|(queue, before)| state(queue) != **before).count();
+        assert!(users > 0, "nobody uses {fact:?}");
+    }
+}
