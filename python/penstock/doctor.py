@@ -134,11 +134,11 @@ def _capabilities() -> int:
 def _tun(needed: str) -> Check:
     if not _TUN.exists():
         return Check(
-            str(_TUN), False, "missing", needed, repair="modprobe tun, or a container with --device /dev/net/tun"
+            "/dev/net/tun", False, "missing", needed, repair="modprobe tun, or a container with --device /dev/net/tun"
         )
     usable = os.access(_TUN, os.R_OK | os.W_OK)
     told = "there" if usable else "there, but not for this user"
-    return Check(str(_TUN), usable, told, needed, repair="" if usable else "sudo penstock ...")
+    return Check("/dev/net/tun", usable, told, needed, repair="" if usable else "sudo penstock ...")
 
 
 def _namespaces(permitted: bool, needed: str) -> Check:

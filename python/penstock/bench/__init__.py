@@ -1,4 +1,4 @@
-"""How much CPU time a simulated packet costs, here and in ns-3: `penstock bench`, docs/benchmarks.md.
+"""How much CPU time a simulated packet costs, here and in ns-3: `penstock verify speed`, docs/benchmarks.md.
 
 `cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `compare` runs both programs by turns,
 `instructions` counts what the processor does, `costs` measures disciplines and controls alone, `schedulers` packet

@@ -43,7 +43,7 @@ class Case:
 def load(quick: bool) -> list[Case]:
     """All scenarios."""
     if not SCENARIOS.is_dir():
-        raise MistakeError(f"{SCENARIOS}: not found: `penstock bench` needs the source tree")
+        raise MistakeError(f"{SCENARIOS}: not found: `penstock verify speed` needs the source tree")
     names = [(name, True) for name in _WITH_PEER] + [(name, False) for name in _ALONE]
     return [Case(name, _tree(name, quick), with_peer) for name, with_peer in names]
 

@@ -28,8 +28,10 @@ class _NamesThem(TyperCommand):
         """Adds the names to the examples."""
         from penstock.reproduce import EXPERIMENTS
 
-        self.epilog = f"{self.epilog}\n\nExperiments: {', '.join(EXPERIMENTS)}."
+        shown = self.epilog
+        self.epilog = f"{shown}\n\nExperiments: {', '.join(EXPERIMENTS)}."
         super().format_help(ctx, formatter)
+        self.epilog = shown
 
 
 @verb(

@@ -1,4 +1,4 @@
-"""The figure of `penstock tcp-trace`: windows, round trips, pace, states and queues over time, one below the other."""
+"""The figure of `run --trace tcp`: windows, round trips, pace, states and queues over time, one below the other."""
 
 from __future__ import annotations
 

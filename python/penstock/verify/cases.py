@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.mistake import MistakeError
+from penstock.suggest import did_you_mean
 
 PACKET_BYTES = 1500
 
@@ -62,7 +63,8 @@ def chosen(cases: Sequence[Case], only: Sequence[str]) -> list[Case]:
     words = {word for wanted in only for word in wanted.split(",")}
     known = {part for case in cases for part in _parts(case)}
     if unknown := sorted(words - known):
-        raise MistakeError(f"--only {unknown[0]}: not one of {', '.join(sorted(known))}")
+        meant = did_you_mean(unknown[0], known)
+        raise MistakeError(f"--only {unknown[0]}: {meant}not one of {', '.join(sorted(known))}")
     return [case for case in cases if not only or any(set(w.split(",")) <= _parts(case) for w in only)]
 
 

@@ -1,0 +1,157 @@
+"""`list`, `docs`, `doctor`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock import doctor, engine, manual
+from penstock.cli import app
+from penstock.mistake import MistakeError
+from typer.testing import CliRunner
+
+PROJECT = Path(__file__).resolve().parents[1]
+NAMES = [entry.name for entry in engine.entries()]
+
+
+def told(*words: str) -> str:
+    done = CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.output
+
+
+def listed(*words: str) -> list[dict[str, Any]]:
+    return list(json.loads(told("list", *words, "--json")))
+
+
+def test_list_has_each_algorithm_once_by_its_kind() -> None:
+    lines = told("list").splitlines()
+    for name in NAMES:
+        assert sum(line.startswith(f"{name} ") for line in lines) == NAMES.count(name), name
+    assert any(line.startswith("cc: ") for line in lines)
+
+
+def test_a_kind_is_listed_alone() -> None:
+    assert [entry["name"] for entry in listed("cc")] == [e.name for e in engine.entries() if e.kind == "cc"]
+    assert "droptail" not in told("list", "cc")
+    assert {entry["kind"] for entry in listed("experiment")} == {"experiment"}
+
+
+def test_a_name_shows_all_of_its_parameters() -> None:
+    codel = next(entry for entry in engine.entries() if entry.name == "codel")
+    shown = told("list", "codel")
+    for parameter in codel.parameters:
+        assert f"{parameter.name} = " in shown
+        assert parameter.about in shown
+    assert "source: RFC 8289" in shown
+    assert "page: penstock docs algorithms/codel" in shown
+    assert "modified-codel" not in shown
+    assert [entry["name"] for entry in listed("codel")] == ["codel"]
+    assert "run it: penstock reproduce pink-dsl" in told("list", "pink-dsl")
+
+
+def test_a_word_is_searched_in_all_texts() -> None:
+    found = [entry["name"] for entry in listed("SATELLITE")]
+    assert {"noordwijk", "tcp-satellite"} <= set(found)
+    assert {"fq-codel", "modified-codel"} <= {entry["name"] for entry in listed("CoDel")}
+    with pytest.raises(MistakeError, match="did you mean droptail"):
+        CliRunner().invoke(app, ["list", "droptial"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES)))
+def test_each_algorithm_has_a_page(name: str) -> None:
+    page = manual.page_of(name)
+    assert page is not None
+    assert page.short == name or name in page.text
+    assert manual.find(name) in (page, manual.pages().get(name))
+
+
+def test_the_pages_are_those_of_the_documentation() -> None:
+    there = {path.relative_to(PROJECT / "docs").with_suffix("").as_posix() for path in (PROJECT / "docs").rglob("*.md")}
+    assert set(manual.pages()) == there - {"README"}
+    for page in manual.pages().values():
+        assert page.about, page.name
+        if "/" not in page.name:
+            assert page.about != page.title, f"{page.name} is not in docs/README.md"
+
+
+def test_docs_lists_and_prints_pages() -> None:
+    shown = told("docs")
+    assert "write a scenario" in shown
+    assert "CoDel: Controlled Delay" in shown
+    assert told("docs", "scenarios") == (PROJECT / "docs" / "scenarios.md").read_text()
+    assert told("docs", "codel") == told("docs", "algorithms/codel.md")
+    assert told("docs", "fq-codel") == told("docs", "fq")
+    assert told("docs", "pink") == (PROJECT / "docs" / "pink.md").read_text()
+
+
+def test_a_terminal_gets_rendered_pages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from penstock.cli import docs as command
+
+    monkeypatch.setattr("pydoc.pager", lambda text, title="": print(text))  # noqa: ARG005
+    command._paged("# Title\n\nA **bold** word.\n")
+    shown = capsys.readouterr().out
+    assert "Title" in shown
+    assert "**" not in shown
+
+
+def test_the_wheel_is_told_to_hold_the_pages() -> None:
+    settings = (PROJECT / "pyproject.toml").read_text()
+    assert 'include = ["python/penstock/docs/*.md", "python/penstock/docs/algorithms/*.md"]' in settings
+    folders = {path.parent.relative_to(PROJECT / "docs").as_posix() for path in (PROJECT / "docs").rglob("*.md")}
+    assert folders == {".", "algorithms"}
+    assert (PROJECT / "python" / "penstock" / "docs").resolve() == PROJECT / "docs"
+
+
+def test_doctor_names_what_is_missing_and_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path / "fonts"))
+    monkeypatch.setattr(doctor, "_TUN", tmp_path / "tun")
+    found = {check.name: check for check in doctor.examine()}
+    assert found["python"].ok
+    assert found["compiled part"].ok
+    for name, repair in (
+        ("iperf3", "apt-get install iperf3"),
+        ("ip", "apt-get install iproute2"),
+        ("/dev/net/tun", "modprobe tun"),
+        ("namespaces", "apt-get install util-linux"),
+        ("font list", "matplotlib.font_manager"),
+    ):
+        assert not found[name].ok, name
+        assert repair in found[name].repair, name
+    assert doctor.healthy(list(found.values()))
+
+
+def test_doctor_finds_leftovers_and_leaves_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, interfaces = tmp_path / "netns", tmp_path / "net"
+    gone = 2**22 + 1  # above the highest process number
+    for path in (names / f"penstock-verify-{gone}-left", names / f"penstock-{os.getpid()}-0", interfaces / "penstock0"):
+        path.mkdir(parents=True)
+    (names / "somebody-else").mkdir()
+    monkeypatch.setattr(doctor, "_NAMESPACES", names)
+    monkeypatch.setattr(doctor, "_INTERFACES", interfaces)
+    monkeypatch.setattr(doctor, "_emulator_runs", lambda: False)
+    before = sorted(tmp_path.rglob("*"))
+    found = {check.name: check for check in doctor.examine()}
+    assert found["leftover namespaces"].repair == f"ip netns delete penstock-verify-{gone}-left"
+    assert found["leftover interfaces"].repair == "ip link delete penstock0"
+    assert sorted(tmp_path.rglob("*")) == before
+    monkeypatch.setattr(doctor, "_emulator_runs", lambda: True)
+    assert {check.name: check for check in doctor.examine()}["leftover interfaces"].ok
+
+
+def test_doctor_ends_with_1_when_something_essential_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = CliRunner().invoke(app, ["doctor", "--json"])
+    assert done.exit_code == 0
+    report = json.loads(done.stdout)
+    assert report["healthy"] is True
+    assert {"name", "ok", "found", "needed_for", "essential", "repair"} == report["checks"][0].keys()
+    monkeypatch.setattr(doctor, "_PACKAGES", ("numpy", "not_installed_at_all"))
+    done = CliRunner().invoke(app, ["doctor"])
+    assert done.exit_code == 1
+    assert "missing: not_installed_at_all" in done.stdout
+    packages = next(check for check in doctor.examine() if check.name == "packages")
+    assert packages.repair.endswith("-m pip install not_installed_at_all")

@@ -1,0 +1,100 @@
+"""`new`: what it writes runs, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from penstock.cli import app
+from penstock.engine import Result, simulate
+from penstock.mistake import MistakeError
+from penstock.scenario import Scenario
+from typer.testing import CliRunner
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory in which the command runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def made(*words: str) -> Result:
+    """Runs `penstock new`, then what it says to run next."""
+    done = CliRunner().invoke(app, ["new", *words])
+    assert done.exit_code == 0, (done.output, done.exception)
+    following = done.output.splitlines()[-1]
+    assert following.startswith("next: penstock run ")
+    return simulate(Scenario.load(following.removeprefix("next: penstock run ")))
+
+
+def test_an_aqm_runs_and_drops(here: Path) -> None:
+    result = made("aqm", "my-red_2")
+    assert 'name = "my-red_2.py:MyRed2"' in (here / "my-red_2.toml").read_text()
+    assert list(result.own_files) == ["my-red_2.py"]
+    assert result.summary["bottlenecks"][0]["drops_aqm"] > 0
+    assert "penstock.Aqm" in (here / "my-red_2.py").read_text()
+
+
+def test_a_control_runs_beside_cubic() -> None:
+    flows = made("cc", "mine").summary["flows"]
+    assert [flow["cc"] for flow in flows] == ["mine.py:Mine"] * 2 + ["cubic"] * 2
+    assert all(flow["delivered_bytes"] > 1e5 for flow in flows)
+
+
+def test_a_scenario_runs_with_its_traffic(here: Path) -> None:
+    summary = made("scenario", "home").summary
+    assert [flow["kind"] for flow in summary["flows"]] == ["bulk", "bulk", "voip", "web"]
+    assert summary["bottlenecks"][0]["drops_aqm"] > 0
+    # CoDel holds the delay near its target where a full queue would be 240 ms.
+    assert summary["bottlenecks"][0]["queue_delay_ms"]["p50"] < 20
+    comments = [line for line in (here / "home.toml").read_text().splitlines() if "#" in line]
+    assert len(comments) > 15
+
+
+def test_a_network_runs_and_is_that_of_the_old_name(here: Path) -> None:
+    options = ("--backhaul", "leo", "--duration", "3", "--responders", "2", "--seed", "4")
+    assert made("network", "emergency", *options).summary["duration_s"] == 3.0
+    printed = CliRunner().invoke(app, ["architecture", *options]).output
+    assert (here / "emergency.toml").read_text() == printed
+    assert tomllib.loads(printed)["seed"] == 4
+
+
+@pytest.mark.parametrize("kind", ["aqm", "cc", "scenario", "network"])
+def test_nothing_is_overwritten(here: Path, kind: str) -> None:
+    (here / "x.toml").write_text("mine")
+    done = CliRunner().invoke(app, ["new", kind, "x"])
+    assert isinstance(done.exception, MistakeError)
+    assert "x.toml: exists already" in str(done.exception)
+    assert [path.name for path in here.iterdir()] == ["x.toml"]
+    assert (here / "x.toml").read_text() == "mine"
+
+
+def test_a_link_that_leads_nowhere_is_not_followed(here: Path) -> None:
+    (here / "x.toml").symlink_to(here / "elsewhere")
+    assert isinstance(CliRunner().invoke(app, ["new", "scenario", "x"]).exception, MistakeError)
+    assert not (here / "elsewhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("1st", "no name"), ("a b", "no name"), ("", "no name"), ("../x y", "no name"), ("there/x", "mkdir -p there")],
+)
+def test_a_name_that_cannot_be_is_refused(here: Path, name: str, told: str) -> None:
+    done = CliRunner().invoke(app, ["new", "aqm", name])
+    assert told in str(done.exception)
+    assert list(here.iterdir()) == []
+
+
+def test_endings_and_keywords_are_no_trouble(here: Path) -> None:
+    made("aqm", "none.py")
+    assert {path.name for path in here.iterdir() if path.is_file()} == {"none.py", "none.toml"}
+    assert "class None_(penstock.Aqm)" in (here / "none.py").read_text()
+
+
+@pytest.mark.parametrize("kind", ["scheduler", "ack-path", "gateway"])
+def test_kinds_that_cannot_be_made_are_not_offered(kind: str) -> None:
+    done = CliRunner().invoke(app, ["new", kind, "x"])
+    assert "explains aqm, cc, network, scenario" in str(done.exception)
+    assert kind not in CliRunner().invoke(app, ["new", "--help"]).output
