@@ -164,7 +164,7 @@ fn the_queue_behind_pink_is_told() {
         config.build::<Numbered>(&LINK)
     };
     let mut pink = build("pink", serde_json::json!({ "queue": "qrm" }));
-    let mut alone = build("qrm", serde_json::json!({}));
+    let mut alone = build("qrm", serde_json::json!({ "slack": "4500B" })); // three packets, as PINK sets it
     for fact in every_fact() {
         let before = inner(&format!("{alone:?}")).to_owned();
         pink.on_fact(&fact, Instant::ZERO);
