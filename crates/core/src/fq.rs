@@ -174,11 +174,9 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
     /// True when `more` would be too much.
     #[inline]
     fn exceeds(&self, more: Backlog) -> bool {
-        let over_limit = match self.limit {
-            Limit::Packets(n) => self.backlog.packets + more.packets > n,
-            Limit::Bytes(n) => self.backlog.bytes + more.bytes > n.get(),
-        };
-        over_limit || (self.memory_is_enforced() && self.exceeds_memory(more))
+        let Backlog { packets, bytes } = self.backlog;
+        let all = Backlog { packets: packets + more.packets, bytes: bytes + more.bytes };
+        all.exceeds(self.limit) || (self.memory_is_enforced() && self.exceeds_memory(more))
     }
 
     fn exceeds_memory(&self, more: Backlog) -> bool {

@@ -5,7 +5,7 @@
 use crate::fact::Fact;
 use crate::packet::{FlowId, Packet};
 use crate::rng::Rng;
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Limit};
 use serde::Serialize;
 
 /// Why a packet was dropped.
@@ -80,12 +80,67 @@ impl Backlog {
         self.packets += 1;
         self.bytes += size.get();
     }
+    /// True when a queue of this `limit` that holds this much has room for one more packet of `size`.
+    #[inline]
+    pub fn has_room(&self, size: Bytes, limit: Limit) -> bool {
+        match limit {
+            Limit::Packets(most) => self.packets < most,
+            Limit::Bytes(most) => self.bytes + size.get() <= most.get(),
+        }
+    }
+
+    /// True when this is more than `limit`.
+    #[inline]
+    pub fn exceeds(&self, limit: Limit) -> bool {
+        match limit {
+            Limit::Packets(most) => self.packets > most,
+            Limit::Bytes(most) => self.bytes > most.get(),
+        }
+    }
+
     /// One packet less.
     #[inline]
     pub fn remove(&mut self, size: Bytes) {
         self.packets -= 1;
         self.bytes -= size.get();
     }
+}
+
+/// Numbers that should be equal are not: the code of a discipline has a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ConservationError {
+    /// What arrived is not what was sent, dropped, taken out and waits.
+    #[error("conservation is broken: {arrived} {unit} arrived, {accounted} are accounted for")]
+    Unbalanced {
+        /// "packets" or "bytes".
+        unit: &'static str,
+        /// How many arrived.
+        arrived: u64,
+        /// How many were sent, dropped or taken out, or wait.
+        accounted: u64,
+    },
+    /// What the queues hold is not what is counted.
+    #[error("the queues hold {held:?}, but {counted:?} is counted")]
+    Miscounted {
+        /// The sum over the queues.
+        held: Backlog,
+        /// What the counter says.
+        counted: Backlog,
+    },
+    /// What one of two layers gave is not what the other got.
+    #[error("the QoS layer gave {given:?}, but the MAC-SAL got {taken:?}")]
+    BetweenLayers {
+        /// Sent by the upper layer.
+        given: Backlog,
+        /// Arrived at the lower layer.
+        taken: Backlog,
+    },
+    /// The lower of two layers dropped packets, which it must not.
+    #[error("the MAC-SAL dropped {packets} packets")]
+    DroppedBelow {
+        /// How many.
+        packets: u64,
+    },
 }
 
 /// Counters of a discipline, in packets and bytes.
@@ -125,8 +180,8 @@ impl Stats {
     /// Conservation: arrived = sent + dropped + taken out + queued, in packets and in bytes.
     ///
     /// # Errors
-    /// A sentence with the numbers when they do not add up.
-    pub fn check(&self, queued: Backlog) -> Result<(), String> {
+    /// The numbers when they do not add up.
+    pub fn check(&self, queued: Backlog) -> Result<(), ConservationError> {
         let sum = |of: fn(&Backlog) -> u64| {
             let dropped =
                 [&self.dropped_early, &self.dropped_overflow, &self.dropped_dequeue].map(of).iter().sum::<u64>();
@@ -134,7 +189,7 @@ impl Stats {
         };
         for (unit, (arrived, accounted)) in [("packets", sum(|b| b.packets)), ("bytes", sum(|b| b.bytes))] {
             if arrived != accounted {
-                return Err(format!("conservation is broken: {arrived} {unit} arrived, {accounted} are accounted for"));
+                return Err(ConservationError::Unbalanced { unit, arrived, accounted });
             }
         }
         Ok(())

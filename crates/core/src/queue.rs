@@ -44,13 +44,6 @@ impl<P: Packet, A: Aqm> Fifo<P, A> {
         &mut self.aqm
     }
 
-    fn has_room(&self, size: u64) -> bool {
-        match self.limit {
-            Limit::Packets(n) => self.backlog.packets < n,
-            Limit::Bytes(n) => self.backlog.bytes + size <= n.get(),
-        }
-    }
-
     fn drop<F: Fates<P>>(&mut self, packet: P, reason: DropReason, now: Instant, fates: &mut F) {
         self.stats.count_drop(reason, packet.size());
         fates.dropped(packet, reason, now);
@@ -75,7 +68,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
         let verdict = self.aqm.on_arrival(&packet, self.backlog, now, rng);
         let refused = match verdict {
             Verdict::Drop => Some(DropReason::Early),
-            _ if !self.has_room(size.get()) => Some(DropReason::Overflow),
+            _ if !self.backlog.has_room(size, self.limit) => Some(DropReason::Overflow),
             _ => None,
         };
         if let Some(reason) = refused {

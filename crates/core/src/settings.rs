@@ -96,24 +96,26 @@ pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyCo
             return Err(SettingsError::Twice { name, key: key.clone() });
         }
         // Alone among defaults, a value that cannot be read is at fault itself.
-        deserialize(name, Map::from_iter([(key.clone(), value_of(text))]))
-            .map_err(|message| SettingsError::BadValue { name, key: key.clone(), value: text.clone(), message })?;
+        deserialize(name, Map::from_iter([(key.clone(), value_of(text))])).map_err(|e| SettingsError::BadValue {
+            name,
+            key: key.clone(),
+            value: text.clone(),
+            message: e.to_string(),
+        })?;
     }
-    let config = deserialize(name, all).map_err(|message| SettingsError::BadValue {
+    let config = deserialize(name, all).map_err(|e| SettingsError::BadValue {
         name,
         key: "settings".to_owned(),
         value: pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" "),
-        message,
+        message: e.to_string(),
     })?;
     config.validate().map_err(|source| SettingsError::Invalid { name, source })?;
     Ok(config)
 }
 
-fn deserialize(name: &str, values: Map<String, Value>) -> Result<AnyConfig, String> {
-    match AnyConfig::deserialize(name, Value::Object(values)) {
-        Some(result) => result.map_err(|e| e.to_string()),
-        None => Err(format!("there is no algorithm {name:?}")),
-    }
+/// The configuration of `name`, which is in the registry.
+fn deserialize(name: &str, values: Map<String, Value>) -> Result<AnyConfig, serde_json::Error> {
+    AnyConfig::deserialize(name, Value::Object(values)).expect("the name was found in the registry")
 }
 
 fn choices(name: &str, known: &[&str]) -> String {

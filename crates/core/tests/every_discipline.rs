@@ -287,7 +287,7 @@ impl World {
 
     fn check(&self) -> Result<(), TestCaseError> {
         let (backlog, stats) = (self.queue.backlog(), self.queue.stats());
-        stats.check(backlog).map_err(TestCaseError::fail)?;
+        stats.check(backlog).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let told = (self.arrived, self.told.sent.len(), self.told.marked.len(), self.told.dropped.len());
         let dropped = stats.dropped_by_aqm() + stats.dropped_overflow.packets;
         let counted =

@@ -121,7 +121,7 @@ proptest! {
                 }
                 prop_assert_eq!(wired.backlog(), both.backlog());
             }
-            both.check().map_err(TestCaseError::fail)?;
+            both.check().map_err(|error| TestCaseError::fail(error.to_string()))?;
         }
     }
 
@@ -149,7 +149,7 @@ proptest! {
                 Limit::Bytes(n) => held.bytes >= n.get(),
             };
             prop_assert!(full || both.qos().backlog().packets == 0, "{} prefetches too little", qos);
-            both.check().map_err(TestCaseError::fail)?;
+            both.check().map_err(|error| TestCaseError::fail(error.to_string()))?;
         }
     }
 

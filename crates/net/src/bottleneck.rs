@@ -248,7 +248,7 @@ impl<P: Packet> Bottleneck<P> {
     /// # Errors
     /// A sentence with the numbers when they do not add up.
     pub fn check(&self) -> Result<(), String> {
-        self.stats().check(self.backlog())?;
+        self.stats().check(self.backlog()).map_err(|error| error.to_string())?;
         let in_flight = self.in_flight.len() as u64;
         match self.stats().sent.packets == self.delivered.packets + in_flight {
             true => Ok(()),

@@ -313,7 +313,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
             return Err(self.broken(format!("packet {} was neither sent nor dropped", self.ledger.first)));
         }
         let stats = *self.queue.stats();
-        stats.check(self.queue.backlog()).map_err(|what| self.broken(what))?;
+        stats.check(self.queue.backlog()).map_err(|error| self.broken(error.to_string()))?;
         let summary = self.ledger.tally.finish(stats.marked.packets);
         let counted = (summary.packets, summary.sent, summary.bytes, summary.sent_bytes);
         let told = (stats.arrived.packets, stats.sent.packets, stats.arrived.bytes, stats.sent.bytes);

@@ -144,7 +144,7 @@ mod share;
 mod tests;
 
 pub use behind::{Behind, Queue};
-pub use census::PinkStats;
+pub use census::{CensusError, PinkStats};
 pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
 use census::Census;

@@ -128,11 +128,7 @@ impl<P: Packet> Choke<P> {
     }
 
     fn has_room(&self, size: Bytes) -> bool {
-        let within = match self.limit {
-            Limit::Packets(n) => self.backlog.packets < n,
-            Limit::Bytes(n) => self.backlog.bytes.saturating_add(size.get()) <= n.get(),
-        };
-        within && !self.line.is_full()
+        self.backlog.has_room(size, self.limit) && !self.line.is_full()
     }
 
     fn drop<F: Fates<P>>(&mut self, packet: P, reason: DropReason, now: Instant, fates: &mut F) -> Enqueued {

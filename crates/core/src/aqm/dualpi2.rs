@@ -287,14 +287,6 @@ impl<P: Packet> DualPi2<P> {
         self.timer.catch_up(oldest, now);
     }
 
-    fn has_room(&self, size: Bytes) -> bool {
-        let backlog = self.backlog();
-        match self.limit {
-            Limit::Packets(n) => backlog.packets < n,
-            Limit::Bytes(n) => backlog.bytes + size.get() <= n.get(),
-        }
-    }
-
     fn pop(&mut self, class: Class) -> Option<(P, Instant)> {
         let queue = match class {
             Class::L4s => &mut self.l,
@@ -347,7 +339,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
         self.catch_up(now);
         let size = packet.size();
         self.stats.arrived.add(size);
-        if !self.has_room(size) {
+        if !self.backlog().has_room(size, self.limit) {
             self.stats.count_drop(DropReason::Overflow, size);
             fates.dropped(packet, DropReason::Overflow, now);
             return Enqueued::Dropped(DropReason::Overflow);

@@ -3,6 +3,7 @@
 //! Source: document 002 §4.3.2.6, `-flowsets [weight]::num_flows[, ...]`; a weight that is left out is 1.
 
 use super::Weight;
+use crate::config::ConfigError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -41,36 +42,49 @@ impl FlowSets {
     }
 }
 
-/// What cannot be read, and how it is written.
-fn mistake(text: &str) -> String {
-    format!("{text:?} is no set of flows; write weight::number, such as \"20::20,10::20,1::60\"")
+/// A text that is no list of sets of flows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FlowSetsError {
+    /// A part is not of the form weight::number.
+    #[error("{0:?} is no set of flows; write weight::number, such as \"20::20,10::20,1::60\"")]
+    NotASet(String),
+    /// A set is empty.
+    #[error("{0:?} has no flows; the number must be at least 1")]
+    NoFlows(String),
+    /// A weight is out of range.
+    #[error(transparent)]
+    Weight(#[from] ConfigError),
+    /// There are too many flows.
+    #[error("{0:?} has more than {MOST} flows")]
+    TooMany(String),
 }
 
 impl FromStr for FlowSets {
-    type Err = String;
+    type Err = FlowSetsError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, FlowSetsError> {
         let set = |part: &str| {
-            let (weight, count) = part.trim().split_once("::").ok_or_else(|| mistake(part))?;
-            let weight = if weight.is_empty() { 1 } else { weight.parse().map_err(|_| mistake(part))? };
-            let count: u32 = count.parse().map_err(|_| mistake(part))?;
+            let mistake = || FlowSetsError::NotASet(part.to_owned());
+            let (weight, count) = part.trim().split_once("::").ok_or_else(mistake)?;
+            let weight = if weight.is_empty() { 1 } else { weight.parse().map_err(|_| mistake())? };
+            let count: u32 = count.parse().map_err(|_| mistake())?;
             if count == 0 {
-                return Err(format!("{part:?} has no flows; the number must be at least 1"));
+                return Err(FlowSetsError::NoFlows(part.to_owned()));
             }
-            Ok((Weight::new(weight).map_err(|error| error.to_string())?, count))
+            Ok((Weight::new(weight)?, count))
         };
-        let sets = Self(text.split(',').map(set).collect::<Result<_, String>>()?);
+        let sets = Self(text.split(',').map(set).collect::<Result<_, FlowSetsError>>()?);
         if sets.classes() > MOST {
-            return Err(format!("{text:?} has more than {MOST} flows"));
+            return Err(FlowSetsError::TooMany(text.to_owned()));
         }
         Ok(sets)
     }
 }
 
 impl TryFrom<String> for FlowSets {
-    type Error = String;
+    type Error = FlowSetsError;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, FlowSetsError> {
         text.parse()
     }
 }
@@ -112,7 +126,7 @@ mod tests {
             ("1::4294967295,1::4294967295", "more than"),
         ] {
             let error = text.parse::<FlowSets>().unwrap_err();
-            assert!(error.contains(says), "{error}");
+            assert!(error.to_string().contains(says), "{error}");
         }
     }
 }

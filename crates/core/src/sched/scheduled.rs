@@ -1,7 +1,7 @@
 //! The packets of all classes, and the scheduler that picks among them.
 
 use super::Scheduler;
-use crate::qdisc::{Backlog, DropReason, Stats};
+use crate::qdisc::{Backlog, ConservationError, DropReason, Stats};
 use crate::slab::{List, Slab, Taken};
 use crate::units::{Bytes, Limit};
 
@@ -188,15 +188,15 @@ impl<P, S: Scheduler> Scheduled<P, S> {
     /// Conservation: arrived = sent + refused + waiting, in packets and bytes.
     ///
     /// # Errors
-    /// A sentence with the numbers when they do not add up.
-    pub fn check(&self) -> Result<(), String> {
+    /// The numbers when they do not add up.
+    pub fn check(&self) -> Result<(), ConservationError> {
         let mut waiting = Backlog::default();
         for queue in &self.queues {
             waiting.packets += u64::from(queue.packets);
             waiting.bytes += u64::from(queue.bytes);
         }
         if waiting != self.backlog {
-            return Err(format!("the queues hold {waiting:?}, but {:?} is counted", self.backlog));
+            return Err(ConservationError::Miscounted { held: waiting, counted: self.backlog });
         }
         self.stats.check(waiting)
     }

@@ -58,19 +58,29 @@ pub struct PinkStats {
     pub implausible: u64,
 }
 
+/// The counters of PINK's flows contradict each other: its code has a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("PINK's flows do not add up: {came} came, {went} went, {here} are here ({stats:?})")]
+pub struct CensusError {
+    came: u64,
+    went: u64,
+    here: u64,
+    stats: PinkStats,
+}
+
 impl PinkStats {
     /// Conservation: started + woken = active + waiting + ended + expired.
     ///
     /// # Errors
-    /// A sentence with the numbers when they do not add up.
-    pub fn check(&self) -> Result<(), String> {
+    /// The numbers when they do not add up.
+    pub fn check(&self) -> Result<(), CensusError> {
         let (came, went) = (self.started + self.woken, self.ended + self.expired);
         let here = self.active + self.waiting;
         let parts = [self.opening <= here, self.strangers <= self.active, self.lacking <= self.active];
         if came == here + went && parts == [true; 3] && self.rewritten <= self.acks {
             return Ok(());
         }
-        Err(format!("PINK's flows do not add up: {came} came, {went} went, {here} are here ({self:?})"))
+        Err(CensusError { came, went, here, stats: *self })
     }
 
     /// Part of the ACKs whose flow had a share below one segment.

@@ -271,14 +271,6 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
         &self.container
     }
 
-    #[inline]
-    fn has_room(&self, size: Bytes) -> bool {
-        match self.limit {
-            Limit::Packets(n) => self.backlog.packets < n,
-            Limit::Bytes(n) => self.backlog.bytes + size.get() <= n.get(),
-        }
-    }
-
     #[cold]
     fn refuse<F: Fates<P>>(&mut self, packet: P, now: Instant, fates: &mut F) -> Enqueued {
         self.stats.count_drop(DropReason::Overflow, packet.size());
@@ -300,7 +292,7 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
     fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
         let size = packet.size();
         self.stats.arrived.add(size);
-        if !self.has_room(size) {
+        if !self.backlog.has_room(size, self.limit) {
             return self.refuse(packet, now, fates);
         }
         let class = match &mut self.hash {

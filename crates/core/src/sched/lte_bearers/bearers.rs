@@ -1,6 +1,6 @@
 //! Bearers as text: `1:100kbit/s,6,9`.
 
-use crate::units::Rate;
+use crate::units::{Rate, UnitError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -76,29 +76,52 @@ impl Bearers {
     }
 }
 
-fn bearer(text: &str) -> Result<(Qci, Option<Rate>), String> {
+/// A text that is no list of bearers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BearersError {
+    /// A class identifier is not in the table.
+    #[error("{text:?} has no known QCI; there are {}", known())]
+    UnknownQci {
+        /// The bearer as it was written.
+        text: String,
+    },
+    /// A rate cannot be read.
+    #[error(transparent)]
+    Rate(#[from] UnitError),
+    /// A class that guarantees a bit rate stands without one.
+    #[error("QCI {qci} guarantees a bit rate: write it, such as \"{qci}:100kbit/s\"")]
+    NoRate {
+        /// The class identifier.
+        qci: u8,
+    },
+    /// There are too many bearers.
+    #[error("there are more than {MOST} bearers")]
+    TooMany,
+}
+
+fn known() -> String {
+    KNOWN.iter().map(|known| known.0.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn bearer(text: &str) -> Result<(Qci, Option<Rate>), BearersError> {
     let text = text.trim();
     let (number, rate) = text.split_once(':').map_or((text, None), |(number, rate)| (number, Some(rate)));
     let Some(qci) = number.trim().parse().ok().and_then(Qci::new) else {
-        let known: Vec<String> = KNOWN.iter().map(|known| known.0.to_string()).collect();
-        return Err(format!("{text:?} has no known QCI; there are {}", known.join(", ")));
+        return Err(BearersError::UnknownQci { text: text.to_owned() });
     };
-    let rate = rate.map(|rate| rate.trim().parse::<Rate>().map_err(|error| error.to_string())).transpose()?;
+    let rate = rate.map(|rate| rate.trim().parse::<Rate>()).transpose()?;
     if rate.is_none() && qci.guarantees {
-        return Err(format!(
-            "QCI {} guarantees a bit rate: write it, such as \"{}:100kbit/s\"",
-            qci.number, qci.number
-        ));
+        return Err(BearersError::NoRate { qci: qci.number });
     }
     Ok((qci, rate))
 }
 
 impl FromStr for Bearers {
-    type Err = String;
+    type Err = BearersError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let all = Self(text.split(',').map(bearer).collect::<Result<_, String>>()?);
-        if all.0.len() > MOST { Err(format!("there are more than {MOST} bearers")) } else { Ok(all) }
+    fn from_str(text: &str) -> Result<Self, BearersError> {
+        let all = Self(text.split(',').map(bearer).collect::<Result<_, BearersError>>()?);
+        if all.0.len() > MOST { Err(BearersError::TooMany) } else { Ok(all) }
     }
 }
 
@@ -111,9 +134,9 @@ enum Written {
 }
 
 impl TryFrom<Written> for Bearers {
-    type Error = String;
+    type Error = BearersError;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: Written) -> Result<Self, BearersError> {
         match written {
             Written::Text(text) => text.parse(),
             Written::Number(qci) => qci.to_string().parse(),
@@ -168,9 +191,9 @@ mod tests {
             ("9:0bit/s", "above zero"),
         ] {
             let error = text.parse::<Bearers>().unwrap_err();
-            assert!(error.contains(says), "{text}: {error}");
+            assert!(error.to_string().contains(says), "{text}: {error}");
         }
         let many = vec!["9"; 257].join(",");
-        assert!(many.parse::<Bearers>().unwrap_err().contains("more than 256"));
+        assert!(many.parse::<Bearers>().unwrap_err().to_string().contains("more than 256"));
     }
 }

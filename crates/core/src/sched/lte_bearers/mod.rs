@@ -24,7 +24,7 @@ mod bearers;
 #[cfg(test)]
 mod tests;
 
-pub use bearers::{Bearers, Qci};
+pub use bearers::{Bearers, BearersError, Qci};
 
 use super::heap::{Entry, Heap};
 use super::new_old::NewOld;
@@ -207,13 +207,6 @@ impl<P: Packet> LteBearers<P> {
         self.flows[at]
     }
 
-    fn exceeds(&self) -> bool {
-        match self.limit {
-            Limit::Packets(n) => self.backlog.packets > n,
-            Limit::Bytes(n) => self.backlog.bytes > n.get(),
-        }
-    }
-
     #[inline]
     fn pop(&mut self, band: usize, index: usize) -> Option<Taken<P, ()>> {
         let bearer = &mut self.bands[band].bearers[index];
@@ -290,7 +283,7 @@ impl<P: Packet> LteBearers<P> {
     #[cold]
     fn shed<F: Fates<P>>(&mut self, position: Position, now: Instant, fates: &mut F) -> bool {
         let mut gone = false;
-        while self.exceeds() {
+        while self.backlog.exceeds(self.limit) {
             let Some(taken) = self.furthest_beyond().and_then(|(band, index)| self.pop(band, index)) else { break };
             gone |= taken.position == position;
             self.drop(taken.packet, now, fates);
@@ -341,7 +334,7 @@ impl<P: Packet> Qdisc<P> for LteBearers<P> {
             bearer.waits = true;
             behind.push(Entry { at: bearer.z.as_nanos(), class: index });
         }
-        if self.exceeds() && self.shed(position, now, fates) {
+        if self.backlog.exceeds(self.limit) && self.shed(position, now, fates) {
             return Enqueued::Dropped(DropReason::Overflow);
         }
         Enqueued::Queued

@@ -39,7 +39,7 @@ pub use weighting::Weighting;
 
 use super::{Limits, Reason, Refused, Scheduled, Scheduler, Served};
 use crate::config::ConfigError;
-use crate::qdisc::Backlog;
+use crate::qdisc::{Backlog, ConservationError};
 use crate::units::{Bytes, Limit};
 
 /// The most that a MAC-SAL may hold, in bytes or packets: what its queues can count.
@@ -252,17 +252,17 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
     /// Conservation in both layers, and that the MAC-SAL dropped nothing.
     ///
     /// # Errors
-    /// A sentence with the numbers when they do not add up.
-    pub fn check(&self) -> Result<(), String> {
+    /// The numbers when they do not add up.
+    pub fn check(&self) -> Result<(), ConservationError> {
         self.qos.check()?;
         self.mac.check()?;
         let (given, taken) = (self.qos.stats().sent, self.mac.stats().arrived);
         if self.buffer.packets > 0 && given != taken {
-            return Err(format!("the QoS layer gave {given:?}, but the MAC-SAL got {taken:?}"));
+            return Err(ConservationError::BetweenLayers { given, taken });
         }
         match self.mac.stats().dropped_overflow.packets {
             0 => Ok(()),
-            n => Err(format!("the MAC-SAL dropped {n} packets")),
+            packets => Err(ConservationError::DroppedBelow { packets }),
         }
     }
 }
