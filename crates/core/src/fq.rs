@@ -42,7 +42,7 @@ use crate::config::Compat;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
+use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::sched::new_old::NewOld;
 use crate::slab::{List, Position, Slab, Taken};
@@ -138,16 +138,16 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         }
     }
 
-    fn drop<F: Fates<P>>(&mut self, packet: P, reason: DropReason, now: Instant, fates: &mut F) {
+    fn drop<O: PacketObserver<P>>(&mut self, packet: P, reason: DropReason, now: Instant, observer: &mut O) {
         self.stats.count_drop(reason, packet.size());
-        fates.dropped(packet, reason, now);
+        observer.dropped(packet, reason, now);
     }
 
-    fn mark<F: Fates<P>>(&mut self, packet: &mut P, now: Instant, fates: &mut F) {
+    fn mark<O: PacketObserver<P>>(&mut self, packet: &mut P, now: Instant, observer: &mut O) {
         debug_assert!(packet.ecn().is_capable(), "an AQM marked a packet that is not ECN-capable");
         packet.mark_ce();
         self.stats.marked.add(packet.size());
-        fates.marked(packet, now);
+        observer.marked(packet, now);
     }
 
     #[inline]
@@ -188,26 +188,32 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
     }
 
     /// Says no to a packet for which there is no room.
-    fn refuse<F: Fates<P>>(&mut self, at: usize, packet: P, now: Instant, fates: &mut F) -> Enqueued {
+    fn refuse<O: PacketObserver<P>>(&mut self, at: usize, packet: P, now: Instant, observer: &mut O) -> Enqueued {
         self.queues[at].aqm.on_overflow(now);
         self.note_timer(at);
-        self.drop(packet, DropReason::Overflow, now, fates);
+        self.drop(packet, DropReason::Overflow, now, observer);
         Enqueued::Dropped(DropReason::Overflow)
     }
 
     /// Makes room at the cost of the fattest queues; true if the packet at `position` had to go as well.
-    fn shed<F: Fates<P>>(&mut self, position: Position, now: Instant, fates: &mut F) -> bool {
+    fn shed<O: PacketObserver<P>>(&mut self, position: Position, now: Instant, observer: &mut O) -> bool {
         let mut gone = false;
         while self.exceeds(Backlog::default()) {
             let fattest = fattest(&self.bytes);
-            gone |= self.shed_from(fattest, position, now, fates);
+            gone |= self.shed_from(fattest, position, now, observer);
             self.note_timer(fattest);
         }
         gone
     }
 
     /// One batch: `drop_batch` packets or half the bytes, whichever comes first.
-    fn shed_from<F: Fates<P>>(&mut self, at: usize, position: Position, now: Instant, fates: &mut F) -> bool {
+    fn shed_from<O: PacketObserver<P>>(
+        &mut self,
+        at: usize,
+        position: Position,
+        now: Instant,
+        observer: &mut O,
+    ) -> bool {
         let (enough, mut gone, mut shed) = (self.bytes[at] / 2, false, 0);
         for _ in 0..self.parameters.drop_batch {
             let shown = self.shown(at);
@@ -215,7 +221,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
             shed += taken.packet.size().get();
             gone |= taken.position == position;
             self.queues[at].aqm.on_shed(shown, now);
-            self.drop(taken.packet, DropReason::Overflow, now, fates);
+            self.drop(taken.packet, DropReason::Overflow, now, observer);
             if shed >= enough {
                 break;
             }
@@ -225,15 +231,21 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
 
     /// The first packet of a queue that its AQM lets pass.
     #[inline]
-    fn passing_head<F: Fates<P>>(&mut self, at: usize, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+    fn passing_head<O: PacketObserver<P>>(
+        &mut self,
+        at: usize,
+        now: Instant,
+        rng: &mut Rng,
+        observer: &mut O,
+    ) -> Option<P> {
         while let Some(Taken { mut packet, note: since, .. }) = self.pop(at) {
             let shown = self.shown(at);
             match self.queues[at].aqm.on_dequeue(&Meta::of(&packet), now.since(since), shown, now, rng) {
                 Verdict::Drop => {
-                    self.drop(packet, DropReason::Dequeue, now, fates);
+                    self.drop(packet, DropReason::Dequeue, now, observer);
                     continue;
                 }
-                Verdict::Mark => self.mark(&mut packet, now, fates),
+                Verdict::Mark => self.mark(&mut packet, now, observer),
                 Verdict::Pass => {}
             }
             return Some(packet);
@@ -258,7 +270,13 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
     const WAKES: bool = A::WAKES;
 
     #[inline]
-    fn enqueue<F: Fates<P>>(&mut self, mut packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+    fn enqueue<O: PacketObserver<P>>(
+        &mut self,
+        mut packet: P,
+        now: Instant,
+        rng: &mut Rng,
+        observer: &mut O,
+    ) -> Enqueued {
         let size = packet.size();
         self.stats.arrived.add(size);
         let turns = &self.turns;
@@ -268,33 +286,33 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
         let verdict = self.queues[at].aqm.on_arrival(&packet, shown, now, rng);
         self.note_timer(at);
         if verdict == Verdict::Drop {
-            self.drop(packet, DropReason::Early, now, fates);
+            self.drop(packet, DropReason::Early, now, observer);
             return Enqueued::Dropped(DropReason::Early);
         }
         if self.parameters.overflow == Overflow::Arrival {
             let more = Backlog { packets: 1, bytes: size.get() };
             if self.exceeds(more) {
-                return self.refuse(at, packet, now, fates);
+                return self.refuse(at, packet, now, observer);
             }
             self.memory_overruns += u64::from(self.exceeds_memory(more));
         }
         if verdict == Verdict::Mark {
-            self.mark(&mut packet, now, fates);
+            self.mark(&mut packet, now, observer);
         }
         let position = match self.push(at, packet, now) {
             Ok(position) => position,
-            Err(packet) => return self.refuse(at, packet, now, fates),
+            Err(packet) => return self.refuse(at, packet, now, observer),
         };
-        if self.exceeds(Backlog::default()) && self.shed(position, now, fates) {
+        if self.exceeds(Backlog::default()) && self.shed(position, now, observer) {
             return Enqueued::Dropped(DropReason::Overflow);
         }
         Enqueued::Queued
     }
 
     #[inline]
-    fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
         while let Some(at) = self.turns.turn() {
-            let head = self.passing_head(at, now, rng, fates);
+            let head = self.passing_head(at, now, rng, observer);
             self.note_timer(at);
             if let Some(packet) = head {
                 let size = packet.size();

@@ -47,19 +47,19 @@ pub enum Verdict {
 pub enum Enqueued {
     /// It waits in the queue.
     Queued,
-    /// It is gone; the reason was told to [`Fates`].
+    /// It is gone; the [`PacketObserver`] was told the reason.
     Dropped(DropReason),
 }
 
-/// Is told of every packet that a discipline drops or marks. `()` listens to nothing.
-pub trait Fates<P> {
+/// Observes every packet that a discipline drops or marks. `()` ignores them.
+pub trait PacketObserver<P> {
     /// `packet` was dropped.
     fn dropped(&mut self, packet: P, reason: DropReason, now: Instant);
     /// `packet` was marked CE and goes on.
     fn marked(&mut self, packet: &P, now: Instant);
 }
 
-impl<P> Fates<P> for () {
+impl<P> PacketObserver<P> for () {
     fn dropped(&mut self, _: P, _: DropReason, _: Instant) {}
     fn marked(&mut self, _: &P, _: Instant) {}
 }
@@ -204,11 +204,11 @@ pub trait Qdisc<P: Packet> {
     /// True for a discipline that can give up a flow ([`Qdisc::take_out`]).
     const GIVES_UP: bool = false;
 
-    /// Takes a packet. Other packets may be dropped to make room; each is told to `fates`.
-    fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued;
+    /// Takes a packet. Other packets may be dropped to make room; each is told to `observer`.
+    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued;
 
-    /// The next packet for the link, if any. Packets the AQM drops on the way are told to `fates`.
-    fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P>;
+    /// The next packet for the link, if any. Packets the AQM drops on the way are told to `observer`.
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P>;
 
     /// When `dequeue` or a timer wants to be called though no packet arrived; `None` when only arrivals matter.
     /// Changes only inside `enqueue`, `dequeue` and [`Qdisc::on_wakeup`].

@@ -4,7 +4,7 @@ use crate::ack_path::AckPath;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, Packet, TcpView};
-use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
+use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::units::{Instant, Limit, Rate};
 use std::collections::VecDeque;
@@ -44,16 +44,16 @@ impl<P: Packet, A: Aqm> Fifo<P, A> {
         &mut self.aqm
     }
 
-    fn drop<F: Fates<P>>(&mut self, packet: P, reason: DropReason, now: Instant, fates: &mut F) {
+    fn drop<O: PacketObserver<P>>(&mut self, packet: P, reason: DropReason, now: Instant, observer: &mut O) {
         self.stats.count_drop(reason, packet.size());
-        fates.dropped(packet, reason, now);
+        observer.dropped(packet, reason, now);
     }
 
-    fn mark<F: Fates<P>>(&mut self, packet: &mut P, now: Instant, fates: &mut F) {
+    fn mark<O: PacketObserver<P>>(&mut self, packet: &mut P, now: Instant, observer: &mut O) {
         debug_assert!(packet.ecn().is_capable(), "an AQM marked a packet that is not ECN-capable");
         packet.mark_ce();
         self.stats.marked.add(packet.size());
-        fates.marked(packet, now);
+        observer.marked(packet, now);
     }
 }
 
@@ -62,7 +62,13 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
     const GIVES_UP: bool = !A::COUNTS;
 
     #[inline]
-    fn enqueue<F: Fates<P>>(&mut self, mut packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+    fn enqueue<O: PacketObserver<P>>(
+        &mut self,
+        mut packet: P,
+        now: Instant,
+        rng: &mut Rng,
+        observer: &mut O,
+    ) -> Enqueued {
         let size = packet.size();
         self.stats.arrived.add(size);
         let verdict = self.aqm.on_arrival(&packet, self.backlog, now, rng);
@@ -75,11 +81,11 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
             if reason == DropReason::Overflow {
                 self.aqm.on_overflow(now);
             }
-            self.drop(packet, reason, now, fates);
+            self.drop(packet, reason, now, observer);
             return Enqueued::Dropped(reason);
         }
         if verdict == Verdict::Mark {
-            self.mark(&mut packet, now, fates);
+            self.mark(&mut packet, now, observer);
         }
         self.backlog.add(size);
         self.waiting.push_back(Waiting { packet, since: now });
@@ -87,7 +93,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
     }
 
     #[inline]
-    fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
         // Judged before it is moved: a packet whose fields are read on the way is moved field by field.
         while let Some(first) = self.waiting.front() {
             let (meta, size, sojourn) = (Meta::of(&first.packet), first.packet.size(), now.since(first.since));
@@ -96,10 +102,10 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
             let Some(Waiting { mut packet, .. }) = self.waiting.pop_front() else { break };
             match verdict {
                 Verdict::Drop => {
-                    self.drop(packet, DropReason::Dequeue, now, fates);
+                    self.drop(packet, DropReason::Dequeue, now, observer);
                     continue;
                 }
-                Verdict::Mark => self.mark(&mut packet, now, fates),
+                Verdict::Mark => self.mark(&mut packet, now, observer),
                 Verdict::Pass => {}
             }
             self.stats.sent.add(size);

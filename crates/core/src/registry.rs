@@ -16,7 +16,7 @@ use crate::fq;
 use crate::judge::{Aqm, Meta};
 use crate::listing::{Entry, parameters};
 use crate::packet::{FlowId, Packet, TcpView};
-use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats, Verdict};
+use crate::qdisc::{Backlog, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::queue::Fifo;
 use crate::rng::Rng;
 use crate::sched::classful::{self, ByName, Layers, Single};

@@ -4,7 +4,7 @@ use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, RateNotice, TcpFlags, TcpView};
-use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
+use penstock_core::qdisc::{DropReason, Enqueued, PacketObserver, Qdisc};
 use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, NAMES};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
@@ -159,7 +159,7 @@ struct Told {
     taken_out: Vec<(u64, u32)>,
 }
 
-impl Fates<TestPacket> for Told {
+impl PacketObserver<TestPacket> for Told {
     fn dropped(&mut self, packet: TestPacket, reason: DropReason, _: Instant) {
         self.dropped.push((packet.number, reason));
     }

@@ -3,7 +3,7 @@
 use penstock_core::aqm::{codel, red};
 use penstock_core::config::{Discipline, LinkFacts};
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
-use penstock_core::qdisc::{DropReason, Enqueued, Fates, Qdisc};
+use penstock_core::qdisc::{DropReason, Enqueued, PacketObserver, Qdisc};
 use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::settings::config_from_settings;
@@ -39,7 +39,7 @@ impl Packet for Numbered {
 #[derive(Default)]
 struct Drops(Vec<(Span, u64)>);
 
-impl Fates<Numbered> for Drops {
+impl PacketObserver<Numbered> for Drops {
     fn dropped(&mut self, packet: Numbered, _: DropReason, now: Instant) {
         self.0.push((now.since(Instant::ZERO), packet.number));
     }

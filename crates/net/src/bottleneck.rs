@@ -10,7 +10,7 @@ use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
-use penstock_core::qdisc::{Backlog, DropReason, Fates, Qdisc, Stats};
+use penstock_core::qdisc::{Backlog, DropReason, PacketObserver, Qdisc, Stats};
 use penstock_core::registry::{AnyConfig, AnyQdisc};
 use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};
@@ -77,7 +77,7 @@ impl<P: Packet> Stamped<P> {
 /// Hands the fates of stamped packets on without the stamp, after noting them.
 struct Unstamped<'a, F>(&'a mut F, Option<&'a mut Journal>);
 
-impl<P: Packet, F: Fates<P>> Fates<Stamped<P>> for Unstamped<'_, F> {
+impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Unstamped<'_, F> {
     fn dropped(&mut self, packet: Stamped<P>, reason: DropReason, now: Instant) {
         if let Some(journal) = &mut self.1 {
             journal.add(packet.entry(now, Some(reason)));
@@ -148,7 +148,7 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     /// Takes a packet. Call after [`Bottleneck::poll`] answered `None` for this `now`, so that events stay in order.
-    pub fn arrive<F: Fates<P>>(&mut self, mut packet: P, now: Instant, fates: &mut F) {
+    pub fn arrive<F: PacketObserver<P>>(&mut self, mut packet: P, now: Instant, fates: &mut F) {
         debug_assert!(self.next_event().is_none_or(|at| at > now), "poll until there is nothing due, then arrive");
         if self.sees_segments
             && let Some(segment) = packet.tcp()
@@ -179,7 +179,7 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Lives through all events up to `now` or up to the next packet that is due, which it returns. Call again until it
     /// answers `None`.
-    pub fn poll<F: Fates<P>>(&mut self, now: Instant, fates: &mut F) -> Option<Delivery<P>> {
+    pub fn poll<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) -> Option<Delivery<P>> {
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
             if self.in_flight.front().is_some_and(|d| d.due <= at) {
                 let delivery = self.in_flight.pop_front();
@@ -192,7 +192,7 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     /// The discipline's timer, the end of a transmission, or both.
-    fn step<F: Fates<P>>(&mut self, at: Instant, fates: &mut F) {
+    fn step<F: PacketObserver<P>>(&mut self, at: Instant, fates: &mut F) {
         if self.next_wakeup().is_some_and(|wakeup| wakeup <= at) {
             self.woken = Some(at);
             self.qdisc.on_wakeup(at);
@@ -210,7 +210,7 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     /// Asks the discipline for a packet and begins to transmit it.
-    fn start_next<F: Fates<P>>(&mut self, now: Instant, fates: &mut F) {
+    fn start_next<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) {
         let next = self.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates, self.journal.as_mut()));
         self.transmitting = next.is_some();
         if let (Some(journal), Some(packet)) = (&mut self.journal, &next) {

@@ -5,7 +5,7 @@ use crate::bottleneck::{Bottleneck, Config, Delivery};
 use crate::direction::Direction;
 use crate::nodes::FlowOwner;
 use penstock_core::packet::Packet;
-use penstock_core::qdisc::Fates;
+use penstock_core::qdisc::PacketObserver;
 use penstock_core::rng::Streams;
 use penstock_core::units::Instant;
 
@@ -38,7 +38,7 @@ impl<P: Packet> Path<P> {
     }
 
     /// Takes a packet that travels in `direction`. Call after [`Path::poll`] answered `None` for this `now`.
-    pub fn arrive<F: Fates<P>>(&mut self, direction: Direction, packet: P, now: Instant, fates: &mut F) {
+    pub fn arrive<F: PacketObserver<P>>(&mut self, direction: Direction, packet: P, now: Instant, fates: &mut F) {
         self.0[direction.index()].arrive(packet, now, fates);
     }
 
@@ -49,7 +49,7 @@ impl<P: Packet> Path<P> {
 
     /// Lives through the events of both directions in their order, up to `now` or up to the next packet that is due.
     /// Call again until it answers `None`.
-    pub fn poll<F: Fates<P>>(&mut self, now: Instant, fates: &mut F) -> Option<(Direction, Delivery<P>)> {
+    pub fn poll<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) -> Option<(Direction, Delivery<P>)> {
         loop {
             let next = |d: Direction| self.direction(d).next_event().map(|at| (at, d));
             let (at, direction) = Direction::BOTH.into_iter().filter_map(next).min_by_key(|(at, _)| *at)?;

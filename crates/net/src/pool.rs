@@ -1,6 +1,6 @@
 //! Buffers of one size that go round: after a while nothing is allocated any more.
 
-use penstock_core::qdisc::{DropReason, Fates};
+use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::Instant;
 use penstock_core::wire::RealPacket;
 
@@ -40,7 +40,7 @@ impl Pool {
 }
 
 /// The buffers of dropped packets come back.
-impl Fates<RealPacket> for Pool {
+impl PacketObserver<RealPacket> for Pool {
     fn dropped(&mut self, packet: RealPacket, _: DropReason, _: Instant) {
         self.give(packet.into_bytes());
     }

@@ -1,7 +1,7 @@
 //! The bottleneck in virtual time, against arithmetic and queueing theory. No kernel, no clock.
 
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet, TcpView};
-use penstock_core::qdisc::{DropReason, Fates};
+use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::registry::NAMES;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::settings::config_from_settings;
@@ -49,7 +49,7 @@ struct Log {
     marked: u64,
 }
 
-impl Fates<Token> for Log {
+impl PacketObserver<Token> for Log {
     fn dropped(&mut self, packet: Token, reason: DropReason, _: Instant) {
         self.dropped.push((packet.id, reason));
     }

@@ -2,7 +2,7 @@
 
 use crate::segment::Segment;
 use penstock_core::packet::{Packet, TcpFlags, TcpView};
-use penstock_core::qdisc::{DropReason, Fates};
+use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::{Bytes, Instant};
 use penstock_trace::headers::{self, Ip, Tcp, Udp};
 use penstock_trace::pcapng::{MARK_COMMENT, Writer, drop_comment};
@@ -165,7 +165,7 @@ impl<'a> Tap<'a> {
     }
 }
 
-impl Fates<Segment> for Tap<'_> {
+impl PacketObserver<Segment> for Tap<'_> {
     fn dropped(&mut self, packet: Segment, reason: DropReason, now: Instant) {
         if let Some(capture) = &mut self.capture {
             capture.write(self.queue, &packet, now, Some(reason));

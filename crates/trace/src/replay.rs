@@ -21,7 +21,7 @@ use crate::summary::{Summary, Tally};
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{Ecn, Ern, FlowId, NoTcp, Packet};
-use penstock_core::qdisc::{DropReason, Fates, Qdisc};
+use penstock_core::qdisc::{DropReason, PacketObserver, Qdisc};
 use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Rate, Serializer};
@@ -173,7 +173,7 @@ impl<F: FnMut(&Record)> Ledger<F> {
     }
 }
 
-impl<F: FnMut(&Record)> Fates<Job> for Ledger<F> {
+impl<F: FnMut(&Record)> PacketObserver<Job> for Ledger<F> {
     fn dropped(&mut self, job: Job, reason: DropReason, now: Instant) {
         self.settle(&job, Fate::Dropped(reason), now);
     }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     impl Qdisc<Job> for Gate {
-        fn enqueue<F: Fates<Job>>(&mut self, job: Job, now: Instant, _: &mut Rng, fates: &mut F) -> Enqueued {
+        fn enqueue<F: PacketObserver<Job>>(&mut self, job: Job, now: Instant, _: &mut Rng, fates: &mut F) -> Enqueued {
             self.log.push((now.as_nanos() / MS, "arrival"));
             self.stats.arrived.add(job.size);
             self.waiting.push_back(job);
@@ -362,7 +362,7 @@ mod tests {
             }
             Enqueued::Queued
         }
-        fn dequeue<F: Fates<Job>>(&mut self, now: Instant, _: &mut Rng, _: &mut F) -> Option<Job> {
+        fn dequeue<F: PacketObserver<Job>>(&mut self, now: Instant, _: &mut Rng, _: &mut F) -> Option<Job> {
             self.log.push((now.as_nanos() / MS, "departure"));
             let job = if std::mem::take(&mut self.open) { self.waiting.pop_front() } else { None }?;
             self.stats.sent.add(job.size);

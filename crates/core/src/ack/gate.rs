@@ -9,7 +9,7 @@ use crate::ack_path::AckPath;
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::{Packet, TcpView};
-use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
+use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::units::{Instant, Span};
 
@@ -37,19 +37,19 @@ impl<E: Aqm, Q> Gate<E, Q> {
     }
 }
 
-/// Passes fates on, and remembers whether one was an overflow: it may strike a packet that waited.
-struct Overflows<'a, F> {
-    fates: &'a mut F,
+/// Passes on what is observed, and remembers whether one was an overflow: it may strike a packet that waited.
+struct Overflows<'a, O> {
+    observer: &'a mut O,
     overflowed: bool,
 }
 
-impl<P, F: Fates<P>> Fates<P> for Overflows<'_, F> {
+impl<P, O: PacketObserver<P>> PacketObserver<P> for Overflows<'_, O> {
     fn dropped(&mut self, packet: P, reason: DropReason, now: Instant) {
         self.overflowed |= reason == DropReason::Overflow;
-        self.fates.dropped(packet, reason, now);
+        self.observer.dropped(packet, reason, now);
     }
     fn marked(&mut self, packet: &P, now: Instant) {
-        self.fates.marked(packet, now);
+        self.observer.marked(packet, now);
     }
 }
 
@@ -57,10 +57,10 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
     const WAKES: bool = E::WAKES || Q::WAKES;
 
     #[inline]
-    fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued {
         let verdict = self.element.on_enqueue(&Meta::of(&packet), self.queue.backlog(), now, rng);
         debug_assert_eq!(verdict, Verdict::Pass, "an element before a discipline judges nothing");
-        let mut overflows = Overflows { fates, overflowed: false };
+        let mut overflows = Overflows { observer, overflowed: false };
         let fate = self.queue.enqueue(packet, now, rng, &mut overflows);
         if overflows.overflowed {
             self.element.on_overflow(now);
@@ -70,8 +70,8 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
 
     /// The element is told of the departure without the wait: only the discipline knows when a packet came.
     #[inline]
-    fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
-        let Some(packet) = self.queue.dequeue(now, rng, fates) else {
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
+        let Some(packet) = self.queue.dequeue(now, rng, observer) else {
             self.element.on_empty(now);
             return None;
         };

@@ -175,8 +175,8 @@ pub struct Pink {
     stats: PinkStats,
 }
 
-/// What an ACK is dealt with by.
-struct Terms {
+/// What decides the window that an ACK carries on.
+struct AckContext {
     /// Payload of a full segment.
     full: u64,
     /// What one unit of the window field counts.
@@ -372,26 +372,26 @@ impl Pink {
     }
 
     /// A flow that sends is judged by what it could use; Figures 2 to 4. One that only counts (its SYN) stays good.
-    fn judge(&mut self, id: usize, terms: &Terms, rtt: Span, now: Instant) {
+    fn judge(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
         let flow = &self.flows[id];
         if flow.flight != Flight::Later || flow.listed != Some(List::Busy) {
             return;
         }
-        let usable = terms.told.min(terms.taken);
+        let usable = context.told.min(context.taken);
         match self.config.reallocation {
             Reallocation::Off => {}
-            Reallocation::Paper if usable < terms.level => self.set_lacking(id, Some(rate_of(usable, rtt))),
-            Reallocation::Paper if usable > terms.level && flow.has(LACKING) => self.set_lacking(id, None),
+            Reallocation::Paper if usable < context.level => self.set_lacking(id, Some(rate_of(usable, rtt))),
+            Reallocation::Paper if usable > context.level && flow.has(LACKING) => self.set_lacking(id, None),
             Reallocation::Paper => {}
-            Reallocation::MaxMin => self.judge_by_use(id, terms, rtt, now),
+            Reallocation::MaxMin => self.judge_by_use(id, context, rtt, now),
         }
     }
 
     /// "max-min": at the end of an interval of measuring.
-    fn judge_by_use(&mut self, id: usize, terms: &Terms, rtt: Span, now: Instant) {
-        let Some((used, more)) = self.flows[id].answer(terms.full, rtt, now) else { return };
+    fn judge_by_use(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
+        let Some((used, more)) = self.flows[id].answer(context.full, rtt, now) else { return };
         let claim = used.saturating_add(used / 8); // it may grow until the next look
-        if more || window_of(MILLI * u64::from(claim), rtt, 1) >= terms.level {
+        if more || window_of(MILLI * u64::from(claim), rtt, 1) >= context.level {
             self.set_lacking(id, None);
             self.flows[id].claim = used;
         } else {
@@ -407,7 +407,7 @@ impl Pink {
         window_of(payload_rate(budget, None, self.config.c), rtt, flows)
     }
 
-    fn terms<S: TcpView>(&self, id: usize, segment: &S, budget: Option<Rate>, now: Instant) -> Terms {
+    fn context<S: TcpView>(&self, id: usize, segment: &S, budget: Option<Rate>, now: Instant) -> AckContext {
         let flow = &self.flows[id];
         let syn = segment.flags().has(TcpFlags::SYN);
         let scale = if syn { 0 } else { flow.scale().unwrap_or(0) }; // RFC 7323 §2.2: never in a SYN
@@ -416,7 +416,7 @@ impl Pink {
         let rtt = seen.map(|rtt| rtt + time_of(full, self.rate));
         let level = rtt.map_or(0, |rtt| self.level_of(flow, rtt));
         let taken = rtt.map_or(MAX_WINDOW, |rtt| self.taken(id, budget, rtt));
-        Terms {
+        AckContext {
             full,
             unit: 1 << scale,
             told: u64::from(segment.window()) << scale,
@@ -429,25 +429,25 @@ impl Pink {
 
     /// Clamps the window of an inbound segment that acknowledges something.
     fn clamp<S: TcpView>(&mut self, id: usize, segment: &mut S, budget: Option<Rate>, now: Instant) {
-        let mut terms = self.terms(id, segment, budget, now);
+        let mut context = self.context(id, segment, budget, now);
         let by_use = self.config.reallocation == Reallocation::MaxMin;
-        if let Some(rtt) = terms.rtt {
+        if let Some(rtt) = context.rtt {
             if !segment.flags().has(TcpFlags::SYN) {
-                self.judge(id, &terms, rtt, now);
+                self.judge(id, &context, rtt, now);
             }
             if by_use && self.flows[id].has(LACKING) {
-                terms.share = terms.share.map(|share| share.min(self.room_to_grow(&self.flows[id], rtt)));
+                context.share = context.share.map(|share| share.min(self.room_to_grow(&self.flows[id], rtt)));
             }
             if let Some(estimator) = &mut self.estimator {
                 estimator.note_round_trip(rtt);
             }
         }
-        let surplus = self.note_surplus(id, segment.ack(), &terms, now);
+        let surplus = self.note_surplus(id, segment.ack(), &context, now);
         self.stats.acks += 1;
-        let small = terms.share.is_some_and(|share| share < terms.full);
+        let small = context.share.is_some_and(|share| share < context.full);
         self.stats.below_one_segment += u64::from(small);
         self.set_small(id, small && self.flows[id].listed.is_some());
-        let ours = self.write(id, segment, &terms, surplus);
+        let ours = self.write(id, segment, &context, surplus);
         let flow = &mut self.flows[id];
         if by_use && !flow.is_measuring() && flow.flight == Flight::Later {
             flow.ask(ours, now);
@@ -456,8 +456,8 @@ impl Pink {
 
     /// Writes the window; true if PINK's share and not the receiver is what holds the flow back. A bad flow whose window
     /// is only not let grow at once has it a round later: that is no sign that it could use more than its claim.
-    fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, terms: &Terms, surplus: u64) -> bool {
-        let &Terms { full, unit, told, share, .. } = terms;
+    fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, context: &AckContext, surplus: u64) -> bool {
+        let &AckContext { full, unit, told, share, .. } = context;
         let ack = segment.ack();
         let flow = &mut self.flows[id];
         let before = flow.held();
@@ -479,7 +479,7 @@ impl Pink {
         let by_share = granted < told;
         if self.config.window == Window::Dither {
             let free = (surplus > 0).then(|| share.saturating_sub(surplus));
-            let room = self.grow(id, before, newly, granted, free, terms);
+            let room = self.grow(id, before, newly, granted, free, context);
             granted = granted.min(up(room.max(full), unit));
         }
         let flow = &mut self.flows[id];

@@ -30,7 +30,7 @@ use crate::config::{AqmConfig, ConfigError, Discipline, LinkFacts};
 use crate::fact::Fact;
 use crate::judge::Aqm;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
+use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
 use line::Line;
@@ -131,9 +131,15 @@ impl<P: Packet> Choke<P> {
         self.backlog.has_room(size, self.limit) && !self.line.is_full()
     }
 
-    fn drop<F: Fates<P>>(&mut self, packet: P, reason: DropReason, now: Instant, fates: &mut F) -> Enqueued {
+    fn drop<O: PacketObserver<P>>(
+        &mut self,
+        packet: P,
+        reason: DropReason,
+        now: Instant,
+        observer: &mut O,
+    ) -> Enqueued {
         self.stats.count_drop(reason, packet.size());
-        fates.dropped(packet, reason, now);
+        observer.dropped(packet, reason, now);
         Enqueued::Dropped(reason)
     }
 
@@ -162,28 +168,34 @@ impl<P: Packet> Choke<P> {
 }
 
 impl<P: Packet> Qdisc<P> for Choke<P> {
-    fn enqueue<F: Fates<P>>(&mut self, mut packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+    fn enqueue<O: PacketObserver<P>>(
+        &mut self,
+        mut packet: P,
+        now: Instant,
+        rng: &mut Rng,
+        observer: &mut O,
+    ) -> Enqueued {
         let meta = Meta::of(&packet);
         self.stats.arrived.add(meta.size);
         self.red.observe(self.backlog, now);
         if let Some(drawn) = self.take_match(&packet, rng) {
             self.note_departure(&Meta::of(&drawn), now, rng);
-            self.drop(drawn, DropReason::Dequeue, now, fates);
-            return self.drop(packet, DropReason::Early, now, fates);
+            self.drop(drawn, DropReason::Dequeue, now, observer);
+            return self.drop(packet, DropReason::Early, now, observer);
         }
         let verdict = self.red.judge(&meta, rng);
         if verdict == Verdict::Drop {
             self.note_departure(&meta, now, rng);
-            return self.drop(packet, DropReason::Early, now, fates);
+            return self.drop(packet, DropReason::Early, now, observer);
         }
         if !self.has_room(meta.size) {
             self.red.on_overflow(now);
-            return self.drop(packet, DropReason::Overflow, now, fates);
+            return self.drop(packet, DropReason::Overflow, now, observer);
         }
         if verdict == Verdict::Mark {
             packet.mark_ce();
             self.stats.marked.add(meta.size);
-            fates.marked(&packet, now);
+            observer.marked(&packet, now);
         }
         self.backlog.add(meta.size);
         self.line.push_back(packet);
@@ -191,7 +203,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
     }
 
     #[inline]
-    fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, _: &mut F) -> Option<P> {
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, _: &mut O) -> Option<P> {
         let packet = self.line.pop_front()?;
         let meta = Meta::of(&packet);
         self.backlog.remove(meta.size);

@@ -36,7 +36,7 @@ use crate::ack_path::AckPath;
 use crate::config::{ConfigError, Discipline, LinkFacts};
 use crate::fact::Fact;
 use crate::packet::Packet;
-use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats, Verdict};
+use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
@@ -335,13 +335,13 @@ impl<P: Packet> DualPi2<P> {
 
 impl<P: Packet> Qdisc<P> for DualPi2<P> {
     #[inline]
-    fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, _: &mut Rng, fates: &mut F) -> Enqueued {
+    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, _: &mut Rng, observer: &mut O) -> Enqueued {
         self.catch_up(now);
         let size = packet.size();
         self.stats.arrived.add(size);
         if !self.backlog().has_room(size, self.limit) {
             self.stats.count_drop(DropReason::Overflow, size);
-            fates.dropped(packet, DropReason::Overflow, now);
+            observer.dropped(packet, DropReason::Overflow, now);
             return Enqueued::Dropped(DropReason::Overflow);
         }
         let queue = if is_scalable(packet.ecn()) { &mut self.l } else { &mut self.c };
@@ -351,7 +351,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
     }
 
     #[inline]
-    fn dequeue<F: Fates<P>>(&mut self, now: Instant, _: &mut Rng, fates: &mut F) -> Option<P> {
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, _: &mut Rng, observer: &mut O) -> Option<P> {
         self.catch_up(now);
         while let Some(class) = self.scheduler.turn(!self.l.is_empty(), !self.c.is_empty()) {
             let contended = !self.l.is_empty() && !self.c.is_empty();
@@ -360,13 +360,13 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             match self.judge(class, &packet, now.since(since)) {
                 Verdict::Drop => {
                     self.stats.count_drop(DropReason::Dequeue, size);
-                    fates.dropped(packet, DropReason::Dequeue, now);
+                    observer.dropped(packet, DropReason::Dequeue, now);
                     continue;
                 }
                 Verdict::Mark => {
                     packet.mark_ce();
                     self.stats.marked.add(size);
-                    fates.marked(&packet, now);
+                    observer.marked(&packet, now);
                 }
                 Verdict::Pass => {}
             }

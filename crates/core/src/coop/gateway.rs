@@ -25,7 +25,7 @@ mod table;
 
 use super::keys::Keyring;
 use super::message::{Answer, Levels, Message, Request};
-use super::policy::{Budgets, Lot, Policy};
+use super::policy::{Assessment, Budgets, Policy};
 use super::state::{CLASSES, Claim, NodeId, Share, Signed, State, Status, budget};
 use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
@@ -227,7 +227,9 @@ impl Gateway {
         let mut budgets = self.budgets.clone();
         let levels = self.capped(budgets.levels());
         let held = self.table.iter().filter_map(|entry| {
-            entry.lot.map(|lot| budget(entry.share, lot.claim, levels[usize::from(entry.share.class)]))
+            entry
+                .assessment
+                .map(|assessment| budget(entry.share, assessment.claim, levels[usize::from(entry.share.class)]))
         });
         held.sum()
     }
@@ -237,7 +239,7 @@ impl Gateway {
         self.reckon();
         let entry = (*self.table.find(node)?)?;
         let level = self.levels.levels[usize::from(entry.share.class)];
-        entry.lot.map(|lot| budget(entry.share, lot.claim, level))
+        entry.assessment.map(|assessment| budget(entry.share, assessment.claim, level))
     }
 
     /// Signs states with another key from now on; those of the last key stay valid until the next change.
@@ -336,7 +338,7 @@ impl Gateway {
         };
         let found = *place;
         match found {
-            Some(entry) if entry.before == state.seq && entry.lot.is_some() => {
+            Some(entry) if entry.before == state.seq && entry.assessment.is_some() => {
                 return self.repeat(&entry, ask, Message::AckHello, out);
             }
             Some(entry) if entry.before == state.seq || state.seq <= entry.seq => {
@@ -344,7 +346,7 @@ impl Gateway {
                 return;
             }
             _ if waits => return,
-            Some(Entry { share, lot: Some(lot), .. }) => self.drop_lot(share, lot),
+            Some(Entry { share, assessment: Some(assessment), .. }) => self.drop_assessment(share, assessment),
             _ if full => {
                 self.counters.refused += 1;
                 return;
@@ -353,11 +355,12 @@ impl Gateway {
         }
         let ceiling = &mut self.ceiling[usize::from(state.share.class)];
         *ceiling = (*ceiling).min(state.level);
-        let lot = self.budgets.join(state.share, Lot { status: Status::Good, claim: state.claim });
+        let assessment = self.budgets.join(state.share, Assessment { status: Status::Good, claim: state.claim });
         (self.dirty, self.clients) = (true, self.clients + 1);
         self.counters.joined += 1;
-        let next = self.stamp(State { status: lot.status, claim: lot.claim, ..*state }, now + self.config.lease);
-        self.remember(&next, state.seq, lot);
+        let next =
+            self.stamp(State { status: assessment.status, claim: assessment.claim, ..*state }, now + self.config.lease);
+        self.remember(&next, state.seq, assessment);
         out.push(self.answer(next, ask, Message::AckHello));
     }
 
@@ -370,14 +373,14 @@ impl Gateway {
         let Some(entry) = self.table.find(state.node).and_then(|place| *place) else {
             return self.invite(&state, request.ask, now, out);
         };
-        match entry.lot {
-            Some(lot) if entry.seq == state.seq => {
-                let before = lot;
-                let lot = self.budgets.used(entry.share, before, claim);
-                self.dirty |= lot != before;
-                let next = State { status: lot.status, claim: lot.claim, ..state };
+        match entry.assessment {
+            Some(assessment) if entry.seq == state.seq => {
+                let before = assessment;
+                let assessment = self.budgets.used(entry.share, before, claim);
+                self.dirty |= assessment != before;
+                let next = State { status: assessment.status, claim: assessment.claim, ..state };
                 let next = self.stamp(next, now + self.config.lease);
-                self.remember(&next, state.seq, lot);
+                self.remember(&next, state.seq, assessment);
                 out.push(self.answer(next, request.ask, Message::AckUsed));
             }
             Some(_) if entry.before == state.seq => self.repeat(&entry, request.ask, Message::AckUsed, out),
@@ -391,18 +394,18 @@ impl Gateway {
         let until = now + self.config.lease;
         let current = state.incarnation == self.levels.incarnation;
         let Some(Some(entry)) = self.table.find(state.node).filter(|_| current) else { return };
-        let Some(lot) = entry.lot.filter(|_| entry.seq == state.seq || entry.before == state.seq) else {
+        let Some(assessment) = entry.assessment.filter(|_| entry.seq == state.seq || entry.before == state.seq) else {
             self.counters.stale += 1;
             return;
         };
-        (entry.lot, entry.until) = (None, until);
+        (entry.assessment, entry.until) = (None, until);
         let share = entry.share;
-        self.drop_lot(share, lot);
+        self.drop_assessment(share, assessment);
         self.counters.left += 1;
     }
 
-    fn drop_lot(&mut self, share: Share, lot: Lot) {
-        self.budgets.leave(share, lot);
+    fn drop_assessment(&mut self, share: Share, assessment: Assessment) {
+        self.budgets.leave(share, assessment);
         self.clients -= 1;
         self.dirty = true;
     }
@@ -411,8 +414,8 @@ impl Gateway {
     fn forget(&mut self, now: Instant) {
         let (budgets, mut gone) = (&mut self.budgets, 0);
         self.table.sweep(now, |entry| {
-            if let Some(lot) = entry.lot {
-                budgets.leave(entry.share, lot);
+            if let Some(assessment) = entry.assessment {
+                budgets.leave(entry.share, assessment);
                 gone += 1;
             }
         });
@@ -427,19 +430,19 @@ impl Gateway {
         State { seq: self.seq, incarnation: self.levels.incarnation, until, ..state }
     }
 
-    fn remember(&mut self, state: &State, before: u64, lot: Lot) {
+    fn remember(&mut self, state: &State, before: u64, assessment: Assessment) {
         let (node, share, seq, until) = (state.node, state.share, state.seq, state.until);
         if let Some(place) = self.table.find(node) {
-            *place = Some(Entry { node, share, lot: Some(lot), seq, before, until });
+            *place = Some(Entry { node, share, assessment: Some(assessment), seq, before, until });
         }
     }
 
     /// The answer to a request that was answered before, without doing anything a second time.
     fn repeat(&mut self, entry: &Entry, ask: u64, kind: fn(Answer) -> Message, out: &mut Vec<Outgoing>) {
-        let Entry { node, share, lot, seq, until, .. } = *entry;
-        let Some(lot) = lot else { return };
+        let Entry { node, share, assessment, seq, until, .. } = *entry;
+        let Some(assessment) = assessment else { return };
         self.counters.repeated += 1;
-        let (status, claim, incarnation) = (lot.status, lot.claim, self.levels.incarnation);
+        let (status, claim, incarnation) = (assessment.status, assessment.claim, self.levels.incarnation);
         let state = State { node, share, status, claim, level: 0, until, seq, incarnation };
         out.push(self.answer(state, ask, kind));
     }

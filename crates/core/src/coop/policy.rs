@@ -98,16 +98,16 @@ impl Policy {
     }
 }
 
-/// What a client holds: its status and what it may use at most.
+/// How a client is assessed: its status and what it may use at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lot {
+pub struct Assessment {
     /// Good or bad.
     pub status: Status,
     /// At most this much.
     pub claim: Claim,
 }
 
-impl Lot {
+impl Assessment {
     /// What a client holds that uses whatever it is given.
     pub const GOOD: Self = Self { status: Status::Good, claim: Claim::ALL };
 }
@@ -150,34 +150,34 @@ impl Budgets {
         }
     }
 
-    /// A client comes, with what it held under an earlier gateway, or [`Lot::GOOD`].
-    pub fn join(&mut self, share: Share, lot: Lot) -> Lot {
+    /// A client comes, with what it held under an earlier gateway, or [`Assessment::GOOD`].
+    pub fn join(&mut self, share: Share, assessment: Assessment) -> Assessment {
         let seen = self.policy.seen(share);
         match &mut self.sums {
             Sums::Fill(fill) => fill.join(seen),
             Sums::Dybra(dybra) => dybra.join(seen),
         }
-        self.used(share, Lot::GOOD, lot.claim)
+        self.used(share, Assessment::GOOD, assessment.claim)
     }
 
     /// A client goes.
-    pub fn leave(&mut self, share: Share, lot: Lot) {
+    pub fn leave(&mut self, share: Share, assessment: Assessment) {
         let seen = self.policy.seen(share);
         match &mut self.sums {
-            Sums::Fill(fill) => fill.leave(seen, lot.claim),
-            Sums::Dybra(dybra) => dybra.leave(seen, lot),
+            Sums::Fill(fill) => fill.leave(seen, assessment.claim),
+            Sums::Dybra(dybra) => dybra.leave(seen, assessment),
         }
     }
 
-    /// A client that holds `lot` can use `claim`: what it holds from now on.
-    pub fn used(&mut self, share: Share, lot: Lot, claim: Claim) -> Lot {
+    /// A client that holds `assessment` can use `claim`: what it holds from now on.
+    pub fn used(&mut self, share: Share, assessment: Assessment, claim: Claim) -> Assessment {
         let seen = self.policy.seen(share);
         if !self.policy.honours_claims() {
-            return Lot::GOOD;
+            return Assessment::GOOD;
         }
         match &mut self.sums {
-            Sums::Fill(fill) => fill.used(seen, lot.claim, claim),
-            Sums::Dybra(dybra) => dybra.used(seen, lot, claim),
+            Sums::Fill(fill) => fill.used(seen, assessment.claim, claim),
+            Sums::Dybra(dybra) => dybra.used(seen, assessment, claim),
         }
     }
 

@@ -19,7 +19,7 @@ struct Bench<A> {
 #[derive(Default)]
 struct Dropped(Vec<(u64, u32, DropReason)>);
 
-impl Fates<Numbered> for Dropped {
+impl PacketObserver<Numbered> for Dropped {
     fn dropped(&mut self, packet: Numbered, reason: DropReason, _: Instant) {
         self.0.push((packet.number, packet.flow, reason));
     }

@@ -209,18 +209,18 @@ macro_rules! disciplines {
 
         impl<P: Packet> Qdisc<P> for AnyQdisc<P> {
             #[inline]
-            fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+            fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued {
                 if let Self::DropTail(q) = self {
-                    return q.enqueue(packet, now, rng, fates);
+                    return q.enqueue(packet, now, rng, observer);
                 }
-                self.enqueue_managed(packet, now, rng, fates)
+                self.enqueue_managed(packet, now, rng, observer)
             }
             #[inline]
-            fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
+            fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
                 if let Self::DropTail(q) = self {
-                    return q.dequeue(now, rng, fates);
+                    return q.dequeue(now, rng, observer);
                 }
-                self.dequeue_managed(now, rng, fates)
+                self.dequeue_managed(now, rng, observer)
             }
             fn next_wakeup(&self) -> Option<Instant> {
                 each!(self, q => q.next_wakeup())
@@ -253,14 +253,14 @@ macro_rules! disciplines {
         // the others have to do is worth a call and a jump.
         impl<P: Packet> AnyQdisc<P> {
             #[inline(never)]
-            fn enqueue_managed<F: Fates<P>>(
-                &mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F,
+            fn enqueue_managed<O: PacketObserver<P>>(
+                &mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O,
             ) -> Enqueued {
-                each!(self, q => q.enqueue(packet, now, rng, fates))
+                each!(self, q => q.enqueue(packet, now, rng, observer))
             }
             #[inline(never)]
-            fn dequeue_managed<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
-                each!(self, q => q.dequeue(now, rng, fates))
+            fn dequeue_managed<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
+                each!(self, q => q.dequeue(now, rng, observer))
             }
             #[inline(never)]
             fn backlog_managed(&self) -> Backlog {

@@ -10,7 +10,7 @@ use crate::config::{AqmConfig, ConfigError, Discipline, LinkFacts};
 use crate::fact::Fact;
 use crate::fq::{FlowQueue, Parameters};
 use crate::packet::{FlowId, Packet, TcpView};
-use crate::qdisc::{Backlog, Enqueued, Fates, Qdisc, Stats};
+use crate::qdisc::{Backlog, Enqueued, PacketObserver, Qdisc, Stats};
 use crate::queue::Fifo;
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Rate};
@@ -85,12 +85,12 @@ impl<P: Packet> Qdisc<P> for Queue<P> {
         || <Fifo<P, Qrm> as Qdisc<P>>::WAKES;
 
     #[inline]
-    fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
-        each!(self, queue => queue.enqueue(packet, now, rng, fates))
+    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued {
+        each!(self, queue => queue.enqueue(packet, now, rng, observer))
     }
     #[inline]
-    fn dequeue<F: Fates<P>>(&mut self, now: Instant, rng: &mut Rng, fates: &mut F) -> Option<P> {
-        each!(self, queue => queue.dequeue(now, rng, fates))
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
+        each!(self, queue => queue.dequeue(now, rng, observer))
     }
     #[inline]
     fn backlog(&self) -> Backlog {

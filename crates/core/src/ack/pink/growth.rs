@@ -3,7 +3,7 @@
 
 use super::flow::{CREDIT, GROWS};
 use super::share::{MAX_WINDOW, MILLI, rate_of, window_of};
-use super::{Pink, Terms};
+use super::{AckContext, Pink};
 use crate::units::{Instant, Limit, Span};
 
 impl Pink {
@@ -13,13 +13,13 @@ impl Pink {
     }
 
     /// Brings the surplus of a flow up to date, and tells that of the others, in bytes of its round trip.
-    pub(super) fn note_surplus(&mut self, id: usize, ack: u32, terms: &Terms, now: Instant) -> u64 {
+    pub(super) fn note_surplus(&mut self, id: usize, ack: u32, context: &AckContext, now: Instant) -> u64 {
         let flow = &self.flows[id];
-        let beyond = flow.beyond(ack, terms.share.unwrap_or(0) + CREDIT * terms.full);
+        let beyond = flow.beyond(ack, context.share.unwrap_or(0) + CREDIT * context.full);
         if beyond == 0 && self.surplus == 0 {
             return 0;
         }
-        let rtt = terms.rtt.unwrap_or(Span::ZERO);
+        let rtt = context.rtt.unwrap_or(Span::ZERO);
         let rate = rate_of(beyond, rtt);
         self.set_surplus(id, rate);
         if rate > 0 {
@@ -59,16 +59,16 @@ impl Pink {
         newly: u64,
         wanted: u64,
         free: Option<u64>,
-        terms: &Terms,
+        context: &AckContext,
     ) -> u64 {
         let Some(before) = before else { return free.unwrap_or(wanted) };
-        let target = free.map_or(wanted, |free| free.min(wanted)).min(terms.told);
+        let target = free.map_or(wanted, |free| free.min(wanted)).min(context.told);
         let grew = self.flows[id].has(GROWS);
         // Dithering alone takes a window so far from the share, and at most twice as far at once.
         let dithers = match free {
             Some(_) => 0,
-            None if grew => CREDIT * terms.full,
-            None => 2 * CREDIT * terms.full,
+            None if grew => CREDIT * context.full,
+            None => 2 * CREDIT * context.full,
         };
         let grows = target > before + dithers;
         if grows && !grew {
@@ -77,7 +77,7 @@ impl Pink {
         self.set_growing(id, grows);
         match (grows, free) {
             (true, _) => {
-                let burst = self.burst(terms.full, terms.rtt.unwrap_or(Span::ZERO));
+                let burst = self.burst(context.full, context.rtt.unwrap_or(Span::ZERO));
                 before + self.flows[id].unclocked(before, newly, target, burst)
             }
             (false, Some(_)) => before,

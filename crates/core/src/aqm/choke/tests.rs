@@ -36,7 +36,7 @@ impl Packet for Plain {
 #[derive(Default)]
 struct Drops(Vec<(u32, DropReason)>);
 
-impl Fates<Plain> for Drops {
+impl PacketObserver<Plain> for Drops {
     fn dropped(&mut self, packet: Plain, reason: DropReason, _: Instant) {
         self.0.push((packet.number, reason));
     }

@@ -3,7 +3,7 @@
 //! An entry is what a session of TCP would hold, had the protocol been carried by TCP: which message was the last. It
 //! makes a message that comes twice harmless.
 
-use crate::coop::policy::Lot;
+use crate::coop::policy::Assessment;
 use crate::coop::state::{NodeId, Share};
 use crate::units::Instant;
 
@@ -16,7 +16,7 @@ pub(super) struct Entry {
     pub node: NodeId,
     pub share: Share,
     /// What it holds. None once it has gone: it is only remembered so that its old messages stay old.
-    pub lot: Option<Lot>,
+    pub assessment: Option<Assessment>,
     /// The state it was sent last.
     pub seq: u64,
     /// The state it sent to get that one.
@@ -83,11 +83,11 @@ fn spread(node: NodeId) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coop::policy::Lot;
+    use crate::coop::policy::Assessment;
     use proptest::prelude::*;
 
     fn entry(node: NodeId, until: Instant) -> Entry {
-        Entry { node, share: Share::default(), lot: Some(Lot::GOOD), seq: 1, before: 0, until }
+        Entry { node, share: Share::default(), assessment: Some(Assessment::GOOD), seq: 1, before: 0, until }
     }
 
     /// Ids in a row, at equal distances, and anyhow.

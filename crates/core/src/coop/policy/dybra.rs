@@ -16,7 +16,7 @@
 //! DIFFERENCE: no level is below BW / n, so that claims from before BW fell do not starve good clients; a bad client uses
 //! no more than the level (`good_clients_keep_an_equal_share_when_the_bandwidth_falls`). PINK has the same rule.
 
-use super::{Lot, Policy};
+use super::{Assessment, Policy};
 use crate::coop::state::{Claim, Share, Status};
 use crate::redistribution::redistribute;
 
@@ -50,10 +50,10 @@ impl Dybra {
         self.total += u64::from(share.weight);
     }
 
-    pub fn leave(&mut self, share: Share, lot: Lot) {
-        if lot.status == Status::Bad {
-            self.recover(share, lot.claim);
-            self.literal = self.literal.map(|s_eff| s_eff + lot.claim.as_bps());
+    pub fn leave(&mut self, share: Share, assessment: Assessment) {
+        if assessment.status == Status::Bad {
+            self.recover(share, assessment.claim);
+            self.literal = self.literal.map(|s_eff| s_eff + assessment.claim.as_bps());
         }
         self.total -= u64::from(share.weight);
     }
@@ -79,20 +79,20 @@ impl Dybra {
         if capped { self.capacity / self.total } else { rate / good }
     }
 
-    pub fn used(&mut self, share: Share, lot: Lot, claim: Claim) -> Lot {
+    pub fn used(&mut self, share: Share, assessment: Assessment, claim: Claim) -> Assessment {
         if self.literal.is_some() {
-            return self.used_to_the_letter(share, lot, claim);
+            return self.used_to_the_letter(share, assessment, claim);
         }
-        if lot.status == Status::Bad {
-            self.recover(share, lot.claim);
+        if assessment.status == Status::Bad {
+            self.recover(share, assessment.claim);
         }
         if claim.as_bps() >= self.shared().saturating_mul(share.weight.into()) {
-            return Lot::GOOD;
+            return Assessment::GOOD;
         }
-        let kept = lot.status == Status::Bad && !self.matters(lot.claim, claim);
-        let claim = if kept { lot.claim } else { claim };
+        let kept = assessment.status == Status::Bad && !self.matters(assessment.claim, claim);
+        let claim = if kept { assessment.claim } else { claim };
         self.lack(share, claim);
-        Lot { status: Status::Bad, claim }
+        Assessment { status: Status::Bad, claim }
     }
 
     /// Moves from good to bad (Figure 2.31).
@@ -114,20 +114,20 @@ impl Dybra {
     }
 
     /// Figures 2.31 to 2.33, line by line.
-    fn used_to_the_letter(&mut self, share: Share, lot: Lot, claim: Claim) -> Lot {
+    fn used_to_the_letter(&mut self, share: Share, assessment: Assessment, claim: Claim) -> Assessment {
         let (c, weight) = (claim.as_bps(), u64::from(share.weight));
         let s_eff = self.literal.unwrap_or(self.capacity);
         let good_enough = c >= self.level().saturating_mul(weight);
-        let s_eff = match (lot.status, good_enough) {
+        let s_eff = match (assessment.status, good_enough) {
             (Status::Bad, true) => {
-                self.recover(share, lot.claim);
+                self.recover(share, assessment.claim);
                 s_eff + s_eff / (self.total - self.bad) * weight
             }
-            (Status::Bad, false) if !self.matters(lot.claim, claim) => return lot,
+            (Status::Bad, false) if !self.matters(assessment.claim, claim) => return assessment,
             (Status::Bad, false) => {
-                self.recover(share, lot.claim);
+                self.recover(share, assessment.claim);
                 self.lack(share, claim);
-                (s_eff + lot.claim.as_bps()).saturating_sub(c)
+                (s_eff + assessment.claim.as_bps()).saturating_sub(c)
             }
             (_, true) => s_eff,
             (_, false) => {
@@ -136,6 +136,6 @@ impl Dybra {
             }
         };
         self.literal = Some(s_eff);
-        if good_enough { Lot::GOOD } else { Lot { status: Status::Bad, claim } }
+        if good_enough { Assessment::GOOD } else { Assessment { status: Status::Bad, claim } }
     }
 }

@@ -9,7 +9,7 @@
 //! one event costs one step, where DyBRA needs up to n (the source's remark after Theorem 1: with a finite number of
 //! values convergence is O(1)).
 
-use super::Lot;
+use super::Assessment;
 use crate::coop::state::{CLASSES, Claim, Share, Status};
 
 /// Values in an octave.
@@ -133,7 +133,7 @@ impl Fill {
         self.class(share).remove(place(share, claim), share.weight.into());
     }
 
-    pub fn used(&mut self, share: Share, before: Claim, claim: Claim) -> Lot {
+    pub fn used(&mut self, share: Share, before: Claim, claim: Claim) -> Assessment {
         let (weight, from, to) = (u64::from(share.weight), place(share, before), place(share, claim));
         if from != to {
             let class = self.class(share);
@@ -142,7 +142,7 @@ impl Fill {
         }
         let claim = if to == EVERYTHING { Claim::ALL } else { Claim::bps(value(to).saturating_mul(weight)) };
         let lacks = claim.as_bps() < self.levels()[usize::from(share.class)].saturating_mul(weight);
-        Lot { status: if lacks { Status::Bad } else { Status::Good }, claim }
+        Assessment { status: if lacks { Status::Bad } else { Status::Good }, claim }
     }
 
     pub fn levels(&mut self) -> [u64; CLASSES] {

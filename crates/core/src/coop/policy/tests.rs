@@ -8,7 +8,7 @@ const MBIT: u64 = 1_000_000;
 /// A policy and its clients, who are remembered here and not there.
 struct Room {
     budgets: Budgets,
-    clients: Vec<(Share, Lot)>,
+    clients: Vec<(Share, Assessment)>,
 }
 
 impl Room {
@@ -28,24 +28,26 @@ impl Room {
 
     fn join(&mut self, share: Share) {
         let share = self.budgets.counted(share);
-        let lot = self.budgets.join(share, Lot::GOOD);
-        self.clients.push((share, lot));
+        let assessment = self.budgets.join(share, Assessment::GOOD);
+        self.clients.push((share, assessment));
     }
 
     fn leave(&mut self, at: usize) {
-        let (share, lot) = self.clients.remove(at);
-        self.budgets.leave(share, lot);
+        let (share, assessment) = self.clients.remove(at);
+        self.budgets.leave(share, assessment);
     }
 
     fn used(&mut self, at: usize, bps: u64) {
-        let (share, lot) = self.clients[at];
-        self.clients[at].1 = self.budgets.used(share, lot, Claim::bps(bps));
+        let (share, assessment) = self.clients[at];
+        self.clients[at].1 = self.budgets.used(share, assessment, Claim::bps(bps));
     }
 
     /// What each may use.
     fn given(&mut self) -> Vec<u64> {
         let levels = self.budgets.levels();
-        let of = |(share, lot): &(Share, Lot)| budget(*share, lot.claim, levels[usize::from(share.class)]);
+        let of = |(share, assessment): &(Share, Assessment)| {
+            budget(*share, assessment.claim, levels[usize::from(share.class)])
+        };
         self.clients.iter().map(of).collect()
     }
 

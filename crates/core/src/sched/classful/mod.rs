@@ -25,7 +25,7 @@ use crate::config::ConfigError;
 use crate::csi::{GOOD_LOSS, linear};
 use crate::fact::Fact;
 use crate::packet::{FlowId, Packet};
-use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats};
+use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -272,9 +272,9 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
     }
 
     #[cold]
-    fn refuse<F: Fates<P>>(&mut self, packet: P, now: Instant, fates: &mut F) -> Enqueued {
+    fn refuse<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, observer: &mut O) -> Enqueued {
         self.stats.count_drop(DropReason::Overflow, packet.size());
-        fates.dropped(packet, DropReason::Overflow, now);
+        observer.dropped(packet, DropReason::Overflow, now);
         Enqueued::Dropped(DropReason::Overflow)
     }
 
@@ -289,11 +289,11 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
 
 impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
     #[inline]
-    fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, fates: &mut F) -> Enqueued {
+    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued {
         let size = packet.size();
         self.stats.arrived.add(size);
         if !self.backlog.has_room(size, self.limit) {
-            return self.refuse(packet, now, fates);
+            return self.refuse(packet, now, observer);
         }
         let class = match &mut self.hash {
             Some(hash) => hash.queue_of(packet.flow(), rng, |_| false) as u32,
@@ -305,12 +305,12 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
                 self.backlog.add(size);
                 Enqueued::Queued
             }
-            Err(refused) => self.refuse(refused.packet, now, fates),
+            Err(refused) => self.refuse(refused.packet, now, observer),
         }
     }
 
     #[inline]
-    fn dequeue<F: Fates<P>>(&mut self, _: Instant, _: &mut Rng, _: &mut F) -> Option<P> {
+    fn dequeue<O: PacketObserver<P>>(&mut self, _: Instant, _: &mut Rng, _: &mut O) -> Option<P> {
         let packet = self.container.dequeue()?.packet;
         let size = packet.size();
         self.backlog.remove(size);

@@ -32,7 +32,7 @@ use crate::ack_path::AckPath;
 use crate::config::{ConfigError, Discipline, LinkFacts};
 use crate::fact::Fact;
 use crate::packet::{FlowId, Packet};
-use crate::qdisc::{Backlog, DropReason, Enqueued, Fates, Qdisc, Stats};
+use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats};
 use crate::rng::Rng;
 use crate::slab::{List, Position, Slab, Taken};
 use crate::units::{Bytes, Instant, Limit, Serializer, Span};
@@ -281,19 +281,19 @@ impl<P: Packet> LteBearers<P> {
 
     /// Pushes packets out until the queue is within its limit; true if the one at `position` was among them.
     #[cold]
-    fn shed<F: Fates<P>>(&mut self, position: Position, now: Instant, fates: &mut F) -> bool {
+    fn shed<O: PacketObserver<P>>(&mut self, position: Position, now: Instant, observer: &mut O) -> bool {
         let mut gone = false;
         while self.backlog.exceeds(self.limit) {
             let Some(taken) = self.furthest_beyond().and_then(|(band, index)| self.pop(band, index)) else { break };
             gone |= taken.position == position;
-            self.drop(taken.packet, now, fates);
+            self.drop(taken.packet, now, observer);
         }
         gone
     }
 
-    fn drop<F: Fates<P>>(&mut self, packet: P, now: Instant, fates: &mut F) {
+    fn drop<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, observer: &mut O) {
         self.stats.count_drop(DropReason::Overflow, packet.size());
-        fates.dropped(packet, DropReason::Overflow, now);
+        observer.dropped(packet, DropReason::Overflow, now);
     }
 
     /// A bearer that has packets stays what it is.
@@ -313,7 +313,7 @@ impl<P: Packet> Qdisc<P> for LteBearers<P> {
     const GIVES_UP: bool = true;
 
     #[inline]
-    fn enqueue<F: Fates<P>>(&mut self, packet: P, now: Instant, _: &mut Rng, fates: &mut F) -> Enqueued {
+    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, _: &mut Rng, observer: &mut O) -> Enqueued {
         let size = packet.size();
         self.stats.arrived.add(size);
         let Place { band, index, .. } = self.place(packet.flow());
@@ -322,7 +322,7 @@ impl<P: Packet> Qdisc<P> for LteBearers<P> {
         let position = match self.slab.push(&mut bearer.list, packet, ()) {
             Ok(position) => position,
             Err(packet) => {
-                self.drop(packet, now, fates);
+                self.drop(packet, now, observer);
                 return Enqueued::Dropped(DropReason::Overflow);
             }
         };
@@ -334,14 +334,14 @@ impl<P: Packet> Qdisc<P> for LteBearers<P> {
             bearer.waits = true;
             behind.push(Entry { at: bearer.z.as_nanos(), class: index });
         }
-        if self.backlog.exceeds(self.limit) && self.shed(position, now, fates) {
+        if self.backlog.exceeds(self.limit) && self.shed(position, now, observer) {
             return Enqueued::Dropped(DropReason::Overflow);
         }
         Enqueued::Queued
     }
 
     #[inline]
-    fn dequeue<F: Fates<P>>(&mut self, now: Instant, _: &mut Rng, _: &mut F) -> Option<P> {
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, _: &mut Rng, _: &mut O) -> Option<P> {
         let packet = self.behind(now).or_else(|| self.in_turn())?;
         self.stats.sent.add(packet.size());
         Some(packet)

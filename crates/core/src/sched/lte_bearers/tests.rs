@@ -16,7 +16,7 @@ struct Bench {
 #[derive(Default)]
 struct Dropped(Vec<u32>);
 
-impl Fates<Numbered> for Dropped {
+impl PacketObserver<Numbered> for Dropped {
     fn dropped(&mut self, packet: Numbered, _: DropReason, _: Instant) {
         self.0.push(packet.flow);
     }
