@@ -72,7 +72,7 @@ impl Registry for Disciplines<'_> {
         config.validate()
     }
     fn foreign(&self, name: &str, parameters: &Map<String, serde_json::Value>) -> Option<Result<AnyConfig, String>> {
-        Some(self.0.aqm(name, parameters)?.map(AnyConfig::Foreign))
+        Some(self.0.aqm(name, parameters)?.map(AnyConfig::Foreign).map_err(|error| error.to_string()))
     }
 }
 

@@ -11,7 +11,7 @@ mod control;
 pub(crate) use aqm::Packet;
 pub(crate) use control::{Ack, Loss};
 
-use penstock_core::foreign::{Config, Control, Library};
+use penstock_core::foreign::{Config, Control, Library, LibraryError};
 use penstock_core::units::Instant;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
@@ -107,25 +107,29 @@ impl PyLibrary {
 }
 
 impl Library for PyLibrary {
-    fn control(&self, name: &str) -> Option<Result<Control, String>> {
+    fn control(&self, name: &str) -> Option<Result<Control, LibraryError>> {
         Python::attach(|py| {
             let made = |maker: Bound<'_, PyAny>| control::factory(&maker, name, &self.trouble);
-            Some(self.find(py, "control", (name, ""))?.and_then(|m| made(m).map_err(|e| e.to_string())))
+            Some(
+                self.find(py, "control", (name, ""))?
+                    .and_then(|m| made(m).map_err(|e| e.to_string()))
+                    .map_err(LibraryError),
+            )
         })
     }
 
-    fn aqm(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Config, String>> {
+    fn aqm(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Config, LibraryError>> {
         let values = serde_json::to_string(parameters).unwrap_or_default();
         Python::attach(|py| {
             let maker = self.find(py, "aqm", (name, &values))?;
-            Some(maker.map(|maker| aqm::factory(maker, name, parameters.clone(), &self.trouble)))
+            Some(maker.map(|maker| aqm::factory(maker, name, parameters.clone(), &self.trouble)).map_err(LibraryError))
         })
     }
 
-    fn file(&self, name: &str) -> Option<Result<String, String>> {
+    fn file(&self, name: &str) -> Option<Result<String, LibraryError>> {
         Python::attach(|py| {
             let text = |found: Bound<'_, PyAny>| found.extract().map_err(|error: PyErr| error.to_string());
-            Some(self.ask(py, "text", (name, ""))?.and_then(text))
+            Some(self.ask(py, "text", (name, ""))?.and_then(text).map_err(LibraryError))
         })
     }
 }

@@ -91,7 +91,7 @@ fn config(library: &PyLibrary, aqm: &str, settings: &[String]) -> PyResult<AnyCo
         let pairs = pairs.map_err(|e| refused(e.to_string()))?;
         let parameters = pairs.into_iter().map(|(key, value)| (key, value_of(&value))).collect();
         if let Some(found) = library.aqm(aqm, &parameters) {
-            return found.map(AnyConfig::Foreign).map_err(refused);
+            return found.map(AnyConfig::Foreign).map_err(|e| refused(e.to_string()));
         }
     }
     config_from_settings(aqm, settings).map_err(|e| refused(e.to_string()))
@@ -110,7 +110,8 @@ pub(crate) fn replay_control(
 ) -> PyResult<u64> {
     let library = PyLibrary::new(library);
     let foreign = if cc::NAMES.contains(&cc) { None } else { library.control(cc) };
-    let foreign = foreign.transpose().map_err(|e| library.failure(py).unwrap_or(PyValueError::new_err(e)))?;
+    let foreign =
+        foreign.transpose().map_err(|e| library.failure(py).unwrap_or(PyValueError::new_err(e.to_string())))?;
     library.run(py, || -> PyResult<u64> {
         let told = |error: ReadError| TraceError::new_err(format!("{script}: {error}"));
         let open = |source| ReadError::Open { path: script.to_owned(), source };

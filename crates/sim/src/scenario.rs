@@ -425,7 +425,7 @@ impl Checker<'_> {
         };
         match self.library.aqm(name, &values) {
             Some(Ok(config)) => Ok(AnyConfig::Foreign(config)),
-            Some(Err(message)) => Err(self.source.at_owned(path, &message)),
+            Some(Err(error)) => Err(self.source.at_owned(path, &error.to_string())),
             None => {
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
                 Err(self.source.unknown(&path, "algorithm", name, NAMES))
@@ -551,7 +551,7 @@ impl Checker<'_> {
             Some(name) => self.library.control(name).transpose(),
             None => Ok(None),
         };
-        let foreign = foreign.map_err(|message| self.source.at_owned(&place("cc"), &message))?;
+        let foreign = foreign.map_err(|error| self.source.at_owned(&place("cc"), &error.to_string()))?;
         let mut config = TcpConfig::deserialize(toml::Value::Table(merged.clone())).map_err(|e| {
             let alone = |k: &&String| {
                 let one = toml::Table::from_iter([((*k).clone(), merged[*k].clone())]);

@@ -1,6 +1,6 @@
 //! Links that change by a series: an orbit, a recorded trace, a table, states by lot.
 
-use penstock_core::foreign::{Config, Control, Library};
+use penstock_core::foreign::{Config, Control, Library, LibraryError};
 use penstock_core::units::Span;
 use penstock_sim::{Column, Scenario, Simulation};
 use serde_json::{Map, Value};
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 struct Files(BTreeMap<&'static str, String>);
 
 impl Library for Files {
-    fn control(&self, _: &str) -> Option<Result<Control, String>> {
+    fn control(&self, _: &str) -> Option<Result<Control, LibraryError>> {
         None
     }
-    fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, String>> {
+    fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, LibraryError>> {
         None
     }
-    fn file(&self, name: &str) -> Option<Result<String, String>> {
-        Some(self.0.get(name).cloned().ok_or_else(|| format!("there is no file {name}")))
+    fn file(&self, name: &str) -> Option<Result<String, LibraryError>> {
+        Some(self.0.get(name).cloned().ok_or_else(|| LibraryError(format!("there is no file {name}"))))
     }
 }
 

@@ -260,20 +260,20 @@ fn stream(scenario: &Scenario, place: usize) -> Rng {
 mod tests {
     use super::*;
     use crate::network;
-    use penstock_core::foreign::{Config, Control, Library};
+    use penstock_core::foreign::{Config, Control, Library, LibraryError};
     use serde_json::{Map, Value};
 
     /// One file, whatever its name.
     struct File(String);
 
     impl Library for File {
-        fn control(&self, _: &str) -> Option<Result<Control, String>> {
+        fn control(&self, _: &str) -> Option<Result<Control, LibraryError>> {
             None
         }
-        fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, String>> {
+        fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, LibraryError>> {
             None
         }
-        fn file(&self, _: &str) -> Option<Result<String, String>> {
+        fn file(&self, _: &str) -> Option<Result<String, LibraryError>> {
             Some(Ok(self.0.clone()))
         }
     }

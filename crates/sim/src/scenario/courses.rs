@@ -7,6 +7,7 @@ use crate::actors::changes::Course;
 use crate::orbit::Orbit;
 use crate::recorded;
 use crate::series::{State, Values};
+use penstock_core::foreign::LibraryError;
 use penstock_core::units::{Rate, Span};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -275,8 +276,8 @@ impl Checker<'_> {
 
     /// The text of a file, which the library has to read.
     fn file(&self, path: &[&str], name: &str) -> Check<String> {
-        let nobody = || Err(format!("nothing here can read the file {name:?}: `penstock run` does"));
-        self.library.file(name).unwrap_or_else(nobody).map_err(|message| self.source.at(path, &message))
+        let nobody = || Err(LibraryError(format!("nothing here can read the file {name:?}: `penstock run` does")));
+        self.library.file(name).unwrap_or_else(nobody).map_err(|error| self.source.at(path, &error.to_string()))
     }
 
     fn states(&self, index: &str, raw: &[RawState]) -> Check<Course> {
