@@ -3,58 +3,13 @@
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
-use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, RateNotice, TcpFlags, TcpView};
+use penstock_core::packet::{Ecn, Ern, FlowId, NodeId, Packet, RateNotice, TcpFlags};
 use penstock_core::qdisc::{DropReason, Enqueued, PacketObserver, Qdisc};
 use penstock_core::registry::{AnyAqmConfig, AnyConfig, AnyQdisc, NAMES};
 use penstock_core::rng::{Rng, Streams};
+use penstock_core::testing::Segment;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use proptest::prelude::*;
-
-/// A TCP segment as random as its fields allow.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Segment {
-    flow: u32,
-    flags: u8,
-    seq: u32,
-    ack: u32,
-    len: u32,
-    window: u16,
-    scale: Option<u8>,
-    ts: Option<(u32, u32)>,
-}
-
-impl TcpView for Segment {
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn flags(&self) -> TcpFlags {
-        TcpFlags(self.flags)
-    }
-    fn seq(&self) -> u32 {
-        self.seq
-    }
-    fn ack(&self) -> u32 {
-        self.ack
-    }
-    fn payload_len(&self) -> u32 {
-        self.len
-    }
-    fn window(&self) -> u16 {
-        self.window
-    }
-    fn set_window(&mut self, window: u16) {
-        self.window = window;
-    }
-    fn window_scale(&self) -> Option<u8> {
-        self.scale
-    }
-    fn mss(&self) -> Option<u16> {
-        self.scale.map(|_| 1448)
-    }
-    fn timestamps(&self) -> Option<(u32, u32)> {
-        self.ts
-    }
-}
 
 #[derive(Debug, Clone)]
 struct TestPacket {
@@ -108,7 +63,10 @@ fn segments() -> impl Strategy<Value = Segment> {
     let times = prop::option::of((0..20u32, 0..20u32));
     let lengths = prop_oneof![Just(0u32), 1..5u32, Just(1448)];
     (0..6u32, flags, number.clone(), number, lengths, any::<u16>(), prop::option::of(0..=14u8), times).prop_map(
-        |(flow, flags, seq, ack, len, window, scale, ts)| Segment { flow, flags, seq, ack, len, window, scale, ts },
+        |(flow, flags, seq, ack, len, window, scale, ts)| {
+            let mss = scale.map(|_| 1448);
+            Segment { flow, flags: TcpFlags(flags), seq, ack, len, window, scale, mss, ts }
+        },
     )
 }
 
@@ -404,8 +362,7 @@ fn every_aqm_signals_when_a_queue_stands() {
         for config in configurations(name) {
             let mut world = World::new(&config, link);
             for tick in 0..20_000u32 {
-                let segment =
-                    Segment { flow: tick % 10, flags: 0x10, seq: 0, ack: 0, len: 0, window: 0, scale: None, ts: None };
+                let segment = Segment { window: 0, ..Segment::new(tick % 10, TcpFlags::ACK, 0, 0) };
                 world.step(&Step::Arrive { size: 1500, ecn: 2, segment }).unwrap();
                 if tick % 2 == 0 {
                     world.step(&Step::Depart).unwrap();

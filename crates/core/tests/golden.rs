@@ -2,38 +2,13 @@
 
 use penstock_core::aqm::{codel, red};
 use penstock_core::config::{Discipline, LinkFacts};
-use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
+use penstock_core::packet::{FlowId, Packet};
 use penstock_core::qdisc::{DropReason, Enqueued, PacketObserver, Qdisc};
 use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::settings::config_from_settings;
+use penstock_core::testing::Numbered;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};
-
-#[derive(Debug, Clone, Copy)]
-struct Numbered {
-    number: u64,
-    size: Bytes,
-}
-
-impl Packet for Numbered {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        self.size
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(0)
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn mark_ce(&mut self) {
-        panic!("a packet that is not ECN-capable was marked")
-    }
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
-}
 
 /// Numbers of dropped packets with their times.
 #[derive(Default)]
@@ -91,13 +66,14 @@ fn serve_bursts<Q: Qdisc<Numbered>>(file: &'static str, mut queue: Q, rate: Rate
     for burst in lines(file).filter(|words| words[0] == "burst") {
         let mut now = Instant::ZERO + ms(burst[1]);
         for _ in 0..burst[2].parse::<u32>().unwrap() {
-            let packet = Numbered { number, size: burst[3].parse().unwrap() };
+            let size: Bytes = burst[3].parse().unwrap();
+            let packet = Numbered::new(number, 0, size.get());
             assert_eq!(queue.enqueue(packet, now, &mut random, &mut drops), Enqueued::Queued);
             number += 1;
         }
         let mut wire = Serializer::new(rate);
         while let Some(packet) = queue.dequeue(now, &mut random, &mut drops) {
-            now += wire.send(packet.size);
+            now += wire.send(packet.size());
         }
     }
     drops.0
@@ -128,7 +104,7 @@ fn red_follows_its_equations_step_by_step() {
             continue;
         }
         assert_eq!(queue.backlog().packets.to_string(), step[2], "{step:?}");
-        let fate = match queue.enqueue(Numbered { number, size: Bytes::new(1000) }, now, &mut random, &mut drops) {
+        let fate = match queue.enqueue(Numbered::new(number, 0, 1000), now, &mut random, &mut drops) {
             Enqueued::Queued => "queued",
             Enqueued::Dropped(reason) => reason.fate(),
         };
@@ -159,7 +135,7 @@ fn sfb_raises_and_lowers_its_bins_and_keeps_its_penalty_box() {
             continue;
         }
         assert_eq!(queue.backlog().packets.to_string(), step[2], "{step:?}");
-        let fate = match queue.enqueue(Numbered { number, size: Bytes::new(1000) }, now, &mut random, &mut drops) {
+        let fate = match queue.enqueue(Numbered::new(number, 0, 1000), now, &mut random, &mut drops) {
             Enqueued::Queued => "queued",
             Enqueued::Dropped(reason) => reason.fate(),
         };

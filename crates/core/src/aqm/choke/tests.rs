@@ -1,63 +1,37 @@
 use super::*;
-use crate::packet::{Ecn, FlowId, NoTcp};
+use crate::packet::Ecn;
 use crate::rng::Streams;
+use crate::testing::Numbered;
 use crate::units::Rate;
 
 const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(1000) };
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Plain {
-    number: u32,
-    flow: u32,
-    ecn: Ecn,
-}
-
-impl Packet for Plain {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        Bytes::new(1000)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
-}
-
 /// Numbers of dropped packets with the reason.
 #[derive(Default)]
-struct Drops(Vec<(u32, DropReason)>);
+struct Drops(Vec<(u64, DropReason)>);
 
-impl PacketObserver<Plain> for Drops {
-    fn dropped(&mut self, packet: Plain, reason: DropReason, _: Instant) {
+impl PacketObserver<Numbered> for Drops {
+    fn dropped(&mut self, packet: Numbered, reason: DropReason, _: Instant) {
         self.0.push((packet.number, reason));
     }
-    fn marked(&mut self, _: &Plain, _: Instant) {}
+    fn marked(&mut self, _: &Numbered, _: Instant) {}
 }
 
 /// A queue whose average is its length, with packets of these flows in it.
-fn queue_of(config: Config, flows: impl IntoIterator<Item = u32>) -> Choke<Plain> {
+fn queue_of(config: Config, flows: impl IntoIterator<Item = u32>) -> Choke<Numbered> {
     let mut queue = Choke::new(&Config { weight: 1.0, ..config }, &LINK);
     for (number, flow) in (0..).zip(flows) {
         queue.backlog.add(Bytes::new(1000));
         queue.stats.arrived.add(Bytes::new(1000));
-        queue.line.push_back(Plain { number, flow, ecn: Ecn::NotEct });
+        queue.line.push_back(Numbered::new(number, flow, 1000));
     }
     // The queue is no longer idle.
     queue.red.observe(queue.backlog, Instant::ZERO);
     queue
 }
 
-fn arrival(flow: u32) -> Plain {
-    Plain { number: 1_000_000, flow, ecn: Ecn::Ect0 }
+fn arrival(flow: u32) -> Numbered {
+    Numbered::new(1_000_000, flow, 1000).with_ecn(Ecn::Ect0)
 }
 
 /// Without a chance for RED to drop below the upper threshold.
@@ -117,7 +91,7 @@ fn what_does_not_match_is_judged_by_red() {
         let (mut rng, mut signals) = (Streams::new(1).get("t"), 0);
         for _ in 0..10_000 {
             let mut queue = queue.clone();
-            let packet = Plain { ecn: packet_ecn, ..arrival(1) };
+            let packet = arrival(1).with_ecn(packet_ecn);
             let answer = queue.enqueue(packet, Instant::ZERO, &mut rng, &mut ());
             signals += queue.stats().marked.packets + u64::from(answer != Enqueued::Queued);
             assert!(dies || answer == Enqueued::Queued);

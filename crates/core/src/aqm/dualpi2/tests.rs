@@ -1,37 +1,12 @@
 use super::*;
-use crate::packet::{Ecn, FlowId, NoTcp};
+use crate::packet::Ecn;
 use crate::rng::Streams;
+use crate::testing::Numbered;
 use crate::units::Rate;
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Small {
-    number: u32,
-    ecn: Ecn,
-}
-
-impl Packet for Small {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        Bytes::new(1000)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(0)
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
-    }
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
-}
 
 /// A queue and a clock.
 struct World {
-    queue: DualPi2<Small>,
+    queue: DualPi2<Numbered>,
     rng: Rng,
     now: Instant,
     number: u32,
@@ -50,10 +25,10 @@ impl World {
 
     fn arrive(&mut self, ecn: Ecn) -> Enqueued {
         self.number += 1;
-        self.queue.enqueue(Small { number: self.number, ecn }, self.now, &mut self.rng, &mut ())
+        self.queue.enqueue(Numbered::new(self.number.into(), 0, 1000).with_ecn(ecn), self.now, &mut self.rng, &mut ())
     }
 
-    fn depart(&mut self) -> Option<Small> {
+    fn depart(&mut self) -> Option<Numbered> {
         self.queue.dequeue(self.now, &mut self.rng, &mut ())
     }
 
@@ -62,7 +37,7 @@ impl World {
     }
 
     /// Which of `n` departures, counted from 1, have what `sign` looks for.
-    fn departures(&mut self, n: u32, sign: impl Fn(&Small) -> bool) -> Vec<u32> {
+    fn departures(&mut self, n: u32, sign: impl Fn(&Numbered) -> bool) -> Vec<u32> {
         (1..=n).filter(|_| self.depart().is_some_and(|packet| sign(&packet))).collect()
     }
 
@@ -96,7 +71,7 @@ fn l4s_traffic_overtakes_classic() {
     for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
         world.arrive(ecn);
     }
-    let order: Vec<u32> = std::iter::from_fn(|| world.depart()).map(|packet| packet.number).collect();
+    let order: Vec<u64> = std::iter::from_fn(|| world.depart()).map(|packet| packet.number).collect();
     assert_eq!(order, [3, 4, 1, 2]);
 }
 
@@ -186,7 +161,7 @@ fn overload_drops_from_both_queues() {
         for _ in 0..9 {
             world.arrive(ecn);
         }
-        let sent: Vec<u32> = std::iter::from_fn(|| world.depart()).map(|packet| packet.number).collect();
+        let sent: Vec<u64> = std::iter::from_fn(|| world.depart()).map(|packet| packet.number).collect();
         assert_eq!(sent, [1, 2, 3, 4, 6, 7, 8], "{ecn:?}");
         assert_eq!((world.queue.stats().dropped_dequeue.packets, world.queue.stats().marked.packets), (2, marked));
     }

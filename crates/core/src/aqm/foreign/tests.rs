@@ -1,9 +1,10 @@
 use super::*;
-use crate::packet::{Ecn, FlowId, NoTcp, Packet};
+use crate::packet::Ecn;
 use crate::qdisc::Qdisc;
 use crate::registry::AnyConfig;
 use crate::rng::Streams;
-use crate::units::{Bytes, Limit, Rate};
+use crate::testing::Numbered;
+use crate::units::{Limit, Rate};
 
 #[derive(Debug)]
 struct Maker;
@@ -32,29 +33,6 @@ impl MakeAqm for Maker {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Thing(Ecn);
-
-impl Packet for Thing {
-    type Tcp = NoTcp;
-
-    fn size(&self) -> Bytes {
-        Bytes::new(1000)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(0)
-    }
-    fn ecn(&self) -> Ecn {
-        self.0
-    }
-    fn mark_ce(&mut self) {
-        self.0 = Ecn::Ce;
-    }
-    fn tcp(&mut self) -> Option<&mut NoTcp> {
-        None
-    }
-}
-
 #[test]
 fn an_aqm_from_outside_judges_a_queue() {
     let parameters = Map::from_iter([("target_ms".to_owned(), Value::from(5))]);
@@ -62,12 +40,12 @@ fn an_aqm_from_outside_judges_a_queue() {
     assert_eq!((config.name(), config.validate()), ("mine", Ok(())));
     assert_eq!(serde_json::to_value(&config).unwrap(), serde_json::json!({ "target_ms": 5 }));
     let link = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(3) };
-    let (mut queue, mut rng) = (config.build::<Thing>(&link), Streams::new(1).get("mine"));
+    let (mut queue, mut rng) = (config.build::<Numbered>(&link), Streams::new(1).get("mine"));
     for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect0, Ecn::Ect0, Ecn::Ect0] {
-        let _ = queue.enqueue(Thing(ecn), Instant::ZERO, &mut rng, &mut ());
+        let _ = queue.enqueue(Numbered::new(0, 0, 1000).with_ecn(ecn), Instant::ZERO, &mut rng, &mut ());
     }
     let sent: Vec<_> = std::iter::from_fn(|| queue.dequeue(Instant::ZERO, &mut rng, &mut ())).collect();
-    assert_eq!(sent, [Thing(Ecn::Ce), Thing(Ecn::Ce)], "the second of three was dropped");
+    assert_eq!(sent, [Numbered::new(0, 0, 1000).with_ecn(Ecn::Ce); 2], "the second of three was dropped");
     let stats = queue.stats();
     assert_eq!((stats.marked.packets, stats.dropped_dequeue.packets), (3, 1));
     assert_eq!(stats.dropped_early.packets, 1, "what cannot be marked is dropped");
