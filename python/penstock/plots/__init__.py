@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from penstock.mistake import MistakeError
 from penstock.plots import sweeps
 from penstock.plots.kit import Drawing
 from penstock.plots.links import link_changes
@@ -23,6 +24,9 @@ def drawings(experiment: Experiment) -> Mapping[str, Drawing]:
     """The figures that an experiment names, in its order: its own, or those of its kind."""
     kind = sweeps.FIGURES if isinstance(experiment, Sweep) else {}
     known: Mapping[str, Drawing] = {**kind, **experiment.defined("figures", "FIGURES", {})}
+    for name in experiment.figures:
+        if name not in known:
+            raise MistakeError(f"{experiment.name}: no figure {name!r}; there are: {', '.join(known)}")
     return {name: known[name] for name in experiment.figures}
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.mistake import MistakeError
 from penstock.reproduce import sharing, tempest
+from penstock.reproduce.base import Experiment
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -163,31 +165,6 @@ def use(outcome: Outcome) -> float:
     return float(outcome.summary["bottlenecks"][0]["utilization"])
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of a table."""
-
-    aqm: str
-    flows: int
-    setting: str
-    cells: tuple[str, ...]
-
-
-def headings(run: Evidence) -> list[str]:
-    """Of the numbers."""
-    return [column.heading for column in _columns(run)]
-
-
-def rows(run: Evidence) -> list[Row]:
-    """The experiment in numbers."""
-    return [Row(*cell, tuple(c.text(run.cell_value(cell, c.measure)) for c in _columns(run))) for cell in run.cells]
-
-
-def _columns(run: Evidence) -> list[Column]:
-    known = {**COLUMNS, **run.experiment.defined("columns", "COLUMNS", {})}
-    return [known[name] for name in run.experiment.columns]
-
-
 COLUMNS = {
     "goodput": Column("goodput Mbit/s p50", "{:.2f}", _of(goodput_mbps("p50"))),
     "goodput_all": Column("goodput Mbit/s mean", "{:.2f}", goodput_all_mbps),
@@ -230,3 +207,33 @@ COLUMNS = {
     "tempest_top_twfi": Column("T-WFI ms, top weight", "{:.2f}", lambda o: tempest.top(o.summary, "t_wfi_ms")),
     "tempest_top_delay": Column("delay, top weight", "{:,.0f}", lambda o: tempest.top(o.summary, "max_delay_dequeues")),
 }
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table."""
+
+    aqm: str
+    flows: int
+    setting: str
+    cells: tuple[str, ...]
+
+
+def headings(run: Evidence) -> list[str]:
+    """Of the numbers."""
+    return [column.heading for column in of(run.experiment)]
+
+
+def rows(run: Evidence) -> list[Row]:
+    """The experiment in numbers."""
+    chosen = of(run.experiment)
+    return [Row(*cell, tuple(c.text(run.cell_value(cell, c.measure)) for c in chosen)) for cell in run.cells]
+
+
+def of(experiment: Experiment) -> list[Column]:
+    """The columns that an experiment names: its own, or those for all."""
+    known: dict[str, Column] = {**COLUMNS, **experiment.defined("columns", "COLUMNS", {})}
+    for name in experiment.columns:
+        if name not in known:
+            raise MistakeError(f"{experiment.name}: no column {name!r}; there are: {', '.join(known)}")
+    return [known[name] for name in experiment.columns]

@@ -42,15 +42,18 @@ class Discovered(Mapping[str, Experiment]):
 
 
 @cache
-def _read(package: str) -> Experiment:
+def _read(package: str, place: str) -> Experiment:
+    """The experiment of a package, which is read once for each place on disk"""
+    del place
     return read(package)
 
 
 @cache
 def _found(paths: tuple[str, ...]) -> Mapping[str, Experiment]:
     packages = [f"{PAPERS}.{info.name}" for info in pkgutil.iter_modules(paths) if info.ispkg]
-    folders = [p for p in packages if resources.files(p).joinpath(folder.EXPERIMENT).is_file()]
-    ordered = sorted(map(_read, folders), key=lambda experiment: (_place(experiment.place), experiment.name))
+    files = {package: resources.files(package).joinpath(folder.EXPERIMENT) for package in packages}
+    experiments = [_read(package, str(file)) for package, file in files.items() if file.is_file()]
+    ordered = sorted(experiments, key=lambda experiment: (_place(experiment.place), experiment.name))
     return {experiment.name: experiment for experiment in ordered}
 
 

@@ -85,8 +85,10 @@ class Listed(Experiment):
         if setting.flows:
             return (setting.flows,)
         if not setting.counts:
-            flows = setting.change.get("flows", self.template["flows"])
-            return (sum(int(entry.get("count", 1)) for entry in flows),)
+            changed = copy.deepcopy(self.template)
+            for path, value in setting.change.items():
+                put(changed, path, copy.deepcopy(value))
+            return (sum(int(entry.get("count", 1)) for entry in changed["flows"]),)
         return setting.quick_counts if quick and setting.quick_counts else setting.counts
 
 

@@ -21,11 +21,11 @@ def _over_attacks(run: Evidence, measure: Value, label: str, bound: float | None
     kinds = (("one", (2, 4, 8, 16, 32), "number of nodes"), ("many", ATTACKERS, "number of attackers"))
     for axis, (kind, numbers, across) in zip(axes, kinds, strict=True):
         there = [n for n in numbers if f"{kind}-{n}" in run.settings]
-        for index, aqm in enumerate(ATTACKED):
+        for aqm in ATTACKED:
             got = [value(run, aqm, f"{kind}-{n}", measure) or 0.0 for n in there]
             marker = MARKERS.get(aqm, "o")
             name = LABELS.get(aqm, aqm)
-            axis.plot(range(len(there)), got, f"{marker}-", color=colour(aqm, index), label=name, markersize=5)
+            axis.plot(range(len(there)), got, f"{marker}-", color=colour(aqm), label=name, markersize=5)
         axis.set_xticks(range(len(there)), [str(n) for n in there])
         axis.set(xlabel=across, ylim=(0, None))
     axes[0].set_ylabel(label)
