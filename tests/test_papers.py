@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shutil
@@ -253,6 +254,17 @@ def test_every_folder_is_complete(experiment: Experiment) -> None:
     variants = {variant.name for variant in experiment.variants}
     assert {case.variant for case in experiment.variant_cases(1)} <= variants
     assert len(variants) == len(experiment.variants)
+
+
+def test_no_folder_needs_another_and_nothing_needs_a_folder() -> None:
+    python = Path(papers.__file__).parents[1]
+    for file in python.rglob("*.py"):
+        inside = file.relative_to(python).parts
+        own = {"_shared", inside[1]} if inside[0] == "papers" and len(inside) > 2 else set()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("penstock.papers"):
+                folders = (node.module or "").split(".")[2:3] or [alias.name for alias in node.names]
+                assert {*folders} <= own, f"{file}:{node.lineno}"
 
 
 def test_a_new_algorithm_leaves_every_experiment_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,6 @@ _WITH_A_CALL: list[dict[str, Any]] = [
     {"kind": "voip", "start": "0s"},
 ]
 
-
 SETTINGS = (  # the tests of section 5.2.3
     *(Setting(f"up-{n}", f"tcp_{n}up", change={"flows": _uploads(n)}) for n in UPLOADS),
     Setting(CONTROLS, "2 CUBIC, 2 BBR", change={"flows": _TWO_CONTROLS}),

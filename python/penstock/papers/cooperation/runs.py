@@ -8,7 +8,6 @@ from typing import Any
 from penstock.papers._shared.cooperation import GOOD, Flow
 from penstock.reproduce.settings import Setting
 
-# One table of all.
 WAYS = ("plain", "pink", "c2ml", "dybra", "c2ml-qrm", "pink-qrm")
 DELAYS = tuple(5 + 16 * i for i in range(16))  # ms, one way, to the gateway
 

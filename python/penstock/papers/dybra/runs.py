@@ -11,7 +11,6 @@ from penstock.reproduce.settings import Setting
 DYBRA_CCS = ("newreno", "westwood", "highspeed", "cubic", "noordwijk")
 
 
-# DyBRA.
 def clients(n: int, ccs: tuple[str, ...]) -> dict[str, Any]:
     """Each client with a link of its own to the gateway; of every two with the same control one has a bad time."""
     links: list[dict[str, Any]] = [

@@ -79,5 +79,4 @@ def _setting(first: str, second: str) -> Setting:
 
 KIND = Pairs
 
-
 SETTINGS = tuple(_setting(a, b) for a, b in combinations_with_replacement(CONTROLS, 2))

@@ -38,7 +38,6 @@ def losses_of(summary: Mapping[str, Any]) -> list[float]:
 
 KIND = Modular
 
-
 TESTS = tests(("hfs", "hfs-drr"), (*WIRED, KNOWING))
 
 __all__ = ["KIND", "TESTS", "VARIANTS", "losses_of", "weighted_throughput"]

@@ -12,9 +12,6 @@ CLAIMS: list[Claim] = []
 layers = of(CLAIMS, "hfs-mac", "002")
 
 
-# The scheduler beside the radio.
-
-
 @layers("4.2.4.2", "Figure 4.8", "QFQ+ best, WF2Q+ close, DRR worst")
 def qfq_plus_gives_the_most_throughput(run: Evidence) -> Finding:
     """Beside the radio QFQ+ gives the most throughput, WF2Q+ about as much, and DRR the least."""

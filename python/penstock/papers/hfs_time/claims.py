@@ -14,9 +14,6 @@ CLAIMS: list[Claim] = []
 times = of(CLAIMS, "hfs-time", "002")
 
 
-# Time.
-
-
 def _ns(run: Evidence, alg: str, setting: str) -> float:
     return value(run, alg, setting, lambda summary: tempest.value(summary, "ns_per_packet"))
 

@@ -6,8 +6,6 @@ from penstock.papers._shared.hfs import WIRED, Modular, tests
 
 _TIMED = ("hfs", "hfs-wf2q-plus", "hfs-drr", "double-drr", "double-wf2q-plus")
 
-
 KIND = Modular
-
 
 TESTS = tests(_TIMED, WIRED)

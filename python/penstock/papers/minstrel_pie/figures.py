@@ -14,8 +14,6 @@ from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, Outcome, rtt_ms
 from penstock.reproduce.seconds import after_warmup, delays_ms
 
-# Minstrel PIE.
-
 _LOADS = {"light": "5 TCP flows", "heavy": "50 TCP flows", "mix": "5 TCP and 2 UDP flows"}
 _SHARES = {"p10": 10, "p50": 50, "p90": 90, "p99": 99}
 

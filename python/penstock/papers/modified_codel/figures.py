@@ -16,9 +16,6 @@ _PAIR = ("codel", "modified-codel")
 _SMOOTH_S = 5
 
 
-# Modified CoDel.
-
-
 def _over_counts(run: Evidence, measure: Measure, ylabel: str) -> tuple[Figure, list[Axes]]:
     figure, (axes,) = panels(1, 2, 3.3, sharey=True)
     for axis, setting, title in zip(axes, ("tcp", "udp"), ("TCP flows", "streams"), strict=True):

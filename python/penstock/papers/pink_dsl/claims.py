@@ -123,9 +123,6 @@ def green_rtt_falls(run: Evidence) -> Finding:
 dsl("6.1.2", "Figure 8", "a flat box near 107 ms")(pink_claims.pink_rtt_at_base)
 
 
-# Fairness.
-
-
 @dsl("6.1.3", "Figure 9", "approaches 1")
 def pink_fairness_approaches_one(run: Evidence) -> Finding:
     """PINK's worst-case fairness rises towards 1 with the number of flows."""

@@ -19,9 +19,6 @@ CLAIMS: list[Claim] = []
 multi = of(CLAIMS, "pink-multi")
 
 
-# A second bottleneck.
-
-
 def _multi_runs(run: Evidence, mode: str) -> list[Outcome]:
     return run.runs("pink", setting=mode)
 

@@ -13,7 +13,6 @@ _TWO_CORNERS: list[dict[str, Any]] = [
     for i in range(8)
 ]
 
-
 SETTINGS = (
     *(Setting(mode, f"one bad flow, {mode}", change={"aqm.reallocation": mode}) for mode in REALLOCATIONS),
     *(

@@ -27,9 +27,6 @@ CLAIMS: list[Claim] = []
 ppdr = of(CLAIMS, "pink-ppdr", "002")
 
 
-# An emergency network.
-
-
 def _four(run: Evidence, aqm: str, setting: str = "joins") -> list[Outcome]:
     return run.runs(aqm, 4, setting)
 

@@ -35,9 +35,6 @@ def _until_first_end(outcome: Outcome) -> range:
     return range(80, int(min(ends, default=END_S)))
 
 
-# Different round trip times.
-
-
 @rtt("6.2", "Figure 11", "degraded from 25 to 75 s only")
 def droptail_suffers_from_joins(run: Evidence) -> Finding:
     """DropTail uses the link fully with one flow and from 75 s on, and less while flows join."""

@@ -8,7 +8,6 @@ WEIGHTS = (1, 5, 10, 50, 100, 500, 1000)
 OTHERS = 100  # flows of weight 1 beside it
 FAIR = ("wf2q-plus", "drr", "qfq", "qfq-plus")
 
-
 QFQ_B_WFI = 5.0  # "circa 5 packets"
 AGGREGATE = 8  # M, the default of QFQ+ in the document's source [99], in Linux and here
 

@@ -16,9 +16,6 @@ CLAIMS: list[Claim] = []
 growth = of(CLAIMS, "tempest-growth", "002")
 
 
-# Over the number of flows.
-
-
 def _grows(run: Evidence, alg: str, key: str) -> float:
     """Times at 30,000 flows over those at 100."""
     return report(run, alg, "n-30000", key) / report(run, alg, "n-100", key)

@@ -7,5 +7,4 @@ from penstock.reproduce.tempest import INTEGRATED, Test
 
 TESTS = (Test("integrated", "no second layer", INTEGRATED, {}, 100), *over_q("hfs", "hfs-drr"))
 
-
 VARIANTS = (STEPS, CHANCE, STEPS_CHANCE, BOTH, DOUBLED, TEN_EACH)

@@ -25,9 +25,6 @@ def _good(run: Evidence, alg: str, setting: str) -> float:
     return run.median_or_zero(alg, setting, lambda outcome: schedulers.good(outcome.summary, "t_wfi_ms"))
 
 
-# The modular architecture.
-
-
 def _below_bound(run: Evidence, alg: str) -> Finding:
     ours, bound = _good(run, alg, WIRED), t_wfi_bound_ms(alg, TOP_WEIGHT)
     return said([Comparison(ours < bound, f"{ours:.1f} ms of at most {bound:.0f} ms")])

@@ -42,5 +42,4 @@ def waiting_bound_ms(qmax: int, weight: int, sets: str = EMERGENCY["flowsets"]) 
 
 TESTS = (Test(WIRED, "no second layer", ("drr", "wf2q-plus"), {}, 100), *over_q("hfs"))
 
-
 VARIANTS = (DOUBLED, STEPS, BOTH, TEN_EACH, Changed("smooth", "smooth arrivals", SEE, flags={"burst": "0"}))
