@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.reproduce import Case, Evidence, Outcome
-from penstock.reproduce.experiments import AQMS, find
+from penstock.reproduce.experiments import find
 
 Values = dict[str, float]
 
@@ -38,7 +38,7 @@ def evidence(
     name: str = "pink-dsl",
     values: Callable[[str, int], Values] = lambda _aqm, _flows: {},
     counts: tuple[int, ...] = (4, 64),
-    aqms: tuple[str, ...] = AQMS,
+    aqms: tuple[str, ...] = find("pink-dsl").aqms,
     seeds: int = 1,
     variants: Mapping[str, Callable[[str, int], Values]] | None = None,
 ) -> Evidence:

@@ -7,10 +7,10 @@ from itertools import product
 from typing import Any
 
 import pytest
-from penstock.claims.lindrop import QUEUE, THROUGHPUT
+from penstock.papers.ern.runs import COUNTS, OTHERS, RATES, left_delays_ms, thresholds
+from penstock.papers.lindrop.claims import QUEUE, THROUGHPUT
+from penstock.papers.lindrop.runs import EIGHT, LOADS, NETWORKS, connections
 from penstock.reproduce import EXPERIMENTS, Case, Evidence, Outcome, columns, load
-from penstock.reproduce.ern import COUNTS, OTHERS, RATES, left_delays_ms, thresholds
-from penstock.reproduce.lindrop import EIGHT, LOADS, NETWORKS, connections
 
 
 def scenario(name: str, case: Case) -> dict[str, Any]:

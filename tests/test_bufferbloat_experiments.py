@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 from penstock import engine, rundir
-from penstock.plots.bufferbloat import ellipse
+from penstock.papers.minstrel_pie.figures import ellipse
+from penstock.papers.minstrel_pie.runs import CONGESTION, PIES
 from penstock.reproduce import EXPERIMENTS, Case, Outcome, Series, load
-from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT, CODELS, CONGESTION, PIES
 from penstock.reproduce.columns import drop_share, jain_of_all
 from penstock.reproduce.results import RESULTS
 from penstock.reproduce.seconds import window_spread
 
-NAMES = [experiment.name for experiment in ALL_BUFFERBLOAT]
+NAMES = ["modified-codel", "minstrel-pie"]
+CODELS = EXPERIMENTS["modified-codel"].aqms
 
 
 def scenario(name: str, case: Case) -> dict[str, Any]:

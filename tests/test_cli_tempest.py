@@ -11,10 +11,14 @@ from conftest import Command
 from penstock import engine
 from penstock.bench import schedulers
 from penstock.claims import Verdict
-from penstock.claims import tempest as claims
-from penstock.plots.tempest import fitted
-from penstock.reproduce import EXPERIMENTS, Case, Evidence, Outcome
-from penstock.reproduce import tempest as lab
+from penstock.papers._shared import schedulers as lab
+from penstock.papers.tempest_fairness.runs import b_wfi_bound
+from penstock.papers.tempest_growth.figures import fitted
+from penstock.papers.tempest_time.claims import qfq_plus_costs_about_what_drr_does
+from penstock.papers.tempest_time.runs import FLOW_SETS
+from penstock.papers.tempest_twfi.claims import wf2q_plus_is_below_its_bound
+from penstock.papers.tempest_twfi.runs import WIRED, t_wfi_bound_ms, waiting_bound_ms
+from penstock.reproduce import EXPERIMENTS, Case, Evidence, Outcome, Tempest
 
 EMERGENCY = ("-flowsets", "20::20,10::20,1::60", "-qmax", "300", "-burst", "1")
 SHORT = ("-n", "20k", "-repeat", "1")
@@ -147,7 +151,7 @@ def test_flags_of_a_run_are_those_of_the_documents_tables() -> None:
     assert (flags["burst"], flags["qsing"], flags["alg"]) == ("2", "1", "qfq-plus")
     counts = [case.flows for case in EXPERIMENTS["tempest-growth"].cases(False, 1) if case.aqm == "kps"]
     assert counts == [1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000]
-    assert [lab._sets(sets) for sets in lab.FLOW_SETS.values()] == [1000, 875, 32000, 28000]
+    assert [lab.flows_in(sets) for sets in FLOW_SETS.values()] == [1000, 875, 32000, 28000]
 
 
 def test_flags_of_other_modes_are_left_out() -> None:
@@ -163,13 +167,13 @@ def test_flags_of_other_modes_are_left_out() -> None:
 
 def test_theory_is_that_of_the_document() -> None:
     # Section 4.3.3.2: 17 ms, and 199 ms.
-    assert lab.t_wfi_bound_ms("wf2q-plus", 20) == pytest.approx(16.62, abs=0.01)
-    assert lab.t_wfi_bound_ms("drr", 20) == pytest.approx(199.5, abs=0.1)
-    assert (lab.b_wfi_bound("wf2q-plus", 5), lab.b_wfi_bound("qfq", 5), lab.b_wfi_bound("fifo", 5)) == (1, 5, None)
-    assert lab.b_wfi_bound("qfq-plus", 100) == pytest.approx(5 + 7 + 3)  # half of the link: 2 * 7 * 1/2
+    assert t_wfi_bound_ms("wf2q-plus", 20) == pytest.approx(16.62, abs=0.01)
+    assert t_wfi_bound_ms("drr", 20) == pytest.approx(199.5, abs=0.1)
+    assert (b_wfi_bound("wf2q-plus", 5), b_wfi_bound("qfq", 5), b_wfi_bound("fifo", 5)) == (1, 5, None)
+    assert b_wfi_bound("qfq-plus", 100) == pytest.approx(5 + 7 + 3)  # half of the link: 2 * 7 * 1/2
     assert (lab.blind_throughput(), lab.blind_throughput("steps")) == pytest.approx((0.86985, 0.49995), abs=1e-5)
     # 300 packets wait at most, and a flow of weight 20 has 20 of 660: (300 - 33) * 1700 * 8 / 54 Mbit/s.
-    assert lab.waiting_bound_ms(300, 20) == pytest.approx(67.244, abs=1e-3)
+    assert waiting_bound_ms(300, 20) == pytest.approx(67.244, abs=1e-3)
     assert fitted([1, 2, 4, 8], [5, 7, 9, 11]) == pytest.approx((5, 2))
 
 
@@ -183,10 +187,12 @@ def made(alg: str, setting: str, flows: int, **given: Any) -> Outcome:
 
 def test_times_are_judged_by_ratios() -> None:
     def verdict(ours: float) -> Verdict:
-        tests = [test for test in lab.TIME.tests if test.name.startswith("smooth")]
+        experiment = EXPERIMENTS["tempest-time"]
+        assert isinstance(experiment, Tempest)
+        tests = [test for test in experiment.tests if test.name.startswith("smooth")]
         times = {"drr": 20.0, "qfq-plus": ours}
         runs = [made(alg, test.name, test.flows, ns_per_packet=ns) for alg, ns in times.items() for test in tests]
-        return claims.qfq_plus_costs_about_what_drr_does(Evidence(lab.TIME, False, tuple(runs), {})).verdict
+        return qfq_plus_costs_about_what_drr_does(Evidence(experiment, False, tuple(runs), {})).verdict
 
     assert verdict(29.0) == Verdict.HOLDS
     assert verdict(31.0) == Verdict.FAILS
@@ -194,8 +200,8 @@ def test_times_are_judged_by_ratios() -> None:
 
 def test_a_bound_is_judged_by_its_formula() -> None:
     def verdict(ms: float) -> Verdict:
-        runs = (made("wf2q-plus", lab.WIRED, 100, t_wfi_ms=ms),)
-        return claims.wf2q_plus_is_below_its_bound(Evidence(lab.T_WFI, False, runs, {})).verdict
+        runs = (made("wf2q-plus", WIRED, 100, t_wfi_ms=ms),)
+        return wf2q_plus_is_below_its_bound(Evidence(EXPERIMENTS["tempest-twfi"], False, runs, {})).verdict
 
     assert verdict(16.6) == Verdict.HOLDS
     assert verdict(16.7) == Verdict.FAILS

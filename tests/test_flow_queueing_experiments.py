@@ -6,9 +6,13 @@ import tomllib
 from typing import Any
 
 import pytest
-from penstock.claims import Verdict, flow_queueing
-from penstock.reproduce import EXPERIMENTS, Case, Evidence, Experiment, Outcome, Series, mixes
-from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING, FQ_MINSTREL_PIE, FQ_PIE
+from penstock.claims import Verdict
+from penstock.papers._shared import mixes
+from penstock.papers.fq_pie import claims
+from penstock.reproduce import EXPERIMENTS, Case, Evidence, Experiment, Outcome, Series
+
+ALL_FLOW_QUEUEING = [EXPERIMENTS["fq-pie"], EXPERIMENTS["fq-minstrel-pie"]]
+FQ_PIE, FQ_MINSTREL_PIE = ALL_FLOW_QUEUEING
 
 
 def scenario(experiment: Experiment, case: Case, quick: bool = False) -> dict[str, Any]:
@@ -95,12 +99,12 @@ def test_rates_are_told_apart_by_udp_being_on() -> None:
 def test_a_fair_part_is_judged_by_hand() -> None:
     # 45 of 95 is 94.7 % of a half, 5 of 95 is 10.5 % of it.
     runs = (outcome("fq-pie", (90_000, 45_000), 50_000), outcome("pie", (90_000, 5_000), 90_000))
-    found = flow_queueing.one_flow_has_its_share(Evidence(FQ_PIE, False, runs, {}))
+    found = claims.one_flow_has_its_share(Evidence(FQ_PIE, False, runs, {}))
     assert found.verdict == Verdict.HOLDS
     assert "94.7%" in found.measured
     assert "10.5%" in found.measured
     worse = (outcome("fq-pie", (90_000, 40_000), 55_000), runs[1])
-    assert flow_queueing.one_flow_has_its_share(Evidence(FQ_PIE, False, worse, {})).verdict == Verdict.PARTLY
+    assert claims.one_flow_has_its_share(Evidence(FQ_PIE, False, worse, {})).verdict == Verdict.PARTLY
 
 
 def test_a_dip_is_a_second_and_not_what_follows() -> None:
@@ -111,7 +115,7 @@ def test_a_dip_is_a_second_and_not_what_follows() -> None:
         tcp[26] = first
         series = Series((tuple(tcp), run.series.flows[1]), {})
         changed = Outcome(run.case, run.cc, run.summary, 0.0, series)
-        return flow_queueing.fq_pie_dips_and_recovers(Evidence(FQ_PIE, False, (changed,), {})).verdict
+        return claims.fq_pie_dips_and_recovers(Evidence(FQ_PIE, False, (changed,), {})).verdict
 
     assert after(30_000) == Verdict.HOLDS
     assert after(45_000) == Verdict.FAILS

@@ -7,55 +7,55 @@ from typing import Any
 
 import pytest
 from penstock import engine
-from penstock.claims import Verdict, hfs
+from penstock.claims import Verdict
 from penstock.claims.ledger import ledger
-from penstock.reproduce import EXPERIMENTS, Case, Evidence, Outcome
-from penstock.reproduce import hfs as lab
-from penstock.reproduce.tempest import losses
+from penstock.papers._shared.hfs import ALONE, KNOWING, best_delay, good_twfi_ms
+from penstock.papers._shared.schedulers import losses
+from penstock.papers.hfs import claims
+from penstock.papers.hfs.runs import losses_of, weighted_throughput
+from penstock.reproduce import EXPERIMENTS, Case, Evidence, Experiment, Outcome
+
+HFS = EXPERIMENTS["hfs"]
 
 
-def flags(experiment: lab.Modular, case: Case, quick: bool = False) -> dict[str, str]:
+def flags(experiment: Experiment, case: Case, quick: bool = False) -> dict[str, str]:
     """What a case asks of TEMPEST, read back from its text."""
     given: dict[str, str] = tomllib.loads(experiment.scenario(case, quick).text)["tempest"]
     return given
 
 
-def test_the_experiments_are_listed() -> None:
-    assert [EXPERIMENTS[name] for name in ("hfs", "hfs-mac", "hfs-time")] == list(lab.ALL_HFS)
-
-
 def test_the_scenario_is_that_of_section_4_2_3() -> None:
-    given = flags(lab.HFS, Case("hfs", 100, 1, setting="q-100"))
+    given = flags(HFS, Case("hfs", 100, 1, setting="q-100"))
     assert (given["mode"], given["qos"], given["mac"], given["qmac"]) == ("double", "qfq-plus", "qfq-plus", "100")
     assert (given["flowsets"], given["flowsmac"]) == ("20::20,10::20,1::60", "20")
     assert (given["n"], given["qmin"], given["qmax"], given["burst"]) == ("10M", "0", "10n", "1")
-    wired = flags(lab.HFS, Case("qfq-plus", 100, 1, setting=lab.ALONE))
+    wired = flags(HFS, Case("qfq-plus", 100, 1, setting=ALONE))
     assert (wired["mode"], wired["alg"]) == ("single", "qfq-plus")
     assert not {"qmac", "qos", "mac"} & wired.keys()
-    knowing = flags(lab.HFS, Case(lab.KNOWING, 100, 1, setting=lab.ALONE))
+    knowing = flags(HFS, Case(KNOWING, 100, 1, setting=ALONE))
     assert (knowing["mode"], knowing["intgr_th"]) == ("integrated", "80")
 
 
 def test_variants_change_flags_and_nothing_else() -> None:
-    published = {case: flags(lab.HFS, case, True) for case in lab.HFS.cases(True, 1)}
-    for case in lab.HFS.variant_cases(1):
+    published = {case: flags(HFS, case, True) for case in HFS.cases(True, 1)}
+    for case in HFS.variant_cases(1):
         plain = Case(case.aqm, case.flows, case.seed, setting=case.setting)
-        after = flags(lab.HFS, case, True)
+        after = flags(HFS, case, True)
         assert after != published[plain]
         assert (after["mode"], after["n"]) == (published[plain]["mode"], published[plain]["n"])
-    by_station = flags(lab.HFS, Case(lab.KNOWING, 100, 1, "by-station", lab.ALONE), True)["flowsets"].split(",")
+    by_station = flags(HFS, Case(KNOWING, 100, 1, "by-station", ALONE), True)["flowsets"].split(",")
     assert (len(by_station), by_station[:2], by_station[-1]) == (20, ["1::1", "384::1"], "1000::1")
 
 
 def test_weights_say_what_a_large_buffer_can_give() -> None:
     steps, powers = losses("steps"), losses()
     # With 1 - p = 0.9999 k / 19 for k of 0 to 19: sum k^2 / (19 sum k) = 2470 / (19 * 190), and so on.
-    given = {policy: lab.weighted_throughput(policy, steps) for policy in ("constant", "linear", "analogical")}
+    given = {policy: weighted_throughput(policy, steps) for policy in ("constant", "linear", "analogical")}
     assert given == pytest.approx({"constant": 0.49995, "linear": 0.66660, "analogical": 0.68414}, abs=1e-4)
-    assert lab.weighted_throughput("exponential", steps) == pytest.approx(0.9999 - 0.9999 / 19, abs=1e-4)
+    assert weighted_throughput("exponential", steps) == pytest.approx(0.9999 - 0.9999 / 19, abs=1e-4)
     # By powers a geometric series: p sum up to 2.60298 and p^2 to 1.61100.
-    assert lab.weighted_throughput("constant", powers) == pytest.approx(17.39702 / 20, abs=1e-5)
-    assert lab.weighted_throughput("analogical", powers) == pytest.approx(16.40505 / 17.39702, abs=1e-5)
+    assert weighted_throughput("constant", powers) == pytest.approx(17.39702 / 20, abs=1e-5)
+    assert weighted_throughput("analogical", powers) == pytest.approx(16.40505 / 17.39702, abs=1e-5)
 
 
 def flow(weight: int, station: int, t_wfi_ms: float | None, delay: int) -> dict[str, Any]:
@@ -67,29 +67,29 @@ def flow(weight: int, station: int, t_wfi_ms: float | None, delay: int) -> dict[
 def test_flows_in_good_condition_are_those_of_sixteen_stations() -> None:
     # 10^(-12/19) = 0.234, 10^(-16/19) = 0.144.
     report = {"flows_detail": [flow(20, 3, 99.0, 9), flow(20, 4, 2.0, 5), flow(20, 19, 3.0, 7), flow(1, 19, 50.0, 8)]}
-    assert (lab.good_twfi_ms(report), lab.best_delay(report)) == (3.0, 7.0)
-    assert lab.losses_of(report) == [losses()[station] for station in (3, 4, 19)]
-    assert lab.best_delay({"flows_detail": []}) is None
+    assert (good_twfi_ms(report), best_delay(report)) == (3.0, 7.0)
+    assert losses_of(report) == [losses()[station] for station in (3, 4, 19)]
+    assert best_delay({"flows_detail": []}) is None
 
 
 def made_up(hfs_at_100: float, integrated: float) -> Evidence:
     """Throughputs of the quick form as they might be, and as variants might change them."""
     outcomes: list[Outcome] = []
     variants: list[Outcome] = []
-    for case in [*lab.HFS.cases(True, 1), *lab.HFS.variant_cases(1)]:
-        throughput = {lab.KNOWING: integrated}.get(case.aqm, 0.5)
+    for case in [*HFS.cases(True, 1), *HFS.variant_cases(1)]:
+        throughput = {KNOWING: integrated}.get(case.aqm, 0.5)
         if case.aqm == "hfs" and case.setting in ("q-100", "q-250"):
             throughput = hfs_at_100
-        if case.aqm == lab.KNOWING and case.variant == "chance":
+        if case.aqm == KNOWING and case.variant == "chance":
             throughput = 0.977
         report = {"throughput": throughput, "events": 1000, "flows_detail": [flow(20, 19, 1.0, 1)], "worst": None}
         (variants if case.variant else outcomes).append(Outcome(case, "", report, 0.0, None))
-    return Evidence(lab.HFS, True, tuple(outcomes), {}, tuple(variants))
+    return Evidence(HFS, True, tuple(outcomes), {}, tuple(variants))
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(0.95, Verdict.HOLDS), (0.91, Verdict.FAILS)])
 def test_hfs_is_compared_with_the_integrated_scheduler(ours: float, verdict: Verdict) -> None:
-    found = hfs.from_a_hundred_packets_on_hfs_beats_the_integrated_scheduler(made_up(ours, 0.92))
+    found = claims.from_a_hundred_packets_on_hfs_beats_the_integrated_scheduler(made_up(ours, 0.92))
     assert found.verdict == verdict
     assert f"{ours:.3f}" in found.measured
 
@@ -104,11 +104,11 @@ def test_a_claim_that_holds_tells_what_another_reading_gives() -> None:
 
 def throughput(case: Case) -> float:
     """What a short run gives."""
-    return float(engine.tempest({**flags(lab.HFS, case, True), "n": "100k"})["throughput"])
+    return float(engine.tempest({**flags(HFS, case, True), "n": "100k"})["throughput"])
 
 
 def test_without_a_second_layer_it_is_the_wired_scheduler() -> None:
-    wired = throughput(Case("qfq-plus", 100, 1, setting=lab.ALONE))
+    wired = throughput(Case("qfq-plus", 100, 1, setting=ALONE))
     assert wired == pytest.approx(0.8699, abs=0.005)
     assert throughput(Case("hfs", 100, 1, setting="q-0")) == pytest.approx(wired, abs=1e-12)
 
@@ -116,8 +116,8 @@ def test_without_a_second_layer_it_is_the_wired_scheduler() -> None:
 def test_the_sentence_hangs_on_how_the_setup_is_read() -> None:
     def both(variant: str, setting: str) -> tuple[float, float]:
         hfs = throughput(Case("hfs", 100, 1, variant, setting))
-        changed = any(v.name == variant and lab.KNOWING in v.aqms for v in lab.HFS.variants)
-        return hfs, throughput(Case(lab.KNOWING, 100, 1, variant if changed else "", lab.ALONE))
+        changed = any(v.name == variant and KNOWING in v.aqms for v in HFS.variants)
+        return hfs, throughput(Case(KNOWING, 100, 1, variant if changed else "", ALONE))
 
     # All stations but the one that loses everything: 1 - 1.603 / 19.
     hfs, knowing = both("", "q-100")

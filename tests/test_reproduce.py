@@ -15,9 +15,11 @@ import pytest
 from made_up import evidence
 from penstock import engine, pool, rundir
 from penstock.report import write_experiment
-from penstock.reproduce import EXPERIMENTS, VARIANTS, Case, Sweep, Variant, load
+from penstock.reproduce import EXPERIMENTS, Case, Sweep, Variant, load
 from penstock.reproduce import runner as running
 from penstock.reproduce.results import RESULTS, drops, home, stored
+
+VARIANTS = EXPERIMENTS["pink-dsl"].variants
 
 
 def test_the_dsl_testbed_is_table_2() -> None:

@@ -6,13 +6,13 @@ import tomllib
 from typing import Any
 
 import pytest
-from penstock.reproduce import Case, Outcome, Series, together
-from penstock.reproduce.satellite import TCP_SATELLITE
+from penstock.papers.tcp_satellite import measures
+from penstock.reproduce import EXPERIMENTS, Case, Outcome, Series
 
 
 def scenario(setting: str, flows: int) -> dict[str, Any]:
     """What a case runs, read back from its text."""
-    return tomllib.loads(TCP_SATELLITE.scenario(Case("droptail", flows, 1, setting=setting), False).text)
+    return tomllib.loads(EXPERIMENTS["tcp-satellite"].scenario(Case("droptail", flows, 1, setting=setting), False).text)
 
 
 def test_section_2_2_2_1_has_1_mbit_300_ms_and_two_buffers() -> None:
@@ -47,16 +47,16 @@ def test_what_flows_share_is_counted_while_all_are_there() -> None:
     told = [{"start_s": 0.0, "completion_s": 4.0}, {"start_s": 2.0, "completion_s": None}]
     series = Series(((9, 9, 3, 3, 0), (0, 0, 1, 1, 9)), {})
     outcome = Outcome(Case("droptail", 2, 1), "newreno", {"flows": told, "duration_s": 5.0}, 0.0, series)
-    assert together.together(outcome) == range(2, 4)
-    assert together.rates_kbps(outcome, together.together(outcome)) == [3, 1]
-    assert together.jain_together(outcome) == pytest.approx(16 / 20)
+    assert measures.together(outcome) == range(2, 4)
+    assert measures.rates_kbps(outcome, measures.together(outcome)) == [3, 1]
+    assert measures.jain_together(outcome) == pytest.approx(16 / 20)
 
 
 def test_every_claim_is_decided(quick: Any) -> None:
     printed, out = quick("tcp-satellite")
-    assert len(printed["runs"]) == len(list(TCP_SATELLITE.cases(quick=True, seeds=1)))
+    assert len(printed["runs"]) == len(list(EXPERIMENTS["tcp-satellite"].cases(quick=True, seeds=1)))
     assert "not-run" not in {claim["verdict"] for claim in printed["claims"]}
-    assert {file.stem for file in (out / "figures").glob("*.svg")} == TCP_SATELLITE.figures.keys()
+    assert {file.stem for file in (out / "figures").glob("*.svg")} == EXPERIMENTS["tcp-satellite"].figures.keys()
 
 
 def test_tcp_wastes_the_link_and_shares_it_badly(verdicts: Any) -> None:

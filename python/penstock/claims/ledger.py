@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from penstock.reproduce.experiments import EXPERIMENTS
 from penstock.reproduce.results import Evidence
 
 _SHOWN = 3  # comparisons that a reason quotes; the rest are counted
@@ -96,43 +97,10 @@ def _quote(texts: list[str]) -> str:
 
 
 def claims() -> list[Claim]:
-    """Every claim, in the order of the documents."""
-    from penstock.claims import (
-        c2ml,
-        ern,
-        flow_queueing,
-        friendliness,
-        hfs,
-        lindrop,
-        minstrel_pie,
-        modified_codel,
-        pink,
-        pink_flood,
-        pink_limits,
-        pink_sharing,
-        qrm,
-        satellite,
-        tempest,
-    )
-
-    everything = [
-        *pink.CLAIMS,
-        *pink_sharing.CLAIMS,
-        *pink_limits.CLAIMS,
-        *pink_flood.CLAIMS,
-        *lindrop.CLAIMS,
-        *satellite.CLAIMS,
-        *ern.CLAIMS,
-        *modified_codel.CLAIMS,
-        *minstrel_pie.CLAIMS,
-        *flow_queueing.CLAIMS,
-        *friendliness.CLAIMS,
-        *tempest.CLAIMS,
-        *c2ml.CLAIMS,
-        *qrm.CLAIMS,
-        *hfs.CLAIMS,
-    ]
-    return sorted(everything, key=lambda claim: (claim.document, claim.section))
+    """Every claim that the experiments there are can decide, in the order of the documents."""
+    everything = [claim for experiment in EXPERIMENTS.values() for claim in experiment.defined("claims", "CLAIMS", ())]
+    decidable = (claim for claim in everything if EXPERIMENTS.keys() >= set(claim.needs))
+    return sorted(decidable, key=lambda claim: (claim.document, claim.section))
 
 
 def ledger(evidence: Mapping[str, Evidence], only: str | None = None) -> list[Entry]:

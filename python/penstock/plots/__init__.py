@@ -1,44 +1,48 @@
-"""Every figure. This is the only package that touches matplotlib."""
+"""Figures, and what they are drawn with. This is the only package that touches matplotlib."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from penstock.plots import cooperation, ern, flow_queueing, friendliness, hfs, lindrop, pink, satellite, tempest
-from penstock.plots.bufferbloat import DRAWN_BUFFERBLOAT
+from penstock.mistake import MistakeError
+from penstock.plots import sweeps
+from penstock.plots.kit import Drawing
 from penstock.plots.links import link_changes
 from penstock.plots.network import drawing
 from penstock.plots.one_run import single
-from penstock.plots.style import COLOURS, LABELS, colour, png, save, svg
-from penstock.plots.sweeps import sweep
+from penstock.plots.style import COLOURS, LABELS, STYLE, colour, png, save, svg
 from penstock.plots.tcp_trace import traced
+from penstock.reproduce.base import Experiment
 from penstock.reproduce.results import Evidence
+from penstock.reproduce.sweep import Sweep
 
-DRAWN = {
-    **pink.DRAWN,
-    **DRAWN_BUFFERBLOAT,
-    **cooperation.DRAWN,
-    "lindrop": lindrop.drawn,
-    "ern": ern.drawn,
-    "tcp-satellite": satellite.figures,
-    "fq-pie": flow_queueing.figures,
-    "fq-minstrel-pie": flow_queueing.figures,
-    "friendliness": friendliness.figures,
-    **tempest.DRAWN,
-    **hfs.DRAWN,
-}
+
+def drawings(experiment: Experiment) -> Mapping[str, Drawing]:
+    """The figures that an experiment names, in its order: its own, or those of its kind."""
+    kind = sweeps.FIGURES if isinstance(experiment, Sweep) else {}
+    known: Mapping[str, Drawing] = {**kind, **experiment.defined("figures", "FIGURES", {})}
+    for name in experiment.figures:
+        if name not in known:
+            raise MistakeError(f"{experiment.name}: no figure {name!r}; there are: {', '.join(known)}")
+    return {name: known[name] for name in experiment.figures}
 
 
 def reproduction(run: Evidence) -> dict[str, Figure]:
     """The figures of an experiment, by the names that its `figures` uses."""
-    return DRAWN.get(run.experiment.name, sweep)(run)
+    with mpl.rc_context(STYLE):
+        return {name: one.draw(run) for name, one in drawings(run.experiment).items()}
 
 
 __all__ = [
     "COLOURS",
     "LABELS",
+    "Drawing",
     "colour",
     "drawing",
+    "drawings",
     "link_changes",
     "png",
     "reproduction",

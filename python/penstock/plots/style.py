@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -109,9 +110,9 @@ STYLE: Any = {
 }
 
 
-def colour(name: str, index: int = 0) -> str:
-    """The colour of a discipline, wherever it appears."""
-    return COLOURS.get(name, CYCLE[index % len(CYCLE)])
+def colour(name: str) -> str:
+    """The colour of a discipline, wherever it appears; of one that has none above, by its name."""
+    return COLOURS.get(name) or CYCLE[crc32(name.encode()) % len(CYCLE)]
 
 
 def save(figure: Figure, path: Path) -> None:

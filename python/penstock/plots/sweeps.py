@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
-from penstock.plots.style import INK, LABELS, MARKERS, STYLE, box, colour, mark_level
+from penstock.plots.kit import INK, LABELS, MARKERS, Axes, Drawing, Figure, box, colour, mark_level
 from penstock.reproduce.results import (
     Evidence,
-    Measure,
     delivered_mbytes,
     dropped_mbytes,
     goodput_mbps,
@@ -18,21 +14,14 @@ from penstock.reproduce.results import (
     worst_jain,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+
+def _goodput(run: Evidence) -> Figure:
+    limit = (run.experiment.goodput_limit_bps / 1e6, "limit")
+    return _boxes(run, goodput_mbps, "goodput per second (Mbit/s)", limit, floor=0)
 
 
-def sweep(run: Evidence) -> dict[str, Figure]:
-    """The figures of an experiment, by the names that its `figures` uses."""
-    limit = run.experiment.goodput_limit_bps
-    payload = run.experiment.payload_share
-    with mpl.rc_context(STYLE):
-        return {
-            "goodput": _boxes(run, goodput_mbps, "goodput per second (Mbit/s)", (limit / 1e6, "limit"), floor=0),
-            "rtt": _boxes(run, rtt_ms, "round trip time (ms)", (_smallest_rtt(run), "smallest"), floor=None),
-            "fairness": _fairness(run),
-            "data": _data(run, dropped_mbytes(payload), limit * run.duration_s / 8e6),
-        }
+def _rtt(run: Evidence) -> Figure:
+    return _boxes(run, rtt_ms, "round trip time (ms)", (_smallest_rtt(run), "smallest"), floor=None)
 
 
 def _smallest_rtt(run: Evidence) -> float:
@@ -95,8 +84,10 @@ def _fairness(run: Evidence) -> Figure:
     return figure
 
 
-def _data(run: Evidence, dropped: Measure, limit: float) -> Figure:
+def _data(run: Evidence) -> Figure:
     """What arrived and, on top of it, what was dropped."""
+    dropped = dropped_mbytes(run.experiment.payload_share)
+    limit = run.experiment.goodput_limit_bps * run.duration_s / 8e6
     figure, axes = _panels(run, "payload (MB)")
     for axis, aqm in zip(axes, run.aqms, strict=True):
         counts = run.counts(aqm)
@@ -112,3 +103,35 @@ def _data(run: Evidence, dropped: Measure, limit: float) -> Figure:
     axes[0].set_ylim(0, limit * 1.2)
     mark_level(axes, limit, "limit")
     return figure
+
+
+FIGURES: dict[str, Drawing] = {
+    "goodput": Drawing(
+        "Goodput",
+        "Payload that reaches all receivers together in each second. A box spans the 10th to the 90th "
+        "percentile, the thick line is the median, the dashed line the most that full frames can carry; a "
+        "second in which the gap after a loss is filled can deliver more than the link carried in it. "
+        "Higher and flatter is better.",
+        _goodput,
+    ),
+    "rtt": Drawing(
+        "Round trip time",
+        "Every sample of every flow. A box spans the 10th to the 90th percentile, the thick line is the "
+        "median; what lies above the dashed line, the smallest sample of all runs, was spent in the queue. "
+        "Lower and flatter is better.",
+        _rtt,
+    ),
+    "fairness": Drawing(
+        "Fairness",
+        "Jain's index of the flows' goodput in each second; shown is the worst second of a run after its "
+        "warm-up. 1 means that all flows get the same.",
+        _fairness,
+    ),
+    "data": Drawing(
+        "Data carried and dropped",
+        "Payload that arrived in the whole run, with the dropped payload in black on top of it. The number "
+        "above a bar is the dropped payload in percent of what arrived, the dashed line the most that the "
+        "link can carry.",
+        _data,
+    ),
+}

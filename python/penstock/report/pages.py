@@ -40,8 +40,8 @@ def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) ->
         counted=counted,
         claims=entries,
         figures=[
-            _figure(name, figure, captions.EXPERIMENT, evidence.experiment.figures[name])
-            for name, figure in figures.items()
+            _figure(figures[name], one.title, one.caption, evidence.experiment.figures[name])
+            for name, one in plots.drawings(evidence.experiment).items()
         ],
         headings=columns.headings(evidence),
         rows=columns.rows(evidence),
@@ -74,7 +74,7 @@ def write_run(path: Path) -> Path:
         manifest=manifest,
         summary=summary,
         timing=rundir.read_json(path / rundir.TIMING),
-        figures=[_figure(name, figure, captions.RUN, "") for name, figure in figures.items()],
+        figures=[_figure(figure, *captions.RUN[name], "") for name, figure in figures.items()],
         command=f"penstock runs rerun {path}",
         versions=manifest["versions"],
     )
@@ -120,8 +120,7 @@ def _command(evidence: Evidence) -> str:
     return command + (f" --seeds {len(evidence.seeds)}" if len(evidence.seeds) > 1 else "")
 
 
-def _figure(name: str, figure: Any, known: dict[str, tuple[str, str]], item: str) -> dict[str, str]:
-    title, caption = known[name]
+def _figure(figure: Any, title: str, caption: str, item: str) -> dict[str, str]:
     data = base64.b64encode(plots.svg(figure)).decode()
     return {"title": title, "caption": caption, "item": item, "src": f"data:image/svg+xml;base64,{data}"}
 

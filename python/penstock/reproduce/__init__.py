@@ -7,11 +7,11 @@ from penstock.reproduce.runner import reproduce
 from penstock.reproduce.series import Series
 from penstock.reproduce.settings import Listed, Setting
 from penstock.reproduce.sweep import Sweep
-from penstock.reproduce.variants import VARIANTS, Variant
+from penstock.reproduce.tempest import Tempest, Test
+from penstock.reproduce.variants import Variant
 
 __all__ = [
     "EXPERIMENTS",
-    "VARIANTS",
     "Case",
     "Evidence",
     "Experiment",
@@ -21,6 +21,8 @@ __all__ = [
     "Series",
     "Setting",
     "Sweep",
+    "Tempest",
+    "Test",
     "Variant",
     "load",
     "reproduce",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import resources
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.engine import Result, simulate
+from penstock.reproduce import folder
 from penstock.reproduce.variants import Variant
 from penstock.scenario import Scenario, to_toml
 
@@ -42,14 +41,19 @@ class Case:
 class Experiment(ABC):
     """A published experiment: runs that differ in little, and what is said to be seen in them."""
 
+    VARIANT: ClassVar[type[Variant]] = Variant  # the class of its variants
+
     name: str
+    package: str  # its folder
     title: str
     source: str
-    figures: dict[str, str]  # our figure: the paper's
-    columns: tuple[str, ...]  # of the table of results
-    aqms: tuple[str, ...]
-    quick: str  # what the quick form leaves out
-    variants: tuple[Variant, ...]
+    place: str = ""  # document and section: lists have experiments in the order of the numbers in it
+    figures: Mapping[str, str] = field(default_factory=dict)  # our figure: the paper's
+    pictures: Mapping[str, str] = field(default_factory=dict)  # picture of the documentation: our figure
+    columns: tuple[str, ...] = ()  # of the table of results
+    aqms: tuple[str, ...] = ()
+    quick: str = "nothing"  # what the quick form leaves out
+    variants: tuple[Variant, ...] = ()
     keeps_series: bool = False  # figures or claims need the seconds of the runs
     one_at_a_time: bool = False  # runs measure the machine and would disturb each other
 
@@ -102,8 +106,16 @@ class Experiment(ABC):
     @cached_property
     def template(self) -> dict[str, Any]:
         """The scenario file that all cases share."""
-        text = resources.files("penstock.reproduce").joinpath(f"{self.name}.toml").read_text(encoding="utf-8")
-        return tomllib.loads(text)
+        return folder.table(self.package, folder.SCENARIO)
+
+    @cached_property
+    def paper(self) -> dict[str, Any]:
+        """Numbers that the document gives."""
+        return folder.table(self.package, folder.PAPER)
+
+    def defined(self, module: str, name: str, otherwise: Any) -> Any:
+        """What a module of the experiment's folder defines; `otherwise` if it does not."""
+        return folder.defined(self.package, module, name, otherwise)
 
     @property
     def cc(self) -> str:

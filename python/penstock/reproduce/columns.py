@@ -1,13 +1,14 @@
-"""The columns of result tables: a heading, a form, and the measure of one run."""
+"""The columns of result tables: a heading, a form, and the measure of one run. An experiment may add its own."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.reproduce import friendliness, hfs, mixes, nodes, sharing, tempest
+from penstock.mistake import MistakeError
+from penstock.reproduce import sharing, tempest
+from penstock.reproduce.base import Experiment
 from penstock.reproduce.results import (
     Evidence,
     Measure,
@@ -18,9 +19,6 @@ from penstock.reproduce.results import (
     rtt_ms,
     worst_jain,
 )
-
-PINK_C = 0.95  # PINK's default
-BAD_MBPS, WORSE_MBPS = 2.0, 0.5  # of the corners of `pink-multi`
 
 
 @dataclass(frozen=True)
@@ -56,78 +54,6 @@ def last_end_s(outcome: Outcome) -> float | None:
 def ended(outcome: Outcome) -> float:
     """How many transfers were complete."""
     return float(sum(end is not None for end in ends_s(outcome)))
-
-
-def equal_shares_kbps(phase: sharing.Phase) -> list[float]:
-    """What PINK's c leaves for payload of the DSL link, in equal parts."""
-    return [PINK_C * 10e3 / len(phase.active)] * len(phase.active)
-
-
-def corner_caps_mbps(setting: str) -> dict[int, float]:
-    """In `pink-multi`: the flows that end behind a corner, and its rate."""
-    return {1: BAD_MBPS, 2: WORSE_MBPS} if setting.endswith("-two") else {1: BAD_MBPS}
-
-
-def shares_kbps(outcome: Outcome, phase: sharing.Phase) -> list[float]:
-    """In `pink-multi`: max-min fair, with some flows held back by their corners."""
-    corners = corner_caps_mbps(outcome.case.setting)
-    return sharing.max_min(PINK_C * 10e3, [PINK_C * corners.get(i, 10.0) * 1e3 for i in phase.active])
-
-
-def met_share(outcome: Outcome) -> float | None:
-    """Share of the seconds, from three round trips after a join on, in which every flow had its share."""
-    if outcome.series is None:
-        return None
-    judged = [
-        sharing.met(outcome.series, phase, equal_shares_kbps(phase), second)
-        for phase in sharing.phases(outcome)
-        if phase.joined
-        for second in phase.judged
-    ]
-    return sum(judged) / len(judged)
-
-
-def with_flows(outcome: Outcome, count: int) -> sharing.Phase:
-    """The phase of `pink-multi` with so many flows."""
-    return next(phase for phase in sharing.phases(outcome) if len(phase.active) == count)
-
-
-def used(count: int) -> Callable[[Outcome], float | None]:
-    """Payload on the DSL link with so many flows, settled, as a part of c times its rate."""
-
-    def measure(outcome: Outcome) -> float | None:
-        if outcome.series is None:
-            return None
-        return sharing.mean_total(outcome.series, with_flows(outcome, count).tail) / (PINK_C * 10e3)
-
-    return measure
-
-
-def predicted_use(flows: int, setting: str = "") -> float:
-    """Part of c times the rate in use without reallocation: a bad flow takes what its corner or its share allows."""
-    corners = corner_caps_mbps(setting)
-    return sum(min(1.0 / flows, corners.get(i, 10.0) / 10.0) for i in range(flows))
-
-
-def converge_joins_s(outcome: Outcome) -> float | None:
-    """Median over the joins of the time until all flows are steady; nothing if most never are."""
-    if outcome.series is None:
-        return None
-    times = [sharing.converge_s(outcome.series, phase) for phase in sharing.phases(outcome) if phase.joined]
-    middle = statistics.median_high([float("inf") if t is None else t for t in times])
-    return None if middle == float("inf") else middle
-
-
-def fairness(count: int) -> Callable[[Outcome], float | None]:
-    """Jain's index, each flow as a part of its max-min fair share."""
-
-    def measure(outcome: Outcome) -> float | None:
-        if outcome.series is None:
-            return None
-        phase = with_flows(outcome, count)
-        return sharing.jain_of_shares(outcome.series, phase, shares_kbps(outcome, phase))
-
-    return measure
 
 
 def throughput_mbps(percentile: float, warmup_s: int) -> Callable[[Outcome], float | None]:
@@ -251,12 +177,6 @@ COLUMNS = {
     "delivered": Column("MB", "{:.1f}", _of(delivered_mbytes)),
     "last_end": Column("last end s", "{:.1f}", last_end_s),
     "ended": Column("ended", "{:.0f}", ended),
-    "settled": Column("seconds shared alike", "{:.1%}", met_share),
-    "used_2": Column("c used, n=2", "{:.1%}", used(2)),
-    "used_4": Column("c used, n=4", "{:.1%}", used(4)),
-    "used_8": Column("c used, n=8", "{:.1%}", used(8)),
-    "converge": Column("steady s", "{:.0f}", converge_joins_s),
-    "fairness_4": Column("Jain, n=4", "{:.4f}", fairness(4)),
     "queue_max": Column("longest queue kB", "{:.1f}", queue_max_kb),
     "throughput": Column("throughput Mbit/s p50", "{:.2f}", throughput_mbps(50, 20)),
     "use": Column("link in use", "{:.1%}", use),
@@ -273,20 +193,7 @@ COLUMNS = {
     "jain_all": Column("Jain, all flows", "{:.3f}", _of(jain_of_all)),
     "drop_share": Column("dropped", "{:.2%}", _of(drop_share)),
     "use_to_end": Column("link in use", "{:.1%}", _use_to_end),
-    "tcp_off": Column("TCP Mbit/s, UDP off", "{:.2f}", mixes.tcp_off_mbps),
-    "tcp_on": Column("TCP Mbit/s, UDP on", "{:.2f}", mixes.tcp_on_mbps),
-    "udp_on": Column("UDP Mbit/s", "{:.2f}", mixes.udp_on_mbps),
-    "jain_on": Column("Jain of all", "{:.3f}", mixes.jain_on),
     "rtt99": Column("RTT ms p99", "{:.1f}", _of(rtt_ms("p99"))),
-    "call_delay": Column("call ms p90", "{:.2f}", mixes.call_delay_ms),
-    "call_jitter": Column("jitter ms", "{:.2f}", mixes.call_jitter_ms),
-    "worst_good": Column("worst share of a good node", "{:.3f}", nodes.worst_good),
-    "goodput_good": Column("goodput of good nodes Mbit/s", "{:.2f}", nodes.goodput_good_mbps),
-    "jain_good": Column("Jain of good nodes", "{:.3f}", nodes.jain_good),
-    "rtt_good": Column("RTT of good nodes ms p99", "{:.0f}", nodes.rtt_good_ms),
-    "sent_mb": Column("sent MB", "{:.1f}", nodes.sent_mb),
-    "call_loss": Column("call loss", "{:.2%}", mixes.call_loss),
-    "first_share": Column("first two", "{:.0%}", _of(friendliness.share_of_first)),
     "marks": Column("marks", "{:,.0f}", _of(marks)),
     "tempest_ns": Column("ns/packet", "{:.1f}", lambda o: tempest.value(o.summary, "ns_per_packet")),
     "tempest_alone": Column("of this the scheduler", "{:.1f}", lambda o: tempest.value(o.summary, "ns_scheduler")),
@@ -295,14 +202,9 @@ COLUMNS = {
     "tempest_twfi": Column("T-WFI ms", "{:.1f}", lambda o: tempest.value(o.summary, "t_wfi_ms")),
     "tempest_rfi": Column("RFI packets", "{:,.0f}", lambda o: tempest.value(o.summary, "rfi")),
     "tempest_throughput": Column("throughput", "{:.3f}", lambda o: tempest.value(o.summary, "throughput")),
-    "hfs_good_twfi": Column("T-WFI ms, good", "{:.2f}", lambda o: hfs.good_twfi_ms(o.summary)),
-    "hfs_best_delay": Column("delay, best station", "{:,.0f}", lambda o: hfs.best_delay(o.summary)),
     "tempest_top_bwfi": Column("B-WFI, top weight", "{:.2f}", lambda o: tempest.top(o.summary, "b_wfi_packets")),
     "tempest_top_lag": Column("since idle", "{:.2f}", lambda o: tempest.top(o.summary, "lag_packets")),
     "tempest_top_twfi": Column("T-WFI ms, top weight", "{:.2f}", lambda o: tempest.top(o.summary, "t_wfi_ms")),
-    "tempest_good_twfi": Column(
-        "T-WFI ms, top weight, good station", "{:.2f}", lambda o: tempest.good(o.summary, "t_wfi_ms")
-    ),
     "tempest_top_delay": Column("delay, top weight", "{:,.0f}", lambda o: tempest.top(o.summary, "max_delay_dequeues")),
 }
 
@@ -319,13 +221,19 @@ class Row:
 
 def headings(run: Evidence) -> list[str]:
     """Of the numbers."""
-    return [COLUMNS[name].heading for name in run.experiment.columns]
+    return [column.heading for column in of(run.experiment)]
 
 
 def rows(run: Evidence) -> list[Row]:
     """The experiment in numbers."""
-    return [Row(*cell, tuple(c.text(run.cell_value(cell, c.measure)) for c in _columns(run))) for cell in run.cells]
+    chosen = of(run.experiment)
+    return [Row(*cell, tuple(c.text(run.cell_value(cell, c.measure)) for c in chosen)) for cell in run.cells]
 
 
-def _columns(run: Evidence) -> list[Column]:
-    return [COLUMNS[name] for name in run.experiment.columns]
+def of(experiment: Experiment) -> list[Column]:
+    """The columns that an experiment names: its own, or those for all."""
+    known: dict[str, Column] = {**COLUMNS, **experiment.defined("columns", "COLUMNS", {})}
+    for name in experiment.columns:
+        if name not in known:
+            raise MistakeError(f"{experiment.name}: no column {name!r}; there are: {', '.join(known)}")
+    return [known[name] for name in experiment.columns]

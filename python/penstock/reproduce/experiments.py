@@ -1,71 +1,68 @@
-"""The experiments. Each is one scenario file beside this one, and what is varied in it."""
+"""The experiments there are: the folders of `penstock.papers`, in the order of their documents and sections."""
 
 from __future__ import annotations
 
-from penstock.mistake import MistakeError
-from penstock.reproduce.base import Case, Experiment
-from penstock.reproduce.bufferbloat import ALL_BUFFERBLOAT
-from penstock.reproduce.cooperation import ALL_COOPERATION
-from penstock.reproduce.ern import ERN
-from penstock.reproduce.flow_queueing import ALL_FLOW_QUEUEING
-from penstock.reproduce.friendliness import FRIENDLINESS
-from penstock.reproduce.hfs import ALL_HFS
-from penstock.reproduce.lindrop import LINDROP
-from penstock.reproduce.pink import ALL_PINK
-from penstock.reproduce.satellite import TCP_SATELLITE
-from penstock.reproduce.sweep import Sweep
-from penstock.reproduce.tempest import ALL_TEMPEST
-from penstock.reproduce.variants import ALL
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module, resources
 
-AQMS = ALL
+from penstock.mistake import MistakeError
+from penstock.reproduce import folder
+from penstock.reproduce.base import Experiment
+from penstock.reproduce.files import read
+
+PAPERS = "penstock.papers"
 
 
 class ExperimentError(MistakeError):
     """No such experiment."""
 
 
-SWEEPS = (
-    Sweep(
-        name="pink-dsl",
-        title="PINK on a DSL link",
-        source="document 000, section 6.1, Table 2, and document 002, section 3.3",
-        figures={
-            "goodput": "Figure 7; 002, Figure 3.33",
-            "rtt": "Figure 8; 002, Figure 3.34",
-            "fairness": "Figure 9; 002, Figure 3.35",
-            "data": "Figure 10; 002, Figure 3.36",
-        },
-        paper_min_rtt_ms=107.0,
-        paper_goodput_mbps=9.5,
-        paper_limit_mbytes=356.0,
-    ),
-    Sweep(
-        name="pink-sat",
-        title="PINK on a satellite link",
-        source="document 000, section 6.3, Table 3",
-        figures={"goodput": "Figure 15", "rtt": "Figure 16", "fairness": "Figure 17", "data": "Figure 18"},
-        paper_min_rtt_ms=780.0,
-        paper_goodput_mbps=4.8,
-        paper_limit_mbytes=146.0,
-    ),
-)
+class Discovered(Mapping[str, Experiment]):
+    """Experiments by name. A folder counts if it is a package with an `experiment.toml`.
 
-EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
-    for experiment in (
-        *SWEEPS,
-        *ALL_PINK,
-        LINDROP,
-        TCP_SATELLITE,
-        ERN,
-        *ALL_BUFFERBLOAT,
-        *ALL_FLOW_QUEUEING,
-        FRIENDLINESS,
-        *ALL_TEMPEST,
-        *ALL_HFS,
-        *ALL_COOPERATION,
-    )
-}
+    Folders are looked for on the search path of `penstock.papers`, so that one more entry of its `__path__` adds all
+    experiments of another directory.
+    """
+
+    def __getitem__(self, name: str) -> Experiment:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    @staticmethod
+    def _all() -> Mapping[str, Experiment]:
+        return _found(tuple(import_module(PAPERS).__path__))
+
+
+@cache
+def _read(package: str, place: str) -> Experiment:
+    """The experiment of a package, which is read once for each place on disk"""
+    del place
+    return read(package)
+
+
+@cache
+def _found(paths: tuple[str, ...]) -> Mapping[str, Experiment]:
+    packages = [f"{PAPERS}.{info.name}" for info in pkgutil.iter_modules(paths) if info.ispkg]
+    files = {package: resources.files(package).joinpath(folder.EXPERIMENT) for package in packages}
+    experiments = [_read(package, str(file)) for package, file in files.items() if file.is_file()]
+    ordered = sorted(experiments, key=lambda experiment: (_place(experiment.place), experiment.name))
+    return {experiment.name: experiment for experiment in ordered}
+
+
+def _place(text: str) -> tuple[bool, list[int]]:
+    """The numbers of a document and its section; what belongs to no document comes last."""
+    return not text, [int(number) for number in re.findall(r"\d+", text)]
+
+
+EXPERIMENTS: Mapping[str, Experiment] = Discovered()
 
 
 def find(name: str) -> Experiment:
@@ -76,4 +73,4 @@ def find(name: str) -> Experiment:
         raise ExperimentError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}") from None
 
 
-__all__ = ["AQMS", "EXPERIMENTS", "Case", "Experiment", "ExperimentError", "find"]
+__all__ = ["EXPERIMENTS", "ExperimentError", "find"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+EVERY = "*"  # stands for each entry of a list
+
 
 def put(tree: dict[str, Any], path: str, value: Any) -> None:
     """Sets the value at a path; one that leads to nothing is made, as far as tables go."""
@@ -13,8 +15,15 @@ def put(tree: dict[str, Any], path: str, value: Any) -> None:
             if "aqm" in link:
                 put(tree, f"topology.links.{index}.aqm.{rest}", value)
         return
-    here: Any = tree
-    *way, last = path.split(".")
-    for key in way:
-        here = here[int(key)] if isinstance(here, list) else here.setdefault(key, {})
-    here[int(last) if isinstance(here, list) else last] = value
+    _put(tree, path.split("."), value)
+
+
+def _put(here: Any, path: list[str], value: Any) -> None:
+    key, *rest = path
+    if key == EVERY:
+        for index in range(len(here)):
+            _put(here, [str(index), *rest], value)
+    elif rest:
+        _put(here[int(key)] if isinstance(here, list) else here.setdefault(key, {}), rest, value)
+    else:
+        here[int(key) if isinstance(here, list) else key] = value

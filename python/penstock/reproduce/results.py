@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -56,6 +56,13 @@ class Outcome:
 
 
 Measure = Callable[[dict[str, Any]], float]
+
+
+def over_seeds(values: Iterable[float | None]) -> float | None:
+    """The median over seeds; nothing when there are none, or when one of them has nothing."""
+    given = list(values)
+    known = [value for value in given if value is not None]
+    return statistics.median(known) if known and len(known) == len(given) else None
 
 
 @dataclass(frozen=True)
@@ -128,9 +135,17 @@ class Evidence:
 
     def cell_value(self, cell: tuple[str, int, str], measure: Callable[[Outcome], float | None]) -> float | None:
         """The median over seeds of what needs the whole outcome; nothing when a seed has nothing."""
-        values = [measure(outcome) for outcome in self._cells[cell]]
-        known = [value for value in values if value is not None]
-        return statistics.median(known) if len(known) == len(values) else None
+        return over_seeds(map(measure, self._cells[cell]))
+
+    def median(
+        self, aqm: str, setting: str, measure: Callable[[Outcome], float | None], flows: int | None = None
+    ) -> float | None:
+        """The median over seeds in one setting; nothing when a seed has nothing."""
+        return over_seeds(map(measure, self.runs(aqm, flows, setting)))
+
+    def median_or_zero(self, aqm: str, setting: str, measure: Callable[[Outcome], float | None]) -> float:
+        """The same, with 0 for each seed that has nothing."""
+        return over_seeds(measure(outcome) or 0.0 for outcome in self.runs(aqm, setting=setting)) or 0.0
 
     def subset(self) -> Evidence:
         """Only the runs that variants are compared with."""

@@ -17,8 +17,9 @@ class Setting:
 
     name: str
     label: str
-    aqms: tuple[str, ...] = ("pink",)
-    # Keys are paths in the scenario, as in "topology.links.0.rate"; "aqm." leads into every queue discipline.
+    aqms: tuple[str, ...] = ()  # none: all of the experiment
+    # Keys are paths in the scenario, as in "topology.links.0.rate"; "*" stands for every entry of a list, and "aqm."
+    # leads into every queue discipline.
     change: Mapping[str, Any] = field(default_factory=dict)
     counts: tuple[int, ...] = ()  # numbers of flows; none: those of the scenario
     quick_counts: tuple[int, ...] = ()
@@ -41,14 +42,14 @@ class Listed(Experiment):
             for setting in self.settings:
                 if setting.quick or not quick:
                     for flows in self._counts(setting, quick):
-                        for aqm in setting.aqms:
+                        for aqm in setting.aqms or self.aqms:
                             yield Case(aqm, flows, seed, setting=setting.name)
 
     def variant_cases(self, seeds: int) -> Iterator[Case]:
         """Each variant for every run of the quick form that it can touch."""
         for variant in self.variants:
             for case in self.cases(True, seeds):
-                if case.aqm in variant.aqms and (not variant.settings or case.setting in variant.settings):
+                if case.aqm in variant.aqms and variant.is_for(case.setting):
                     yield Case(case.aqm, case.flows, case.seed, variant.name, case.setting)
 
     def in_subset(self, case: Case) -> bool:
@@ -84,8 +85,10 @@ class Listed(Experiment):
         if setting.flows:
             return (setting.flows,)
         if not setting.counts:
-            flows = setting.change.get("flows", self.template["flows"])
-            return (sum(int(entry.get("count", 1)) for entry in flows),)
+            changed = copy.deepcopy(self.template)
+            for path, value in setting.change.items():
+                put(changed, path, copy.deepcopy(value))
+            return (sum(int(entry.get("count", 1)) for entry in changed["flows"]),)
         return setting.quick_counts if quick and setting.quick_counts else setting.counts
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.reproduce.base import HEADER_BYTES, Case, Experiment
-from penstock.reproduce.variants import ALL, VARIANTS, Variant
 
 
 @dataclass(frozen=True)
@@ -15,12 +14,7 @@ class Sweep(Experiment):
     """Queue disciplines times numbers of flows."""
 
     columns: tuple[str, ...] = ("goodput", "rtt", "rtt90", "jain", "drops", "delivered")
-    aqms: tuple[str, ...] = ALL
     quick: str = "fewer flow counts and shorter runs"
-    variants: tuple[Variant, ...] = VARIANTS
-    paper_min_rtt_ms: float = 0.0
-    paper_goodput_mbps: float = 0.0
-    paper_limit_mbytes: float = 0.0
     flows: tuple[int, ...] = (2, 4, 8, 16, 32, 64)
     quick_flows: tuple[int, ...] = (4, 64)
     quick_duration: str = "60s"

@@ -1,0 +1,311 @@
+"""What is claimed of `c2ml`."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+
+from penstock.claims.entering import of
+from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.papers._shared import nodes
+from penstock.papers._shared.cooperation_claims import value
+from penstock.papers.c2ml.runs import BUFFERS, CCS, SHORT_RATE, SIZES, USERS
+from penstock.reproduce import columns, sharing
+from penstock.reproduce.folder import numbers
+from penstock.reproduce.results import Evidence, Outcome
+from penstock.reproduce.seconds import series_of
+
+PAPER = numbers(__name__)
+# When the last transfer ends, plain and with C²ML, for the numbers of nodes below.
+ENDS: dict[str, dict[str, list[int]]] = PAPER["ends_s"]
+NODES = (2, 4, 8, 16)
+WITHIN, ALIKE = 0.05, 0.03  # of the paper's end times, and of each other's
+APD_MOST = 0.320  # s; the path takes 0.300
+BUFFERED = 0.1  # of the plain control's longest queue
+# Mean completion with C²ML and without, by number of users and size; with ten bulk flows and without.
+SHORT: dict[bool, dict[tuple[int, str], tuple[float, float]]] = {
+    background: {(int(users), size): pair for users, row in PAPER[table].items() for size, pair in row.items()}
+    for background, table in ((False, "short_s"), (True, "short_beside_bulk_s"))
+}
+HALVED = 0.55
+OPENED_S = 30.0  # within which all connections of section 2.2.4.4 open
+
+CLAIMS: list[Claim] = []
+at = of(CLAIMS, "c2ml", "002")
+sums = of(CLAIMS, "c2ml", "002", varies=False)
+
+
+def end_s(run: Evidence, aqm: str, cc: str, n: int, kind: str = "files") -> float:
+    """When the last transfer ends; the end of the run if it does not."""
+    setting = f"{kind}-{cc}"
+    return value(run, aqm, setting, columns.last_end_s, n) or run.runs(aqm, n, setting)[0].summary["duration_s"]
+
+
+def _counts(run: Evidence) -> list[int]:
+    return [n for n in NODES if run.runs("c2ml", n, "files-cubic")]
+
+
+@at("2.2.4.3", "Table 2.1", "47, 93, 188 and 382 s")
+def cubic_ends_when_table_2_1_says(run: Evidence) -> Finding:
+    """CUBIC with C²ML ends 5 MB per node within 5 % of Table 2.1."""
+    parts = []
+    for n in _counts(run):
+        got, said = end_s(run, "c2ml", "cubic", n), ENDS["cubic"]["c2ml"][NODES.index(n)]
+        parts.append(Comparison(abs(got / said - 1) <= WITHIN, f"{n} nodes {got:.1f} s for {said}"))
+    return judge(", ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.3", "Tables 2.2 to 2.6", "46 to 382 s")
+def others_end_when_their_tables_say(run: Evidence) -> Finding:
+    """The other five controls with C²ML end within 5 % of their tables."""
+    parts = []
+    for cc in (cc for cc in CCS if cc != "cubic"):
+        for n in _counts(run):
+            got, said = end_s(run, "c2ml", cc, n), ENDS[cc]["c2ml"][NODES.index(n)]
+            parts.append(Comparison(abs(got / said - 1) <= WITHIN, f"{cc}, {n} nodes {got:.1f} s for {said}"))
+    met = sum(part.holds for part in parts)
+    return judge(f"{met} of {len(parts)} within {WITHIN:.0%}", parts)
+
+
+def _alike(run: Evidence, ccs: Iterable[str], kind: str = "files") -> Finding:
+    """Whether, with C²ML, the last of these controls ends within 3 % of the first."""
+    parts = []
+    for n in _counts(run):
+        ends = {cc: end_s(run, "c2ml", cc, n, kind) for cc in ccs}
+        low, high = min(ends, key=lambda cc: ends[cc]), max(ends, key=lambda cc: ends[cc])
+        apart = ends[high] / ends[low] - 1
+        text = f"{n} nodes: {low} {ends[low]:.1f} s, {high} {ends[high]:.1f} s, {apart:.1%} apart"
+        parts.append(Comparison(apart <= ALIKE, text))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.3", "in the text", "the same for NewReno, Cubic or Bic")
+def controls_behave_alike(run: Evidence) -> Finding:
+    """With C²ML all controls with a window end within 3 % of each other."""
+    return _alike(run, [cc for cc in CCS if cc != "noordwijk"])
+
+
+@at("2.2.4.3", "in the text", "behave the same")
+def all_controls_behave_alike(run: Evidence) -> Finding:
+    """So do all controls, Noordwijk with its own kind of receiver among them."""
+    return _alike(run, CCS)
+
+
+@at("2.2.4.3", "in the text", "behave the same")
+def all_are_alike_with_the_same_receiver(run: Evidence) -> Finding:
+    """With C²ML and an ACK for each segment every control, Noordwijk too, ends within 3 % of every other."""
+    return _alike(run, CCS, "same")
+
+
+@at("2.2.4.3", "Table 2.4 beside 2.1", "2 to 6 % sooner")
+def noordwijk_ends_a_little_sooner(run: Evidence) -> Finding:
+    """With C²ML Noordwijk, whose ACKs are not delayed, ends as much before CUBIC as in the tables, within 3 %."""
+    parts = []
+    for i, n in enumerate(NODES):
+        if n in _counts(run):
+            ours = end_s(run, "c2ml", "cubic", n) / end_s(run, "c2ml", "noordwijk", n) - 1
+            said = ENDS["cubic"]["c2ml"][i] / ENDS["noordwijk"]["c2ml"][i] - 1
+            parts.append(Comparison(abs(ours - said) <= ALIKE, f"{n} nodes: {ours:.1%}, the tables {said:.1%}"))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6", "46 to 864 s sooner")
+def c2ml_ends_sooner(run: Evidence) -> Finding:
+    """With C²ML every control ends sooner than without."""
+    parts = []
+    for cc in CCS:
+        for n in _counts(run):
+            plain, ours = end_s(run, "plain", cc, n), end_s(run, "c2ml", cc, n)
+            parts.append(Comparison(ours < plain, f"{cc}, {n} nodes: {ours:.1f} s, plain {plain:.1f} s"))
+    met = sum(part.holds for part in parts)
+    return judge(f"sooner in {met} of {len(parts)}", parts)
+
+
+def apd_s(run: Evidence, aqm: str, cc: str, n: int) -> float:
+    """Mean queue until the last transfer ends, as the time it takes to send, and the path."""
+    summary = run.runs(aqm, n, f"files-{cc}")[0].summary
+    area = float(summary["bottlenecks"][0]["queue_bytes"]["mean"]) * float(summary["duration_s"])
+    return 0.3 + area / end_s(run, aqm, cc, n) * 8 / 2e6
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6", "0.300 to 0.315 s, Hybla up to 0.620")
+def delay_is_that_of_the_path(run: Evidence) -> Finding:
+    """With C²ML the average packet delay is at most 320 ms, whatever control and number of nodes."""
+    parts = [
+        Comparison(delay <= APD_MOST, f"{cc}, {n} nodes {delay:.3f} s")
+        for cc in CCS
+        for n in _counts(run)
+        for delay in [apd_s(run, "c2ml", cc, n)]
+    ]
+    return judge(f"{max(part.text.split()[-2] for part in parts)} s at most", parts)
+
+
+@at("2.2.4.2", "Figures 2.20 to 2.24", "next to nothing")
+def queues_stay_short(run: Evidence) -> Finding:
+    """From four nodes on the longest queue with C²ML is below a tenth of the plain control's."""
+    parts = []
+    for cc in ("cubic", "newreno", "bic", "noordwijk", "highspeed"):
+        for n in (n for n in _counts(run) if n >= 4):
+            plain = value(run, "plain", f"files-{cc}", columns.queue_max_kb, n) or 0.0
+            ours = value(run, "c2ml", f"files-{cc}", columns.queue_max_kb, n) or 0.0
+            parts.append(Comparison(ours < BUFFERED * plain, f"{cc}, {n} nodes: {ours:.0f} kB, plain {plain:.0f} kB"))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.2", "in the text", "24 kB")
+def noordwijk_queues_a_burst_per_node(run: Evidence) -> Finding:
+    """Noordwijk with C²ML never queues more than a burst of three segments for each of 16 nodes."""
+    most = value(run, "c2ml", "files-noordwijk", columns.queue_max_kb, 16) or 0.0
+    bound = 16 * 3 * 0.552
+    return judge(
+        f"{most:.1f} kB", [Comparison(most <= bound, f"{most:.1f} kB; 16 bursts are {bound:.1f} kB with headers")]
+    )
+
+
+def shared_jain(outcome: Outcome) -> float | None:
+    """Mean over the seconds in which all flows were active for 5 s, of Jain's index."""
+    flows = outcome.summary["flows"]
+    begin = int(max(flow["start_s"] for flow in flows)) + 5
+    end = int(min(flow["start_s"] + (flow["completion_s"] or 1e9) for flow in flows))
+    seconds = list(zip(*series_of(outcome).flows, strict=True))[begin:end]
+    return statistics.fmean(sharing.jain([float(kbps) for kbps in second]) for second in seconds) if seconds else None
+
+
+@at("2.2.4.1", "Figures 2.14, 2.16 and 2.17", "an even share")
+def three_nodes_share_evenly(run: Evidence) -> Finding:
+    """With C²ML three nodes that join 10 s apart share evenly, second by second, and better than without."""
+    parts = []
+    for cc in ("newreno", "cubic", "noordwijk"):
+        plain, ours = (value(run, aqm, f"three-{cc}", shared_jain) or 0.0 for aqm in ("plain", "c2ml"))
+        parts.append(Comparison(ours >= 0.98, f"{cc}: Jain {ours:.3f}"))
+        parts.append(Comparison(ours > plain, f"{cc}: {ours:.3f} with C²ML, {plain:.3f} without"))
+    return judge("; ".join(part.text for part in parts[::2]), parts)
+
+
+@at("2.2.4.1", "Figure 2.15", "RTT-fair")
+def newreno_becomes_rtt_fair(run: Evidence) -> Finding:
+    """With C²ML three NewReno flows of 600, 700 and 800 ms share evenly."""
+    ours = value(run, "c2ml", "three-rtts", shared_jain) or 0.0
+    plain = value(run, "plain", "three-rtts", shared_jain) or 0.0
+    return judge(f"Jain {ours:.3f}, without {plain:.3f}", [Comparison(ours >= 0.98, f"Jain {ours:.3f}")])
+
+
+@at("2.2.4.1", "Figures 2.18 and 2.19", "near 1 in most cases")
+def worst_fairness_is_near_one(run: Evidence) -> Finding:
+    """In the worst second Jain's index is higher with C²ML than without, and above 0.9."""
+    parts = []
+    for setting in (s for s in run.settings if s.startswith("fair-")):
+        for n in (n for n in NODES if run.runs("c2ml", n, setting)):
+            ours, plain = (
+                run.value(aqm, n, lambda s: float(s["jain"]["worst_1s"]), setting) for aqm in ("c2ml", "plain")
+            )
+            where = f"{setting.removeprefix('fair-')}, {n} nodes"
+            parts.append(Comparison(ours > plain, f"{where}: {ours:.3f}, without {plain:.3f}"))
+            parts.append(Comparison(ours >= 0.9, f"{where}: {ours:.3f}"))
+    met = sum(part.holds for part in parts)
+    return judge(f"{met} of {len(parts)}", parts)
+
+
+@at("2.2.4.5", "Figures 2.28 and 2.29", "boosted")
+def controls_are_friends(run: Evidence) -> Finding:
+    """Six controls at one link are fairer to each other with C²ML, in every second, for both buffers."""
+    parts = []
+    for buffer in BUFFERS:
+        ours, plain = (
+            value(run, aqm, f"friends-{buffer}", lambda o: float(o.summary["jain"]["worst_1s"])) or 0.0
+            for aqm in ("c2ml", "plain")
+        )
+        parts.append(Comparison(ours > plain, f"{buffer}: worst {ours:.3f} with, {plain:.3f} without"))
+        parts.append(Comparison(ours >= 0.9, f"{buffer}: worst {ours:.3f}"))
+    return judge("; ".join(part.text for part in parts[::2]), parts)
+
+
+def _ratio(run: Evidence, setting: str) -> tuple[float, float]:
+    """Mean completion with C²ML and without."""
+    ours, plain = (value(run, aqm, setting, nodes.mean_completion_s) or 0.0 for aqm in ("c2ml", "plain"))
+    return ours, plain
+
+
+def _open(run: Evidence) -> dict[str, float]:
+    """Time with C²ML over that without, in each way to fill in what the section leaves open."""
+    ratios = {s.removeprefix("open-"): _ratio(run, s) for s in run.settings if s.startswith("open-")}
+    return {name: ours / plain for name, (ours, plain) in ratios.items() if plain}
+
+
+def _halved(run: Evidence, background: bool) -> list[Comparison]:
+    parts = []
+    for (users, size), (paper_ours, paper_plain) in SHORT[background].items():
+        setting = f"short-{users}-{size}{'-background' if background else ''}"
+        if setting in run.settings:
+            ours, plain = _ratio(run, setting)
+            paper = f"(paper {paper_ours / paper_plain:.2f})"
+            text = f"{users} users, {size} MB: {ours:.0f} s for {plain:.0f} s, {ours / plain:.2f} {paper}"
+            parts.append(Comparison(ours <= HALVED * plain, text))
+    return parts
+
+
+@at("2.2.4.4", "Table 2.7", "halved in almost all cases")
+def short_transfers_take_half(run: Evidence) -> Finding:
+    """With C²ML short transfers take half the time on average."""
+    parts = _halved(run, background=False)
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.4", "Table 2.8", "halved")
+def short_transfers_take_half_beside_bulk(run: Evidence) -> Finding:
+    """The same with ten bulk flows beside them."""
+    parts = _halved(run, background=True)
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.4", "Table 2.7", "halved")
+def short_transfers_take_half_in_every_reading(run: Evidence) -> Finding:
+    """So they do whatever control, buffer, rate and options of TCP are taken, none of which the section says."""
+    parts = [Comparison(ratio <= HALVED, f"{name} {ratio:.2f}") for name, ratio in _open(run).items()]
+    halved = ", ".join(part.text for part in parts if part.holds)
+    return judge(f"{sum(part.holds for part in parts)} of {len(parts)}: {halved}", parts)
+
+
+@at("2.2.4.4", "Table 2.7", "halved")
+def noordwijk_halves_short_transfers(run: Evidence) -> Finding:
+    """If the control is Noordwijk, which the section does not say, they do, at every rate and with both buffers."""
+    ratios = {name: ratio for name, ratio in _open(run).items() if name.startswith("noordwijk-")}
+    parts = [Comparison(ratio <= HALVED, f"{name}: {ratio:.2f}") for name, ratio in ratios.items()]
+    return judge(", ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.4", "Table 2.8 beside 2.7", "1 to 5 % longer")
+def bulk_flows_cost_one_budget(run: Evidence) -> Finding:
+    """Ten bulk flows, taken for one node because of these tables, cost transfers of 1.5 MB what they say, to 3 %."""
+    parts = []
+    for users in USERS:
+        with_bulk, alone = (f"short-{users}-1.5{end}" for end in ("-background", ""))
+        if {with_bulk, alone} <= set(run.settings):
+            ours = _ratio(run, with_bulk)[0] / _ratio(run, alone)[0] - 1
+            said = SHORT[True][users, "1.5"][0] / SHORT[False][users, "1.5"][0] - 1
+            parts.append(Comparison(abs(ours - said) <= ALIKE, f"{users} users: {ours:.1%}, the tables {said:.1%}"))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("2.2.4.4", "Table 2.7", "halved")
+def small_shares_lose_the_part_of_a_segment(run: Evidence) -> Finding:
+    """256 connections take longer with C²ML as their shares are few whole segments; with halves of them they do not."""
+    parts = []
+    for setting, size, is_longer in (("short-128-1.5", 500, True), ("half-segments", 250, False)):
+        if setting in run.settings:
+            ours, plain = _ratio(run, setting)
+            text = f"{ours / plain:.2f} of the time without, segments of {size} B"
+            parts.append(Comparison((ours > (1 + ALIKE) * plain) == is_longer, text))
+    return judge("; ".join(part.text for part in parts), parts if len(parts) == 2 else [])
+
+
+@sums("2.2.4.4", "Table 2.7", "61.6 to 1662.7 s")
+def table_2_7_needs_more_than_the_link_has(_: Evidence) -> Finding:
+    """No order of serving gives the times of Table 2.7 with C²ML at 4 Mbit/s, the most that 2.2.2.1 has."""
+    parts = []
+    for (users, size), (said, _plain) in SHORT[False].items():
+        # The mean is least if connections are served one after another: the k-th of N ends after k transfers at least.
+        megabits = (2 * users + 1) / 2 * SIZES[size] * 8
+        least = megabits / (said + OPENED_S)
+        parts.append(Comparison(least > SHORT_RATE, f"{users} users, {size} MB: {least:.1f} Mbit/s at least"))
+    return judge("; ".join(part.text for part in parts), parts)

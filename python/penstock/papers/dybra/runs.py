@@ -1,0 +1,56 @@
+"""The runs of `dybra`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.papers._shared.cooperation import Flow
+from penstock.reproduce.settings import Setting
+
+DYBRA_CCS = ("newreno", "westwood", "highspeed", "cubic", "noordwijk")
+
+
+def clients(n: int, ccs: tuple[str, ...]) -> dict[str, Any]:
+    """Each client with a link of its own to the gateway; of every two with the same control one has a bad time."""
+    links: list[dict[str, Any]] = [
+        {
+            "name": "bottleneck",
+            "a": "gw",
+            "b": "far",
+            "rate": "20Mbit/s",
+            "delay": "350ms",
+            "limit": "875kB",
+            "aqm": {"name": "droptail"},
+        }
+    ]
+    flows: list[Flow] = []
+    changes: list[dict[str, Any]] = []
+    special: list[dict[str, str]] = []
+    order = [*range(0, n, 2), *range(1, n, 2)]  # those that stay good come first
+    for i in order:
+        node, cc = f"c{i}", ccs[i // 2 % len(ccs)]
+        link = f"{node}-gw"
+        links.append({"name": link, "a": node, "b": "gw", "rate": "20Mbit/s", "delay": "5ms", "limit": "100000p"})
+        tcp = {"ack_every_segment": cc == "noordwijk"}
+        flows.append({"kind": "bulk", "node": node, "from": node, "to": "far", "cc": cc, "tcp": tcp})
+        if i % 2:
+            changes += [
+                {"link": link, "at": at, "rate": rate} for at, rate in (("15s", "500kbit/s"), ("45s", "20Mbit/s"))
+            ]
+            special.append({"name": node, "csi": link})
+    return {"topology.links": links, "flows": flows, "changes": changes, "cooperation.nodes": special}
+
+
+SCALE = (4, 10, 20, 40)
+
+
+def _clients() -> Iterator[Setting]:
+    yield Setting("mix", "ten clients, five controls", ("plain", "c2ml", "dybra"), clients(10, DYBRA_CCS), flows=10)
+    for n in SCALE:
+        quick = n in (4, 40)
+        change = clients(n, ("cubic",))
+        yield Setting(f"cubic-{n}", f"{n} clients, CUBIC", ("plain", "dybra"), change, quick=quick, flows=n)
+
+
+SETTINGS = tuple(_clients())

@@ -1,0 +1,1 @@
+"""RED that is told rates: document 003, section IV."""

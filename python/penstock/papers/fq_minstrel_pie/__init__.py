@@ -1,0 +1,1 @@
+"""FQ-Minstrel PIE beside FQ-PIE: document 004, section 5.3."""

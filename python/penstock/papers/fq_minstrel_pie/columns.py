@@ -1,0 +1,7 @@
+"""Columns that `fq-minstrel-pie` shares with few others."""
+
+from __future__ import annotations
+
+from penstock.papers._shared.mixes import COLUMNS
+
+__all__ = ["COLUMNS"]

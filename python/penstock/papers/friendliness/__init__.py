@@ -1,0 +1,1 @@
+"""Who shares with whom."""

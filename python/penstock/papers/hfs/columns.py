@@ -1,0 +1,7 @@
+"""Columns that `hfs` shares with few others."""
+
+from __future__ import annotations
+
+from penstock.papers._shared.hfs import COLUMNS
+
+__all__ = ["COLUMNS"]

@@ -1,0 +1,1 @@
+"""LINDROP on long paths: document 001, sections 3 and 4."""

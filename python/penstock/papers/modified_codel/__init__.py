@@ -1,0 +1,1 @@
+"""CoDel with a modified control law: document 004, chapter 3."""

@@ -1,0 +1,1 @@
+"""PINK in an emergency network: document 002, section 3.2."""

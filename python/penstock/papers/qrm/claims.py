@@ -1,0 +1,149 @@
+"""What is claimed of `qrm`."""
+
+from __future__ import annotations
+
+from penstock.claims.entering import of
+from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.papers._shared import nodes
+from penstock.papers._shared.cooperation_claims import value
+from penstock.papers.qrm.runs import ATTACKED, ATTACKERS
+from penstock.reproduce import columns
+from penstock.reproduce.results import Evidence
+
+BOUND_KB = 20e6 / 8 * 0.7041 / 1e3  # Theorem 2: 20 Mbit/s and the smallest round trip time
+WORST = 0.88  # "almost constant and always close to 90 %"
+RTT_MOST = 800.0  # ms; the path takes 704
+OTHERS = tuple(aqm for aqm in ATTACKED if aqm != "qrm")
+
+CLAIMS: list[Claim] = []
+at = of(CLAIMS, "qrm", "002")
+
+
+def worst(run: Evidence, aqm: str, setting: str) -> float:
+    """wcTxData, the median over seeds."""
+    return value(run, aqm, setting, nodes.worst_good) or 0.0
+
+
+def _there(run: Evidence, prefix: str) -> list[str]:
+    return [setting for setting in run.settings if setting.startswith(prefix)]
+
+
+@at("3.1.2", "Figure 3.3", "stable and fair")
+def c2ml_fills_the_link(run: Evidence) -> Finding:
+    """Five nodes that obey share the link evenly and use more of it than five plain TCPs."""
+    ours, plain = (value(run, aqm, "five", nodes.goodput_good_mbps) or 0.0 for aqm in ("droptail", "plain"))
+    jain = value(run, "droptail", "five", nodes.jain_good) or 0.0
+    parts = [
+        Comparison(ours > plain, f"{ours:.1f} Mbit/s, plain {plain:.1f}"),
+        Comparison(jain >= 0.99, f"Jain {jain:.3f}"),
+    ]
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("3.1.5.1", "Figure 3.7", "halved")
+def one_attacker_halves_the_others(run: Evidence) -> Finding:
+    """In a drop-tail queue one attacker of five takes about half of what the others have."""
+    before, after = (value(run, "droptail", s, nodes.goodput_good_mbps) or 0.0 for s in ("five", "five-1"))
+    share = after / 4 / (before / 5)
+    text = f"a good node gets {share:.0%} of what it had"
+    return judge(text, [Comparison(0.3 <= share <= 0.7, text)])
+
+
+@at("3.1.5.1", "Figures 3.8 and 3.12 to 3.14", "RTTs of up to 1.8 s")
+def the_queue_fills(run: Evidence) -> Finding:
+    """With one attacker drop tail and GREEN fill the queue; round trips of good nodes double."""
+    parts = []
+    for aqm in ("droptail", "green"):
+        most, rtt = (value(run, aqm, "five-1", m) or 0.0 for m in (columns.queue_max_kb, nodes.rtt_good_ms))
+        parts.append(Comparison(most > 1700, f"{aqm}: {most:.0f} kB"))
+        parts.append(Comparison(rtt > 1400, f"{aqm}: {rtt:.0f} ms"))
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("3.1.5.1", "Figure 3.15", "4 Mbit/s each")
+def qrm_holds_the_attacker(run: Evidence) -> Finding:
+    """With QRM the attacker gets no more than its budget, and good nodes have what they had."""
+    flows = run.runs("qrm", setting="five-1")[0].summary["flows"]
+    most = max(float(flow["goodput_bps"]) for flow in flows[4:]) / 1e6
+    before, after = (value(run, "qrm", s, nodes.goodput_good_mbps) or 0.0 for s in ("five", "five-1"))
+    share = after / 4 / (before / 5)
+    parts = [
+        Comparison(most <= 4.0, f"attacker {most:.2f} Mbit/s of 4"),
+        Comparison(share >= 0.97, f"good nodes {share:.1%} of what they had"),
+    ]
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("3.1.5.1", "Figure 3.16", "700 to 800 ms")
+def round_trips_stay_short(run: Evidence) -> Finding:
+    """With QRM the round trips of good nodes are 700 to 800 ms, to the 99th percentile."""
+    rtt = value(run, "qrm", "five-1", nodes.rtt_good_ms) or 0.0
+    return judge(f"{rtt:.0f} ms", [Comparison(rtt <= RTT_MOST, f"{rtt:.0f} ms")])
+
+
+@at("3.1.5.2", "Figures 3.17 and 3.18", "the highest of all")
+def qrm_is_best_with_one_attacker(run: Evidence) -> Finding:
+    """With one attacker the worst good node gets more under QRM than under any other discipline."""
+    parts = []
+    for setting in _there(run, "one-"):
+        ours = worst(run, "qrm", setting)
+        for aqm in OTHERS:
+            other = worst(run, aqm, setting)
+            parts.append(Comparison(ours > other, f"{run.experiment.label(setting)}: {ours:.3f}, {aqm} {other:.3f}"))
+    return judge(f"best in {sum(p.holds for p in parts)} of {len(parts)}", parts)
+
+
+@at("3.1.5.3", "Figure 3.19", "close to 90 %")
+def qrm_is_stable_with_many(run: Evidence) -> Finding:
+    """With 1 to 16 attackers of 32 the worst good node gets 88 % of an even share or more."""
+    parts = [
+        Comparison(got >= WORST, f"{a}: {got:.3f}")
+        for a in ATTACKERS
+        if f"many-{a}" in run.settings
+        for got in [worst(run, "qrm", f"many-{a}")]
+    ]
+    return judge(", ".join(part.text for part in parts), parts)
+
+
+@at("3.1.5.3", "Figure 3.19", "decrease")
+def others_fall_with_many(run: Evidence) -> Finding:
+    """CoDel, RED and GREEN give the worst good node less with 16 attackers than with one, and less than QRM."""
+    parts = []
+    for aqm in ("codel", "red", "green"):
+        one, many = worst(run, aqm, "many-1"), worst(run, aqm, "many-16")
+        parts.append(Comparison(many < one, f"{aqm}: {one:.3f}, then {many:.3f}"))
+        parts.append(Comparison(many < worst(run, "qrm", "many-16"), f"{aqm}: {many:.3f}"))
+    return judge("; ".join(part.text for part in parts[::2]), parts)
+
+
+@at("3.1.4", "Theorem 2", "BW RTT")
+def theorem_2(run: Evidence) -> Finding:
+    """The queue is never longer than the bandwidth-delay product, whoever attacks."""
+    parts = []
+    for setting in run.settings:
+        for outcome in run.runs("qrm", setting=setting):
+            most = columns.queue_max_kb(outcome)
+            parts.append(Comparison(most <= BOUND_KB, f"{run.experiment.label(setting)}: {most:.0f} kB"))
+    longest = max((columns.queue_max_kb(o) for o in run.outcomes if o.case.aqm == "qrm"), default=0.0)
+    return judge(f"{longest:.0f} kB at most, the bound is {BOUND_KB:.0f} kB", parts)
+
+
+@at("3.1.5.4", "Figures 3.20 and 3.21", "mostly below half of it")
+def the_queue_is_half_the_bound(run: Evidence) -> Finding:
+    """With QRM and disguised attackers the longest queue is below half of the bound."""
+    parts = [
+        Comparison(most <= 0.5 * BOUND_KB, f"{run.experiment.label(setting)}: {most:.0f} kB")
+        for setting in (*_there(run, "one-"), *_there(run, "many-"))
+        for most in [value(run, "qrm", setting, columns.queue_max_kb) or 0.0]
+    ]
+    return judge(f"{sum(p.holds for p in parts)} of {len(parts)}", parts)
+
+
+@at("3.1.3", "Figures 3.4 and 3.5", "blocked")
+def floods_get_one_share_or_none(run: Evidence) -> Finding:
+    """A flood of UDP costs good nodes nothing, whether its node is registered or not; nor do forged SYNs."""
+    parts = []
+    for setting in ("flood", "syns", "stranger"):
+        ours = worst(run, "qrm", setting)
+        parts.append(Comparison(ours >= 0.85, f"{run.experiment.label(setting)}: {ours:.3f}"))
+    return judge("; ".join(part.text for part in parts), parts)

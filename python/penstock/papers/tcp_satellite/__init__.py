@@ -1,0 +1,1 @@
+"""TCP over a satellite link: document 002, section 2.2.2."""

@@ -1,0 +1,83 @@
+"""What is claimed of `tempest-twfi`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.claims.entering import of
+from penstock.claims.ledger import Claim, Comparison, Finding
+from penstock.papers._shared import schedulers
+from penstock.papers._shared.tempest_claims import said
+from penstock.papers.tempest_twfi.runs import EMERGENCY, WIRED, t_wfi_bound_ms, waiting_bound_ms
+from penstock.reproduce.results import Evidence
+
+NEAR_WF2Q = 0.25  # "close to the optimal ones": of the way from WF2Q+ to DRR
+SMALL_Q = 10  # "small buffer size Q"
+AROUND = 0.25  # "circa 8 ms", "circa 110 ms"
+TOP_WEIGHT = 20
+
+CLAIMS: list[Claim] = []
+t_wfi = of(CLAIMS, "tempest-twfi", "002")
+
+
+def _good(run: Evidence, alg: str, setting: str) -> float:
+    """T-WFI of the heaviest flows that go to good stations."""
+    return run.median_or_zero(alg, setting, lambda outcome: schedulers.good(outcome.summary, "t_wfi_ms"))
+
+
+def _below_bound(run: Evidence, alg: str) -> Finding:
+    ours, bound = _good(run, alg, WIRED), t_wfi_bound_ms(alg, TOP_WEIGHT)
+    return said([Comparison(ours < bound, f"{ours:.1f} ms of at most {bound:.0f} ms")])
+
+
+def _about(run: Evidence, alg: str, paper_ms: float) -> Finding:
+    ours = _good(run, alg, WIRED)
+    return said([Comparison(abs(ours - paper_ms) <= AROUND * paper_ms, f"{ours:.1f} ms, the paper {paper_ms:g} ms")])
+
+
+@t_wfi("4.3.3.2", "the bound of WF2Q+", "below 17 ms")
+def wf2q_plus_is_below_its_bound(run: Evidence) -> Finding:
+    """T-WFI of the heaviest flows with WF2Q+ is below what theory allows."""
+    return _below_bound(run, "wf2q-plus")
+
+
+@t_wfi("4.3.3.2", "the bound of DRR", "below 199 ms")
+def drr_is_below_its_bound(run: Evidence) -> Finding:
+    """T-WFI of the heaviest flows with DRR is below what theory allows."""
+    return _below_bound(run, "drr")
+
+
+@t_wfi("4.3.3.2", "Figure 4.23", "circa 8 ms")
+def wf2q_plus_has_eight_milliseconds(run: Evidence) -> Finding:
+    """T-WFI of the heaviest flows with WF2Q+ is about 8 ms."""
+    return _about(run, "wf2q-plus", 8.0)
+
+
+@t_wfi("4.3.3.2", "Figure 4.23", "circa 110 ms")
+def drr_has_110_milliseconds(run: Evidence) -> Finding:
+    """T-WFI of the heaviest flows with DRR is about 110 ms."""
+    found = _about(run, "drr", 110.0)
+    qmax = int(EMERGENCY["qmax"])
+    most = waiting_bound_ms(qmax, TOP_WEIGHT)
+    limit = f"with {qmax} packets in all, as Table 4.5 has it, no scheduler has more than {most:.1f} ms"
+    return replace(found, measured=f"{found.measured}; {limit}")
+
+
+@t_wfi("4.3.3.2", "Figure 4.23", "close to WF2Q+")
+def with_a_small_buffer_hfs_is_near_wf2q_plus(run: Evidence) -> Finding:
+    """With a small buffer between its layers T-WFI of HFS is close to that of WF2Q+."""
+    exact, drr = (_good(run, alg, WIRED) for alg in ("wf2q-plus", "drr"))
+    values = {q: _good(run, "hfs", f"q-{q}") for q in schedulers.BUFFERS if q <= SMALL_Q}
+    parts = []
+    for q, ours in values.items():
+        text = f"Q = {q}: {ours:.1f}, WF2Q+ {exact:.1f}, DRR {drr:.1f} ms"
+        parts.append(Comparison(ours - exact <= NEAR_WF2Q * (drr - exact), text))
+    return said(parts)
+
+
+@t_wfi("4.3.3.2", "Figure 4.23", "grows with Q, below DRR")
+def hfs_stays_below_drr(run: Evidence) -> Finding:
+    """T-WFI of HFS stays below that of DRR up to Q = 250."""
+    drr = _good(run, "drr", WIRED)
+    values = {q: _good(run, "hfs", f"q-{q}") for q in schedulers.BUFFERS}
+    return said([Comparison(v < drr, f"Q = {q}: {v:.1f}, DRR {drr:.1f} ms") for q, v in values.items()])
