@@ -37,6 +37,7 @@ use penstock_core::csi::{geometric, linear};
 use penstock_core::sched::modular::Weighting;
 use penstock_core::sched::table::{AnySchedulerConfig, NAMES};
 use penstock_core::sched::{Setup, Weight};
+use penstock_core::suggest::nearest;
 use penstock_core::units::{Bytes, Rate};
 
 /// The most events, flows and waiting packets that a run may have.
@@ -282,9 +283,12 @@ fn two(request: &Request, losses: &[f64]) -> Result<(String, Algorithm), Mistake
             (name, qos, mac)
         }
         Some(given) => {
-            let names = || DOUBLES.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
+            let names: Vec<_> = DOUBLES.iter().map(|(name, ..)| *name).collect();
             let known = DOUBLES.iter().find(|(double, ..)| *double == plain(given));
-            let allowed = || format!("in the double mode must be one of {}, or give -qos and -mac", names());
+            let allowed = || {
+                let (meant, all) = (meant(given, &names), names.join(", "));
+                format!("{meant}in the double mode must be one of {all}, or give -qos and -mac")
+            };
             let (name, qos, mac) = known.ok_or_else(|| Mistake::new("-alg", given, allowed()))?;
             let config = |part: &str| scheduler(&Some(part.to_owned()), "-alg");
             ((*name).to_owned(), config(qos)?, config(mac)?)
@@ -355,7 +359,12 @@ fn scheduler(name: &Option<String>, flag: &str) -> Result<AnySchedulerConfig, Mi
     let names = || NAMES.join(", ");
     let Some(given) = name else { return Err(Mistake::alone(flag, format!("give one of {}", names()))) };
     AnySchedulerConfig::default_of(&plain(given))
-        .ok_or_else(|| Mistake::new(flag, given, format!("must be one of {}", names())))
+        .ok_or_else(|| Mistake::new(flag, given, format!("{}must be one of {}", meant(given, NAMES), names())))
+}
+
+/// "did you mean X? " for the known name that is most like the given one; nothing if none is.
+fn meant(given: &str, known: &[&str]) -> String {
+    nearest(&plain(given), known).first().map(|name| format!("did you mean {name}? ")).unwrap_or_default()
 }
 
 /// With `buffer` packets beyond the scheduler of flows.
