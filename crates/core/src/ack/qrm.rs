@@ -422,7 +422,7 @@ impl Aqm for Qrm {
             Fact::Owner { flow, node } => self.set_owner(flow, node),
             Fact::Budget { node, budget } => self.set_budget(node, budget, now),
             Fact::Gone(node) => self.forget(node),
-            Fact::Channel { .. } | Fact::Class { .. } => {}
+            _ => {}
         }
     }
 

@@ -59,13 +59,13 @@ pub struct PinkStats {
 }
 
 /// The counters of PINK's flows contradict each other: its code has a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("PINK's flows do not add up: {came} came, {went} went, {here} are here ({stats:?})")]
 pub struct CensusError {
     came: u64,
     went: u64,
     here: u64,
-    stats: PinkStats,
+    stats: Box<PinkStats>,
 }
 
 impl PinkStats {
@@ -80,7 +80,7 @@ impl PinkStats {
         if came == here + went && parts == [true; 3] && self.rewritten <= self.acks {
             return Ok(());
         }
-        Err(CensusError { came, went, here, stats: *self })
+        Err(CensusError { came, went, here, stats: Box::new(*self) })
     }
 
     /// Part of the ACKs whose flow had a share below one segment.

@@ -106,7 +106,7 @@ impl Bench {
     }
 
     fn tell(&mut self, node: u32, budget: Option<Rate>, now: Instant) {
-        self.qrm.on_fact(&Fact::Budget { node: NodeId(node), budget: budget }, now);
+        self.qrm.on_fact(&Fact::Budget { node: NodeId(node), budget }, now);
     }
 }
 

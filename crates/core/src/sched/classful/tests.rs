@@ -123,8 +123,8 @@ fn a_composition_is_its_two_schedulers() {
         assert_eq!(one.arrive(flow, size), other.arrive(flow, size));
         if random.below(3) == 0 {
             let loss = random.uniform();
-            one.queue.on_fact(&Fact::Channel { station: flow % 2, loss: loss }, Instant::ZERO);
-            other.queue.on_fact(&Fact::Channel { station: flow % 2, loss: loss }, Instant::ZERO);
+            one.queue.on_fact(&Fact::Channel { station: flow % 2, loss }, Instant::ZERO);
+            other.queue.on_fact(&Fact::Channel { station: flow % 2, loss }, Instant::ZERO);
         }
         if random.below(2) == 0 {
             assert_eq!(one.depart(), other.depart());
