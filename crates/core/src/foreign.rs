@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 
 /// Where names are looked up that are not in the registry, and files that a scenario names. `()` knows none.
 pub trait Library {
-    /// The control of this name: `None` if it is none of this library's, a sentence if it cannot be used.
-    fn control(&self, name: &str) -> Option<Result<Control, String>>;
+    /// The control of this name with these parameters: `None` if it is none of this library's, a sentence if it cannot be
+    /// used.
+    fn control(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Control, String>>;
     /// The AQM of this name with these parameters, likewise.
     fn aqm(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Config, String>>;
     /// The text of the file of this name: `None` if this library has no files, a sentence if it cannot be had.
@@ -22,7 +23,7 @@ pub trait Library {
 }
 
 impl Library for () {
-    fn control(&self, _: &str) -> Option<Result<Control, String>> {
+    fn control(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Control, String>> {
         None
     }
     fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, String>> {

@@ -267,7 +267,7 @@ mod tests {
     struct File(String);
 
     impl Library for File {
-        fn control(&self, _: &str) -> Option<Result<Control, String>> {
+        fn control(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Control, String>> {
             None
         }
         fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, String>> {
