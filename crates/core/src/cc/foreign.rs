@@ -4,8 +4,9 @@
 //! [`AnyCc`](super::AnyCc). Only calls to foreign controls go through a pointer. A control that fails has no way to say so
 //! to its sender: it keeps its last answer, and whoever gave the factory asks it after the run whether all went well.
 
-use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use super::{Ack, Advice, CongestionControl, Loss, Requirements, Setup};
 use crate::units::{Instant, Rate};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,21 +21,33 @@ pub trait MakeCc: fmt::Debug + Send + Sync {
     /// A control for a new connection; `seed` differs from connection to connection and is the same in every run with the
     /// same scenario and seed.
     fn make(&self, setup: &Setup, seed: u64) -> Box<dyn ForeignCc>;
-    /// What all of them want.
-    fn wants(&self) -> Wants;
+    /// What all of them require of their endpoints.
+    fn requirements(&self) -> Requirements;
 }
 
-/// A control of a library: its name and its factory. Two are equal if they share the factory.
+/// A control of a library: its name, its parameters and its factory. Two are equal if they share the factory and have the
+/// same parameters.
 #[derive(Debug, Clone)]
 pub struct Control {
     name: Arc<str>,
+    parameters: Map<String, Value>,
     factory: Arc<dyn MakeCc>,
 }
 
 impl Control {
-    /// `factory` makes what is called `name`.
-    pub fn new(name: &str, factory: Arc<dyn MakeCc>) -> Self {
-        Self { name: name.into(), factory }
+    /// `factory` makes what is called `name`, with these parameters.
+    pub fn new(name: &str, parameters: Map<String, Value>, factory: Arc<dyn MakeCc>) -> Self {
+        Self { name: name.into(), parameters, factory }
+    }
+
+    /// The name with which it was found.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The parameters that were given.
+    pub fn parameters(&self) -> &Map<String, Value> {
+        &self.parameters
     }
 
     /// The control of a new connection.
@@ -42,15 +55,15 @@ impl Control {
         Running { name: self.name.clone(), control: self.factory.make(setup, seed) }
     }
 
-    /// What all that it makes want.
-    pub fn wants(&self) -> Wants {
-        self.factory.wants()
+    /// What all that it makes require.
+    pub fn requirements(&self) -> Requirements {
+        self.factory.requirements()
     }
 }
 
 impl PartialEq for Control {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.factory, &other.factory)
+        Arc::ptr_eq(&self.factory, &other.factory) && self.parameters == other.parameters
     }
 }
 
@@ -106,8 +119,8 @@ impl CongestionControl for Running {
     fn pacing_rate(&self) -> Option<Rate> {
         self.control.pacing_rate()
     }
-    fn wants(&self) -> Wants {
-        self.control.wants()
+    fn requirements(&self) -> Requirements {
+        self.control.requirements()
     }
     fn on_recovery_ack(&mut self, ack: &Ack) {
         self.control.on_recovery_ack(ack);
@@ -117,6 +130,9 @@ impl CongestionControl for Running {
     }
     fn on_burst(&mut self, now: Instant, in_flight: u64) {
         self.control.on_burst(now, in_flight);
+    }
+    fn advise(&mut self, advice: Advice) {
+        self.control.advise(advice);
     }
 }
 

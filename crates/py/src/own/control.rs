@@ -1,13 +1,14 @@
 //! Congestion controls in Python.
 
 use super::{Trouble, method, seconds};
-use penstock_core::cc::{self, CongestionControl, Setup, Wants};
+use penstock_core::cc::{self, Advice, CongestionControl, Requirements, Setup};
 use penstock_core::foreign::{Control, ForeignCc, MakeCc};
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Span};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The largest window and threshold: sums with them stay far from the end of 64 bits.
@@ -62,17 +63,22 @@ impl Ack {
 struct Maker {
     maker: Py<PyAny>,
     name: Arc<str>,
-    wants: Wants,
+    requirements: Requirements,
     trouble: Arc<Trouble>,
 }
 
 /// The factory of what `maker` makes.
-pub(super) fn factory(maker: &Bound<'_, PyAny>, name: &str, trouble: &Arc<Trouble>) -> PyResult<Control> {
-    let (ack_per_segment, accurate_ecn, ect1) = maker.getattr("wants")?.extract()?;
+pub(super) fn factory(
+    maker: &Bound<'_, PyAny>,
+    name: &str,
+    parameters: Map<String, Value>,
+    trouble: &Arc<Trouble>,
+) -> PyResult<Control> {
+    let (ack_per_segment, accurate_ecn, ect1) = maker.getattr("requirements")?.extract()?;
     // Rates cost little beside the interpreter, so whoever asks has them.
-    let wants = Wants { rate: true, ack_per_segment, accurate_ecn, ect1 };
-    let maker = Maker { maker: maker.clone().unbind(), name: name.into(), wants, trouble: trouble.clone() };
-    Ok(Control::new(name, Arc::new(maker)))
+    let requirements = Requirements { rate: true, ack_per_segment, accurate_ecn, ect1 };
+    let maker = Maker { maker: maker.clone().unbind(), name: name.into(), requirements, trouble: trouble.clone() };
+    Ok(Control::new(name, parameters, Arc::new(maker)))
 }
 
 impl MakeCc for Maker {
@@ -82,7 +88,7 @@ impl MakeCc for Maker {
             name: self.name.clone(),
             trouble: self.trouble.clone(),
             object: None,
-            wants: self.wants,
+            requirements: self.requirements,
             mss,
             cwnd: setup.initial_window,
             ssthresh: setup.initial_ssthresh,
@@ -92,13 +98,13 @@ impl MakeCc for Maker {
         let seed = Streams::new(seed).get(&self.name).bits();
         control.attempt("__init__", |control, py| {
             let made = self.maker.bind(py).call_method1("make", (mss, setup.initial_window, first_threshold, seed))?;
-            control.adopt(&made)
+            control.take_over(&made)
         });
         Box::new(control)
     }
 
-    fn wants(&self) -> Wants {
-        self.wants
+    fn requirements(&self) -> Requirements {
+        self.requirements
     }
 }
 
@@ -112,6 +118,7 @@ struct Methods {
     on_recovered: Option<Py<PyAny>>,
     on_rto: Option<Py<PyAny>>,
     on_idle: Option<Py<PyAny>>,
+    adopt: Py<PyAny>,
 }
 
 /// A control, with what it said last: windows are asked for far more often than they change.
@@ -121,7 +128,7 @@ struct PyControl {
     trouble: Arc<Trouble>,
     /// `None` if it could not be made.
     object: Option<(Py<PyAny>, Arc<Methods>)>,
-    wants: Wants,
+    requirements: Requirements,
     mss: u64,
     cwnd: u64,
     ssthresh: u64,
@@ -139,7 +146,7 @@ impl PyControl {
         }
     }
 
-    fn adopt(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn take_over(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let methods = Methods {
             on_ack: method(object, "on_ack")?,
             on_recovery_ack: method(object, "on_recovery_ack")?,
@@ -148,6 +155,7 @@ impl PyControl {
             on_recovered: method(object, "on_recovered")?,
             on_rto: method(object, "on_rto")?,
             on_idle: method(object, "on_idle")?,
+            adopt: object.getattr("adopt")?.unbind(),
         };
         self.object = Some((object.clone().unbind(), Arc::new(methods)));
         self.read(object)
@@ -198,8 +206,8 @@ impl CongestionControl for PyControl {
     fn pacing_rate(&self) -> Option<Rate> {
         self.pacing
     }
-    fn wants(&self) -> Wants {
-        self.wants
+    fn requirements(&self) -> Requirements {
+        self.requirements
     }
     fn on_ack(&mut self, ack: &cc::Ack) {
         self.call("on_ack", |m| &m.on_ack, |py| Ok(Bound::new(py, Ack::of(ack))?.into_any()));
@@ -223,6 +231,27 @@ impl CongestionControl for PyControl {
     fn on_idle(&mut self, now: Instant, _: u64) {
         self.tell_time("on_idle", |m| &m.on_idle, now);
     }
+    fn next_burst(&self) -> Instant {
+        Instant::MAX
+    }
+    fn on_burst(&mut self, _: Instant, _: u64) {}
+    /// A window that stays keeps its fraction of a byte.
+    fn advise(&mut self, advice: Advice) {
+        let Advice::Adopt { cwnd, ssthresh } = advice else { return };
+        if (cwnd, ssthresh) == (self.cwnd, self.ssthresh) {
+            return;
+        }
+        let Some((object, methods)) = &self.object else { return };
+        let methods = methods.clone();
+        let object = Python::attach(|py| object.clone_ref(py));
+        self.attempt("adopt", |control, py| {
+            let object = object.bind(py);
+            let own = object.getattr(intern!(py, "cwnd"))?;
+            let window = if cwnd == control.cwnd { own } else { cwnd.into_pyobject(py)?.into_any() };
+            methods.adopt.bind(py).call1((window, ssthresh))?;
+            control.read(object)
+        });
+    }
 }
 
 impl ForeignCc for PyControl {
@@ -230,7 +259,7 @@ impl ForeignCc for PyControl {
         let mut copy = Self { object: None, name: self.name.clone(), trouble: self.trouble.clone(), ..*self };
         copy.attempt("a copy", |copy, py| {
             let Some((object, _)) = &self.object else { return Ok(()) };
-            copy.adopt(&py.import("copy")?.call_method1("deepcopy", (object,))?)
+            copy.take_over(&py.import("copy")?.call_method1("deepcopy", (object,))?)
         });
         Box::new(copy)
     }
