@@ -21,6 +21,8 @@
 //!
 //! A file imports what stands in earlier steps or in its own, never in later ones; the registry imports all.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod ack;
 pub mod ack_path;
 pub mod aqm;

@@ -13,6 +13,8 @@
 //!    tell;
 //!    [`tcp_trace`] looks at windows from outside.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod actors;
 pub mod capture;
 pub mod digest;

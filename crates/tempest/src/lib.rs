@@ -11,6 +11,8 @@
 //! 5. `probe`: the clock, the processor's counters, energy. Nothing else here looks at the machine.
 //! 6. [`report`]: the run in numbers.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod container;
 mod controller;
 mod meter;

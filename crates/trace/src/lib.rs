@@ -11,6 +11,8 @@
 //!
 //! Nothing here reads a clock: the time of a trace is the time in its file.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod arrival;
 pub mod capture;
 pub mod control;
