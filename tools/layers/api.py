@@ -27,8 +27,8 @@ KINDS = {
     "const_item", "enum_item", "function_item", "function_signature_item", "static_item", "struct_item", "trait_item",
     "type_item", "associated_type", "union_item",
 }  # fmt: skip
-HEAD = """# Everything that the crate {name} makes public, made by `tools/public-api --write`. A change of this file is a change of
-# what others may use.
+HEAD = """# Everything that the crate {name} makes public, made by `tools/public-api --write`.
+# A change of this file is a change of what others may use.
 """
 
 

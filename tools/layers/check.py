@@ -61,6 +61,7 @@ def wrong_package(files: Mapping[str, str], rules: law.Law) -> Iterator[str]:
     yield from graph.wrong_circles(tree, rules.circles)
     yield from graph.wrong_edges(tree, rules.python, "[python]")
     yield from imports.wrong_homes(python, rules.homes)
+    yield from imports.wrong_apart(python, rules.apart)
     yield from imports.wrong_dynamic(python, rules.dynamic)
 
 

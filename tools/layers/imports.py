@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 
 from layers.graph import Module, Reference, Tree
@@ -158,6 +159,19 @@ def wrong_homes(python: Python, homes: Mapping[str, frozenset[str]]) -> Iterator
         for package, allowed in homes.items():
             if within(found.name, package) and not any(within(importer, home) for home in allowed):
                 yield f"{found.file}:{found.line}: only {', '.join(sorted(allowed)) or 'nobody'} may import {package}"
+
+
+def wrong_apart(python: Python, apart: tuple[tuple[str, str, str], ...]) -> Iterator[str]:
+    """Imports between modules which are kept apart, by patterns of their names."""
+    tree = python.tree()
+    for module, other, why in apart:
+        named = [".".join((python.package, *known)) for known in python.modules]
+        if not any(fnmatchcase(name, module) for name in named):
+            yield f"[[apart]]: there is no module {module}; remove its row"
+        for reference in tree.references:
+            source, target = (".".join((python.package, *end)) for end in (reference.source, reference.target))
+            if fnmatchcase(source, module) and fnmatchcase(target, other):
+                yield f"{reference.file}:{reference.line}: {source} must not know {target}: {why}"
 
 
 def wrong_dynamic(python: Python, allowed: frozenset[tuple[str, str]]) -> Iterator[str]:

@@ -44,6 +44,7 @@ class Law:
     python: Mapping[str, Part]
     homes: Mapping[str, frozenset[str]]
     dynamic: frozenset[tuple[str, str]]
+    apart: tuple[tuple[str, str, str], ...]
     lints: frozenset[tuple[str, str]]
     circles: tuple[frozenset[str], ...]
     function_lines: int
@@ -65,6 +66,7 @@ def parse(text: str) -> Law:
         python=_parts("python", table["python"]),
         homes={package: frozenset(_why("homes", package, row)["only"]) for package, row in table["homes"].items()},
         dynamic=_listed("dynamic", table.get("dynamic", []), "call"),
+        apart=tuple((row["module"], row["from"], _why("apart", row["module"], row)["why"]) for row in table["apart"]),
         lints=_listed("lints", table.get("lints", []), "lint"),
         circles=tuple(frozenset(_why("circles", "", row)["members"]) for row in table.get("circles", [])),
         function_lines=table["lengths"]["function"],
