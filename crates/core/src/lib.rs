@@ -20,6 +20,56 @@
 //!     here, found by a library.
 //!
 //! A file imports what stands in earlier steps or in its own, never in later ones; the registry imports all.
+//!
+//! A discipline is built from its configuration. The owner hands it the time, packets and random numbers, and asks when to
+//! call again:
+//!
+//! ```
+//! use penstock_core::config::LinkFacts;
+//! use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
+//! use penstock_core::qdisc::Qdisc;
+//! use penstock_core::registry::AnyConfig;
+//! use penstock_core::rng::Streams;
+//! use penstock_core::units::{Bytes, Instant, Limit, Rate};
+//!
+//! struct Datagram;
+//!
+//! impl Packet for Datagram {
+//!     type Tcp = NoTcp;
+//!
+//!     fn size(&self) -> Bytes {
+//!         Bytes::new(1000)
+//!     }
+//!     fn flow(&self) -> FlowId {
+//!         FlowId(0)
+//!     }
+//!     fn ecn(&self) -> Ecn {
+//!         Ecn::NotEct
+//!     }
+//!     fn mark_ce(&mut self) {}
+//!     fn tcp(&mut self) -> Option<&mut NoTcp> {
+//!         None
+//!     }
+//! }
+//!
+//! let link = LinkFacts { rate: Rate::from_bps(1_000_000), limit: Limit::Packets(100) };
+//! let mut queue = AnyConfig::default_of("codel").unwrap().build(&link);
+//! let mut rng = Streams::new(1).get("example/codel");
+//! let mut now = Instant::ZERO;
+//! // Two packets come while one leaves, so the queue stands and CoDel begins to drop from its head.
+//! for _ in 0..60 {
+//!     queue.enqueue(Datagram, now, &mut rng, &mut ());
+//!     queue.enqueue(Datagram, now, &mut rng, &mut ());
+//!     queue.dequeue(now, &mut rng, &mut ());
+//!     now += link.rate.time_for(Bytes::new(1000));
+//! }
+//! let stats = queue.stats();
+//! assert_eq!(stats.arrived.packets, 120);
+//! assert!(stats.dropped_dequeue.packets > 0);
+//! stats.check(queue.backlog()).unwrap();
+//! ```
+
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod ack;
 pub mod ack_path;

@@ -31,6 +31,8 @@
 //! assert!(mistake.what.contains("did you mean \"codel\"?"));
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod diagnosis;
 pub mod fields;
 pub mod link;

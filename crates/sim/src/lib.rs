@@ -12,6 +12,39 @@
 //! 6. [`actors`]: what applications send; [`flow`]: what arrives; [`digest`], [`quantiles`] and [`seconds`] count it, [`summary`] and [`table`]
 //!    tell;
 //!    [`tcp_trace`] looks at windows from outside.
+//!
+//! A scenario is a text, and its run answers with a summary. Here one TCP connection fills a link of 10 Mbit/s:
+//!
+//! ```
+//! use penstock_core::units::Span;
+//! use penstock_sim::{Scenario, Simulation};
+//!
+//! let text = r#"
+//! duration = "10s"
+//!
+//! [topology]
+//! kind = "dumbbell"
+//! rate = "10Mbit/s"
+//! delay = "10ms"
+//! limit = "100p"
+//!
+//! [aqm]
+//! name = "codel"
+//!
+//! [tcp]
+//! cc = "cubic"
+//!
+//! [[flows]]
+//! kind = "bulk"
+//! "#;
+//! let scenario = Scenario::parse(text, "example.toml").unwrap();
+//! let mut simulation = Simulation::new(&scenario);
+//! simulation.advance(Span::MAX).unwrap();
+//! let summary = simulation.summary();
+//! assert!(summary.flows[0].goodput_bps > 9e6);
+//! ```
+
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod actors;
 pub mod capture;

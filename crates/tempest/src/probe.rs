@@ -1,6 +1,8 @@
 //! What a stretch of a run cost: time, and where the machine tells, instructions, cycles and energy. The only file here
 //! that looks at the machine.
 
+#![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the cost of a scheduler is what it measures")]
+
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;

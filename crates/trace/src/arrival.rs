@@ -3,6 +3,7 @@
 use penstock_core::packet::{Ecn, Ern, FlowId, NodeId};
 use penstock_core::units::{Bytes, Instant};
 use penstock_core::wire::{End, HostKey};
+#[expect(clippy::disallowed_types, reason = "keys are looked up, and never iterated")]
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -33,15 +34,19 @@ pub struct Arrival {
     pub ern: Ern,
 }
 
+/// The number of each key.
+#[expect(clippy::disallowed_types, reason = "keys are looked up, and never iterated")]
+type Known<K> = HashMap<K, u32>;
+
 /// Numbers flows 0, 1, 2, ... in order of first appearance.
 #[derive(Debug, Clone)]
 pub struct FlowTable<K> {
-    known: HashMap<K, u32>,
+    known: Known<K>,
 }
 
 impl<K> Default for FlowTable<K> {
     fn default() -> Self {
-        Self { known: HashMap::new() }
+        Self { known: Known::new() }
     }
 }
 

@@ -3,23 +3,45 @@
 //! Follow a trace by opening the files in this order:
 //!
 //! 1. [`arrival`]: what a replay needs of a packet; [`mod@read`]: any trace file, told apart by its first bytes.
-//! 2. [`capture`]: frames of pcap and pcapng files; [`link`]: the IP packet inside a frame; [`table`]: CSV.
+//! 2. `capture`: frames of pcap and pcapng files; `link`: the IP packet inside a frame; `table`: CSV.
 //! 3. [`replay`](mod@replay): arrivals through a queue discipline at the rate of a link; [`record`]: what became of one
 //!    packet; [`summary`]: the run in numbers.
 //! 4. [`control`]: a script of events through a congestion control.
 //! 5. [`pcapng`]: a capture that says why each packet died; [`headers`]: the bytes of simulated packets.
 //!
 //! Nothing here reads a clock: the time of a trace is the time in its file.
+//!
+//! A trace is replayed through a discipline before a link. Here three packets of 1000 bytes come at once, the link needs a
+//! millisecond for each, and the queue has room for one:
+//!
+//! ```
+//! use penstock_core::config::LinkFacts;
+//! use penstock_core::registry::AnyConfig;
+//! use penstock_core::units::{Limit, Rate};
+//! use penstock_trace::read::read;
+//! use penstock_trace::replay::replay;
+//!
+//! let trace = "t_ns,flow,size,ecn\n0,7,1000,0\n0,7,1000,0\n0,7,1000,0\n";
+//! let link = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(1) };
+//! let droptail = AnyConfig::default_of("droptail").unwrap();
+//! let outcome = replay(read(trace.as_bytes()).unwrap(), &droptail, link, 1).unwrap();
+//!
+//! let fates: Vec<_> = outcome.packets.iter().map(|packet| packet.fate.name()).collect();
+//! assert_eq!(fates, ["sent", "sent", "drop_overflow"]);
+//! assert_eq!(outcome.summary.duration_s, 0.002);
+//! ```
+
+#![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod arrival;
-pub mod capture;
+mod capture;
 pub mod control;
 pub mod error;
 pub mod headers;
-pub mod link;
+mod link;
 pub mod pcapng;
 pub mod read;
 pub mod record;
 pub mod replay;
 pub mod summary;
-pub mod table;
+mod table;

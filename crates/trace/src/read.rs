@@ -7,7 +7,6 @@ use crate::link::{FlowKey, ip_packet};
 use crate::table::Table;
 use penstock_core::units::Instant;
 use penstock_core::wire::End;
-use std::fs::File;
 use std::io::{BufReader, Chain, Cursor, Read};
 use std::path::Path;
 
@@ -46,8 +45,10 @@ enum Source<R> {
 ///
 /// # Errors
 /// [`ReadError::Open`], and those of [`read`].
-pub fn open(path: &Path) -> Result<Arrivals<BufReader<File>>, ReadError> {
-    let file = File::open(path).map_err(|source| ReadError::Open { path: path.display().to_string(), source })?;
+#[expect(clippy::disallowed_types, reason = "the one function of this crate that opens a file")]
+pub fn open(path: &Path) -> Result<Arrivals<BufReader<std::fs::File>>, ReadError> {
+    let file =
+        std::fs::File::open(path).map_err(|source| ReadError::Open { path: path.display().to_string(), source })?;
     read(BufReader::new(file))
 }
 

@@ -299,5 +299,4 @@ impl Aqm for RedErn {
 impl AckPath for RedErn {}
 
 #[cfg(test)]
-#[path = "red_ern/tests.rs"]
 mod tests;

@@ -7,6 +7,10 @@
 
 use crate::recency::Recency;
 use crate::units::{Instant, Span};
+#[expect(
+    clippy::disallowed_types,
+    reason = "keys are looked up and removed, and never iterated; the hash comes from outside"
+)]
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
@@ -38,6 +42,13 @@ impl<K> Hash for Hashed<K> {
     }
 }
 
+/// The number of each key, found by the hash that was computed outside.
+#[expect(
+    clippy::disallowed_types,
+    reason = "keys are looked up and removed, and never iterated; the hash comes from outside"
+)]
+type Index<K> = HashMap<Hashed<K>, u32, BuildHasherDefault<Given>>;
+
 /// Keys with a number.
 #[derive(Debug, Clone)]
 pub(super) struct Numbers<K> {
@@ -45,7 +56,7 @@ pub(super) struct Numbers<K> {
     capacity: u32,
     keys: Vec<Hashed<K>>,
     free: Vec<u32>,
-    index: HashMap<Hashed<K>, u32, BuildHasherDefault<Given>>,
+    index: Index<K>,
     recency: Recency<1>,
 }
 
@@ -58,7 +69,7 @@ impl<K: Clone + Eq> Numbers<K> {
             capacity: capacity.min(u32::MAX - 1),
             keys: Vec::new(),
             free: Vec::new(),
-            index: HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()),
+            index: Index::with_capacity_and_hasher(room, BuildHasherDefault::default()),
             recency: Recency::new(),
         }
     }

@@ -1,0 +1,93 @@
+"""Dependencies between crates and on other packages, and the lints of the crates without input and output."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from layers import rust
+from layers.law import Crate
+
+LINTS = ("clippy::disallowed_macros", "clippy::disallowed_methods", "clippy::disallowed_types")
+DENIED = f"#![cfg_attr(not(test), deny({', '.join(LINTS)}))]"
+OURS = "penstock-"
+LEVEL = re.compile(r"\b(?:allow|expect|warn)\s*\(([^()]*)\)")
+
+
+def metadata(root: Path) -> list[dict[str, Any]]:
+    """The packages of a workspace, as cargo tells them."""
+    command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"]
+    found = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
+    packages: list[dict[str, Any]] = found["packages"]
+    return packages
+
+
+def wrong_dependencies(packages: list[dict[str, Any]], crates: Mapping[str, Crate]) -> Iterator[str]:
+    """Dependencies that the table does not have, whatever their kind, name in the manifest or target."""
+    for package in packages:
+        name = package["name"].removeprefix(OURS)
+        if name not in crates:
+            yield f"[crates]: {name} is missing; say there whom it may know, and what it holds"
+            continue
+        yield from _wrong(name, crates[name], package["dependencies"])
+    for name in sorted(set(crates) - {package["name"].removeprefix(OURS) for package in packages}):
+        yield f"[crates]: there is no crate {name}; remove its row"
+
+
+def _wrong(name: str, crate: Crate, dependencies: list[dict[str, Any]]) -> Iterator[str]:
+    used: dict[str | None, set[str]] = {}
+    for dependency in dependencies:
+        used.setdefault(dependency["kind"], set()).add(dependency["name"])
+    shipped = used.get(None, set()) | used.get("build", set())
+    ours = {other.removeprefix(OURS) for other in shipped if other.startswith(OURS)}
+    outside = {other for other in shipped if not other.startswith(OURS)}
+    # A crate may name itself, to have features of its own in its tests.
+    for_tests = {other.removeprefix(OURS) for other in used.get("dev", set()) if other.startswith(OURS)} - {name}
+    for other in sorted(ours - crate.may):
+        yield f"crate {name}: must not know {other}"
+    for other in sorted(for_tests - crate.may - crate.tests_may):
+        yield f"crate {name}: its tests must not know {other}"
+    for other in sorted(outside - crate.outside):
+        yield f"crate {name}: must not use {other}; if it has to, add it to `outside` and to docs/dependencies.md"
+    for other in sorted((crate.may - ours) | (crate.outside - outside) | (crate.tests_may - for_tests)):
+        yield f"[crates] {name}: does not need {other} any more; remove it"
+
+
+def wrong_lints(
+    sources: Mapping[str, str], crates: Mapping[str, Crate], allowed: frozenset[tuple[str, str]]
+) -> Iterator[str]:
+    """Pure crates whose lib.rs does not deny the lints, and exceptions from them that are not listed.
+
+    `sources` are the texts of all files below `src` of all crates by their paths, `core/src/lib.rs` for one.
+    """
+    pure = {name for name, crate in crates.items() if crate.pure}
+    for name in sorted(pure):
+        if DENIED not in sources.get(f"{name}/src/lib.rs", ""):
+            yield f"crates/{name}/src/lib.rs: must have `{DENIED}`"
+    found = set()
+    for path, text in sources.items():
+        if path.split("/")[0] not in pure:
+            continue
+        levels = [match[1] for match in LEVEL.finditer(rust.bare(text))]
+        for lint in LINTS:
+            groups = (lint, "clippy::all", "clippy::style", "warnings")
+            if any(group in level for group in groups for level in levels):
+                found.add((path, lint))
+    for path, lint in sorted(found - allowed):
+        yield f"crates/{path}: allows {lint}, and [[lints]] does not list it"
+    for path, lint in sorted(allowed - found):
+        yield f"[[lints]]: crates/{path} does not allow {lint} any more; remove the row"
+
+
+def wrong_tricks(sources: Mapping[str, str]) -> Iterator[str]:
+    """Code that hides from the syntax tree of its module: `#[path]` and `include!`."""
+    for path, text in sources.items():
+        code = rust.bare(text)
+        if re.search(r"#!?\[[^\]]*\bpath\s*=", code):
+            yield f"crates/{path}: #[path] hides where a module is"
+        if re.search(r"(?<!\w)include!\s*[(\[{]", code):
+            yield f"crates/{path}: include! hides code from the layers"

@@ -1,0 +1,102 @@
+"""The tables of `tools/layers.toml` as values."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "tools" / "layers.toml"
+
+
+class LawError(Exception):
+    """The file of the tables has a mistake."""
+
+
+@dataclass(frozen=True)
+class Crate:
+    """A row of `[crates]`: which crates one may know, and what it holds."""
+
+    may: frozenset[str]
+    outside: frozenset[str]
+    holds: str
+    tests_may: frozenset[str] = frozenset()
+    pure: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """A row of `[modules.NAME]` or `[python]`: which modules beside it a module may know, and why."""
+
+    may: frozenset[str]
+    why: str
+
+
+@dataclass(frozen=True)
+class Law:
+    """All tables."""
+
+    crates: Mapping[str, Crate]
+    modules: Mapping[str, Mapping[str, Part]]
+    python: Mapping[str, Part]
+    homes: Mapping[str, frozenset[str]]
+    dynamic: frozenset[tuple[str, str]]
+    apart: tuple[tuple[str, str, str], ...]
+    lints: frozenset[tuple[str, str]]
+    circles: tuple[frozenset[str], ...]
+    function_lines: int
+    file_lines: int
+    long_files: frozenset[str] = frozenset()
+
+
+def read(file: Path = FILE) -> Law:
+    """Reads the tables of a file."""
+    return parse(file.read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> Law:
+    """Reads the tables of a text."""
+    table = tomllib.loads(text)
+    return Law(
+        crates={name: _crate(name, row) for name, row in table["crates"].items()},
+        modules={crate: _parts(f"modules.{crate}", rows) for crate, rows in table["modules"].items()},
+        python=_parts("python", table["python"]),
+        homes={package: frozenset(_why("homes", package, row)["only"]) for package, row in table["homes"].items()},
+        dynamic=_listed("dynamic", table.get("dynamic", []), "call"),
+        apart=tuple((row["module"], row["from"], _why("apart", row["module"], row)["why"]) for row in table["apart"]),
+        lints=_listed("lints", table.get("lints", []), "lint"),
+        circles=tuple(frozenset(_why("circles", "", row)["members"]) for row in table.get("circles", [])),
+        function_lines=table["lengths"]["function"],
+        file_lines=table["lengths"]["file"],
+        long_files=frozenset(table["lengths"].get("known", [])),
+    )
+
+
+def _crate(name: str, row: Mapping[str, Any]) -> Crate:
+    if not row.get("holds"):
+        raise LawError(f"crates.{name}: say what it holds (`holds`)")
+    return Crate(
+        may=frozenset(row["may"]),
+        outside=frozenset(row["outside"]),
+        holds=row["holds"],
+        tests_may=frozenset(row.get("tests-may", [])),
+        pure=row.get("pure", False),
+    )
+
+
+def _parts(where: str, rows: Mapping[str, Any]) -> dict[str, Part]:
+    return {name: Part(frozenset(row["may"]), _why(where, name, row)["why"]) for name, row in rows.items()}
+
+
+def _listed(where: str, rows: list[dict[str, Any]], key: str) -> frozenset[tuple[str, str]]:
+    """Exceptions: a file, and what is allowed there."""
+    return frozenset((row["file"], row[key]) for row in rows if _why(where, row["file"], row))
+
+
+def _why(where: str, name: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not row.get("why"):
+        raise LawError(f"{where}.{name}: a rule needs its reason (`why`)")
+    return row
