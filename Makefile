@@ -1,5 +1,5 @@
 # Each target makes itself ready first: a Rust toolchain and Python 3.11 are enough.
-.PHONY: demo test bench pictures verify-twins setup
+.PHONY: demo test bench pictures verify-twins mutants setup
 
 demo: setup
 	.venv/bin/penstock reproduce pink-sat --quick
@@ -19,6 +19,10 @@ pictures: setup
 # Every compiled algorithm against its readable twin on 10,000 random traces: hours. Writes docs/twins.md.
 verify-twins: setup
 	.venv/bin/python tools/verify-twins
+
+# A random sample of mutations of core, sim and net against the tests in Rust: an hour or two, resumable. Writes docs/mutants.md.
+mutants:
+	tools/mutants/run
 
 setup:
 	tools/setup

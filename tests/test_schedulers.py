@@ -22,6 +22,7 @@ from penstock.reference.sched.kps import Kps
 from penstock.reference.sched.qfq import Qfq
 from penstock.reference.sched.qfq_plus import QfqPlus
 from penstock.reference.sched.stfq import Stfq
+from penstock.reference.sched.w2f2q import W2f2q
 from penstock.reference.sched.wf2q_plus import Wf2qPlus
 
 TRACES = int(os.environ.get("PENSTOCK_TWIN_TRACES", "100"))
@@ -47,6 +48,25 @@ def qfq_plus(weights: Sequence[int], largest: int, r: random.Random) -> tuple[Sc
     return QfqPlus(weights, largest, most), {"aggregate": most}
 
 
+def w2f2q(weights: Sequence[int], largest: int, r: random.Random) -> tuple[Scheduler, dict[str, Any]]:
+    """Bounds from one packet to many."""
+    lag, lead = (r.choice([largest, r.randint(largest, 16 * largest), 64 * largest]) for _ in range(2))
+    return W2f2q(weights, largest, lag, lead), {"lag": f"{lag}B", "lead": f"{lead}B"}
+
+
+def with_channels(it: Trial, r: random.Random) -> Trial:
+    """Channels of some classes turn bad and good between the events; in the end all are good."""
+    classes = range(len(it.weights))
+    changes = r.choice([0.02, 0.1, 0.5])
+    events: list[Event] = []
+    for event in it.events:
+        if r.random() < changes:
+            events.append(("channel", r.choice(classes), r.randint(0, 1)))
+        events.append(event)
+    events += [("channel", cls, 1) for cls in classes]
+    return Trial(it.weights, it.largest, events)
+
+
 TWINS: dict[str, Make] = {
     "drr": drr,
     "stfq": plain(Stfq),
@@ -54,6 +74,7 @@ TWINS: dict[str, Make] = {
     "kps": plain(Kps),
     "qfq": plain(Qfq),
     "qfq-plus": qfq_plus,
+    "w2f2q": w2f2q,
 }
 
 
@@ -92,7 +113,7 @@ def trial(r: random.Random, most_classes: int = 100) -> Trial:
 def test_the_twin_serves_in_the_same_order(name: str) -> None:
     for number in range(TRACES):
         r = random.Random(f"{name}/{number}")
-        it = trial(r)
+        it = with_channels(trial(r), r) if name == "w2f2q" else trial(r)
         twin, settings = TWINS[name](it.weights, it.largest, r)
         compiled = engine.schedule(name, it.weights, it.events, it.largest, **settings)
         assert replay(twin, it.events) == compiled, f"trace {number} with {settings}, weights {it.weights}"

@@ -9,7 +9,7 @@ import io
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from penstock.reference import (
     red_ern,
     red_linux,
     rem,
+    sfb,
 )
 from penstock.reference.link import CE, NS_PER_S, Fifo
 from penstock.reference.xoshiro import Xoshiro256PlusPlus
@@ -49,7 +50,7 @@ from penstock.reference.xoshiro import Xoshiro256PlusPlus
 TRACES = int(os.environ.get("PENSTOCK_TWIN_TRACES", "100"))
 MS = 1_000_000
 
-Twin = Callable[[Sequence[Arrival], int, Limit, Any, Callable[[], float]], list[Fate]]
+Twin = Callable[..., list[Fate]]  # arrivals, rate, limit, parameters, uniform numbers and perhaps bits
 Setup = tuple[Any, list[str]]
 SetUp = Callable[[random.Random], Setup]
 Maker = Callable[[int, Callable[[], float]], Fifo]
@@ -64,18 +65,19 @@ class Pair:
     drop: str  # what an AQM's drop is called
     draws: bool  # it draws random numbers
     marks: bool
+    bits: bool  # it draws whole 64 bits as well
 
 
 PAIRS: dict[str, Pair] = {}
 
 
 def twin(
-    name: str, replay: Twin, *, drop: str = "drop_early", draws: bool = False, marks: bool = True
+    name: str, replay: Twin, *, drop: str = "drop_early", draws: bool = False, marks: bool = True, bits: bool = False
 ) -> Callable[[SetUp], SetUp]:
     """Registers a setup for the algorithm of this name; what is after a slash tells several of one algorithm apart."""
 
     def register(setup: SetUp) -> SetUp:
-        PAIRS[name] = Pair(setup, replay, drop, draws, marks)
+        PAIRS[name] = Pair(setup, replay, drop, draws, marks, bits)
         return setup
 
     return register
@@ -103,8 +105,9 @@ class Trial:
 
     def twin(self, seed: int) -> list[Fate]:
         """The fates by the twin, with the random numbers of `seed`."""
-        uniform = Xoshiro256PlusPlus(seed, f"replay/{self.algorithm}").uniform
-        return PAIRS[self.name].replay(self.arrivals, self.rate_bps, self.limit, self.params, uniform)
+        stream, pair = Xoshiro256PlusPlus(seed, f"replay/{self.algorithm}"), PAIRS[self.name]
+        more = {"bits": stream.bits} if pair.bits else {}
+        return pair.replay(self.arrivals, self.rate_bps, self.limit, self.params, stream.uniform, **more)
 
     def compiled(self, file: Path) -> list[Fate]:
         """The fates by the compiled part, which reads the trace from `file`."""
@@ -392,6 +395,28 @@ def blue_setup(r: random.Random) -> Setup:
     if threshold is not None:
         settings.append(f"threshold={threshold}{'B' if in_bytes else 'p'}")
     return params, settings
+
+
+@twin("sfb", sfb.replay, draws=True, bits=True)
+def sfb_setup(r: random.Random) -> Setup:
+    """Few bins and many, steps so large that flows come into the penalty box, hashes that change often and never."""
+    bin_size, rehash_ms = r.choice([1, 2, 5, 20]), r.choice([0, 5, 50, 500, 600_000])
+    params = sfb.Params(
+        levels=r.choice([1, 2, 8]),
+        bins=r.choice([2, 4, 16, 64]),
+        bin_size=bin_size,
+        bin_limit=bin_size + r.choice([1, 5, 50]),
+        increment=10 ** r.uniform(-3, 0),
+        decrement=10 ** r.uniform(-4, 0),
+        rehash_ns=rehash_ms * MS,
+        warmup_ns=r.choice([0, rehash_ms // 5, rehash_ms]) * MS,
+        penalty_rate=r.choice([0.0, 10.0, 1000.0]),
+        penalty_burst=r.choice([1, 20]),
+        ecn=coin(r),
+    )
+    settings = asdict(params) | {"rehash": f"{params.rehash_ns}ns", "warmup": f"{params.warmup_ns}ns"}
+    del settings["rehash_ns"], settings["warmup_ns"]
+    return params, written(**settings)
 
 
 @twin("red-ern", red_ern.replay, draws=True)

@@ -25,6 +25,7 @@
 //! DIFFERENCE: memory is the sum of packet sizes on the link, not of buffers (Linux: truesize). Pinned by
 //! `memory_is_limited_in_bytes`.
 //! DIFFERENCE: with `ways` above 1 collisions are avoided as in cake, see `classify.rs`. Plain hashing is the RFC's.
+//! Pinned by `flows_of_a_set_get_queues_of_their_own`.
 //! DIFFERENCE: with `overflow = "arrival"` (the default of FQ-PIE, Patil, Algorithm 7) the packet that comes is refused
 //! and nobody else's. With `compat = "linux"` too, running over `memory_limit` is counted only, as sch_fq_pie does.
 //! Pinned by `memory_overruns_are_only_counted_as_in_linux`.

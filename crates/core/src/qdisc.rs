@@ -240,3 +240,51 @@ pub trait Qdisc<P: Packet> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten packets of 1000 B came; one or two ended in each way, and one waits.
+    fn balanced() -> (Stats, Backlog) {
+        let of = |packets| Backlog { packets, bytes: 1000 * packets };
+        let (arrived, marked) = (of(10), of(3));
+        let (sent, dropped_early, dropped_overflow, dropped_dequeue, taken_out) = (of(4), of(1), of(1), of(2), of(1));
+        (Stats { arrived, sent, dropped_early, dropped_overflow, dropped_dequeue, marked, taken_out }, of(1))
+    }
+
+    #[test]
+    fn a_packet_or_a_byte_too_many_breaks_conservation_wherever_it_is_counted() {
+        let (stats, queued) = balanced();
+        assert_eq!(stats.check(queued), Ok(()));
+        let counters: [fn(&mut Stats) -> &mut Backlog; 6] = [
+            |stats| &mut stats.arrived,
+            |stats| &mut stats.sent,
+            |stats| &mut stats.dropped_early,
+            |stats| &mut stats.dropped_overflow,
+            |stats| &mut stats.dropped_dequeue,
+            |stats| &mut stats.taken_out,
+        ];
+        for counter in counters {
+            let (mut packets, mut bytes) = (stats, stats);
+            counter(&mut packets).packets += 1;
+            counter(&mut bytes).bytes += 1;
+            let is_told = |stats: Stats, wanted| matches!(stats.check(queued), Err(ConservationError::Unbalanced { unit, .. }) if unit == wanted);
+            assert!(is_told(packets, "packets") && is_told(bytes, "bytes"));
+        }
+        assert!(stats.check(Backlog { bytes: queued.bytes - 1, ..queued }).is_err());
+        assert!(stats.check(Backlog { packets: queued.packets - 1, ..queued }).is_err());
+    }
+
+    #[test]
+    fn a_drop_is_counted_where_its_reason_says() {
+        let mut stats = Stats::default();
+        for (reason, size) in [(DropReason::Early, 1), (DropReason::Overflow, 20), (DropReason::Dequeue, 300)] {
+            stats.count_drop(reason, Bytes::new(size));
+        }
+        let bytes =
+            [stats.dropped_early, stats.dropped_overflow, stats.dropped_dequeue].map(|of| (of.packets, of.bytes));
+        assert_eq!(bytes, [(1, 1), (1, 20), (1, 300)]);
+        assert_eq!(stats.dropped_by_aqm(), 2);
+    }
+}

@@ -90,3 +90,23 @@ pub(super) fn in_unit_of(mode: Mode, limit: Limit, mean_packet: Bytes) -> f64 {
 pub(super) fn check_weight(weight: f64) -> Result<(), &'static str> {
     if weight > 0.0 && weight <= 1.0 { Ok(()) } else { Err("must be above 0 and at most 1") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Rate;
+
+    const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(1000) };
+
+    /// §11: the idle time counts in packets that could have been sent, with its fraction. A packet of 1000 B takes 1 ms.
+    #[test]
+    fn the_idle_time_is_not_rounded_to_whole_packets() {
+        for (idle_us, left) in [(2500, 0.176_776_695), (500, 0.707_106_781), (1, 0.999_307_093)] {
+            let mut average = Average::new(0.5, Mode::Packets, Bytes::new(1000), &LINK);
+            average.value = 1.0;
+            average.departed(Backlog::default(), Instant::ZERO);
+            average.arrived(Backlog::default(), Instant::ZERO + Span::from_micros(idle_us));
+            assert!((average.value - left).abs() < 1e-9, "{} after {idle_us} us", average.value);
+        }
+    }
+}

@@ -27,7 +27,8 @@
 //! interval. An empty queue ends the dropping state but not a running interval. As the AQM of a flow queue it is shown
 //! the bytes of all queues, and packets dropped to make room count as drops. Pinned by
 //! `linux_takes_one_newton_step_per_drop` and by a twin.
-//! DIFFERENCE: the kernel's times are 32 bits wide and wrap after 73 minutes; here they do not.
+//! DIFFERENCE: the kernel's times are 32 bits wide and wrap after 73 minutes; here they do not. Pinned by
+//! `time_does_not_wrap_after_73_minutes`.
 
 use super::{Aqm, Compat, Meta};
 use crate::ack_path::AckPath;
@@ -420,5 +421,16 @@ mod tests {
             let left = Backlog { packets: 1, bytes: 1514 };
             assert_eq!(codel.on_dequeue(&packet, Span::from_millis(50), left, now, &mut rng), Verdict::Pass);
         }
+    }
+
+    /// The kernel's clock of 2^32 ticks is over after 4398.047 s. Around this time drops come as they do at the begin:
+    /// 4397.952 s are a whole number of ticks.
+    #[test]
+    fn time_does_not_wrap_after_73_minutes() {
+        let begin = 4_397_952;
+        assert_eq!(begin * 1_000_000 % 1024, 0);
+        let mut codel = Codel::new(Config { compat: Compat::Linux, ..Config::default() });
+        let dropped = drops(&mut codel, Ecn::NotEct, begin + 20, begin + 380);
+        assert_eq!(dropped, [121, 221, 271, 328, 377].map(|ms| begin + ms));
     }
 }

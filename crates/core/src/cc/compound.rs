@@ -155,8 +155,7 @@ impl CongestionControl for Compound {
             self.window.cwnd += self.window.slow_start_segments(ack.acked);
         } else {
             // Eq. (2): one segment per window of `win`, of which `cwnd` is a part.
-            let part = self.window.cwnd / win;
-            self.window.cwnd += part * self.window.share(ack.acked);
+            self.window.cwnd += self.window.share_of(ack.acked, win);
         }
     }
 
@@ -169,6 +168,8 @@ impl CongestionControl for Compound {
         if left.is_finite() {
             self.window.cwnd = (self.window.cwnd / 2.0).min(left);
             self.dwnd = left - self.window.cwnd;
+            // The sum of both may be rounded to less than what is left, which is no slow start.
+            self.window.ssthresh = left.min(self.win());
         }
         self.queue.restart();
     }
@@ -293,5 +294,31 @@ mod tests {
                 0.05,
             );
         }
+    }
+
+    /// What is left after a loss is two numbers, whose sum may be less by one unit in the last place. Congestion avoidance
+    /// goes on with the part of a segment that Eq. (2) gives, and not with slow start's whole one.
+    #[test]
+    fn a_sum_that_is_rounded_down_does_not_begin_slow_start() {
+        for n in 17..4000u32 {
+            let mut cc = avoiding(60);
+            (cc.window.cwnd, cc.dwnd) = (f64::from(n) / 7.1, 1000.0 / 3.0);
+            cc.on_loss(&driver::loss(u64::from(n) * MSS + 7));
+            cc.on_recovered(Instant::ZERO);
+            let before = cc.win();
+            cc.on_ack(&driver::ack(MSS, 100));
+            assert!(cc.win() - before < 0.6, "{n}: from {before} to {}", cc.win());
+        }
+    }
+
+    /// Two windows of one segment each: an ACK of two segments is for all of them, and brings one.
+    #[test]
+    fn an_ack_counts_for_one_window_of_the_sum() {
+        let mut cc = avoiding(2);
+        (cc.window.cwnd, cc.dwnd) = (1.0, 1.0);
+        cc.on_ack(&driver::ack(2 * MSS, 100));
+        assert_eq!((cc.window.cwnd, cc.dwnd), (2.0, 1.0));
+        cc.on_ack(&driver::ack(60 * MSS, 100));
+        assert_eq!(cc.window.cwnd, 3.0);
     }
 }

@@ -18,7 +18,8 @@
 //! Invariants: congestion avoidance never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1), a root per epoch.
 //!
 //! DIFFERENCE: `hystart` is that of RFC 9406, not Linux's own. Pinned by `with_hystart_slow_start_ends_by_delay`.
-//! DIFFERENCE: time is not rounded to ticks of the kernel, and the root is exact.
+//! DIFFERENCE: time is not rounded to ticks of the kernel, and the root is exact. Pinned by
+//! `the_root_is_exact_and_time_is_not_rounded`.
 
 use super::check::within;
 use super::hystart::HyStart;
@@ -402,5 +403,24 @@ mod tests {
             }
         }
         assert!(cc.ssthresh() < u64::MAX, "twenty milliseconds more in each round");
+    }
+
+    /// The root is the whole part of the exact one, where the kernel's is up to 0.2 % away. The curve is looked at again when
+    /// 31.25 ms are over, to the nanosecond and not to the tick.
+    #[test]
+    fn the_root_is_exact_and_time_is_not_rounded() {
+        let config = Config::default();
+        for distance in 1..3000u64 {
+            let (root, cube) = (u128::from(config.k(distance)), |x: u128| x * x * x * u128::from(config.c));
+            assert!(cube(root) <= u128::from(distance) << 40, "K of {distance} is too large");
+            assert!(cube(root + 1) > u128::from(distance) << 40, "K of {distance} is too small");
+        }
+        let mut cc = reduced(100);
+        cc.look(&Ack { now: at(1000), ..driver::ack(MSS, 1) }, 1);
+        let looks = [LOOK, LOOK + Span::from_nanos(1)].map(|later| {
+            cc.look(&Ack { now: at(1000) + later, ..driver::ack(MSS, 1) }, 1);
+            cc.last_look.unwrap().1
+        });
+        assert_eq!(looks, [at(1000), at(1000) + LOOK + Span::from_nanos(1)]);
     }
 }

@@ -51,8 +51,14 @@ impl Window {
     /// The part of a window that an ACK covers: what grows by `x` segments in a round trip grows by `x share`.
     #[inline]
     pub fn share(&mut self, acked: u64) -> f64 {
+        self.share_of(acked, self.cwnd)
+    }
+
+    /// The same of a window of `whole` segments, of which this one is a part.
+    #[inline]
+    pub fn share_of(&mut self, acked: u64, whole: f64) -> f64 {
         self.after_timeout = false;
-        (self.segments(acked) / self.cwnd).min(1.0)
+        (self.segments(acked) / whole).min(1.0)
     }
 
     /// A window in use grows: as RFC 5681 has it in slow start, by `per_round(cwnd)` segments each round trip after it.

@@ -15,7 +15,7 @@
 //! client used.
 //!
 //! DIFFERENCE: a client says that it lacks when it cannot use 20 % of what it holds (the text of 2.3.2); Figure 2.30
-//! compares without a threshold (`threshold_percent = 0`).
+//! compares without a threshold (`threshold_percent = 0`). Pinned by `a_client_lacks_from_the_threshold_on`.
 
 use super::message::{Answer, Levels, Message, Request};
 use super::state::{Claim, NodeId, Share, Signed, Status, budget};
@@ -358,5 +358,25 @@ impl Client {
         let grew = claim < b && c > claim && c - claim >= part(claim);
         let recovered = held.status == Status::Bad && c >= b;
         lacks || grew || recovered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a client that holds 1000 bit/s of an equal share of so much tells that it can use `usable`.
+    fn tells(threshold_percent: u8, usable: u64) -> bool {
+        let mut client = Client::new(Config { threshold_percent, ..Config::new(NodeId(1), 7) }).unwrap();
+        client.usable = Claim::bps(usable);
+        let (share, claim, status) = (Share::default(), Claim::ALL, Status::Good);
+        client.is_worth_telling(&Held { share, claim, status, said: claim, until: Instant::MAX }, 1000)
+    }
+
+    /// 2.3.2: a client lacks when it cannot use 20 % of what it holds. Figure 2.30 compares without a threshold.
+    #[test]
+    fn a_client_lacks_from_the_threshold_on() {
+        assert_eq!([1000, 801, 800, 799].map(|usable| tells(20, usable)), [false, false, false, true]);
+        assert_eq!([1001, 1000, 999].map(|usable| tells(0, usable)), [false, false, true]);
     }
 }

@@ -22,7 +22,8 @@
 //! with 5 dB (defaults of ns-3's models).
 //!
 //! DIFFERENCE: stations do not change their modulation with the channel. The document's link has 54 Mbit/s whatever the
-//! losses, which are up to 1; with rate adaptation they would be small.
+//! losses, which are up to 1; with rate adaptation they would be small. Pinned by
+//! `a_station_keeps_its_modulation_whatever_the_channel`.
 
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -319,5 +320,16 @@ mod tests {
             assert!(losses.is_sorted_by(|a, b| a >= b), "{technology:?}: {losses:?}");
             assert!(losses[0] > 0.999 && losses[59] < 0.001, "{technology:?}: {losses:?}");
         }
+    }
+
+    /// At 12 dB, where a station with rate adaptation would take QPSK 1/2 and lose nothing.
+    #[test]
+    fn a_station_keeps_its_modulation_whatever_the_channel() {
+        let size = Bytes::new(1700);
+        let slower = wifi_loss(Constellation::Qpsk, Code::Half, 12.0, size);
+        assert!(slower < 1e-9, "{slower}");
+        assert!(Technology::Wifi.loss(12.0, size) > 0.999_999);
+        assert!(wimax_loss(Profile::QpskHalf, 9.0, size) < 0.01);
+        assert!(Technology::Wimax.loss(9.0, size) > 0.999_999);
     }
 }

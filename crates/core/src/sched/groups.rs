@@ -541,4 +541,41 @@ mod tests {
         // 40 would be slot 37 from 3 on: the last one is slot 30, which begins at 33.
         assert_eq!(groups.stamps[2].start, 33 * ONE);
     }
+
+    /// Every slot is used. From 100 on, an entity in slot 30, the last: one slot is free before the first, which an
+    /// entity that begins at 98 takes, as there is none for 98. Afterwards no slot is free, and one that begins at 90
+    /// waits behind it.
+    #[test]
+    fn the_slot_before_the_first_is_used_until_none_is_free() {
+        let mut groups = Groups::new(Bytes::new(1));
+        groups.stamps = vec![groups.stamp(Bytes::new(1), ONE); 4];
+        groups.now = 200 * ONE;
+        for (entity, start) in [(0, 100), (1, 130), (2, 98), (3, 90)] {
+            groups.stamps[entity as usize].start = start * ONE;
+            groups.schedule(entity, false);
+        }
+        let order: Vec<u32> = std::iter::from_fn(|| groups.take_first()).collect();
+        assert_eq!(order, [2, 3, 0, 1]);
+    }
+
+    /// An entity in the last slot keeps its start time; one that begins later loses what is beyond.
+    #[test]
+    fn the_last_slot_is_the_thirtieth_after_the_first() {
+        for (start, kept) in [(29, 29), (30, 30), (31, 30), (32, 30)] {
+            let mut groups = Groups::new(Bytes::new(1));
+            groups.stamps = vec![groups.stamp(Bytes::new(1), ONE); 2];
+            for (entity, at) in [(0, 0), (1, start)] {
+                groups.stamps[entity as usize].start = at * ONE;
+                groups.schedule(entity, false);
+            }
+            assert_eq!(groups.stamps[1].start, kept * ONE, "begins at {start}");
+        }
+    }
+
+    #[test]
+    fn each_power_of_two_of_weight_has_a_group_of_its_own() {
+        let groups = Groups::new(Bytes::new(1500));
+        let of_weights: Vec<u8> = (0..=20).map(|bit| groups.group_of(Bytes::new(1500), ONE >> bit)).collect();
+        assert_eq!(of_weights, (4..=24).rev().collect::<Vec<u8>>());
+    }
 }

@@ -194,4 +194,20 @@ mod tests {
         // 0 sends 1500 of its 300 and owes 1200; 1 sends one per turn until 0 has been given 5 quanta.
         assert_eq!(serve(&mut drr, &mut queues, 7), [0, 1, 1, 1, 1, 1, 0]);
     }
+
+    /// A flow queue that comes anew has one quantum (RFC 8290 §4.2), whatever it had left. Class 0 leaves with 400 of 1000,
+    /// and in the other case with 500: it owed as much and was given a quantum when it was asked for its next packet. With
+    /// less than 501 it would send one packet of 500 and not two before it is class 1's turn.
+    #[test]
+    fn a_class_that_left_begins_with_one_quantum() {
+        for first in [600, 1500] {
+            let (mut drr, mut queues) = (NewOld::new(2, Bytes::new(1000)), vec![VecDeque::new(); 2]);
+            arrive(&mut drr, &mut queues, 0, first);
+            assert_eq!(serve(&mut drr, &mut queues, 99), [0]);
+            assert!(!drr.is_active(0));
+            (0..4).for_each(|_| arrive(&mut drr, &mut queues, 0, 500));
+            arrive(&mut drr, &mut queues, 1, 500);
+            assert_eq!(serve(&mut drr, &mut queues, 99), [0, 0, 1, 0, 0], "after {first} B");
+        }
+    }
 }

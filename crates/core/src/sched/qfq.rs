@@ -15,8 +15,9 @@
 //! it. Cost: O(1). State for each class: 32 bytes, all that a packet of it needs.
 //!
 //! DIFFERENCE: virtual time has 36 bits below the byte and 25 groups (Linux 3.6: 30 and 20), so that weights up to 2^20
-//! have groups of their own. The sum of weights is the true one, as in Linux since 3.8; before, and in FreeBSD's
-//! dummynet, it is a constant.
+//! have groups of their own (`each_power_of_two_of_weight_has_a_group_of_its_own`). The sum of weights is the true one, as
+//! in Linux since 3.8; before, and in FreeBSD's dummynet, it is a constant. Pinned by
+//! `virtual_time_goes_on_with_the_true_sum_of_weights`.
 //! DIFFERENCE: classes of one slot are served in the order in which they came to it; Linux takes the latest first. The
 //! source leaves it open. Pinned by `the_least_rounded_finish_is_served_first`.
 
@@ -190,5 +191,20 @@ mod tests {
         scheduler.groups.begin(SHORTLY_BEFORE_THE_END);
         same_order(one, &mut other);
         assert!(other.queues.scheduler().groups.now < 1 << 60, "time has not wrapped");
+    }
+
+    /// 1000 B move V by 1000 / 8, and by 1000 / 11 when the weight of one class has grown from 1 to 4.
+    #[test]
+    fn virtual_time_goes_on_with_the_true_sum_of_weights() {
+        let mut queues = qfq(&[1, 2, 5]);
+        queues.offer(2, &[1000; 9]);
+        let mut moved = || {
+            let before = queues.queues.scheduler().groups.now;
+            queues.serve_n(1);
+            (queues.queues.scheduler().groups.now - before) / (ONE / 1000)
+        };
+        assert_eq!((moved(), moved()), (125_000, 125_000));
+        queues.queues.scheduler_mut().set_weight(0, Weight::new(4).unwrap()).unwrap();
+        assert_eq!(queues.queues.scheduler().inverse, ONE / 11);
     }
 }

@@ -18,7 +18,7 @@
 //! O(1), QFQ's steps once per budget. State: 16 bytes for each class, 64 for each aggregate.
 //!
 //! DIFFERENCE: one largest packet for all classes (Linux: one each, which splits aggregates further). Virtual time as in
-//! `qfq.rs`.
+//! `qfq.rs`. Pinned by the twin.
 //! DIFFERENCE: a class with packets changes its weight at the end of its turn (Linux: at once, with a search through
 //! lists). Pinned by `a_new_weight_counts_from_the_next_turn`.
 //! DIFFERENCE: groups that V has reached turn eligible before an aggregate is put among them; in Linux only when the next

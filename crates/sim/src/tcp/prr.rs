@@ -27,3 +27,88 @@ impl Prr {
         (ssthresh - pipe).min(limit)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1000;
+
+    /// Takes ACKs that each deliver one segment, sends whole segments, and tells for each ACK the pipe after it and what
+    /// was sent. As in the figures of §4, the pipe is counted when what was lost has been taken out of it.
+    fn recovery(flight: u64, lost: u64, ssthresh: u64, acks: u64) -> (Vec<u64>, Vec<u64>) {
+        let mut prr = Prr::new(flight * MSS);
+        let (mut pipe, mut pipes, mut sent) = (flight - lost, Vec::new(), Vec::new());
+        for _ in 0..acks {
+            pipe -= 1;
+            let segments = prr.send_count(MSS, pipe * MSS, ssthresh * MSS, MSS) / MSS;
+            prr.out += segments * MSS;
+            pipe += segments;
+            pipes.push(pipe);
+            sent.push(segments);
+        }
+        (pipes, sent)
+    }
+
+    /// §3: sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out. Of 20 segments one is lost, half of 20 is to
+    /// stay: a segment for the first ACK, and then for every other one. At the end 10 are in flight.
+    #[test]
+    fn every_other_ack_sends_a_segment_while_the_pipe_is_above_ssthresh() {
+        let (pipes, sent) = recovery(20, 1, 10, 18);
+        assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0]);
+        assert_eq!(pipes, [19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 11, 10]);
+    }
+
+    /// With ssthresh at seven tenths, as CUBIC has it: after n ACKs ceil(0.7 n) segments are out.
+    #[test]
+    fn the_proportion_is_that_of_ssthresh_to_what_was_in_flight() {
+        let (_, sent) = recovery(20, 1, 14, 16);
+        let out: Vec<u64> = sent
+            .iter()
+            .scan(0, |sum, n| {
+                *sum += n;
+                Some(*sum)
+            })
+            .collect();
+        assert_eq!(out[..5], [1, 2, 3, 3, 4]);
+        assert_eq!(out[9], 7);
+    }
+
+    /// The slow start reduction bound. 15 of 20 segments are lost and the pipe is at 5 with ssthresh 10: limit =
+    /// MAX(prr_delivered - prr_out, DeliveredData) + MSS. The first ACK sends two, as the second does: 2 delivered - 2
+    /// out is less than the 1 that was delivered now. The pipe grows by one for each ACK until it is 10.
+    #[test]
+    fn below_ssthresh_it_is_slow_start() {
+        let (pipes, sent) = recovery(20, 15, 10, 8);
+        assert_eq!(sent, [2, 2, 2, 2, 2, 1, 1, 1]);
+        assert_eq!(pipes, [6, 7, 8, 9, 10, 10, 10, 10]);
+    }
+
+    /// The bound counts what was not sent before: three ACKs delivered three segments while the application had nothing,
+    /// so 3 + 1 may go with the third, and no more than fit below ssthresh.
+    #[test]
+    fn what_was_not_sent_may_be_sent_later_up_to_ssthresh() {
+        for (ssthresh, allowed) in [(10, 4), (6, 3)] {
+            let mut prr = Prr::new(20 * MSS);
+            let counts = [5, 4, 3].map(|pipe| prr.send_count(MSS, pipe * MSS, ssthresh * MSS, MSS));
+            assert_eq!(counts[2], allowed * MSS, "ssthresh {ssthresh}");
+        }
+    }
+
+    /// An ACK that delivers several segments counts all of them: 3 of 12, of which half may be out.
+    #[test]
+    fn bytes_are_rounded_up_and_what_is_out_is_taken_off() {
+        let mut prr = Prr::new(12_000);
+        assert_eq!(prr.send_count(3001, 9000, 6000, MSS), 1501);
+        prr.out = 1501;
+        assert_eq!(prr.send_count(0, 9000, 6000, MSS), 0);
+        prr.out = 5000;
+        assert_eq!(prr.send_count(1000, 8000, 6000, MSS), 0, "more is out than the proportion");
+    }
+
+    /// Exactly at ssthresh the bound holds, and leaves no room.
+    #[test]
+    fn at_ssthresh_nothing_is_sent() {
+        assert_eq!(Prr::new(20_000).send_count(4000, 10_000, 10_000, MSS), 0);
+    }
+}

@@ -22,7 +22,8 @@
 //! Invariants: the records cover `una..nxt` without gaps; `lost` and `sacked` are the sums of what they name. Cost: O(1)
 //! per ACK while nothing is SACKed or sent again, else O(flight).
 //!
-//! DIFFERENCE: min_RTT is that of the whole connection, not of a window of time (§6.2 step 1 leaves it open).
+//! DIFFERENCE: min_RTT is that of the whole connection, not of a window of time (§6.2 step 1 leaves it open). Pinned by
+//! `the_smallest_sample_is_that_of_the_whole_connection`.
 
 use penstock_core::units::{Instant, Span};
 use std::collections::VecDeque;

@@ -1,4 +1,10 @@
 //! Round trip time and retransmission timeout (RFC 6298).
+//!
+//! DIFFERENCE: the backoff ends with the first ACK of new data, as in Linux. RFC 6298 §5 keeps it until there is a new
+//! sample, which without timestamps an ACK of what was sent again is not. Pinned by the ladder `an ACK of what was sent
+//! again ends the backoff`.
+//! DIFFERENCE: after a lost SYN the timeout of the first data is one second. RFC 6298 §5.7 has three. Pinned by the ladder
+//! `a lost SYN leaves the first timeout at one second`.
 
 use penstock_core::units::{Instant, Span};
 
@@ -142,5 +148,32 @@ mod tests {
         assert_eq!(rtt.rto(), Span::from_secs(60));
         rtt.reset_backoff();
         assert_eq!(rtt.rto(), Span::from_secs(1));
+    }
+
+    /// RACK's min_RTT (RFC 8985 §6.2 step 1).
+    #[test]
+    fn the_smallest_sample_is_that_of_the_whole_connection() {
+        let mut rtt = RttEstimator::new(Span::from_secs(1), MS(1));
+        rtt.sample(MS(30), Instant::ZERO + MS(30));
+        (1..=3600).for_each(|second| rtt.sample(MS(100), Instant::ZERO + Span::from_secs(second)));
+        assert_eq!(rtt.min_rtt(), MS(30));
+    }
+
+    /// RFC 6298 §5.5: each time it fires, RTO = 2 RTO. §2.3: a sample afterwards makes RTO anew from SRTT and RTTVAR, and
+    /// the backoff is the caller's to end.
+    #[test]
+    fn a_sample_is_not_a_part_of_the_backoff() {
+        let mut rtt = RttEstimator::new(MS(200), MS(1));
+        rtt.sample(MS(100), Instant::ZERO + MS(100)); // RTO = 100 + 4 * 50
+        let fired = [300, 600, 1200, 2400].map(|ms| {
+            let now = rtt.rto();
+            rtt.back_off();
+            (now, MS(ms))
+        });
+        assert!(fired.iter().all(|(got, due)| got == due), "{fired:?}");
+        rtt.sample(MS(100), Instant::ZERO + MS(100)); // RTTVAR = 3/4 50 = 37.5, RTO = 250
+        assert_eq!(rtt.rto(), MS(250) * 16);
+        rtt.reset_backoff();
+        assert_eq!(rtt.rto(), MS(250));
     }
 }

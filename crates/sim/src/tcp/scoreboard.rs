@@ -205,4 +205,18 @@ mod tests {
         assert_eq!(board.next_spare(MSS, 10 * MSS), Some((9 * MSS, 10 * MSS)));
         assert_eq!(board.next_spare(MSS, 10 * MSS), None);
     }
+
+    /// RFC 6675 §5.1: after a timeout all up to the end of the flight is lost, and what is sent later is not. The flight ends
+    /// within a segment; the same segment of what is sent later begins where it ends.
+    #[test]
+    fn nothing_beyond_the_lost_edge_is_sent_again() {
+        let mut board = Scoreboard::default();
+        board.all_lost(0, 2500);
+        for wanted in [(0, 1000), (1000, 2000), (2000, 2500)] {
+            assert_eq!(board.next_lost(MSS), Some(wanted));
+            board.retransmitted(wanted.0, wanted.1, Instant::ZERO);
+        }
+        assert_eq!(board.next_lost(MSS), None);
+        assert_eq!(board.pipe(0, 3500), 3500, "what was sent again, and a new segment");
+    }
 }

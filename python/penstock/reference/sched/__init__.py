@@ -2,7 +2,8 @@
 
     replay(Wf2qPlus(weights, max_packet), events) -> numbers of packets in the order in which they leave
 
-Events are ("arrive", class, size) and ("depart", 0, 0); packets are numbered as they arrive. A departure from empty
+Events are ("arrive", class, size), ("depart", 0, 0) and, for schedulers that know channels, ("channel", class, 1 for a
+good one or 0 for a bad one); packets are numbered as they arrive. A departure from empty
 queues gives -1; after the last event all that waits departs.
 """
 
@@ -48,6 +49,10 @@ class Scheduler(ABC):
         self.sent(cls, packet[1])
         return packet
 
+    def channel(self, cls: int, good: bool) -> None:
+        """The channel of a class changes; most do not care."""
+        del cls, good
+
     @abstractmethod
     def begins(self, cls: int) -> None:
         """A class has a packet that had none."""
@@ -69,6 +74,8 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> list[int]:
         if kind == "arrive":
             scheduler.arrive(cls, number, size)
             number += 1
+        elif kind == "channel":
+            scheduler.channel(cls, good=bool(size))
         else:
             packet = scheduler.depart()
             order.append(-1 if packet is None else packet[0])
