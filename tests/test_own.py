@@ -61,6 +61,17 @@ class NewReno(lab.CongestionControl):
         self.acked = 0
 
 
+class Keeps(NewReno):
+    """The same, which keeps another part of the flight after a loss."""
+
+    keep = 0.5
+    ack_per_segment = False
+
+    def on_loss(self, loss: lab.Loss) -> None:
+        super().on_loss(loss)
+        self.ssthresh = max(int(self.keep * loss.in_flight), 2 * self.mss)
+
+
 class Shortest(lab.Aqm):
     """Refuses whatever finds so many packets."""
 
@@ -328,6 +339,24 @@ def test_a_name_that_cannot_be_used_is_shown_at_its_line(
 def test_a_parameter_that_does_not_exist_is_refused() -> None:
     with pytest.raises(lab.ScenarioError, match="Shortest has no parameter 'least'; it has most"):
         lab.run({**TREE, "aqm": {"name": Shortest, "least": 5}})
+    with pytest.raises(
+        lab.ScenarioError, match=r"Keeps has no parameter 'ceep' \(did you mean 'keep'\?\); it has keep"
+    ):
+        lab.run({**TREE, "tcp": {"cc": {"name": Keeps, "ceep": 0.8}}})
+    with pytest.raises(lab.ScenarioError, match="Keeps has no parameter 'ect1'"):
+        lab.run({**TREE, "tcp": {"cc": {"name": Keeps, "ect1": True}}})
+
+
+def test_a_scenario_sets_the_parameters_of_a_control() -> None:
+    """The same parameter in Python and built in gives the same run, and another value another run."""
+
+    def summary(cc: object) -> dict[str, Any]:
+        return unnamed(lab.run({**TREE, "tcp": {"cc": cc}, "flows": [{"kind": "bulk"}]}).summary)
+
+    plain, kept = summary("newreno"), summary({"name": "newreno", "beta": 0.9})
+    assert plain["flows"][0]["retransmits"] != kept["flows"][0]["retransmits"]
+    assert summary(Keeps) == summary({"name": Keeps}) == summary({"name": Keeps, "keep": 0.5}) == plain
+    assert summary({"name": Keeps, "keep": 0.9}) == kept
 
 
 def test_a_file_that_cannot_be_loaded_is_told_with_its_traceback(penstock: Command, tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ from penstock import engine
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "algorithms"
-QUEUES = [entry for entry in engine.entries() if entry.kind != "cc"]
+ENTRIES = engine.entries()
 NAMES = {entry.name for entry in engine.entries()}
 OF_ONE = [page for page in sorted(PAGES.glob("*.md")) if page.stem in NAMES]  # others tell what several have in common
 BASE = {"minstrel-pie": "pie"}  # whose page has the rest of the parameters
 BASE |= {f"fq-{name}": name for name in ("codel", "cobalt", "pie", "minstrel-pie")}
 BASE |= dict.fromkeys(("hfs-drr", "double-drr", "double-wf2q-plus", "modular"), "hfs")
-BASE |= {entry.name: "classful" for entry in QUEUES if entry.kind == "scheduler" and entry.name not in BASE}
-PAGE = {"hfs-drr": "hfs"} | {entry.name: "fq" for entry in QUEUES if entry.kind == "flow-queueing"}
+BASE |= {entry.name: "classful" for entry in ENTRIES if entry.kind == "scheduler" and entry.name not in BASE}
+PAGE = {"hfs-drr": "hfs"} | {entry.name: "fq" for entry in ENTRIES if entry.kind == "flow-queueing"}
 # What a discipline sets otherwise than the page that it shares with others; the page tells in its text.
 OTHERWISE = {
     ("fq-cobalt", "ways"): 8,
@@ -39,8 +39,8 @@ def table(name: str) -> dict[str, str]:
     inside = False
     for line in path.read_text(encoding="utf-8").splitlines():
         inside = "| default |" in line or (inside and line.startswith("|"))
-        if inside and (row := re.match(r"\| (`[a-z_`, ]+`) \| ([^|]+) \|", line)):
-            names, told = re.findall(r"`([a-z_]+)`", row[1]), re.split(r", (?=`)", row[2].strip())
+        if inside and (row := re.match(r"\| (`[a-z0-9_`, ]+`) \| ([^|]+) \|", line)):
+            names, told = re.findall(r"`([a-z0-9_]+)`", row[1]), re.split(r", (?=`)", row[2].strip())
             found |= {n: told[i] if len(told) == len(names) else row[2].strip() for i, n in enumerate(names)}
     return found
 
@@ -56,7 +56,7 @@ def plain(default: object) -> object:
         return text
 
 
-@pytest.mark.parametrize("entry", QUEUES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_each_parameter_is_on_the_page_with_its_default(entry: engine.Entry) -> None:
     for parameter in entry.parameters:
         known, told = entry.name, table(entry.name)
@@ -71,7 +71,7 @@ def test_each_parameter_is_on_the_page_with_its_default(entry: engine.Entry) -> 
             assert plain(told[parameter.name]) == plain(parameter.default), f"{entry.name}: {parameter.name}"
 
 
-@pytest.mark.parametrize("entry", QUEUES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_the_page_has_no_parameter_that_is_not_there(entry: engine.Entry) -> None:
     if not entry.name.startswith("fq"):
         assert table(entry.name).keys() <= {parameter.name for parameter in entry.parameters}

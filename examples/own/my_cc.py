@@ -4,6 +4,8 @@ import penstock
 class MyCc(penstock.CongestionControl):
     """Slow start until a queue forms, then one segment more each round trip; a loss takes 30 %. Segments are paced."""
 
+    kept = 0.7
+
     def on_ack(self, ack):
         if ack.srtt_s > 1.25 * ack.min_rtt_s:
             self.ssthresh = min(self.ssthresh, self.cwnd)
@@ -17,4 +19,4 @@ class MyCc(penstock.CongestionControl):
         self.pacing_bps = 2 * 8 * self.cwnd / ack.srtt_s
 
     def on_loss(self, loss):
-        self.ssthresh = max(0.7 * loss.in_flight, 2 * self.mss)
+        self.ssthresh = max(self.kept * loss.in_flight, 2 * self.mss)

@@ -230,12 +230,13 @@ def replay(
     return summary
 
 
-def replay_control(script: Path, cc: str, csv: BinaryIO) -> int:
+def replay_control(script: Path, cc: str, csv: BinaryIO, settings: Sequence[str] = ()) -> int:
     """Gives a congestion control a script of events (columns t_us,event,segments,rtt_us) and writes each window.
 
-    Returns the number of events. Raises `TraceError` when the script cannot be read and `ValueError` for another `cc`.
+    `settings` are parameters of the control, each `key=value`. Returns the number of events. Raises `TraceError` when
+    the script cannot be read and `ValueError` for another `cc` or a parameter that cannot be.
     """
-    return _penstock.replay_control(str(script), cc, csv, Library())
+    return _penstock.replay_control(str(script), cc, csv, Library(), list(settings))
 
 
 def schedule(

@@ -8,6 +8,7 @@ Other files that a scenario names, recorded traces of links, are found and kept 
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib.util
 import json
@@ -70,7 +71,8 @@ class CongestionControl:
     """The window of a TCP connection: say how it grows, and what a loss does to it if not what Reno does.
 
     Set in `self` before `__init__()` is called: `mss` and `initial_window` in bytes, `random`, a seeded
-    `random.Random`. After each method `cwnd`, `ssthresh` (bytes) and `pacing_bps` are read.
+    `random.Random`, and every parameter that the scenario gives. Parameters are the attributes of the class that the base
+    class does not have. After each method `cwnd`, `ssthresh` (bytes) and `pacing_bps` are read.
     """
 
     mss: int
@@ -155,6 +157,7 @@ class ControlMaker:
     """Makes a control for each end of each connection."""
 
     of: type[CongestionControl]
+    parameters: Mapping[str, Any]
 
     @property
     def wants(self) -> tuple[bool, bool, bool]:
@@ -168,6 +171,8 @@ class ControlMaker:
         if initial_ssthresh is not None:
             control.ssthresh = initial_ssthresh
         control.random = random.Random(seed)
+        for name, value in self.parameters.items():
+            setattr(control, name, value)
         control.__init__()  # type: ignore[misc]
         return control
 
@@ -203,23 +208,15 @@ class Library:
     sources: dict[str, str] = field(default_factory=dict, init=False)  # what was read, by the path that names it
     _modules: dict[Path, ModuleType] = field(default_factory=dict, init=False)
 
-    def control(self, name: str, _parameters: str = "") -> ControlMaker | None:
-        """The control of that name."""
+    def control(self, name: str, parameters: str = "{}") -> ControlMaker | None:
+        """The control of that name with these parameters, which come as JSON."""
         found = self._find(name, CongestionControl)
-        return ControlMaker(found) if found else None
+        return ControlMaker(found, _given(name, found, parameters)) if found else None
 
     def aqm(self, name: str, parameters: str = "{}") -> AqmMaker | None:
         """The AQM of that name with these parameters, which come as JSON."""
         found = self._find(name, Aqm)
-        if found is None:
-            return None
-        given: dict[str, Any] = json.loads(parameters)
-        known = _parameters(found)
-        for key in given:
-            if key not in known:
-                has = f"it has {', '.join(known)}" if known else "it has none"
-                raise MistakeError(f"{name} has no parameter {key!r}; {has}")
-        return AqmMaker(found, given)
+        return AqmMaker(found, _given(name, found, parameters)) if found else None
 
     def text(self, name: str, _parameters: str = "") -> str:
         """The text of a file that is no Python."""
@@ -286,10 +283,25 @@ def _derived(base: type) -> list[type]:
     return [c for child in children for c in (child, *_derived(child))]
 
 
+def _given(name: str, of: type, parameters: str) -> dict[str, Any]:
+    """The parameters that a scenario gives, as JSON; each must be one of the class."""
+    given: dict[str, Any] = json.loads(parameters)
+    known = _parameters(of)
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise MistakeError(f"{name} has no parameter {key!r}{hint}; {has}")
+    return given
+
+
 def _parameters(of: type) -> list[str]:
-    """Public attributes of the class that are values."""
+    """Public attributes of the class that are values and not those of the base class."""
     own = [vars(c) for c in reversed(of.__mro__) if c is not object and c not in _BASES]
-    return list({n: None for names in own for n, v in names.items() if not n.startswith("_") and _is_value(v)})
+    of_base = {name for base in _BASES if issubclass(of, base) for name in (*vars(base), *base.__annotations__)}
+    found = {n: None for names in own for n, v in names.items() if not n.startswith("_") and _is_value(v)}
+    return [name for name in found if name not in of_base]
 
 
 def _is_value(value: object) -> bool:

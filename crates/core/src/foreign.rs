@@ -15,8 +15,9 @@ pub struct LibraryError(pub String);
 
 /// Where names are looked up that are not in the registry, and files that a scenario names. `()` knows none.
 pub trait Library {
-    /// The control of this name: `None` if it is none of this library's, an error if it cannot be used.
-    fn control(&self, name: &str) -> Option<Result<Control, LibraryError>>;
+    /// The control of this name with these parameters: `None` if it is none of this library's, a sentence if it cannot be
+    /// used.
+    fn control(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Control, LibraryError>>;
     /// The AQM of this name with these parameters, likewise.
     fn aqm(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Config, LibraryError>>;
     /// The text of the file of this name: `None` if this library has no files, an error if it cannot be read.
@@ -27,7 +28,7 @@ pub trait Library {
 }
 
 impl Library for () {
-    fn control(&self, _: &str) -> Option<Result<Control, LibraryError>> {
+    fn control(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Control, LibraryError>> {
         None
     }
     fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, LibraryError>> {

@@ -77,13 +77,7 @@ registry! {
 pub fn all_entries() -> Vec<Entry> {
     let mut all = entries();
     all.extend(crate::sched::table::entries().into_iter().filter(|entry| !NAMES.contains(&entry.name)));
-    all.extend(crate::cc::ABOUT.iter().map(|(name, about, source)| Entry {
-        name,
-        kind: "cc",
-        about,
-        source,
-        parameters: Vec::new(),
-    }));
+    all.extend(crate::cc::entries());
     all
 }
 

@@ -1,4 +1,4 @@
-//! `key=value` texts, as a command line gives them, become the configuration of a discipline.
+//! `key=value` texts, as a command line gives them, become the configuration of a discipline or of a congestion control.
 //!
 //! ```
 //! use penstock_core::settings::config_from_settings;
@@ -8,20 +8,26 @@
 //! assert!(error.to_string().contains("did you mean codel"));
 //! ```
 
+use crate::cc::{self, AnyControlConfig};
 use crate::config::ConfigError;
 use crate::key_value::{NotASetting, split_setting, value_of};
-use crate::registry::{AnyConfig, NAMES, entries};
+use crate::listing::Entry;
+use crate::registry::{self, AnyConfig};
 use crate::suggest::nearest;
 use serde_json::{Map, Value};
 
 /// A setting that cannot be; each message says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// No discipline has this name.
-    #[error("there is no algorithm {name:?}; {}", choices(.name, NAMES))]
+    /// No algorithm of the kind has this name.
+    #[error("there is no {kind} {name:?}; {}", choices(.name, .known))]
     UnknownAlgorithm {
+        /// `algorithm` for a discipline, `congestion control`.
+        kind: &'static str,
         /// The name that was asked for.
         name: String,
+        /// The names there are.
+        known: &'static [&'static str],
     },
     /// The text has no equals sign, or nothing before it.
     #[error(transparent)]
@@ -82,8 +88,58 @@ pub fn config_from_settings(name: &str, settings: &[String]) -> Result<AnyConfig
 /// # Errors
 /// Those of [`config_from_settings`].
 pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyConfig, SettingsError> {
-    let Some(entry) = entries().into_iter().find(|entry| entry.name == name) else {
-        return Err(SettingsError::UnknownAlgorithm { name: name.to_owned() });
+    from_pairs(name, pairs)
+}
+
+/// Builds and validates the configuration of the congestion control `name` in the same way.
+///
+/// # Errors
+/// Those of [`config_from_settings`].
+pub fn control_from_settings(name: &str, settings: &[String]) -> Result<AnyControlConfig, SettingsError> {
+    let pairs: Result<Vec<_>, NotASetting> = settings.iter().map(|text| split_setting(text)).collect();
+    from_pairs(name, &pairs?)
+}
+
+/// A table of algorithms with names and parameters.
+trait Table: Sized {
+    const KIND: &'static str;
+    const NAMES: &'static [&'static str];
+    fn entries() -> Vec<Entry>;
+    fn read(name: &str, parameters: Value) -> Option<Result<Self, serde_json::Error>>;
+    fn check(&self) -> Result<(), ConfigError>;
+}
+
+impl Table for AnyConfig {
+    const KIND: &'static str = "algorithm";
+    const NAMES: &'static [&'static str] = registry::NAMES;
+    fn entries() -> Vec<Entry> {
+        registry::entries()
+    }
+    fn read(name: &str, parameters: Value) -> Option<Result<Self, serde_json::Error>> {
+        Self::deserialize(name, parameters)
+    }
+    fn check(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+}
+
+impl Table for AnyControlConfig {
+    const KIND: &'static str = "congestion control";
+    const NAMES: &'static [&'static str] = cc::NAMES;
+    fn entries() -> Vec<Entry> {
+        cc::entries()
+    }
+    fn read(name: &str, parameters: Value) -> Option<Result<Self, serde_json::Error>> {
+        Self::deserialize(name, parameters)
+    }
+    fn check(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+}
+
+fn from_pairs<T: Table>(name: &str, pairs: &[(String, String)]) -> Result<T, SettingsError> {
+    let Some(entry) = T::entries().into_iter().find(|entry| entry.name == name) else {
+        return Err(SettingsError::UnknownAlgorithm { kind: T::KIND, name: name.to_owned(), known: T::NAMES });
     };
     let name = entry.name;
     let mut all = Map::new();
@@ -96,26 +152,26 @@ pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyCo
             return Err(SettingsError::Twice { name, key: key.clone() });
         }
         // Alone among defaults, a value that cannot be read is at fault itself.
-        deserialize(name, Map::from_iter([(key.clone(), value_of(text))])).map_err(|e| SettingsError::BadValue {
+        read::<T>(name, Map::from_iter([(key.clone(), value_of(text))])).map_err(|e| SettingsError::BadValue {
             name,
             key: key.clone(),
             value: text.clone(),
             message: e.to_string(),
         })?;
     }
-    let config = deserialize(name, all).map_err(|e| SettingsError::BadValue {
+    let config = read::<T>(name, all).map_err(|e| SettingsError::BadValue {
         name,
         key: "settings".to_owned(),
         value: pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" "),
         message: e.to_string(),
     })?;
-    config.validate().map_err(|source| SettingsError::Invalid { name, source })?;
+    config.check().map_err(|source| SettingsError::Invalid { name, source })?;
     Ok(config)
 }
 
-/// The configuration of `name`, which is in the registry.
-fn deserialize(name: &str, values: Map<String, Value>) -> Result<AnyConfig, serde_json::Error> {
-    AnyConfig::deserialize(name, Value::Object(values)).expect("the name was found in the registry")
+/// The configuration of `name`, which is in the table.
+fn read<T: Table>(name: &str, values: Map<String, Value>) -> Result<T, serde_json::Error> {
+    T::read(name, Value::Object(values)).expect("the name was found in the table")
 }
 
 fn choices(name: &str, known: &[&str]) -> String {
@@ -134,6 +190,7 @@ fn parameter_choices(key: &str, allowed: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::{NAMES, entries};
 
     fn set(name: &str, settings: &[&str]) -> Result<AnyConfig, SettingsError> {
         config_from_settings(name, &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
@@ -189,5 +246,30 @@ mod tests {
     #[test]
     fn a_configuration_that_cannot_work_is_refused() {
         assert!(matches!(set("codel", &["interval=0ms"]), Err(SettingsError::Invalid { name: "codel", .. })));
+    }
+
+    #[test]
+    fn the_parameters_of_a_control_are_set_alike() {
+        let set = |name: &str, settings: &[&str]| {
+            control_from_settings(name, &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
+        };
+        let cubic = set("cubic", &["beta=0.5", "hystart=true"]).unwrap();
+        assert_eq!(
+            (cubic.parameters()["beta"].clone(), cubic.parameters()["hystart"].clone()),
+            (0.5.into(), true.into())
+        );
+        let message = |name, settings: &[&str]| set(name, settings).unwrap_err().to_string();
+        assert!(message("cubci", &[]).contains("no congestion control \"cubci\"; did you mean cubic"));
+        assert!(message("vegas", &["alhpa=1"]).contains("did you mean alpha?"));
+        assert!(message("bbr", &["min_rtt_window=5"]).contains("\"5ms\""));
+        assert!(message("cubic", &["beta=1.5"]).contains("below 1"));
+        for entry in cc::entries() {
+            let texts = entry.parameters.iter().map(|parameter| match &parameter.default {
+                Value::String(text) => format!("{}={text}", parameter.name),
+                plain => format!("{}={plain}", parameter.name),
+            });
+            let config = control_from_settings(entry.name, &texts.collect::<Vec<_>>());
+            assert_eq!(config.unwrap(), AnyControlConfig::default_of(entry.name).unwrap());
+        }
     }
 }

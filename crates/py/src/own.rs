@@ -107,14 +107,12 @@ impl PyLibrary {
 }
 
 impl Library for PyLibrary {
-    fn control(&self, name: &str) -> Option<Result<Control, LibraryError>> {
+    fn control(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Control, LibraryError>> {
+        let values = serde_json::to_string(parameters).unwrap_or_default();
         Python::attach(|py| {
-            let made = |maker: Bound<'_, PyAny>| control::factory(&maker, name, &self.trouble);
-            Some(
-                self.find(py, "control", (name, ""))?
-                    .and_then(|m| made(m).map_err(|e| e.to_string()))
-                    .map_err(LibraryError),
-            )
+            let made = |maker: Bound<'_, PyAny>| control::factory(&maker, name, parameters.clone(), &self.trouble);
+            let found = self.find(py, "control", (name, &values))?;
+            Some(found.and_then(|m| made(m).map_err(|e| e.to_string())).map_err(LibraryError))
         })
     }
 

@@ -2,12 +2,12 @@
 
 use crate::own::PyLibrary;
 use crate::{BrokenInvariant, TraceError, convert};
-use penstock_core::cc;
+use penstock_core::cc::{self, AnyControlConfig};
 use penstock_core::config::LinkFacts;
 use penstock_core::foreign::Library as _;
 use penstock_core::key_value::{split_setting, value_of};
 use penstock_core::registry::{AnyConfig, NAMES};
-use penstock_core::settings::config_from_settings;
+use penstock_core::settings::{config_from_settings, control_from_settings};
 use penstock_core::units::{Limit, Rate, UnitError};
 use penstock_core::wire::End;
 use penstock_trace::error::{ReadError, ReplayError};
@@ -18,6 +18,7 @@ use penstock_trace::{control, read};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use serde_json::{Map, Value};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -86,40 +87,51 @@ fn end(nodes: &str) -> PyResult<Option<End>> {
 /// A discipline of the registry or of the library.
 fn config(library: &PyLibrary, aqm: &str, settings: &[String]) -> PyResult<AnyConfig> {
     let refused = |message: String| PyValueError::new_err(message);
-    if !NAMES.contains(&aqm) {
-        let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
-        let pairs = pairs.map_err(|e| refused(e.to_string()))?;
-        let parameters = pairs.into_iter().map(|(key, value)| (key, value_of(&value))).collect();
-        if let Some(found) = library.aqm(aqm, &parameters) {
-            return found.map(AnyConfig::Foreign).map_err(|e| refused(e.to_string()));
-        }
+    if !NAMES.contains(&aqm)
+        && let Some(found) = library.aqm(aqm, &parameters(settings)?)
+    {
+        return found.map(AnyConfig::Foreign).map_err(|e| refused(e.to_string()));
     }
     config_from_settings(aqm, settings).map_err(|e| refused(e.to_string()))
 }
 
+/// A control of the table or of the library.
+fn control_config(library: &PyLibrary, cc: &str, settings: &[String]) -> PyResult<AnyControlConfig> {
+    let refused = |message: String| PyValueError::new_err(message);
+    if !cc::NAMES.contains(&cc)
+        && let Some(found) = library.control(cc, &parameters(settings)?)
+    {
+        return found.map(AnyControlConfig::Foreign).map_err(|e| refused(e.to_string()));
+    }
+    control_from_settings(cc, settings).map_err(|e| refused(e.to_string()))
+}
+
+/// Texts `key=value` as parameters of an algorithm of the library.
+fn parameters(settings: &[String]) -> PyResult<Map<String, Value>> {
+    let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
+    let pairs = pairs.map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok(pairs.into_iter().map(|(key, value)| (key, value_of(&value))).collect())
+}
+
 /// Gives the congestion control `cc` the events of the file `script`; writes a row of CSV after each to `csv`. `library`
-/// finds controls that are not in the registry.
+/// finds controls that are not in the registry; `settings` are texts `key=value`.
 #[pyfunction]
-#[pyo3(signature = (script, cc, csv, library=None))]
+#[pyo3(signature = (script, cc, csv, library=None, settings=Vec::new()))]
 pub(crate) fn replay_control(
     py: Python<'_>,
     script: &str,
     cc: &str,
     csv: Py<PyAny>,
     library: Option<Py<PyAny>>,
+    settings: Vec<String>,
 ) -> PyResult<u64> {
     let library = PyLibrary::new(library);
-    let foreign = if cc::NAMES.contains(&cc) { None } else { library.control(cc) };
-    let foreign =
-        foreign.transpose().map_err(|e| library.failure(py).unwrap_or(PyValueError::new_err(e.to_string())))?;
+    let control = control_config(&library, cc, &settings).map_err(|e| library.failure(py).unwrap_or(e))?;
     library.run(py, || -> PyResult<u64> {
         let told = |error: ReadError| TraceError::new_err(format!("{script}: {error}"));
         let open = |source| ReadError::Open { path: script.to_owned(), source };
         let events = std::fs::File::open(script).map_err(open).map_err(|e| TraceError::new_err(e.to_string()))?;
-        let mut replay = match &foreign {
-            Some(control) => control::Replay::foreign(events, control),
-            None => control::Replay::new(events, cc).map_err(|e| PyValueError::new_err(e.to_string()))?,
-        };
+        let mut replay = control::Replay::new(events, &control);
         let mut out = BufWriter::with_capacity(1 << 18, PyFile(csv));
         writeln!(out, "{}", control::COLUMNS)?;
         let mut rows = 0;

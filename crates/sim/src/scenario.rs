@@ -4,6 +4,7 @@
 //! turns it into links and flows and checks what the types cannot.
 
 mod changes;
+mod controls;
 mod cooperation;
 mod courses;
 mod diagnosis;
@@ -23,7 +24,6 @@ pub use crate::actors::cooperation::{Lie, NodeSpec, Spec as Cooperation};
 use crate::actors::Traffic;
 use crate::tcp::TcpConfig;
 use diagnosis::Source;
-use penstock_core::cc;
 use penstock_core::foreign::Library;
 use penstock_core::registry::{AnyConfig, NAMES};
 use penstock_core::units::{Bytes, Limit, Rate, Span};
@@ -537,7 +537,7 @@ impl Checker<'_> {
         let mut merged = self.raw.tcp.clone();
         merged.extend(raw.tcp.clone());
         if let Some(cc) = &raw.cc {
-            merged.insert("cc".into(), cc.clone().into());
+            merged.insert("cc".into(), cc.clone());
         }
         let place = |key: &str| -> Vec<String> {
             if key == "cc" && raw.cc.is_some() {
@@ -547,11 +547,7 @@ impl Checker<'_> {
             path.push(key);
             path.into_iter().map(String::from).collect()
         };
-        let foreign = match merged.get("cc").and_then(|cc| cc.as_str()).filter(|cc| !cc::NAMES.contains(cc)) {
-            Some(name) => self.library.control(name).transpose(),
-            None => Ok(None),
-        };
-        let foreign = foreign.map_err(|error| self.source.at_owned(&place("cc"), &error.to_string()))?;
+        let cc = self.control(merged.remove("cc"), merged.remove("hystart"), &place)?;
         let mut config = TcpConfig::deserialize(toml::Value::Table(merged.clone())).map_err(|e| {
             let alone = |k: &&String| {
                 let one = toml::Table::from_iter([((*k).clone(), merged[*k].clone())]);
@@ -560,7 +556,7 @@ impl Checker<'_> {
             let key = merged.keys().find(alone).map_or("", String::as_str);
             self.source.at_owned(&place(key), e.message())
         })?;
-        config.foreign = foreign;
+        config.cc = cc.unwrap_or(config.cc);
         // As Linux does (TCP_CONG_NEEDS_ECN): who chooses a control that counts marks has chosen ECN.
         config.ecn |= config.needs_ecn() && !merged.contains_key("ecn");
         config.validate().map_err(|e| self.source.at_owned(&place(e.key), &e.to_string()))?;

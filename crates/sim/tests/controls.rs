@@ -136,8 +136,11 @@ fn behind_a_step_of_marks_scalable_controls_keep_a_short_queue_and_a_full_link()
 fn hystart_avoids_the_losses_of_slow_start() {
     let losses = |hystart: bool| {
         let text = path("cubic", "700kB", "").replace("\"30s\"", "\"5s\"").replace("\"10s\"", "\"0s\"");
-        let summary = run(&text.replace("initial_window = 20", &format!("initial_window = 10, hystart = {hystart}")));
-        (summary.bottlenecks[0].drops_overflow, summary.flows[0].goodput_bps)
+        let old = run(&text.replace("initial_window = 20", &format!("initial_window = 10, hystart = {hystart}")));
+        let table = format!("cc = {{ name = \"cubic\", hystart = {hystart} }}");
+        let new = run(&text.replace("initial_window = 20", "initial_window = 10").replace("cc = \"cubic\"", &table));
+        assert_eq!(old, new, "both spellings mean the same");
+        (old.bottlenecks[0].drops_overflow, old.flows[0].goodput_bps)
     };
     let ((plain, _), (hystart, goodput)) = (losses(false), losses(true));
     assert!(plain > 20 && hystart == 0, "{plain} {hystart}");

@@ -1,5 +1,6 @@
 //! Scenario files: a mistake gives one message with file, line and what is allowed; what is accepted runs and routes.
 
+use penstock_core::cc::{AnyControlConfig, cubic};
 use penstock_core::units::Span;
 use penstock_sim::summary::Summary;
 use penstock_sim::{Scenario, Simulation};
@@ -188,6 +189,54 @@ fn a_flow_has_what_its_kind_needs_and_nothing_else() {
     refused(GOOD, "count = 2", own, own, &["initial_window: 0 is not within 1 and 10000"]);
     refused(GOOD, "count = 2", "cc = \"quick\"", "quick", &["\"quick\" is not one of", "newreno"]);
     refused(GOOD, "cc = \"newreno\"", "sack = \"yes\"", "sack", &["boolean"]);
+}
+
+#[test]
+fn parameters_of_a_control_are_refused_where_they_stand() {
+    let cc = "cc = \"newreno\"";
+    let with = |table: &str| format!("cc = {{ {table} }}");
+    let quick = with("name = \"cubik\"");
+    refused(GOOD, cc, &quick, "cubik", &["\"cubik\" is not one of", "did you mean \"cubic\"?"]);
+    let unknown = with("name = \"cubic\", bata = 0.8");
+    refused(GOOD, cc, &unknown, "bata", &["no parameter of cubic \"bata\" (did you mean \"beta\"?)", "hystart"]);
+    let kind = "[tcp.cc]\nname = \"hybla\"\nrtt0 = 25\n[tcp]";
+    refused(
+        &GOOD.replace(&format!("{cc}\n"), ""),
+        "[tcp]",
+        kind,
+        "rtt0",
+        &["hybla: ", "a time in quotes with its unit"],
+    );
+    refused(GOOD, cc, &with("name = \"vegas\", beta = 1"), "beta", &["vegas: beta: must be from 2 to"]);
+    refused(GOOD, cc, &with("beta = 0.8"), "beta", &["`name` is missing", "newreno"]);
+    refused(GOOD, cc, "cc = 3", "cc = 3", &["write the name of a control"]);
+    refused(GOOD, cc, "hystart = 1", "hystart", &["boolean"]);
+    let own = "count = 2\ncc = { name = \"bbr\",\n gain = 2 }";
+    refused(GOOD, "count = 2", &own.replace(",\n", ", "), "gain", &["no parameter of bbr \"gain\""]);
+}
+
+/// The control of `[tcp]`, that of a flow in place of it, and the old spelling of `hystart`, which counts for controls that
+/// have it unless the parameter is written.
+#[test]
+fn parameters_of_a_control_are_those_that_are_written() {
+    let config = |tcp: &str, flow: &str| {
+        let text = GOOD.replace("cc = \"newreno\"", tcp).replace("count = 2", &format!("count = 2\n{flow}"));
+        let scenario = parse(&text);
+        let again = parse(&scenario.resolved());
+        assert_eq!(again.flows, scenario.flows, "the resolved form says the same");
+        scenario.flows[0].tcp.cc.clone()
+    };
+    let cubic = |beta, hystart| AnyControlConfig::Cubic(cubic::Config { beta, hystart, ..cubic::Config::default() });
+    let table = "cc = { name = \"cubic\", beta = 0.8 }";
+    assert_eq!(config("", ""), cubic(0.7, false));
+    assert_eq!(config("cc = \"cubic\"", ""), cubic(0.7, false));
+    assert_eq!(config(table, ""), cubic(0.8, false));
+    assert_eq!(config(table, "cc = \"cubic\""), cubic(0.7, false));
+    assert_eq!(config(table, "tcp = { cc = { name = \"cubic\", hystart = true } }"), cubic(0.7, true));
+    assert_eq!(config(&format!("{table}\nhystart = true"), ""), cubic(0.8, true));
+    assert_eq!(config("hystart = true", ""), cubic(0.7, true));
+    assert_eq!(config("hystart = true\ncc = { name = \"cubic\", hystart = false }", ""), cubic(0.7, false));
+    assert_eq!(config("hystart = true\ncc = \"vegas\"", ""), AnyControlConfig::default_of("vegas").unwrap());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 struct Files(BTreeMap<&'static str, String>);
 
 impl Library for Files {
-    fn control(&self, _: &str) -> Option<Result<Control, LibraryError>> {
+    fn control(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Control, LibraryError>> {
         None
     }
     fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, LibraryError>> {

@@ -16,10 +16,7 @@
 use crate::error::ReadError;
 use crate::table::{failure, number, places};
 use csv::{ByteRecord, Position, ReaderBuilder, Trim};
-use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, NAMES, RateSample, Setup};
-use penstock_core::config::ConfigError;
-use penstock_core::foreign::Control;
-use penstock_core::suggest::nearest;
+use penstock_core::cc::{Ack, AnyCc, AnyControlConfig, CongestionControl, Loss, RateSample, Setup};
 use penstock_core::units::{Instant, Span};
 use std::collections::VecDeque;
 use std::fmt;
@@ -38,7 +35,7 @@ const EVENTS: [(&str, Event); 5] = [
 const MAX_TIME_US: u64 = 1_000_000_000_000;
 const MAX_RTT_US: u64 = 1_000_000_000;
 const MAX_SEGMENTS: u64 = 1 << 20;
-const SETUP: Setup = Setup { mss: 1448, initial_window: 14_480, initial_ssthresh: u64::MAX, hystart: false };
+const SETUP: Setup = Setup { mss: 1448, initial_window: 14_480, initial_ssthresh: u64::MAX };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
@@ -88,24 +85,10 @@ pub struct Replay<R> {
 }
 
 impl<R: Read> Replay<R> {
-    /// Reads the header row and makes the control with segments of 1448 bytes and an initial window of ten.
-    ///
-    /// # Errors
-    /// An unknown control. What is wrong with the header is told by the first row.
-    pub fn new(reader: R, cc: &str) -> Result<Self, ConfigError> {
-        let Some(cc) = AnyCc::new(cc, &SETUP) else {
-            let near = nearest(cc, NAMES).first().map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
-            return Err(ConfigError::new("cc", format!("{cc:?} is not one of {NAMES:?}{near}")));
-        };
-        Ok(Self::with(reader, cc))
-    }
-
-    /// The same with a foreign control.
-    pub fn foreign(reader: R, cc: &Control) -> Self {
-        Self::with(reader, AnyCc::Foreign(Box::new(cc.make(&SETUP, 1))))
-    }
-
-    fn with(reader: R, cc: AnyCc) -> Self {
+    /// Makes the control with segments of 1448 bytes and an initial window of ten. What is wrong with the header of the
+    /// script is told by the first row.
+    pub fn new(reader: R, cc: &AnyControlConfig) -> Self {
+        let cc = cc.build(&SETUP, 1);
         let reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
         Self { reader, at: [None; 4], record: ByteRecord::new(), last_us: 0, player: Player::new(cc) }
     }
@@ -274,9 +257,10 @@ impl Player {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_core::cc::NAMES;
 
     fn play(cc: &str, script: &str) -> Result<Vec<String>, String> {
-        let mut replay = Replay::new(script.as_bytes(), cc).map_err(|e| e.to_string())?;
+        let mut replay = Replay::new(script.as_bytes(), &AnyControlConfig::default_of(cc).unwrap());
         let mut rows = vec![];
         while let Some(row) = replay.next_row().map_err(|e| e.to_string())? {
             rows.push(row.to_string());
@@ -327,7 +311,6 @@ mod tests {
             assert_eq!(play("newreno", &format!("{head}{lines}")).unwrap_err(), expected);
         }
         assert!(play("newreno", "t_us,event,rtt_us\n").unwrap_err().contains("segments is missing"));
-        assert!(play("renot", head).unwrap_err().contains("renot"));
     }
 
     proptest::proptest! {
@@ -337,7 +320,7 @@ mod tests {
             noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
             events in proptest::collection::vec((0usize..5, 0..=MAX_SEGMENTS, 0..=MAX_RTT_US, 0u64..1 << 30), 1..50),
         ) {
-            let mut replay = Replay::new(noise.as_slice(), "cubic").unwrap();
+            let mut replay = Replay::new(noise.as_slice(), &AnyControlConfig::default_of("cubic").unwrap());
             while let Ok(Some(_)) = replay.next_row() {}
             let mut script = String::from("t_us,event,segments,rtt_us\n");
             let mut t = 0;

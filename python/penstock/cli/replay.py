@@ -29,7 +29,9 @@ def replay(
     cc: str = typer.Option("", help="A congestion control instead; columns t_us,event,segments,rtt_us."),
     rate: str = typer.Option("", help='Of the link, such as "10Mbit/s".'),
     limit: str = typer.Option("", help='Of the queue, such as "125kB" or "1000p".'),
-    settings: list[str] = typer.Option([], "--set", help="A parameter of the discipline: key=value. Repeatable."),
+    settings: list[str] = typer.Option(
+        [], "--set", help="A parameter of the discipline or control: key=value. Repeatable."
+    ),
     nodes: str = typer.Option(
         "source",
         metavar="source|destination|none",
@@ -44,8 +46,8 @@ def replay(
     """Send the arrivals of a recorded trace through a queue discipline, or a script of events through a control."""
     if csv and json:
         raise MistakeError("--csv and --json both want stdout; give one of them")
-    if cc and (aqm or rate or limit or settings or json):
-        raise MistakeError("--cc goes with no other option than --csv: its rows are CSV")
+    if cc and (aqm or rate or limit or json):
+        raise MistakeError("--cc goes with no other option than --set and --csv: its rows are CSV")
     missing = [name for name, given in (("--aqm", aqm), ("--rate", rate), ("--limit", limit)) if not given]
     if not cc and missing:
         raise MistakeError(
@@ -54,7 +56,7 @@ def replay(
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the compiled part does not come back before the end
     try:
         if cc:
-            engine.replay_control(trace, cc, sys.stdout.buffer)
+            engine.replay_control(trace, cc, sys.stdout.buffer, settings)
             return
         summary = engine.replay(trace, aqm, rate, limit, settings, seed, sys.stdout.buffer if csv else None, nodes)
     except engine.TraceError:

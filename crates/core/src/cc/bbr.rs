@@ -37,25 +37,99 @@
 mod filter;
 mod policer;
 
-use super::{Ack, CongestionControl, Loss, RateSample, Setup, Wants};
+use super::check::{above_zero, within};
+use super::{Ack, CongestionControl, ControlConfig, Loss, RateSample, Setup, Wants};
+use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
 use filter::WindowedMax;
 use policer::Policer;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const HIGH_GAIN: f64 = 2.885; // 2/ln 2
-const DRAIN_GAIN: f64 = 1.0 / HIGH_GAIN;
-const CWND_GAIN: f64 = 2.0;
-const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-const BW_ROUNDS: u64 = 10;
-const MIN_RTT_WINDOW: Span = Span::from_secs(10);
-const PROBE_RTT_TIME: Span = Span::from_millis(200);
-const MIN_SEGMENTS: u64 = 4;
-const FULL_BW_GROWTH: f64 = 1.25;
-const FULL_BW_ROUNDS: u32 = 3;
-const PACING_MARGIN: f64 = 0.99;
+/// Phases of ProbeBW.
+const PHASES: usize = 8;
 /// The rate in bits per second from which on a quantum is two segments at least.
 const PAIRS_FROM: f64 = 1.2e6;
 const MAX_QUANTUM: f64 = 64.0 * 1024.0;
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Pacing and window gain of Startup; Drain paces with its inverse (2/ln 2 = 2.885).
+    pub high_gain: f64,
+    /// Window gain of ProbeBW (2).
+    pub cwnd_gain: f64,
+    /// Pacing gain of the phase of ProbeBW that probes for more (1.25).
+    pub probe_gain: f64,
+    /// Pacing gain of the phase after it, which drains what that queued (0.75).
+    pub drain_gain: f64,
+    /// Round trips over which BtlBw is the largest rate (draft §4.1.1: 10).
+    pub bw_rounds: u64,
+    /// Time over which RTprop is the smallest round trip time (draft §4.1.2: 10 s).
+    pub min_rtt_window: Span,
+    /// Time that ProbeRTT lasts at least (200 ms).
+    pub probe_rtt_time: Span,
+    /// Least window in segments, and that of ProbeRTT (4).
+    pub min_segments: u64,
+    /// Startup goes on while BtlBw grows by this factor (1.25).
+    pub full_bw_growth: f64,
+    /// Rounds without such growth that end Startup (3).
+    pub full_bw_rounds: u32,
+    /// Part of the rate at which it paces, so that queues drain (Linux: 0.99).
+    pub pacing_margin: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            high_gain: 2.885,
+            cwnd_gain: 2.0,
+            probe_gain: 1.25,
+            drain_gain: 0.75,
+            bw_rounds: 10,
+            min_rtt_window: Span::from_secs(10),
+            probe_rtt_time: Span::from_millis(200),
+            min_segments: 4,
+            full_bw_growth: 1.25,
+            full_bw_rounds: 3,
+            pacing_margin: 0.99,
+        }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Bbr;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        within("high_gain", self.high_gain, 1.0, 100.0)?;
+        within("cwnd_gain", self.cwnd_gain, 1.0, 100.0)?;
+        within("probe_gain", self.probe_gain, 1.0, 100.0)?;
+        within("drain_gain", self.drain_gain, 0.01, 1.0)?;
+        within("bw_rounds", self.bw_rounds as f64, 1.0, 1e6)?;
+        above_zero("min_rtt_window", self.min_rtt_window)?;
+        above_zero("probe_rtt_time", self.probe_rtt_time)?;
+        within("min_segments", self.min_segments as f64, 1.0, 1e4)?;
+        within("full_bw_growth", self.full_bw_growth, 1.0, 100.0)?;
+        within("full_bw_rounds", self.full_bw_rounds.into(), 1.0, 1e3)?;
+        within("pacing_margin", self.pacing_margin, 0.01, 1.0)
+    }
+
+    fn control(&self, setup: &Setup) -> Bbr {
+        Bbr::new(self, setup)
+    }
+}
+
+impl Config {
+    /// Pacing gain of a phase of ProbeBW.
+    fn cycle(&self, phase: usize) -> f64 {
+        match phase {
+            0 => self.probe_gain,
+            1 => self.drain_gain,
+            _ => 1.0,
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -68,6 +142,7 @@ enum Mode {
 /// The control. Sizes are bytes, rates bytes per second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bbr {
+    config: Config,
     mss: u64,
     initial_window: u64,
     mode: Mode,
@@ -104,8 +179,9 @@ pub struct Bbr {
 
 impl Bbr {
     /// A control in Startup.
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(config: &Config, setup: &Setup) -> Self {
         Self {
+            config: *config,
             mss: setup.mss.max(1),
             initial_window: setup.initial_window,
             mode: Mode::Startup,
@@ -113,7 +189,7 @@ impl Bbr {
             ssthresh: u64::MAX,
             prior_cwnd: 0,
             pacing: None,
-            btl_bw: WindowedMax::new(BW_ROUNDS),
+            btl_bw: WindowedMax::new(config.bw_rounds),
             min_rtt: Span::MAX,
             min_rtt_at: Instant::ZERO,
             round: 0,
@@ -140,18 +216,18 @@ impl Bbr {
 
     fn pacing_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup => HIGH_GAIN,
-            Mode::Drain => DRAIN_GAIN,
+            Mode::Startup => self.config.high_gain,
+            Mode::Drain => 1.0 / self.config.high_gain,
             Mode::ProbeBw if self.policer.rate().is_some() => 1.0,
-            Mode::ProbeBw => CYCLE[self.phase],
+            Mode::ProbeBw => self.config.cycle(self.phase),
             Mode::ProbeRtt => 1.0,
         }
     }
 
     fn cwnd_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup | Mode::Drain => HIGH_GAIN,
-            Mode::ProbeBw => CWND_GAIN,
+            Mode::Startup | Mode::Drain => self.config.high_gain,
+            Mode::ProbeBw => self.config.cwnd_gain,
             Mode::ProbeRtt => 1.0,
         }
     }
@@ -220,7 +296,7 @@ impl Bbr {
             full_length || (gain < 1.0 && flight <= self.inflight(self.btl_bw.get(), 1.0))
         };
         if over {
-            self.phase = (self.phase + 1) % CYCLE.len();
+            self.phase = (self.phase + 1) % PHASES;
             self.phase_at = ack.now;
         }
     }
@@ -229,13 +305,13 @@ impl Bbr {
         if self.filled || !self.round_started || app_limited {
             return;
         }
-        if self.btl_bw.get() >= self.full_bw * FULL_BW_GROWTH {
+        if self.btl_bw.get() >= self.full_bw * self.config.full_bw_growth {
             self.full_bw = self.btl_bw.get();
             self.full_bw_rounds = 0;
             return;
         }
         self.full_bw_rounds += 1;
-        self.filled = self.full_bw_rounds >= FULL_BW_ROUNDS;
+        self.filled = self.full_bw_rounds >= self.config.full_bw_rounds;
     }
 
     fn check_drained(&mut self, now: Instant, in_flight: u64) {
@@ -251,13 +327,13 @@ impl Bbr {
     fn enter_probe_bw(&mut self, now: Instant) {
         self.mode = Mode::ProbeBw;
         let skip = (now.as_nanos() / 1000 % 7) as usize;
-        self.phase = (CYCLE.len() - skip) % CYCLE.len();
+        self.phase = (PHASES - skip) % PHASES;
         self.phase_at = now;
     }
 
     // draft §4.1.2.3, §4.3.5
     fn update_min_rtt(&mut self, ack: &Ack, sample: &RateSample) {
-        let expired = ack.now.since(self.min_rtt_at) > MIN_RTT_WINDOW;
+        let expired = ack.now.since(self.min_rtt_at) > self.config.min_rtt_window;
         if let Some(rtt) = ack.rtt
             && (rtt <= self.min_rtt || expired)
         {
@@ -277,8 +353,8 @@ impl Bbr {
     fn probe_rtt(&mut self, ack: &Ack, in_flight: u64) {
         self.probe_rtt_sent = ack.delivered + in_flight;
         match self.probe_rtt_until {
-            None if in_flight <= MIN_SEGMENTS * self.mss => {
-                self.probe_rtt_until = Some(ack.now + PROBE_RTT_TIME);
+            None if in_flight <= self.config.min_segments * self.mss => {
+                self.probe_rtt_until = Some(ack.now + self.config.probe_rtt_time);
                 self.probe_rtt_round = false;
                 self.round_ends = ack.delivered;
             }
@@ -308,9 +384,10 @@ impl Bbr {
 
     fn set_pace(&mut self, srtt: Span) {
         if self.pacing.is_none() && srtt > Span::ZERO {
-            self.pacing = Some(PACING_MARGIN * HIGH_GAIN * self.cwnd as f64 / srtt.as_secs_f64());
+            self.pacing =
+                Some(self.config.pacing_margin * self.config.high_gain * self.cwnd as f64 / srtt.as_secs_f64());
         }
-        let pace = PACING_MARGIN * self.pacing_gain() * self.bandwidth();
+        let pace = self.config.pacing_margin * self.pacing_gain() * self.bandwidth();
         // Startup never slows down: early samples are of a window that was too small.
         if pace > 0.0 && (self.filled || self.pacing.is_none_or(|old| pace > old)) {
             self.pacing = Some(pace);
@@ -326,9 +403,9 @@ impl Bbr {
         } else if self.cwnd < target || self.round <= 1 {
             self.cwnd = opened;
         }
-        self.cwnd = self.cwnd.max(MIN_SEGMENTS * self.mss);
+        self.cwnd = self.cwnd.max(self.config.min_segments * self.mss);
         if self.mode == Mode::ProbeRtt {
-            self.cwnd = self.cwnd.min(MIN_SEGMENTS * self.mss);
+            self.cwnd = self.cwnd.min(self.config.min_segments * self.mss);
         }
     }
 }
@@ -380,7 +457,7 @@ impl CongestionControl for Bbr {
     fn on_idle(&mut self, _: Instant, _: u64) {
         self.idle_restart = true;
         if self.mode == Mode::ProbeBw {
-            self.pacing = Some(PACING_MARGIN * self.bandwidth());
+            self.pacing = Some(self.config.pacing_margin * self.bandwidth());
         }
     }
 

@@ -18,13 +18,14 @@
 //! timeout: as a loss, and cwnd = 1
 //! ```
 //!
-//! | constant | value | paper | Linux |
+//! | parameter | value | paper | Linux |
 //! |---|---|---|---|
 //! | beta | 819/1024 | 0.875 | 819/1024 |
-//! | S_max | 16 | 32 | 16 |
+//! | s_max, S_max | 16 | 32 | 16 |
 //! | low_window | 14 | 14 | 14 |
-//! | B, the part of the way per round trip | 4 | 2 | 4 |
+//! | b, B, the part of the way per round trip | 4 | 2 | 4 |
 //! | smooth, rounds of the last steps | 20 | none, S_min = 0.01 | 20 |
+//! | fast_convergence | true | true | true |
 //!
 //! Invariants: an ACK never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1).
 //!
@@ -35,51 +36,95 @@
 //! DIFFERENCE: the reduction is of the flight (RFC 5681 eq. (4)), the plateau that of the window; Linux takes the window
 //! for both. Pinned by `a_loss_keeps_four_fifths_of_the_flight`.
 
+use super::check::{fraction, within};
 use super::window::{Window, plain_window};
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::Instant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const BETA: f64 = 819.0 / 1024.0;
-const S_MAX: f64 = 16.0;
-const LOW_WINDOW: f64 = 14.0;
-const B: f64 = 4.0;
-const SMOOTH: f64 = 20.0;
 /// The least growth before the first loss: 5 % per round trip.
 const BLIND: f64 = 1.0 / 20.0;
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Part of the data in flight that stays after a loss (Linux: 819/1024; the paper: 0.875).
+    pub beta: f64,
+    /// S_max, the most segments by which the window grows per round trip (Linux: 16; the paper: 32).
+    pub s_max: f64,
+    /// Segments up to which growth and reduction are those of Reno (14).
+    pub low_window: f64,
+    /// B: the search goes 1/B of the way to the target per round trip (Linux: 4; the paper: 2).
+    pub b: f64,
+    /// Round trips which the last B segments before the target take (Linux: 20).
+    pub smooth: f64,
+    /// A flow that loses below its last W_max gives up part of its share.
+    pub fast_convergence: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { beta: 819.0 / 1024.0, s_max: 16.0, low_window: 14.0, b: 4.0, smooth: 20.0, fast_convergence: true }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Bic;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        fraction("beta", self.beta)?;
+        within("s_max", self.s_max, 1.0, 1e6)?;
+        within("low_window", self.low_window, 0.0, 1e6)?;
+        within("b", self.b, 1.5, 1e3)?;
+        within("smooth", self.smooth, 1.0, 1e6)
+    }
+
+    fn control(&self, setup: &Setup) -> Bic {
+        Bic::new(self, setup)
+    }
+}
+
+impl Config {
+    /// Growth per round trip.
+    fn increment(&self, cwnd: f64, w_max: f64) -> f64 {
+        let Self { s_max, b, smooth, .. } = *self;
+        if cwnd <= self.low_window {
+            return 1.0;
+        }
+        if cwnd < w_max {
+            let way = (w_max - cwnd) / b;
+            return if way <= 1.0 { b / smooth } else { way.min(s_max) };
+        }
+        if cwnd < w_max + b { b / smooth } else { ((cwnd - w_max) / (b - 1.0)).min(s_max) }
+    }
+}
 
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bic {
+    config: Config,
     window: Window,
     w_max: f64,
     /// There was a loss.
     searching: bool,
 }
 
-/// Growth per round trip.
-fn increment(cwnd: f64, w_max: f64) -> f64 {
-    if cwnd <= LOW_WINDOW {
-        return 1.0;
-    }
-    if cwnd < w_max {
-        let way = (w_max - cwnd) / B;
-        return if way <= 1.0 { B / SMOOTH } else { way.min(S_MAX) };
-    }
-    if cwnd < w_max + B { B / SMOOTH } else { ((cwnd - w_max) / (B - 1.0)).min(S_MAX) }
-}
-
 impl Bic {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup), w_max: 0.0, searching: false }
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        Self { config: *config, window: Window::new(setup), w_max: 0.0, searching: false }
     }
 
     /// Notes the plateau; gives the part of the window that stays.
     fn note_loss(&mut self) -> f64 {
         let cwnd = self.window.cwnd;
-        self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        let Config { beta, low_window, fast_convergence, .. } = self.config;
+        self.w_max = if fast_convergence && cwnd < self.w_max { cwnd * (1.0 + beta) / 2.0 } else { cwnd };
         self.searching = true;
-        if cwnd <= LOW_WINDOW { 0.5 } else { BETA }
+        if cwnd <= low_window { 0.5 } else { beta }
     }
 }
 
@@ -88,9 +133,9 @@ impl CongestionControl for Bic {
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        let (w_max, searching) = (self.w_max, self.searching);
+        let (config, w_max, searching) = (self.config, self.w_max, self.searching);
         self.window.grow(ack, |cwnd| {
-            let increment = increment(cwnd, w_max);
+            let increment = config.increment(cwnd, w_max);
             if searching { increment } else { increment.max(BLIND * cwnd) }
         });
     }
@@ -121,7 +166,7 @@ mod tests {
 
     /// The control after it lost with a window of `segments`.
     fn after_loss(segments: u64) -> Bic {
-        let mut cc = Bic::new(&Setup { initial_window: segments * MSS, ..driver::SETUP });
+        let mut cc = Bic::new(&Config::default(), &Setup { initial_window: segments * MSS, ..driver::SETUP });
         cc.on_loss(&driver::loss(segments * MSS));
         cc.on_recovered(Instant::ZERO);
         cc
@@ -148,7 +193,8 @@ mod tests {
             (2000.0, 16.0),
         ];
         for (cwnd, expected) in by_hand {
-            assert!((increment(cwnd, 1000.0) - expected).abs() < 1e-12, "at {cwnd}: {}", increment(cwnd, 1000.0));
+            let increment = Config::default().increment(cwnd, 1000.0);
+            assert!((increment - expected).abs() < 1e-12, "at {cwnd}: {increment}");
         }
     }
 
@@ -175,7 +221,7 @@ mod tests {
         let mut cc = after_loss(1000);
         cc.on_loss(&driver::loss(512 * MSS));
         assert_eq!(cc.ssthresh(), 409_500);
-        assert!((cc.w_max - 799.8 * (1.0 + BETA) / 2.0).abs() < 0.1, "fast convergence: {}", cc.w_max);
+        assert!((cc.w_max - 799.8 * (1.0 + 819.0 / 1024.0) / 2.0).abs() < 0.1, "fast convergence: {}", cc.w_max);
         let small = after_loss(14);
         assert_eq!((small.ssthresh(), small.w_max), (7 * MSS, 14.0), "a small window is halved, as Reno's");
     }
@@ -192,7 +238,7 @@ mod tests {
     /// each of its 1000 segments brings a twentieth.
     #[test]
     fn before_the_first_loss_it_grows_by_a_twentieth_at_least() {
-        let mut cc = Bic::new(&Setup { initial_window: 1000 * MSS, ..driver::SETUP });
+        let mut cc = Bic::new(&Config::default(), &Setup { initial_window: 1000 * MSS, ..driver::SETUP });
         cc.window.ssthresh = 800.0; // as if slow start had ended
         driver::round_trip(&mut cc, 100);
         assert!((cc.window.cwnd - 1050.0).abs() < 0.1, "{}", cc.window.cwnd);

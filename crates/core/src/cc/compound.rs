@@ -13,7 +13,7 @@
 //! slow start and timeout: as Reno's, without dwnd
 //! ```
 //!
-//! | constant | value |
+//! | parameter | value |
 //! |---|---|
 //! | alpha, beta, k | 1/8, 1/2, 0.75 |
 //! | gamma | 30 segments |
@@ -30,39 +30,86 @@
 //!
 //! Not here: the tuning of gamma (Tan, Song, Zhang, Sridharan, PFLDnet 2006), which adapts it to small buffers.
 
+use super::check::{fraction, positive, within};
 use super::window::{QueueShare, Window};
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::Instant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const ALPHA: f64 = 0.125;
-const GAMMA: f64 = 30.0;
-const ZETA: f64 = 1.0;
-const KEEP: f64 = 0.5; // 1 - beta
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Factor of the growth of dwnd, alpha win^k per round trip (§III.B: 1/8).
+    pub alpha: f64,
+    /// Part of the data in flight which a loss takes (§III.B: 1/2).
+    pub beta: f64,
+    /// Exponent of the growth of dwnd (§III.B: 0.75).
+    pub k: f64,
+    /// Segments in the queue from which on dwnd gives way (§III.B: 30).
+    pub gamma: f64,
+    /// How fast dwnd gives way: segments per segment in the queue (1).
+    pub zeta: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { alpha: 0.125, beta: 0.5, k: 0.75, gamma: 30.0, zeta: 1.0 }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Compound;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        positive("alpha", self.alpha)?;
+        fraction("beta", self.beta)?;
+        within("k", self.k, 0.0, 1.0)?;
+        within("gamma", self.gamma, 0.0, 1e6)?;
+        within("zeta", self.zeta, 0.0, 1e6)
+    }
+
+    fn control(&self, setup: &Setup) -> Compound {
+        Compound::new(self, setup)
+    }
+}
+
+impl Config {
+    /// alpha win^k; k = 3/4 by two roots, which every machine computes alike and fast.
+    fn scalable_growth(&self, win: f64) -> f64 {
+        if self.k == 0.75 {
+            let root = win.sqrt();
+            return self.alpha * root * root.sqrt();
+        }
+        self.alpha * libm::pow(win, self.k)
+    }
+
+    // Tan et al. eq. (8), without the loss
+    fn next_dwnd(&self, dwnd: f64, win: f64, diff: f64) -> f64 {
+        if diff < self.gamma {
+            dwnd + (self.scalable_growth(win) - 1.0).max(0.0)
+        } else {
+            (dwnd - self.zeta * diff).max(0.0)
+        }
+    }
+}
 
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compound {
+    config: Config,
     /// Its `cwnd` is the part that losses control; its `ssthresh` is of both parts together.
     window: Window,
     dwnd: f64,
     queue: QueueShare,
 }
 
-/// alpha win^k; k = 3/4 by two roots, which every machine computes alike.
-fn scalable_growth(win: f64) -> f64 {
-    let root = win.sqrt();
-    ALPHA * root * root.sqrt()
-}
-
-// Tan et al. eq. (8), without the loss
-fn next_dwnd(dwnd: f64, win: f64, diff: f64) -> f64 {
-    if diff < GAMMA { dwnd + (scalable_growth(win) - 1.0).max(0.0) } else { (dwnd - ZETA * diff).max(0.0) }
-}
-
 impl Compound {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup), dwnd: 0.0, queue: QueueShare::default() }
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        Self { config: *config, window: Window::new(setup), dwnd: 0.0, queue: QueueShare::default() }
     }
 
     #[inline]
@@ -75,7 +122,7 @@ impl Compound {
         if win < self.window.ssthresh {
             return;
         }
-        let next = next_dwnd(self.dwnd, win, win * share);
+        let next = self.config.next_dwnd(self.dwnd, win, win * share);
         if cwnd_limited || next < self.dwnd {
             self.dwnd = next;
         }
@@ -112,7 +159,7 @@ impl CongestionControl for Compound {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.window.reduce(loss, KEEP);
+        self.window.reduce(loss, 1.0 - self.config.beta);
     }
 
     fn on_recovered(&mut self, _: Instant) {
@@ -127,7 +174,7 @@ impl CongestionControl for Compound {
     fn on_rto(&mut self, loss: &Loss) {
         self.window.cwnd = self.win();
         self.dwnd = 0.0;
-        self.window.time_out(loss, KEEP);
+        self.window.time_out(loss, 1.0 - self.config.beta);
         self.queue.restart();
     }
 
@@ -156,7 +203,7 @@ mod tests {
 
     /// In congestion avoidance with a window of `segments`, all of it Reno's.
     fn avoiding(segments: u64) -> Compound {
-        let mut cc = Compound::new(&driver::SETUP);
+        let mut cc = Compound::new(&Config::default(), &driver::SETUP);
         cc.window.cwnd = 2.0 * segments as f64;
         cc.on_loss(&driver::loss(2 * segments * MSS));
         cc.on_recovered(Instant::ZERO);
@@ -168,7 +215,7 @@ mod tests {
     #[test]
     fn growth_is_an_eighth_of_the_window_to_three_quarters() {
         for (win, expected) in [(16.0, 1.0), (81.0, 3.375), (256.0, 8.0), (10_000.0, 125.0)] {
-            assert!((scalable_growth(win) - expected).abs() < 1e-9, "{win}");
+            assert!((Config::default().scalable_growth(win) - expected).abs() < 1e-9, "{win}");
         }
     }
 
@@ -177,10 +224,14 @@ mod tests {
     #[test]
     fn the_delay_window_grows_below_thirty_waiting_segments_and_gives_way_above() {
         let diff = |rtt: f64| 256.0 * (1.0 - 100.0 / rtt);
-        assert!((next_dwnd(20.0, 256.0, diff(110.0)) - 27.0).abs() < 1e-9);
-        assert!((next_dwnd(50.0, 256.0, diff(114.0)) - (50.0 - 31.438_596)).abs() < 1e-5);
-        assert_eq!(next_dwnd(20.0, 256.0, diff(114.0)), 0.0);
-        assert_eq!(next_dwnd(20.0, 10.0, 0.0), 20.0, "a small window leaves the growth to Reno's part");
+        assert!((Config::default().next_dwnd(20.0, 256.0, diff(110.0)) - 27.0).abs() < 1e-9);
+        assert!((Config::default().next_dwnd(50.0, 256.0, diff(114.0)) - (50.0 - 31.438_596)).abs() < 1e-5);
+        assert_eq!(Config::default().next_dwnd(20.0, 256.0, diff(114.0)), 0.0);
+        assert_eq!(
+            Config::default().next_dwnd(20.0, 10.0, 0.0),
+            20.0,
+            "a small window leaves the growth to Reno's part"
+        );
     }
 
     #[test]
@@ -193,7 +244,7 @@ mod tests {
 
     #[test]
     fn slow_start_is_reno_s() {
-        let mut cc = Compound::new(&driver::SETUP);
+        let mut cc = Compound::new(&Config::default(), &driver::SETUP);
         for expected in [20, 40, 80] {
             driver::round_trip(&mut cc, 100);
             assert_eq!((cc.cwnd(), cc.dwnd), (expected * MSS, 0.0));
@@ -233,7 +284,11 @@ mod tests {
         for p in [1e-4, 1e-5f64] {
             let w = (1.25 / (8.0 * p * (1.0 - 2f64.powf(-1.25)))).powf(0.8);
             let mean = 1.0 / p / (32.0 * (1.0 - 2f64.powf(-0.25)) * w.powf(0.25));
-            driver::assert_close(driver::mean_window_after(40, &mut Compound::new(&driver::SETUP), p, 100), mean, 0.05);
+            driver::assert_close(
+                driver::mean_window_after(40, &mut Compound::new(&Config::default(), &driver::SETUP), p, 100),
+                mean,
+                0.05,
+            );
         }
     }
 }

@@ -15,10 +15,13 @@
 //! timeout: ssthresh as above, cwnd = 1; then K = 0, W_max = cwnd_epoch   §4.8
 //! ```
 //!
-//! | constant | value | source |
+//! | parameter | value | source |
 //! |---|---|---|
-//! | C | 0.4 | §5.1 |
+//! | c, C | 0.4 | §5.1 |
 //! | beta | 0.7 | §4.6 |
+//! | fast_convergence | true | §4.7 |
+//! | tcp_friendliness | true | §4.3 |
+//! | hystart | false | §4.10 |
 //!
 //! Time during which the window is not in use does not count towards `t` (§4.2, §5.8). State: see [`Cubic`] and its
 //! epoch. Invariants: congestion avoidance never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1), one root per epoch.
@@ -33,19 +36,77 @@
 //! DIFFERENCE: an ACK counts for at most one window and never takes `cwnd` beyond `target`, since after a timeout an ACK
 //! that fills a hole covers data that left the network long ago. Pinned by
 //! `an_ack_that_fills_a_hole_counts_for_one_window`.
-//! DIFFERENCE: fast convergence is always on, for a flow that is alone too (§4.7: should be off there). Pinned by
+//! DIFFERENCE: fast convergence is on for a flow that is alone too (§4.7: should be off there). Pinned by
 //! `fast_convergence_gives_up_part_of_the_share`.
 //!
 //! Not here: undoing spurious reductions (§4.9, optional); [`CongestionControl`] has no event for them.
 
+use super::check::{fraction, positive};
 use super::hystart::HyStart;
 use super::newreno::L;
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::Instant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const C: f64 = 0.4; // §5.1
-const BETA: f64 = 0.7; // §4.6
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA); // §4.3
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Part of the data in flight that stays after a loss (§4.6: 0.7).
+    pub beta: f64,
+    /// C, how fast the curve rises, in segments per cubic second (§5.1: 0.4).
+    pub c: f64,
+    /// A flow that loses below its last W_max gives up part of its share (§4.7).
+    pub fast_convergence: bool,
+    /// The window is at least that of Reno (§4.3, the Reno-friendly region).
+    pub tcp_friendliness: bool,
+    /// The first slow start is HyStart++ (§4.10, RFC 9406).
+    pub hystart: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { beta: 0.7, c: 0.4, fast_convergence: true, tcp_friendliness: true, hystart: false }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Cubic;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        fraction("beta", self.beta)?;
+        positive("c", self.c)
+    }
+
+    fn control(&self, setup: &Setup) -> Cubic {
+        Cubic::new(self, setup)
+    }
+}
+
+impl Config {
+    // RFC 9438 eq. (1)
+    fn w_cubic(&self, t: f64, k: f64, w_max: f64) -> f64 {
+        let d = t - k;
+        self.c * d * d * d + w_max
+    }
+
+    // RFC 9438 eq. (2)
+    fn k(&self, w_max: f64, cwnd_epoch: f64) -> f64 {
+        libm::cbrt((w_max - cwnd_epoch) / self.c)
+    }
+
+    // RFC 9438 §4.3
+    fn alpha(&self) -> f64 {
+        3.0 * (1.0 - self.beta) / (1.0 + self.beta)
+    }
+
+    // RFC 9438 §4.7
+    fn next_w_max(&self, cwnd: f64, w_max: f64) -> f64 {
+        if self.fast_convergence && cwnd < w_max { cwnd * (1.0 + self.beta) / 2.0 } else { cwnd }
+    }
+}
 
 /// One stage of congestion avoidance: it begins with the first ACK after a reduction.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +122,9 @@ struct Epoch {
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cubic {
+    config: Config,
+    /// alpha of the Reno-friendly region.
+    alpha: f64,
     /// Bytes.
     mss: f64,
     /// Segments, as all windows here.
@@ -77,22 +141,6 @@ pub struct Cubic {
     hystart: Option<Box<HyStart>>,
 }
 
-// RFC 9438 eq. (1)
-fn w_cubic(t: f64, k: f64, w_max: f64) -> f64 {
-    let d = t - k;
-    C * d * d * d + w_max
-}
-
-// RFC 9438 eq. (2)
-fn k(w_max: f64, cwnd_epoch: f64) -> f64 {
-    libm::cbrt((w_max - cwnd_epoch) / C)
-}
-
-// RFC 9438 §4.7
-fn next_w_max(cwnd: f64, w_max: f64) -> f64 {
-    if cwnd < w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd }
-}
-
 impl Epoch {
     // RFC 9438 §4.2, §5.8: t does not count while the window is not in use.
     fn stand_still(&mut self, now: Instant) {
@@ -103,9 +151,11 @@ impl Epoch {
 
 impl Cubic {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(config: &Config, setup: &Setup) -> Self {
         let mss = setup.mss.max(1) as f64;
         Self {
+            config: *config,
+            alpha: config.alpha(),
             mss,
             cwnd: setup.initial_window as f64 / mss,
             ssthresh: setup.first_threshold(mss),
@@ -114,7 +164,7 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             after_timeout: false,
-            hystart: setup.hystart.then(|| Box::new(HyStart::new())),
+            hystart: config.hystart.then(|| Box::new(HyStart::new())),
         }
     }
 
@@ -126,8 +176,8 @@ impl Cubic {
 
     // RFC 9438 §4.6, §4.7
     fn reduce(&mut self, loss: &Loss) {
-        let ssthresh = loss.in_flight as f64 / self.mss * BETA;
-        self.w_max = next_w_max(self.cwnd, self.w_max);
+        let ssthresh = loss.in_flight as f64 / self.mss * self.config.beta;
+        self.w_max = self.config.next_w_max(self.cwnd, self.w_max);
         self.cwnd_prior = self.cwnd;
         self.ssthresh = ssthresh.max(2.0);
         self.reduced = ssthresh.max(if loss.ecn { 1.0 } else { 2.0 });
@@ -141,7 +191,8 @@ impl Cubic {
             self.w_max = self.cwnd;
         }
         self.after_timeout = false;
-        self.epoch = Some(Epoch { start: now, k: k(self.w_max, self.cwnd), w_est: self.cwnd, last_ack: now });
+        self.epoch =
+            Some(Epoch { start: now, k: self.config.k(self.w_max, self.cwnd), w_est: self.cwnd, last_ack: now });
     }
 
     // §4.10: slow start of RFC 5681, with the limits of RFC 3465 §2.3, or of RFC 9406.
@@ -171,11 +222,11 @@ impl Cubic {
         epoch.last_ack = now;
         let t = now.since(epoch.start).as_secs_f64();
         let share = (segments_acked / self.cwnd).min(1.0);
-        epoch.w_est += share * if epoch.w_est >= self.cwnd_prior { 1.0 } else { ALPHA };
-        if w_cubic(t, epoch.k, self.w_max) < epoch.w_est {
+        epoch.w_est += share * if epoch.w_est >= self.cwnd_prior { 1.0 } else { self.alpha };
+        if self.config.tcp_friendliness && self.config.w_cubic(t, epoch.k, self.w_max) < epoch.w_est {
             self.cwnd = self.cwnd.max(epoch.w_est);
         } else {
-            let target = w_cubic(t + rtt, epoch.k, self.w_max).clamp(self.cwnd, 1.5 * self.cwnd);
+            let target = self.config.w_cubic(t + rtt, epoch.k, self.w_max).clamp(self.cwnd, 1.5 * self.cwnd);
             self.cwnd += (target - self.cwnd) * share;
         }
     }

@@ -20,18 +20,72 @@
 //! DIFFERENCE: `hystart` is that of RFC 9406, not Linux's own. Pinned by `with_hystart_slow_start_ends_by_delay`.
 //! DIFFERENCE: time is not rounded to ticks of the kernel, and the root is exact.
 
+use super::check::within;
 use super::hystart::HyStart;
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::{Instant, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const BETA: u64 = 717; // of 1024
-const C: u64 = 410; // of 1024
 /// The curve is looked at no more often while the window stays: HZ/32.
 const LOOK: Span = Span::from_micros(31_250);
-const RENO_EIGHTHS: u64 = 15; // 8 (1024 + BETA) / 3 / (1024 - BETA)
 const PLATEAU: u64 = 100;
 const FIRST_COUNT: u64 = 20;
 const LEAST_COUNT: u64 = 2;
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Part of the window that stays after a loss, in 1/1024 (Linux: 717).
+    pub beta: u64,
+    /// C, how fast the curve rises, in 1/1024 segments per cubic second (Linux: bic_scale 41, ten times that).
+    pub c: u64,
+    /// A flow that loses below its last W_max gives up part of its share.
+    pub fast_convergence: bool,
+    /// The window is at least that of Reno.
+    pub tcp_friendliness: bool,
+    /// The first slow start is HyStart++ (RFC 9406).
+    pub hystart: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { beta: 717, c: 410, fast_convergence: true, tcp_friendliness: true, hystart: false }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = CubicLinux;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        within("beta", self.beta as f64, 1.0, 1023.0)?;
+        within("c", self.c as f64, 1.0, 1e6)
+    }
+
+    fn control(&self, setup: &Setup) -> CubicLinux {
+        CubicLinux::new(self, setup)
+    }
+}
+
+impl Config {
+    /// Eighths of a window to be acknowledged for each segment of W_est.
+    fn reno_eighths(&self) -> u64 {
+        8 * (1024 + self.beta) / 3 / (1024 - self.beta)
+    }
+
+    /// K, from `(W_max - cwnd)`.
+    fn k(&self, distance: u64) -> u64 {
+        libm::cbrt((distance << 40) as f64 / self.c as f64) as u64
+    }
+
+    /// How far the curve is from its plateau `offset` ticks away from K.
+    fn height(&self, offset: u64) -> u64 {
+        let offset = u128::from(offset);
+        u64::try_from((u128::from(self.c) * offset * offset * offset) >> 40).unwrap_or(u64::MAX)
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 struct Epoch {
@@ -46,6 +100,7 @@ struct Epoch {
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CubicLinux {
+    config: Config,
     mss: u64,
     cwnd: u64,
     ssthresh: u64,
@@ -70,22 +125,12 @@ fn ticks(span: Span) -> u64 {
     (u128::from(span.as_nanos()) * 1024 / 1_000_000_000) as u64
 }
 
-/// K, from `(W_max - cwnd)`.
-fn k(distance: u64) -> u64 {
-    libm::cbrt((distance << 40) as f64 / C as f64) as u64
-}
-
-/// How far the curve is from its plateau `offset` ticks away from K.
-fn height(offset: u64) -> u64 {
-    let offset = u128::from(offset);
-    u64::try_from((u128::from(C) * offset * offset * offset) >> 40).unwrap_or(u64::MAX)
-}
-
 impl CubicLinux {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(config: &Config, setup: &Setup) -> Self {
         let mss = setup.mss.max(1);
         Self {
+            config: *config,
             mss,
             cwnd: (setup.initial_window / mss).max(1),
             ssthresh: if setup.initial_ssthresh == u64::MAX { u64::MAX } else { setup.initial_ssthresh / mss },
@@ -96,7 +141,7 @@ impl CubicLinux {
             epoch: None,
             last_look: None,
             last_ack: Instant::ZERO,
-            hystart: setup.hystart.then(|| Box::new(HyStart::new())),
+            hystart: config.hystart.then(|| Box::new(HyStart::new())),
             opened: 0.0,
             recovering: false,
         }
@@ -134,29 +179,31 @@ impl CubicLinux {
             return;
         }
         self.last_look = Some((self.cwnd, ack.now));
-        let (cwnd, w_max) = (self.cwnd, self.w_max);
+        let (cwnd, w_max, config) = (self.cwnd, self.w_max, self.config);
         let epoch = self.epoch.get_or_insert_with(|| Epoch {
             start: ack.now,
-            k: k(w_max.saturating_sub(cwnd)),
+            k: config.k(w_max.saturating_sub(cwnd)),
             origin: w_max.max(cwnd),
             acked,
             w_est: cwnd,
         });
         let t = ticks(ack.now.since(epoch.start) + ack.min_rtt);
         let target = if t < epoch.k {
-            epoch.origin.saturating_sub(height(epoch.k - t))
+            epoch.origin.saturating_sub(config.height(epoch.k - t))
         } else {
-            epoch.origin.saturating_add(height(t - epoch.k))
+            epoch.origin.saturating_add(config.height(t - epoch.k))
         };
         self.count = if target > cwnd { cwnd / (target - cwnd) } else { PLATEAU * cwnd };
         if w_max == 0 {
             self.count = self.count.min(FIRST_COUNT);
         }
-        let per_segment = (cwnd * RENO_EIGHTHS / 8).max(1);
-        epoch.w_est += epoch.acked / per_segment;
-        epoch.acked %= per_segment;
-        if epoch.w_est > cwnd {
-            self.count = self.count.min(cwnd / (epoch.w_est - cwnd));
+        if config.tcp_friendliness {
+            let per_segment = (cwnd * config.reno_eighths() / 8).max(1);
+            epoch.w_est += epoch.acked / per_segment;
+            epoch.acked %= per_segment;
+            if epoch.w_est > cwnd {
+                self.count = self.count.min(cwnd / (epoch.w_est - cwnd));
+            }
         }
         self.count = self.count.max(LEAST_COUNT);
     }
@@ -172,8 +219,10 @@ impl CubicLinux {
     }
 
     fn reduce(&mut self) {
-        self.w_max = if self.cwnd < self.w_max { self.cwnd * (1024 + BETA) / 2048 } else { self.cwnd };
-        self.ssthresh = (self.cwnd * BETA / 1024).max(2);
+        let Config { beta, fast_convergence, .. } = self.config;
+        let gives_up = fast_convergence && self.cwnd < self.w_max;
+        self.w_max = if gives_up { self.cwnd * (1024 + beta) / 2048 } else { self.cwnd };
+        self.ssthresh = (self.cwnd * beta / 1024).max(2);
         self.epoch = None;
         self.hystart = None;
     }
@@ -243,7 +292,7 @@ mod tests {
 
     /// A control in congestion avoidance after a loss with `cwnd` segments.
     fn reduced(cwnd: u64) -> CubicLinux {
-        let mut cc = CubicLinux::new(&Setup { initial_window: cwnd * MSS, ..driver::SETUP });
+        let mut cc = CubicLinux::new(&Config::default(), &Setup { initial_window: cwnd * MSS, ..driver::SETUP });
         cc.on_loss(&Loss { now: at(0), in_flight: cwnd * MSS, ecn: false });
         cc.on_recovered(at(0));
         cc
@@ -272,9 +321,10 @@ mod tests {
     #[test]
     fn the_curve_is_that_of_the_rfc() {
         // K = cbrt(30 / 0.4004) = 4.2159 s, in 1/1024 s.
-        assert!((4316..=4318).contains(&k(30)), "{}", k(30));
+        let config = Config::default();
+        assert!((4316..=4318).contains(&config.k(30)), "{}", config.k(30));
         // One second from the plateau it is 0.4 segments lower, two seconds 3.2, ten seconds 400.
-        assert_eq!((height(1024), height(2048), height(10_240)), (0, 3, 400));
+        assert_eq!([1024, 2048, 10_240].map(|ticks| config.height(ticks)), [0, 3, 400]);
     }
 
     #[test]
@@ -330,8 +380,8 @@ mod tests {
 
     #[test]
     fn with_hystart_slow_start_ends_by_delay() {
-        let setup = Setup { hystart: true, ..driver::SETUP };
-        let mut cc = CubicLinux::new(&setup);
+        let config = Config { hystart: true, ..Config::default() };
+        let mut cc = CubicLinux::new(&config, &driver::SETUP);
         for round in 0..20u64 {
             let rtt = Span::from_millis(50 + 20 * round);
             for _ in 0..cc.cwnd() / MSS {

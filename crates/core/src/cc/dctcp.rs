@@ -9,7 +9,7 @@
 //! growth as NewReno's, by ACKs without a mark
 //! ```
 //!
-//! Constants: g = 1/16 (§4.2), alpha = 1 at the start (§3.3). Two segments stay. The queue must mark by a step at a small
+//! Parameters: g = 1/16 (§4.2), alpha = 1 at the start (§3.3). Two segments stay. The queue must mark by a step at a small
 //! threshold and not drop; its ACKs must tell of every mark, so the endpoint echoes marks per segment
 //! ([`Wants::accurate_ecn`]). Invariants: `0 <= alpha <= 1`; `ssthresh >= 2`. Cost: O(1).
 //!
@@ -18,23 +18,55 @@
 //! DIFFERENCE: ACKs during loss recovery are not counted in `alpha`; the endpoint does not tell of them. Pinned by
 //! `acks_in_recovery_do_not_count`.
 
+use super::check::{fraction, within};
 use super::window::{Round, Window, plain_window};
-use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup, Wants};
+use crate::config::ConfigError;
 use crate::units::Instant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const G: f64 = 1.0 / 16.0;
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Part of a new measurement in alpha, the average of the marked part (§4.2: 1/16).
+    pub g: f64,
+    /// alpha before the first measurement (§3.3: 1).
+    pub alpha: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { g: 1.0 / 16.0, alpha: 1.0 }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Dctcp;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        fraction("g", self.g)?;
+        within("alpha", self.alpha, 0.0, 1.0)
+    }
+
+    fn control(&self, setup: &Setup) -> Dctcp {
+        Dctcp::new(self, setup)
+    }
+}
 
 /// The part of the bytes acknowledged that were marked, as a moving average.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Marks {
     pub alpha: f64,
+    g: f64,
     acked: u64,
     marked: u64,
 }
 
 impl Marks {
-    pub fn new() -> Self {
-        Self { alpha: 1.0, acked: 0, marked: 0 }
+    pub fn new(g: f64, alpha: f64) -> Self {
+        Self { alpha, g, acked: 0, marked: 0 }
     }
 
     #[inline]
@@ -47,7 +79,7 @@ impl Marks {
     pub fn average(&mut self) {
         if self.acked > 0 {
             let m = self.marked as f64 / self.acked as f64;
-            self.alpha = (1.0 - G) * self.alpha + G * m;
+            self.alpha = (1.0 - self.g) * self.alpha + self.g * m;
             (self.acked, self.marked) = (0, 0);
         }
     }
@@ -63,8 +95,8 @@ pub struct Dctcp {
 
 impl Dctcp {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup), marks: Marks::new(), round: Round::default() }
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        Self { window: Window::new(setup), marks: Marks::new(config.g, config.alpha), round: Round::default() }
     }
 
     /// The marked part of the bytes acknowledged, averaged.
@@ -128,7 +160,7 @@ mod tests {
     /// 15/16 0.87890625 + 1/32 = 0.855224609375.
     #[test]
     fn alpha_is_the_average_by_hand() {
-        let mut marks = Marks::new();
+        let mut marks = Marks::new(1.0 / 16.0, 1.0);
         for (marked, expected) in [(0, 0.9375), (0, 0.878_906_25), (5, 0.855_224_609_375)] {
             for i in 0..10 {
                 marks.count(&Ack { marked: if i < marked { MSS } else { 0 }, ..driver::ack(MSS, 100) });
@@ -142,7 +174,7 @@ mod tests {
 
     #[test]
     fn alpha_is_averaged_once_per_window() {
-        let mut cc = Dctcp::new(&driver::SETUP);
+        let mut cc = Dctcp::new(&Config::default(), &driver::SETUP);
         window(&mut cc, 10, 0);
         assert_eq!(cc.alpha(), 1.0);
         window(&mut cc, 10, 0); // its first ACK is for a segment sent after the first ACK came
@@ -152,7 +184,7 @@ mod tests {
     /// The first mark finds alpha = 1 and halves; with alpha = 1/4 an eighth goes.
     #[test]
     fn a_mark_takes_half_of_alpha() {
-        let mut cc = Dctcp::new(&Setup { initial_window: 80 * MSS, ..driver::SETUP });
+        let mut cc = Dctcp::new(&Config::default(), &Setup { initial_window: 80 * MSS, ..driver::SETUP });
         let mark = Loss { ecn: true, ..driver::loss(80 * MSS) };
         cc.on_loss(&mark);
         cc.on_recovered(Instant::ZERO);
@@ -169,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_loss_halves_the_flight_whatever_alpha() {
-        let mut cc = Dctcp::new(&driver::SETUP);
+        let mut cc = Dctcp::new(&Config::default(), &driver::SETUP);
         cc.marks.alpha = 0.0;
         cc.on_loss(&driver::loss(30 * MSS));
         cc.on_recovered(Instant::ZERO);
@@ -182,14 +214,14 @@ mod tests {
 
     #[test]
     fn a_marked_ack_opens_nothing() {
-        let mut cc = Dctcp::new(&driver::SETUP);
+        let mut cc = Dctcp::new(&Config::default(), &driver::SETUP);
         window(&mut cc, 10, 10);
         assert_eq!(cc.cwnd(), 10 * MSS);
     }
 
     #[test]
     fn acks_in_recovery_do_not_count() {
-        let mut cc = Dctcp::new(&driver::SETUP);
+        let mut cc = Dctcp::new(&Config::default(), &driver::SETUP);
         let before = cc.clone();
         cc.on_recovery_ack(&Ack { marked: MSS, ..driver::ack(MSS, 100) });
         assert_eq!(cc, before);
@@ -198,7 +230,7 @@ mod tests {
 
     #[test]
     fn it_wants_an_ack_per_segment_with_its_mark() {
-        let wants = Dctcp::new(&driver::SETUP).wants();
+        let wants = Dctcp::new(&Config::default(), &driver::SETUP).wants();
         assert!(wants.ack_per_segment && wants.accurate_ecn && !wants.ect1);
     }
 
@@ -206,7 +238,7 @@ mod tests {
     /// W* alpha comes to about sqrt(2/W*), and the window swings by W* alpha/2: at W* = 200, 0.1 and 10 segments.
     #[test]
     fn behind_a_step_the_window_swings_little() {
-        let mut cc = Dctcp::new(&Setup { initial_window: 100 * MSS, ..driver::SETUP });
+        let mut cc = Dctcp::new(&Config::default(), &Setup { initial_window: 100 * MSS, ..driver::SETUP });
         cc.on_loss(&driver::loss(200 * MSS));
         cc.on_recovered(Instant::ZERO);
         let (mut low, mut high, mut sum) = (f64::MAX, 0f64, 0.0);

@@ -4,7 +4,7 @@ use super::{Ack, CongestionControl, Loss, Setup};
 use crate::units::{Instant, Span};
 
 pub const MSS: u64 = 1000;
-pub const SETUP: Setup = Setup { mss: MSS, initial_window: 10 * MSS, initial_ssthresh: u64::MAX, hystart: false };
+pub const SETUP: Setup = Setup { mss: MSS, initial_window: 10 * MSS, initial_ssthresh: u64::MAX };
 
 pub fn ack(acked: u64, rtt_ms: u64) -> Ack {
     let rtt = Span::from_millis(rtt_ms);

@@ -6,6 +6,7 @@
 
 use super::{Ack, CongestionControl, Loss, Setup, Wants};
 use crate::units::{Instant, Rate};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,17 +25,29 @@ pub trait MakeCc: fmt::Debug + Send + Sync {
     fn wants(&self) -> Wants;
 }
 
-/// A control of a library: its name and its factory. Two are equal if they share the factory.
+/// A control of a library: its name, its parameters and its factory. Two are equal if they share the factory and have the
+/// same parameters.
 #[derive(Debug, Clone)]
 pub struct Control {
     name: Arc<str>,
+    parameters: Map<String, Value>,
     factory: Arc<dyn MakeCc>,
 }
 
 impl Control {
-    /// `factory` makes what is called `name`.
-    pub fn new(name: &str, factory: Arc<dyn MakeCc>) -> Self {
-        Self { name: name.into(), factory }
+    /// `factory` makes what is called `name`, with these parameters.
+    pub fn new(name: &str, parameters: Map<String, Value>, factory: Arc<dyn MakeCc>) -> Self {
+        Self { name: name.into(), parameters, factory }
+    }
+
+    /// The name with which it was found.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The parameters that were given.
+    pub fn parameters(&self) -> &Map<String, Value> {
+        &self.parameters
     }
 
     /// The control of a new connection.
@@ -50,7 +63,7 @@ impl Control {
 
 impl PartialEq for Control {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.factory, &other.factory)
+        Arc::ptr_eq(&self.factory, &other.factory) && self.parameters == other.parameters
     }
 }
 

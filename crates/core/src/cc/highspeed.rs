@@ -10,8 +10,9 @@
 //! w <= 38: a = 1, b = 1/2                                              as Reno
 //! ```
 //!
-//! `a` is read from the table in Appendix B (1 at 38 segments to 73 at 94,717), `b` is computed. Constants: Low_Window
-//! 38, High_Window 83000, High_Decrease 0.1.
+//! `a` is read from the table in Appendix B (1 at 38 segments to 73 at 94,717), `b` is computed. Parameters: Low_Window
+//! 38, High_Window 83000, Low_P 10^-3, High_P 10^-7, High_Decrease 0.1. With others there is no table: `a` is computed by
+//! the formula, in which `p(w)` is the line through both points on logarithmic axes, and ends at High_Window.
 //!
 //! Invariants: `row` is that of the last window that grew; `ssthresh >= 2`. Cost: O(1) per ACK, as the row follows the
 //! window; O(rows) after a reduction.
@@ -22,9 +23,13 @@
 //!
 //! Not here: limited slow start (RFC 3742), which §7 leaves open.
 
+use super::check::within;
 use super::window::{Window, plain_window};
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::Instant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Windows from which on `a` is 1, 2, 3, ... (Appendix B).
 #[rustfmt::skip]
@@ -35,23 +40,87 @@ const ROWS: [u32; 73] = [
     37253, 38992, 40808, 42707, 44694, 46776, 48961, 51258, 53677, 56230, 58932, 61799, 64851, 68113, 71617, 75401,
     79517, 84035, 89053, 94717,
 ];
-const LOW_WINDOW: f64 = 38.0;
-const HIGH_WINDOW: f64 = 83_000.0;
-const HIGH_DECREASE: f64 = 0.1;
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Low_Window: up to this many segments growth and reduction are those of Reno (§5: 38).
+    pub low_window: f64,
+    /// High_Window: the mean window in segments at a loss rate of high_p (§5: 83000).
+    pub high_window: f64,
+    /// Low_P: the loss rate at which the mean window is low_window (§5: 10^-3).
+    pub low_p: f64,
+    /// High_P: the loss rate at which the mean window is high_window (§5: 10^-7).
+    pub high_p: f64,
+    /// High_Decrease: the part of the window that a loss takes at high_window (§5: 0.1).
+    pub high_decrease: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { low_window: 38.0, high_window: 83_000.0, low_p: 1e-3, high_p: 1e-7, high_decrease: 0.1 }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = HighSpeed;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        within("low_window", self.low_window, 1.0, 1e6)?;
+        within("high_window", self.high_window, self.low_window + 1.0, 1e9)?;
+        within("low_p", self.low_p, 1e-9, 1.0)?;
+        within("high_p", self.high_p, 1e-12, 0.999 * self.low_p)?;
+        within("high_decrease", self.high_decrease, 0.001, 0.5)
+    }
+
+    fn control(&self, setup: &Setup) -> HighSpeed {
+        HighSpeed::new(self, setup)
+    }
+}
+
+impl Config {
+    /// True if Appendix B has the table of `a` for these parameters.
+    fn has_table(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The window beyond which `a` and `b` do not change.
+    fn last_window(&self) -> f64 {
+        if self.has_table() { f64::from(ROWS[ROWS.len() - 1]) } else { self.high_window }
+    }
+
+    // RFC 3649 §5
+    fn b(&self, w: f64) -> f64 {
+        let w = w.clamp(self.low_window, self.last_window());
+        let (low, high) = (libm::log(self.low_window), libm::log(self.high_window));
+        (self.high_decrease - 0.5) * (libm::log(w) - low) / (high - low) + 0.5
+    }
+
+    // RFC 3649 §5: the inverse of w = (p/Low_P)^S Low_Window
+    fn p(&self, w: f64) -> f64 {
+        let slope = libm::log(self.high_p / self.low_p) / libm::log(self.high_window / self.low_window);
+        self.low_p * libm::pow(w / self.low_window, slope)
+    }
+
+    // RFC 3649 §5
+    fn a(&self, w: f64) -> f64 {
+        if w <= self.low_window {
+            return 1.0;
+        }
+        let (w, b) = (w.min(self.high_window), self.b(w));
+        (w * w * self.p(w) * 2.0 * b / (2.0 - b)).max(1.0)
+    }
+}
 
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HighSpeed {
+    config: Config,
+    tabled: bool,
     window: Window,
     /// The row of the table in which the window is.
     row: usize,
-}
-
-// RFC 3649 §5
-fn b(w: f64) -> f64 {
-    let w = w.clamp(LOW_WINDOW, f64::from(ROWS[ROWS.len() - 1]));
-    let (low, high) = (libm::log(LOW_WINDOW), libm::log(HIGH_WINDOW));
-    (HIGH_DECREASE - 0.5) * (libm::log(w) - low) / (high - low) + 0.5
 }
 
 /// The row of a window, beginning the search at `row`.
@@ -76,8 +145,8 @@ fn a(row: usize, w: f64) -> f64 {
 
 impl HighSpeed {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup), row: 0 }
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        Self { config: *config, tabled: config.has_table(), window: Window::new(setup), row: 0 }
     }
 }
 
@@ -86,8 +155,11 @@ impl CongestionControl for HighSpeed {
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        let row = &mut self.row;
+        let (row, config, tabled) = (&mut self.row, self.config, self.tabled);
         self.window.grow(ack, |cwnd| {
+            if !tabled {
+                return config.a(cwnd);
+            }
             *row = follow(*row, cwnd);
             a(*row, cwnd)
         });
@@ -95,7 +167,7 @@ impl CongestionControl for HighSpeed {
 
     fn on_loss(&mut self, loss: &Loss) {
         let flight = self.window.segments(loss.in_flight);
-        self.window.reduce(loss, 1.0 - b(flight));
+        self.window.reduce(loss, 1.0 - self.config.b(flight));
     }
 
     fn on_recovered(&mut self, _: Instant) {
@@ -103,7 +175,7 @@ impl CongestionControl for HighSpeed {
     }
 
     fn on_rto(&mut self, loss: &Loss) {
-        let keep = 1.0 - b(self.window.lost_flight(loss));
+        let keep = 1.0 - self.config.b(self.window.lost_flight(loss));
         self.window.time_out(loss, keep);
     }
 
@@ -117,8 +189,12 @@ mod tests {
     use super::super::driver::{self, MSS};
     use super::*;
 
+    fn b(w: f64) -> f64 {
+        Config::default().b(w)
+    }
+
     fn after_loss(segments: u64) -> HighSpeed {
-        let mut cc = HighSpeed::new(&Setup { initial_window: segments * MSS, ..driver::SETUP });
+        let mut cc = HighSpeed::new(&Config::default(), &Setup { initial_window: segments * MSS, ..driver::SETUP });
         cc.on_loss(&driver::loss(segments * MSS));
         cc.on_recovered(Instant::ZERO);
         cc
@@ -179,6 +255,22 @@ mod tests {
         }
     }
 
+    /// With other parameters `a` is computed. On the default line the formula is within 3 % of the table, which rounds p(w).
+    #[test]
+    fn without_the_table_growth_is_that_of_the_formula() {
+        for w in [118.0, 1058.0, 9991.0, 80_000.0] {
+            driver::assert_close(Config::default().a(w), a(follow(0, w), w), 0.03);
+        }
+        // p(100) = 10^-2 (100/10)^(ln(10^-2)/ln(100)) = 10^-3, b(100) = 0.5 - 0.3/2 = 0.35: a = 10 0.7/1.65 = 4.2424.
+        let config = Config { low_window: 10.0, high_window: 1000.0, low_p: 1e-2, high_p: 1e-4, high_decrease: 0.2 };
+        let mut cc = HighSpeed::new(&config, &driver::SETUP);
+        cc.window.reduce_to(100.0);
+        cc.window.recovered();
+        cc.on_ack(&driver::ack(MSS, 100));
+        assert!(((cc.window.cwnd - 100.0) * 100.0 - 4.242_424).abs() < 1e-5, "{}", cc.window.cwnd);
+        assert_eq!(config.a(1e6), config.a(1000.0));
+    }
+
     #[test]
     fn the_row_follows_the_window_up_and_down() {
         let mut cc = after_loss(10);
@@ -211,7 +303,7 @@ mod tests {
     fn the_mean_window_is_that_of_the_response_function() {
         for (p, table) in [(1e-3, 38.0), (1e-4, 263.0), (1e-5, 1795.0)] {
             driver::assert_close(0.12 / f64::powf(p, 0.835), table, 0.02);
-            let mean = driver::mean_window_after(100, &mut HighSpeed::new(&driver::SETUP), p, 100);
+            let mean = driver::mean_window_after(100, &mut HighSpeed::new(&Config::default(), &driver::SETUP), p, 100);
             driver::assert_close(mean, table, 0.07);
         }
     }

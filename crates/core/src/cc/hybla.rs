@@ -22,18 +22,56 @@
 //!
 //! Not here: packet spacing and the estimate of the first `ssthresh`, which the paper adds as options.
 
+use super::check;
 use super::window::{Window, plain_window};
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::{Instant, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const RTT0: Span = Span::from_millis(25);
 /// The largest exponent, and with it the largest window of slow start.
 const MAX_EXPONENT: f64 = 16.0;
 const MAX_SLOW_START: f64 = 65_536.0;
 
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// RTT0: a flow grows as Reno would with this round trip time (the paper: 25 ms).
+    pub rtt0: Span,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { rtt0: Span::from_millis(25) }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Hybla;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        check::above_zero("rtt0", self.rtt0)
+    }
+
+    fn control(&self, setup: &Setup) -> Hybla {
+        Hybla::new(self, setup)
+    }
+}
+
+impl Config {
+    /// 2^rho - 1 and rho^2.
+    fn increments(&self, rtt: Span) -> (f64, f64) {
+        let rho = (rtt.as_nanos() as f64 / self.rtt0.as_nanos() as f64).max(1.0);
+        (libm::exp2(rho.min(MAX_EXPONENT)) - 1.0, rho * rho)
+    }
+}
+
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hybla {
+    config: Config,
     window: Window,
     /// The round trip time of which the two below are made.
     rtt: Span,
@@ -43,16 +81,10 @@ pub struct Hybla {
     avoidance: f64,
 }
 
-/// 2^rho - 1 and rho^2.
-fn increments(rtt: Span) -> (f64, f64) {
-    let rho = (rtt.as_nanos() as f64 / RTT0.as_nanos() as f64).max(1.0);
-    (libm::exp2(rho.min(MAX_EXPONENT)) - 1.0, rho * rho)
-}
-
 impl Hybla {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup), rtt: RTT0, slow_start: 1.0, avoidance: 1.0 }
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        Self { config: *config, window: Window::new(setup), rtt: config.rtt0, slow_start: 1.0, avoidance: 1.0 }
     }
 
     fn slow_start(&mut self, acked: u64) {
@@ -68,7 +100,7 @@ impl CongestionControl for Hybla {
     fn on_ack(&mut self, ack: &Ack) {
         if ack.min_rtt != self.rtt {
             self.rtt = ack.min_rtt;
-            (self.slow_start, self.avoidance) = increments(self.rtt);
+            (self.slow_start, self.avoidance) = self.config.increments(self.rtt);
         }
         if ack.cwnd_limited && self.window.in_slow_start() {
             self.slow_start(ack.acked);
@@ -101,7 +133,7 @@ mod tests {
     use super::*;
 
     fn avoiding(segments: u64) -> Hybla {
-        let mut cc = Hybla::new(&driver::SETUP);
+        let mut cc = Hybla::new(&Config::default(), &driver::SETUP);
         cc.on_loss(&driver::loss(2 * segments * MSS));
         cc.on_recovered(Instant::ZERO);
         cc
@@ -112,13 +144,13 @@ mod tests {
     fn rho_is_the_round_trip_time_over_25_ms() {
         let by_hand = [(10, 1.0, 1.0), (25, 1.0, 1.0), (50, 3.0, 4.0), (100, 15.0, 16.0), (600, 65_535.0, 576.0)];
         for (ms, slow_start, avoidance) in by_hand {
-            assert_eq!(increments(Span::from_millis(ms)), (slow_start, avoidance), "{ms} ms");
+            assert_eq!(Config::default().increments(Span::from_millis(ms)), (slow_start, avoidance), "{ms} ms");
         }
     }
 
     #[test]
     fn one_ack_in_slow_start_opens_by_two_to_the_rho_less_one() {
-        let mut cc = Hybla::new(&driver::SETUP);
+        let mut cc = Hybla::new(&Config::default(), &driver::SETUP);
         cc.on_ack(&driver::ack(MSS, 100));
         assert_eq!(cc.cwnd(), 25 * MSS);
         cc.on_ack(&driver::ack(8 * MSS, 100));
@@ -145,7 +177,7 @@ mod tests {
 
     #[test]
     fn slow_start_has_a_ceiling() {
-        let mut cc = Hybla::new(&driver::SETUP);
+        let mut cc = Hybla::new(&Config::default(), &driver::SETUP);
         (0..3).for_each(|_| cc.on_ack(&driver::ack(MSS, 600)));
         assert_eq!(cc.cwnd(), 65_536 * MSS);
         let mut cc = avoiding(30);
@@ -168,7 +200,7 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_reno_at_25_ms() {
         for rtt_ms in [25, 100, 300] {
-            let mean = driver::mean_window(&mut Hybla::new(&driver::SETUP), 1e-4, rtt_ms);
+            let mean = driver::mean_window(&mut Hybla::new(&Config::default(), &driver::SETUP), 1e-4, rtt_ms);
             driver::assert_close(mean, rtt_ms as f64 / 25.0 * driver::reno_law(1e-4), 0.05);
         }
     }

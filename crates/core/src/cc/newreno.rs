@@ -3,17 +3,19 @@
 //! Source: RFC 5681 §3.1 and §4.1, RFC 6582 (its recovery is the endpoint's), RFC 3465 (byte counting).
 //!
 //! ```text
-//! slow start            cwnd += min(N, L SMSS)                 RFC 5681 eq. (2), RFC 3465 §2.2
-//! congestion avoidance  cwnd += SMSS per cwnd bytes            RFC 5681 §3.1, RFC 3465 §2.1
-//! loss                  ssthresh = max(FlightSize/2, 2 SMSS)   RFC 5681 eq. (4)
-//! timeout               the same, and cwnd = 1 SMSS            RFC 5681 §3.1
-//! idle                  cwnd = min(IW, cwnd)                   RFC 5681 §4.1
+//! slow start            cwnd += min(N, L SMSS)                   RFC 5681 eq. (2), RFC 3465 §2.2
+//! congestion avoidance  cwnd += SMSS per cwnd bytes              RFC 5681 §3.1, RFC 3465 §2.1
+//! loss                  ssthresh = max(beta FlightSize, 2 SMSS)  RFC 5681 eq. (4)
+//! timeout               the same, and cwnd = 1 SMSS              RFC 5681 §3.1
+//! idle                  cwnd = min(IW, cwnd)                     RFC 5681 §4.1
 //! ```
 //!
-//! | constant | value | source |
+//! | parameter | value | source |
 //! |---|---|---|
-//! | L | 2 | RFC 3465 §2.3 |
-//! | L in the slow start after a timeout | 1 | RFC 3465 §2.3, RFC 5681 eq. (2) |
+//! | beta | 1/2 | RFC 5681 eq. (4) |
+//! | abc_limit, L | 2 | RFC 3465 §2.3 |
+//!
+//! In the slow start after a timeout L is 1 (RFC 3465 §2.3, RFC 5681 eq. (2)).
 //!
 //! | state | meaning |
 //! |---|---|
@@ -26,15 +28,49 @@
 //! DIFFERENCE: an ACK in congestion avoidance counts for at most one window, since after a timeout an ACK that fills a
 //! hole covers data that left the network long ago. Pinned by `an_ack_that_fills_a_hole_counts_for_one_window`.
 
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::check::{fraction, within};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::Instant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// L of RFC 3465 §2.3: most segments by which one ACK may open the window in slow start.
 pub(super) const L: u64 = 2;
 
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Part of the data in flight that stays after a loss (RFC 5681 eq. (4): 1/2).
+    pub beta: f64,
+    /// Segments by which one ACK may open the window in slow start, L of RFC 3465 §2.3; after a timeout it is 1.
+    pub abc_limit: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { beta: 0.5, abc_limit: L }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = NewReno;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        fraction("beta", self.beta)?;
+        within("abc_limit", self.abc_limit as f64, 1.0, 1e3)
+    }
+
+    fn control(&self, setup: &Setup) -> NewReno {
+        NewReno::new(self, setup)
+    }
+}
+
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewReno {
+    config: Config,
     mss: u64,
     cwnd: u64,
     ssthresh: u64,
@@ -43,25 +79,26 @@ pub struct NewReno {
 }
 
 // RFC 5681 eq. (4)
-fn ssthresh(flight_size: u64, smss: u64) -> u64 {
-    (flight_size / 2).max(2 * smss)
+fn ssthresh(beta: f64, flight_size: u64, smss: u64) -> u64 {
+    ((flight_size as f64 * beta) as u64).max(2 * smss)
 }
 
 impl NewReno {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(config: &Config, setup: &Setup) -> Self {
         let mss = setup.mss.max(1);
-        Self { mss, cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh, acked: 0, limit: L * mss }
+        let limit = config.abc_limit * mss;
+        Self { config: *config, mss, cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh, acked: 0, limit }
     }
 
-    fn halve(&mut self, in_flight: u64) {
-        self.ssthresh = ssthresh(in_flight, self.mss);
+    fn reduce(&mut self, in_flight: u64) {
+        self.ssthresh = ssthresh(self.config.beta, in_flight, self.mss);
         self.acked = 0;
     }
 
     #[inline]
     fn avoid_congestion(&mut self, acked: u64) {
-        self.limit = L * self.mss;
+        self.limit = self.config.abc_limit * self.mss;
         self.acked += acked.min(self.cwnd);
         if self.acked >= self.cwnd {
             self.acked -= self.cwnd;
@@ -94,8 +131,8 @@ impl CongestionControl for NewReno {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.halve(loss.in_flight);
-        self.limit = L * self.mss;
+        self.reduce(loss.in_flight);
+        self.limit = self.config.abc_limit * self.mss;
     }
 
     fn on_recovered(&mut self, _: Instant) {
@@ -106,7 +143,7 @@ impl CongestionControl for NewReno {
     }
 
     fn on_rto(&mut self, loss: &Loss) {
-        self.halve(loss.in_flight);
+        self.reduce(loss.in_flight);
         self.cwnd = self.mss;
         self.limit = self.mss;
     }
@@ -128,7 +165,7 @@ mod tests {
 
     /// In congestion avoidance with a window of `segments`.
     fn avoiding(segments: u64) -> NewReno {
-        let mut cc = NewReno::new(&driver::SETUP);
+        let mut cc = NewReno::new(&Config::default(), &driver::SETUP);
         cc.on_loss(&driver::loss(2 * segments * MSS));
         cc.on_recovered(Instant::ZERO);
         assert_eq!((cc.cwnd(), cc.ssthresh()), (segments * MSS, segments * MSS));
@@ -137,7 +174,7 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_the_window_each_round_trip() {
-        let mut cc = NewReno::new(&driver::SETUP);
+        let mut cc = NewReno::new(&Config::default(), &driver::SETUP);
         for expected in [20, 40, 80] {
             driver::round_trip(&mut cc, 100);
             assert_eq!(cc.cwnd(), expected * MSS);
@@ -156,7 +193,7 @@ mod tests {
     /// RFC 3465: bytes count, not ACKs, so a receiver that acknowledges every second segment slows nobody down.
     #[test]
     fn delayed_acks_slow_neither_phase_down() {
-        let mut cc = NewReno::new(&driver::SETUP);
+        let mut cc = NewReno::new(&Config::default(), &driver::SETUP);
         (0..5).for_each(|_| cc.on_ack(&driver::ack(2 * MSS, 100)));
         assert_eq!(cc.cwnd(), 20 * MSS);
         let mut cc = avoiding(10);
@@ -166,7 +203,7 @@ mod tests {
 
     #[test]
     fn one_ack_opens_the_window_by_two_segments_at_most_and_by_one_after_a_timeout() {
-        let mut cc = NewReno::new(&driver::SETUP);
+        let mut cc = NewReno::new(&Config::default(), &driver::SETUP);
         cc.on_ack(&driver::ack(8 * MSS, 100));
         assert_eq!(cc.cwnd(), 12 * MSS);
         cc.on_rto(&driver::loss(12 * MSS));
@@ -181,7 +218,7 @@ mod tests {
 
     #[test]
     fn the_limit_of_a_timeout_ends_with_congestion_avoidance() {
-        let mut cc = NewReno::new(&driver::SETUP);
+        let mut cc = NewReno::new(&Config::default(), &driver::SETUP);
         cc.on_rto(&driver::loss(20 * MSS));
         while cc.cwnd() <= cc.ssthresh() {
             driver::round_trip(&mut cc, 100);
@@ -227,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_timeout_leaves_one_segment_and_the_threshold_is_at_least_two() {
-        let mut cc = NewReno::new(&driver::SETUP);
+        let mut cc = NewReno::new(&Config::default(), &driver::SETUP);
         cc.on_rto(&driver::loss(20 * MSS));
         assert_eq!((cc.cwnd(), cc.ssthresh()), (MSS, 10 * MSS));
         cc.on_rto(&driver::loss(3 * MSS));
@@ -245,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_window_that_is_not_used_does_not_grow() {
-        for mut cc in [NewReno::new(&driver::SETUP), avoiding(10)] {
+        for mut cc in [NewReno::new(&Config::default(), &driver::SETUP), avoiding(10)] {
             (0..20).for_each(|_| cc.on_ack(&Ack { cwnd_limited: false, ..driver::ack(MSS, 100) }));
             assert_eq!(cc.cwnd(), 10 * MSS);
         }
@@ -263,7 +300,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_recovery_without_a_signal_changes_nothing() {
-        let mut cc = NewReno::new(&driver::SETUP);
+        let mut cc = NewReno::new(&Config::default(), &driver::SETUP);
         cc.on_recovered(Instant::ZERO);
         assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, u64::MAX));
     }
@@ -273,7 +310,7 @@ mod tests {
     #[test]
     fn the_mean_window_is_that_of_the_square_root_law() {
         for (p, rtt_ms) in [(1e-3, 10), (1e-3, 300), (1e-4, 100)] {
-            let mean = driver::mean_window(&mut NewReno::new(&driver::SETUP), p, rtt_ms);
+            let mean = driver::mean_window(&mut NewReno::new(&Config::default(), &driver::SETUP), p, rtt_ms);
             driver::assert_close(mean, driver::reno_law(p), 0.03);
         }
     }

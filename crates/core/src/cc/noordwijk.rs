@@ -16,17 +16,20 @@
 //! timeout   T0 = 2 T0, 0.9 s if that is more than 1 s;  TX_TMR = T0
 //! ```
 //!
-//! | constant | value | where from |
+//! | parameter | value | where from |
 //! |---|---|---|
 //! | B0 | the initial window; 20 in the dissertation, 5 with C2ML | `initial_window` of the endpoint |
-//! | T0 | 500 ms; 50 ms with C2ML | [`Params::timer`] |
-//! | beta | 200 ms | [`Params::threshold`] |
+//! | T0 | 500 ms | `timer` |
+//! | T0 with C2ML | 50 ms | `limited_timer` |
+//! | beta | 200 ms | `threshold` |
+//! | least BURST | 3 | `min_burst` |
+//! | trains per evaluation | 2 | `stability` |
 //!
 //! The window of the endpoint is what is in flight and what is left of the burst: ACKs close it, the timer opens it. The
 //! trains need an ACK per segment ([`Wants::ack_per_segment`]).
 //!
-//! *With C2ML* ([`CongestionControl::limit_bursts`]; dissertation §2.2.3.3) a burst is what the rate given carries in 50 ms,
-//! three segments at least, and no timer is shorter than the burst takes at that rate:
+//! *With C2ML* ([`CongestionControl::limit_bursts`]; dissertation §2.2.3.3) a burst is what the rate given carries in
+//! `limited_timer`, three segments at least, and no timer is shorter than the burst takes at that rate:
 //! `BURST = BW TX_TMR / (8 MSS)`, `TX_TMR = 8 MSS BURST / BW`. Adjustment and tracking may use less.
 //!
 //! Invariants: 3 <= `BURST` <= max(B0, 3); `TX_TMR <= 1 s` once measured. Between bursts
@@ -39,32 +42,60 @@
 //! DIFFERENCE: the endpoint does not tell of ACKs in recovery, so its trains are forgotten; the source loses their timing
 //! too. Pinned by `a_recovery_forgets_the_trains`.
 
-use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use super::check::{above_zero, within};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup, Wants};
+use crate::config::ConfigError;
 use crate::units::{Bytes, Instant, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const MIN_BURST: u64 = 3;
-/// Trains per evaluation.
-const STABILITY: u32 = 2;
 /// No link is so fast that a burst takes less; it keeps parameters of zero from sending without end.
 const MIN_TIMER: Span = Span::from_micros(1);
 const MAX_TIMER: Span = Span::from_secs(1);
 const MAX_FIRST_TIMER: Span = Span::from_millis(900);
 const MAX_TRAINS: usize = 16;
-/// T0 with C2ML.
-const LIMITED_TIMER: Span = Span::from_millis(50);
 
-/// What the controlled environment sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Params {
-    /// T0, the first TX_TMR.
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// T0, the first TX_TMR (dissertation §2.2: 500 ms).
     pub timer: Span,
-    /// beta: more variation of the round trip time within a train is congestion.
+    /// T0 with C²ML: a burst is what the budget carries in this time (dissertation §2.2.3.3: 50 ms).
+    pub limited_timer: Span,
+    /// beta: more variation of the round trip time within a train is congestion (the author's ns-3 code: 200 ms).
     pub threshold: Span,
+    /// Least BURST in segments (3).
+    pub min_burst: u64,
+    /// Trains of ACKs per evaluation (2).
+    pub stability: u32,
 }
 
-impl Default for Params {
+impl Default for Config {
     fn default() -> Self {
-        Self { timer: Span::from_millis(500), threshold: Span::from_millis(200) }
+        Self {
+            timer: Span::from_millis(500),
+            limited_timer: Span::from_millis(50),
+            threshold: Span::from_millis(200),
+            min_burst: 3,
+            stability: 2,
+        }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Noordwijk;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        above_zero("timer", self.timer)?;
+        above_zero("limited_timer", self.limited_timer)?;
+        above_zero("threshold", self.threshold)?;
+        within("min_burst", self.min_burst as f64, 1.0, 1e4)?;
+        within("stability", self.stability.into(), 1.0, 1e3)
+    }
+
+    fn control(&self, setup: &Setup) -> Noordwijk {
+        Noordwijk::new(self, setup)
     }
 }
 
@@ -106,7 +137,7 @@ impl Bursts {
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Noordwijk {
-    params: Params,
+    config: Config,
     mss: u64,
     /// B0 without a limit.
     initial_burst: u64,
@@ -133,22 +164,17 @@ pub struct Noordwijk {
 
 impl Noordwijk {
     /// A control whose first burst is due at once.
-    pub fn new(setup: &Setup) -> Self {
-        Self::with_params(setup, Params::default())
-    }
-
-    /// The same with other parameters.
-    pub fn with_params(setup: &Setup, params: Params) -> Self {
+    pub fn new(config: &Config, setup: &Setup) -> Self {
         let mss = setup.mss.max(1);
         let first_burst = (setup.initial_window / mss).max(1);
         Self {
-            params,
+            config: *config,
             mss,
             initial_burst: first_burst,
             first_burst,
-            first_timer: params.timer,
+            first_timer: config.timer,
             burst: first_burst,
-            timer: params.timer,
+            timer: config.timer,
             next: Instant::ZERO,
             cwnd: setup.initial_window,
             ssthresh: u64::MAX,
@@ -195,14 +221,14 @@ impl Noordwijk {
             self.dispersion = delta;
         }
         self.trains += 1;
-        if self.trains < STABILITY {
+        if self.trains < self.config.stability {
             return;
         }
         self.trains = 0;
         if dispersion == Span::ZERO || rtt_variation == Span::ZERO {
             return;
         }
-        if rtt_variation > self.params.threshold {
+        if rtt_variation > self.config.threshold {
             self.adjust_rate(dispersion, rtt_variation);
         } else {
             self.track_rate();
@@ -212,7 +238,7 @@ impl Noordwijk {
     fn adjust_rate(&mut self, dispersion: Span, rtt_variation: Span) {
         let (whole, part) = (u128::from((dispersion + rtt_variation).as_nanos()), u128::from(dispersion.as_nanos()));
         self.burst = (u128::from(self.burst) * part).div_ceil(whole.max(1)) as u64;
-        let lambda = if self.burst > MIN_BURST { 1 } else { 2 };
+        let lambda = if self.burst > self.config.min_burst { 1 } else { 2 };
         self.set_timer(lambda);
     }
 
@@ -231,7 +257,7 @@ impl Noordwijk {
             self.timer = self.timer.div(2);
             self.burst = self.burst.div_ceil(2);
         }
-        self.burst = self.burst.max(MIN_BURST);
+        self.burst = self.burst.max(self.config.min_burst);
         self.keep_limit();
     }
 
@@ -315,10 +341,11 @@ impl CongestionControl for Noordwijk {
         self.limit = limit;
         (self.first_burst, self.first_timer) = match limit {
             Some((rate, segment)) => {
-                let burst = (rate.bytes_in(LIMITED_TIMER).get() / segment.max(1)).max(MIN_BURST);
+                let burst =
+                    (rate.bytes_in(self.config.limited_timer).get() / segment.max(1)).max(self.config.min_burst);
                 (burst, rate.time_for(Bytes::new(burst.saturating_mul(segment))))
             }
-            None => (self.initial_burst, self.params.timer),
+            None => (self.initial_burst, self.config.timer),
         };
         (self.burst, self.timer) = (self.first_burst, self.first_timer);
         self.ssthresh = self.ssthresh.max((self.burst * self.mss).max(2 * self.mss));

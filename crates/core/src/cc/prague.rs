@@ -3,8 +3,8 @@
 //! Source: draft-briscoe-iccrg-prague-congestion-control, and the requirements of RFC 9331 §4.3. Windows are in segments.
 //!
 //! ```text
-//! RTT_virt = max(srtt, 25 ms)
-//! once per RTT_virt: alpha = 15/16 alpha + 1/16 (bytes marked / bytes acknowledged)      as DCTCP
+//! RTT_virt = max(srtt, reference_rtt), reference_rtt = 25 ms
+//! once per RTT_virt: alpha = (1 - g) alpha + g (bytes marked / bytes acknowledged), g = 1/16      as DCTCP
 //! a mark, once per round trip: cwnd = cwnd (1 - alpha/2)
 //! no mark: cwnd += (srtt / RTT_virt)^2 per window of segments without a mark
 //! a loss: ssthresh = flight / 2, as Reno's
@@ -24,16 +24,51 @@
 //! Not here: the fallback to CUBIC behind a classic queue, which the draft makes optional; ACKs echo marks per segment
 //! ([`Wants::accurate_ecn`]) instead of by the counters of Accurate ECN.
 
+use super::check::{above_zero, fraction, within};
 use super::dctcp::Marks;
 use super::window::{Window, plain_window};
-use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup, Wants};
+use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const REFERENCE_RTT: Span = Span::from_millis(25);
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Part of a new measurement in alpha, the average of the marked part (1/16).
+    pub g: f64,
+    /// alpha until the first mark; with 1 that mark halves the window.
+    pub alpha: f64,
+    /// Round trip time to which shorter ones are raised: growth per second is that of this one (25 ms).
+    pub reference_rtt: Span,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { g: 1.0 / 16.0, alpha: 1.0, reference_rtt: Span::from_millis(25) }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Prague;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        fraction("g", self.g)?;
+        within("alpha", self.alpha, 0.0, 1.0)?;
+        above_zero("reference_rtt", self.reference_rtt)
+    }
+
+    fn control(&self, setup: &Setup) -> Prague {
+        Prague::new(self, setup)
+    }
+}
 
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prague {
+    config: Config,
     window: Window,
     marks: Marks,
     /// A mark came.
@@ -45,9 +80,15 @@ pub struct Prague {
 
 impl Prague {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
-        let averaged = Instant::ZERO;
-        Self { window: Window::new(setup), marks: Marks::new(), marked: false, averaged, srtt: Span::ZERO }
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        Self {
+            config: *config,
+            window: Window::new(setup),
+            marks: Marks::new(config.g, config.alpha),
+            marked: false,
+            averaged: Instant::ZERO,
+            srtt: Span::ZERO,
+        }
     }
 
     /// The marked part of the bytes acknowledged, averaged.
@@ -75,7 +116,7 @@ impl CongestionControl for Prague {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.srtt = ack.srtt;
-        let virt = ack.srtt.max(REFERENCE_RTT);
+        let virt = ack.srtt.max(self.config.reference_rtt);
         self.average(ack, virt);
         if ack.marked == 0 {
             let ratio = ack.srtt.as_nanos() as f64 / virt.as_nanos() as f64;
@@ -131,7 +172,7 @@ mod tests {
     }
 
     fn avoiding(segments: u64) -> Prague {
-        let mut cc = Prague::new(&driver::SETUP);
+        let mut cc = Prague::new(&Config::default(), &driver::SETUP);
         cc.on_loss(&driver::loss(2 * segments * MSS));
         cc.on_recovered(Instant::ZERO);
         cc
@@ -149,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_mark_takes_half_of_alpha() {
-        let mut cc = Prague::new(&Setup { initial_window: 80 * MSS, ..driver::SETUP });
+        let mut cc = Prague::new(&Config::default(), &Setup { initial_window: 80 * MSS, ..driver::SETUP });
         let mark = Loss { ecn: true, ..driver::loss(80 * MSS) };
         cc.on_loss(&mark);
         cc.on_recovered(Instant::ZERO);
@@ -164,7 +205,7 @@ mod tests {
     /// none takes a sixteenth.
     #[test]
     fn alpha_is_averaged_per_virtual_round_trip_once_a_mark_came() {
-        let mut cc = Prague::new(&driver::SETUP);
+        let mut cc = Prague::new(&Config::default(), &driver::SETUP);
         (0..100).for_each(|i| cc.on_ack(&Ack { marked: 0, ..marked_ack_at(i, 5) }));
         assert_eq!(cc.alpha(), 1.0);
         cc.on_loss(&Loss { ecn: true, now: Instant::ZERO + Span::from_millis(100), in_flight: 10 * MSS });
@@ -184,14 +225,14 @@ mod tests {
         assert_eq!(cc.pacing_rate(), None);
         cc.on_ack(&Ack { cwnd_limited: false, ..driver::ack(MSS, 100) });
         assert_eq!(cc.pacing_rate(), Some(Rate::from_bps(800_000)));
-        let mut cc = Prague::new(&driver::SETUP);
+        let mut cc = Prague::new(&Config::default(), &driver::SETUP);
         cc.on_ack(&Ack { cwnd_limited: false, ..driver::ack(MSS, 100) });
         assert_eq!(cc.pacing_rate(), Some(Rate::from_bps(1_600_000)));
     }
 
     #[test]
     fn two_segments_stay() {
-        let mut cc = Prague::new(&Setup { initial_window: 2 * MSS, ..driver::SETUP });
+        let mut cc = Prague::new(&Config::default(), &Setup { initial_window: 2 * MSS, ..driver::SETUP });
         cc.on_loss(&Loss { ecn: true, ..driver::loss(2 * MSS) });
         cc.on_recovered(Instant::ZERO);
         assert_eq!((cc.cwnd(), cc.ssthresh()), (2 * MSS, 2 * MSS));
@@ -201,7 +242,7 @@ mod tests {
 
     #[test]
     fn it_wants_ect1_and_marks_told_per_segment() {
-        let wants = Prague::new(&driver::SETUP).wants();
+        let wants = Prague::new(&Config::default(), &driver::SETUP).wants();
         assert!(wants.ack_per_segment && wants.accurate_ecn && wants.ect1 && !wants.rate);
     }
 }

@@ -4,8 +4,8 @@
 //! small windows as in Linux (`tcp_scalable.c`). Windows are in segments.
 //!
 //! ```text
-//! cwnd += 1 / min(cwnd, 100) per segment acknowledged    a = 0.01, and Reno's growth below 100 segments
-//! ssthresh = 7/8 of the flight                            b = 1/8
+//! cwnd += max(a, 1 / cwnd) per segment acknowledged      a = 0.01: Reno's growth below 100 segments
+//! ssthresh = (1 - b) of the flight                       b = 1/8
 //! ```
 //!
 //! After a loss the window is back after ln(8/7)/0.01 = 13 round trips, whatever its size. Invariants: `ssthresh >= 2`.
@@ -14,23 +14,54 @@
 //! DIFFERENCE: the reduction is of the flight (RFC 5681 eq. (4)); Linux takes the window. Pinned by
 //! `a_loss_takes_an_eighth_of_the_flight`.
 
+use super::check::{fraction, positive};
 use super::window::{Window, plain_window};
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::Instant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const A: f64 = 0.01;
-const B: f64 = 0.125;
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Segments by which each segment acknowledged opens the window (the paper: 0.01).
+    pub a: f64,
+    /// Part of the data in flight which a loss takes (the paper: 1/8).
+    pub b: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { a: 0.01, b: 0.125 }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Scalable;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        positive("a", self.a)?;
+        fraction("b", self.b)
+    }
+
+    fn control(&self, setup: &Setup) -> Scalable {
+        Scalable::new(self, setup)
+    }
+}
 
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scalable {
+    config: Config,
     window: Window,
 }
 
 impl Scalable {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup) }
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        Self { config: *config, window: Window::new(setup) }
     }
 }
 
@@ -39,11 +70,12 @@ impl CongestionControl for Scalable {
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        self.window.grow(ack, |cwnd| (A * cwnd).max(1.0));
+        let a = self.config.a;
+        self.window.grow(ack, |cwnd| (a * cwnd).max(1.0));
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.window.reduce(loss, 1.0 - B);
+        self.window.reduce(loss, 1.0 - self.config.b);
     }
 
     fn on_recovered(&mut self, _: Instant) {
@@ -51,7 +83,7 @@ impl CongestionControl for Scalable {
     }
 
     fn on_rto(&mut self, loss: &Loss) {
-        self.window.time_out(loss, 1.0 - B);
+        self.window.time_out(loss, 1.0 - self.config.b);
     }
 
     fn on_idle(&mut self, _: Instant, initial_window: u64) {
@@ -65,7 +97,7 @@ mod tests {
     use super::*;
 
     fn after_loss(segments: u64) -> Scalable {
-        let mut cc = Scalable::new(&Setup { initial_window: segments * MSS, ..driver::SETUP });
+        let mut cc = Scalable::new(&Config::default(), &Setup { initial_window: segments * MSS, ..driver::SETUP });
         cc.on_loss(&driver::loss(segments * MSS));
         cc.on_recovered(Instant::ZERO);
         cc
@@ -115,7 +147,7 @@ mod tests {
     #[test]
     fn the_mean_window_is_in_proportion_to_one_over_p() {
         for p in [1e-4, 1e-5] {
-            let mean = driver::mean_window_after(80, &mut Scalable::new(&driver::SETUP), p, 100);
+            let mean = driver::mean_window_after(80, &mut Scalable::new(&Config::default(), &driver::SETUP), p, 100);
             driver::assert_close(mean, 0.01 / (p * (8f64 / 7.0).ln()), 0.02);
         }
     }

@@ -12,7 +12,7 @@
 //! loss                  ssthresh = flight / 2
 //! ```
 //!
-//! | constant | value |
+//! | parameter | value |
 //! |---|---|
 //! | alpha, beta, gamma | 2, 4, 1 |
 //!
@@ -23,17 +23,50 @@
 //!
 //! Not here: the paper's retransmission rules; the endpoint detects losses.
 
+use super::check::within;
 use super::window::{QueueShare, Window, plain_window};
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::Instant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const ALPHA: f64 = 2.0;
-const BETA: f64 = 4.0;
-const GAMMA: f64 = 1.0;
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Segments in the queue below which the window grows (2).
+    pub alpha: f64,
+    /// Segments in the queue above which the window shrinks (4).
+    pub beta: f64,
+    /// Segments in the queue with which slow start ends (1).
+    pub gamma: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { alpha: 2.0, beta: 4.0, gamma: 1.0 }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Vegas;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        within("alpha", self.alpha, 0.0, 1e6)?;
+        within("beta", self.beta, self.alpha, 1e6)?;
+        within("gamma", self.gamma, 0.0, 1e6)
+    }
+
+    fn control(&self, setup: &Setup) -> Vegas {
+        Vegas::new(self, setup)
+    }
+}
 
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vegas {
+    config: Config,
     window: Window,
     queue: QueueShare,
     /// This round of slow start only measures.
@@ -42,8 +75,8 @@ pub struct Vegas {
 
 impl Vegas {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup), queue: QueueShare::default(), measuring: true }
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        Self { config: *config, window: Window::new(setup), queue: QueueShare::default(), measuring: true }
     }
 
     /// The rule, once per round trip.
@@ -52,14 +85,14 @@ impl Vegas {
         let diff = window.cwnd * share;
         if window.in_slow_start() {
             self.measuring = !self.measuring;
-            if diff > GAMMA {
+            if diff > self.config.gamma {
                 window.cwnd = window.cwnd.min(window.cwnd - diff + 1.0).max(2.0);
                 window.ssthresh = window.cwnd;
             }
-        } else if diff > BETA {
+        } else if diff > self.config.beta {
             window.cwnd = (window.cwnd - 1.0).max(2.0);
             window.ssthresh = window.ssthresh.min(window.cwnd);
-        } else if diff < ALPHA && cwnd_limited {
+        } else if diff < self.config.alpha && cwnd_limited {
             window.cwnd += 1.0;
         }
     }
@@ -106,7 +139,7 @@ mod tests {
     use crate::units::Span;
 
     fn avoiding(segments: u64) -> Vegas {
-        let mut cc = Vegas::new(&driver::SETUP);
+        let mut cc = Vegas::new(&Config::default(), &driver::SETUP);
         cc.on_loss(&driver::loss(2 * segments * MSS));
         cc.on_recovered(Instant::ZERO);
         cc.queue.base = Some(Span::from_millis(100));
@@ -151,7 +184,7 @@ mod tests {
     /// 10 segments: a round to measure, a round that doubles, and so on.
     #[test]
     fn slow_start_doubles_every_second_round_trip() {
-        let mut cc = Vegas::new(&driver::SETUP);
+        let mut cc = Vegas::new(&Config::default(), &driver::SETUP);
         for expected in [10, 20, 20, 40, 40, 80] {
             round(&mut cc, 100);
             assert_eq!(cc.cwnd(), expected * MSS);
@@ -161,7 +194,7 @@ mod tests {
     /// 20 segments at 110 ms: 20 (1 - 100/110) = 1.82 wait, so the window falls to 20 100/110 + 1 = 19.18.
     #[test]
     fn slow_start_ends_when_a_segment_waits() {
-        let mut cc = Vegas::new(&driver::SETUP);
+        let mut cc = Vegas::new(&Config::default(), &driver::SETUP);
         cc.window.cwnd = 20.0;
         cc.adjust(1.0 - 100.0 / 110.0, true);
         assert_eq!((cc.cwnd(), cc.ssthresh()), (19_182, 19_182));

@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! growth as NewReno's
-//! sample    b = bytes delivered / D, once per D >= max(RTT, 50 ms)
-//! filter    f1 = 7/8 f1 + 1/8 b,  f2 = 7/8 f2 + 1/8 f1;  the first sample is the value of both
+//! sample    b = bytes delivered / D, once per D >= max(RTT, min_interval = 50 ms)
+//! filter    f1 = (1 - g) f1 + g b,  f2 = (1 - g) f2 + g f1,  g = 1/8;  the first sample is the value of both
 //! loss      ssthresh = f2 RTT_min, two segments at least
 //! timeout   the same, cwnd = 1; RTT_min is measured anew
 //! ```
@@ -17,15 +17,47 @@
 //! DIFFERENCE: without a sample of bandwidth and RTT a loss halves the flight; Linux would leave two segments. Pinned by
 //! `without_a_sample_a_loss_halves_the_flight`.
 
+use super::check::{above_zero, fraction};
 use super::window::{Window, plain_window};
-use super::{Ack, CongestionControl, Loss, Setup};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use crate::config::ConfigError;
 use crate::units::{Instant, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const MIN_INTERVAL: Span = Span::from_millis(50);
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Part of a sample in each of the two filters of the bandwidth, g (Linux: 1/8).
+    pub gain: f64,
+    /// Shortest time over which a sample of the bandwidth is taken (Linux: 50 ms).
+    pub min_interval: Span,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { gain: 0.125, min_interval: Span::from_millis(50) }
+    }
+}
+
+impl ControlConfig for Config {
+    type Control = Westwood;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        fraction("gain", self.gain)?;
+        above_zero("min_interval", self.min_interval)
+    }
+
+    fn control(&self, setup: &Setup) -> Westwood {
+        Westwood::new(self, setup)
+    }
+}
 
 /// The control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Westwood {
+    config: Config,
     window: Window,
     /// The sample under way: when it began, and what was delivered by then.
     since: Option<(Instant, u64)>,
@@ -37,8 +69,9 @@ pub struct Westwood {
 
 impl Westwood {
     /// A control that begins in slow start.
-    pub fn new(setup: &Setup) -> Self {
-        Self { window: Window::new(setup), since: None, filters: None, rtt_min: Span::MAX }
+    pub fn new(config: &Config, setup: &Setup) -> Self {
+        let window = Window::new(setup);
+        Self { config: *config, window, since: None, filters: None, rtt_min: Span::MAX }
     }
 
     #[inline]
@@ -48,14 +81,15 @@ impl Westwood {
             return;
         };
         let interval = ack.now.since(begin);
-        if interval >= ack.srtt.max(MIN_INTERVAL) {
+        if interval >= ack.srtt.max(self.config.min_interval) {
             self.filter(ack.delivered.saturating_sub(delivered) as f64 / interval.as_secs_f64());
             self.since = Some((ack.now, ack.delivered));
         }
     }
 
     fn filter(&mut self, sample: f64) {
-        let low_pass = |old: f64, new: f64| (7.0 * old + new) / 8.0;
+        let gain = self.config.gain;
+        let low_pass = |old: f64, new: f64| (1.0 - gain) * old + gain * new;
         self.filters = Some(match self.filters {
             None => (sample, sample),
             Some((first, second)) => {
@@ -122,7 +156,7 @@ mod tests {
     /// (200 kB/s): f1 = 130, f2 = 105.9375. ssthresh = 105.9375 kB/s 100 ms = 10.59375 segments.
     #[test]
     fn the_filter_by_hand() {
-        let mut cc = Westwood::new(&driver::SETUP);
+        let mut cc = Westwood::new(&Config::default(), &driver::SETUP);
         let expected = [
             (0, 1, None),
             (50, 6, None),
@@ -149,7 +183,7 @@ mod tests {
     /// Short round trips are measured over 50 ms: 5 segments in 50 ms are 100 kB/s, which with 10 ms is one segment.
     #[test]
     fn a_sample_takes_fifty_ms_at_least_and_two_segments_stay() {
-        let mut cc = Westwood::new(&driver::SETUP);
+        let mut cc = Westwood::new(&Config::default(), &driver::SETUP);
         cc.on_ack(&ack_at(0, 1, 10));
         cc.on_ack(&ack_at(49, 5, 10));
         assert_eq!(cc.filters, None);
@@ -163,7 +197,7 @@ mod tests {
     #[test]
     fn a_full_buffer_is_drained_and_a_random_loss_costs_nothing() {
         for (rtt_ms, flight) in [(200, 80), (100, 40)] {
-            let mut cc = Westwood::new(&driver::SETUP);
+            let mut cc = Westwood::new(&Config::default(), &driver::SETUP);
             cc.on_ack(&ack_at(0, 1, 100));
             (1..20).for_each(|i| cc.on_ack(&ack_at(i * 500, 1 + i * 200, rtt_ms)));
             cc.on_loss(&driver::loss(flight * MSS));
@@ -173,7 +207,7 @@ mod tests {
 
     #[test]
     fn without_a_sample_a_loss_halves_the_flight() {
-        let mut cc = Westwood::new(&driver::SETUP);
+        let mut cc = Westwood::new(&Config::default(), &driver::SETUP);
         cc.on_ack(&ack_at(0, 1, 100));
         cc.on_loss(&driver::loss(30 * MSS));
         cc.on_recovered(Instant::ZERO);
@@ -185,7 +219,7 @@ mod tests {
     /// A timeout may mean another path: the smallest round trip time is measured anew.
     #[test]
     fn a_timeout_forgets_the_smallest_round_trip_time() {
-        let mut cc = Westwood::new(&driver::SETUP);
+        let mut cc = Westwood::new(&Config::default(), &driver::SETUP);
         cc.on_ack(&ack_at(0, 1, 100));
         cc.on_ack(&ack_at(100, 41, 100));
         cc.on_rto(&driver::loss(40 * MSS));
@@ -199,7 +233,7 @@ mod tests {
     /// An idle time is no sample: it would read as a slow path.
     #[test]
     fn an_idle_time_is_not_measured() {
-        let mut cc = Westwood::new(&driver::SETUP);
+        let mut cc = Westwood::new(&Config::default(), &driver::SETUP);
         cc.on_ack(&ack_at(0, 1, 100));
         cc.on_idle(Instant::ZERO, 4 * MSS);
         cc.on_ack(&ack_at(60_000, 2, 100));

@@ -8,6 +8,7 @@ use penstock_core::units::{Instant, Rate, Span};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// The largest window and threshold: sums with them stay far from the end of 64 bits.
@@ -67,12 +68,17 @@ struct Maker {
 }
 
 /// The factory of what `maker` makes.
-pub(super) fn factory(maker: &Bound<'_, PyAny>, name: &str, trouble: &Arc<Trouble>) -> PyResult<Control> {
+pub(super) fn factory(
+    maker: &Bound<'_, PyAny>,
+    name: &str,
+    parameters: Map<String, Value>,
+    trouble: &Arc<Trouble>,
+) -> PyResult<Control> {
     let (ack_per_segment, accurate_ecn, ect1) = maker.getattr("wants")?.extract()?;
     // Rates cost little beside the interpreter, so whoever asks has them.
     let wants = Wants { rate: true, ack_per_segment, accurate_ecn, ect1 };
     let maker = Maker { maker: maker.clone().unbind(), name: name.into(), wants, trouble: trouble.clone() };
-    Ok(Control::new(name, Arc::new(maker)))
+    Ok(Control::new(name, parameters, Arc::new(maker)))
 }
 
 impl MakeCc for Maker {

@@ -267,7 +267,7 @@ mod tests {
     struct File(String);
 
     impl Library for File {
-        fn control(&self, _: &str) -> Option<Result<Control, LibraryError>> {
+        fn control(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Control, LibraryError>> {
             None
         }
         fn aqm(&self, _: &str, _: &Map<String, Value>) -> Option<Result<Config, LibraryError>> {

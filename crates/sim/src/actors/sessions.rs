@@ -190,7 +190,7 @@ impl Sessions {
 
     /// Name of the congestion control.
     pub fn cc_name(&self) -> &str {
-        &self.tcp.cc
+        self.tcp.cc.name()
     }
 
     /// Bytes on the heap, without connections.

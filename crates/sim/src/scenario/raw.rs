@@ -248,7 +248,7 @@ pub struct RawFlow {
     pub node: Option<String>,
     pub class: Option<u32>,
     pub weight: Option<u32>,
-    pub cc: Option<String>,
+    pub cc: Option<Value>,
     #[serde(default)]
     pub tcp: Table,
 }

@@ -2,10 +2,8 @@
 //! simulators that papers used.
 
 use penstock_core::cc::c2ml::Form;
-use penstock_core::cc::{self, AnyCc};
+use penstock_core::cc::{self, AnyCc, AnyControlConfig};
 use penstock_core::config::ConfigError;
-use penstock_core::foreign::Control;
-use penstock_core::suggest::nearest;
 use penstock_core::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -24,12 +22,10 @@ pub enum SillyWindow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TcpConfig {
-    /// Congestion control.
-    pub cc: String,
+    /// Congestion control, with its parameters.
+    pub cc: AnyControlConfig,
     /// The control keeps to the budget that a gateway gives its node: "off", "on", or "literal" (Figure 2.13).
     pub c2ml: Form,
-    /// CUBIC's first slow start is HyStart++ (RFC 9406); without effect on other controls.
-    pub hystart: bool,
     /// Largest payload of a segment.
     pub mss: Bytes,
     /// Initial window in segments (RFC 6928).
@@ -71,17 +67,13 @@ pub struct TcpConfig {
     pub send_buffer: Bytes,
     /// The sender's rule for short segments.
     pub silly_window: SillyWindow,
-    /// The control that `cc` names, if it is not one of the registry.
-    #[serde(skip)]
-    pub foreign: Option<Control>,
 }
 
 impl Default for TcpConfig {
     fn default() -> Self {
         Self {
-            cc: "cubic".into(),
+            cc: AnyControlConfig::Cubic(cc::cubic::Config::default()),
             c2ml: Form::Off,
-            hystart: false,
             mss: Bytes::new(1448),
             initial_window: 10,
             initial_ssthresh: None,
@@ -102,7 +94,6 @@ impl Default for TcpConfig {
             receive_buffer: Bytes::new(6_000_000),
             send_buffer: Bytes::new(16_000_000),
             silly_window: SillyWindow::Minshall,
-            foreign: None,
         }
     }
 }
@@ -113,13 +104,12 @@ impl TcpConfig {
     /// # Errors
     /// The first option that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        if self.foreign.is_none() && !cc::NAMES.contains(&self.cc.as_str()) {
-            let near = nearest(&self.cc, cc::NAMES);
-            let hint = near.first().map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
-            return Err(ConfigError::new("cc", format!("{:?} is not one of {:?}{hint}", self.cc, cc::NAMES)));
-        }
+        self.cc.validate()?;
         if self.needs_ecn() && !self.ecn {
-            return Err(ConfigError::new("ecn", format!("{} goes by marks: set it to true or leave it out", self.cc)));
+            return Err(ConfigError::new(
+                "ecn",
+                format!("{} goes by marks: set it to true or leave it out", self.cc.name()),
+            ));
         }
         if self.ern && !self.ecn {
             return Err(ConfigError::new("ern", "needs ecn = true: routers answer a rate by marking"));
@@ -154,25 +144,20 @@ impl TcpConfig {
             mss,
             initial_window: mss * u64::from(self.initial_window),
             initial_ssthresh: self.initial_ssthresh.map_or(u64::MAX, Bytes::get),
-            hystart: self.hystart,
         }
     }
 
     /// True if the control counts marks, and so works only with `ecn`.
     pub fn needs_ecn(&self) -> bool {
-        self.foreign.as_ref().map_or_else(|| cc::needs_ecn(&self.cc), |control| control.wants().accurate_ecn)
+        self.cc.wants().accurate_ecn
     }
 
     /// The control of a new connection with segments of `mss` bytes whose SYN has number `iss`: that tells one foreign
     /// control from another.
     pub(super) fn control(&self, mss: u64, iss: u32) -> AnyCc {
         let setup = self.setup(mss);
-        let cc = match &self.foreign {
-            Some(control) => AnyCc::Foreign(Box::new(control.make(&setup, iss.into()))),
-            None => AnyCc::new(&self.cc, &setup).expect("the configuration was validated"),
-        };
         let headers = if self.timestamps { 52 } else { 40 }; // IPv4 20, TCP 20, timestamps 12
-        cc.with_budget(&setup, self.c2ml, headers)
+        self.cc.build(&setup, iss.into()).with_budget(&setup, self.c2ml, headers)
     }
 
     /// The smallest scale with which the receive buffer can be told; at most 14 (RFC 7323 §2.3).
@@ -194,7 +179,8 @@ mod tests {
 
     #[test]
     fn controls_that_count_marks_are_refused_without_ecn() {
-        let config = |cc: &str, ecn| TcpConfig { cc: cc.into(), ecn, ..TcpConfig::default() };
+        let config =
+            |cc: &str, ecn| TcpConfig { cc: AnyControlConfig::default_of(cc).unwrap(), ecn, ..TcpConfig::default() };
         for cc in ["dctcp", "prague"] {
             assert_eq!(config(cc, false).validate().unwrap_err().key, "ecn");
             assert_eq!(config(cc, true).validate(), Ok(()));

@@ -97,7 +97,7 @@ fn at(ms: u64) -> Instant {
 
 /// 1000 segments/s and 40 ms (plus a millisecond of serialization): 41 segments fill the path.
 fn settled() -> (Bbr, Path) {
-    let mut cc = Bbr::new(&driver::SETUP);
+    let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
     let mut path = Path::new(1000, 40);
     path.run(&mut cc, at(2000), |_, _| {});
     assert_eq!(cc.mode, Mode::ProbeBw);
@@ -118,7 +118,8 @@ fn the_model_is_the_rate_and_the_delay_of_the_path() {
 #[test]
 fn the_flight_is_an_even_number_of_segments() {
     let flight = |pace: f64, bandwidth: f64| {
-        let cc = Bbr { min_rtt: Span::from_millis(40), pacing: Some(pace), ..Bbr::new(&driver::SETUP) };
+        let cc =
+            Bbr { min_rtt: Span::from_millis(40), pacing: Some(pace), ..Bbr::new(&Config::default(), &driver::SETUP) };
         cc.inflight(bandwidth, 1.0) / MSS
     };
     assert_eq!([flight(0.1e6, 1.25e6), flight(1e6, 1.25e6), flight(1e6, 1.26e6)], [54, 56, 58]);
@@ -127,7 +128,7 @@ fn the_flight_is_an_even_number_of_segments() {
 
 #[test]
 fn startup_drain_and_probing_follow_each_other() {
-    let mut cc = Bbr::new(&driver::SETUP);
+    let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
     let mut seen = vec![];
     Path::new(1000, 40).run(&mut cc, at(2000), |cc, _| {
         if seen.last() != Some(&cc.mode) {
@@ -140,8 +141,8 @@ fn startup_drain_and_probing_follow_each_other() {
 /// The gains of Startup double the rate each round; the first pace is 2.885 windows per round trip, less 1 %.
 #[test]
 fn startup_paces_at_two_over_ln_two() {
-    assert!((HIGH_GAIN - 2.0 / 2f64.ln()).abs() < 0.001);
-    let mut cc = Bbr::new(&driver::SETUP);
+    assert!((Config::default().high_gain - 2.0 / 2f64.ln()).abs() < 0.001);
+    let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
     let mut path = Path::new(1000, 40);
     path.send(&cc);
     let ack = path.acknowledge();
@@ -155,7 +156,7 @@ fn startup_paces_at_two_over_ln_two() {
 /// had too little do not count.
 #[test]
 fn the_pipe_is_full_after_three_rounds_without_growth() {
-    let mut cc = Bbr::new(&driver::SETUP);
+    let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
     cc.round_started = true;
     let round = |cc: &mut Bbr, rate: f64, app_limited| {
         cc.round += 1;
@@ -198,7 +199,7 @@ fn the_gain_cycle_is_that_of_the_paper() {
 fn probing_begins_anywhere_but_in_the_phase_that_drains() {
     let mut phases = [0; 8];
     for us in 0..700 {
-        let mut cc = Bbr::new(&driver::SETUP);
+        let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
         cc.enter_probe_bw(Instant::from_nanos(us * 1000));
         phases[cc.phase] += 1;
     }
@@ -258,7 +259,7 @@ fn the_round_trip_time_is_probed_every_ten_seconds_for_200_ms() {
 /// acknowledged in ProbeBW, and are no reason to slow down. What follows them is sent at three quarters of the rate or faster.
 #[test]
 fn probing_the_round_trip_time_does_not_lower_the_rate_on_a_short_path() {
-    let mut cc = Bbr::new(&driver::SETUP);
+    let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
     let mut path = Path::new(4000, 16);
     let (mut probed, mut least) = (false, f64::MAX);
     path.run(&mut cc, at(12_000), |cc, now| {
@@ -306,7 +307,7 @@ fn what_the_application_limits_does_not_lower_the_model() {
 
 #[test]
 fn without_samples_it_is_slow_start() {
-    let mut cc = Bbr::new(&driver::SETUP);
+    let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
     (0..10).for_each(|_| cc.on_ack(&driver::ack(MSS, 100)));
     assert_eq!(cc.cwnd(), 20 * MSS);
 }
@@ -315,7 +316,7 @@ fn without_samples_it_is_slow_start() {
 /// which ends after four rounds with a loss; the second has the same rate, 7 segments per 100 ms.
 #[test]
 fn a_policer_is_found_after_two_intervals_of_the_same_rate() {
-    let mut cc = Bbr::new(&driver::SETUP);
+    let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
     cc.mode = Mode::ProbeBw;
     cc.filled = true;
     let mut rates = vec![];

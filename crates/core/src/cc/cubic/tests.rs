@@ -1,11 +1,23 @@
 use super::super::driver::{self, MSS};
-use super::super::newreno::NewReno;
+use super::super::newreno::{self, NewReno};
 use super::*;
 use crate::units::Span;
 
+const BETA: f64 = 0.7;
+const C: f64 = 0.4;
+const HYSTART: Config = Config { beta: BETA, c: C, fast_convergence: true, tcp_friendliness: true, hystart: true };
+
+fn w_cubic(t: f64, k: f64, w_max: f64) -> f64 {
+    Config::default().w_cubic(t, k, w_max)
+}
+
+fn k(w_max: f64, cwnd_epoch: f64) -> f64 {
+    Config::default().k(w_max, cwnd_epoch)
+}
+
 /// The control after it lost with a window of `segments`: W_max = `segments`, cwnd = 0.7 of it.
 fn after_loss(segments: u64) -> Cubic {
-    let mut cc = Cubic::new(&Setup { initial_window: segments * MSS, ..driver::SETUP });
+    let mut cc = Cubic::new(&Config::default(), &Setup { initial_window: segments * MSS, ..driver::SETUP });
     cc.on_loss(&driver::loss(segments * MSS));
     cc.on_recovered(Instant::ZERO);
     cc
@@ -128,7 +140,7 @@ fn a_window_above_the_last_one_is_the_new_plateau() {
 #[test]
 fn a_loss_leaves_two_segments_and_an_ecn_echo_may_leave_less() {
     for (ecn, in_flight, window) in [(false, 2, 2000), (true, 2, 1400), (true, 1, 1000)] {
-        let mut cc = Cubic::new(&driver::SETUP);
+        let mut cc = Cubic::new(&Config::default(), &driver::SETUP);
         cc.on_loss(&Loss { ecn, ..driver::loss(in_flight * MSS) });
         cc.on_recovered(Instant::ZERO);
         assert_eq!((cc.cwnd(), cc.ssthresh()), (window, 2 * MSS));
@@ -156,7 +168,7 @@ fn after_a_timeout_the_curve_begins_where_slow_start_ends() {
 /// A loss between the timeout and congestion avoidance begins a stage of its own, with a plateau.
 #[test]
 fn a_loss_after_a_timeout_has_its_plateau() {
-    let mut cc = Cubic::new(&Setup { initial_window: 100 * MSS, ..driver::SETUP });
+    let mut cc = Cubic::new(&Config::default(), &Setup { initial_window: 100 * MSS, ..driver::SETUP });
     cc.on_rto(&driver::loss(100 * MSS));
     (0..39).for_each(|_| cc.on_ack(&driver::ack(MSS, 100)));
     assert_eq!(cc.cwnd(), 40 * MSS);
@@ -170,7 +182,7 @@ fn a_loss_after_a_timeout_has_its_plateau() {
 
 #[test]
 fn slow_start_is_that_of_rfc_5681() {
-    let mut cc = Cubic::new(&driver::SETUP);
+    let mut cc = Cubic::new(&Config::default(), &driver::SETUP);
     assert_eq!(cc.ssthresh(), u64::MAX);
     for expected in [20, 40, 80] {
         driver::round_trip(&mut cc, 100);
@@ -220,7 +232,7 @@ fn an_idle_connection_restarts_from_the_initial_window_at_most() {
 
 #[test]
 fn the_end_of_a_recovery_without_a_signal_changes_nothing() {
-    let mut cc = Cubic::new(&driver::SETUP);
+    let mut cc = Cubic::new(&Config::default(), &driver::SETUP);
     cc.on_recovered(Instant::ZERO);
     assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, u64::MAX));
 }
@@ -250,8 +262,9 @@ fn the_mean_window_is_that_of_the_response_function() {
 #[test]
 fn a_flow_comes_to_the_response_function_from_below() {
     let law = response_function(1e-4, 100);
-    let [early, late] =
-        [20, 1000].map(|losses| driver::mean_window_after(losses, &mut Cubic::new(&driver::SETUP), 1e-4, 100));
+    let [early, late] = [20, 1000].map(|losses| {
+        driver::mean_window_after(losses, &mut Cubic::new(&Config::default(), &driver::SETUP), 1e-4, 100)
+    });
     assert!(driver::reno_law(1e-4) < early && early < late && late < law, "{early}, {late}, {law}");
     driver::assert_close(late, law, 0.03);
 }
@@ -260,9 +273,13 @@ fn a_flow_comes_to_the_response_function_from_below() {
 #[test]
 fn at_short_round_trips_it_is_as_fast_as_reno() {
     for (p, rtt_ms) in [(1e-3, 5), (1e-4, 10), (1e-4, 2)] {
-        let mean = driver::mean_window(&mut Cubic::new(&driver::SETUP), p, rtt_ms);
+        let mean = driver::mean_window(&mut Cubic::new(&Config::default(), &driver::SETUP), p, rtt_ms);
         driver::assert_close(mean, driver::reno_law(p), 0.01);
-        driver::assert_close(mean, driver::mean_window(&mut NewReno::new(&driver::SETUP), p, rtt_ms), 0.03);
+        driver::assert_close(
+            mean,
+            driver::mean_window(&mut NewReno::new(&newreno::Config::default(), &driver::SETUP), p, rtt_ms),
+            0.03,
+        );
     }
 }
 
@@ -270,8 +287,8 @@ fn at_short_round_trips_it_is_as_fast_as_reno() {
 /// later it ends where it is; the curve then begins there, with K = 0.
 #[test]
 fn with_hystart_slow_start_ends_when_round_trip_times_rise() {
-    let setup = Setup { initial_window: 100 * MSS, hystart: true, ..driver::SETUP };
-    let (mut cc, mut plain) = (Cubic::new(&setup), Cubic::new(&Setup { hystart: false, ..setup }));
+    let setup = Setup { initial_window: 100 * MSS, ..driver::SETUP };
+    let (mut cc, mut plain) = (Cubic::new(&HYSTART, &setup), Cubic::new(&Config::default(), &setup));
     let mut windows = vec![];
     for rtt_ms in [80, 90, 90, 90, 90, 90, 90, 90] {
         driver::round_trip(&mut cc, rtt_ms);
@@ -289,7 +306,7 @@ fn with_hystart_slow_start_ends_when_round_trip_times_rise() {
 
 #[test]
 fn a_loss_ends_hystart() {
-    let mut cc = Cubic::new(&Setup { hystart: true, ..driver::SETUP });
+    let mut cc = Cubic::new(&HYSTART, &driver::SETUP);
     cc.on_loss(&driver::loss(10 * MSS));
     assert_eq!(cc.hystart, None);
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::cc::newreno::NewReno;
+use crate::cc::newreno::{Config, NewReno};
 use crate::cc::{AnyCc, NAMES};
 
 /// NewReno from outside, with a window that the seed shifts.
@@ -44,18 +44,18 @@ struct Maker;
 
 impl MakeCc for Maker {
     fn make(&self, setup: &Setup, seed: u64) -> Box<dyn ForeignCc> {
-        Box::new(Outside(NewReno::new(setup), seed))
+        Box::new(Outside(NewReno::new(&Config::default(), setup), seed))
     }
     fn wants(&self) -> Wants {
         Wants::default()
     }
 }
 
-const SETUP: Setup = Setup { mss: 1000, initial_window: 10_000, initial_ssthresh: u64::MAX, hystart: false };
+const SETUP: Setup = Setup { mss: 1000, initial_window: 10_000, initial_ssthresh: u64::MAX };
 
 #[test]
 fn a_control_from_outside_is_one_among_all() {
-    let control = Control::new("mine", Arc::new(Maker));
+    let control = Control::new("mine", Map::new(), Arc::new(Maker));
     let mut any = AnyCc::Foreign(Box::new(control.make(&SETUP, 3)));
     assert!(!NAMES.contains(&any.name()));
     assert_eq!((any.name(), any.cwnd(), any.pacing_rate()), ("mine", 10_003, Some(Rate::from_bps(1_000_000))));
@@ -71,7 +71,7 @@ fn a_control_from_outside_is_one_among_all() {
 
 #[test]
 fn controls_are_equal_if_they_share_the_factory() {
-    let one = Control::new("mine", Arc::new(Maker));
+    let one = Control::new("mine", Map::new(), Arc::new(Maker));
     assert_eq!(one, one.clone());
-    assert_ne!(one, Control::new("mine", Arc::new(Maker)));
+    assert_ne!(one, Control::new("mine", Map::new(), Arc::new(Maker)));
 }

@@ -5,7 +5,7 @@ const MS: fn(u64) -> Span = Span::from_millis;
 
 /// B0 = 20, as in the dissertation.
 fn control() -> Noordwijk {
-    Noordwijk::new(&Setup { initial_window: 20 * MSS, ..driver::SETUP })
+    Noordwijk::new(&Config::default(), &Setup { initial_window: 20 * MSS, ..driver::SETUP })
 }
 
 fn at(ms: u64) -> Instant {
