@@ -71,8 +71,8 @@ class CongestionControl:
     """The window of a TCP connection: say how it grows, and what a loss does to it if not what Reno does.
 
     Set in `self` before `__init__()` is called: `mss` and `initial_window` in bytes, `random`, a seeded
-    `random.Random`, and every parameter that the scenario gives. Parameters are the attributes of the class that the base
-    class does not have. After each method `cwnd`, `ssthresh` (bytes) and `pacing_bps` are read.
+    `random.Random`, and every parameter that the scenario gives. Parameters are the attributes of the class which the
+    base class does not have. After each method `cwnd`, `ssthresh` (bytes) and `pacing_bps` are read.
     """
 
     mss: int
@@ -111,6 +111,10 @@ class CongestionControl:
     def on_idle(self, now_s: float) -> None:  # noqa: ARG002
         """Nothing was sent for longer than the timeout: restart."""
         self.cwnd = min(self.cwnd, self.initial_window)
+
+    def adopt(self, cwnd: float, ssthresh: float) -> None:
+        """With C²ML the budget of the node makes window and threshold these. A control with a model may ignore it."""
+        self.cwnd, self.ssthresh = cwnd, ssthresh
 
     def on_recovery_ack(self, ack: Ack) -> None:
         """Data was acknowledged during loss recovery: for controls that measure."""

@@ -411,6 +411,8 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
+    without!(bursts, advice);
+
     #[inline]
     fn cwnd(&self) -> u64 {
         self.cwnd

@@ -27,7 +27,7 @@
 //! DIFFERENCE: a new budget moves the window only into `[ssThres/2, ssThres]`: one that was right is not halved.
 //! [`Form::Literal`] always halves. Pinned by `a_new_budget_leaves_a_window_that_fits`.
 
-use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use super::{Ack, Advice, BurstLimit, CongestionControl, Loss, Setup, Wants};
 use crate::units::{Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +89,8 @@ impl<C: CongestionControl> C2ml<C> {
             return;
         }
         self.budget = budget;
-        self.control.limit_bursts(budget.map(|rate| (rate, self.frame)));
+        let frame = self.frame;
+        self.control.advise(Advice::LimitBursts(budget.map(|rate| BurstLimit { rate, frame })));
         self.update();
         if let Some(ceiling) = self.ceiling {
             self.begin(ceiling);
@@ -114,7 +115,7 @@ impl<C: CongestionControl> C2ml<C> {
 
     fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
         if !self.sends_bursts() {
-            self.control.adopt(cwnd, ssthresh);
+            self.control.advise(Advice::Adopt { cwnd, ssthresh });
         }
     }
 
@@ -156,10 +157,10 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
     fn on_ack(&mut self, ack: &Ack) {
         self.follow_rtt(ack);
         let Some(ceiling) = self.ceiling.filter(|_| !self.sends_bursts()) else { return self.control.on_ack(ack) };
-        self.control.adopt(self.control.cwnd(), ceiling);
+        self.control.advise(Advice::Adopt { cwnd: self.control.cwnd(), ssthresh: ceiling });
         self.control.on_ack(ack);
         if self.control.cwnd() > ceiling {
-            self.control.adopt(ceiling, ceiling);
+            self.control.advise(Advice::Adopt { cwnd: ceiling, ssthresh: ceiling });
         }
     }
 
@@ -199,6 +200,10 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
 
     fn on_burst(&mut self, now: Instant, in_flight: u64) {
         self.control.on_burst(now, in_flight);
+    }
+
+    fn advise(&mut self, advice: Advice) {
+        self.control.advise(advice);
     }
 }
 

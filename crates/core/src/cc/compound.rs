@@ -32,7 +32,7 @@
 
 use super::check::{fraction, positive, within};
 use super::window::{QueueShare, Window};
-use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
 use crate::units::Instant;
 use schemars::JsonSchema;
@@ -130,6 +130,8 @@ impl Compound {
 }
 
 impl CongestionControl for Compound {
+    without!(pacing, wants, recovery, bursts);
+
     #[inline]
     fn cwnd(&self) -> u64 {
         self.window.bytes(self.win())
@@ -186,7 +188,8 @@ impl CongestionControl for Compound {
         self.queue.restart();
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+    fn advise(&mut self, advice: Advice) {
+        let Advice::Adopt { cwnd, ssthresh } = advice else { return };
         if self.cwnd() != cwnd {
             let win = self.window.segments(cwnd);
             self.dwnd = self.dwnd.min(win);

@@ -44,7 +44,7 @@
 use super::check::{fraction, positive};
 use super::hystart::HyStart;
 use super::newreno::L;
-use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
 use crate::units::Instant;
 use schemars::JsonSchema;
@@ -233,6 +233,8 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
+    without!(pacing, wants, recovery, bursts);
+
     #[inline]
     fn cwnd(&self) -> u64 {
         self.bytes(self.cwnd)
@@ -285,7 +287,8 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+    fn advise(&mut self, advice: Advice) {
+        let Advice::Adopt { cwnd, ssthresh } = advice else { return };
         if self.bytes(self.cwnd) != cwnd {
             self.cwnd = cwnd as f64 / self.mss;
             self.epoch = None; // the curve began at another window

@@ -22,7 +22,7 @@
 
 use super::check::within;
 use super::hystart::HyStart;
-use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
 use crate::units::{Instant, Span};
 use schemars::JsonSchema;
@@ -229,6 +229,8 @@ impl CubicLinux {
 }
 
 impl CongestionControl for CubicLinux {
+    without!(pacing, wants, recovery, bursts);
+
     #[inline]
     fn cwnd(&self) -> u64 {
         self.cwnd * self.mss
@@ -278,6 +280,16 @@ impl CongestionControl for CubicLinux {
     fn on_idle(&mut self, _: Instant, initial_window: u64) {
         self.cwnd = self.cwnd.min((initial_window / self.mss).max(1));
         self.epoch = None;
+    }
+
+    fn advise(&mut self, advice: Advice) {
+        let Advice::Adopt { cwnd, ssthresh } = advice else { return };
+        let (cwnd, ssthresh) = (cwnd / self.mss, ssthresh / self.mss);
+        if self.cwnd != cwnd {
+            self.cwnd = cwnd.max(1);
+            self.epoch = None; // the curve began at another window
+        }
+        self.ssthresh = ssthresh.max(2);
     }
 }
 

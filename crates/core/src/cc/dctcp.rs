@@ -107,6 +107,7 @@ impl Dctcp {
 
 impl CongestionControl for Dctcp {
     plain_window!();
+    without!(pacing, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

@@ -4,7 +4,7 @@
 //! [`AnyCc`](super::AnyCc). Only calls to foreign controls go through a pointer. A control that fails has no way to say so
 //! to its sender: it keeps its last answer, and whoever gave the factory asks it after the run whether all went well.
 
-use super::{Ack, CongestionControl, Loss, Setup, Wants};
+use super::{Ack, Advice, CongestionControl, Loss, Setup, Wants};
 use crate::units::{Instant, Rate};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -130,6 +130,9 @@ impl CongestionControl for Running {
     }
     fn on_burst(&mut self, now: Instant, in_flight: u64) {
         self.control.on_burst(now, in_flight);
+    }
+    fn advise(&mut self, advice: Advice) {
+        self.control.advise(advice);
     }
 }
 

@@ -95,6 +95,7 @@ impl Hybla {
 
 impl CongestionControl for Hybla {
     plain_window!();
+    without!(pacing, wants, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

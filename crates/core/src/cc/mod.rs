@@ -15,6 +15,38 @@
 //!
 //! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`); `cwnd` is not asked for.
 
+/// Writes the methods of [`CongestionControl`] which a control has no use for: `without!(pacing, bursts)`.
+///
+/// The trait has no defaults, so that what stands around a control cannot forget to pass a method on.
+macro_rules! without {
+    ($($hook:ident),+) => { $($crate::cc::without!(@ $hook);)+ };
+    (@ pacing) => {
+        #[inline]
+        fn pacing_rate(&self) -> Option<$crate::units::Rate> {
+            None
+        }
+    };
+    (@ wants) => {
+        fn wants(&self) -> $crate::cc::Wants {
+            $crate::cc::Wants::default()
+        }
+    };
+    (@ recovery) => {
+        fn on_recovery_ack(&mut self, _: &$crate::cc::Ack) {}
+    };
+    (@ bursts) => {
+        #[inline]
+        fn next_burst(&self) -> $crate::units::Instant {
+            $crate::units::Instant::MAX
+        }
+        fn on_burst(&mut self, _: $crate::units::Instant, _: u64) {}
+    };
+    (@ advice) => {
+        fn advise(&mut self, _: $crate::cc::Advice) {}
+    };
+}
+use without;
+
 #[cfg(test)]
 mod driver;
 
@@ -146,6 +178,29 @@ pub struct Loss {
     pub ecn: bool,
 }
 
+/// What somebody tells a control who knows the path better than it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// Window and slow start threshold are to be these. A control with a model of its own may ignore it.
+    Adopt {
+        /// Congestion window in bytes.
+        cwnd: u64,
+        /// Slow start threshold in bytes.
+        ssthresh: u64,
+    },
+    /// Bursts are to stay below a limit; `None` ends it. Only for controls that send in bursts.
+    LimitBursts(Option<BurstLimit>),
+}
+
+/// What bursts may carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BurstLimit {
+    /// No more than this rate.
+    pub rate: Rate,
+    /// Bytes of a full segment on the wire.
+    pub frame: u64,
+}
+
 /// A window algorithm.
 pub trait CongestionControl {
     /// Congestion window in bytes.
@@ -163,24 +218,15 @@ pub trait CongestionControl {
     /// The connection was idle for longer than the retransmission timeout (RFC 5681 §4.1): restart the window.
     fn on_idle(&mut self, now: Instant, initial_window: u64);
     /// Pacing rate, if the control paces.
-    fn pacing_rate(&self) -> Option<Rate> {
-        None
-    }
+    fn pacing_rate(&self) -> Option<Rate>;
     /// What the control wants of its endpoint; it never changes.
-    fn wants(&self) -> Wants {
-        Wants::default()
-    }
+    fn wants(&self) -> Wants;
     /// Data was acknowledged during loss recovery; only with [`Wants::rate`].
-    fn on_recovery_ack(&mut self, _ack: &Ack) {}
+    fn on_recovery_ack(&mut self, ack: &Ack);
     /// When the next burst is due, for a control that sends in bursts: [`Instant::MAX`] is never, the past at once.
-    fn next_burst(&self) -> Instant {
-        Instant::MAX
-    }
+    fn next_burst(&self) -> Instant;
     /// The burst that was due may begin; its size and the next time are set.
-    fn on_burst(&mut self, _now: Instant, _in_flight: u64) {}
-    /// Somebody who knows the path better sets window and threshold. A control with a model of its own may ignore it.
-    fn adopt(&mut self, _cwnd: u64, _ssthresh: u64) {}
-    /// Bursts are to carry no more than this rate in segments of so many bytes; `None` ends it. Only for controls that
-    /// send in bursts.
-    fn limit_bursts(&mut self, _limit: Option<(Rate, u64)>) {}
+    fn on_burst(&mut self, now: Instant, in_flight: u64);
+    /// Somebody who knows the path better than the control tells what he knows.
+    fn advise(&mut self, advice: Advice);
 }

@@ -29,7 +29,7 @@
 //! hole covers data that left the network long ago. Pinned by `an_ack_that_fills_a_hole_counts_for_one_window`.
 
 use super::check::{fraction, within};
-use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
+use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
 use crate::units::Instant;
 use schemars::JsonSchema;
@@ -108,6 +108,8 @@ impl NewReno {
 }
 
 impl CongestionControl for NewReno {
+    without!(pacing, wants, recovery, bursts);
+
     #[inline]
     fn cwnd(&self) -> u64 {
         self.cwnd
@@ -153,7 +155,8 @@ impl CongestionControl for NewReno {
         self.acked = 0;
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+    fn advise(&mut self, advice: Advice) {
+        let Advice::Adopt { cwnd, ssthresh } = advice else { return };
         (self.cwnd, self.ssthresh) = (cwnd, ssthresh.max(2 * self.mss));
     }
 }

@@ -28,7 +28,7 @@
 //! The window of the endpoint is what is in flight and what is left of the burst: ACKs close it, the timer opens it. The
 //! trains need an ACK per segment ([`Wants::ack_per_segment`]).
 //!
-//! *With C2ML* ([`CongestionControl::limit_bursts`]; dissertation §2.2.3.3) a burst is what the rate given carries in
+//! *With C2ML* ([`Advice::LimitBursts`]; dissertation §2.2.3.3) a burst is what the rate given carries in
 //! `limited_timer`, three segments at least, and no timer is shorter than the burst takes at that rate:
 //! `BURST = BW TX_TMR / (8 MSS)`, `TX_TMR = 8 MSS BURST / BW`. Adjustment and tracking may use less.
 //!
@@ -43,9 +43,9 @@
 //! too. Pinned by `a_recovery_forgets_the_trains`.
 
 use super::check::{above_zero, within};
-use super::{Ack, CongestionControl, ControlConfig, Loss, Setup, Wants};
+use super::{Ack, Advice, BurstLimit, CongestionControl, ControlConfig, Loss, Setup, Wants};
 use crate::config::ConfigError;
-use crate::units::{Bytes, Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -158,8 +158,8 @@ pub struct Noordwijk {
     trains: u32,
     /// delta; zero before the first train.
     dispersion: Span,
-    /// The rate that bursts may not exceed, and the size of a segment on the wire.
-    limit: Option<(Rate, u64)>,
+    /// What bursts may not exceed.
+    limit: Option<BurstLimit>,
 }
 
 impl Noordwijk {
@@ -263,8 +263,8 @@ impl Noordwijk {
 
     /// TX_TMR = 8 MSS BURST / BW at least.
     fn keep_limit(&mut self) {
-        if let Some((rate, segment)) = self.limit {
-            self.timer = self.timer.max(rate.time_for(Bytes::new(self.burst.saturating_mul(segment))));
+        if let Some(BurstLimit { rate, frame }) = self.limit {
+            self.timer = self.timer.max(rate.time_for(Bytes::new(self.burst.saturating_mul(frame))));
         }
     }
 
@@ -277,6 +277,8 @@ impl Noordwijk {
 }
 
 impl CongestionControl for Noordwijk {
+    without!(pacing, recovery);
+
     #[inline]
     fn cwnd(&self) -> u64 {
         self.cwnd
@@ -337,13 +339,15 @@ impl CongestionControl for Noordwijk {
         }
     }
 
-    fn limit_bursts(&mut self, limit: Option<(Rate, u64)>) {
+    /// What the timer sends is not a window to be adopted.
+    fn advise(&mut self, advice: Advice) {
+        let Advice::LimitBursts(limit) = advice else { return };
         self.limit = limit;
         (self.first_burst, self.first_timer) = match limit {
-            Some((rate, segment)) => {
-                let burst =
-                    (rate.bytes_in(self.config.limited_timer).get() / segment.max(1)).max(self.config.min_burst);
-                (burst, rate.time_for(Bytes::new(burst.saturating_mul(segment))))
+            Some(BurstLimit { rate, frame }) => {
+                let carried = rate.bytes_in(self.config.limited_timer).get() / frame.max(1);
+                let burst = carried.max(self.config.min_burst);
+                (burst, rate.time_for(Bytes::new(burst.saturating_mul(frame))))
             }
             None => (self.initial_burst, self.config.timer),
         };

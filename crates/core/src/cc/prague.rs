@@ -112,6 +112,7 @@ impl Prague {
 
 impl CongestionControl for Prague {
     plain_window!();
+    without!(recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

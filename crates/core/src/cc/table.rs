@@ -2,7 +2,7 @@
 
 use super::c2ml::{self, C2ml};
 use super::foreign::{self, Running};
-use super::{Ack, CongestionControl, ControlConfig, Loss, Setup, Wants};
+use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup, Wants};
 use crate::config::ConfigError;
 use crate::listing::{Entry, parameters};
 use crate::suggest::nearest;
@@ -319,11 +319,8 @@ impl CongestionControl for AnyCc {
     fn on_burst(&mut self, now: Instant, in_flight: u64) {
         each!(self, cc => cc.on_burst(now, in_flight));
     }
-    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
-        each!(self, cc => cc.adopt(cwnd, ssthresh));
-    }
-    fn limit_bursts(&mut self, limit: Option<(Rate, u64)>) {
-        each!(self, cc => cc.limit_bursts(limit));
+    fn advise(&mut self, advice: Advice) {
+        each!(self, cc => cc.advise(advice));
     }
 }
 

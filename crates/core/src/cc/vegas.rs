@@ -100,6 +100,7 @@ impl Vegas {
 
 impl CongestionControl for Vegas {
     plain_window!();
+    without!(pacing, wants, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

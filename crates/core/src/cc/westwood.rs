@@ -111,6 +111,7 @@ impl Westwood {
 
 impl CongestionControl for Westwood {
     plain_window!();
+    without!(pacing, wants, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

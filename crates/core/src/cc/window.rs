@@ -171,7 +171,8 @@ macro_rules! plain_window {
         fn ssthresh(&self) -> u64 {
             self.window.bytes(self.window.ssthresh)
         }
-        fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+        fn advise(&mut self, advice: super::Advice) {
+            let super::Advice::Adopt { cwnd, ssthresh } = advice else { return };
             if self.cwnd() != cwnd {
                 self.window.cwnd = self.window.segments(cwnd);
             }

@@ -1,7 +1,7 @@
 //! Congestion controls in Python.
 
 use super::{Trouble, method, seconds};
-use penstock_core::cc::{self, CongestionControl, Setup, Wants};
+use penstock_core::cc::{self, Advice, CongestionControl, Setup, Wants};
 use penstock_core::foreign::{Control, ForeignCc, MakeCc};
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Span};
@@ -98,7 +98,7 @@ impl MakeCc for Maker {
         let seed = Streams::new(seed).get(&self.name).bits();
         control.attempt("__init__", |control, py| {
             let made = self.maker.bind(py).call_method1("make", (mss, setup.initial_window, first_threshold, seed))?;
-            control.adopt(&made)
+            control.take_over(&made)
         });
         Box::new(control)
     }
@@ -118,6 +118,7 @@ struct Methods {
     on_recovered: Option<Py<PyAny>>,
     on_rto: Option<Py<PyAny>>,
     on_idle: Option<Py<PyAny>>,
+    adopt: Py<PyAny>,
 }
 
 /// A control, with what it said last: windows are asked for far more often than they change.
@@ -145,7 +146,7 @@ impl PyControl {
         }
     }
 
-    fn adopt(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn take_over(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let methods = Methods {
             on_ack: method(object, "on_ack")?,
             on_recovery_ack: method(object, "on_recovery_ack")?,
@@ -154,6 +155,7 @@ impl PyControl {
             on_recovered: method(object, "on_recovered")?,
             on_rto: method(object, "on_rto")?,
             on_idle: method(object, "on_idle")?,
+            adopt: object.getattr("adopt")?.unbind(),
         };
         self.object = Some((object.clone().unbind(), Arc::new(methods)));
         self.read(object)
@@ -229,6 +231,27 @@ impl CongestionControl for PyControl {
     fn on_idle(&mut self, now: Instant, _: u64) {
         self.tell_time("on_idle", |m| &m.on_idle, now);
     }
+    fn next_burst(&self) -> Instant {
+        Instant::MAX
+    }
+    fn on_burst(&mut self, _: Instant, _: u64) {}
+    /// A window that stays keeps its fraction of a byte.
+    fn advise(&mut self, advice: Advice) {
+        let Advice::Adopt { cwnd, ssthresh } = advice else { return };
+        if (cwnd, ssthresh) == (self.cwnd, self.ssthresh) {
+            return;
+        }
+        let Some((object, methods)) = &self.object else { return };
+        let methods = methods.clone();
+        let object = Python::attach(|py| object.clone_ref(py));
+        self.attempt("adopt", |control, py| {
+            let object = object.bind(py);
+            let own = object.getattr(intern!(py, "cwnd"))?;
+            let window = if cwnd == control.cwnd { own } else { cwnd.into_pyobject(py)?.into_any() };
+            methods.adopt.bind(py).call1((window, ssthresh))?;
+            control.read(object)
+        });
+    }
 }
 
 impl ForeignCc for PyControl {
@@ -236,7 +259,7 @@ impl ForeignCc for PyControl {
         let mut copy = Self { object: None, name: self.name.clone(), trouble: self.trouble.clone(), ..*self };
         copy.attempt("a copy", |copy, py| {
             let Some((object, _)) = &self.object else { return Ok(()) };
-            copy.adopt(&py.import("copy")?.call_method1("deepcopy", (object,))?)
+            copy.take_over(&py.import("copy")?.call_method1("deepcopy", (object,))?)
         });
         Box::new(copy)
     }

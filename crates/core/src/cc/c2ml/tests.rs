@@ -62,6 +62,18 @@ fn every_control_stays_within_its_budget() {
     }
 }
 
+/// Half of the ceiling is adopted by all but those with a model of the path or with bursts; growth ends at the ceiling.
+#[test]
+fn every_control_without_a_model_of_its_own_adopts_window_and_threshold() {
+    for name in NAMES.iter().filter(|name| !["bbr", "noordwijk"].contains(name)) {
+        let mut cc = adapted(name, Form::On);
+        cc.set_budget(Some(MBIT));
+        cc.set_rtt(Span::from_millis(RTT_MS));
+        let expected = if *name == "cubic-linux" { 35_000 } else { 35_500 };
+        assert_eq!((cc.control().cwnd(), cc.control().ssthresh()), (expected, 71 * MSS), "{name}");
+    }
+}
+
 /// A loss halves the flight of 71 segments; after it, slow start leads back: 35.5, then 71.
 #[test]
 fn after_a_loss_the_control_falls_and_slow_start_leads_back() {

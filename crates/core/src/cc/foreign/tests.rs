@@ -1,12 +1,16 @@
 use super::*;
+use crate::cc::c2ml::Form;
 use crate::cc::newreno::{Config, NewReno};
-use crate::cc::{AnyCc, NAMES};
+use crate::cc::{AnyCc, BurstLimit, NAMES, driver};
+use std::sync::Mutex;
 
 /// NewReno from outside, with a window that the seed shifts.
 #[derive(Debug, Clone)]
 struct Outside(NewReno, u64);
 
 impl CongestionControl for Outside {
+    crate::cc::without!(wants, recovery, bursts, advice);
+
     fn cwnd(&self) -> u64 {
         self.0.cwnd() + self.1
     }
@@ -74,4 +78,125 @@ fn controls_are_equal_if_they_share_the_factory() {
     let one = Control::new("mine", Map::new(), Arc::new(Maker));
     assert_eq!(one, one.clone());
     assert_ne!(one, Control::new("mine", Map::new(), Arc::new(Maker)));
+}
+
+/// Writes down what it hears.
+#[derive(Debug, Clone)]
+struct Records(Arc<Mutex<Vec<String>>>);
+
+impl Records {
+    fn hears(&self, what: &str) {
+        self.0.lock().unwrap().push(what.to_owned());
+    }
+}
+
+impl CongestionControl for Records {
+    fn cwnd(&self) -> u64 {
+        self.hears("cwnd");
+        5000
+    }
+    fn ssthresh(&self) -> u64 {
+        self.hears("ssthresh");
+        7000
+    }
+    fn on_ack(&mut self, _: &Ack) {
+        self.hears("on_ack");
+    }
+    fn on_loss(&mut self, _: &Loss) {
+        self.hears("on_loss");
+    }
+    fn on_recovered(&mut self, _: Instant) {
+        self.hears("on_recovered");
+    }
+    fn on_rto(&mut self, _: &Loss) {
+        self.hears("on_rto");
+    }
+    fn on_idle(&mut self, _: Instant, _: u64) {
+        self.hears("on_idle");
+    }
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.hears("pacing_rate");
+        Some(Rate::from_bps(8_000_000))
+    }
+    fn wants(&self) -> Wants {
+        self.hears("wants");
+        Wants { ect1: true, ..Wants::default() }
+    }
+    fn on_recovery_ack(&mut self, _: &Ack) {
+        self.hears("on_recovery_ack");
+    }
+    fn next_burst(&self) -> Instant {
+        self.hears("next_burst");
+        Instant::MAX
+    }
+    fn on_burst(&mut self, _: Instant, _: u64) {
+        self.hears("on_burst");
+    }
+    fn advise(&mut self, advice: Advice) {
+        self.hears(&format!("{advice:?}"));
+    }
+}
+
+impl ForeignCc for Records {
+    fn copy(&self) -> Box<dyn ForeignCc> {
+        Box::new(self.clone())
+    }
+}
+
+impl MakeCc for Records {
+    fn make(&self, _: &Setup, _: u64) -> Box<dyn ForeignCc> {
+        Box::new(self.clone())
+    }
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+}
+
+/// Every question and every event, by itself and with C²ML around it, reaches the control, and its answer comes back.
+#[test]
+fn nothing_that_stands_around_a_control_forgets_a_method() {
+    let heard = Arc::new(Mutex::new(vec![]));
+    let control = Control::new("records", Map::new(), Arc::new(Records(heard.clone())));
+    let plain = AnyCc::Foreign(Box::new(control.make(&SETUP, 1)));
+    let with_budget = plain.clone().with_budget(&SETUP, Form::On, 52);
+    let (now, ack) = (Instant::ZERO, driver::ack(1000, 100));
+    let loss = driver::loss(3000);
+    let adopt = Advice::Adopt { cwnd: 3000, ssthresh: 4000 };
+    for mut cc in [plain, with_budget] {
+        heard.lock().unwrap().clear();
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (5000, 7000));
+        assert_eq!((cc.pacing_rate(), cc.wants().ect1), (Some(Rate::from_bps(8_000_000)), true));
+        assert_eq!(cc.next_burst(), Instant::MAX);
+        cc.on_ack(&ack);
+        cc.on_loss(&loss);
+        cc.on_recovered(now);
+        cc.on_rto(&loss);
+        cc.on_idle(now, 4000);
+        cc.on_recovery_ack(&ack);
+        cc.on_burst(now, 2000);
+        cc.advise(adopt);
+        cc.advise(Advice::LimitBursts(None));
+        let expected =
+            ["cwnd", "ssthresh", "pacing_rate", "wants", "next_burst", "on_ack", "on_loss", "on_recovered", "on_rto"];
+        let expected = expected.into_iter().chain(["on_idle", "on_recovery_ack", "on_burst"]).map(String::from);
+        let advice = [adopt, Advice::LimitBursts(None)].map(|advice| format!("{advice:?}"));
+        assert_eq!(*heard.lock().unwrap(), expected.chain(advice).collect::<Vec<_>>());
+    }
+}
+
+/// 1 Mbit/s in 100 ms are 12,500 bytes, eleven frames of 1052: that is the threshold of the control from its first ACK on.
+#[test]
+fn a_control_from_outside_hears_the_budget_of_its_node() {
+    let heard = Arc::new(Mutex::new(vec![]));
+    let control = Control::new("records", Map::new(), Arc::new(Records(heard.clone())));
+    let mut cc = AnyCc::Foreign(Box::new(control.make(&SETUP, 1))).with_budget(&SETUP, Form::On, 52);
+    let rate = Rate::from_bps(1_000_000);
+    cc.cooperation().unwrap().set_budget(Some(rate));
+    cc.on_ack(&driver::ack(1000, 100));
+    let heard = heard.lock().unwrap();
+    for advice in
+        [Advice::LimitBursts(Some(BurstLimit { rate, frame: 1052 })), Advice::Adopt { cwnd: 5000, ssthresh: 11_000 }]
+    {
+        assert!(heard.contains(&format!("{advice:?}")), "{advice:?} is not in {heard:?}");
+    }
 }
