@@ -164,8 +164,8 @@ class ControlMaker:
     parameters: Mapping[str, Any]
 
     @property
-    def wants(self) -> tuple[bool, bool, bool]:
-        """What all of them want of the endpoint."""
+    def requirements(self) -> tuple[bool, bool, bool]:
+        """What all of them require of the endpoint."""
         return self.of.ack_per_segment, self.of.accurate_ecn, self.of.ect1
 
     def make(self, mss: int, initial_window: int, initial_ssthresh: int | None, seed: int) -> CongestionControl:

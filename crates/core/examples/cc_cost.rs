@@ -36,7 +36,7 @@ impl Load {
     /// A segment is sent and acknowledged: the questions of the sender, then the ACK, then a loss if it is time.
     #[inline]
     fn acknowledge(&mut self) {
-        let wants = self.cc.wants();
+        let requirements = self.cc.requirements();
         let (cwnd, ssthresh) = (self.cc.cwnd(), self.cc.ssthresh());
         black_box((ssthresh, self.cc.pacing_rate()));
         if self.cc.next_burst() <= self.now {
@@ -45,14 +45,14 @@ impl Load {
         self.now += GAP;
         self.delivered += MSS;
         self.acks += 1;
-        let rate = wants.rate.then(|| RateSample {
+        let rate = requirements.rate.then(|| RateSample {
             prior_delivered: self.delivered - 41 * MSS,
             interval: RTT,
             app_limited: false,
             in_flight: cwnd,
             lost: 0,
         });
-        let marked = if wants.accurate_ecn && self.acks.is_multiple_of(PER_MARK) { MSS } else { 0 };
+        let marked = if requirements.accurate_ecn && self.acks.is_multiple_of(PER_MARK) { MSS } else { 0 };
         let (now, delivered) = (self.now, self.delivered);
         self.cc.on_ack(&black_box(Ack {
             now,

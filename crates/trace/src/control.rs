@@ -222,14 +222,14 @@ impl Player {
         };
         if !self.recovering {
             self.cc.on_ack(&ack);
-        } else if self.cc.wants().rate {
+        } else if self.cc.requirements().rate {
             self.cc.on_recovery_ack(&ack);
         }
     }
 
     /// What was delivered since the last delivery that is a round trip old.
     fn rate(&mut self, now: Instant, in_flight: u64) -> Option<RateSample> {
-        if !self.cc.wants().rate {
+        if !self.cc.requirements().rate {
             return None;
         }
         while self.history.get(1).is_some_and(|(at, _)| now.since(*at) >= self.srtt) {

@@ -21,7 +21,7 @@
 //! `policer.rs`. Losses otherwise change nothing in the model.
 //!
 //! Invariants: `cwnd >= 4` segments but after a timeout. Cost: O(1). The endpoint must pace and give rate samples
-//! ([`Wants::rate`]).
+//! ([`Requirements::rate`]).
 //!
 //! DIFFERENCE: during recovery the endpoint's PRR holds the window, up to that before the loss: conservation, and a
 //! segment more per ACK. Pinned by `a_loss_leaves_the_window_and_the_model`.
@@ -38,7 +38,7 @@ mod filter;
 mod policer;
 
 use super::check::{above_zero, within};
-use super::{Ack, CongestionControl, ControlConfig, Loss, RateSample, Setup, Wants};
+use super::{Ack, CongestionControl, ControlConfig, Loss, RateSample, Requirements, Setup};
 use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
 use filter::WindowedMax;
@@ -468,8 +468,8 @@ impl CongestionControl for Bbr {
         self.pacing.map(|bytes| Rate::from_bps((8.0 * bytes) as u64))
     }
 
-    fn wants(&self) -> Wants {
-        Wants { rate: true, ..Wants::default() }
+    fn requirements(&self) -> Requirements {
+        Requirements { rate: true, ..Requirements::default() }
     }
 
     fn on_recovery_ack(&mut self, ack: &Ack) {

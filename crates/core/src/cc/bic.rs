@@ -130,7 +130,7 @@ impl Bic {
 
 impl CongestionControl for Bic {
     plain_window!();
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

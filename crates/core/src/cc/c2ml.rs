@@ -27,7 +27,7 @@
 //! DIFFERENCE: a new budget moves the window only into `[ssThres/2, ssThres]`: one that was right is not halved.
 //! [`Form::Literal`] always halves. Pinned by `a_new_budget_leaves_a_window_that_fits`.
 
-use super::{Ack, Advice, BurstLimit, CongestionControl, Loss, Setup, Wants};
+use super::{Ack, Advice, BurstLimit, CongestionControl, Loss, Requirements, Setup};
 use crate::units::{Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
 
@@ -185,8 +185,8 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
         Some(self.budget.map_or(own, |budget| own.min(budget)))
     }
 
-    fn wants(&self) -> Wants {
-        self.control.wants()
+    fn requirements(&self) -> Requirements {
+        self.control.requirements()
     }
 
     fn on_recovery_ack(&mut self, ack: &Ack) {

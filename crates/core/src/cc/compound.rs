@@ -130,7 +130,7 @@ impl Compound {
 }
 
 impl CongestionControl for Compound {
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn cwnd(&self) -> u64 {

@@ -233,7 +233,7 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn cwnd(&self) -> u64 {

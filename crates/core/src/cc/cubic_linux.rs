@@ -229,7 +229,7 @@ impl CubicLinux {
 }
 
 impl CongestionControl for CubicLinux {
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn cwnd(&self) -> u64 {

@@ -11,7 +11,7 @@
 //!
 //! Parameters: g = 1/16 (§4.2), alpha = 1 at the start (§3.3). Two segments stay. The queue must mark by a step at a small
 //! threshold and not drop; its ACKs must tell of every mark, so the endpoint echoes marks per segment
-//! ([`Wants::accurate_ecn`]). Invariants: `0 <= alpha <= 1`; `ssthresh >= 2`. Cost: O(1).
+//! ([`Requirements::accurate_ecn`]). Invariants: `0 <= alpha <= 1`; `ssthresh >= 2`. Cost: O(1).
 //!
 //! DIFFERENCE: the receiver acknowledges every segment, so the two states of a receiver with delayed ACKs (§3.2) do not
 //! arise. Pinned by `it_wants_an_ack_per_segment_with_its_mark`.
@@ -20,7 +20,7 @@
 
 use super::check::{fraction, within};
 use super::window::{Round, Window, plain_window};
-use super::{Ack, CongestionControl, ControlConfig, Loss, Setup, Wants};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
 use crate::units::Instant;
 use schemars::JsonSchema;
@@ -140,8 +140,8 @@ impl CongestionControl for Dctcp {
         self.window.idle(initial_window);
     }
 
-    fn wants(&self) -> Wants {
-        Wants { ack_per_segment: true, accurate_ecn: true, ..Wants::default() }
+    fn requirements(&self) -> Requirements {
+        Requirements { ack_per_segment: true, accurate_ecn: true, ..Requirements::default() }
     }
 }
 
@@ -226,13 +226,13 @@ mod tests {
         let before = cc.clone();
         cc.on_recovery_ack(&Ack { marked: MSS, ..driver::ack(MSS, 100) });
         assert_eq!(cc, before);
-        assert!(!cc.wants().rate, "nor is it told of them");
+        assert!(!cc.requirements().rate, "nor is it told of them");
     }
 
     #[test]
     fn it_wants_an_ack_per_segment_with_its_mark() {
-        let wants = Dctcp::new(&Config::default(), &driver::SETUP).wants();
-        assert!(wants.ack_per_segment && wants.accurate_ecn && !wants.ect1);
+        let requirements = Dctcp::new(&Config::default(), &driver::SETUP).requirements();
+        assert!(requirements.ack_per_segment && requirements.accurate_ecn && !requirements.ect1);
     }
 
     /// A step at K segments marks the last window of each sawtooth (Alizadeh et al., SIGCOMM 2010, §3.3): with BDP + K =

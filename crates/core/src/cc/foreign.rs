@@ -4,7 +4,7 @@
 //! [`AnyCc`](super::AnyCc). Only calls to foreign controls go through a pointer. A control that fails has no way to say so
 //! to its sender: it keeps its last answer, and whoever gave the factory asks it after the run whether all went well.
 
-use super::{Ack, Advice, CongestionControl, Loss, Setup, Wants};
+use super::{Ack, Advice, CongestionControl, Loss, Requirements, Setup};
 use crate::units::{Instant, Rate};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -21,8 +21,8 @@ pub trait MakeCc: fmt::Debug + Send + Sync {
     /// A control for a new connection; `seed` differs from connection to connection and is the same in every run with the
     /// same scenario and seed.
     fn make(&self, setup: &Setup, seed: u64) -> Box<dyn ForeignCc>;
-    /// What all of them want.
-    fn wants(&self) -> Wants;
+    /// What all of them require of their endpoints.
+    fn requirements(&self) -> Requirements;
 }
 
 /// A control of a library: its name, its parameters and its factory. Two are equal if they share the factory and have the
@@ -55,9 +55,9 @@ impl Control {
         Running { name: self.name.clone(), control: self.factory.make(setup, seed) }
     }
 
-    /// What all that it makes want.
-    pub fn wants(&self) -> Wants {
-        self.factory.wants()
+    /// What all that it makes require.
+    pub fn requirements(&self) -> Requirements {
+        self.factory.requirements()
     }
 }
 
@@ -119,8 +119,8 @@ impl CongestionControl for Running {
     fn pacing_rate(&self) -> Option<Rate> {
         self.control.pacing_rate()
     }
-    fn wants(&self) -> Wants {
-        self.control.wants()
+    fn requirements(&self) -> Requirements {
+        self.control.requirements()
     }
     fn on_recovery_ack(&mut self, ack: &Ack) {
         self.control.on_recovery_ack(ack);

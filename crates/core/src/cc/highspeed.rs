@@ -152,7 +152,7 @@ impl HighSpeed {
 
 impl CongestionControl for HighSpeed {
     plain_window!();
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

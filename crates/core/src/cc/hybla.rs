@@ -95,7 +95,7 @@ impl Hybla {
 
 impl CongestionControl for Hybla {
     plain_window!();
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

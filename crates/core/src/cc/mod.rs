@@ -10,7 +10,7 @@
 //! | recovery ended; at once for an ECN echo | [`on_recovered`](CongestionControl::on_recovered) | falls to `ssthresh` |
 //! | the first timeout of a segment | [`on_rto`](CongestionControl::on_rto) | sets `ssthresh`, falls to one segment |
 //! | new data after an idle time | [`on_idle`](CongestionControl::on_idle) | restarts |
-//! | an ACK during loss recovery, if the control wants it | [`on_recovery_ack`](CongestionControl::on_recovery_ack) | measures |
+//! | an ACK during loss recovery, if the control requires rates | [`on_recovery_ack`](CongestionControl::on_recovery_ack) | measures |
 //! | the time of the next burst, and data to send | [`on_burst`](CongestionControl::on_burst) | opens the window by a burst |
 //!
 //! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`); `cwnd` is not asked for.
@@ -26,9 +26,9 @@ macro_rules! without {
             None
         }
     };
-    (@ wants) => {
-        fn wants(&self) -> $crate::cc::Wants {
-            $crate::cc::Wants::default()
+    (@ requirements) => {
+        fn requirements(&self) -> $crate::cc::Requirements {
+            $crate::cc::Requirements::default()
         }
     };
     (@ recovery) => {
@@ -113,9 +113,9 @@ pub trait ControlConfig: Default + Clone + PartialEq + Serialize + DeserializeOw
     fn control(&self, setup: &Setup) -> Self::Control;
 }
 
-/// What a control wants of its endpoint beyond the events above.
+/// What a control requires of its endpoint beyond the events above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wants {
+pub struct Requirements {
     /// [`Ack::rate`] is filled, and [`CongestionControl::on_recovery_ack`] called.
     pub rate: bool,
     /// The receiver acknowledges every segment.
@@ -161,9 +161,9 @@ pub struct Ack {
     pub cwnd_limited: bool,
     /// Bytes of the connection delivered so far, with what was SACKed, counted from any number on.
     pub delivered: u64,
-    /// Bytes of `acked` that arrived marked; only with [`Wants::accurate_ecn`].
+    /// Bytes of `acked` that arrived marked; only with [`Requirements::accurate_ecn`].
     pub marked: u64,
-    /// A rate sample; only with [`Wants::rate`].
+    /// A rate sample; only with [`Requirements::rate`].
     pub rate: Option<RateSample>,
 }
 
@@ -219,9 +219,9 @@ pub trait CongestionControl {
     fn on_idle(&mut self, now: Instant, initial_window: u64);
     /// Pacing rate, if the control paces.
     fn pacing_rate(&self) -> Option<Rate>;
-    /// What the control wants of its endpoint; it never changes.
-    fn wants(&self) -> Wants;
-    /// Data was acknowledged during loss recovery; only with [`Wants::rate`].
+    /// What the control requires of its endpoint; it never changes.
+    fn requirements(&self) -> Requirements;
+    /// Data was acknowledged during loss recovery; only with [`Requirements::rate`].
     fn on_recovery_ack(&mut self, ack: &Ack);
     /// When the next burst is due, for a control that sends in bursts: [`Instant::MAX`] is never, the past at once.
     fn next_burst(&self) -> Instant;

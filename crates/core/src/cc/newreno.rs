@@ -108,7 +108,7 @@ impl NewReno {
 }
 
 impl CongestionControl for NewReno {
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn cwnd(&self) -> u64 {

@@ -26,7 +26,7 @@
 //! | trains per evaluation | 2 | `stability` |
 //!
 //! The window of the endpoint is what is in flight and what is left of the burst: ACKs close it, the timer opens it. The
-//! trains need an ACK per segment ([`Wants::ack_per_segment`]).
+//! trains need an ACK per segment ([`Requirements::ack_per_segment`]).
 //!
 //! *With C2ML* ([`Advice::LimitBursts`]; dissertation §2.2.3.3) a burst is what the rate given carries in
 //! `limited_timer`, three segments at least, and no timer is shorter than the burst takes at that rate:
@@ -43,7 +43,7 @@
 //! too. Pinned by `a_recovery_forgets_the_trains`.
 
 use super::check::{above_zero, within};
-use super::{Ack, Advice, BurstLimit, CongestionControl, ControlConfig, Loss, Setup, Wants};
+use super::{Ack, Advice, BurstLimit, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
@@ -320,8 +320,8 @@ impl CongestionControl for Noordwijk {
         self.forget_trains();
     }
 
-    fn wants(&self) -> Wants {
-        Wants { ack_per_segment: true, ..Wants::default() }
+    fn requirements(&self) -> Requirements {
+        Requirements { ack_per_segment: true, ..Requirements::default() }
     }
 
     #[inline]

@@ -22,12 +22,12 @@
 //! but the reduction is at once and not spread over the round. Pinned by `a_mark_takes_half_of_alpha`.
 //!
 //! Not here: the fallback to CUBIC behind a classic queue, which the draft makes optional; ACKs echo marks per segment
-//! ([`Wants::accurate_ecn`]) instead of by the counters of Accurate ECN.
+//! ([`Requirements::accurate_ecn`]) instead of by the counters of Accurate ECN.
 
 use super::check::{above_zero, fraction, within};
 use super::dctcp::Marks;
 use super::window::{Window, plain_window};
-use super::{Ack, CongestionControl, ControlConfig, Loss, Setup, Wants};
+use super::{Ack, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
 use schemars::JsonSchema;
@@ -158,8 +158,8 @@ impl CongestionControl for Prague {
         Some(Rate::from_bps((bits / self.srtt.as_secs_f64()) as u64))
     }
 
-    fn wants(&self) -> Wants {
-        Wants { ack_per_segment: true, accurate_ecn: true, ect1: true, ..Wants::default() }
+    fn requirements(&self) -> Requirements {
+        Requirements { ack_per_segment: true, accurate_ecn: true, ect1: true, ..Requirements::default() }
     }
 }
 
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn it_wants_ect1_and_marks_told_per_segment() {
-        let wants = Prague::new(&Config::default(), &driver::SETUP).wants();
-        assert!(wants.ack_per_segment && wants.accurate_ecn && wants.ect1 && !wants.rate);
+        let requirements = Prague::new(&Config::default(), &driver::SETUP).requirements();
+        assert!(requirements.ack_per_segment && requirements.accurate_ecn && requirements.ect1 && !requirements.rate);
     }
 }

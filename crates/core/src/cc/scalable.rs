@@ -67,7 +67,7 @@ impl Scalable {
 
 impl CongestionControl for Scalable {
     plain_window!();
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

@@ -2,7 +2,7 @@
 
 use super::c2ml::{self, C2ml};
 use super::foreign::{self, Running};
-use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup, Wants};
+use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
 use crate::listing::{Entry, parameters};
 use crate::suggest::nearest;
@@ -188,10 +188,10 @@ controls! {
 
 impl AnyControlConfig {
     /// What the control asks of its endpoint.
-    pub fn wants(&self) -> Wants {
+    pub fn requirements(&self) -> Requirements {
         match self {
-            Self::Foreign(config) => config.wants(),
-            config => config.build(&Setup { mss: 1, initial_window: 1, initial_ssthresh: u64::MAX }, 0).wants(),
+            Self::Foreign(config) => config.requirements(),
+            config => config.build(&Setup { mss: 1, initial_window: 1, initial_ssthresh: u64::MAX }, 0).requirements(),
         }
     }
 }
@@ -237,7 +237,7 @@ pub fn unknown(name: &str) -> String {
 
 /// True for a control that counts marks: without ECN it has nothing to go by.
 pub fn needs_ecn(name: &str) -> bool {
-    AnyControlConfig::default_of(name).is_some_and(|config| config.wants().accurate_ecn)
+    AnyControlConfig::default_of(name).is_some_and(|config| config.requirements().accurate_ecn)
 }
 
 impl AnyCc {
@@ -306,8 +306,8 @@ impl CongestionControl for AnyCc {
     fn pacing_rate(&self) -> Option<Rate> {
         each!(self, cc => cc.pacing_rate())
     }
-    fn wants(&self) -> Wants {
-        each!(self, cc => cc.wants())
+    fn requirements(&self) -> Requirements {
+        each!(self, cc => cc.requirements())
     }
     fn on_recovery_ack(&mut self, ack: &Ack) {
         each!(self, cc => cc.on_recovery_ack(ack));

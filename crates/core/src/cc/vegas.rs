@@ -100,7 +100,7 @@ impl Vegas {
 
 impl CongestionControl for Vegas {
     plain_window!();
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

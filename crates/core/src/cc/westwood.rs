@@ -111,7 +111,7 @@ impl Westwood {
 
 impl CongestionControl for Westwood {
     plain_window!();
-    without!(pacing, wants, recovery, bursts);
+    without!(pacing, requirements, recovery, bursts);
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {

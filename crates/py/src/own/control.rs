@@ -1,7 +1,7 @@
 //! Congestion controls in Python.
 
 use super::{Trouble, method, seconds};
-use penstock_core::cc::{self, Advice, CongestionControl, Setup, Wants};
+use penstock_core::cc::{self, Advice, CongestionControl, Requirements, Setup};
 use penstock_core::foreign::{Control, ForeignCc, MakeCc};
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Span};
@@ -63,7 +63,7 @@ impl Ack {
 struct Maker {
     maker: Py<PyAny>,
     name: Arc<str>,
-    wants: Wants,
+    requirements: Requirements,
     trouble: Arc<Trouble>,
 }
 
@@ -74,10 +74,10 @@ pub(super) fn factory(
     parameters: Map<String, Value>,
     trouble: &Arc<Trouble>,
 ) -> PyResult<Control> {
-    let (ack_per_segment, accurate_ecn, ect1) = maker.getattr("wants")?.extract()?;
+    let (ack_per_segment, accurate_ecn, ect1) = maker.getattr("requirements")?.extract()?;
     // Rates cost little beside the interpreter, so whoever asks has them.
-    let wants = Wants { rate: true, ack_per_segment, accurate_ecn, ect1 };
-    let maker = Maker { maker: maker.clone().unbind(), name: name.into(), wants, trouble: trouble.clone() };
+    let requirements = Requirements { rate: true, ack_per_segment, accurate_ecn, ect1 };
+    let maker = Maker { maker: maker.clone().unbind(), name: name.into(), requirements, trouble: trouble.clone() };
     Ok(Control::new(name, parameters, Arc::new(maker)))
 }
 
@@ -88,7 +88,7 @@ impl MakeCc for Maker {
             name: self.name.clone(),
             trouble: self.trouble.clone(),
             object: None,
-            wants: self.wants,
+            requirements: self.requirements,
             mss,
             cwnd: setup.initial_window,
             ssthresh: setup.initial_ssthresh,
@@ -103,8 +103,8 @@ impl MakeCc for Maker {
         Box::new(control)
     }
 
-    fn wants(&self) -> Wants {
-        self.wants
+    fn requirements(&self) -> Requirements {
+        self.requirements
     }
 }
 
@@ -128,7 +128,7 @@ struct PyControl {
     trouble: Arc<Trouble>,
     /// `None` if it could not be made.
     object: Option<(Py<PyAny>, Arc<Methods>)>,
-    wants: Wants,
+    requirements: Requirements,
     mss: u64,
     cwnd: u64,
     ssthresh: u64,
@@ -206,8 +206,8 @@ impl CongestionControl for PyControl {
     fn pacing_rate(&self) -> Option<Rate> {
         self.pacing
     }
-    fn wants(&self) -> Wants {
-        self.wants
+    fn requirements(&self) -> Requirements {
+        self.requirements
     }
     fn on_ack(&mut self, ack: &cc::Ack) {
         self.call("on_ack", |m| &m.on_ack, |py| Ok(Bound::new(py, Ack::of(ack))?.into_any()));

@@ -149,7 +149,7 @@ impl TcpConfig {
 
     /// True if the control counts marks, and so works only with `ecn`.
     pub fn needs_ecn(&self) -> bool {
-        self.cc.wants().accurate_ecn
+        self.cc.requirements().accurate_ecn
     }
 
     /// The control of a new connection with segments of `mss` bytes whose SYN has number `iss`: that tells one foreign

@@ -356,7 +356,7 @@ impl Endpoint {
         self.sender.scale = if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
         self.receiver = Receiver::new(&self.config, syn.seq, if self.scaling { self.config.window_scale() } else { 0 });
         self.receiver.set_ts_recent(syn.tsval);
-        self.receiver.set_wants(self.sender.needs.as_ref().map(|needs| needs.wants));
+        self.receiver.set_wants(self.sender.needs.as_ref().map(|needs| needs.requirements));
         self.sender.set_first_window(syn.window);
     }
 

@@ -5,7 +5,7 @@
 //! A record per segment in flight says what was delivered when it was sent. An ACK picks the newest record that it covers:
 //! the sample is what was delivered since, over the longer of the time it took to send and to be acknowledged.
 
-use penstock_core::cc::{RateSample, Wants};
+use penstock_core::cc::{RateSample, Requirements};
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ struct Sent {
 /// The state; only for controls that want it.
 #[derive(Debug, Clone)]
 pub struct Needs {
-    pub wants: Wants,
+    pub requirements: Requirements,
     /// When something held back may go; `Instant::MAX` is never.
     pub wake: Instant,
     /// The next segment leaves no earlier.
@@ -42,9 +42,9 @@ pub struct Needs {
 
 impl Needs {
     /// For a sender whose first byte has the number `first`.
-    pub fn new(wants: Wants, first: u64) -> Self {
+    pub fn new(requirements: Requirements, first: u64) -> Self {
         Self {
-            wants,
+            requirements,
             wake: Instant::MAX,
             depart: Instant::ZERO,
             records: VecDeque::new(),
@@ -80,7 +80,7 @@ impl Needs {
 
     /// `[.., end)` is sent, or sent again; `pipe` is what was in the network before.
     pub fn sent(&mut self, end: u64, pipe: u64, now: Instant) {
-        if !self.wants.rate {
+        if !self.requirements.rate {
             return;
         }
         if pipe == 0 {
@@ -108,7 +108,7 @@ impl Needs {
 
     /// An ACK: everything below `una` arrived, `delivered` counts with what was SACKed.
     pub fn sample(&mut self, una: u64, delivered: u64, pipe: u64, min_rtt: Span, now: Instant) -> Option<RateSample> {
-        if !self.wants.rate {
+        if !self.requirements.rate {
             return None;
         }
         let mut newest: Option<Sent> = None;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn needs() -> Needs {
-        Needs::new(Wants { rate: true, ..Wants::default() }, 0)
+        Needs::new(Requirements { rate: true, ..Requirements::default() }, 0)
     }
 
     /// Ten segments at once, acknowledged 10 ms apart from 100 ms on: the ACK of the fourth is the fourth in 130 ms.

@@ -7,7 +7,7 @@ use super::config::TcpConfig;
 use super::ranges::Ranges;
 use super::sequence;
 use crate::segment::{MAX_SACK, Segment};
-use penstock_core::cc::Wants;
+use penstock_core::cc::Requirements;
 use penstock_core::packet::{Ecn, Packet, TcpFlags};
 use penstock_core::units::Instant;
 
@@ -85,9 +85,9 @@ impl Receiver {
     }
 
     /// What the control wants of the peer's receiver; both ends have the same control.
-    pub fn set_wants(&mut self, wants: Option<Wants>) {
-        self.accurate_ecn = wants.is_some_and(|wants| wants.accurate_ecn);
-        self.every_segment |= wants.is_some_and(|wants| wants.ack_per_segment);
+    pub fn set_wants(&mut self, requirements: Option<Requirements>) {
+        self.accurate_ecn = requirements.is_some_and(|requirements| requirements.accurate_ecn);
+        self.every_segment |= requirements.is_some_and(|requirements| requirements.ack_per_segment);
     }
 
     /// In-order payload bytes so far.

@@ -22,7 +22,7 @@ use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sequence;
 use crate::segment::Segment;
-use penstock_core::cc::{Ack, AnyCc, CongestionControl, RateSample, Wants};
+use penstock_core::cc::{Ack, AnyCc, CongestionControl, RateSample, Requirements};
 use penstock_core::packet::{Ecn, TcpFlags};
 use penstock_core::units::{Instant, Rate, Span};
 
@@ -167,9 +167,9 @@ impl Sender {
         let first = sequence::initial(iss) + 1;
         let mss = config.mss.get();
         let cc = config.control(mss, iss);
-        let wants = cc.wants();
+        let requirements = cc.requirements();
         Self {
-            needs: (wants != Wants::default()).then(|| Box::new(Needs::new(wants, first))),
+            needs: (requirements != Requirements::default()).then(|| Box::new(Needs::new(requirements, first))),
             cc,
             rtt: RttEstimator::new(config.min_rto, config.rto_granularity),
             counters: Counters::default(),
@@ -384,7 +384,7 @@ impl Sender {
                 self.dupacks = 0;
                 let echo = self.ecn && segment.flags.has(TcpFlags::ECE);
                 // RFC 3168 §6.1.2: an ACK with an echo never opens the window. A control that wants marks counts them.
-                if !echo || self.wants().accurate_ecn {
+                if !echo || self.requirements().accurate_ecn {
                     self.grow(acked, in_flight, sample, echo, now);
                 }
                 self.detect_loss(delivered, config, now);
@@ -426,8 +426,8 @@ impl Sender {
 
     /// What the control wants; cheap for those that want nothing.
     #[inline]
-    fn wants(&self) -> Wants {
-        self.needs.as_ref().map_or(Wants::default(), |needs| needs.wants)
+    fn requirements(&self) -> Requirements {
+        self.needs.as_ref().map_or(Requirements::default(), |needs| needs.requirements)
     }
 
     #[inline]
@@ -451,7 +451,7 @@ impl Sender {
 
     /// An ACK within recovery, for controls that measure.
     fn measure(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, now: Instant) {
-        if self.wants().rate {
+        if self.requirements().rate {
             let rate = self.rate_sample(now);
             let (srtt, min_rtt, cwnd_limited, marked) = (self.rtt.srtt(), self.rtt.min_rtt(), false, 0);
             let delivered = self.una + self.board.sacked();
@@ -602,7 +602,7 @@ impl Sender {
             self.timed = (end, now);
         }
         if self.ecn && segment.len > 0 {
-            segment.set_ecn(if self.wants().ect1 { Ecn::Ect1 } else { Ecn::Ect0 });
+            segment.set_ecn(if self.requirements().ect1 { Ecn::Ect1 } else { Ecn::Ect0 });
             if std::mem::take(&mut self.cwr) {
                 segment.flags = segment.flags.with(TcpFlags::CWR);
             }

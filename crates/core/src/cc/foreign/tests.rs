@@ -9,7 +9,7 @@ use std::sync::Mutex;
 struct Outside(NewReno, u64);
 
 impl CongestionControl for Outside {
-    crate::cc::without!(wants, recovery, bursts, advice);
+    crate::cc::without!(requirements, recovery, bursts, advice);
 
     fn cwnd(&self) -> u64 {
         self.0.cwnd() + self.1
@@ -50,8 +50,8 @@ impl MakeCc for Maker {
     fn make(&self, setup: &Setup, seed: u64) -> Box<dyn ForeignCc> {
         Box::new(Outside(NewReno::new(&Config::default(), setup), seed))
     }
-    fn wants(&self) -> Wants {
-        Wants::default()
+    fn requirements(&self) -> Requirements {
+        Requirements::default()
     }
 }
 
@@ -118,9 +118,9 @@ impl CongestionControl for Records {
         self.hears("pacing_rate");
         Some(Rate::from_bps(8_000_000))
     }
-    fn wants(&self) -> Wants {
-        self.hears("wants");
-        Wants { ect1: true, ..Wants::default() }
+    fn requirements(&self) -> Requirements {
+        self.hears("requirements");
+        Requirements { ect1: true, ..Requirements::default() }
     }
     fn on_recovery_ack(&mut self, _: &Ack) {
         self.hears("on_recovery_ack");
@@ -147,8 +147,8 @@ impl MakeCc for Records {
     fn make(&self, _: &Setup, _: u64) -> Box<dyn ForeignCc> {
         Box::new(self.clone())
     }
-    fn wants(&self) -> Wants {
-        Wants::default()
+    fn requirements(&self) -> Requirements {
+        Requirements::default()
     }
 }
 
@@ -165,7 +165,7 @@ fn nothing_that_stands_around_a_control_forgets_a_method() {
     for mut cc in [plain, with_budget] {
         heard.lock().unwrap().clear();
         assert_eq!((cc.cwnd(), cc.ssthresh()), (5000, 7000));
-        assert_eq!((cc.pacing_rate(), cc.wants().ect1), (Some(Rate::from_bps(8_000_000)), true));
+        assert_eq!((cc.pacing_rate(), cc.requirements().ect1), (Some(Rate::from_bps(8_000_000)), true));
         assert_eq!(cc.next_burst(), Instant::MAX);
         cc.on_ack(&ack);
         cc.on_loss(&loss);
@@ -176,8 +176,17 @@ fn nothing_that_stands_around_a_control_forgets_a_method() {
         cc.on_burst(now, 2000);
         cc.advise(adopt);
         cc.advise(Advice::LimitBursts(None));
-        let expected =
-            ["cwnd", "ssthresh", "pacing_rate", "wants", "next_burst", "on_ack", "on_loss", "on_recovered", "on_rto"];
+        let expected = [
+            "cwnd",
+            "ssthresh",
+            "pacing_rate",
+            "requirements",
+            "next_burst",
+            "on_ack",
+            "on_loss",
+            "on_recovered",
+            "on_rto",
+        ];
         let expected = expected.into_iter().chain(["on_idle", "on_recovery_ack", "on_burst"]).map(String::from);
         let advice = [adopt, Advice::LimitBursts(None)].map(|advice| format!("{advice:?}"));
         assert_eq!(*heard.lock().unwrap(), expected.chain(advice).collect::<Vec<_>>());

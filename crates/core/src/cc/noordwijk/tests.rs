@@ -140,5 +140,5 @@ fn after_idle_time_the_burst_goes_at_once() {
     cc.on_burst(at(0), 0);
     cc.on_idle(at(5), 20 * MSS);
     assert_eq!(cc.next_burst(), at(5));
-    assert!(cc.wants().ack_per_segment && !cc.wants().rate);
+    assert!(cc.requirements().ack_per_segment && !cc.requirements().rate);
 }
