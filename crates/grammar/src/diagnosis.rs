@@ -68,6 +68,11 @@ pub fn suggestion(name: &str, known: &[&str]) -> String {
     nearest(name, known).first().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }
 
+/// `no cell "x" (did you mean "y"?); there are ["y", "z"]`: a name that does not exist, with the nearest and all that do.
+pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> String {
+    format!("no {what} {name:?}{}; there are {known:?}", suggestion(name, known))
+}
+
 /// "unknown field `sede`, expected ...": a key that no struct knows, with the nearest and all that are known.
 pub fn unknown_key(key: &str, known: &[&str]) -> String {
     let hint = nearest(key, known).first().map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();

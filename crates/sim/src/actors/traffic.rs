@@ -1,6 +1,51 @@
 //! The kinds of traffic: one line for each kind in the table at the end of this file.
 
 use super::{bulk, cbr, sessions, synflood, video, voip};
+use penstock_core::config::ConfigError;
+use penstock_core::units::{Bytes, Rate, Span};
+use penstock_grammar::fields;
+use serde::de::{DeserializeOwned, Deserializer};
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// What the settings of a kind may depend on beside its own keys: facts of the flow and of its path.
+#[derive(Debug, Clone, Copy)]
+pub struct FlowFacts {
+    /// How many equal flows the table stands for.
+    pub count: u64,
+    /// When they stop, if they are told to.
+    pub stop: Option<Span>,
+    /// The largest payload of their segments.
+    pub mss: Bytes,
+    /// The rate of the slowest link on their path.
+    pub slowest: Rate,
+}
+
+/// The settings of a kind of traffic, made of its keys in `[[flows]]`.
+pub trait Settings: Sized {
+    /// The keys as they are written; those that may be left out are `Option`s or have a default.
+    type Keys: Serialize + DeserializeOwned;
+
+    /// Keys without which the kind means nothing.
+    const NEEDED: &'static [&'static str] = &[];
+
+    /// Checks the keys and makes settings of them.
+    ///
+    /// # Errors
+    /// The first key that cannot be, with a sentence that says what is allowed.
+    fn read(keys: Self::Keys, flow: &FlowFacts) -> Result<Self, ConfigError>;
+
+    /// The keys that give these settings when they are read.
+    fn keys(&self) -> Self::Keys;
+}
+
+/// Sizes that a file may have.
+const SIZES: RangeInclusive<u64> = 1..=1 << 50;
+
+/// Refuses a size that no file has.
+pub(super) fn file_size(key: &'static str, size: Bytes) -> Result<Bytes, ConfigError> {
+    if SIZES.contains(&size.get()) { Ok(size) } else { Err(ConfigError::new(key, "a transfer has 1B to 1PB")) }
+}
 
 /// Makes the enum of all kinds of traffic from one line each: variant, its settings, its word in scenarios.
 macro_rules! kinds {
@@ -22,10 +67,52 @@ macro_rules! kinds {
                 }
             }
 
+            /// The keys of a kind that scenarios call by this word, beside those of all flows; none if there is no such kind.
+            pub fn keys_of(word: &str) -> &'static [&'static str] {
+                match word {
+                    $($word => fields::of::<<$settings as Settings>::Keys>(),)*
+                    _ => &[],
+                }
+            }
+
+            /// The keys without which a kind means nothing.
+            pub fn needed_by(word: &str) -> &'static [&'static str] {
+                match word {
+                    $($word => <$settings as Settings>::NEEDED,)*
+                    _ => &[],
+                }
+            }
+
+            /// Reads the keys of a kind; `None` if there is no such kind. The inner error is that of a key that can be read
+            /// but cannot be.
+            ///
+            /// # Errors
+            /// Those of the deserializer.
+            pub fn read<'de, D: Deserializer<'de>>(
+                word: &str, keys: D, flow: &FlowFacts,
+            ) -> Option<Result<Result<Self, ConfigError>, D::Error>> {
+                match word {
+                    $($word => Some(
+                        Deserialize::deserialize(keys)
+                            .map(|keys| <$settings as Settings>::read(keys, flow).map(Self::$variant)),
+                    ),)*
+                    _ => None,
+                }
+            }
+
             /// True if it sends over TCP connections, so that the settings of `[tcp]` concern it.
             pub fn uses_tcp(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => $tcp,)*
+                }
+            }
+        }
+
+        /// Writes the keys of the kind, as [`Traffic::read`] reads them.
+        impl Serialize for Traffic {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$variant(settings) => settings.keys().serialize(serializer),)*
                 }
             }
         }
