@@ -2,9 +2,9 @@
 //!
 //! The reader of TOML refuses what is nested deeper than 80 levels, so nothing here can exhaust the stack.
 
-use crate::diagnosis::{Diagnosis, unknown_key, unknown_name};
+use crate::diagnosis::Diagnosis;
 use penstock_core::config::ConfigError;
-use penstock_core::suggest::nearest;
+use penstock_core::suggest::{nearest, unknown_key, unknown_name};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;

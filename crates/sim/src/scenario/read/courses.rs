@@ -214,14 +214,14 @@ impl Checker<'_> {
         self.within_span("bin", &["changes", index, "bin"], bin, MIN_SPAN, MAX_BIN)?;
         let path = ["changes", index, "trace"];
         let series = recorded::mahimahi(&self.file(&path, file)?, file, bin);
-        let series = Arc::new(series.map_err(|message| self.source.at(&path, &message))?);
+        let series = Arc::new(series.map_err(|mistake| self.source.at(&path, &mistake.to_string()))?);
         Ok(Course::Trace { file: file.to_owned(), bin, series })
     }
 
     fn table(&self, index: &str, file: &str, every: Option<Span>) -> Check<Course> {
         let path = ["changes", index, "table"];
         let series = recorded::table(&self.file(&path, file)?, file, every);
-        let series = Arc::new(series.map_err(|message| self.source.at(&path, &message))?);
+        let series = Arc::new(series.map_err(|mistake| self.source.at(&path, &mistake.to_string()))?);
         Ok(Course::Table { file: file.to_owned(), series })
     }
 
