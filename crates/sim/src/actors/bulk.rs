@@ -1,6 +1,6 @@
 //! One TCP connection: an endless stream, or a file.
 
-use super::traffic::{FlowFacts, Settings, file_size};
+use super::settings::{FlowFacts, Settings, file_size};
 use penstock_core::config::ConfigError;
 use penstock_core::units::Bytes;
 use serde::{Deserialize, Serialize};

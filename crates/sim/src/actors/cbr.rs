@@ -1,7 +1,7 @@
 //! Datagrams at a constant rate, all the time or during on-times.
 
+use super::settings::{FlowFacts, Settings};
 use super::sizes::OneOrMore;
-use super::traffic::{FlowFacts, Settings};
 use penstock_core::config::ConfigError;
 use penstock_core::units::{Bytes, Rate, Span};
 use penstock_grammar::link;

@@ -11,8 +11,8 @@
 //!
 //! DIFFERENCE: "approximately 30" is 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
 
+use super::settings::{FlowFacts, Settings, file_size};
 use super::sizes::Pareto;
-use super::traffic::{FlowFacts, Settings, file_size};
 use crate::quantiles::Times;
 use crate::quantiles::{Quantiles, round};
 use crate::tcp::{Counters, TcpConfig};

@@ -1,6 +1,6 @@
 //! SYNs of forged sources, never followed by anything.
 
-use super::traffic::{FlowFacts, Settings};
+use super::settings::{FlowFacts, Settings};
 use penstock_core::config::ConfigError;
 use serde::{Deserialize, Serialize};
 

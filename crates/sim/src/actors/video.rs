@@ -8,8 +8,8 @@
 //! A frame is played if all of it arrives within the deadline. What depends on lost frames is not modelled.
 
 use super::media::{self, Delivery, Reception};
+use super::settings::{FlowFacts, Settings};
 use super::sizes::{self, OneOrMore};
-use super::traffic::{FlowFacts, Settings};
 use crate::quantiles::Quantiles;
 use crate::quantiles::Times;
 use crate::segment::Segment;

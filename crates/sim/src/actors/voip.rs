@@ -21,7 +21,7 @@
 //! (`the_best_playout_delay_weighs_delay_against_loss`): no rule of a certain phone, but a bound for all that keep one delay.
 
 use super::media::{self, Delivery, Reception};
-use super::traffic::{FlowFacts, Settings};
+use super::settings::{FlowFacts, Settings};
 use crate::quantiles::round;
 use crate::segment::Segment;
 use penstock_core::config::ConfigError;

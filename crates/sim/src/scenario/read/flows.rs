@@ -2,7 +2,7 @@
 
 use super::{Check, Checker};
 use crate::actors::Traffic;
-use crate::actors::traffic::FlowFacts;
+use crate::actors::settings::FlowFacts;
 use crate::scenario::{FlowSpec, LinkSpec, paths};
 use crate::tcp::TcpConfig;
 use penstock_core::units::{Rate, Span};
