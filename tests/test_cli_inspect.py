@@ -74,7 +74,7 @@ def test_replay_refuses_what_cannot_be(penstock: Command, trace: Path, tmp_path:
     link = ("--rate", "8Mbit/s", "--limit", "10p")
     (tmp_path / "no.csv").write_text("hello\n")
     cases = [
-        ((trace, "--aqm", "droptial", *link), "did you mean droptail"),
+        ((trace, "--aqm", "droptial", *link), 'did you mean "droptail"'),
         ((trace, "--aqm", "droptail", "--rate", "8", "--limit", "10p"), "rate: "),
         ((trace, "--aqm", "droptail", "--rate", "8Mbit/s", "--limit", "0p"), "limit: "),
         ((trace, "--aqm", "droptail", *link, "--set", "target"), "write key=value"),

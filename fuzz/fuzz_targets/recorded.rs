@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     for read in [mahimahi(text, "fuzz", length), table(text, "fuzz", Some(length)), table(text, "fuzz", None)] {
         match read {
             Ok(series) => holds(series, length),
-            Err(message) => assert!(message.starts_with("fuzz:"), "{message}"),
+            Err(mistake) => assert!(mistake.to_string().starts_with("fuzz:"), "{mistake}"),
         }
     }
 });

@@ -5,7 +5,7 @@
 //! let config = config_from_settings("codel", &["target=10ms".to_owned()]).unwrap();
 //! assert_eq!(config.name(), "codel");
 //! let error = config_from_settings("codle", &[]).unwrap_err();
-//! assert!(error.to_string().contains("did you mean codel"));
+//! assert!(error.to_string().contains("did you mean \"codel\"?"));
 //! ```
 
 use crate::cc::{self, AnyControlConfig};
@@ -13,14 +13,14 @@ use crate::config::ConfigError;
 use crate::key_value::{NotASetting, split_setting, value_of};
 use crate::listing::Entry;
 use crate::registry::{self, AnyConfig};
-use crate::suggest::nearest;
+use crate::suggest::{unknown_key, unknown_name};
 use serde_json::{Map, Value};
 
 /// A setting that cannot be; each message says what is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// No algorithm of the kind has this name.
-    #[error("there is no {kind} {name:?}; {}", choices(.name, .known))]
+    #[error("{}", unknown_name(.kind, .name, .known))]
     UnknownAlgorithm {
         /// `algorithm` for a discipline, `congestion control`.
         kind: &'static str,
@@ -33,7 +33,7 @@ pub enum SettingsError {
     #[error(transparent)]
     NotASetting(#[from] NotASetting),
     /// The algorithm has no such parameter.
-    #[error("{name} has no parameter {key:?}; {}", parameter_choices(.key, .allowed))]
+    #[error("{name}: {}", unknown_key(.key, &.allowed.iter().map(String::as_str).collect::<Vec<_>>()))]
     UnknownKey {
         /// The algorithm.
         name: &'static str,
@@ -88,7 +88,20 @@ pub fn config_from_settings(name: &str, settings: &[String]) -> Result<AnyConfig
 /// # Errors
 /// Those of [`config_from_settings`].
 pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyConfig, SettingsError> {
-    from_pairs(name, pairs)
+    set(name, Map::new(), pairs)
+}
+
+/// Builds and validates a configuration from another one and `key=value` texts, which replace what it says.
+///
+/// # Errors
+/// Those of [`config_from_settings`].
+pub fn config_over(config: &AnyConfig, settings: &[String]) -> Result<AnyConfig, SettingsError> {
+    let pairs: Result<Vec<_>, NotASetting> = settings.iter().map(|text| split_setting(text)).collect();
+    let values = match serde_json::to_value(config) {
+        Ok(Value::Object(values)) => values.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        _ => Map::new(),
+    };
+    set(config.name(), values, &pairs?)
 }
 
 /// Builds and validates the configuration of the congestion control `name` in the same way.
@@ -97,7 +110,7 @@ pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyCo
 /// Those of [`config_from_settings`].
 pub fn control_from_settings(name: &str, settings: &[String]) -> Result<AnyControlConfig, SettingsError> {
     let pairs: Result<Vec<_>, NotASetting> = settings.iter().map(|text| split_setting(text)).collect();
-    from_pairs(name, &pairs?)
+    set(name, Map::new(), &pairs?)
 }
 
 /// A table of algorithms with names and parameters.
@@ -137,36 +150,35 @@ impl Table for AnyControlConfig {
     }
 }
 
-fn from_pairs<T: Table>(name: &str, pairs: &[(String, String)]) -> Result<T, SettingsError> {
+/// The configuration of `name` with these parameters, and with settings over them.
+fn set<T: Table>(name: &str, mut all: Map<String, Value>, pairs: &[(String, String)]) -> Result<T, SettingsError> {
     let Some(entry) = T::entries().into_iter().find(|entry| entry.name == name) else {
         return Err(SettingsError::UnknownAlgorithm { kind: T::KIND, name: name.to_owned(), known: T::NAMES });
     };
     let name = entry.name;
-    let mut all = Map::new();
-    for (key, text) in pairs {
+    for (place, (key, text)) in pairs.iter().enumerate() {
         if !entry.parameters.iter().any(|p| p.name == *key) {
             let allowed = entry.parameters.iter().map(|p| p.name.clone()).collect();
             return Err(SettingsError::UnknownKey { name, key: key.clone(), allowed });
         }
-        if all.insert(key.clone(), value_of(text)).is_some() {
+        if pairs[..place].iter().any(|(before, _)| before == key) {
             return Err(SettingsError::Twice { name, key: key.clone() });
         }
+        all.insert(key.clone(), value_of(text));
         // Alone among defaults, a value that cannot be read is at fault itself.
-        read::<T>(name, Map::from_iter([(key.clone(), value_of(text))])).map_err(|e| SettingsError::BadValue {
-            name,
-            key: key.clone(),
-            value: text.clone(),
-            message: e.to_string(),
-        })?;
+        let alone = Map::from_iter([(key.clone(), value_of(text))]);
+        read::<T>(name, alone).map_err(|e| bad_value(name, key.clone(), text.clone(), &e))?;
     }
-    let config = read::<T>(name, all).map_err(|e| SettingsError::BadValue {
-        name,
-        key: "settings".to_owned(),
-        value: pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" "),
-        message: e.to_string(),
+    let config = read::<T>(name, all).map_err(|e| {
+        let all = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ");
+        bad_value(name, "settings".to_owned(), all, &e)
     })?;
     config.check().map_err(|source| SettingsError::Invalid { name, source })?;
     Ok(config)
+}
+
+fn bad_value(name: &'static str, key: String, value: String, error: &serde_json::Error) -> SettingsError {
+    SettingsError::BadValue { name, key, value, message: error.to_string() }
 }
 
 /// The configuration of `name`, which is in the table.
@@ -174,36 +186,23 @@ fn read<T: Table>(name: &str, values: Map<String, Value>) -> Result<T, serde_jso
     T::read(name, Value::Object(values)).expect("the name was found in the table")
 }
 
-fn choices(name: &str, known: &[&str]) -> String {
-    let near = nearest(name, known);
-    let hint = if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) };
-    format!("{hint}known: {}", known.join(", "))
-}
-
-fn parameter_choices(key: &str, allowed: &[String]) -> String {
-    if allowed.is_empty() {
-        return "it has none".to_owned();
-    }
-    choices(key, &allowed.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::registry::{NAMES, entries};
 
-    fn set(name: &str, settings: &[&str]) -> Result<AnyConfig, SettingsError> {
+    fn configured(name: &str, settings: &[&str]) -> Result<AnyConfig, SettingsError> {
         config_from_settings(name, &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>())
     }
 
     fn message(name: &str, settings: &[&str]) -> String {
-        set(name, settings).unwrap_err().to_string()
+        configured(name, settings).unwrap_err().to_string()
     }
 
     #[test]
     fn no_settings_give_the_defaults() {
         for name in NAMES {
-            assert_eq!(set(name, &[]).unwrap(), AnyConfig::default_of(name).unwrap());
+            assert_eq!(configured(name, &[]).unwrap(), AnyConfig::default_of(name).unwrap());
         }
     }
 
@@ -225,17 +224,31 @@ mod tests {
 
     #[test]
     fn a_value_that_was_set_is_the_one_that_is_used() {
-        let AnyConfig::Codel(config) = set("codel", &["target=7ms"]).unwrap() else { panic!("not codel") };
+        let AnyConfig::Codel(config) = configured("codel", &["target=7ms"]).unwrap() else { panic!("not codel") };
         assert_eq!(config.target, crate::units::Span::from_millis(7));
+    }
+
+    #[test]
+    fn settings_over_a_configuration_leave_its_other_parameters() {
+        let base = configured("codel", &["target=7ms", "interval=300ms"]).unwrap();
+        let both =
+            |settings: &[&str]| config_over(&base, &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
+        assert_eq!(both(&[]).unwrap(), base);
+        assert_eq!(both(&["target=9ms"]).unwrap(), configured("codel", &["target=9ms", "interval=300ms"]).unwrap());
+        assert!(matches!(both(&["target=9ms", "target=8ms"]), Err(SettingsError::Twice { .. })));
+        for name in NAMES {
+            let default = AnyConfig::default_of(name).unwrap();
+            assert_eq!(config_over(&default, &[]).unwrap(), default, "{name}");
+        }
     }
 
     #[test]
     fn mistakes_say_what_is_known() {
         let misspelt = message("droptial", &[]);
-        assert!(misspelt.contains("no algorithm \"droptial\"; did you mean droptail?"), "{misspelt}");
-        assert!(misspelt.contains("known: droptail, "), "{misspelt}");
-        assert!(message("droptail", &["target=5ms"]).ends_with("it has none"));
-        assert!(message("codel", &["traget=5ms"]).contains("did you mean target?"));
+        assert!(misspelt.contains("no algorithm \"droptial\" (did you mean \"droptail\"?)"), "{misspelt}");
+        assert!(misspelt.contains("there are [\"droptail\", "), "{misspelt}");
+        assert!(message("droptail", &["target=5ms"]).ends_with("there are no keys"));
+        assert!(message("codel", &["traget=5ms"]).contains("did you mean `target`?"));
         assert!(message("codel", &["target"]).contains("write key=value"));
         assert!(message("codel", &["=5ms"]).contains("write key=value"));
         assert!(message("codel", &["target=5ms", "target=6ms"]).contains("set twice"));
@@ -245,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_configuration_that_cannot_work_is_refused() {
-        assert!(matches!(set("codel", &["interval=0ms"]), Err(SettingsError::Invalid { name: "codel", .. })));
+        assert!(matches!(configured("codel", &["interval=0ms"]), Err(SettingsError::Invalid { name: "codel", .. })));
     }
 
     #[test]
@@ -259,8 +272,8 @@ mod tests {
             (0.5.into(), true.into())
         );
         let message = |name, settings: &[&str]| set(name, settings).unwrap_err().to_string();
-        assert!(message("cubci", &[]).contains("no congestion control \"cubci\"; did you mean cubic"));
-        assert!(message("vegas", &["alhpa=1"]).contains("did you mean alpha?"));
+        assert!(message("cubci", &[]).contains("no congestion control \"cubci\" (did you mean \"cubic\"?)"));
+        assert!(message("vegas", &["alhpa=1"]).contains("did you mean `alpha`?"));
         assert!(message("bbr", &["min_rtt_window=5"]).contains("\"5ms\""));
         assert!(message("cubic", &["beta=1.5"]).contains("below 1"));
         for entry in cc::entries() {

@@ -1,4 +1,4 @@
-//! "Did you mean": the names that are most like one that is not known.
+//! "Did you mean": the names that are most like one that is not known, and the sentences about such a name.
 
 /// The names closest to `name`, best first, for "did you mean".
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
@@ -7,6 +7,29 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
         known.iter().map(|k| (strsim::osa_distance(name, k), *k)).filter(|(d, _)| *d <= most).collect();
     scored.sort_unstable();
     scored.into_iter().map(|(_, k)| k).take(3).collect()
+}
+
+/// ` (did you mean "red"?)`, or nothing if no known name is near.
+pub fn suggestion(name: &str, known: &[&str]) -> String {
+    nearest(name, known).first().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
+}
+
+/// `no cell "x" (did you mean "y"?); there are ["y", "z"]`: a name that does not exist, with the nearest and all that do.
+pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> String {
+    format!("no {what} {name:?}{}; there are {known:?}", suggestion(name, known))
+}
+
+/// "unknown field `sede`, expected ...": a key that no struct knows, with the nearest and all that are known.
+pub fn unknown_key(key: &str, known: &[&str]) -> String {
+    let hint = nearest(key, known).first().map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    let quoted: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
+    let expected = match quoted.as_slice() {
+        [] => "there are no keys".to_owned(),
+        [one] => format!("expected {one}"),
+        [one, other] => format!("expected {one} or {other}"),
+        many => format!("expected one of {}", many.join(", ")),
+    };
+    format!("unknown field `{key}`{hint}, {expected}")
 }
 
 #[cfg(test)]
@@ -20,5 +43,12 @@ mod tests {
         assert_eq!(nearest("codle", &known), ["codel"]);
         assert!(nearest("zzzzzzzzzz", &known).is_empty());
         assert_eq!(nearest("rde", &["pie", "red"]), ["red"]);
+    }
+
+    #[test]
+    fn an_unknown_key_comes_with_its_neighbour() {
+        assert_eq!(unknown_key("sede", &["seed"]), "unknown field `sede` (did you mean `seed`?), expected `seed`");
+        assert_eq!(unknown_key("zzzzz", &["a", "b"]), "unknown field `zzzzz`, expected `a` or `b`");
+        assert_eq!(unknown_key("x", &[]), "unknown field `x`, there are no keys");
     }
 }

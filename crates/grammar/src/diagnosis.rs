@@ -1,7 +1,6 @@
 //! A mistake in a file: where it is, what is wrong, what is allowed.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
-use penstock_core::suggest::nearest;
 use std::fmt;
 use std::ops::Range;
 
@@ -63,24 +62,6 @@ fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }
 
-/// ` (did you mean "red"?)`, or nothing if no known name is near.
-pub fn suggestion(name: &str, known: &[&str]) -> String {
-    nearest(name, known).first().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
-}
-
-/// "unknown field `sede`, expected ...": a key that no struct knows, with the nearest and all that are known.
-pub fn unknown_key(key: &str, known: &[&str]) -> String {
-    let hint = nearest(key, known).first().map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
-    let quoted: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();
-    let expected = match quoted.as_slice() {
-        [] => "there are no keys".to_owned(),
-        [one] => format!("expected {one}"),
-        [one, other] => format!("expected {one} or {other}"),
-        many => format!("expected one of {}", many.join(", ")),
-    };
-    format!("unknown field `{key}`{hint}, {expected}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,12 +83,5 @@ mod tests {
             assert_eq!(mistake.line, 1);
         }
         assert_eq!(Diagnosis::new("", "f", 5..9, "what").column, 1);
-    }
-
-    #[test]
-    fn an_unknown_key_comes_with_its_neighbour() {
-        assert_eq!(unknown_key("sede", &["seed"]), "unknown field `sede` (did you mean `seed`?), expected `seed`");
-        assert_eq!(unknown_key("zzzzz", &["a", "b"]), "unknown field `zzzzz`, expected `a` or `b`");
-        assert_eq!(unknown_key("x", &[]), "unknown field `x`, there are no keys");
     }
 }

@@ -11,18 +11,20 @@ pub const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000);
 /// The longest delay of a link.
 pub const MAX_DELAY: Span = Span::from_secs(600);
 
-/// Keys of a link. Rate and delay are those of both directions; limit and loss those of the direction from its first end to
-/// its second.
+/// Keys of a link. Rate and delay hold in both directions, limit and loss from its first end to its second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// Rate, each way.
     pub rate: Rate,
     /// Delay, one way.
     pub delay: Span,
-    /// What the queue of the way there may hold.
+    /// What the queue from the first end to the second may hold.
     #[serde(default = "thousand_packets")]
     pub limit: Limit,
-    /// Probability with which the wire of the way there loses a packet.
+    /// What the queue of the other direction may hold.
+    #[serde(default = "thousand_packets")]
+    pub reverse_limit: Limit,
+    /// Probability with which the wire from the first end to the second loses a packet.
     #[serde(default)]
     pub loss: f64,
 }
@@ -39,7 +41,7 @@ impl Link {
     }
 }
 
-/// What a queue may hold if nothing is said: `"1000p"`.
+/// Returns what a queue may hold if the file says nothing: `"1000p"`.
 pub fn thousand_packets() -> Limit {
     Limit::Packets(1000)
 }

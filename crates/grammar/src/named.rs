@@ -5,9 +5,11 @@
 
 use crate::diagnosis::Diagnosis;
 use crate::source::{Source, Value};
+use penstock_core::cc::{self, AnyControlConfig};
 use penstock_core::config::ConfigError;
-use penstock_core::foreign::Library;
+use penstock_core::foreign::{Library, LibraryError};
 use penstock_core::registry::{AnyConfig, NAMES};
+use penstock_core::suggest::unknown_name;
 use serde::Deserializer;
 use serde_json::Map;
 use std::ops::Range;
@@ -25,6 +27,11 @@ pub trait Registry {
     /// All names.
     fn names(&self) -> &[&str];
 
+    /// The sentence that there is none of this name.
+    fn unknown(&self, name: &str) -> String {
+        unknown_name(self.what(), name, self.names())
+    }
+
     /// Reads the parameters of `name`; `None` if there is none of this name.
     ///
     /// # Errors
@@ -39,7 +46,11 @@ pub trait Registry {
 
     /// An algorithm from outside, with its parameters as JSON: `None` if there is none of this name, an error if it cannot
     /// be used.
-    fn foreign(&self, name: &str, parameters: &Map<String, serde_json::Value>) -> Option<Result<Self::Config, String>> {
+    fn foreign(
+        &self,
+        name: &str,
+        parameters: &Map<String, serde_json::Value>,
+    ) -> Option<Result<Self::Config, LibraryError>> {
         let _ = (name, parameters);
         None
     }
@@ -71,8 +82,43 @@ impl Registry for Disciplines<'_> {
     fn validate(&self, config: &AnyConfig) -> Result<(), ConfigError> {
         config.validate()
     }
-    fn foreign(&self, name: &str, parameters: &Map<String, serde_json::Value>) -> Option<Result<AnyConfig, String>> {
-        Some(self.0.aqm(name, parameters)?.map(AnyConfig::Foreign).map_err(|error| error.to_string()))
+    fn foreign(
+        &self,
+        name: &str,
+        parameters: &Map<String, serde_json::Value>,
+    ) -> Option<Result<AnyConfig, LibraryError>> {
+        Some(self.0.aqm(name, parameters)?.map(AnyConfig::Foreign))
+    }
+}
+
+/// The congestion controls of the core, and those of a library.
+#[derive(Clone, Copy)]
+pub struct Controls<'a>(pub &'a dyn Library);
+
+impl Registry for Controls<'_> {
+    type Config = AnyControlConfig;
+
+    fn what(&self) -> &'static str {
+        "control"
+    }
+    fn names(&self) -> &[&str] {
+        cc::NAMES
+    }
+    fn unknown(&self, name: &str) -> String {
+        cc::unknown(name)
+    }
+    fn read<'de, D: Deserializer<'de>>(&self, name: &str, parameters: D) -> Option<Result<AnyControlConfig, D::Error>> {
+        AnyControlConfig::deserialize(name, parameters)
+    }
+    fn validate(&self, config: &AnyControlConfig) -> Result<(), ConfigError> {
+        config.validate()
+    }
+    fn foreign(
+        &self,
+        name: &str,
+        parameters: &Map<String, serde_json::Value>,
+    ) -> Option<Result<AnyControlConfig, LibraryError>> {
+        Some(self.0.control(name, parameters)?.map(AnyControlConfig::Foreign))
     }
 }
 
@@ -157,8 +203,11 @@ impl<'a> Source<'a> {
         };
         match registry.foreign(written.name, &values) {
             Some(Ok(config)) => Ok(config),
-            Some(Err(message)) => Err(self.span(written.name_at.clone(), &message)),
-            None => Err(self.unknown_at(written.name_at.clone(), registry.what(), written.name, registry.names())),
+            Some(Err(error)) => Err(self.span(written.name_at.clone(), &error.to_string())),
+            None => {
+                let mistake = self.span(written.name_at.clone(), &registry.unknown(written.name));
+                Err(mistake.with_allowed(registry.names().iter().copied()))
+            }
         }
     }
 }

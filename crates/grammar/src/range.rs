@@ -1,8 +1,12 @@
 //! Values within bounds, each refused with the same sentence everywhere.
 
 use penstock_core::config::ConfigError;
+use penstock_core::units::Span;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+
+/// The longest time of a run, and of anything that happens in one: sums of such times stay far below 64 bits of nanoseconds.
+pub const MAX_DURATION: Span = Span::from_secs(24 * 3600);
 
 /// Refuses a value outside its bounds.
 ///

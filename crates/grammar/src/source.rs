@@ -2,8 +2,9 @@
 //!
 //! The reader of TOML refuses what is nested deeper than 80 levels, so nothing here can exhaust the stack.
 
-use crate::diagnosis::{Diagnosis, suggestion, unknown_key};
-use penstock_core::suggest::nearest;
+use crate::diagnosis::Diagnosis;
+use penstock_core::config::ConfigError;
+use penstock_core::suggest::{nearest, unknown_key, unknown_name};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;
@@ -71,8 +72,7 @@ impl<'a> Source<'a> {
 
     /// Like [`Source::unknown`], at some bytes of the file.
     pub fn unknown_at(&self, span: Range<usize>, what: &str, name: &str, known: &[&str]) -> Diagnosis {
-        let message = format!("no {what} {name:?}{}; there are {known:?}", suggestion(name, known));
-        self.span(span, &message).with_allowed(known.iter().copied())
+        self.span(span, &unknown_name(what, name, known)).with_allowed(known.iter().copied())
     }
 
     /// Reads a value as some type.
@@ -100,8 +100,22 @@ impl<'a> Source<'a> {
         Ok(Table { source: self, span: value.span(), entries: entries.clone() })
     }
 
+    /// A value as a list.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn list<'v>(&self, value: &'v Value<'a>) -> Result<&'v [Value<'a>], Diagnosis> {
+        match value.get_ref() {
+            DeValue::Array(list) => Ok(list),
+            other => {
+                let message = format!("invalid type: {}, expected a list of tables", other.type_str());
+                Err(self.span(value.span(), &message))
+            }
+        }
+    }
+
     /// What the reader of TOML says, at its place or else at `span`; an unknown name gets its neighbour.
-    fn toml(&self, error: &toml::de::Error, span: Range<usize>) -> Diagnosis {
+    pub fn toml(&self, error: &toml::de::Error, span: Range<usize>) -> Diagnosis {
         self.toml_at(error.span().unwrap_or(span), error.message())
     }
 
@@ -128,7 +142,29 @@ pub struct Table<'s, 'a> {
     entries: DeTable<'a>,
 }
 
-impl<'a> Table<'_, 'a> {
+impl<'s, 'a> Table<'s, 'a> {
+    /// A table without entries, to [put](Table::put) some there; mistakes are told at `span`.
+    pub fn empty(source: &'s Source<'a>, span: Range<usize>) -> Self {
+        Self { source, span, entries: DeTable::new() }
+    }
+
+    /// Sets a key to a value that stands elsewhere in the file.
+    pub fn put(&mut self, key: &'a str, value: &Value<'a>) {
+        self.entries.insert(Spanned::new(value.span(), key.into()), value.clone());
+    }
+
+    /// Takes the value of a key out of the table.
+    pub fn take(&mut self, key: &str) -> Option<Value<'a>> {
+        self.entries.remove(key)
+    }
+
+    /// Takes over all entries of another table; they replace those with the same key.
+    pub fn put_over(&mut self, other: &Self) {
+        for (key, value) in &other.entries {
+            self.entries.insert(key.clone(), value.clone());
+        }
+    }
+
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&Value<'a>> {
         self.entries.get(key)
@@ -149,10 +185,24 @@ impl<'a> Table<'_, 'a> {
     /// # Errors
     /// What the type does not allow, at its place.
     pub fn part<T: DeserializeOwned>(&self) -> Result<T, Diagnosis> {
-        let fields = crate::fields::of::<T>();
-        let of_part = self.entries.iter().filter(|(key, _)| fields.contains(&key.get_ref().as_ref()));
-        let entries: DeTable<'a> = of_part.map(|(key, value)| (key.clone(), value.clone())).collect();
-        self.source.read(&Spanned::new(self.span.clone(), DeValue::Table(entries)))
+        T::deserialize(self.only(crate::fields::of::<T>())).map_err(|e| self.source.toml(&e, self.span.clone()))
+    }
+
+    /// The entries with these keys, to be read by somebody else; [`Source::toml`] places what goes wrong.
+    pub fn only(&self, keys: &[&str]) -> ValueDeserializer<'a> {
+        let wanted = self.entries.iter().filter(|(key, _)| keys.contains(&key.get_ref().as_ref()));
+        let entries: DeTable<'a> = wanted.map(|(key, value)| (key.clone(), value.clone())).collect();
+        ValueDeserializer::from(Spanned::new(self.span.clone(), DeValue::Table(entries)))
+    }
+
+    /// Where the table is.
+    pub fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
+    /// A mistake of a configuration, at the key it names.
+    pub fn invalid(&self, error: &ConfigError) -> Diagnosis {
+        self.source.span(self.place(error.key), &error.message)
     }
 }
 

@@ -29,6 +29,24 @@ pub struct Config {
     pub limit: Limit,
 }
 
+/// Packets that appeared or vanished.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unbalanced {
+    /// In the queue; the sentence of its discipline.
+    #[error("{0}")]
+    Queue(String),
+    /// On the wire.
+    #[error("conservation is broken: {sent} packets sent, {delivered} delivered, {in_flight} in flight")]
+    Wire {
+        /// Packets that left the queue.
+        sent: u64,
+        /// Packets that were handed out.
+        delivered: u64,
+        /// Packets between the two.
+        in_flight: u64,
+    },
+}
+
 /// A packet that leaves the bottleneck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery<P> {
@@ -246,17 +264,11 @@ impl<P: Packet> Bottleneck<P> {
     /// Conservation, through the queue and through the wire.
     ///
     /// # Errors
-    /// A sentence with the numbers when they do not add up.
-    pub fn check(&self) -> Result<(), String> {
-        self.stats().check(self.backlog()).map_err(|error| error.to_string())?;
+    /// The numbers when they do not add up.
+    pub fn check(&self) -> Result<(), Unbalanced> {
+        self.stats().check(self.backlog()).map_err(|e| Unbalanced::Queue(e.to_string()))?;
+        let (sent, delivered) = (self.stats().sent.packets, self.delivered.packets);
         let in_flight = self.in_flight.len() as u64;
-        match self.stats().sent.packets == self.delivered.packets + in_flight {
-            true => Ok(()),
-            false => Err(format!(
-                "conservation is broken: {} packets sent, {} delivered, {in_flight} in flight",
-                self.stats().sent.packets,
-                self.delivered.packets
-            )),
-        }
+        if sent == delivered + in_flight { Ok(()) } else { Err(Unbalanced::Wire { sent, delivered, in_flight }) }
     }
 }

@@ -2,12 +2,14 @@
 
 use crate::bottleneck;
 use crate::error::Error;
+use crate::file::{EndKeys, File};
 use crate::nodes::Side;
 use crate::tun::{self, Cidr};
 use clap::Parser;
-use penstock_core::registry::entries;
-use penstock_core::settings::config_from_settings;
+use penstock_core::registry::{AnyConfig, entries};
+use penstock_core::settings::{config_from_settings, config_over};
 use penstock_core::units::{Limit, Rate, Span};
+use penstock_grammar::link::thousand_packets;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
@@ -22,6 +24,10 @@ Examples:
   penstock-emulate --left-netns a --right-netns b --rate 2Mbit/s --delay 300ms --limit 150kB \\
       --aqm pink --set c=0.95 --duration 60s --json
 
+  The same from a file, at another rate; --check says what a run would do, and does not run:
+  penstock-emulate --config examples/emulate/codel.toml --rate 4Mbit/s
+  penstock-emulate --config examples/emulate/codel.toml --check
+
 Exit codes: 0 after a run, 1 for a failure while running, 2 for a mistake that you can put right.";
 
 /// A bottleneck between two network namespaces, with any queue discipline of Penstock before it.
@@ -31,40 +37,47 @@ Exit codes: 0 after a run, 1 for a failure while running, 2 for a mistake that y
 #[derive(Debug, Clone, Parser)]
 #[command(name = "penstock-emulate", version, after_help = EXAMPLES)]
 pub struct Options {
-    /// Name of the interface on the left
-    #[arg(long, default_value = "penstock0", value_name = "NAME")]
-    pub left: String,
-    /// Name of the interface on the right
-    #[arg(long, default_value = "penstock1", value_name = "NAME")]
-    pub right: String,
+    /// Take what no option says from this TOML file: docs/emulate.md has its keys
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Check the options and the file, say what a run would do, and exit
+    #[arg(long)]
+    pub check: bool,
+
+    /// Name of the interface on the left [default: penstock0]
+    #[arg(long, value_name = "NAME")]
+    pub left: Option<String>,
+    /// Name of the interface on the right [default: penstock1]
+    #[arg(long, value_name = "NAME")]
+    pub right: Option<String>,
     /// Namespace of the left interface: a name of `ip netns`, or a path [default: the current one]
     #[arg(long, value_name = "NS")]
     pub left_netns: Option<String>,
     /// Namespace of the right interface [default: the current one]
     #[arg(long, value_name = "NS")]
     pub right_netns: Option<String>,
-    /// Address of the left interface
-    #[arg(long, default_value = "10.77.0.1/24", value_name = "CIDR")]
-    pub left_address: Cidr,
-    /// Address of the right interface
-    #[arg(long, default_value = "10.77.0.2/24", value_name = "CIDR")]
-    pub right_address: Cidr,
-    /// Largest IP packet on both interfaces
-    #[arg(long, default_value_t = 1500, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=65_535))]
-    pub mtu: u16,
+    /// Address of the left interface [default: 10.77.0.1/24]
+    #[arg(long, value_name = "CIDR")]
+    pub left_address: Option<Cidr>,
+    /// Address of the right interface [default: 10.77.0.2/24]
+    #[arg(long, value_name = "CIDR")]
+    pub right_address: Option<Cidr>,
+    /// Largest IP packet on both interfaces [default: 1500]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=65_535))]
+    pub mtu: Option<u16>,
 
     /// Rate from left to right, in bits of IP packets: 10Mbit/s
-    #[arg(long, required_unless_present = "list")]
+    #[arg(long, required_unless_present_any = ["list", "config"])]
     pub rate: Option<Rate>,
-    /// One-way delay after transmission: 20ms
-    #[arg(long, default_value = "0ms")]
-    pub delay: Span,
-    /// What the queue may hold: 1000p (packets) or 125kB
-    #[arg(long, default_value = "1000p")]
-    pub limit: Limit,
-    /// Queue discipline from left to right
-    #[arg(long, default_value = "droptail", value_name = "NAME")]
-    pub aqm: String,
+    /// One-way delay after transmission: 20ms [default: 0ms]
+    #[arg(long)]
+    pub delay: Option<Span>,
+    /// What the queue may hold: 1000p (packets) or 125kB [default: 1000p]
+    #[arg(long)]
+    pub limit: Option<Limit>,
+    /// Queue discipline from left to right [default: droptail]
+    #[arg(long, value_name = "NAME")]
+    pub aqm: Option<String>,
     /// A parameter of the discipline, as often as needed: target=5ms
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -75,24 +88,24 @@ pub struct Options {
     /// Delay from right to left [default: --delay]
     #[arg(long, value_name = "DELAY")]
     pub reverse_delay: Option<Span>,
-    /// What the queue on the right may hold
-    #[arg(long, default_value = "1000p", value_name = "LIMIT")]
-    pub reverse_limit: Limit,
-    /// Queue discipline from right to left
-    #[arg(long, default_value = "droptail", value_name = "NAME")]
-    pub reverse_aqm: String,
+    /// What the queue on the right may hold [default: 1000p]
+    #[arg(long, value_name = "LIMIT")]
+    pub reverse_limit: Option<Limit>,
+    /// Queue discipline from right to left [default: droptail]
+    #[arg(long, value_name = "NAME")]
+    pub reverse_aqm: Option<String>,
     /// A parameter of the reverse discipline
     #[arg(long, value_name = "KEY=VALUE")]
     pub reverse_set: Vec<String>,
 
     /// Whose hosts are the nodes of disciplines that divide the link among nodes (qrm), each with all its flows. A host is
-    /// an IPv4 address or a /64 of IPv6
-    #[arg(long, value_enum, default_value_t, value_name = "SIDE")]
-    pub nodes: Side,
+    /// an IPv4 address or a /64 of IPv6 [default: left]
+    #[arg(long, value_enum, value_name = "SIDE")]
+    pub nodes: Option<Side>,
 
-    /// Seed of every random stream
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    /// Seed of every random stream [default: 1]
+    #[arg(long)]
+    pub seed: Option<u64>,
     /// Stop after this time [default: at Ctrl-C or SIGTERM]
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Span>,
@@ -121,6 +134,8 @@ pub struct Options {
 pub struct Plan {
     /// Left and right interface.
     pub interfaces: [tun::Config; 2],
+    /// The namespaces of the two.
+    pub netns: [Option<String>; 2],
     /// Forward and reverse bottleneck.
     pub bottlenecks: [bottleneck::Config; 2],
     /// The side whose hosts are the nodes.
@@ -150,44 +165,93 @@ impl fmt::Display for Plan {
 }
 
 impl Options {
-    /// Checks what clap cannot.
+    /// Reads the configuration file, if there is one, and puts the options over it.
     ///
     /// # Errors
-    /// The first mistake.
+    /// The first mistake in the file or in the options.
     pub fn plan(&self) -> Result<Plan, Error> {
-        let Some(rate) = self.rate else { return Err(Error::Options("--rate is missing; try --rate 10Mbit/s".into())) };
-        let (left, right) = (self.left_address.address, self.right_address.address);
-        if left == right || left.is_ipv4() != right.is_ipv4() {
+        self.plan_with(&self.file()?)
+    }
+
+    fn file(&self) -> Result<File, Error> {
+        let Some(path) = &self.config else { return Ok(File::default()) };
+        let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.clone(), source })?;
+        File::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
+    }
+
+    /// What the options mean, where they leave open what the file says.
+    fn plan_with(&self, file: &File) -> Result<Plan, Error> {
+        let run = &file.run;
+        let spin = !self.realtime && (self.spin || run.spin.unwrap_or_default());
+        Ok(Plan {
+            interfaces: self.interfaces(file)?,
+            netns: [
+                self.left_netns.clone().or_else(|| file.ends[0].netns.clone()),
+                self.right_netns.clone().or_else(|| file.ends[1].netns.clone()),
+            ],
+            bottlenecks: self.bottlenecks(file)?,
+            nodes: self.nodes.or(run.nodes).unwrap_or_default(),
+            seed: self.seed.or(run.seed).unwrap_or(1),
+            duration: self.duration.or(run.duration),
+            spin,
+            realtime: !spin && (self.realtime || run.realtime.unwrap_or_default()),
+            packets: self.packets.clone().or_else(|| run.packets.clone()),
+        })
+    }
+
+    fn interfaces(&self, file: &File) -> Result<[tun::Config; 2], Error> {
+        let mtu = self.mtu.or(file.run.mtu).unwrap_or(1500);
+        let interface = |name: &Option<String>, address: Option<Cidr>, keys: &EndKeys, default: (&str, [u8; 4])| {
+            let name = name.clone().or_else(|| keys.interface.clone()).unwrap_or_else(|| default.0.into());
+            let address = address.or(keys.address).unwrap_or(Cidr { address: default.1.into(), prefix: 24 });
+            tun::Config { name, address, mtu }
+        };
+        let left = interface(&self.left, self.left_address, &file.ends[0], ("penstock0", [10, 77, 0, 1]));
+        let right = interface(&self.right, self.right_address, &file.ends[1], ("penstock1", [10, 77, 0, 2]));
+        let (here, there) = (left.address.address, right.address.address);
+        if here == there || here.is_ipv4() != there.is_ipv4() {
             let message = "--left-address and --right-address must be two addresses of one family";
             return Err(Error::Options(message.into()));
         }
-        let interface = |name: &str, address| tun::Config { name: name.to_owned(), address, mtu: self.mtu };
-        let settings = |option| move |source| Error::Settings { option, source };
-        Ok(Plan {
-            interfaces: [interface(&self.left, self.left_address), interface(&self.right, self.right_address)],
-            bottlenecks: [
-                bottleneck::Config {
-                    aqm: config_from_settings(&self.aqm, &self.set).map_err(settings("--aqm"))?,
-                    rate,
-                    delay: self.delay,
-                    limit: self.limit,
-                },
-                bottleneck::Config {
-                    aqm: config_from_settings(&self.reverse_aqm, &self.reverse_set)
-                        .map_err(settings("--reverse-aqm"))?,
-                    rate: self.reverse_rate.unwrap_or(rate),
-                    delay: self.reverse_delay.unwrap_or(self.delay),
-                    limit: self.reverse_limit,
-                },
-            ],
-            nodes: self.nodes,
-            seed: self.seed,
-            duration: self.duration,
-            spin: self.spin,
-            realtime: self.realtime,
-            packets: self.packets.clone(),
-        })
+        Ok([left, right])
     }
+
+    fn bottlenecks(&self, file: &File) -> Result<[bottleneck::Config; 2], Error> {
+        let link = file.link.as_ref();
+        let Some(rate) = self.rate.or(link.map(|link| link.rate)) else {
+            let message = "the rate is missing; try --rate 10Mbit/s, or [link] with a `rate` in the file";
+            return Err(Error::Options(message.into()));
+        };
+        let delay = self.delay.or(link.map(|link| link.delay)).unwrap_or_default();
+        let limit = self.limit.or(link.map(|link| link.limit)).unwrap_or_else(thousand_packets);
+        let reverse_limit = self.reverse_limit.or(link.map(|link| link.reverse_limit));
+        let [there, back] = &file.aqm;
+        Ok([
+            bottleneck::Config { aqm: discipline("--aqm", &self.aqm, &self.set, there)?, rate, delay, limit },
+            bottleneck::Config {
+                aqm: discipline("--reverse-aqm", &self.reverse_aqm, &self.reverse_set, back)?,
+                rate: self.reverse_rate.or(file.reverse.rate).unwrap_or(rate),
+                delay: self.reverse_delay.or(file.reverse.delay).unwrap_or(delay),
+                limit: reverse_limit.unwrap_or_else(thousand_packets),
+            },
+        ])
+    }
+}
+
+/// The discipline that an option names with its parameters. Without a name, that of the file, with these parameters over
+/// its own.
+fn discipline(
+    option: &'static str,
+    name: &Option<String>,
+    set: &[String],
+    file: &Option<AnyConfig>,
+) -> Result<AnyConfig, Error> {
+    let config = match (name, file) {
+        (Some(name), _) => config_from_settings(name, set),
+        (None, Some(config)) => config_over(config, set),
+        (None, None) => config_from_settings("droptail", set),
+    };
+    config.map_err(|source| Error::Settings { option, source })
 }
 
 /// Every algorithm with its parameters, as text.
@@ -250,13 +314,58 @@ mod tests {
         let unit = parse(&["--delay", "20"]).unwrap_err().to_string();
         assert!(unit.contains("--delay") && unit.contains("\"5ms\""), "{unit}");
         let aqm = plan_error(&["--aqm", "codle"]);
-        assert!(aqm.contains("--aqm") && aqm.contains("did you mean codel"), "{aqm}");
+        assert!(aqm.contains("--aqm") && aqm.contains("did you mean \"codel\""), "{aqm}");
         let key = plan_error(&["--aqm", "codel", "--set", "traget=5ms"]);
-        assert!(key.contains("did you mean target"), "{key}");
+        assert!(key.contains("did you mean `target`"), "{key}");
         let side = parse(&["--nodes", "middle"]).unwrap_err().to_string();
         assert!(side.contains("--nodes") && side.contains("left, right, none"), "{side}");
         let same = plan_error(&["--left-address", "10.77.0.2/24"]);
         assert!(same.contains("two addresses"), "{same}");
+    }
+
+    fn planned(file: &str, options: &[&str]) -> Plan {
+        let options = Options::try_parse_from([&["penstock-emulate", "--config", "f"], options].concat()).unwrap();
+        options.plan_with(&File::parse(file, "f").unwrap()).unwrap()
+    }
+
+    const FILE: &str = "seed = 7\nspin = true\n[link]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nreverse_rate = \"1Mbit/s\"\n\
+                        [aqm]\nname = \"codel\"\ntarget = \"10ms\"\ninterval = \"200ms\"\n[left]\nnetns = \"a\"\n";
+
+    #[test]
+    fn a_file_says_what_options_say() {
+        let by_file = planned(FILE, &[]);
+        let extra = ["--delay", "20ms", "--reverse-rate", "1Mbit/s", "--aqm", "codel", "--set", "target=10ms"];
+        let more = ["--set", "interval=200ms", "--left-netns", "a", "--seed", "7", "--spin"];
+        assert_eq!(by_file, parse(&[&extra[..], &more].concat()).unwrap().plan().unwrap());
+    }
+
+    #[test]
+    fn an_option_counts_instead_of_the_file() {
+        let plan = planned(FILE, &["--rate", "5Mbit/s", "--seed", "9", "--realtime", "--left-netns", "b"]);
+        let [forward, reverse] = &plan.bottlenecks;
+        assert_eq!((forward.rate, reverse.rate), (Rate::from_bps(5_000_000), Rate::from_bps(1_000_000)));
+        assert_eq!((plan.seed, plan.spin, plan.realtime), (9, false, true));
+        assert_eq!(plan.netns, [Some("b".into()), None]);
+    }
+
+    #[test]
+    fn set_changes_the_discipline_of_the_file_and_aqm_replaces_it() {
+        let aqm = |options: &[&str]| planned(FILE, options).bottlenecks[0].aqm.clone();
+        let codel = |settings: &[&str]| {
+            config_from_settings("codel", &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()).unwrap()
+        };
+        assert_eq!(aqm(&["--set", "target=7ms"]), codel(&["target=7ms", "interval=200ms"]));
+        assert_eq!(aqm(&["--aqm", "codel", "--set", "target=7ms"]), codel(&["target=7ms"]));
+        assert_eq!(aqm(&["--aqm", "pie"]).name(), "pie");
+    }
+
+    #[test]
+    fn a_file_without_a_link_needs_the_rate_from_an_option() {
+        let options = Options::try_parse_from(["penstock-emulate", "--config", "f"]).unwrap();
+        let message = options.plan_with(&File::default()).unwrap_err().to_string();
+        assert!(message.contains("--rate 10Mbit/s") && message.contains("[link]"), "{message}");
+        let missing = Options { config: Some("/nowhere/emulate.toml".into()), ..options }.plan().unwrap_err();
+        assert!(missing.to_string().contains("/nowhere/emulate.toml") && missing.exit_code() == 2, "{missing}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What can go wrong, in words that say what to do.
 
 use penstock_core::settings::SettingsError;
+use penstock_grammar::Diagnosis;
 use std::io;
 use std::path::PathBuf;
 
@@ -14,6 +15,17 @@ pub enum Error {
         option: &'static str,
         /// What is wrong.
         source: SettingsError,
+    },
+    /// A mistake in the configuration file, drawn in its line.
+    #[error("{0}")]
+    File(#[from] Box<Diagnosis>),
+    /// The configuration file cannot be read.
+    #[error("cannot read the configuration {}: {source}", .path.display())]
+    NoFile {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
     },
     /// Options that do not fit each other.
     #[error("{0}")]

@@ -2,7 +2,7 @@
 //!
 //! Follow one packet by opening the files in this order:
 //!
-//! 1. [`cli`]: what a person asks for; [`error`]: what can be wrong with it and what to do about it.
+//! 1. [`cli`]: what a person asks for, [`file`](mod@file): the same in a file; [`error`]: what can be wrong with it and what to do about it.
 //! 2. [`netns`] and `tun`: an interface in each namespace, whose packets come to this process.
 //! 3. [`emulator`]: the loop that reads packets, sleeps until the next event and writes what is due; [`pool`]: buffers;
 //!    [`classify`]: from bytes to a packet with a flow; [`nodes`]: whose it is.
@@ -18,6 +18,7 @@ pub mod direction;
 mod emissions;
 pub mod emulator;
 pub mod error;
+pub mod file;
 mod histogram;
 mod journal;
 pub mod netns;

@@ -17,7 +17,8 @@ use penstock_core::wire::{End, Headers, HostKey, NodeTable, Tracking};
 pub const STRANGERS: NodeId = NodeId(0);
 
 /// The side whose hosts are the nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// The hosts on the left, where the clients are.
     #[default]

@@ -8,8 +8,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
+/// A text that is no address with a prefix.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an address with its prefix; write 10.77.0.1/24 or fd77::1/64")]
+pub struct CidrError(String);
+
 /// An address with the length of its network's prefix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
 pub struct Cidr {
     /// The address.
     pub address: IpAddr,
@@ -18,16 +24,24 @@ pub struct Cidr {
 }
 
 impl FromStr for Cidr {
-    type Err = String;
+    type Err = CidrError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, CidrError> {
         let parse = || {
             let (address, prefix) = text.split_once('/')?;
             let (address, prefix): (IpAddr, u8) = (address.parse().ok()?, prefix.parse().ok()?);
             let longest = if address.is_ipv4() { 32 } else { 128 };
             (prefix <= longest).then_some(Self { address, prefix })
         };
-        parse().ok_or_else(|| format!("{text:?} is not an address with its prefix; write 10.77.0.1/24 or fd77::1/64"))
+        parse().ok_or_else(|| CidrError(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Cidr {
+    type Error = CidrError;
+
+    fn try_from(text: String) -> Result<Self, CidrError> {
+        text.parse()
     }
 }
 
@@ -108,7 +122,7 @@ mod tests {
         assert_eq!(cidr, Cidr { address: IpAddr::from([10, 77, 0, 1]), prefix: 24 });
         assert_eq!("fd77::1/64".parse::<Cidr>().unwrap().prefix, 64);
         for text in ["10.77.0.1", "10.77.0.1/33", "fd77::1/129", "host/24", ""] {
-            assert!(text.parse::<Cidr>().unwrap_err().contains("10.77.0.1/24"), "{text:?} must be refused");
+            assert!(text.parse::<Cidr>().unwrap_err().to_string().contains("10.77.0.1/24"), "{text:?} must be refused");
         }
     }
 }

@@ -21,7 +21,7 @@ use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::qdisc::{Backlog, Qdisc};
 use penstock_core::rng::Streams;
-use penstock_core::units::{Instant, Rate, Serializer, Span};
+use penstock_core::units::{Instant, Limit, Rate, Serializer, Span};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -136,8 +136,8 @@ struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     fn add_duplex(&mut self, spec: &'a LinkSpec) {
-        let forward = self.add_link(spec, &spec.queue, &spec.name);
-        let backward = self.add_link(spec, &spec.reverse_queue, &spec.reverse_name());
+        let forward = self.add_link(spec, &spec.queue, &spec.name, (spec.link.limit, spec.link.loss));
+        let backward = self.add_link(spec, &spec.reverse_queue, &spec.reverse_name(), (spec.link.reverse_limit, 0.0));
         // What a link delivers has passed the other direction's far end: its discipline may want to see it.
         for (here, there) in [(forward, backward), (backward, forward)] {
             let sees = self.network.links[here as usize].queue.as_ref().is_some_and(|q| q.sees_segments);
@@ -147,11 +147,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn add_link(&mut self, spec: &LinkSpec, queue: &QueueSpec, name: &str) -> u32 {
+    fn add_link(&mut self, spec: &LinkSpec, queue: &QueueSpec, name: &str, (limit, loss): (Limit, f64)) -> u32 {
         let index = self.network.links.len();
-        let facts = LinkFacts { rate: spec.rate, limit: queue.limit };
+        let facts = LinkFacts { rate: spec.link.rate, limit };
         let mut qdisc = queue.config.build(&facts);
-        let loss = self.loss(queue, name);
+        let loss = self.loss(queue, name, loss);
         if let Some(stations) = &loss.stations {
             stations.tell(|station, loss| qdisc.on_fact(&Fact::Channel { station, loss }, Instant::ZERO));
         }
@@ -175,14 +175,14 @@ impl<'a> Builder<'a> {
             let aqm = queue.config.name().to_owned();
             self.network.bottlenecks.push(Bottleneck { name: name.into(), aqm, link: index, flows: Vec::new() });
         }
-        self.network.links.push(Link::new(Serializer::new(spec.rate), spec.delay, Some(Box::new(managed))));
+        self.network.links.push(Link::new(Serializer::new(spec.link.rate), spec.link.delay, Some(Box::new(managed))));
         index as u32
     }
 
-    fn loss(&self, queue: &QueueSpec, name: &str) -> Loss {
+    fn loss(&self, queue: &QueueSpec, name: &str, probability: f64) -> Loss {
         let stream = |of| self.streams.get(&format!("{name}/{of}"));
         let channels = queue.stations.iter().map(StationSpec::channel).collect();
-        let mut loss = Loss::new(queue.loss, stream("loss"));
+        let mut loss = Loss::new(probability, stream("loss"));
         loss.stations = Stations::new(channels, stream("channels"), stream("stations"));
         loss
     }
@@ -305,7 +305,7 @@ impl<'a> Builder<'a> {
             Member { node: *node, weight, crosses, socket: Socket::New }
         };
         let members = self.network.flows.iter().zip(owners).zip(weights).map(member).collect();
-        let bandwidth = self.scenario.links[spec.link].rate;
+        let bandwidth = self.scenario.links[spec.link].link.rate;
         let machines = cooperation::Cooperation::new(spec, bandwidth, plans, members, &self.streams);
         self.network.coop = Some(Box::new(machines));
         self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()).for_each(|queue| queue.relays = false);

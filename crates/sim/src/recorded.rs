@@ -25,47 +25,71 @@ const MAX_RATE_BPS: f64 = 1e12;
 const MAX_DELAY_MS: f64 = 600_000.0;
 const PACKET_BITS: u64 = 1500 * 8;
 
-/// A mistake, with the number of its line if it is that of one.
-type Told = (Option<usize>, String);
+/// A mistake in a recorded file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{}: {what}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+pub struct RecordedError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1 on, if the mistake is that of one.
+    pub line: Option<usize>,
+    /// What is wrong and what is allowed.
+    pub what: String,
+}
+
+/// What is wrong in a text, with the number of its line if the mistake is that of one.
+struct Mistake {
+    line: Option<usize>,
+    what: String,
+}
+
+impl Mistake {
+    fn in_line(self, number: usize) -> Self {
+        Self { line: Some(number), ..self }
+    }
+
+    fn in_file(self, file: &str) -> RecordedError {
+        RecordedError { file: file.to_owned(), line: self.line, what: self.what }
+    }
+}
+
+impl From<String> for Mistake {
+    fn from(what: String) -> Self {
+        Self { line: None, what }
+    }
+}
 
 /// The rates of a trace of Mahimahi whose name is `file`, over stretches of at least `bin`.
 ///
 /// # Errors
 /// What is wrong, with file and line.
-pub fn mahimahi(text: &str, file: &str, bin: Span) -> Result<Series, String> {
-    let read = chances(text).and_then(|chances| rates(&chances, bin).map_err(|message| (None, message)));
-    read.map_err(|told| in_file(file, told))
+pub fn mahimahi(text: &str, file: &str, bin: Span) -> Result<Series, RecordedError> {
+    chances(text).and_then(|chances| rates(&chances, bin)).map_err(|mistake| mistake.in_file(file))
 }
 
 /// The series of a table whose name is `file`. With `every` it repeats, else it ends with its last row.
 ///
 /// # Errors
 /// What is wrong, with file and line.
-pub fn table(text: &str, file: &str, every: Option<Span>) -> Result<Series, String> {
-    let points = rows(text).map_err(|told| in_file(file, told))?;
+pub fn table(text: &str, file: &str, every: Option<Span>) -> Result<Series, RecordedError> {
+    let points = rows(text).map_err(|mistake| mistake.in_file(file))?;
     let last = points.last().map_or(Span::ZERO, |point| point.at);
     match every {
         Some(every) if every <= last => {
-            Err(format!("{file}: its last row is at {last}, which is not before `every`, {every}"))
+            let what = format!("its last row is at {last}, which is not before `every`, {every}");
+            Err(Mistake::from(what).in_file(file))
         }
         _ => Ok(Series::new(points, every)),
     }
 }
 
-fn in_file(file: &str, (line, message): Told) -> String {
-    match line {
-        Some(line) => format!("{file}:{line}: {message}"),
-        None => format!("{file}: {message}"),
-    }
-}
-
 /// The lines that are not empty, with their numbers. Too long a text is refused before it is read.
-fn lines(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, Told> {
+fn lines(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, Mistake> {
     if text.len() > MAX_BYTES {
-        return Err((None, format!("has {} bytes; allowed are {MAX_BYTES}", text.len())));
+        return Err(Mistake::from(format!("has {} bytes; allowed are {MAX_BYTES}", text.len())));
     }
     if text.bytes().filter(|byte| *byte == b'\n').count() > MAX_LINES {
-        return Err((None, format!("has more than {MAX_LINES} lines, which is the most that is allowed")));
+        return Err(Mistake::from(format!("has more than {MAX_LINES} lines, which is the most that is allowed")));
     }
     let text = text.trim_start_matches('\u{feff}');
     Ok((1..).zip(text.lines()).map(|(number, line)| (number, line.trim())).filter(|(_, line)| !line.is_empty()))
@@ -78,10 +102,10 @@ fn quoted(text: &str) -> String {
 }
 
 /// The milliseconds of a trace, in order.
-fn chances(text: &str) -> Result<Vec<u64>, Told> {
+fn chances(text: &str) -> Result<Vec<u64>, Mistake> {
     let mut chances: Vec<u64> = Vec::new();
     for (number, line) in lines(text)? {
-        let told = |message| (Some(number), message);
+        let told = |what: String| Mistake::from(what).in_line(number);
         // `parse` would take a sign.
         let digits = line.bytes().all(|byte| byte.is_ascii_digit());
         let Some(ms) = line.parse::<u64>().ok().filter(|_| digits) else {
@@ -96,14 +120,14 @@ fn chances(text: &str) -> Result<Vec<u64>, Told> {
         chances.push(ms);
     }
     if chances.last().is_none_or(|last| *last == 0) {
-        return Err((None, "needs a packet later than 0 ms".into()));
+        return Err("needs a packet later than 0 ms".to_owned().into());
     }
     Ok(chances)
 }
 
 /// The rate of each stretch. A stretch ends with a packet, and all packets of one millisecond belong to it. It may be shorter
 /// than a bin if nothing goes for as long as that after it: an outage is a stretch of its own.
-fn rates(chances: &[u64], bin: Span) -> Result<Series, String> {
+fn rates(chances: &[u64], bin: Span) -> Result<Series, Mistake> {
     let bin_ms = bin.as_nanos().div_ceil(1_000_000).max(1);
     let mut points = Vec::new();
     let (mut begin, mut packets) = (0, 0);
@@ -116,7 +140,7 @@ fn rates(chances: &[u64], bin: Span) -> Result<Series, String> {
         }
         let bps = packets * PACKET_BITS * 1000 / (at - begin).max(1);
         if bps as f64 > MAX_RATE_BPS {
-            return Err(format!("{packets} packets from {begin} to {at} ms; allowed is up to 1Tbit/s"));
+            return Err(format!("{packets} packets from {begin} to {at} ms; allowed is up to 1Tbit/s").into());
         }
         let values = Values { rate: Some(Rate::from_bps(bps)), ..Values::default() };
         points.push(Point { at: Span::from_millis(begin), values });
@@ -144,46 +168,46 @@ impl Column {
 }
 
 /// The columns that the header of a table names.
-fn header(line: &str) -> Result<Vec<Column>, String> {
+fn header(line: &str) -> Result<Vec<Column>, Mistake> {
     let names = Column::names();
     let mut columns = Vec::new();
     for name in line.split(',').map(str::trim) {
         let Some((_, column)) = Column::ALL.into_iter().find(|(known, _)| *known == name) else {
-            return Err(format!("no column {}; there are {names:?}", quoted(name)));
+            return Err(format!("no column {}; there are {names:?}", quoted(name)).into());
         };
         if columns.contains(&column) {
-            return Err(format!("column {name:?} is there twice"));
+            return Err(format!("column {name:?} is there twice").into());
         }
         columns.push(column);
     }
     if !columns.contains(&Column::Time) || columns.len() < 2 {
-        return Err(format!("the header needs \"t_s\" and at least one of {:?}", &names[1..]));
+        return Err(format!("the header needs \"t_s\" and at least one of {:?}", &names[1..]).into());
     }
     Ok(columns)
 }
 
-fn rows(text: &str) -> Result<Vec<Point>, Told> {
+fn rows(text: &str) -> Result<Vec<Point>, Mistake> {
     let mut lines = lines(text)?.filter(|(_, line)| !line.starts_with('#'));
     let Some((number, first)) = lines.next() else {
-        return Err((None, format!("is empty; it needs a header with columns of {:?}", Column::names())));
+        return Err(Mistake::from(format!("is empty; it needs a header with columns of {:?}", Column::names())));
     };
-    let columns = header(first).map_err(|message| (Some(number), message))?;
+    let columns = header(first).map_err(|mistake| mistake.in_line(number))?;
     let mut points: Vec<Point> = Vec::new();
     for (number, line) in lines {
-        let told = |message| (Some(number), message);
-        let point = row(line, &columns).map_err(told)?;
+        let told = |what: String| Mistake::from(what).in_line(number);
+        let point = row(line, &columns).map_err(|mistake| mistake.in_line(number))?;
         if let Some(before) = points.last().filter(|before| before.at >= point.at) {
             return Err(told(format!("{} does not come after {}", point.at, before.at)));
         }
         points.push(point);
     }
-    if points.is_empty() { Err((None, "has a header and no rows".into())) } else { Ok(points) }
+    if points.is_empty() { Err("has a header and no rows".to_owned().into()) } else { Ok(points) }
 }
 
-fn row(line: &str, columns: &[Column]) -> Result<Point, String> {
+fn row(line: &str, columns: &[Column]) -> Result<Point, Mistake> {
     let fields = line.split(',').count();
     if fields != columns.len() {
-        return Err(format!("has {fields} fields; the header has {}", columns.len()));
+        return Err(format!("has {fields} fields; the header has {}", columns.len()).into());
     }
     let mut point = Point { at: Span::ZERO, values: Values::default() };
     for (column, field) in columns.iter().zip(line.split(',').map(str::trim)) {
@@ -202,7 +226,9 @@ fn row(line: &str, columns: &[Column]) -> Result<Point, String> {
                 point.values.delay = Some(Span::from_secs_f64(within("delay_ms", 0.0, MAX_DELAY_MS)? / 1e3));
             }
             Column::Loss if (0.0..1.0).contains(&number) => point.values.loss = Some(number),
-            Column::Loss => return Err(format!("loss is {field}; allowed is a probability from 0 to less than 1")),
+            Column::Loss => {
+                return Err(format!("loss is {field}; allowed is a probability from 0 to less than 1").into());
+            }
         }
     }
     Ok(point)
@@ -217,7 +243,7 @@ mod tests {
         series.points().iter().map(|point| (point.at.as_nanos() / 1_000_000, rate(point))).collect()
     }
 
-    fn trace(text: &str, bin_ms: u64) -> Result<Series, String> {
+    fn trace(text: &str, bin_ms: u64) -> Result<Series, RecordedError> {
         mahimahi(text, "cell.mahi", Span::from_millis(bin_ms))
     }
 
@@ -255,8 +281,9 @@ mod tests {
 
     #[test]
     fn what_is_no_trace() {
-        let told =
-            |text, bin_ms, expected: &str| assert_eq!(trace(text, bin_ms).unwrap_err(), format!("cell.mahi{expected}"));
+        let told = |text, bin_ms, expected: &str| {
+            assert_eq!(trace(text, bin_ms).unwrap_err().to_string(), format!("cell.mahi{expected}"))
+        };
         told("1\nx\n", 100, ":2: \"x\" is not a whole number of milliseconds");
         told("1\n+2\n", 100, ":2: \"+2\" is not a whole number of milliseconds");
         told("1\n2.5\n", 100, ":2: \"2.5\" is not a whole number of milliseconds");
@@ -271,16 +298,16 @@ mod tests {
     /// 84,000 packets in a millisecond are 1.008 Tbit/s.
     #[test]
     fn a_trace_is_no_faster_than_a_link_can_be() {
-        let told = trace(&"1\n".repeat(84_000), 1).unwrap_err();
+        let told = trace(&"1\n".repeat(84_000), 1).unwrap_err().to_string();
         assert_eq!(told, "cell.mahi: 84000 packets from 0 to 1 ms; allowed is up to 1Tbit/s");
         assert!(trace(&"1\n".repeat(83_000), 1).is_ok());
     }
 
     #[test]
     fn long_texts_are_refused() {
-        let told = trace(&"\n".repeat(MAX_LINES + 1), 1).unwrap_err();
+        let told = trace(&"\n".repeat(MAX_LINES + 1), 1).unwrap_err().to_string();
         assert_eq!(told, "cell.mahi: has more than 10000000 lines, which is the most that is allowed");
-        let told = trace(&" ".repeat(MAX_BYTES + 1), 1).unwrap_err();
+        let told = trace(&" ".repeat(MAX_BYTES + 1), 1).unwrap_err().to_string();
         assert_eq!(told, "cell.mahi: has 67108865 bytes; allowed are 67108864");
     }
 
@@ -305,7 +332,7 @@ mod tests {
     fn what_is_no_table() {
         let told = |text: &str, expected: &str| {
             let every = Some(Span::from_secs(9));
-            assert_eq!(table(text, "sky.csv", every).unwrap_err(), format!("sky.csv{expected}"));
+            assert_eq!(table(text, "sky.csv", every).unwrap_err().to_string(), format!("sky.csv{expected}"));
         };
         let columns = "[\"t_s\", \"rate_mbit_s\", \"delay_ms\", \"loss\"]";
         told("", &format!(": is empty; it needs a header with columns of {columns}"));

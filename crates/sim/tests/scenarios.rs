@@ -198,7 +198,7 @@ fn parameters_of_a_control_are_refused_where_they_stand() {
     let quick = with("name = \"cubik\"");
     refused(GOOD, cc, &quick, "cubik", &["\"cubik\" is not one of", "did you mean \"cubic\"?"]);
     let unknown = with("name = \"cubic\", bata = 0.8");
-    refused(GOOD, cc, &unknown, "bata", &["no parameter of cubic \"bata\" (did you mean \"beta\"?)", "hystart"]);
+    refused(GOOD, cc, &unknown, "bata", &["cubic: unknown field `bata` (did you mean `beta`?)", "hystart"]);
     let kind = "[tcp.cc]\nname = \"hybla\"\nrtt0 = 25\n[tcp]";
     refused(
         &GOOD.replace(&format!("{cc}\n"), ""),
@@ -209,10 +209,10 @@ fn parameters_of_a_control_are_refused_where_they_stand() {
     );
     refused(GOOD, cc, &with("name = \"vegas\", beta = 1"), "beta", &["vegas: beta: must be from 2 to"]);
     refused(GOOD, cc, &with("beta = 0.8"), "beta", &["`name` is missing", "newreno"]);
-    refused(GOOD, cc, "cc = 3", "cc = 3", &["write the name of a control"]);
+    refused(GOOD, cc, "cc = 3", "cc = 3", &["integer is no control: write its name"]);
     refused(GOOD, cc, "hystart = 1", "hystart", &["boolean"]);
     let own = "count = 2\ncc = { name = \"bbr\",\n gain = 2 }";
-    refused(GOOD, "count = 2", &own.replace(",\n", ", "), "gain", &["no parameter of bbr \"gain\""]);
+    refused(GOOD, "count = 2", &own.replace(",\n", ", "), "gain", &["bbr: unknown field `gain`"]);
 }
 
 /// The control of `[tcp]`, that of a flow in place of it, and the old spelling of `hystart`, which counts for controls that

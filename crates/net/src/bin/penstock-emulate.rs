@@ -16,7 +16,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: {error}");
+            // A mistake in a file is drawn with its line, and begins with "error" itself.
+            let heading = if matches!(error, Error::File(_)) { "" } else { "error: " };
+            let _ = writeln!(std::io::stderr(), "{heading}{error}");
             ExitCode::from(error.exit_code())
         }
     }
@@ -28,8 +30,11 @@ fn run(options: &Options) -> Result<String, Error> {
         return Ok(listing());
     }
     let plan = options.plan()?;
-    let namespaces =
-        [Namespace::open(options.left_netns.as_deref())?, Namespace::open(options.right_netns.as_deref())?];
+    if options.check {
+        return Ok(format!("{plan}\n").replacen("ready", "right", 1));
+    }
+    let [left, right] = plan.netns.each_ref().map(|name| Namespace::open(name.as_deref()));
+    let namespaces = [left?, right?];
     let ready = format!("{plan}; Ctrl-C ends the run\n");
     let emulator = Emulator::open(plan, &namespaces)?;
     if !options.quiet {

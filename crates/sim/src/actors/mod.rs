@@ -11,6 +11,7 @@ pub mod cooperation;
 pub mod handovers;
 pub mod media;
 pub mod sessions;
+pub mod settings;
 pub mod sizes;
 pub mod synflood;
 pub mod traffic;

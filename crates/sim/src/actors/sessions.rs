@@ -11,13 +11,17 @@
 //!
 //! DIFFERENCE: "approximately 30" is 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
 
+use super::settings::{FlowFacts, Settings, file_size};
 use super::sizes::Pareto;
 use crate::quantiles::Times;
 use crate::quantiles::{Quantiles, round};
 use crate::tcp::{Counters, TcpConfig};
+use penstock_core::config::ConfigError;
 use penstock_core::rng::{Rng, Streams};
+use penstock_core::suggest::unknown_name;
 use penstock_core::units::{Bytes, Instant, Span};
-use serde::Serialize;
+use penstock_grammar::range::{MAX_DURATION, within};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// The time between two transfers of a session.
@@ -51,6 +55,120 @@ pub struct Web {
     pub shape: f64,
     /// Sizes above are cut to this.
     pub max_size: Option<Bytes>,
+}
+
+/// Transfers per second of one flow.
+const MAX_PER_SECOND: f64 = 10_000.0;
+const DISTRIBUTIONS: [&str; 2] = ["constant", "exponential"];
+const CONNECTIONS: [&str; 2] = ["new", "same"];
+
+/// Keys of `kind = "http"`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HttpKeys {
+    size: Option<Bytes>,
+    packets: Option<u64>,
+    idle: Option<Span>,
+    idle_distribution: Option<String>,
+    connection: Option<String>,
+}
+
+/// True if the second of two words is written, false if the first is, or nothing.
+fn is_second(key: &'static str, word: Option<&String>, words: [&str; 2]) -> Result<bool, ConfigError> {
+    let word = word.map_or(words[0], String::as_str);
+    match words.iter().position(|known| *known == word) {
+        Some(place) => Ok(place == 1),
+        None => Err(ConfigError::new(key, unknown_name(key, word, &words))),
+    }
+}
+
+impl Settings for Http {
+    type Keys = HttpKeys;
+
+    fn read(keys: HttpKeys, flow: &FlowFacts) -> Result<Self, ConfigError> {
+        let size = match (keys.size, keys.packets) {
+            (Some(_), Some(_)) => return Err(ConfigError::new("packets", "give `size` or `packets`, not both")),
+            (Some(size), None) => file_size("size", size)?,
+            (None, packets) => {
+                let packets = packets.unwrap_or(30);
+                if !(1..=1_000_000).contains(&packets) {
+                    return Err(ConfigError::new("packets", "a transfer has 1 to 1000000 packets"));
+                }
+                Bytes::new(packets * flow.mss.get())
+            }
+        };
+        let idle = keys.idle.unwrap_or(Span::from_secs(5));
+        within("idle", &idle, Span::ZERO..=MAX_DURATION)?;
+        let exponential = is_second("idle_distribution", keys.idle_distribution.as_ref(), DISTRIBUTIONS)?;
+        Ok(Self {
+            size,
+            idle: if exponential { Idle::Exponential(idle) } else { Idle::Constant(idle) },
+            same_connection: is_second("connection", keys.connection.as_ref(), CONNECTIONS)?,
+        })
+    }
+    fn keys(&self) -> HttpKeys {
+        let (idle, distribution) = match self.idle {
+            Idle::Constant(idle) => (idle, DISTRIBUTIONS[0]),
+            Idle::Exponential(idle) => (idle, DISTRIBUTIONS[1]),
+        };
+        HttpKeys {
+            size: Some(self.size),
+            packets: None,
+            idle: Some(idle),
+            idle_distribution: Some(distribution.to_owned()),
+            connection: Some(CONNECTIONS[usize::from(self.same_connection)].to_owned()),
+        }
+    }
+}
+
+/// Keys of `kind = "web"`.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct WebKeys {
+    per_second: Option<f64>,
+    load: Option<f64>,
+    mean_size: Option<Bytes>,
+    shape: Option<f64>,
+    max_size: Option<Bytes>,
+}
+
+impl Settings for Web {
+    type Keys = WebKeys;
+
+    fn read(keys: WebKeys, flow: &FlowFacts) -> Result<Self, ConfigError> {
+        let mean_size = file_size("mean_size", keys.mean_size.unwrap_or(Bytes::new(50_000)))?;
+        let shape = keys.shape.unwrap_or(1.3);
+        if !(shape > 1.0 && shape <= 100.0) {
+            let message = format!("shape is {shape}; allowed is above 1 (or there is no mean) to 100");
+            return Err(ConfigError::new("shape", message));
+        }
+        if keys.max_size.is_some_and(|most| most < mean_size || file_size("max_size", most).is_err()) {
+            let message = format!("max_size is at least mean_size ({mean_size}) and at most 1PB");
+            return Err(ConfigError::new("max_size", message));
+        }
+        let (key, per_second) = match (keys.per_second, keys.load) {
+            (Some(per_second), None) => ("per_second", per_second),
+            (None, Some(load)) => {
+                within("load", &load, 1e-6..=10.0)?;
+                let rate = flow.slowest.as_bps() as f64;
+                ("load", load * rate / (8 * mean_size.get()) as f64 / flow.count.max(1) as f64)
+            }
+            (Some(_), Some(_)) => return Err(ConfigError::new("load", "give `per_second` or `load`, not both")),
+            (None, None) => return Err(ConfigError::new("kind", "kind \"web\" needs `per_second` or `load`")),
+        };
+        if !(per_second > 0.0 && per_second <= MAX_PER_SECOND) {
+            let message = format!("{per_second} transfers per second; allowed is above 0 to {MAX_PER_SECOND}");
+            return Err(ConfigError::new(key, message));
+        }
+        Ok(Self { per_second, mean_size, shape, max_size: keys.max_size })
+    }
+    fn keys(&self) -> WebKeys {
+        WebKeys {
+            per_second: Some(self.per_second),
+            load: None,
+            mean_size: Some(self.mean_size),
+            shape: Some(self.shape),
+            max_size: self.max_size,
+        }
+    }
 }
 
 /// No transfer is larger than this: a petabyte.

@@ -3,7 +3,49 @@
 //! All use `libm`, so that every machine draws the same.
 
 use penstock_core::rng::Rng;
+use penstock_core::units::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::f64::consts::TAU;
+
+/// One size, or a list of them.
+#[derive(Debug, Clone)]
+pub struct OneOrMore(
+    /// The sizes.
+    pub Vec<Bytes>,
+);
+
+impl<'de> Deserialize<'de> for OneOrMore {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct SizeOrList;
+        impl<'de> serde::de::Visitor<'de> for SizeOrList {
+            type Value = OneOrMore;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a size in quotes with its unit, like \"1200B\", or a list of sizes")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OneOrMore, E> {
+                text.parse().map(|size| OneOrMore(vec![size])).map_err(E::custom)
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<OneOrMore, A::Error> {
+                let mut sizes = Vec::new();
+                while let Some(size) = list.next_element()? {
+                    sizes.push(size);
+                }
+                Ok(OneOrMore(sizes))
+            }
+        }
+        deserializer.deserialize_any(SizeOrList)
+    }
+}
+
+impl Serialize for OneOrMore {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [size] => size.serialize(serializer),
+            sizes => sizes.serialize(serializer),
+        }
+    }
+}
 
 /// `P(X > x) = (least / x)^shape` for `x >= least`; with a shape up to 2 the variance is infinite.
 #[derive(Debug, Clone, Copy, PartialEq)]

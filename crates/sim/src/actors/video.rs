@@ -8,13 +8,17 @@
 //! A frame is played if all of it arrives within the deadline. What depends on lost frames is not modelled.
 
 use super::media::{self, Delivery, Reception};
-use super::sizes;
+use super::settings::{FlowFacts, Settings};
+use super::sizes::{self, OneOrMore};
 use crate::quantiles::Quantiles;
 use crate::quantiles::Times;
 use crate::segment::Segment;
+use penstock_core::config::ConfigError;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Rate, Span};
-use serde::Serialize;
+use penstock_grammar::link;
+use penstock_grammar::range::{MAX_DURATION, within};
+use serde::{Deserialize, Serialize};
 
 /// RTP before each part of a frame (RFC 3550 §5.1).
 const RTP_HEADER: u16 = 12;
@@ -38,6 +42,70 @@ pub struct Video {
     pub packet_size: Bytes,
     /// A frame that arrives later than this after it was sent is not played.
     pub deadline: Span,
+}
+
+/// Keys of `kind = "video"`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Keys {
+    rate: Rate,
+    fps: Option<f64>,
+    gop: Option<u32>,
+    i_frame_ratio: Option<f64>,
+    spread: Option<f64>,
+    packet_size: Option<OneOrMore>,
+    deadline: Option<Span>,
+}
+
+impl Settings for Video {
+    type Keys = Keys;
+    const NEEDED: &'static [&'static str] = &["rate"];
+
+    fn read(keys: Keys, _: &FlowFacts) -> Result<Self, ConfigError> {
+        link::rate("rate", keys.rate)?;
+        let gop = keys.gop.unwrap_or(25);
+        if !(1..=10_000).contains(&gop) {
+            return Err(ConfigError::new("gop", "a group of pictures has 1 to 10000 frames"));
+        }
+        let packet_size = match keys.packet_size.as_ref().map(|sizes| sizes.0.as_slice()) {
+            None => Bytes::new(1200),
+            Some([size]) if (100..=65_000).contains(&size.get()) => *size,
+            Some(_) => {
+                let message = "a packet of video carries 100B to 65kB, all the same";
+                return Err(ConfigError::new("packet_size", message));
+            }
+        };
+        let number = |key, value: Option<f64>, default, allowed| {
+            let value = value.unwrap_or(default);
+            within(key, &value, allowed).map(|()| value)
+        };
+        let deadline = keys.deadline.unwrap_or(Span::from_millis(150));
+        let video = Self {
+            rate: keys.rate,
+            fps: number("fps", keys.fps, 25.0, 1.0..=1000.0)?,
+            gop,
+            i_ratio: number("i_frame_ratio", keys.i_frame_ratio, 5.0, 1.0..=100.0)?,
+            spread: number("spread", keys.spread, 0.2, 0.0..=2.0)?,
+            packet_size,
+            deadline,
+        };
+        within("deadline", &deadline, Span::from_millis(1)..=MAX_DURATION)?;
+        if video.largest_mean() > video.largest_frame() {
+            let message = "a frame has at most 65535 packets: lower `rate`, raise `fps` or `packet_size`";
+            return Err(ConfigError::new("rate", message));
+        }
+        Ok(video)
+    }
+    fn keys(&self) -> Keys {
+        Keys {
+            rate: self.rate,
+            fps: Some(self.fps),
+            gop: Some(self.gop),
+            i_frame_ratio: Some(self.i_ratio),
+            spread: Some(self.spread),
+            packet_size: Some(OneOrMore(vec![self.packet_size])),
+            deadline: Some(self.deadline),
+        }
+    }
 }
 
 impl Video {

@@ -21,11 +21,14 @@
 //! (`the_best_playout_delay_weighs_delay_against_loss`): no rule of a certain phone, but a bound for all that keep one delay.
 
 use super::media::{self, Delivery, Reception};
+use super::settings::{FlowFacts, Settings};
 use crate::quantiles::round;
 use crate::segment::Segment;
+use penstock_core::config::ConfigError;
 use penstock_core::rng::Rng;
 use penstock_core::units::{Instant, Span};
-use serde::Serialize;
+use penstock_grammar::range::{MAX_DURATION, within};
+use serde::{Deserialize, Serialize};
 
 /// Time between packets, which is also the speech in each.
 const PACKET_TIME: Span = Span::from_millis(20);
@@ -33,12 +36,42 @@ const PACKET_TIME: Span = Span::from_millis(20);
 const PAYLOAD: u16 = 172;
 /// Means of talk spurts and pauses (ITU-T P.59).
 pub const P59: (Span, Span) = (Span::from_millis(1004), Span::from_millis(1587));
+/// The shortest mean of talk spurts and pauses.
+const SHORTEST: Span = Span::from_millis(1);
 
 /// How a caller speaks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Voip {
     /// Means of talk spurts and pauses; `None` sends all the time.
     pub spurts: Option<(Span, Span)>,
+}
+
+/// Keys of `kind = "voip"`.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Keys {
+    talk_spurts: Option<bool>,
+    mean_on: Option<Span>,
+    mean_off: Option<Span>,
+}
+
+impl Settings for Voip {
+    type Keys = Keys;
+
+    fn read(keys: Keys, _: &FlowFacts) -> Result<Self, ConfigError> {
+        let named = keys.mean_on.is_some() || keys.mean_off.is_some();
+        if named && keys.talk_spurts == Some(false) {
+            let message = "`mean_on` and `mean_off` are those of talk spurts; leave them out";
+            return Err(ConfigError::new("talk_spurts", message));
+        }
+        let (on, off) = (keys.mean_on.unwrap_or(P59.0), keys.mean_off.unwrap_or(P59.1));
+        within("mean_on", &on, SHORTEST..=MAX_DURATION)?;
+        within("mean_off", &off, SHORTEST..=MAX_DURATION)?;
+        Ok(Self { spurts: (named || keys.talk_spurts == Some(true)).then_some((on, off)) })
+    }
+    fn keys(&self) -> Keys {
+        let (mean_on, mean_off) = self.spurts.unzip();
+        Keys { talk_spurts: None, mean_on, mean_off }
+    }
 }
 
 /// One direction of a call.

@@ -116,7 +116,7 @@ impl<'a> Builder<'a> {
 
     /// When the other end has learnt of the new way: the message goes as packets do.
     fn switches(&mut self, handover: &Handover, base: &'a str, other: &'a str) -> Instant {
-        let delay = |link: &u32| self.scenario.links[*link as usize / 2].delay;
+        let delay = |link: &u32| self.scenario.links[*link as usize / 2].link.delay;
         let way = self.path(base, other);
         way.iter().map(delay).fold(Instant::ZERO + handover.at + handover.interruption, |at, delay| at + delay)
     }

@@ -27,7 +27,7 @@ impl<'a> Graph<'a> {
         for (index, spec) in links.iter().enumerate() {
             let forward = LinkDir::forward(index);
             for (from, to, link) in [(&spec.a, &spec.b, forward), (&spec.b, &spec.a, forward.reverse())] {
-                edges.entry(from).or_default().push(Edge { to, delay: spec.delay, link });
+                edges.entry(from).or_default().push(Edge { to, delay: spec.link.delay, link });
             }
         }
         Self { edges }
@@ -63,5 +63,5 @@ pub fn first_link(links: &[LinkSpec], from: &str, to: &str) -> Option<usize> {
 /// The rate of the slowest link on the path from one router to another; `None` when there is no path.
 pub fn slowest(links: &[LinkSpec], from: &str, to: &str) -> Option<Rate> {
     let path = Graph::new(links).shortest(from, to)?;
-    path.iter().map(|link| links[link.duplex()].rate).min()
+    path.iter().map(|link| links[link.duplex()].link.rate).min()
 }

@@ -1,12 +1,11 @@
-//! `stations = [...]`: what is known of the channels behind a link.
+//! The channels to the stations behind a link: `stations = [...]`.
 
-use super::{Check, Checker, MAX_DURATION};
 use penstock_core::csi::Channel;
 use penstock_core::csi::snr::Technology;
 use penstock_core::units::{Bytes, Span};
+use penstock_grammar::range::MAX_DURATION;
 use serde::{Deserialize, Serialize};
 
-const MAX_STATIONS: usize = 10_000;
 const MAX_DISTANCE_M: f64 = 1e6;
 /// The packet whose loss a signal-to-noise ratio tells.
 const PACKET: Bytes = Bytes::new(1500);
@@ -72,8 +71,8 @@ impl StationSpec {
         }
     }
 
-    /// What is wrong with it.
-    fn mistake(&self) -> Option<String> {
+    /// What is wrong with its numbers.
+    pub(super) fn mistake(&self) -> Option<String> {
         let no_probability = |loss: f64| !(0.0..=1.0).contains(&loss);
         match self {
             Self::Loss(loss) if no_probability(*loss) => {
@@ -93,32 +92,6 @@ impl StationSpec {
                 (!allowed).then(|| "near_m and far_m are 1 to 1e6 metres, in order, and the period 1ms or more".into())
             }
             _ => None,
-        }
-    }
-}
-
-impl Checker<'_> {
-    pub(super) fn stations(&self, path: &[&str], stations: &[StationSpec]) -> Check<Vec<StationSpec>> {
-        let path: Vec<&str> = path.iter().copied().chain(["stations"]).collect();
-        if stations.len() > MAX_STATIONS {
-            let message = format!("a link has up to {MAX_STATIONS} stations, not {}", stations.len());
-            return Err(self.source.at(&path, &message));
-        }
-        match stations.iter().find_map(StationSpec::mistake) {
-            Some(message) => Err(self.source.at(&path, &message)),
-            None => Ok(stations.to_vec()),
-        }
-    }
-
-    /// Losses that a change gives to the stations of a link.
-    pub(super) fn new_losses(&self, path: &[&str], losses: &[f64], known: usize) -> Check<Vec<f64>> {
-        if losses.len() != known {
-            let message = format!("{} losses for the {known} stations of the link", losses.len());
-            return Err(self.source.at(path, &message));
-        }
-        match losses.iter().find(|loss| !(0.0..=1.0).contains(*loss)) {
-            Some(loss) => Err(self.source.at(path, &format!("a loss is {loss}; allowed is a probability from 0 to 1"))),
-            None => Ok(losses.to_vec()),
         }
     }
 }

@@ -39,9 +39,9 @@ pub fn of(scenario: &Scenario) -> Vec<History> {
     let links: BTreeSet<usize> = changes.flat_map(directions).collect();
     let most = if scenario.output.series { (MOST_OF_ALL / links.len().max(1)).clamp(16, MOST) } else { 0 };
     let history = |link: usize| {
-        let spec = &scenario.links[link / 2];
-        let queue = if link.is_multiple_of(2) { &spec.queue } else { &spec.reverse_queue };
-        let now = Row { at: Instant::ZERO, rate: spec.rate, delay: spec.delay, loss: queue.loss };
+        let spec = &scenario.links[link / 2].link;
+        let loss = if link.is_multiple_of(2) { spec.loss } else { 0.0 };
+        let now = Row { at: Instant::ZERO, rate: spec.rate, delay: spec.delay, loss };
         History::new(link, now, most)
     };
     links.into_iter().map(history).collect()

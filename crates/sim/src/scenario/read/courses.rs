@@ -1,18 +1,18 @@
-//! What a change of a link can be: a step, or a series from an orbit, a file, or states by lot.
+//! Reading of what a change of a link can be: a step, or a series from an orbit, a file, or random states.
 
-use super::changes::RawChange;
-use super::raw::text;
-use super::{Check, Checker, LinkSpec, MAX_DELAY, MAX_DURATION};
-use crate::actors::changes::Course;
+use super::changes::ChangeKeys;
+use super::{Check, Checker};
 use crate::orbit::Orbit;
 use crate::recorded;
+use crate::scenario::{Course, LinkSpec};
 use crate::series::{State, Values};
 use penstock_core::foreign::LibraryError;
 use penstock_core::units::{Rate, Span};
+use penstock_grammar::link;
+use penstock_grammar::range::MAX_DURATION;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use std::sync::Arc;
-use toml::{Table, Value};
 
 const SERIES: [&str; 4] = ["orbit", "trace", "table", "states"];
 const STEP: Span = Span::from_secs(10);
@@ -22,66 +22,17 @@ const MAX_BIN: Span = Span::from_secs(3600);
 const MAX_STEPS: u64 = 1_000_000;
 const MAX_STATES: usize = 1000;
 
-/// The keys of a course, as they are written back.
-pub(super) fn write(course: &Course, table: &mut Table) {
-    let mut add = |key: &str, value| table.insert(key.to_owned(), value);
-    match course {
-        Course::Step { values, stations, every } => {
-            write_values(values, &mut add);
-            every.map(|every| add("every", text(every)));
-            stations.as_ref().map(|losses| add("stations", losses.clone().into()));
-        }
-        Course::Orbit { orbit, step, served } => {
-            add("orbit", write_orbit(orbit, *step, *served));
-        }
-        Course::Trace { file, bin, .. } => {
-            add("trace", file.clone().into());
-            add("bin", text(bin));
-        }
-        Course::Table { file, series } => {
-            add("table", file.clone().into());
-            series.every().map(|every| add("every", text(every)));
-        }
-        Course::States(states) => {
-            add("states", Value::Array(states.iter().map(write_state).collect()));
-        }
-    }
-}
-
-fn write_values(values: &Values, add: &mut impl FnMut(&str, Value) -> Option<Value>) {
-    values.rate.map(|rate| add("rate", text(rate)));
-    values.delay.map(|delay| add("delay", text(delay)));
-    values.loss.map(|loss| add("loss", Value::Float(loss)));
-}
-
-fn write_state(state: &State) -> Value {
-    let mut table = Table::from_iter([("lasts".to_owned(), text(state.lasts))]);
-    write_values(&state.values, &mut |key, value| table.insert(key.to_owned(), value));
-    Value::Table(table)
-}
-
-fn write_orbit(orbit: &Orbit, step: Span, served: Span) -> Value {
-    Value::Table(Table::from_iter([
-        ("altitude_km".to_owned(), Value::Float(orbit.altitude_km)),
-        ("satellites".to_owned(), Value::Integer(orbit.satellites.into())),
-        ("latitude".to_owned(), Value::Float(orbit.latitude)),
-        ("apart".to_owned(), Value::Float(orbit.apart)),
-        ("processing".to_owned(), text(orbit.processing)),
-        ("step".to_owned(), text(step)),
-        ("served".to_owned(), text(served)),
-    ]))
-}
-
 /// A word for a well-known orbit, or its numbers.
 #[derive(Debug, Clone)]
-pub enum RawOrbit {
+pub enum OrbitKeys {
     Known(String),
-    Of(RawRing),
+    Of(RingKeys),
 }
 
+/// Satellites on one orbit, and who looks at them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawRing {
+pub struct RingKeys {
     altitude_km: f64,
     #[serde(default = "one")]
     satellites: u32,
@@ -109,36 +60,37 @@ fn step() -> Span {
     STEP
 }
 
-impl<'de> Deserialize<'de> for RawOrbit {
+impl<'de> Deserialize<'de> for OrbitKeys {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct WordOrTable;
         impl<'de> serde::de::Visitor<'de> for WordOrTable {
-            type Value = RawOrbit;
+            type Value = OrbitKeys;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("\"geo\", \"meo\", \"leo\", or a table like { altitude_km = 8063, satellites = 8 }")
             }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RawOrbit, E> {
-                Ok(RawOrbit::Known(text.to_owned()))
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<OrbitKeys, E> {
+                Ok(OrbitKeys::Known(text.to_owned()))
             }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<RawOrbit, A::Error> {
-                RawRing::deserialize(MapAccessDeserializer::new(map)).map(RawOrbit::Of)
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<OrbitKeys, A::Error> {
+                RingKeys::deserialize(MapAccessDeserializer::new(map)).map(OrbitKeys::Of)
             }
         }
         deserializer.deserialize_any(WordOrTable)
     }
 }
 
+/// One state of a link that has several.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawState {
+pub struct StateKeys {
     rate: Option<Rate>,
     delay: Option<Span>,
     loss: Option<f64>,
     lasts: Span,
 }
 
-impl RawChange {
+impl ChangeKeys {
     /// Which of these keys are written.
     fn written(&self) -> impl Iterator<Item = &'static str> {
         let series = [self.orbit.is_some(), self.trace.is_some(), self.table.is_some(), self.states.is_some()];
@@ -150,7 +102,7 @@ impl RawChange {
 
 impl Checker<'_> {
     /// Exactly one of the forms.
-    pub(super) fn course(&self, index: &str, raw: &RawChange, link: &LinkSpec) -> Check<Course> {
+    pub(super) fn course(&self, index: &str, raw: &ChangeKeys, link: &LinkSpec) -> Check<Course> {
         let at = |key: &str, message: &str| Err(self.source.at(&["changes", index, key], message));
         let mut written = raw.written();
         let (Some(first), second) = (written.next(), written.next()) else {
@@ -185,7 +137,7 @@ impl Checker<'_> {
         }
     }
 
-    fn step(&self, index: &str, raw: &RawChange, link: &LinkSpec) -> Check<Course> {
+    fn step(&self, index: &str, raw: &ChangeKeys, link: &LinkSpec) -> Check<Course> {
         let values = self.values(&["changes", index], raw.rate, raw.delay, raw.loss)?;
         let behind = link.queue.stations.len();
         let stations = raw.stations.as_ref().map(|l| self.new_losses(&["changes", index, "stations"], l, behind));
@@ -193,30 +145,29 @@ impl Checker<'_> {
     }
 
     fn values(&self, path: &[&str], rate: Option<Rate>, delay: Option<Span>, loss: Option<f64>) -> Check<Values> {
-        let with = |key| path.iter().copied().chain([key]).collect::<Vec<&str>>();
         if let Some(rate) = rate {
-            self.rate(&with("rate"), rate)?;
+            self.placed(path, link::rate("rate", rate))?;
         }
         if let Some(delay) = delay {
-            self.within_span("delay", &with("delay"), delay, Span::ZERO, MAX_DELAY)?;
+            self.placed(path, link::delay("delay", delay))?;
         }
         if let Some(loss) = loss {
-            self.loss(path, loss)?;
+            self.placed(path, link::loss("loss", loss))?;
         }
         Ok(Values { rate, delay, loss })
     }
 
-    fn orbit(&self, index: &str, raw: &RawOrbit) -> Check<Course> {
+    fn orbit(&self, index: &str, raw: &OrbitKeys) -> Check<Course> {
         let path = ["changes", index, "orbit"];
         let (orbit, step, served) = match raw {
-            RawOrbit::Known(word) => {
+            OrbitKeys::Known(word) => {
                 let words = Orbit::PRESETS.map(|(word, _)| word);
                 let Some((_, orbit)) = Orbit::PRESETS.into_iter().find(|(known, _)| known == word) else {
                     return Err(self.source.unknown(&path, "orbit", word, &words));
                 };
                 (orbit, STEP, Span::ZERO)
             }
-            RawOrbit::Of(ring) => (self.ring(index, ring)?, ring.step, ring.served),
+            OrbitKeys::Of(ring) => (self.ring(index, ring)?, ring.step, ring.served),
         };
         if !orbit.is_seen() {
             let message = "no satellite of this orbit is always above the horizon of both stations; more `satellites`, a \
@@ -233,7 +184,7 @@ impl Checker<'_> {
     }
 
     /// Numbers within bounds.
-    fn ring(&self, index: &str, raw: &RawRing) -> Check<Orbit> {
+    fn ring(&self, index: &str, raw: &RingKeys) -> Check<Orbit> {
         let path = |key| ["changes", index, "orbit", key];
         let numbers = [
             ("altitude_km", raw.altitude_km, 100.0, 50_000.0),
@@ -255,7 +206,7 @@ impl Checker<'_> {
         for (key, value, low, high) in spans {
             self.within_span(key, &path(key), value, low, high)?;
         }
-        let RawRing { altitude_km, satellites, latitude, apart, processing, .. } = *raw;
+        let RingKeys { altitude_km, satellites, latitude, apart, processing, .. } = *raw;
         Ok(Orbit { altitude_km, satellites, latitude, apart, processing })
     }
 
@@ -263,14 +214,14 @@ impl Checker<'_> {
         self.within_span("bin", &["changes", index, "bin"], bin, MIN_SPAN, MAX_BIN)?;
         let path = ["changes", index, "trace"];
         let series = recorded::mahimahi(&self.file(&path, file)?, file, bin);
-        let series = Arc::new(series.map_err(|message| self.source.at(&path, &message))?);
+        let series = Arc::new(series.map_err(|mistake| self.source.at(&path, &mistake.to_string()))?);
         Ok(Course::Trace { file: file.to_owned(), bin, series })
     }
 
     fn table(&self, index: &str, file: &str, every: Option<Span>) -> Check<Course> {
         let path = ["changes", index, "table"];
         let series = recorded::table(&self.file(&path, file)?, file, every);
-        let series = Arc::new(series.map_err(|message| self.source.at(&path, &message))?);
+        let series = Arc::new(series.map_err(|mistake| self.source.at(&path, &mistake.to_string()))?);
         Ok(Course::Table { file: file.to_owned(), series })
     }
 
@@ -280,7 +231,7 @@ impl Checker<'_> {
         self.library.file(name).unwrap_or_else(nobody).map_err(|error| self.source.at(path, &error.to_string()))
     }
 
-    fn states(&self, index: &str, raw: &[RawState]) -> Check<Course> {
+    fn states(&self, index: &str, raw: &[StateKeys]) -> Check<Course> {
         let at = |place: usize, key: &str, message: String| {
             Err(self.source.at(&["changes", index, "states", &place.to_string(), key], &message))
         };
@@ -288,7 +239,7 @@ impl Checker<'_> {
             let message = format!("a link has 2 to {MAX_STATES} states, not {}", raw.len());
             return Err(self.source.at(&["changes", index, "states"], &message));
         }
-        let said = |state: &RawState| {
+        let said = |state: &StateKeys| {
             [("rate", state.rate.is_some()), ("delay", state.delay.is_some()), ("loss", state.loss.is_some())]
         };
         let mut states = Vec::with_capacity(raw.len());

@@ -1,17 +1,41 @@
-//! `[cooperation]`: the gateway of a bottleneck and what is special about nodes behind it.
+//! Reading of `[cooperation]`.
 
-use super::paths;
-use super::raw::{RawCooperation, text};
-use super::{Check, Checker, FlowSpec, LinkSpec, MAX_DURATION};
-use crate::actors::cooperation::{ADVERTISE, LEASE, Lie, NodeSpec, Spec as Cooperation};
+use super::{Check, Checker};
+use crate::actors::cooperation::{ADVERTISE, LEASE};
+use crate::scenario::{Cooperation, FlowSpec, Lie, LinkSpec, NodeSpec, paths};
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::units::Span;
+use penstock_grammar::range::MAX_DURATION;
+use serde::Deserialize;
 use std::collections::BTreeSet;
-use toml::{Table, Value};
+
+/// The table of the file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CooperationKeys {
+    pub link: String,
+    pub sharing: Option<Sharing>,
+    #[serde(default)]
+    pub literal: bool,
+    pub lease: Option<Span>,
+    pub advertise: Option<Span>,
+    pub silent_from: Option<Span>,
+    #[serde(default)]
+    pub nodes: Vec<NodeKeys>,
+}
+
+/// One of its nodes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeKeys {
+    pub name: String,
+    pub csi: Option<String>,
+    pub lie: Option<Lie>,
+}
 
 impl Checker<'_> {
     pub(super) fn cooperation(&self, links: &[LinkSpec], flows: &[FlowSpec]) -> Check<Option<Cooperation>> {
-        let Some(raw) = &self.raw.cooperation else { return Ok(None) };
+        let Some(raw) = &self.keys.cooperation else { return Ok(None) };
         let at = |key: &str, message: &str| self.source.at(&["cooperation", key], message);
         let link = self.link_of("link", &raw.link, links)?;
         let policy = Policy { literal: raw.literal, ..Policy::of(raw.sharing.unwrap_or(Sharing::UnweightedFair)) };
@@ -38,7 +62,7 @@ impl Checker<'_> {
         found.ok_or_else(|| self.source.unknown(&["cooperation", key], "link", name, &known))
     }
 
-    fn special_nodes(&self, raw: &RawCooperation, links: &[LinkSpec], flows: &[FlowSpec]) -> Check<Vec<NodeSpec>> {
+    fn special_nodes(&self, raw: &CooperationKeys, links: &[LinkSpec], flows: &[FlowSpec]) -> Check<Vec<NodeSpec>> {
         let known: BTreeSet<&str> = flows.iter().filter_map(|f| f.node.as_deref()).collect();
         let known: Vec<&str> = known.into_iter().collect();
         let mut nodes = Vec::new();
@@ -51,28 +75,4 @@ impl Checker<'_> {
         }
         Ok(nodes)
     }
-}
-
-/// As it is written back.
-pub(super) fn write(spec: &Cooperation, links: &[LinkSpec]) -> Value {
-    let sharing = Value::try_from(spec.policy.sharing).unwrap_or(Value::Boolean(false));
-    let mut table = Table::from_iter([
-        ("link".to_owned(), Value::String(links[spec.link].name.clone())),
-        ("sharing".to_owned(), sharing),
-        ("literal".to_owned(), Value::Boolean(spec.policy.literal)),
-        ("lease".to_owned(), text(spec.lease)),
-        ("advertise".to_owned(), text(spec.advertise)),
-    ]);
-    table.extend(spec.silent_from.map(|at| ("silent_from".to_owned(), text(at))));
-    let node = |node: &NodeSpec| {
-        let mut table = Table::from_iter([("name".to_owned(), Value::String(node.name.clone()))]);
-        table.extend(node.csi.map(|link| ("csi".to_owned(), Value::String(links[link].name.clone()))));
-        let word = Lie::ALL.iter().find(|(_, lie)| node.lie == Some(*lie)).map(|(word, _)| *word);
-        table.extend(word.map(|word| ("lie".to_owned(), Value::String(word.into()))));
-        Value::Table(table)
-    };
-    if !spec.nodes.is_empty() {
-        table.insert("nodes".to_owned(), Value::Array(spec.nodes.iter().map(node).collect()));
-    }
-    Value::Table(table)
 }

@@ -1,16 +1,16 @@
-//! `[[changes]]`: what happens to links while the run goes on.
+//! Reading of `[[changes]]`.
 
-use super::courses::{self, RawOrbit, RawState};
-use super::raw::text;
-use super::{Check, Checker, LinkSpec, MAX_DURATION};
-use crate::actors::changes::{Change, Course, Way};
+use super::courses::{OrbitKeys, StateKeys};
+use super::{Check, Checker};
+use crate::scenario::{Change, Course, LinkSpec, Way};
 use penstock_core::units::{Rate, Span};
+use penstock_grammar::range::MAX_DURATION;
 use serde::Deserialize;
-use toml::{Table, Value};
 
+/// One table of the file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawChange {
+pub struct ChangeKeys {
     pub link: String,
     pub at: Option<Span>,
     pub every: Option<Span>,
@@ -20,11 +20,11 @@ pub struct RawChange {
     pub delay: Option<Span>,
     pub loss: Option<f64>,
     pub stations: Option<Vec<f64>>,
-    pub orbit: Option<RawOrbit>,
+    pub orbit: Option<OrbitKeys>,
     pub trace: Option<String>,
     pub bin: Option<Span>,
     pub table: Option<String>,
-    pub states: Option<Vec<RawState>>,
+    pub states: Option<Vec<StateKeys>>,
     #[serde(default)]
     pub tell_after: Span,
     #[serde(default = "yes")]
@@ -41,10 +41,10 @@ fn yes() -> bool {
 
 impl Checker<'_> {
     pub(super) fn changes(&self, links: &[LinkSpec]) -> Check<Vec<Change>> {
-        self.raw.changes.iter().enumerate().map(|(i, raw)| self.change(&i.to_string(), raw, links)).collect()
+        self.keys.changes.iter().enumerate().map(|(i, raw)| self.change(&i.to_string(), raw, links)).collect()
     }
 
-    fn change(&self, index: &str, raw: &RawChange, links: &[LinkSpec]) -> Check<Change> {
+    fn change(&self, index: &str, raw: &ChangeKeys, links: &[LinkSpec]) -> Check<Change> {
         let path = |key| ["changes", index, key];
         let known: Vec<&str> = links.iter().map(|l| l.name.as_str()).collect();
         let Some(link) = known.iter().position(|name| *name == raw.link) else {
@@ -65,17 +65,4 @@ impl Checker<'_> {
         self.within_span("tell_after", &path("tell_after"), raw.tell_after, Span::ZERO, MAX_DURATION)?;
         Ok(Change { link, at, way, course, tell_after: raw.tell_after, told: raw.told })
     }
-}
-
-/// As it is written back.
-pub(super) fn write(change: &Change, link: &str) -> Value {
-    let mut table = Table::from_iter([
-        ("link".to_owned(), Value::String(link.to_owned())),
-        ("at".to_owned(), text(change.at)),
-        ("direction".to_owned(), Value::String(change.way.name().into())),
-        ("tell_after".to_owned(), text(change.tell_after)),
-        ("told".to_owned(), Value::Boolean(change.told)),
-    ]);
-    courses::write(&change.course, &mut table);
-    Value::Table(table)
 }

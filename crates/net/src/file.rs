@@ -1,0 +1,229 @@
+//! The configuration file of `penstock-emulate`: what the options say, in tables that scenarios have as well.
+//!
+//! ```toml
+//! mtu = 1500
+//!
+//! [link]                        # as in a scenario
+//! rate = "10Mbit/s"
+//! delay = "20ms"
+//! limit = "1000p"
+//! reverse_rate = "2Mbit/s"      # the other direction; without it, as there
+//!
+//! [aqm]                         # as in a scenario
+//! name = "codel"
+//! target = "10ms"
+//!
+//! [left]                        # and [right]
+//! netns = "a"
+//! address = "10.77.0.1/24"
+//! ```
+//!
+//! An option that is given counts instead of what the file says.
+
+use crate::nodes::Side;
+use crate::tun::Cidr;
+use penstock_core::config::ConfigError;
+use penstock_core::registry::AnyConfig;
+use penstock_core::units::{Rate, Span};
+use penstock_grammar::link::{self, Link};
+use penstock_grammar::named::Disciplines;
+use penstock_grammar::source::Table;
+use penstock_grammar::{Diagnosis, Source, fields};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::path::PathBuf;
+
+/// What a file says; what it does not say is `None`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct File {
+    /// The link.
+    pub link: Option<Link>,
+    /// What the other direction has for itself.
+    pub reverse: ReverseKeys,
+    /// The disciplines of the two directions.
+    pub aqm: [Option<AnyConfig>; 2],
+    /// The ends of the link, left and right.
+    pub ends: [EndKeys; 2],
+    /// The run.
+    pub run: RunKeys,
+}
+
+/// Keys of `[link]` for the direction from right to left, beside `reverse_limit`, which every [`Link`] has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub struct ReverseKeys {
+    /// Its rate.
+    #[serde(rename = "reverse_rate")]
+    pub rate: Option<Rate>,
+    /// Its delay.
+    #[serde(rename = "reverse_delay")]
+    pub delay: Option<Span>,
+}
+
+/// Keys of `[left]` and `[right]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndKeys {
+    /// The name of the interface.
+    pub interface: Option<String>,
+    /// The namespace in which it is made.
+    pub netns: Option<String>,
+    /// Its address.
+    pub address: Option<Cidr>,
+}
+
+/// Keys of the whole run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct RunKeys {
+    /// Largest IP packet on both interfaces.
+    pub mtu: Option<u16>,
+    /// The side whose hosts are the nodes.
+    pub nodes: Option<Side>,
+    /// Seed of every random stream.
+    pub seed: Option<u64>,
+    /// How long the run lasts.
+    pub duration: Option<Span>,
+    /// Never sleep.
+    pub spin: Option<bool>,
+    /// SCHED_FIFO.
+    pub realtime: Option<bool>,
+    /// The file in which the fate of each packet is written.
+    pub packets: Option<PathBuf>,
+}
+
+/// The tables of a file.
+#[derive(Debug, Deserialize)]
+struct Tables {
+    #[serde(rename = "link")]
+    _link: Option<IgnoredAny>,
+    #[serde(rename = "aqm")]
+    _aqm: Option<IgnoredAny>,
+    #[serde(rename = "reverse_aqm")]
+    _reverse_aqm: Option<IgnoredAny>,
+    #[serde(default)]
+    left: EndKeys,
+    #[serde(default)]
+    right: EndKeys,
+}
+
+impl File {
+    /// Reads the text of a file; `name` is the one used in messages.
+    ///
+    /// # Errors
+    /// The first mistake, with its line and column.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
+        let source = Source::parse(text, name)?;
+        let table = source.table(source.root(), &[fields::of::<RunKeys>(), fields::of::<Tables>()])?;
+        let Tables { left, right, .. } = table.part()?;
+        let run = run(&table)?;
+        let (link, reverse) = link_of(&source)?;
+        let aqm = |key| source.get(&[key]).map(|value| source.named(value, &Disciplines::built_in())).transpose();
+        Ok(Self { link, reverse, aqm: [aqm("aqm")?, aqm("reverse_aqm")?], ends: [left, right], run })
+    }
+}
+
+fn run(table: &Table<'_, '_>) -> Result<RunKeys, Diagnosis> {
+    let run: RunKeys = table.part()?;
+    if run.mtu.is_some_and(|mtu| mtu < 576) {
+        return Err(table.invalid(&ConfigError::new("mtu", "an MTU has 576 to 65535 bytes")));
+    }
+    if run.spin == Some(true) && run.realtime == Some(true) {
+        return Err(table.invalid(&ConfigError::new("realtime", "`spin` and `realtime` exclude each other")));
+    }
+    Ok(run)
+}
+
+fn link_of(source: &Source<'_>) -> Result<(Option<Link>, ReverseKeys), Diagnosis> {
+    let Some(value) = source.get(&["link"]) else { return Ok((None, ReverseKeys::default())) };
+    let table = source.table(value, &[fields::of::<Link>(), fields::of::<ReverseKeys>()])?;
+    let (link, reverse): (Link, ReverseKeys) = (table.part()?, table.part()?);
+    let checked = link.validate().and_then(|()| match (reverse.rate, reverse.delay) {
+        (Some(rate), _) if rate > link::MAX_RATE => link::rate("reverse_rate", rate),
+        (_, Some(delay)) => link::delay("reverse_delay", delay),
+        _ => Ok(()),
+    });
+    checked.map_err(|e| table.invalid(&e))?;
+    if link.loss > 0.0 {
+        let message = "the emulator loses no packet on the wire: leave `loss` out; `penstock run` simulates it";
+        return Err(table.invalid(&ConfigError::new("loss", message)));
+    }
+    Ok((Some(link), reverse))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"seed = 7
+duration = "10s"
+nodes = "right"
+
+[link]
+rate = "10Mbit/s"
+delay = "20ms"
+limit = "125kB"
+reverse_rate = "1Mbit/s"
+
+[aqm]
+name = "codel"
+target = "10ms"
+
+[left]
+netns = "a"
+address = "10.0.0.1/24"
+"#;
+
+    fn mistake(piece: &str, by: &str) -> Diagnosis {
+        assert_eq!(GOOD.matches(piece).count(), 1, "{piece:?} is there once");
+        File::parse(&GOOD.replacen(piece, by, 1), "some/emulate.toml").unwrap_err()
+    }
+
+    #[test]
+    fn what_a_file_says_is_read_and_the_rest_is_left_open() {
+        let file = File::parse(GOOD, "f").unwrap();
+        let link = file.link.unwrap();
+        assert_eq!((link.rate, link.delay), (Rate::from_bps(10_000_000), Span::from_millis(20)));
+        assert_eq!((file.reverse.rate, file.reverse.delay), (Some(Rate::from_bps(1_000_000)), None));
+        assert_eq!(file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
+        assert_eq!((&file.aqm[1], file.run.seed, file.run.nodes), (&None, Some(7), Some(Side::Right)));
+        assert_eq!(file.ends[0].netns.as_deref(), Some("a"));
+        assert_eq!(file.ends[1], EndKeys::default());
+        assert_eq!(File::parse("", "f").unwrap(), File::default());
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_line_column_and_suggestion() {
+        let name = mistake("\"codel\"", "\"codle\"");
+        assert_eq!((name.line, name.column), (12, 8));
+        assert!(name.to_string().contains("some/emulate.toml:12:8"), "{name}");
+        assert!(name.what.contains("did you mean \"codel\"?"), "{name}");
+        let key = mistake("delay =", "delya =");
+        assert_eq!((key.line, key.column), (7, 1));
+        assert!(key.what.contains("did you mean `delay`?"), "{key}");
+        let table = mistake("[left]", "[lfet]");
+        assert!(table.what.contains("did you mean `left`?"), "{table}");
+        let unit = mistake("\"10s\"", "10");
+        assert!(unit.line == 2 && unit.what.contains("a time in quotes with its unit"), "{unit}");
+        let address = mistake("10.0.0.1/24", "10.0.0.1");
+        assert!(address.line == 17 && address.what.contains("10.77.0.1/24"), "{address}");
+        let side = mistake("\"right\"", "\"rigth\"");
+        assert!(side.line == 3 && side.what.contains("did you mean `right`?"), "{side}");
+    }
+
+    #[test]
+    fn the_example_is_a_right_one() {
+        let file = File::parse(include_str!("../../../examples/emulate/codel.toml"), "codel.toml").unwrap();
+        assert_eq!(file.aqm[0].as_ref().map(AnyConfig::name), Some("codel"));
+        assert_eq!(file.reverse.rate, Some(Rate::from_bps(2_000_000)));
+    }
+
+    #[test]
+    fn values_that_cannot_work_are_refused_where_they_stand() {
+        assert_eq!(mistake("\"1Mbit/s\"", "\"2Tbit/s\"").line, 9);
+        assert_eq!(mistake("\"20ms\"", "\"2h\"").line, 7);
+        let loss = mistake("limit = \"125kB\"", "loss = 0.1");
+        assert!(loss.line == 8 && loss.what.contains("loses no packet"), "{loss}");
+        assert_eq!(mistake("seed = 7", "mtu = 100").what, "an MTU has 576 to 65535 bytes");
+        let both = mistake("seed = 7", "spin = true\nrealtime = true");
+        assert!(both.line == 2 && both.what.contains("exclude each other"), "{both}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Reading of scenarios: TOML in, a checked [`Scenario`] out, or a diagnosis that shows the line and says what is allowed.
+//!
+//! The keys of each table stand in a struct beside the functions that check them: those of the whole file here, the others
+//! in the folder.
+
+mod changes;
+mod controls;
+mod cooperation;
+mod courses;
+mod flows;
+mod handovers;
+mod stations;
+mod topology;
+
+use super::{Invariants, Output, Scenario, write};
+use changes::ChangeKeys;
+use cooperation::CooperationKeys;
+use handovers::HandoverKeys;
+use penstock_core::config::ConfigError;
+use penstock_core::foreign::Library;
+use penstock_core::units::{Bytes, Span};
+use penstock_grammar::range::{MAX_DURATION, outside};
+use penstock_grammar::{Diagnosis, Source};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+type Check<T> = Result<T, Diagnosis>;
+
+/// The keys of a file. Tables whose keys depend on their `kind` are read where they are checked.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    name: Option<String>,
+    duration: Span,
+    #[serde(default = "one")]
+    seed: u64,
+    #[serde(default)]
+    warmup: Span,
+    #[serde(rename = "topology")]
+    _topology: IgnoredAny,
+    #[serde(rename = "aqm")]
+    _aqm: Option<IgnoredAny>,
+    #[serde(rename = "tcp")]
+    _tcp: Option<IgnoredAny>,
+    #[serde(rename = "flows")]
+    _flows: Option<IgnoredAny>,
+    #[serde(default)]
+    changes: Vec<ChangeKeys>,
+    #[serde(default)]
+    handovers: Vec<HandoverKeys>,
+    cooperation: Option<CooperationKeys>,
+    #[serde(default)]
+    output: OutputKeys,
+    #[serde(default)]
+    invariants: InvariantKeys,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// The keys of `[output]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct OutputKeys {
+    series: bool,
+    pcapng: Vec<String>,
+}
+
+impl Default for OutputKeys {
+    fn default() -> Self {
+        Self { series: true, pcapng: Vec::new() }
+    }
+}
+
+/// The keys of `[invariants]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct InvariantKeys {
+    max_queue: Option<Bytes>,
+    no_drops: bool,
+}
+
+impl Scenario {
+    /// Reads a scenario; `file` is the name used in messages.
+    ///
+    /// # Errors
+    /// The first mistake, with its line.
+    pub fn parse(text: &str, file: &str) -> Result<Self, Diagnosis> {
+        Self::parse_with(text, file, &())
+    }
+
+    /// Reads a scenario whose algorithms may also be those of a library, and which may name files that it reads.
+    ///
+    /// # Errors
+    /// The first mistake, with its line.
+    pub fn parse_with(text: &str, file: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
+        let source = Source::parse(text, file)?;
+        let keys = source.read(source.root())?;
+        Checker { source: &source, keys, library }.scenario(file)
+    }
+}
+
+/// A file that is being read.
+struct Checker<'a> {
+    source: &'a Source<'a>,
+    keys: Keys,
+    library: &'a dyn Library,
+}
+
+impl Checker<'_> {
+    fn scenario(&self, file: &str) -> Check<Scenario> {
+        let keys = &self.keys;
+        self.within_span("duration", &["duration"], keys.duration, Span::from_nanos(1), MAX_DURATION)?;
+        if keys.warmup >= keys.duration {
+            return Err(self
+                .source
+                .at(&["warmup"], &format!("warmup must be shorter than duration ({})", keys.duration)));
+        }
+        let (links, access) = self.topology()?;
+        let flows = self.flows(&links)?;
+        self.captures(&links)?;
+        let changes = self.changes(&links)?;
+        let cooperation = self.cooperation(&links, &flows)?;
+        let handovers = self.handovers(&links, &flows, cooperation.as_ref())?;
+        let stem = std::path::Path::new(file).file_stem().map(|s| s.to_string_lossy().into_owned());
+        let name = keys.name.clone().or(stem).unwrap_or_else(|| "scenario".into());
+        let mut scenario = Scenario {
+            name,
+            duration: keys.duration,
+            seed: keys.seed,
+            warmup: keys.warmup,
+            links,
+            access,
+            flows,
+            changes,
+            handovers,
+            cooperation,
+            invariants: Invariants { max_queue: keys.invariants.max_queue, no_drops: keys.invariants.no_drops },
+            output: Output { series: keys.output.series, pcapng: keys.output.pcapng.clone() },
+            resolved: String::new(),
+        };
+        scenario.resolved = write::write(&scenario);
+        Ok(scenario)
+    }
+
+    fn within_span(&self, what: &str, path: &[&str], value: Span, low: Span, high: Span) -> Check<()> {
+        if (low..=high).contains(&value) {
+            return Ok(());
+        }
+        Err(self.source.at(path, &outside(what, &value, &low, &high)))
+    }
+
+    /// A mistake of a configuration, at the key it names within the table at a path.
+    fn placed<T>(&self, path: &[&str], checked: Result<T, ConfigError>) -> Check<T> {
+        checked.map_err(|e| self.source.at(&[path, &[e.key]].concat(), &e.message))
+    }
+}

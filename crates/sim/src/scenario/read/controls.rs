@@ -1,0 +1,44 @@
+//! Reading of the congestion control of a flow: its name, or a table of its name and parameters.
+
+use super::{Check, Checker};
+use penstock_core::cc::AnyControlConfig;
+use penstock_grammar::named::Controls;
+use penstock_grammar::source::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+impl<'a> Checker<'a> {
+    /// `"cubic"` or `{ name = "cubic", beta = 0.8 }`; `None` if nothing is written. `hystart` is the old spelling of a
+    /// parameter: it counts for controls which have it, unless the parameter itself is written.
+    pub(super) fn control(&self, cc: Option<Value<'a>>, hystart: Option<Value<'a>>) -> Check<Option<AnyControlConfig>> {
+        if let Some(value) = hystart.as_ref().filter(|value| value.get_ref().as_bool().is_none()) {
+            return Err(self.source.span(value.span(), "`hystart` is a boolean, true or false"));
+        }
+        let cc = match hystart {
+            Some(hystart) => Some(with_hystart(cc, hystart)),
+            None => cc,
+        };
+        cc.map(|cc| self.source.named(&cc, &Controls(self.library))).transpose()
+    }
+}
+
+/// The control with `hystart` among its parameters, if it has such a parameter and nothing is written for it.
+fn with_hystart<'a>(cc: Option<Value<'a>>, hystart: Value<'a>) -> Value<'a> {
+    let span = cc.as_ref().map_or(hystart.span(), Spanned::span);
+    let name_alone = |name| {
+        let (key, name) = (Spanned::new(span.clone(), "name".into()), Spanned::new(span.clone(), name));
+        DeTable::from_iter([(key, name)])
+    };
+    let mut table = match cc.map(Spanned::into_inner) {
+        None => name_alone(DeValue::String("cubic".into())),
+        Some(DeValue::Table(table)) => table,
+        Some(name @ DeValue::String(_)) => name_alone(name),
+        Some(other) => return Spanned::new(span, other),
+    };
+    let defaults = table.get("name").and_then(|name| AnyControlConfig::default_of(name.get_ref().as_str()?));
+    let has = defaults.is_some_and(|config| config.parameters().contains_key("hystart"));
+    if has && !table.contains_key("hystart") {
+        table.insert(Spanned::new(hystart.span(), "hystart".into()), hystart);
+    }
+    Spanned::new(span, DeValue::Table(table))
+}

@@ -1,0 +1,201 @@
+//! Reading of `[[flows]]` and `[tcp]`. The keys that a kind of traffic has for itself stand beside the kind, in its file.
+
+use super::{Check, Checker};
+use crate::actors::Traffic;
+use crate::actors::settings::FlowFacts;
+use crate::scenario::{FlowSpec, LinkSpec, paths};
+use crate::tcp::TcpConfig;
+use penstock_core::units::{Rate, Span};
+use penstock_grammar::fields;
+use penstock_grammar::link;
+use penstock_grammar::range::MAX_DURATION;
+use penstock_grammar::source::Table;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::BTreeSet;
+
+const MAX_FLOWS: u64 = 200_000;
+
+/// The keys of a table, whatever the kind of its traffic.
+#[derive(Debug, Deserialize)]
+struct FlowKeys {
+    kind: String,
+    #[serde(default = "one")]
+    count: u64,
+    #[serde(default)]
+    start: Span,
+    #[serde(default)]
+    start_step: Span,
+    #[serde(default)]
+    start_spread: Span,
+    stop: Option<Span>,
+    direction: Option<String>,
+    access_delay: Option<Span>,
+    from: Option<String>,
+    to: Option<String>,
+    node: Option<String>,
+    class: Option<u32>,
+    weight: Option<u32>,
+    #[serde(rename = "cc")]
+    _cc: Option<IgnoredAny>,
+    #[serde(rename = "tcp")]
+    _tcp: Option<IgnoredAny>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn flows(&self, links: &[LinkSpec]) -> Check<Vec<FlowSpec>> {
+        let tables = self.source.get(&["flows"]).map(|value| self.source.list(value)).transpose()?.unwrap_or_default();
+        let kinds = Traffic::NAMES.iter().map(|kind| Traffic::keys_of(kind));
+        let known: Vec<_> = std::iter::once(fields::of::<FlowKeys>()).chain(kinds).collect();
+        let mut flows = Vec::with_capacity(tables.len());
+        for (i, value) in tables.iter().enumerate() {
+            let table = self.source.table(value, &known)?;
+            flows.push(self.flow(&i.to_string(), &table, links)?);
+        }
+        let total: u64 = flows.iter().map(|f| f.count).fold(0, u64::saturating_add);
+        if flows.is_empty() || total > MAX_FLOWS {
+            let message =
+                format!("a scenario has 1 to {MAX_FLOWS} flows; this one has {total}: write [[flows]] tables");
+            return Err(self.source.at(&["flows"], &message));
+        }
+        Ok(flows)
+    }
+
+    fn flow(&self, index: &str, table: &Table<'_, 'a>, links: &[LinkSpec]) -> Check<FlowSpec> {
+        let keys: FlowKeys = table.part()?;
+        self.times(index, &keys)?;
+        let (from, to) = self.ends(index, &keys)?;
+        let slowest = self.route(index, &from, &to, links)?;
+        self.keys_belong(index, &keys.kind, table)?;
+        let tcp = self.tcp(index, table)?;
+        let facts = FlowFacts { count: keys.count, stop: keys.stop, mss: tcp.mss, slowest };
+        let own = table.only(Traffic::keys_of(&keys.kind));
+        let Some(traffic) = Traffic::read(&keys.kind, own, &facts) else {
+            return Err(self.source.unknown(&["flows", index, "kind"], "kind", &keys.kind, Traffic::NAMES));
+        };
+        let traffic = traffic.map_err(|e| self.source.toml(&e, table.span()))?;
+        let traffic = traffic.map_err(|e| table.invalid(&e))?;
+        let weight = self.weight(index, &keys)?;
+        Ok(FlowSpec {
+            count: keys.count,
+            start: keys.start,
+            start_step: keys.start_step,
+            start_spread: keys.start_spread,
+            stop: keys.stop,
+            access_delay: keys.access_delay,
+            node: keys.node,
+            class: keys.class,
+            weight,
+            from,
+            to,
+            // Of others nothing is written back, so that there is nothing to compare.
+            tcp: if traffic.uses_tcp() { tcp } else { TcpConfig::default() },
+            traffic,
+        })
+    }
+
+    fn times(&self, index: &str, keys: &FlowKeys) -> Check<()> {
+        let spans = [("start", keys.start), ("start_step", keys.start_step), ("start_spread", keys.start_spread)];
+        for (key, span) in spans {
+            self.within_span(key, &["flows", index, key], span, Span::ZERO, MAX_DURATION)?;
+        }
+        if keys.stop.is_some_and(|stop| stop <= keys.start) {
+            let message = format!("stop must be after start ({})", keys.start);
+            return Err(self.source.at(&["flows", index, "stop"], &message));
+        }
+        self.placed(&["flows", index], link::delay("access_delay", keys.access_delay.unwrap_or_default()))
+    }
+
+    /// All keys are there which the kind needs, and none of another kind.
+    fn keys_belong(&self, index: &str, kind: &str, table: &Table<'_, '_>) -> Check<()> {
+        if !Traffic::NAMES.contains(&kind) {
+            return Err(self.source.unknown(&["flows", index, "kind"], "kind", kind, Traffic::NAMES));
+        }
+        let (common, own) = (fields::of::<FlowKeys>(), Traffic::keys_of(kind));
+        if let Some(key) = table.keys().find(|key| !common.contains(key) && !own.contains(key)) {
+            let message = format!("`{key}` means nothing for kind {kind:?}");
+            return Err(self.source.at(&["flows", index, key], &message));
+        }
+        match Traffic::needed_by(kind).iter().find(|key| table.get(key).is_none()) {
+            Some(key) => Err(self.source.at(&["flows", index, "kind"], &format!("kind {kind:?} needs `{key}`"))),
+            None => Ok(()),
+        }
+    }
+
+    fn weight(&self, index: &str, keys: &FlowKeys) -> Check<u32> {
+        let weight = keys.weight.unwrap_or(1);
+        if (1..=1000).contains(&weight) && (keys.weight.is_none() || keys.node.is_some()) {
+            return Ok(weight);
+        }
+        let message = "`weight` is 1 to 1000, among the flows of one `node`";
+        Err(self.source.at(&["flows", index, "weight"], message))
+    }
+
+    /// The routers at which a flow's hosts are: named, or in a dumbbell told by its direction.
+    fn ends(&self, index: &str, keys: &FlowKeys) -> Check<(String, String)> {
+        let at = |key: &str, message: &str| self.source.at(&["flows", index, key], message);
+        let dumbbell = self.topology_kind()? == "dumbbell";
+        let (left, right) = match keys.direction.as_deref() {
+            Some(_) if !dumbbell => return Err(at("direction", "`direction` is for a dumbbell; name `from` and `to`")),
+            None | Some("forward") => ("left", "right"),
+            Some("reverse") => ("right", "left"),
+            Some(other) => {
+                let known = ["forward", "reverse"];
+                return Err(self.source.unknown(&["flows", index, "direction"], "direction", other, &known));
+            }
+        };
+        let end = |key: &str, value: &Option<String>, default: &str| match (dumbbell, value) {
+            (true, None) => Ok(default.to_owned()),
+            (true, Some(_)) => {
+                let message = "a dumbbell's flows go from left to right, or back with `direction = \"reverse\"`; \
+                               leave `from` and `to` out";
+                Err(at(key, message))
+            }
+            (false, Some(node)) => Ok(node.clone()),
+            (false, None) => Err(at("kind", &format!("`{key}` is missing: name the router of the flow's hosts"))),
+        };
+        Ok((end("from", &keys.from, left)?, end("to", &keys.to, right)?))
+    }
+
+    fn route(&self, index: &str, from: &str, to: &str, links: &[LinkSpec]) -> Check<Rate> {
+        let at = |key: &str, message: &str| Err(self.source.at(&["flows", index, key], message));
+        let routers: BTreeSet<&str> = links.iter().flat_map(|l| [l.a.as_str(), l.b.as_str()]).collect();
+        for (key, router) in [("from", from), ("to", to)] {
+            if !routers.contains(router) {
+                let known: Vec<&str> = routers.into_iter().collect();
+                return Err(self.source.unknown(&["flows", index, key], "router", router, &known));
+            }
+        }
+        if from == to {
+            return at("to", &format!("a flow goes from one router to another, not from {from:?} to itself"));
+        }
+        match paths::slowest(links, from, to) {
+            Some(slowest) => Ok(slowest),
+            None => at("to", &format!("no path from {from:?} to {to:?}; add links between them")),
+        }
+    }
+
+    /// The scenario's `[tcp]` with the flow's `tcp` and `cc` over it.
+    fn tcp(&self, index: &str, flow: &Table<'_, 'a>) -> Check<TcpConfig> {
+        let known = [fields::of::<TcpConfig>(), &["hystart"]];
+        let mut merged = Table::empty(self.source, flow.span());
+        for value in [self.source.get(&["tcp"]), flow.get("tcp")].into_iter().flatten() {
+            merged.put_over(&self.source.table(value, &known)?);
+        }
+        if let Some(cc) = self.source.get(&["flows", index, "cc"]) {
+            merged.put("cc", cc);
+        }
+        let (cc, hystart) = (merged.take("cc"), merged.take("hystart"));
+        let cc = self.control(cc, hystart)?;
+        let mut config: TcpConfig = merged.part()?;
+        config.cc = cc.unwrap_or(config.cc);
+        // As Linux does (TCP_CONG_NEEDS_ECN): who chooses a control that counts marks has chosen ECN.
+        config.ecn |= config.needs_ecn() && merged.get("ecn").is_none();
+        config.validate().map_err(|e| self.source.span(merged.place(e.key), &e.to_string()))?;
+        Ok(config)
+    }
+}

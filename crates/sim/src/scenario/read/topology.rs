@@ -1,0 +1,205 @@
+//! Reading of `[topology]`: links, alike in a dumbbell, the hops of a parking lot and a graph, and the links of hosts.
+//!
+//! The keys of a link that other programs know as well are [`Link`]; here are those that only a simulated one has.
+
+use super::{Check, Checker};
+use crate::scenario::{Access, LinkSpec, QueueSpec, StationSpec};
+use penstock_core::registry::AnyConfig;
+use penstock_core::units::{Rate, Span};
+use penstock_grammar::fields;
+use penstock_grammar::link::{self, Link};
+use penstock_grammar::named::Disciplines;
+use penstock_grammar::source::{Table, Value};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::BTreeSet;
+
+const KINDS: &[&str] = &["dumbbell", "parking-lot", "graph"];
+const MAX_LINKS: usize = 10_000;
+
+/// Keys of the links of hosts, in a topology of any kind.
+#[derive(Debug, Deserialize)]
+struct AccessKeys {
+    #[serde(default = "access_rate")]
+    access_rate: Rate,
+    #[serde(default)]
+    access_delay: Span,
+}
+
+fn access_rate() -> Rate {
+    Rate::from_bps(1_000_000_000)
+}
+
+/// Keys of every link, beside those of [`Link`].
+#[derive(Debug, Deserialize)]
+struct RadioKeys {
+    #[serde(default)]
+    stations: Vec<StationSpec>,
+}
+
+/// Keys of a link of a graph.
+#[derive(Debug, Deserialize)]
+struct EdgeKeys {
+    name: Option<String>,
+    a: String,
+    b: String,
+    bottleneck: Option<bool>,
+}
+
+/// The links of a parking lot.
+#[derive(Debug, Deserialize)]
+struct HopsKeys {
+    hops: Vec<IgnoredAny>,
+}
+
+/// The links of a graph.
+#[derive(Debug, Deserialize)]
+struct LinksKeys {
+    links: Vec<IgnoredAny>,
+}
+
+impl Checker<'_> {
+    pub(super) fn topology(&self) -> Check<(Vec<LinkSpec>, Access)> {
+        let Some(value) = self.source.get(&["topology"]) else {
+            return Err(self.source.at(&[], "missing field `topology`"));
+        };
+        let kind = self.topology_kind()?;
+        let (table, links) = match kind {
+            "dumbbell" => self.dumbbell(value)?,
+            "parking-lot" => self.parking_lot(value)?,
+            _ => self.graph(value)?,
+        };
+        if links.is_empty() || links.len() > MAX_LINKS {
+            let message = format!("a topology has 1 to {MAX_LINKS} links; this one has {}", links.len());
+            return Err(self.source.at(&["topology", "kind"], &message));
+        }
+        self.distinct_names(&links)?;
+        if kind != "dumbbell" && self.source.get(&["aqm"]).is_some() {
+            let message = "[aqm] belongs to a dumbbell; here each hop or link has its own `aqm`";
+            return Err(self.source.at(&["aqm"], message));
+        }
+        let AccessKeys { access_rate, access_delay } = table.part()?;
+        self.placed(&["topology"], link::rate("access_rate", access_rate))?;
+        self.placed(&["topology"], link::delay("access_delay", access_delay))?;
+        Ok((links, Access { rate: access_rate, delay: access_delay }))
+    }
+
+    /// The kind of the topology, a word of [`KINDS`].
+    pub(super) fn topology_kind(&self) -> Check<&str> {
+        let path = ["topology", "kind"];
+        let Some(kind) = self.source.get(&path) else {
+            return Err(self.source.at(&path, &format!("`kind` is missing; it is one of {KINDS:?}")));
+        };
+        match kind.get_ref().as_str() {
+            Some(word) if KINDS.contains(&word) => Ok(word),
+            Some(word) => Err(self.source.unknown(&path, "kind", word, KINDS)),
+            None => Err(self.source.at(&path, &format!("`kind` is a text, one of {KINDS:?}"))),
+        }
+    }
+
+    /// One link between the routers "left" and "right".
+    fn dumbbell<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
+        let (link, radio, access) = (fields::of::<Link>(), fields::of::<RadioKeys>(), fields::of::<AccessKeys>());
+        let table = self.source.table(value, &[&["kind"], link, &["reverse_aqm"], radio, access])?;
+        let edge =
+            EdgeKeys { name: Some("bottleneck".into()), a: "left".into(), b: "right".into(), bottleneck: Some(true) };
+        let mut spec = self.link(&["topology"], &["aqm"], &table, edge)?;
+        spec.reverse_queue.looked_at = false;
+        Ok((table, vec![spec]))
+    }
+
+    /// Links from `r0` to `r1`, from there to `r2` and so on.
+    fn parking_lot<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
+        let table = self.source.table(value, &[&["kind", "hops"], fields::of::<AccessKeys>()])?;
+        let HopsKeys { hops } = table.part()?;
+        let hop = |i: usize| {
+            let path = ["topology", "hops", &i.to_string()];
+            let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no hop")) };
+            let known = [fields::of::<Link>(), &["aqm"], fields::of::<RadioKeys>()];
+            let table = self.source.table(value, &known)?;
+            let (name, a, b) = (Some(format!("hop{i}")), format!("r{i}"), format!("r{}", i + 1));
+            let edge = EdgeKeys { name, a, b, bottleneck: Some(true) };
+            self.link(&path, &[&path[..], &["aqm"]].concat(), &table, edge)
+        };
+        let links = (0..hops.len()).map(hop).collect::<Check<_>>()?;
+        Ok((table, links))
+    }
+
+    /// Links between routers that they name.
+    fn graph<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
+        let table = self.source.table(value, &[&["kind", "links"], fields::of::<AccessKeys>()])?;
+        let LinksKeys { links } = table.part()?;
+        let link = |i: usize| {
+            let path = ["topology", "links", &i.to_string()];
+            let Some(value) = self.source.get(&path) else { return Err(self.source.at(&path, "no link")) };
+            let (edge, radio) = (fields::of::<EdgeKeys>(), fields::of::<RadioKeys>());
+            let table = self.source.table(value, &[edge, fields::of::<Link>(), &["aqm", "reverse_aqm"], radio])?;
+            let edge: EdgeKeys = table.part()?;
+            if edge.a == edge.b {
+                return Err(self.source.at(&path, &format!("a link from {:?} to itself", edge.a)));
+            }
+            self.link(&path, &[&path[..], &["aqm"]].concat(), &table, edge)
+        };
+        let links = (0..links.len()).map(link).collect::<Check<_>>()?;
+        Ok((table, links))
+    }
+
+    /// A link whose table is at `path` and whose discipline is at `aqm`.
+    fn link(&self, path: &[&str], aqm: &[&str], table: &Table<'_, '_>, edge: EdgeKeys) -> Check<LinkSpec> {
+        let link: Link = table.part()?;
+        self.placed(path, link.validate())?;
+        let RadioKeys { stations } = table.part()?;
+        let reverse_aqm = [path, &["reverse_aqm"]].concat();
+        let looked_at = edge.bottleneck.unwrap_or(self.source.get(aqm).is_some());
+        Ok(LinkSpec {
+            name: edge.name.unwrap_or_else(|| format!("{}-{}", edge.a, edge.b)),
+            a: edge.a,
+            b: edge.b,
+            link,
+            queue: QueueSpec { config: self.discipline(aqm)?, stations: self.stations(path, &stations)?, looked_at },
+            reverse_queue: QueueSpec {
+                config: self.discipline(&reverse_aqm)?,
+                stations: Vec::new(),
+                looked_at: looked_at && self.source.get(&reverse_aqm).is_some(),
+            },
+        })
+    }
+
+    /// The discipline at a path; a tail-drop queue if none is written.
+    fn discipline(&self, path: &[&str]) -> Check<AnyConfig> {
+        match self.source.get(path) {
+            Some(value) => self.source.named(value, &Disciplines(self.library)),
+            None => Ok(AnyConfig::default_of("droptail").expect("droptail is in the registry")),
+        }
+    }
+
+    /// Captured queues must be looked at.
+    pub(super) fn captures(&self, links: &[LinkSpec]) -> Check<()> {
+        let forward = links.iter().filter(|l| l.queue.looked_at).map(|l| l.name.clone());
+        let reverse = links.iter().filter(|l| l.reverse_queue.looked_at).map(LinkSpec::reverse_name);
+        let known: Vec<String> = forward.chain(reverse).collect();
+        match self.keys.output.pcapng.iter().find(|name| !known.contains(name)) {
+            Some(name) => {
+                Err(self.source.at(&["output", "pcapng"], &format!("no bottleneck {name:?}; there are {known:?}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A name stands for a queue in summaries and captures, and for its random numbers.
+    fn distinct_names(&self, links: &[LinkSpec]) -> Check<()> {
+        let mut taken = BTreeSet::new();
+        for (i, link) in links.iter().enumerate() {
+            for name in [link.name.clone(), link.reverse_name()] {
+                if !taken.insert(name.clone()) {
+                    let message = format!(
+                        "two links have the name {name:?}; give each link between {:?} and {:?} a `name`",
+                        link.a, link.b
+                    );
+                    return Err(self.source.at(&["topology", "links", &i.to_string(), "name"], &message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
