@@ -101,7 +101,8 @@ impl Simulation {
     fn trace(&self, flows: Vec<u32>, interval: &str) -> PyResult<Vec<u32>> {
         let interval: Span = interval.parse().map_err(|e| PyValueError::new_err(format!("interval: {e}")))?;
         let mut run = self.run();
-        let trace = TcpTrace::new(&run.simulation, &flows, interval).map_err(PyValueError::new_err)?;
+        let trace =
+            TcpTrace::new(&run.simulation, &flows, interval).map_err(|e| PyValueError::new_err(e.to_string()))?;
         let chosen = trace.flows().to_vec();
         run.trace = Some(trace);
         Ok(chosen)

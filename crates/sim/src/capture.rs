@@ -145,13 +145,13 @@ fn udp(packet: &Segment) -> headers::Headers {
 }
 
 /// What a queue tells the capture.
-pub struct Tap<'a> {
+pub struct Recorder<'a> {
     capture: Option<&'a mut Capture>,
     queue: u32,
 }
 
-impl<'a> Tap<'a> {
-    /// The tap of one queue; it costs one test per drop when nothing is captured.
+impl<'a> Recorder<'a> {
+    /// The recorder of one queue; it costs one test per drop when nothing is captured.
     pub fn new(capture: &'a mut Option<Capture>, queue: u32) -> Self {
         Self { capture: capture.as_mut(), queue }
     }
@@ -165,7 +165,7 @@ impl<'a> Tap<'a> {
     }
 }
 
-impl PacketObserver<Segment> for Tap<'_> {
+impl PacketObserver<Segment> for Recorder<'_> {
     fn dropped(&mut self, packet: Segment, reason: DropReason, now: Instant) {
         if let Some(capture) = &mut self.capture {
             capture.write(self.queue, &packet, now, Some(reason));

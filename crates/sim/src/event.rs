@@ -19,7 +19,7 @@ const SLOTS: usize = 1 << SLOT_BITS;
 const LEVELS: usize = 6;
 
 #[derive(Debug, Clone)]
-struct Node {
+struct Entry {
     time: u64,
     prev: u32,
     next: u32,
@@ -74,7 +74,7 @@ impl Level {
 /// Pending events of a fixed set of sources.
 #[derive(Debug, Clone)]
 pub struct EventQueue {
-    nodes: Vec<Node>,
+    entries: Vec<Entry>,
     levels: [Level; LEVELS],
     tick_bits: u32,
     /// The tick up to which coarser slots have been spread; no pending event is before it.
@@ -83,33 +83,33 @@ pub struct EventQueue {
 
 impl EventQueue {
     /// Memory of one source.
-    pub const BYTES_PER_SOURCE: usize = size_of::<Node>();
+    pub const BYTES_PER_SOURCE: usize = size_of::<Entry>();
 
     /// A queue for sources `0..sources`, whose events come `gap` apart in the mean, as far as one can tell beforehand.
     pub fn new(sources: usize, gap: Span) -> Self {
         let tick_bits = gap.as_nanos().max(1).ilog2().clamp(*TICK_BITS.start(), *TICK_BITS.end());
-        let node = Node { time: 0, prev: NONE, next: NONE, place: NOWHERE };
-        Self { nodes: vec![node; sources], levels: std::array::from_fn(|_| Level::new()), tick_bits, tick: 0 }
+        let entry = Entry { time: 0, prev: NONE, next: NONE, place: NOWHERE };
+        Self { entries: vec![entry; sources], levels: std::array::from_fn(|_| Level::new()), tick_bits, tick: 0 }
     }
 
     /// Makes room for sources up to `0..sources`.
     pub fn grow_to(&mut self, sources: usize) {
-        if sources > self.nodes.len() {
-            self.nodes.resize(sources, Node { time: 0, prev: NONE, next: NONE, place: NOWHERE });
+        if sources > self.entries.len() {
+            self.entries.resize(sources, Entry { time: 0, prev: NONE, next: NONE, place: NOWHERE });
         }
     }
 
     /// When the event of `id` is due, if it has one.
     pub fn due(&self, id: SourceId) -> Option<Instant> {
-        let node = &self.nodes[id as usize];
-        (node.place != NOWHERE).then(|| Instant::from_nanos(node.time))
+        let entry = &self.entries[id as usize];
+        (entry.place != NOWHERE).then(|| Instant::from_nanos(entry.time))
     }
 
     /// Sets the event of `id` to `at`, in place of the one it had. Events at the same time come in the order of their
     /// sources, so that it does not matter when they were set. `at` must not be before the last event taken.
     #[inline(never)]
     pub fn set(&mut self, id: SourceId, at: Instant) {
-        if self.nodes[id as usize].place != NOWHERE {
+        if self.entries[id as usize].place != NOWHERE {
             return self.move_to(id, at);
         }
         self.link(id, at.as_nanos());
@@ -137,7 +137,7 @@ impl EventQueue {
         loop {
             if let Some(slot) = self.levels[0].first_from((self.tick & (SLOTS as u64 - 1)) as usize) {
                 let id = self.levels[0].heads[slot];
-                let time = self.nodes[id as usize].time;
+                let time = self.entries[id as usize].time;
                 if time > limit.as_nanos() {
                     return None;
                 }
@@ -173,7 +173,7 @@ impl EventQueue {
         let mut id = std::mem::replace(&mut self.levels[level].heads[slot], NONE);
         self.levels[level].clear(slot);
         while id != NONE {
-            let Node { time, next, .. } = self.nodes[id as usize];
+            let Entry { time, next, .. } = self.entries[id as usize];
             self.link(id, time);
             id = next;
         }
@@ -192,7 +192,7 @@ impl EventQueue {
         if head != NONE {
             return self.link_in_order(id, time, slot, head);
         }
-        self.nodes[id as usize] = Node { time, prev: id, next: NONE, place: slot as u16 };
+        self.entries[id as usize] = Entry { time, prev: id, next: NONE, place: slot as u16 };
         self.levels[0].heads[slot] = id;
         self.levels[0].set(slot);
     }
@@ -200,20 +200,20 @@ impl EventQueue {
     /// The finest level is kept in order, searched from the tail, which is the head's `prev`.
     #[inline(never)]
     fn link_in_order(&mut self, id: SourceId, time: u64, slot: usize, head: SourceId) {
-        let tail = self.nodes[head as usize].prev;
+        let tail = self.entries[head as usize].prev;
         let (mut after, mut next) = (tail, NONE);
-        while (self.nodes[after as usize].time, after) > (time, id) {
+        while (self.entries[after as usize].time, after) > (time, id) {
             if after == head {
-                self.nodes[id as usize] = Node { time, prev: tail, next: head, place: slot as u16 };
-                self.nodes[head as usize].prev = id;
+                self.entries[id as usize] = Entry { time, prev: tail, next: head, place: slot as u16 };
+                self.entries[head as usize].prev = id;
                 self.levels[0].heads[slot] = id;
                 return;
             }
-            (after, next) = (self.nodes[after as usize].prev, after);
+            (after, next) = (self.entries[after as usize].prev, after);
         }
-        self.nodes[id as usize] = Node { time, prev: after, next, place: slot as u16 };
-        self.nodes[after as usize].next = id;
-        self.nodes[if next == NONE { head } else { next } as usize].prev = id;
+        self.entries[id as usize] = Entry { time, prev: after, next, place: slot as u16 };
+        self.entries[after as usize].next = id;
+        self.entries[if next == NONE { head } else { next } as usize].prev = id;
     }
 
     /// Coarser levels are lists in any order. What is beyond the coarsest frame (146 years at the least tick) is never
@@ -227,36 +227,36 @@ impl EventQueue {
         };
         let head = self.levels[level].heads[slot];
         let place = (level * SLOTS + slot) as u16;
-        let node = &mut self.nodes[id as usize];
-        (node.time, node.place, node.next) = (time, place, NONE);
+        let entry = &mut self.entries[id as usize];
+        (entry.time, entry.place, entry.next) = (time, place, NONE);
         if head == NONE {
-            node.prev = id;
+            entry.prev = id;
             self.levels[level].heads[slot] = id;
             self.levels[level].set(slot);
             return;
         }
-        let tail = std::mem::replace(&mut self.nodes[head as usize].prev, id);
-        self.nodes[id as usize].prev = tail;
-        self.nodes[tail as usize].next = id;
+        let tail = std::mem::replace(&mut self.entries[head as usize].prev, id);
+        self.entries[id as usize].prev = tail;
+        self.entries[tail as usize].next = id;
     }
 
     /// Takes the head of a slot of the finest level.
     #[inline]
     fn take_head(&mut self, slot: usize, id: SourceId) {
-        let Node { prev, next, .. } = self.nodes[id as usize];
-        self.nodes[id as usize].place = NOWHERE;
+        let Entry { prev, next, .. } = self.entries[id as usize];
+        self.entries[id as usize].place = NOWHERE;
         self.levels[0].heads[slot] = next;
         if next == NONE {
             self.levels[0].clear(slot);
         } else {
-            self.nodes[next as usize].prev = prev;
+            self.entries[next as usize].prev = prev;
         }
     }
 
     #[inline]
     fn unlink(&mut self, id: SourceId) {
-        let Node { prev, next, place, .. } = self.nodes[id as usize];
-        self.nodes[id as usize].place = NOWHERE;
+        let Entry { prev, next, place, .. } = self.entries[id as usize];
+        self.entries[id as usize].place = NOWHERE;
         let (level, slot) = (place as usize / SLOTS, place as usize % SLOTS);
         let head = self.levels[level].heads[slot];
         if head == id {
@@ -264,13 +264,13 @@ impl EventQueue {
             if next == NONE {
                 self.levels[level].clear(slot);
             } else {
-                self.nodes[next as usize].prev = prev;
+                self.entries[next as usize].prev = prev;
             }
             return;
         }
-        self.nodes[prev as usize].next = next;
+        self.entries[prev as usize].next = next;
         let before_next = if next == NONE { head } else { next };
-        self.nodes[before_next as usize].prev = prev;
+        self.entries[before_next as usize].prev = prev;
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! A plain link has no limit: when a packet is given to it, its whole future on the link is known, and it is put
 //! straight into flight. A managed link has a queue discipline before it that decides at the end of each transmission.
-//! Those decisions are made up for when somebody looks ([`Link::catch_up`]), each at its own time and in order, before
+//! The link catches up with those decisions before anything else looks at it ([`Link::catch_up`]), each at its own time and in order, before
 //! any arrival of the same time; so they need no events, and one arrival per packet is all the event queue sees.
 //!
-//! Not even that is needed where every packet goes on to a plain link that nobody else feeds, the last one to its host:
+//! Not even that is needed where every packet goes on to a plain link that no other link feeds, the last one to its host:
 //! when its transmission begins, its arrival there is known as well. Such a link *relays* ([`Outlet::relayed`]); it wakes
 //! only to make decisions in time, before the first of their packets can arrive.
 
-use crate::capture::{Capture, Tap};
+use crate::capture::{Capture, Recorder};
 use crate::loss::Loss;
 use crate::probe::QueueProbe;
 use crate::segment::Segment;
@@ -29,6 +29,19 @@ pub struct Outlet {
     pub capture: Option<Capture>,
     /// Packets that go on to the next link, each with the time at which it gets there.
     pub relayed: Vec<(Segment, Instant)>,
+}
+
+/// What changes about a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Alteration {
+    /// The rate; what is being transmitted keeps the old one.
+    Rate(Rate),
+    /// The rate; the rest of what is being transmitted goes at the new one. The link must not relay.
+    RateAtOnce(Rate),
+    /// The delay of what begins to be transmitted later.
+    Delay(Span),
+    /// The probability of loss.
+    Loss(f64),
 }
 
 /// What a wire could have sent up to its last change of rate.
@@ -82,6 +95,11 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// The discipline is told a fact.
+    pub fn tell(&mut self, fact: &Fact, now: Instant) {
+        self.qdisc.on_fact(fact, now);
+    }
+
     /// The discipline is told of channels that have changed.
     fn look_at_channels(&mut self, now: Instant) {
         let (qdisc, told_empty) = (&mut self.qdisc, &mut self.told_empty);
@@ -220,7 +238,8 @@ impl Link {
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
-        let _ = queue.qdisc.enqueue(*packet, now, &mut queue.rng, &mut Tap::new(&mut outlet.capture, queue.interface));
+        let _ =
+            queue.qdisc.enqueue(*packet, now, &mut queue.rng, &mut Recorder::new(&mut outlet.capture, queue.interface));
         queue.waiting = queue.qdisc.backlog();
         if let Some(probe) = &mut queue.probe {
             probe.after_arrival(queue.waiting);
@@ -239,15 +258,15 @@ impl Link {
         if let Some(probe) = &mut queue.probe {
             probe.before_change(queue.waiting, now);
         }
-        let mut tap = Tap::new(&mut outlet.capture, queue.interface);
-        let next = queue.qdisc.dequeue(now, &mut queue.rng, &mut tap);
+        let mut recorder = Recorder::new(&mut outlet.capture, queue.interface);
+        let next = queue.qdisc.dequeue(now, &mut queue.rng, &mut recorder);
         queue.told_empty = next.is_none();
         queue.waiting = queue.qdisc.backlog();
         if let Some(packet) = &next {
             if let Some(probe) = &mut queue.probe {
                 probe.on_departure(packet, now);
             }
-            tap.sent(packet, now);
+            recorder.sent(packet, now);
             if queue.loss.strikes(packet.flow()) {
                 self.line.busy_until = now + self.line.wire.send(packet.size());
             } else if queue.relays {
@@ -345,19 +364,39 @@ impl Link {
         }
     }
 
-    /// The rate changes at `now`; what is being transmitted keeps the old one.
-    pub fn set_rate(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
+    /// Something about the link changes at `now`.
+    pub fn alter(&mut self, alteration: Alteration, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
+        match alteration {
+            Alteration::Rate(rate) => self.set_rate(rate, now),
+            Alteration::RateAtOnce(rate) => self.set_rate_at_once(rate, now),
+            Alteration::Delay(delay) => self.line.delay = delay,
+            Alteration::Loss(probability) => {
+                if let Some(queue) = &mut self.queue {
+                    queue.loss.set(probability);
+                }
+            }
+        }
+    }
+
+    /// The discipline is told a fact at `now`.
+    pub fn tell(&mut self, fact: &Fact, now: Instant, outlet: &mut Outlet) {
+        self.catch_up(now, outlet);
+        if let Some(queue) = &mut self.queue {
+            queue.tell(fact, now);
+        }
+    }
+
+    fn set_rate(&mut self, rate: Rate, now: Instant) {
         if let Some(queue) = &mut self.queue {
             queue.capacity.change(self.line.wire.rate(), now);
         }
         self.line.wire = Serializer::new(rate);
     }
 
-    /// The rate changes at `now`, and the rest of what is being transmitted goes at the new one. The link must not relay.
-    pub fn set_rate_at_once(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
+    fn set_rate_at_once(&mut self, rate: Rate, now: Instant) {
         let before = self.line.wire.rate();
-        self.set_rate(rate, now, outlet);
+        self.set_rate(rate, now);
         let (end, rest) = (self.line.busy_until, self.line.busy_until.since(now));
         if rest == Span::ZERO {
             return;
@@ -366,24 +405,10 @@ impl Link {
         self.line.busy_until = now + Span::from_nanos((work / u128::from(rate.as_bps())) as u64);
         let arrival = self.line.busy_until + self.line.delay;
         let mut in_flight = std::iter::once(&mut self.first).chain(self.others.iter_mut().flat_map(|o| o.iter_mut()));
-        // The last one is on its way already if the wire lost who is being transmitted.
+        // The last one is on its way already if the wire lost the packet that is being transmitted.
         if let Some(last) = in_flight.next_back().filter(|last| last.at != EMPTY && last.at >= end + self.line.delay) {
             last.at = in_flight.next_back().map_or(arrival, |earlier| arrival.max(earlier.at));
             self.line.last_arrival = last.at;
-        }
-    }
-
-    /// The delay changes at `now` for what begins to be transmitted later.
-    pub fn set_delay(&mut self, delay: Span, now: Instant, outlet: &mut Outlet) {
-        self.catch_up(now, outlet);
-        self.line.delay = delay;
-    }
-
-    /// The probability of loss changes at `now`.
-    pub fn set_loss(&mut self, probability: f64, now: Instant, outlet: &mut Outlet) {
-        self.catch_up(now, outlet);
-        if let Some(queue) = &mut self.queue {
-            queue.loss.set(probability);
         }
     }
 
@@ -436,14 +461,6 @@ impl Link {
         lost
     }
 
-    /// The discipline is told of a new rate at `now`.
-    pub fn tell_rate(&mut self, rate: Rate, now: Instant, outlet: &mut Outlet) {
-        self.catch_up(now, outlet);
-        if let Some(queue) = &mut self.queue {
-            queue.qdisc.on_fact(&Fact::Rate(rate), now);
-        }
-    }
-
     /// What a managed link could have sent by `now`, in bits.
     pub fn capacity_bits(&self, now: Instant) -> f64 {
         self.queue.as_ref().map_or(0.0, |queue| queue.capacity.until(self.line.wire.rate(), now))
@@ -452,5 +469,10 @@ impl Link {
     /// Rate of the link.
     pub fn rate(&self) -> Rate {
         self.line.wire.rate()
+    }
+
+    /// Delay of the link.
+    pub fn delay(&self) -> Span {
+        self.line.delay
     }
 }

@@ -2,20 +2,20 @@
 
 mod moves;
 
-use crate::actors::changes::{changes_rate_at_once, directions};
-use crate::actors::cooperation::{self, Member, Socket};
+use crate::actors::application::Setup;
+use crate::actors::changes::{Before, Changes, changes_rate_at_once, directions};
+use crate::actors::connections::Connections;
+use crate::actors::cooperation::{Cooperation, Member, NodeSetup, SocketState, Spec};
 use crate::actors::handovers::Move;
-use crate::actors::sessions::{Plan, Sessions};
-use crate::actors::{Traffic, cbr::Cbr, sizes::Mix, video::Stream, voip::Call};
-use crate::flow::{FORGED, Flow, Kind, SynFlood, Transport, UdpSource};
+use crate::flow::Flow;
 use crate::link::{Capacity, Link, Queue};
 use crate::loss::Loss;
-use crate::numbers::LinkDir;
+use crate::numbers::{Layout, LinkDir, first_forged};
 use crate::probe::QueueProbe;
 use crate::scenario::paths::Graph;
-use crate::scenario::{Cooperation, FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
+use crate::scenario::{FlowSpec, LinkSpec, QueueSpec, Scenario, StationSpec};
 use crate::stations::Stations;
-use crate::tcp::{Endpoint, Role};
+use crate::world::{END, crosses};
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, NodeId};
@@ -25,9 +25,6 @@ use penstock_core::units::{Instant, Limit, Rate, Serializer, Span};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// In the table of routes: the packet is at its host.
-pub const END: u32 = u32::MAX;
-
 /// A queue that is looked at.
 #[derive(Debug)]
 pub struct Bottleneck {
@@ -36,31 +33,34 @@ pub struct Bottleneck {
     /// Its discipline.
     pub aqm: String,
     /// Its link.
-    pub link: usize,
+    pub link: LinkDir,
     /// The flows that cross it from client to server.
     pub flows: Vec<u32>,
 }
 
 /// Everything a run needs.
+#[derive(Debug)]
 pub struct Network {
+    /// Numbers of sources and owners.
+    pub layout: Layout,
     /// Links, each one direction.
     pub links: Vec<Link>,
     /// Routes, one after the other, each ended by [`END`].
     pub routes: Vec<u32>,
     /// Flows.
     pub flows: Vec<Flow>,
-    /// Those that are floods, in order.
+    /// Those that forge connections, in order.
     pub floods: Vec<u32>,
     /// Queues that are looked at.
     pub bottlenecks: Vec<Bottleneck>,
-    /// The nodes whose sockets the flows are; empty if nobody asks.
-    pub owners: Vec<u32>,
-    /// Classes of flows that have one.
-    pub classes: BTreeMap<u32, u32>,
+    /// Connections of sessions; none is open yet.
+    pub connections: Connections,
+    /// Changes of links.
+    pub changes: Changes,
     /// Hosts that move, in the order of their times.
     pub moves: Vec<Move>,
     /// The gateway and its clients.
-    pub coop: Option<Box<cooperation::Cooperation>>,
+    pub cooperation: Option<Box<Cooperation>>,
 }
 
 /// Builds the network of a scenario.
@@ -68,87 +68,117 @@ pub fn build(scenario: &Scenario) -> Network {
     let mut builder = Builder {
         scenario,
         streams: Streams::new(scenario.seed),
-        network: Network {
-            links: Vec::new(),
-            routes: Vec::new(),
-            flows: Vec::new(),
-            floods: Vec::new(),
-            bottlenecks: Vec::new(),
-            owners: Vec::new(),
-            classes: BTreeMap::new(),
-            moves: Vec::new(),
-            coop: None,
-        },
+        links: Vec::new(),
+        routes: Vec::new(),
+        flows: Vec::new(),
+        floods: Vec::new(),
+        bottlenecks: Vec::new(),
+        nodes: Vec::new(),
+        moves: Vec::new(),
+        cooperation: None,
         graph: Graph::new(&scenario.links),
         paths: BTreeMap::new(),
-        ends: scenario
-            .flows
-            .iter()
-            .flat_map(|spec| std::iter::repeat_n([spec.from.as_str(), spec.to.as_str()], spec.count as usize))
-            .collect(),
+        ends: each_flow(scenario).map(|spec| [spec.from.as_str(), spec.to.as_str()]).collect(),
     };
     scenario.links.iter().for_each(|spec| builder.add_duplex(spec));
     for (group, spec) in scenario.flows.iter().enumerate() {
         builder.add_group(group, spec);
     }
     builder.add_nodes();
-    builder.tell_classes();
+    let classes = builder.tell_classes();
     scenario.handovers.iter().for_each(|handover| builder.add_moves(handover));
-    builder.network.tell_who_relays();
-    for change in scenario.changes.iter().filter(|change| changes_rate_at_once(change)) {
-        directions(change).for_each(|link| builder.network.keeps_packets(link));
-    }
-    builder.network
+    builder.tell_which_relay();
+    builder.finish(classes)
 }
 
-impl Network {
+/// The settings of each flow, in the order of their numbers.
+fn each_flow(scenario: &Scenario) -> impl Iterator<Item = &FlowSpec> {
+    scenario.flows.iter().flat_map(|spec| std::iter::repeat_n(spec, spec.count as usize))
+}
+
+struct Builder<'a> {
+    scenario: &'a Scenario,
+    streams: Streams,
+    links: Vec<Link>,
+    routes: Vec<u32>,
+    flows: Vec<Flow>,
+    floods: Vec<u32>,
+    bottlenecks: Vec<Bottleneck>,
+    /// The node of each flow; empty in a run without nodes.
+    nodes: Vec<u32>,
+    moves: Vec<Move>,
+    cooperation: Option<Box<Cooperation>>,
+    graph: Graph<'a>,
+    /// Paths already found.
+    paths: BTreeMap<(&'a str, &'a str), Vec<LinkDir>>,
+    /// The routers of the hosts of each flow, as far as they have moved.
+    ends: Vec<[&'a str; 2]>,
+}
+
+impl<'a> Builder<'a> {
+    fn finish(self, classes: BTreeMap<u32, u32>) -> Network {
+        let scenario = self.scenario;
+        let before = |link: &LinkSpec| Before {
+            name: link.name.clone(),
+            rate: link.link.rate,
+            delay: link.link.delay,
+            losses: [link.link.loss, 0.0],
+        };
+        let links: Vec<Before> = scenario.links.iter().map(before).collect();
+        let cooperating = self.cooperation.as_ref().map(|cooperation| cooperation.nodes());
+        let counts = [scenario.links.len(), self.flows.len(), self.floods.len()].map(|count| count as u32);
+        let layout = Layout::new(counts[0], counts[1], counts[2], cooperating);
+        debug_assert_eq!(layout.links(), self.links.len(), "every link has a number");
+        Network {
+            layout,
+            connections: Connections::new(classes, self.nodes),
+            changes: Changes::new(&scenario.changes, &links, &self.streams, scenario.output.series),
+            links: self.links,
+            routes: self.routes,
+            flows: self.flows,
+            floods: self.floods,
+            bottlenecks: self.bottlenecks,
+            moves: self.moves,
+            cooperation: self.cooperation,
+        }
+    }
+
     /// A link relays if no packet that leaves it is looked at before it is on a plain link. Plain links after the first
-    /// of a route carry the packets of that route alone.
-    fn tell_who_relays(&mut self) {
+    /// of a route carry the packets of that route alone. A link whose rate changes during a transmission does not relay:
+    /// when packets arrive is not known beforehand.
+    fn tell_which_relay(&mut self) {
         for hop in self.routes.windows(2) {
             let plain = self.links.get(hop[1] as usize).is_some_and(|next| next.queue.is_none());
             if let Some(queue) = self.links.get_mut(hop[0] as usize).and_then(|link| link.queue.as_mut()) {
                 queue.relays &= plain && queue.ack_path_of.is_none();
             }
         }
-    }
-}
-
-impl Network {
-    /// A link whose rate changes during a transmission does not relay: when packets arrive is not known beforehand.
-    fn keeps_packets(&mut self, link: usize) {
-        if let Some(queue) = &mut self.links[link].queue {
-            queue.relays = false;
+        for change in self.scenario.changes.iter().filter(|change| changes_rate_at_once(change)) {
+            for link in directions(change) {
+                self.links[link.index()].queue.iter_mut().for_each(|queue| queue.relays = false);
+            }
         }
     }
-}
 
-struct Builder<'a> {
-    scenario: &'a Scenario,
-    streams: Streams,
-    network: Network,
-    graph: Graph<'a>,
-    /// Paths already found, as links.
-    paths: BTreeMap<(&'a str, &'a str), Vec<u32>>,
-    /// The routers of the hosts of each flow, as far as they have moved.
-    ends: Vec<[&'a str; 2]>,
-}
+    /// The queues of all links that have one.
+    fn queues(&mut self) -> impl Iterator<Item = &mut Queue> {
+        self.links.iter_mut().filter_map(|link| link.queue.as_deref_mut())
+    }
 
-impl<'a> Builder<'a> {
     fn add_duplex(&mut self, spec: &'a LinkSpec) {
         let forward = self.add_link(spec, &spec.queue, &spec.name, (spec.link.limit, spec.link.loss));
         let backward = self.add_link(spec, &spec.reverse_queue, &spec.reverse_name(), (spec.link.reverse_limit, 0.0));
         // What a link delivers has passed the other direction's far end: its discipline may want to see it.
         for (here, there) in [(forward, backward), (backward, forward)] {
-            let sees = self.network.links[here as usize].queue.as_ref().is_some_and(|q| q.sees_segments);
-            if let Some(queue) = &mut self.network.links[there as usize].queue {
+            let sees = self.links[here as usize].queue.as_ref().is_some_and(|q| q.sees_segments);
+            if let Some(queue) = &mut self.links[there as usize].queue {
                 queue.ack_path_of = sees.then_some(here);
             }
         }
     }
 
     fn add_link(&mut self, spec: &LinkSpec, queue: &QueueSpec, name: &str, (limit, loss): (Limit, f64)) -> u32 {
-        let index = self.network.links.len();
+        let index = self.links.len();
         let facts = LinkFacts { rate: spec.link.rate, limit };
         let mut qdisc = queue.config.build(&facts);
         let loss = self.loss(queue, name, loss);
@@ -169,13 +199,18 @@ impl<'a> Builder<'a> {
             qdisc,
             rng: self.streams.get(&format!("{name}/{}", queue.config.name())),
             probe: queue.looked_at.then(|| Box::new(QueueProbe::new(self.scenario.invariants.max_queue))),
-            interface: if queue.looked_at { self.network.bottlenecks.len() as u32 } else { u32::MAX },
+            interface: if queue.looked_at { self.bottlenecks.len() as u32 } else { u32::MAX },
         };
         if queue.looked_at {
             let aqm = queue.config.name().to_owned();
-            self.network.bottlenecks.push(Bottleneck { name: name.into(), aqm, link: index, flows: Vec::new() });
+            self.bottlenecks.push(Bottleneck {
+                name: name.into(),
+                aqm,
+                link: LinkDir::at(index as u32),
+                flows: Vec::new(),
+            });
         }
-        self.network.links.push(Link::new(Serializer::new(spec.link.rate), spec.link.delay, Some(Box::new(managed))));
+        self.links.push(Link::new(Serializer::new(spec.link.rate), spec.link.delay, Some(Box::new(managed))));
         index as u32
     }
 
@@ -187,25 +222,26 @@ impl<'a> Builder<'a> {
         loss
     }
 
-    fn add_plain(&mut self, rate: Rate, delay: Span) -> u32 {
-        self.network.links.push(Link::new(Serializer::new(rate), delay, None));
-        self.network.links.len() as u32 - 1
-    }
-
     fn add_group(&mut self, group: usize, spec: &'a FlowSpec) {
         let mut starts = self.streams.get(&format!("flows{group}/start"));
         let tcp = Arc::new(spec.tcp.clone());
+        let flows = self.ends.len() as u32;
         for i in 0..spec.count {
             let spread = Span::from_secs_f64(starts.uniform() * spec.start_spread.as_secs_f64());
             let start = Instant::ZERO + spec.start + spec.start_step * i + spread;
-            let id = self.network.flows.len() as u32;
+            let id = self.flows.len() as u32;
             let routes = self.add_hosts(spec, id);
-            let transport = self.transport(spec, &tcp, id);
-            self.network.flows.push(Flow {
-                kind: kind(&spec.traffic),
+            let forged = first_forged(flows, self.floods.len() as u32);
+            let setup = Setup { flow: id, tcp: &tcp, streams: &self.streams, forged };
+            let application = spec.traffic.build(&setup);
+            if application.get().forges() {
+                self.floods.push(id);
+            }
+            self.flows.push(Flow {
+                kind: spec.traffic.name(),
                 start,
                 stop: spec.stop.map_or(Instant::MAX, |s| Instant::ZERO + s),
-                transport,
+                application,
                 routes,
                 rtt: Default::default(),
                 completed: Instant::MAX,
@@ -214,176 +250,126 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn transport(&mut self, spec: &FlowSpec, tcp: &Arc<crate::tcp::TcpConfig>, id: u32) -> Transport {
-        let sessions = |plan| Transport::Sessions(Box::new(Sessions::new(plan, tcp.clone(), &self.streams, id)));
-        match &spec.traffic {
-            Traffic::Bulk(_) | Traffic::Transfer(_) => {
-                let mut iss = self.streams.get(&format!("flow{id}/iss"));
-                let mut end = |role| Endpoint::new(tcp.clone(), id, role, iss.bits() as u32);
-                Transport::Tcp(end(Role::Client), end(Role::Server))
-            }
-            Traffic::SynFlood(flood) => {
-                // Its connections are numbered after all flows.
-                let flows: u64 = self.scenario.flows.iter().map(|f| f.count).sum();
-                let first = flows as u32 + self.network.floods.len() as u32 * FORGED;
-                self.network.floods.push(id);
-                Transport::Flood(SynFlood::new(flood.per_second, first))
-            }
-            Traffic::Cbr(cbr) => Transport::Udp(self.udp(cbr, id)),
-            Traffic::OnOff(onoff) => Transport::Udp(self.udp(&onoff.on, id)),
-            Traffic::Http(http) => sessions(Plan::Http(*http)),
-            Traffic::Web(web) => sessions(Plan::Web(*web)),
-            Traffic::Voip(voip) => {
-                Transport::Voip(Box::new(Call::new(*voip, self.streams.get(&format!("flow{id}/spurts")))))
-            }
-            Traffic::Video(video) => {
-                Transport::Video(Box::new(Stream::new(*video, self.streams.get(&format!("flow{id}/frames")))))
-            }
-        }
-    }
-
-    fn udp(&mut self, spec: &Cbr, id: u32) -> UdpSource {
-        let sizes: Vec<u16> = spec.packet_size.iter().map(|size| size.get() as u16).collect();
-        let first = sizes.first().copied().unwrap_or_default();
-        let source = UdpSource::new(spec.rate, first, self.streams.get(&format!("flow{id}/onoff")));
-        if sizes.len() < 2 {
-            return source;
-        }
-        source.with_mix(Mix::new(&sizes, &spec.packet_weights, self.streams.get(&format!("flow{id}/sizes"))))
-    }
-
-    /// The nodes whose sockets the flows are, if anybody asks: a gateway, or a name in the scenario.
+    /// Numbers the nodes to which flows belong, if there is a gateway or the scenario names a node.
     fn add_nodes(&mut self) {
         let named = self.scenario.flows.iter().any(|spec| spec.node.is_some());
         if !named && self.scenario.cooperation.is_none() {
             return;
         }
-        let specs = self.scenario.flows.iter().flat_map(|spec| std::iter::repeat_n(spec, spec.count as usize));
         let mut known: BTreeMap<&'a str, u32> = BTreeMap::new();
-        let (mut owners, mut nodes): (Vec<u32>, Vec<(&'a FlowSpec, Vec<u32>)>) = (Vec::new(), Vec::new());
-        for (flow, spec) in (0..).zip(specs) {
+        let (mut of_flows, mut nodes): (Vec<u32>, Vec<(&'a FlowSpec, Vec<u32>)>) = (Vec::new(), Vec::new());
+        for (flow, spec) in (0..).zip(each_flow(self.scenario)) {
             let fresh = nodes.len() as u32;
             let node = spec.node.as_ref().map_or(fresh, |name| *known.entry(name).or_insert(fresh));
             if node == fresh {
                 nodes.push((spec, Vec::new()));
             }
             nodes[node as usize].1.push(flow);
-            owners.push(node);
+            of_flows.push(node);
         }
-        for queue in self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()) {
-            for (flow, node) in (0..).zip(&owners) {
-                queue.qdisc.on_fact(&Fact::Owner { flow: FlowId(flow), node: NodeId(*node) }, Instant::ZERO);
+        for queue in self.queues() {
+            for (flow, node) in (0..).zip(&of_flows) {
+                queue.tell(&Fact::Owner { flow: FlowId(flow), node: NodeId(*node) }, Instant::ZERO);
             }
         }
+        self.nodes = of_flows;
         if let Some(cooperation) = &self.scenario.cooperation {
-            self.cooperate(cooperation, &owners, nodes);
+            self.cooperate(cooperation, nodes);
         }
-        self.network.owners = owners;
     }
 
     /// The gateway's and the clients' machines, with routes of their own for what they say. The last links of these
     /// carry other packets besides, so nothing is relayed.
-    fn cooperate(&mut self, spec: &'a Cooperation, owners: &[u32], nodes: Vec<(&'a FlowSpec, Vec<u32>)>) {
-        let (link, gateway) = (2 * spec.link as u32, self.scenario.links[spec.link].a.as_str());
-        let mut plans = Vec::new();
+    fn cooperate(&mut self, spec: &'a Spec, nodes: Vec<(&'a FlowSpec, Vec<u32>)>) {
+        let (link, gateway) = (LinkDir::forward(spec.link), self.scenario.links[spec.link].a.as_str());
+        let mut setups = Vec::new();
         for (first, flows) in nodes {
-            let access = self.network.routes[self.network.flows[flows[0] as usize].routes[0] as usize];
+            let access = self.first_link(self.flows[flows[0] as usize].routes[0]);
             let there = if first.from == gateway { Vec::new() } else { self.path(&first.from, gateway) };
-            let back: Vec<u32> = there.iter().rev().map(|link| other_direction(*link)).collect();
-            let routes = [self.add_links(&[&[access], &there[..]]), self.add_links(&[&back[..], &[access + 1]])];
+            let back = way_back(&there);
+            let routes = [self.add_links(&[&[access], &there[..]]), self.add_links(&[&back[..], &[access.reverse()]])];
             let special = spec.nodes.iter().find(|node| Some(&node.name) == first.node.as_ref());
-            plans.push(cooperation::Plan {
+            setups.push(NodeSetup {
                 flows,
                 routes,
-                csi: special.and_then(|node| node.csi).map(|link| 2 * link as u32),
+                csi: special.and_then(|node| node.csi).map(LinkDir::forward),
                 lie: special.and_then(|node| node.lie),
             });
         }
-        let weights = self.scenario.flows.iter().flat_map(|f| std::iter::repeat_n(f.weight, f.count as usize));
-        let member = |((flow, node), weight): ((&Flow, &u32), u32)| {
-            let crosses = crosses(&self.network.routes, flow.routes[0], link);
-            Member { node: *node, weight, crosses, socket: Socket::New }
-        };
-        let members = self.network.flows.iter().zip(owners).zip(weights).map(member).collect();
+        let members =
+            self.flows.iter().zip(&self.nodes).zip(each_flow(self.scenario)).map(|((flow, node), spec)| Member {
+                node: *node,
+                weight: spec.weight,
+                crosses: crosses(&self.routes, flow.routes[0], link),
+                opens_connections: flow.application.get().connects_by().is_some(),
+                socket: SocketState::New,
+            });
         let bandwidth = self.scenario.links[spec.link].link.rate;
-        let machines = cooperation::Cooperation::new(spec, bandwidth, plans, members, &self.streams);
-        self.network.coop = Some(Box::new(machines));
-        self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()).for_each(|queue| queue.relays = false);
+        let cooperation = Cooperation::new(spec, bandwidth, setups, members.collect(), &self.streams);
+        self.cooperation = Some(Box::new(cooperation));
+        self.queues().for_each(|queue| queue.relays = false);
     }
 
-    /// Queues with classes learn those of flows that have one.
-    fn tell_classes(&mut self) {
-        let specs = self.scenario.flows.iter().flat_map(|spec| std::iter::repeat_n(spec.class, spec.count as usize));
-        for (flow, class) in (0..).zip(specs).filter_map(|(flow, class): (u32, _)| Some((flow, class?))) {
-            let queues = self.network.links.iter_mut().filter_map(|link| link.queue.as_mut());
-            queues.for_each(|queue| queue.qdisc.on_fact(&Fact::Class { flow: FlowId(flow), class }, Instant::ZERO));
-            self.network.classes.insert(flow, class);
+    /// Queues with classes learn those of flows that have one, which are given.
+    fn tell_classes(&mut self) -> BTreeMap<u32, u32> {
+        let classes = (0..).zip(each_flow(self.scenario)).filter_map(|(flow, spec)| Some((flow, spec.class?)));
+        let classes: BTreeMap<u32, u32> = classes.collect();
+        for (flow, class) in &classes {
+            let fact = Fact::Class { flow: FlowId(*flow), class: *class };
+            self.queues().for_each(|queue| queue.tell(&fact, Instant::ZERO));
         }
+        classes
     }
 
-    fn add_links(&mut self, parts: &[&[u32]]) -> u32 {
-        let start = self.network.routes.len() as u32;
-        parts.iter().for_each(|part| self.network.routes.extend_from_slice(part));
-        self.network.routes.push(END);
+    /// Adds a route over these links; where it begins in the table of routes.
+    fn add_links(&mut self, parts: &[&[LinkDir]]) -> u32 {
+        let start = self.routes.len() as u32;
+        self.routes.extend(parts.iter().flat_map(|part| part.iter()).map(|link| link.place()));
+        self.routes.push(END);
         start
+    }
+
+    /// The link with which a route begins.
+    fn first_link(&self, route: u32) -> LinkDir {
+        LinkDir::at(self.routes[route as usize])
     }
 
     /// A host pair with access links of its own, and the routes between the two.
     fn add_hosts(&mut self, spec: &'a FlowSpec, id: u32) -> [u32; 2] {
         let access = &self.scenario.access;
-        let left = spec.access_delay.unwrap_or(access.delay);
-        let client = [self.add_plain(access.rate, left), self.add_plain(access.rate, left)];
-        let server = [self.add_plain(access.rate, access.delay), self.add_plain(access.rate, access.delay)];
+        let client = self.add_access(access.rate, spec.access_delay.unwrap_or(access.delay));
+        let server = self.add_access(access.rate, access.delay);
         let there = self.path(&spec.from, &spec.to);
-        let back: Vec<u32> = there.iter().rev().map(|link| other_direction(*link)).collect();
         for link in &there {
-            let crossed = self.network.bottlenecks.iter_mut().find(|b| b.link == *link as usize);
+            let crossed = self.bottlenecks.iter_mut().find(|bottleneck| bottleneck.link == *link);
             if let Some(bottleneck) = crossed {
                 bottleneck.flows.push(id);
             }
         }
-        [self.add_route(client[0], &there, server[1]), self.add_route(server[0], &back, client[1])]
+        self.add_routes([client, server], &there)
     }
 
-    fn add_route(&mut self, first: u32, path: &[u32], last: u32) -> u32 {
-        let start = self.network.routes.len() as u32;
-        self.network.routes.push(first);
-        self.network.routes.extend_from_slice(path);
-        self.network.routes.extend([last, END]);
-        start
+    /// Routes between two hosts with these access links, there and back.
+    fn add_routes(&mut self, [client, server]: [LinkDir; 2], there: &[LinkDir]) -> [u32; 2] {
+        let forth = self.add_links(&[&[client], there, &[server.reverse()]]);
+        [forth, self.add_links(&[&[server], &way_back(there), &[client.reverse()]])]
+    }
+
+    /// The access link of a host; the direction from it.
+    fn add_access(&mut self, rate: Rate, delay: Span) -> LinkDir {
+        let from_host = LinkDir::at(self.links.len() as u32);
+        self.links.extend((0..2).map(|_| Link::new(Serializer::new(rate), delay, None)));
+        from_host
     }
 
     /// Links of the path of least delay. The scenario was checked: it exists.
-    fn path(&mut self, from: &'a str, to: &'a str) -> Vec<u32> {
-        if let Some(path) = self.paths.get(&(from, to)) {
-            return path.clone();
-        }
-        let path: Vec<u32> = self.graph.shortest(from, to).into_iter().flatten().map(LinkDir::place).collect();
-        self.paths.insert((from, to), path.clone());
-        path
+    fn path(&mut self, from: &'a str, to: &'a str) -> Vec<LinkDir> {
+        let graph = &self.graph;
+        self.paths.entry((from, to)).or_insert_with(|| graph.shortest(from, to).unwrap_or_default()).clone()
     }
 }
 
-/// True if a link is on the route that begins at a cursor of the table.
-pub fn crosses(routes: &[u32], cursor: u32, link: u32) -> bool {
-    routes[cursor as usize..].iter().take_while(|hop| **hop != END).any(|hop| *hop == link)
-}
-
-/// Links stand in pairs of the two directions.
-fn other_direction(link: u32) -> u32 {
-    LinkDir::at(link).reverse().place()
-}
-
-fn kind(traffic: &Traffic) -> Kind {
-    match traffic {
-        Traffic::Bulk(_) => Kind::Bulk,
-        Traffic::Transfer(transfer) => Kind::Transfer(transfer.size),
-        Traffic::Cbr(_) => Kind::Cbr,
-        Traffic::OnOff(onoff) => Kind::OnOff(onoff.mean_on, onoff.mean_off),
-        Traffic::SynFlood(flood) => Kind::SynFlood(flood.per_second),
-        Traffic::Http(_) => Kind::Http,
-        Traffic::Web(_) => Kind::Web,
-        Traffic::Voip(_) => Kind::Voip,
-        Traffic::Video(_) => Kind::Video,
-    }
+/// The links of a path in the other direction.
+fn way_back(path: &[LinkDir]) -> Vec<LinkDir> {
+    path.iter().rev().map(|link| link.reverse()).collect()
 }

@@ -1,4 +1,36 @@
-//! The layout of numbers: links in pairs.
+//! The layout of numbers: sources of events, owners of packets, directions of links. No other file reckons with them.
+//!
+//! **Sources of events** are numbered in this order, and events of one time come in this order:
+//!
+//! | source | how many |
+//! |---|---|
+//! | links, the scenario's before those of hosts | both directions of each |
+//! | timers of the flows' connections | two for each flow: client, server |
+//! | applications of flows | one for each flow |
+//! | the clock of whole seconds, changes of links and moves of hosts | one each |
+//! | the gateway of `[cooperation]`, then its clients | one, and one for each node; none without a gateway |
+//! | timers of the connections that sessions open | two for each connection, as many as there are |
+//!
+//! **Owners of packets** have the number that a packet carries as its flow:
+//!
+//! | owner | how many |
+//! |---|---|
+//! | flows | one each |
+//! | forged connections | [`FORGED`] for each flood |
+//! | nodes of `[cooperation]`, for what they and the gateway say to each other | one each |
+//! | connections that sessions open | as many as there are |
+//!
+//! Invariant: a number decodes to what it was made of, and the reverse (tested for all).
+
+use crate::tcp::Role;
+
+/// Connections that a flood forges before it begins anew: what a table of flows with this many entries would see as new.
+pub const FORGED: u32 = 1 << 15;
+
+/// The number of the first connection that a flood forges, in a run with so many flows.
+pub const fn first_forged(flows: u32, flood: u32) -> u32 {
+    flows + flood * FORGED
+}
 
 /// One direction of a duplex link, as its place in the list of all links. The two directions stand side by side: those
 /// of the scenario's links first, forward before reverse, then those of the hosts' access links, from the host before
@@ -7,12 +39,12 @@
 pub struct LinkDir(u32);
 
 impl LinkDir {
-    /// The forward direction of the duplex link with this number.
-    pub fn forward(duplex: usize) -> Self {
+    /// Names the forward direction of the duplex link with this number.
+    pub const fn forward(duplex: usize) -> Self {
         Self(2 * duplex as u32)
     }
 
-    /// The direction that stands at this place.
+    /// Names the direction that stands at this place.
     #[inline]
     pub const fn at(place: u32) -> Self {
         Self(place)
@@ -44,5 +76,263 @@ impl LinkDir {
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
+    }
+}
+
+/// Who has an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A link, one direction.
+    Link(LinkDir),
+    /// The timer of one side of a flow's connection.
+    Timer {
+        /// The flow.
+        flow: u32,
+        /// The side.
+        side: Role,
+    },
+    /// The application of a flow.
+    Application(u32),
+    /// The clock of whole seconds.
+    Clock,
+    /// Changes of links and moves of hosts.
+    Changes,
+    /// The gateway of `[cooperation]`.
+    Gateway,
+    /// The client of a node.
+    Client(u32),
+    /// The timer of one side of a connection that a session opened.
+    Connection {
+        /// The connection.
+        number: u32,
+        /// The side.
+        side: Role,
+    },
+}
+
+/// Whose packet it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// A flow's.
+    Flow(u32),
+    /// A connection that a flood forged.
+    Forged {
+        /// The flood, in the order of the flows that are floods.
+        flood: u32,
+        /// The connection, below [`FORGED`].
+        connection: u32,
+    },
+    /// What a node and its gateway say to each other.
+    Message(u32),
+    /// A connection that a session opened.
+    Connection(u32),
+}
+
+/// Where the numbers of each kind begin in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    // First numbers of sources.
+    timers: u32,
+    applications: u32,
+    clock: u32,
+    gateway: u32,
+    connection_timers: u32,
+    // First numbers of owners.
+    flows: u32,
+    messages: u32,
+    connections: u32,
+    /// Directions of the scenario's links.
+    between_routers: u32,
+}
+
+impl Layout {
+    /// Lays out the numbers of a run with so many duplex links between routers, flows (each with two duplex access
+    /// links), floods among the flows, and nodes that cooperate, if there is a gateway.
+    pub const fn new(duplex_links: u32, flows: u32, floods: u32, nodes: Option<u32>) -> Self {
+        let between_routers = 2 * duplex_links;
+        let timers = between_routers + 4 * flows;
+        let applications = timers + 2 * flows;
+        let clock = applications + flows;
+        let gateway = clock + 2;
+        let (cooperating, nodes) = match nodes {
+            Some(nodes) => (1 + nodes, nodes),
+            None => (0, 0),
+        };
+        let messages = first_forged(flows, floods);
+        Self {
+            timers,
+            applications,
+            clock,
+            gateway,
+            connection_timers: gateway + cooperating,
+            flows,
+            messages,
+            connections: messages + nodes,
+            between_routers,
+        }
+    }
+
+    /// Directions of the scenario's links; they stand before those of hosts.
+    pub const fn between_routers(&self) -> usize {
+        self.between_routers as usize
+    }
+
+    /// Directions of all links.
+    pub const fn links(&self) -> usize {
+        self.timers as usize
+    }
+
+    /// Sources of events when `connections` numbers of connections are in use.
+    pub const fn sources(&self, connections: u32) -> usize {
+        self.connection_timers as usize + 2 * connections as usize
+    }
+
+    /// The number of a source of events.
+    #[inline(always)]
+    pub const fn source(&self, source: Source) -> u32 {
+        match source {
+            Source::Link(link) => link.0,
+            Source::Timer { flow, side } => self.timers + 2 * flow + side as u32,
+            Source::Application(flow) => self.applications + flow,
+            Source::Clock => self.clock,
+            Source::Changes => self.clock + 1,
+            Source::Gateway => self.gateway,
+            Source::Client(node) => self.gateway + 1 + node,
+            Source::Connection { number, side } => self.connection_timers + 2 * number + side as u32,
+        }
+    }
+
+    /// The source of events with this number.
+    #[inline(always)]
+    pub const fn decode(&self, number: u32) -> Source {
+        if number < self.timers {
+            Source::Link(LinkDir(number))
+        } else if number < self.applications {
+            let index = number - self.timers;
+            Source::Timer { flow: index / 2, side: side(index) }
+        } else if number < self.clock {
+            Source::Application(number - self.applications)
+        } else if number >= self.connection_timers {
+            let index = number - self.connection_timers;
+            Source::Connection { number: index / 2, side: side(index) }
+        } else if number > self.gateway {
+            Source::Client(number - self.gateway - 1)
+        } else if number == self.gateway {
+            Source::Gateway
+        } else if number == self.clock {
+            Source::Clock
+        } else {
+            Source::Changes
+        }
+    }
+
+    /// The number that packets of an owner carry.
+    #[inline]
+    pub const fn number(&self, owner: Owner) -> u32 {
+        match owner {
+            Owner::Flow(flow) => flow,
+            Owner::Forged { flood, connection } => first_forged(self.flows, flood) + connection,
+            Owner::Message(node) => self.messages + node,
+            Owner::Connection(number) => self.connections + number,
+        }
+    }
+
+    /// Whose packets carry this number.
+    #[inline]
+    pub const fn owner(&self, number: u32) -> Owner {
+        if number < self.flows {
+            Owner::Flow(number)
+        } else if number >= self.connections {
+            Owner::Connection(number - self.connections)
+        } else if number >= self.messages {
+            Owner::Message(number - self.messages)
+        } else {
+            let index = number - self.flows;
+            Owner::Forged { flood: index / FORGED, connection: index % FORGED }
+        }
+    }
+}
+
+/// Of the two numbers of a connection the even one is the client's.
+#[inline(always)]
+const fn side(index: u32) -> Role {
+    if index.is_multiple_of(2) { Role::Client } else { Role::Server }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SIDES: [Role; 2] = [Role::Client, Role::Server];
+
+    /// All sources of a run, in the order in which events of one time come.
+    fn sources(layout: &Layout, flows: u32, nodes: Option<u32>, connections: u32) -> Vec<Source> {
+        let links = (0..layout.links() as u32).map(|place| Source::Link(LinkDir::at(place)));
+        let timers = (0..flows).flat_map(|flow| SIDES.map(|side| Source::Timer { flow, side }));
+        let gateway = nodes.map(|_| Source::Gateway);
+        let of_connections = (0..connections).flat_map(|number| SIDES.map(|side| Source::Connection { number, side }));
+        links
+            .chain(timers)
+            .chain((0..flows).map(Source::Application))
+            .chain([Source::Clock, Source::Changes])
+            .chain(gateway)
+            .chain((0..nodes.unwrap_or(0)).map(Source::Client))
+            .chain(of_connections)
+            .collect()
+    }
+
+    proptest! {
+        /// Every number is taken once, in the order of the table, and says what it was made of.
+        #[test]
+        fn sources_and_their_numbers_go_round(
+            duplex in 1..20u32, flows in 0..20u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,
+        ) {
+            let layout = Layout::new(duplex, flows, floods, nodes);
+            let all = sources(&layout, flows, nodes, open);
+            prop_assert_eq!(all.len(), layout.sources(open));
+            for (number, source) in (0..).zip(all) {
+                prop_assert_eq!(layout.source(source), number);
+                prop_assert_eq!(layout.decode(number), source);
+            }
+        }
+
+        /// The same for owners; of the many forged connections the first and the last.
+        #[test]
+        fn owners_and_their_numbers_go_round(
+            flows in 0..20u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,
+        ) {
+            let layout = Layout::new(1, flows, floods, nodes);
+            let mut next = 0;
+            let mut is_next = |owner, count: u32| {
+                let number = layout.number(owner);
+                let fits = number == next && layout.owner(number) == owner;
+                next += count;
+                fits
+            };
+            for flow in 0..flows {
+                prop_assert!(is_next(Owner::Flow(flow), 1), "flow {}", flow);
+            }
+            for flood in 0..floods {
+                for (connection, count) in [(0, FORGED - 1), (FORGED - 1, 1)] {
+                    prop_assert!(is_next(Owner::Forged { flood, connection }, count), "flood {}", flood);
+                }
+            }
+            for node in 0..nodes.unwrap_or(0) {
+                prop_assert!(is_next(Owner::Message(node), 1));
+            }
+            for number in 0..open {
+                prop_assert!(is_next(Owner::Connection(number), 1));
+            }
+        }
+
+        #[test]
+        fn the_reverse_of_the_reverse_is_the_same_direction(duplex in 0..1_000_000usize) {
+            let forward = LinkDir::forward(duplex);
+            let reverse = forward.reverse();
+            prop_assert_eq!((forward.duplex(), reverse.duplex()), (duplex, duplex));
+            prop_assert_eq!((forward.is_forward(), reverse.is_forward()), (true, false));
+            prop_assert_eq!((reverse.reverse(), LinkDir::at(reverse.place())), (forward, reverse));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The run second by second: goodput of each flow, fairness, queues.
 
-use crate::flow::{Flow, Transport};
+use crate::flow::Flow;
 use crate::link::Link;
 use crate::network::Bottleneck;
 use crate::table::{Column, Table};
@@ -61,7 +61,7 @@ impl Seconds {
             let bps = ((delivered - flow.counted) * 8) as f64;
             flow.counted = delivered;
             total += bps;
-            if matches!(flow.transport, Transport::Tcp(..)) && flow.active_throughout(begin, now) {
+            if flow.tcp().is_some() && flow.active_throughout(begin, now) {
                 fair.push(bps);
             }
             if self.keep_series && flow.start < now {
@@ -80,7 +80,7 @@ impl Seconds {
 
     fn close_queues(&mut self, now: Instant, links: &mut [Link], bottlenecks: &[Bottleneck]) {
         for (id, bottleneck) in bottlenecks.iter().enumerate() {
-            let Some(queue) = &mut links[bottleneck.link].queue else { continue };
+            let Some(queue) = &mut links[bottleneck.link.index()].queue else { continue };
             let Some(probe) = &mut queue.probe else { continue };
             let window = probe.take_window(queue.qdisc.backlog(), now);
             if self.keep_series {

@@ -1,13 +1,13 @@
 //! The result of a run: totals as one JSON object, and tables by column.
 
-use crate::actors::{sessions::Transfers, video::VideoSummary, voip::VoipSummary};
+use crate::actors::Measures;
 use crate::digest::Digest;
-use crate::flow::{Flow, Transport};
+use crate::flow::Flow;
 use crate::network::Bottleneck;
 use crate::probe::{QueueProbe, TimeHistogram};
 use crate::quantiles::{Quantiles, round};
+use crate::run::Simulation;
 use crate::seconds::jain;
-use crate::sim::Simulation;
 use crate::tcp::Counters;
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::Instant;
@@ -98,15 +98,9 @@ pub struct FlowSummary {
     pub timeouts: u64,
     /// Round trip times as its sender measured them.
     pub rtt_ms: RttSummary,
-    /// Of `http` and `web`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub transfers: Option<Transfers>,
-    /// Of `voip`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub voip: Option<VoipSummary>,
-    /// Of `video`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub video: Option<VideoSummary>,
+    /// What its application measured of itself; the key is the kind of measures.
+    #[serde(flatten, skip_serializing_if = "Measures::is_none")]
+    pub measures: Measures,
 }
 
 /// Jain's index.
@@ -151,32 +145,38 @@ pub struct Summary {
     pub cooperation: Option<crate::actors::cooperation::Summary>,
 }
 
-pub(crate) fn of(sim: &Simulation) -> Summary {
-    let now = sim.now();
-    Summary {
-        name: sim.name.clone(),
-        duration_s: now.as_secs_f64(),
-        warmup_s: sim.warmup.as_secs_f64(),
-        seed: sim.seed,
-        events: sim.handled,
-        bottlenecks: sim.bottlenecks.iter().filter_map(|b| bottleneck(sim, b)).collect(),
-        flows: sim.flows.iter().enumerate().map(|(id, flow)| flow_summary(sim, id as u32, flow)).collect(),
-        jain: fairness(sim),
-        goodput_1s_bps: Quantiles::of(&sim.seconds.goodput_bps),
-        rtt_ms: all_rtts(&sim.rtt),
-        handovers: sim.handovers.as_ref().map(|handovers| handovers.counters),
-        cooperation: sim.coop.as_ref().map(|coop| coop.summary()),
+impl Simulation {
+    /// What the run measured so far.
+    pub fn summary(&self) -> Summary {
+        let (now, plan, actors, measured) = (self.now(), &self.plan, &self.actors, &self.measured);
+        let mut of_connections = vec![Counters::default(); actors.flows.len()];
+        actors.connections.add_counters(&mut of_connections);
+        let flows = (0..).zip(&actors.flows).zip(of_connections);
+        Summary {
+            name: plan.name.clone(),
+            duration_s: now.as_secs_f64(),
+            warmup_s: plan.warmup.as_secs_f64(),
+            seed: plan.seed,
+            events: measured.events,
+            bottlenecks: measured.bottlenecks.iter().filter_map(|b| bottleneck(self, b)).collect(),
+            flows: flows.map(|((id, flow), open)| flow_summary(id, flow, open, now)).collect(),
+            jain: fairness(self),
+            goodput_1s_bps: Quantiles::of(&measured.seconds.goodput_bps),
+            rtt_ms: all_rtts(&measured.rtt),
+            handovers: actors.handovers.as_ref().map(|handovers| handovers.counters),
+            cooperation: actors.cooperation.as_ref().map(|cooperation| cooperation.summary()),
+        }
     }
 }
 
 fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
-    let link = &sim.links[b.link];
+    let link = &sim.world.links[b.link.index()];
     let queue = link.queue.as_ref()?;
     let probe = queue.probe.as_ref()?;
     let (stats, backlog, now) = (queue.qdisc.stats(), queue.qdisc.backlog(), sim.now());
     let seconds = now.as_secs_f64().max(1e-9);
     let throughput = (stats.sent.bytes * 8) as f64 / seconds;
-    let payload: u64 = b.flows.iter().map(|f| sim.flows[*f as usize].delivered()).sum();
+    let payload: u64 = b.flows.iter().map(|f| sim.actors.flows[*f as usize].delivered()).sum();
     let dropped = stats.dropped_early.bytes + stats.dropped_overflow.bytes + stats.dropped_dequeue.bytes;
     Some(BottleneckSummary {
         name: b.name.clone(),
@@ -215,37 +215,23 @@ fn goodput(flow: &Flow, now: Instant) -> f64 {
     if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { 0.0 }
 }
 
-fn counters(sim: &Simulation, id: u32, flow: &Flow) -> Counters {
-    match &flow.transport {
-        Transport::Tcp(client, _) => client.counters(),
-        Transport::Sessions(sessions) => sessions.counters(sim.connections.counters(id)),
-        _ => Counters::default(),
-    }
-}
-
-fn flow_summary(sim: &Simulation, id: u32, flow: &Flow) -> FlowSummary {
-    let counters = counters(sim, id, flow);
-    let (mut transfers, mut voip, mut video) = (None, None, None);
-    match &flow.transport {
-        Transport::Sessions(sessions) => transfers = Some(sessions.summary()),
-        Transport::Voip(call) => voip = Some(call.summary()),
-        Transport::Video(stream) => video = Some(stream.summary()),
-        _ => {}
-    }
+/// Of a flow whose open connections have counted `open`.
+fn flow_summary(id: u32, flow: &Flow, open: Counters, now: Instant) -> FlowSummary {
+    let application = flow.application.get();
+    let mut counters = application.counters();
+    counters += open;
     FlowSummary {
         id,
-        kind: flow.kind.name(),
-        cc: flow.cc().to_owned(),
+        kind: flow.kind,
+        cc: application.cc().to_owned(),
         start_s: flow.start.as_secs_f64(),
-        goodput_bps: goodput(flow, sim.now()),
+        goodput_bps: goodput(flow, now),
         delivered_bytes: flow.delivered(),
         completion_s: (flow.completed != Instant::MAX).then(|| flow.completed.since(flow.start).as_secs_f64()),
         retransmits: counters.retransmits,
         timeouts: counters.timeouts.into(),
         rtt_ms: rtt_summary(&flow.rtt),
-        transfers,
-        voip,
-        video,
+        measures: application.measures(),
     }
 }
 
@@ -269,9 +255,9 @@ fn all_rtts(rtt: &TimeHistogram) -> RttSummary {
 
 /// Without a second to judge, an index is 1: nobody was treated unfairly.
 fn fairness(sim: &Simulation) -> JainSummary {
-    let tcp = sim.flows.iter().filter(|f| matches!(f.transport, Transport::Tcp(..)) && f.start < sim.now());
+    let tcp = sim.actors.flows.iter().filter(|flow| flow.tcp().is_some() && flow.start < sim.now());
     let overall = jain(tcp.map(|flow| goodput(flow, sim.now())));
-    let seconds = &sim.seconds.jain;
+    let seconds = &sim.measured.seconds.jain;
     let n = seconds.len().max(1) as f64;
     JainSummary {
         overall: round(overall.unwrap_or(1.0)),

@@ -3,10 +3,9 @@
 //! Sampling is done from outside: the run is brought to the time of each sample and looked at, so a run that is not traced
 //! pays nothing, and one that is has the same results.
 
-use crate::flow::Transport;
-use crate::sim::{Broken, Simulation};
+use crate::run::{Broken, Simulation};
 use crate::table::{Column, Table};
-use crate::tcp::{Glance, Growth};
+use crate::tcp::{Growth, Snapshot};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Rate, Span};
 
@@ -20,6 +19,36 @@ const MAX_ROWS: u64 = 20_000_000;
 
 /// What stands for "none" in columns of whole numbers: no threshold yet, no pace.
 pub const NONE: u64 = u64::MAX;
+
+/// Why flows cannot be traced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CannotTrace {
+    /// None was named, and none could be.
+    #[error("no flow has a TCP connection that lasts: bulk and transfer flows have")]
+    NoConnection,
+    /// The interval is zero.
+    #[error("the interval is 0: it must be longer")]
+    NoInterval,
+    /// As many samples as this do not fit into memory with ease.
+    #[error("{0} samples; at most {MAX_ROWS} are taken: fewer flows or a longer interval")]
+    TooManySamples(u64),
+    /// A flow does not exist.
+    #[error("there is no flow {id}; they are 0 to {last}")]
+    NoFlow {
+        /// The flow.
+        id: u32,
+        /// The last flow that exists.
+        last: usize,
+    },
+    /// A flow has no connection of its own.
+    #[error("flow {id} is {kind}: bulk and transfer flows have a TCP connection that lasts")]
+    OtherKind {
+        /// The flow.
+        id: u32,
+        /// The kind of its traffic.
+        kind: &'static str,
+    },
+}
 
 /// Samples of connections and of the queues that are looked at.
 #[derive(Debug, Clone)]
@@ -59,20 +88,20 @@ impl TcpTrace {
     ///
     /// # Errors
     /// A flow that does not exist or has no connection of its own, an interval of zero, too many samples.
-    pub fn new(sim: &Simulation, flows: &[u32], interval: Span) -> Result<Self, String> {
+    pub fn new(sim: &Simulation, flows: &[u32], interval: Span) -> Result<Self, CannotTrace> {
         let chosen = if flows.is_empty() { first_connections(sim) } else { flows.to_vec() };
         for flow in &chosen {
             check_flow(sim, *flow)?;
         }
         if chosen.is_empty() {
-            return Err("no flow has a TCP connection that lasts: bulk and transfer flows have".into());
+            return Err(CannotTrace::NoConnection);
         }
         if interval == Span::ZERO {
-            return Err("the interval is 0: it must be longer".into());
+            return Err(CannotTrace::NoInterval);
         }
         let rows = (sim.duration().as_nanos() / interval.as_nanos()).saturating_mul(chosen.len() as u64);
         if rows > MAX_ROWS {
-            return Err(format!("{rows} samples; at most {MAX_ROWS} are taken: fewer flows or a longer interval"));
+            return Err(CannotTrace::TooManySamples(rows));
         }
         let next = sim.now() + interval;
         Ok(Self { flows: chosen, interval, next, of_flows: Default::default(), of_queues: Default::default() })
@@ -106,11 +135,11 @@ impl TcpTrace {
     fn look(&mut self, sim: &Simulation) {
         let t_s = sim.now().as_secs_f64();
         for flow in &self.flows {
-            let Transport::Tcp(client, _) = &sim.flows[*flow as usize].transport else { continue };
-            self.of_flows.push(t_s, *flow, client.glance().filter(|_| !client.is_done()));
+            let Some(tcp) = sim.actors.flows[*flow as usize].tcp() else { continue };
+            self.of_flows.push(t_s, *flow, tcp.client.snapshot().filter(|_| !tcp.client.is_done()));
         }
-        for (id, bottleneck) in (0..).zip(&sim.bottlenecks) {
-            let Some(queue) = &sim.links[bottleneck.link].queue else { continue };
+        for (id, bottleneck) in (0..).zip(&sim.measured.bottlenecks) {
+            let Some(queue) = &sim.world.links[bottleneck.link.index()].queue else { continue };
             let stats = queue.qdisc.stats();
             self.of_queues.t_s.push(t_s);
             self.of_queues.queue.push(id);
@@ -147,7 +176,7 @@ impl TcpTrace {
 }
 
 impl FlowColumns {
-    fn push(&mut self, t_s: f64, flow: u32, seen: Option<Glance>) {
+    fn push(&mut self, t_s: f64, flow: u32, seen: Option<Snapshot>) {
         self.t_s.push(t_s);
         self.flow.push(flow);
         self.state.push(seen.map_or(0, |s| code(s.state)));
@@ -172,16 +201,16 @@ fn code(state: Growth) -> u32 {
 }
 
 fn first_connections(sim: &Simulation) -> Vec<u32> {
-    let lasting = (0..).zip(&sim.flows).filter(|(_, flow)| matches!(flow.transport, Transport::Tcp(..)));
+    let lasting = (0..).zip(&sim.actors.flows).filter(|(_, flow)| flow.tcp().is_some());
     lasting.map(|(id, _)| id).take(DEFAULT_FLOWS).collect()
 }
 
-fn check_flow(sim: &Simulation, id: u32) -> Result<(), String> {
-    let Some(flow) = sim.flows.get(id as usize) else {
-        return Err(format!("there is no flow {id}; they are 0 to {}", sim.flows.len().saturating_sub(1)));
+fn check_flow(sim: &Simulation, id: u32) -> Result<(), CannotTrace> {
+    let Some(flow) = sim.actors.flows.get(id as usize) else {
+        return Err(CannotTrace::NoFlow { id, last: sim.actors.flows.len().saturating_sub(1) });
     };
-    if matches!(flow.transport, Transport::Tcp(..)) {
+    if flow.tcp().is_some() {
         return Ok(());
     }
-    Err(format!("flow {id} is {}: bulk and transfer flows have a TCP connection that lasts", flow.kind.name()))
+    Err(CannotTrace::OtherKind { id, kind: flow.kind })
 }

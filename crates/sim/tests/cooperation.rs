@@ -260,7 +260,7 @@ fn sessions_share_the_budget_of_their_node() {
         let (bulk, many) = shares(&told);
         assert!(bulk > 1.6 && bulk < 1.82 && many > 1.3 && many < 1.82, "{aqm}: {bulk} and {many} Mbit/s");
         assert_eq!((told.bottlenecks[0].drops_overflow, told.bottlenecks[0].drops_aqm), (0, 0), "{aqm}");
-        assert!(told.flows[1..].iter().all(|flow| flow.transfers.as_ref().unwrap().failed == 0));
+        assert!(told.flows[1..].iter().all(|flow| flow.measures.transfers().unwrap().failed == 0));
     }
     let (bulk, _) = shares(&run(&text("droptail", "off")));
     assert!(bulk < 1.5, "without cooperation, more connections have more: {bulk} Mbit/s");
@@ -276,7 +276,7 @@ fn a_session_joins_and_leaves_with_its_connections() {
         cooperation = { link = "bottleneck" }
         flows = [{ kind = "http", size = "20kB", idle = "3s", stop = "15s" }]
         "#);
-    let pages = summary.flows[0].transfers.as_ref().unwrap().count;
+    let pages = summary.flows[0].measures.transfers().unwrap().count;
     let coop = summary.cooperation.unwrap();
     assert!(pages >= 4);
     assert_eq!((coop.joined, coop.left, coop.clients, coop.granted_bps), (pages, pages, 0, 0));

@@ -92,7 +92,7 @@ fn call(way: &str) -> String {
 }
 
 fn slowest_ms(summary: &Summary) -> f64 {
-    summary.flows[0].voip.as_ref().unwrap().delivery.delay_ms.max
+    summary.flows[0].measures.voip().unwrap().delivery.delay_ms.max
 }
 
 /// A packet each 20 ms. From 1001 to 1051 ms there is no cell: those of 1020 and 1040 ms wait, the first for 31 ms. Beyond
@@ -104,7 +104,7 @@ fn what_a_host_sends_meanwhile_waits_for_the_new_cell() {
     let counted = moves.handovers.unwrap();
     assert_eq!((counted.held, counted.forwarded), (2, 0));
     assert!((slowest_ms(&moves) - 86.0).abs() < 1.0, "{}", slowest_ms(&moves));
-    let call = &moves.flows[0].voip.as_ref().unwrap().delivery;
+    let call = &moves.flows[0].measures.voip().unwrap().delivery;
     assert!(call.sent - call.received <= 3, "only those that are under way at the end are missing");
 }
 
@@ -148,7 +148,7 @@ fn news_that_were_overtaken_do_not_count() {
     let again = back("1010ms", "x2-lossless") + "\ninterruption = \"0ms\"";
     let moves = run(&text(DROPTAIL, &[&call(DOWN)], &[&there, &again]));
     assert!(moves.handovers.unwrap().forwarded <= 5, "{:?}", moves.handovers);
-    let call = &moves.flows[0].voip.as_ref().unwrap().delivery;
+    let call = &moves.flows[0].measures.voip().unwrap().delivery;
     assert!(call.sent - call.received <= 3);
 }
 
@@ -178,7 +178,7 @@ fn pages_go_on_after_a_handover() {
     let one = format!("kind = \"http\"\nsize = \"100kB\"\nidle = \"100ms\"\nconnection = \"same\"\n{DOWN}");
     let moves = run(&text(BEARERS, &[&pages, &one], &[&to_cell2("2s", "s1"), &back("4s", "x2-lossless")]));
     for flow in &moves.flows {
-        let transfers = flow.transfers.as_ref().unwrap();
+        let transfers = flow.measures.transfers().unwrap();
         assert!(transfers.count > 6 && transfers.failed == 0, "{transfers:?}");
     }
 }

@@ -277,18 +277,18 @@ fn check(summary: &Summary, scenario: &Scenario) {
 }
 
 fn check_application(flow: &FlowSummary) {
-    if let Some(transfers) = &flow.transfers {
+    if let Some(transfers) = flow.measures.transfers() {
         assert!(transfers.bytes <= flow.delivered_bytes, "{flow:?}");
         assert!(transfers.count + transfers.failed <= transfers.started, "{flow:?}");
         let by_size: u64 = transfers.by_size.iter().map(|class| class.count).sum();
         assert!(flow.kind == "http" || by_size == transfers.count, "{flow:?}");
     }
     let packets = |d: &Delivery| assert!(d.received + d.lost <= d.sent && (0.0..=1.0).contains(&d.loss), "{d:?}");
-    if let Some(voip) = &flow.voip {
+    if let Some(voip) = flow.measures.voip() {
         packets(&voip.delivery);
         assert!((1.0..=4.5).contains(&voip.mos) && voip.r <= 93.2 && (0.0..=1.0).contains(&voip.late), "{voip:?}");
     }
-    if let Some(video) = &flow.video {
+    if let Some(video) = flow.measures.video() {
         packets(&video.delivery);
         let frames = &video.frames;
         assert!(frames.played + frames.late + frames.lost <= frames.sent, "{frames:?}");

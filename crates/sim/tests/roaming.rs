@@ -243,7 +243,7 @@ fn sessions_come_and_go_with_their_connections() {
         assert!((0.93..1.01).contains(&rate), "{rate} of its share from {from} to {to}");
     }
     for flow in &run.end().flows[..4] {
-        let transfers = flow.transfers.as_ref().unwrap();
+        let transfers = flow.measures.transfers().unwrap();
         assert!(transfers.count > 8 && transfers.failed == 0, "{transfers:?}");
     }
     let own = |from, to| (0..4).map(|flow| run.mbps(flow, from, to)).sum::<f64>();
@@ -348,7 +348,7 @@ proptest! {
         let (coop, lost) = (summary.cooperation.unwrap(), summary.handovers.unwrap().lost_in_air);
         prop_assert_eq!((coop.clients, coop.granted_bps, coop.forged, coop.ignored), (0, 0, 0, 0));
         prop_assert!(summary.flows[1].completion_s.is_some() && summary.flows[3].completion_s.is_some());
-        let pages = summary.flows[2].transfers.as_ref().unwrap();
+        let pages = summary.flows[2].measures.transfers().unwrap();
         prop_assert_eq!(pages.failed, 0);
         prop_assert_eq!(pages.started, pages.count);
         // 500 kbit/s for 5 s in packets of 528 bytes on the wire are 591.9; all arrive if nobody takes some out.

@@ -85,7 +85,7 @@ fn a_run_that_is_traced_has_the_same_results() {
 fn what_cannot_be_traced_is_refused() {
     let scenario = Scenario::parse(SLOW_START, "trace.toml").unwrap();
     let simulation = Simulation::new(&scenario);
-    let refused = |flows: &[u32], interval| TcpTrace::new(&simulation, flows, interval).unwrap_err();
+    let refused = |flows: &[u32], interval| TcpTrace::new(&simulation, flows, interval).unwrap_err().to_string();
     assert!(refused(&[2], Span::from_millis(1)).contains("no flow 2; they are 0 to 1"));
     assert!(refused(&[1], Span::from_millis(1)).contains("flow 1 is cbr"));
     assert!(refused(&[0], Span::ZERO).contains("interval"));

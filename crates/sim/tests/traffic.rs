@@ -55,7 +55,7 @@ fn ten_packets() -> f64 {
 #[test]
 fn http_transfers_come_at_the_times_worked_out_by_hand() {
     let http = &flows("20s", "kind = \"http\"\npackets = 10\nidle = \"5s\"")[0];
-    let transfers = http.transfers.as_ref().unwrap();
+    let transfers = http.measures.transfers().unwrap();
     // Begun at 0 s, 5.04 s, 10.08 s, 15.12 s: each takes 0.04 s.
     assert_eq!((transfers.started, transfers.count, transfers.failed), (4, 4, 0));
     let took = &transfers.completion_ms;
@@ -65,14 +65,14 @@ fn http_transfers_come_at_the_times_worked_out_by_hand() {
     assert_eq!((http.kind, http.cc.as_str(), http.retransmits), ("http", "cubic", 0));
     // Without any key it is the session of the source: 30 packets, 5 s.
     let plain = &flows("20s", "kind = \"http\"")[0];
-    assert_eq!((plain.delivered_bytes, plain.transfers.as_ref().unwrap().count), (4 * 30_000, 4));
+    assert_eq!((plain.delivered_bytes, plain.measures.transfers().unwrap().count), (4 * 30_000, 4));
 }
 
 /// Over the same connection only the first transfer waits for a handshake.
 #[test]
 fn a_connection_that_stays_open_is_greeted_once() {
     let http = &flows("20s", "kind = \"http\"\npackets = 10\nconnection = \"same\"")[0];
-    let took = &http.transfers.as_ref().unwrap().completion_ms;
+    let took = &http.measures.transfers().unwrap().completion_ms;
     assert!((took.max - ten_packets()).abs() < 0.01, "{took:?}");
     let later = ten_packets() - 2.0 * way(60.0);
     assert!((took.p50 / later - 1.0).abs() < 0.02, "{took:?} against {later}");
@@ -83,7 +83,7 @@ fn a_connection_that_stays_open_is_greeted_once() {
 fn a_session_that_stops_begins_nothing_more() {
     for connection in ["new", "same"] {
         let http = &flows("30s", &format!("kind = \"http\"\nstop = \"10s\"\nconnection = \"{connection}\""))[0];
-        assert_eq!(http.transfers.as_ref().unwrap().started, 2, "at 0 s and 5.1 s");
+        assert_eq!(http.measures.transfers().unwrap().started, 2, "at 0 s and 5.1 s");
     }
 }
 
@@ -93,7 +93,7 @@ fn a_session_that_stops_begins_nothing_more() {
 fn idle_times_may_be_exponential() {
     let text = "kind = \"http\"\ncount = 20\npackets = 10\nidle = \"1s\"\nidle_distribution = \"exponential\"";
     let summary = flows("300s", text);
-    let count: u64 = summary.iter().map(|f| f.transfers.as_ref().unwrap().count).sum();
+    let count: u64 = summary.iter().map(|f| f.measures.transfers().unwrap().count).sum();
     let expected = 20.0 * 300.0 / (1.0 + ten_packets() / 1e3);
     assert!((count as f64 - expected).abs() < 5.0 * expected.sqrt() + 20.0, "{count} against {expected}");
 }
@@ -105,7 +105,7 @@ fn sessions_survive_heavy_loss() {
         let text = dumbbell("600s", &format!("[[flows]]\nkind = \"http\"\ncount = 10\nconnection = \"{connection}\""));
         let summary = run(&text.replace("[tcp]", "loss = 0.33\n[tcp]"));
         for flow in &summary.flows {
-            let transfers = flow.transfers.as_ref().unwrap();
+            let transfers = flow.measures.transfers().unwrap();
             assert!(transfers.count > 3 && flow.retransmits > 30 && flow.timeouts > 3, "{flow:?}");
             assert!(transfers.started - transfers.count - transfers.failed <= 1, "one at a time: {transfers:?}");
             assert!(flow.delivered_bytes >= transfers.bytes);
@@ -119,7 +119,7 @@ fn sessions_survive_heavy_loss() {
 #[test]
 fn web_transfers_arrive_as_often_as_asked_for() {
     let web = &flows("200s", "kind = \"web\"\nper_second = 12.5\nmean_size = \"10kB\"\nshape = 2.5")[0];
-    let transfers = web.transfers.as_ref().unwrap();
+    let transfers = web.measures.transfers().unwrap();
     let expected: f64 = 12.5 * 200.0;
     assert!((transfers.started as f64 - expected).abs() < 5.0 * expected.sqrt(), "{transfers:?}");
     assert!(transfers.started - transfers.count < 10, "all but the last end: {transfers:?}");
@@ -153,7 +153,7 @@ fn completion_times_lie_above_those_of_an_empty_link() {
     let text = dumbbell("300s", "[[flows]]\nkind = \"web\"\nload = 0.5\nshape = 2.2")
         .replace("limit = \"1000p\"", "limit = \"200p\"");
     let summary = run(&format!("{text}\n[aqm]\nname = \"codel\"\n"));
-    let transfers = summary.flows[0].transfers.as_ref().unwrap();
+    let transfers = summary.flows[0].measures.transfers().unwrap();
     let least = 2.0 * way(60.0) + 10.0;
     for class in &transfers.by_size {
         let alone = least + class.mean_bytes * 1.052 * 8.0 / 1e4;
@@ -177,14 +177,14 @@ fn memory_is_bounded_by_a_minute_of_arrivals() {
     let numbers = simulation.connection_numbers();
     // Poisson with mean 300 in a minute, and those open.
     assert!((200..450).contains(&numbers), "{numbers}");
-    assert!(simulation.summary().flows[0].transfers.as_ref().unwrap().count > 8_500);
+    assert!(simulation.summary().flows[0].measures.transfers().unwrap().count > 8_500);
 }
 
 /// More than the link can take: what is open is bounded, what finds no room is counted.
 #[test]
 fn an_overload_is_refused_when_ten_thousand_are_open() {
     let text = "kind = \"web\"\nper_second = 3000\nmean_size = \"50kB\"\nshape = 3.0";
-    let transfers = flows("8s", text)[0].transfers.clone().unwrap();
+    let transfers = flows("8s", text)[0].measures.transfers().unwrap().clone();
     assert!(transfers.refused > 1000, "{transfers:?}");
     assert!(transfers.started <= 10_000 + transfers.count + transfers.failed, "{transfers:?}");
 }
@@ -194,7 +194,7 @@ fn an_overload_is_refused_when_ten_thousand_are_open() {
 #[test]
 fn a_call_on_an_empty_link_has_no_jitter_and_no_loss() {
     let call = &flows("60s", "kind = \"voip\"")[0];
-    let voip = call.voip.as_ref().unwrap();
+    let voip = call.measures.voip().unwrap();
     // One every 20 ms from 0 on, that of 60 s included; the last is under way.
     assert_eq!((voip.delivery.sent, voip.delivery.received, voip.delivery.lost), (3001, 3000, 0));
     assert_eq!((voip.delivery.jitter_ms.max, voip.late, voip.delivery.loss), (0.0, 0.0, 0.0));
@@ -209,7 +209,7 @@ fn a_call_on_an_empty_link_has_no_jitter_and_no_loss() {
 #[test]
 fn a_call_over_a_lossy_wire_sounds_as_the_e_model_says() {
     let text = dumbbell("300s", "[[flows]]\nkind = \"voip\"").replace("[tcp]", "loss = 0.02\n[tcp]");
-    let voip = run(&text).flows[0].voip.clone().unwrap();
+    let voip = run(&text).flows[0].measures.voip().unwrap().clone();
     assert!((voip.delivery.loss - 0.02).abs() < 0.0057, "{voip:?}");
     let percent = 100.0 * voip.delivery.loss;
     assert!((voip.r - (92.476 - 95.0 * percent / (percent + 25.1))).abs() < 0.01, "{voip:?}");
@@ -219,7 +219,7 @@ fn a_call_over_a_lossy_wire_sounds_as_the_e_model_says() {
 #[test]
 fn talk_spurts_send_less() {
     let summary = flows("300s", "kind = \"voip\"\ncount = 20\ntalk_spurts = true");
-    let sent: u64 = summary.iter().map(|f| f.voip.as_ref().unwrap().delivery.sent).sum();
+    let sent: u64 = summary.iter().map(|f| f.measures.voip().unwrap().delivery.sent).sum();
     let expected = 20.0 * 300.0 * 50.702 / (50.702 * 0.02 + 1.587);
     // 2,300 spurts: rate of an on-off source, deviation sqrt(2) (1 - p) / sqrt(n) with p = 0.39.
     let error = expected * 2f64.sqrt() * 0.61 / 2300f64.sqrt();
@@ -230,7 +230,7 @@ fn talk_spurts_send_less() {
 fn video_on_an_empty_link_is_played_whole() {
     let video =
         flows("40s", "kind = \"video\"\nrate = \"2Mbit/s\"\nspread = 0.0\ngop = 10\ni_frame_ratio = 6")[0].clone();
-    let told = video.video.unwrap();
+    let told = video.measures.video().unwrap();
     // 25 frames a second from 0 on; the one at 40 s is under way. 10 kB in the mean; an I-frame has 40 kB.
     assert_eq!((told.frames.sent, told.frames.played, told.frames.late, told.frames.lost), (1001, 1000, 0, 0));
     let mean = video.delivered_bytes as f64 / 1000.0;
@@ -241,7 +241,7 @@ fn video_on_an_empty_link_is_played_whole() {
     assert!((told.frames.delay_ms.max - large).abs() < 0.05, "{told:?} against {large}");
     // Which is 43 ms: with a deadline of 40 ms one frame in ten is late.
     let text = "kind = \"video\"\nrate = \"2Mbit/s\"\nspread = 0.0\ngop = 10\ni_frame_ratio = 6\ndeadline = \"40ms\"";
-    let frames = flows("40s", text)[0].video.clone().unwrap().frames;
+    let frames = flows("40s", text)[0].measures.video().unwrap().clone().frames;
     assert_eq!((frames.played, frames.late), (900, 100));
 }
 
@@ -360,7 +360,7 @@ fn all_kinds_together_give_the_same_bytes_in_steps_on_threads_and_from_the_resol
 #[test]
 fn flows_draw_from_streams_of_their_own() {
     let sent = |text: &str| -> Vec<u64> {
-        run(&dumbbell("10s", text)).flows.iter().filter_map(|f| f.voip.as_ref().map(|v| v.delivery.sent)).collect()
+        run(&dumbbell("10s", text)).flows.iter().filter_map(|f| f.measures.voip().map(|v| v.delivery.sent)).collect()
     };
     assert_eq!(sent(MIXED), sent(&MIXED.replace("per_second = 15", "per_second = 40")));
 }

@@ -1,9 +1,17 @@
-//! One TCP connection: an endless stream, or a file.
+//! One TCP connection: an endless stream (`bulk`), or a file (`transfer`).
 
+use super::AnyApplication;
+use super::action::{Action, Socket};
+use super::application::{Application, Host, Setup};
 use super::settings::{FlowFacts, Settings, file_size};
+use crate::segment::Segment;
+use crate::tcp::{Counters, Endpoint, Role};
 use penstock_core::config::ConfigError;
-use penstock_core::units::Bytes;
+use penstock_core::units::{Bytes, Instant};
 use serde::{Deserialize, Serialize};
+
+/// How much an endless stream has to send: more than any run can.
+const ENDLESS: u64 = 1 << 60;
 
 /// As much as TCP lets it send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,5 +57,100 @@ impl Settings for Transfer {
     }
     fn keys(&self) -> TransferKeys {
         TransferKeys { size: self.size }
+    }
+}
+
+impl Bulk {
+    /// Makes its connection.
+    pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
+        AnyApplication::Tcp(Tcp::new(setup, u64::MAX))
+    }
+}
+
+impl Transfer {
+    /// Makes its connection.
+    pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
+        AnyApplication::Tcp(Tcp::new(setup, self.size.get()))
+    }
+}
+
+/// A connection with both its ends.
+#[derive(Debug)]
+pub struct Tcp {
+    /// Who opens it and sends.
+    pub client: Endpoint,
+    /// Who receives.
+    pub server: Endpoint,
+    /// Bytes of the file; `u64::MAX` if there is no end.
+    size: u64,
+}
+
+impl Tcp {
+    fn new(setup: &Setup<'_>, size: u64) -> Self {
+        let mut iss = setup.stream("iss");
+        let mut end = |role| Endpoint::new(setup.tcp.clone(), setup.flow, role, iss.bits() as u32);
+        Self { client: end(Role::Client), server: end(Role::Server), size }
+    }
+
+    /// One of the ends.
+    #[inline]
+    pub fn end(&mut self, side: Role) -> &mut Endpoint {
+        match side {
+            Role::Client => &mut self.client,
+            Role::Server => &mut self.server,
+        }
+    }
+
+    /// True when the server has all of the file.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        self.server.delivered() >= self.size
+    }
+
+    /// Bytes of both ends on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.client.heap_bytes() + self.server.heap_bytes()
+    }
+}
+
+impl Application for Tcp {
+    fn start(&mut self, host: &mut Host<'_>) -> Option<Instant> {
+        self.client.open();
+        self.client.write(self.size.min(ENDLESS));
+        if self.size != u64::MAX {
+            self.client.close();
+        }
+        host.act(Action::Pump(Socket::Flow(host.flow)));
+        (host.stop != Instant::MAX).then_some(host.stop)
+    }
+
+    fn wake(&mut self, _: &mut Host<'_>) -> Option<Instant> {
+        None // it waits for the flow's end alone
+    }
+
+    fn stop(&mut self, host: &mut Host<'_>) {
+        self.client.stop();
+        host.act(Action::Pump(Socket::Flow(host.flow)));
+    }
+
+    /// The loop does this itself, without the detour.
+    fn receive(&mut self, packet: &Segment, host: &mut Host<'_>) {
+        self.end(Role::receiver_of(packet)).on_segment(packet, host.now);
+    }
+
+    fn delivered(&self) -> u64 {
+        self.server.delivered()
+    }
+
+    fn cc(&self) -> &str {
+        self.client.cc_name()
+    }
+
+    fn counters(&self) -> Counters {
+        self.client.counters()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.heap_bytes()
     }
 }

@@ -1,9 +1,14 @@
-//! Datagrams at a constant rate, all the time or during on-times.
+//! Datagrams at a constant rate, all the time (`cbr`) or during exponential on-times (`onoff`).
 
+use super::AnyApplication;
+use super::application::{Application, Host, Setup};
 use super::settings::{FlowFacts, Settings};
-use super::sizes::OneOrMore;
+use super::sizes::{Mix, OneOrMore};
+use crate::segment::Segment;
 use penstock_core::config::ConfigError;
-use penstock_core::units::{Bytes, Rate, Span};
+use penstock_core::packet::Packet;
+use penstock_core::rng::Rng;
+use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 use penstock_grammar::link;
 use serde::{Deserialize, Serialize};
 
@@ -89,5 +94,91 @@ impl Settings for OnOff {
     fn keys(&self) -> OnOffKeys {
         let CbrKeys { rate, packet_size, packet_weights } = self.on.keys();
         OnOffKeys { rate, packet_size, packet_weights, mean_on: self.mean_on, mean_off: self.mean_off }
+    }
+}
+
+impl Cbr {
+    /// Makes its source.
+    pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
+        AnyApplication::other(Datagrams::new(self, None, setup))
+    }
+}
+
+impl OnOff {
+    /// Makes its source.
+    pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
+        AnyApplication::other(Datagrams::new(&self.on, Some((self.mean_on, self.mean_off)), setup))
+    }
+}
+
+/// A source of datagrams and the sink at the other end.
+#[derive(Debug)]
+struct Datagrams {
+    clock: Serializer,
+    /// Bytes of each, unless there is a mix.
+    payload: u16,
+    mix: Option<Mix>,
+    /// Means of on-times and off-times; `None` sends all the time.
+    times: Option<(Span, Span)>,
+    rng: Rng,
+    /// End of the current on-time; zero before the first.
+    on_until: Instant,
+    next_seq: u32,
+    received: u64,
+}
+
+impl Datagrams {
+    fn new(config: &Cbr, times: Option<(Span, Span)>, setup: &Setup<'_>) -> Self {
+        let sizes: Vec<u16> = config.packet_size.iter().map(|size| size.get() as u16).collect();
+        let mix = || Mix::new(&sizes, &config.packet_weights, setup.stream("sizes"));
+        Self {
+            clock: Serializer::new(config.rate),
+            payload: sizes.first().copied().unwrap_or_default(),
+            mix: (sizes.len() > 1).then(mix),
+            times,
+            rng: setup.stream("onoff"),
+            on_until: Instant::ZERO,
+            next_seq: 0,
+            received: 0,
+        }
+    }
+
+    fn draw(&mut self, mean: Span) -> Span {
+        // At least a nanosecond, so that a chain of on-times and off-times always moves forward.
+        Span::from_secs_f64(self.rng.exponential(mean.as_secs_f64())).max(Span::from_nanos(1))
+    }
+}
+
+impl Application for Datagrams {
+    fn wake(&mut self, host: &mut Host<'_>) -> Option<Instant> {
+        if let Some((on, _)) = self.times
+            && self.on_until == Instant::ZERO
+        {
+            self.on_until = host.now + self.draw(on);
+        }
+        let payload = self.mix.as_mut().map_or(self.payload, Mix::draw);
+        let packet = Segment::udp(host.flow, self.next_seq, payload);
+        self.next_seq = self.next_seq.wrapping_add(1);
+        host.send(packet);
+        let mut next = host.now + self.clock.send(packet.size());
+        if let Some((on, off)) = self.times {
+            while next >= self.on_until {
+                next = next.max(self.on_until) + self.draw(off);
+                self.on_until = next + self.draw(on);
+            }
+        }
+        Some(next)
+    }
+
+    fn receive(&mut self, packet: &Segment, _: &mut Host<'_>) {
+        self.received += u64::from(packet.len);
+    }
+
+    fn delivered(&self) -> u64 {
+        self.received
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
     }
 }

@@ -2,18 +2,20 @@
 //!
 //! A packet that is being transmitted keeps the rate with which it began when a step comes, while the rates of a series
 //! hold for its rest. A shorter delay does not let packets overtake each other. A discipline may be told of a new rate
-//! late, or not at all; who tells it plays the same series once more.
+//! late, or not at all; what tells it plays the same series once more.
 
 mod history;
 
-use crate::link::{Link, Outlet};
+use super::action::{Action, Context};
+use crate::link::Alteration;
+use crate::numbers::LinkDir;
 use crate::orbit::Orbit;
-use crate::scenario::Scenario;
 use crate::series::{Player, Point, Series, State, Values, Walk};
 use crate::table::Table;
 use history::History;
+use penstock_core::fact::Fact;
 use penstock_core::rng::{Rng, Streams};
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
 
 /// The directions of a link that a change concerns.
@@ -92,7 +94,7 @@ pub enum Course {
         /// What the file says.
         series: Arc<Series>,
     },
-    /// States by lot.
+    /// Random states, one after another.
     States(Arc<[State]>),
 }
 
@@ -112,8 +114,21 @@ enum Does {
 #[derive(Debug)]
 struct Entry {
     player: Player,
-    link: usize,
+    link: LinkDir,
     does: Does,
+}
+
+/// A link as it is when the run begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Before {
+    /// Its name, after which its random numbers are named.
+    pub name: String,
+    /// Its rate, in both directions.
+    pub rate: Rate,
+    /// Its delay, in both directions.
+    pub delay: Span,
+    /// The probabilities of loss, forward and reverse.
+    pub losses: [f64; 2],
 }
 
 /// All changes of a run, in the order of the file.
@@ -126,11 +141,11 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The changes of a scenario, whose links come in pairs of both directions.
-    pub fn new(scenario: &Scenario) -> Self {
-        let mut all = Self { histories: history::of(scenario), ..Self::default() };
-        for (place, change) in scenario.changes.iter().enumerate() {
-            all.add(change, || stream(scenario, place));
+    /// Prepares changes of these links; what becomes of them is kept for a table if `keeps_rows`.
+    pub fn new(changes: &[Change], links: &[Before], streams: &Streams, keeps_rows: bool) -> Self {
+        let mut all = Self { histories: history::of(changes, links, keeps_rows), ..Self::default() };
+        for (place, change) in changes.iter().enumerate() {
+            all.add(change, || streams.get(&stream_name(changes, links, place)));
         }
         all
     }
@@ -150,7 +165,7 @@ impl Changes {
         }
         if let Course::Step { stations: Some(losses), .. } = &change.course {
             let does = Does::Stations(self.losses.len());
-            self.entries.push(Entry { player, link: 2 * change.link, does });
+            self.entries.push(Entry { player, link: LinkDir::forward(change.link), does });
             self.losses.push(losses.clone());
         }
     }
@@ -160,25 +175,32 @@ impl Changes {
         self.entries.iter().map(|e| e.player.due).min().filter(|at| *at != Instant::MAX)
     }
 
-    /// Makes those that are due at `now`, and tells which links they concern.
-    pub fn apply(&mut self, links: &mut [Link], now: Instant, outlet: &mut Outlet, mut touched: impl FnMut(usize)) {
-        for entry in self.entries.iter_mut().filter(|e| e.player.due <= now) {
-            let link = &mut links[entry.link];
+    /// Makes the changes that are due.
+    pub fn step(&mut self, context: &mut Context<'_>) {
+        let now = context.now;
+        let due = |entry: &&mut Entry| entry.player.due <= now;
+        let mut touched = Vec::new();
+        for entry in self.entries.iter_mut().filter(due) {
             let values = entry.player.step();
             match entry.does {
                 Does::Become { history, at_once } => {
-                    become_of(link, values, at_once, now, outlet);
+                    alterations(values, at_once).for_each(|what| context.act(Action::Alter(entry.link, what)));
                     self.histories[history].became(values, now);
                 }
                 Does::Tell => {
-                    if let Some(rate) = values.rate {
-                        link.tell_rate(rate, now, outlet);
-                    }
+                    values.rate.into_iter().for_each(|rate| context.act(Action::Tell(entry.link, Fact::Rate(rate))));
                 }
-                Does::Stations(place) => link.set_stations(&self.losses[place], now, outlet),
+                Does::Stations(place) => context.act(Action::Stations(entry.link, place)),
             }
-            touched(entry.link);
+            touched.push(entry.link);
         }
+        // A link's next event is only known when all that happens to it at one time has happened.
+        touched.into_iter().for_each(|link| context.act(Action::Review(link)));
+    }
+
+    /// What the stations of a link lose after the change of this number, see [`Action::Stations`].
+    pub fn losses(&self, place: usize) -> &[f64] {
+        &self.losses[place]
     }
 
     /// What links became: the table `link_changes`, if anything changes and the run keeps tables.
@@ -221,45 +243,38 @@ fn has_rates(course: &Course) -> bool {
     }
 }
 
-fn become_of(link: &mut Link, values: Values, at_once: bool, now: Instant, outlet: &mut Outlet) {
-    match values.rate {
-        Some(rate) if at_once => link.set_rate_at_once(rate, now, outlet),
-        Some(rate) => link.set_rate(rate, now, outlet),
-        None => {}
-    }
-    if let Some(delay) = values.delay {
-        link.set_delay(delay, now, outlet);
-    }
-    if let Some(loss) = values.loss {
-        link.set_loss(loss, now, outlet);
-    }
+fn alterations(values: Values, at_once: bool) -> impl Iterator<Item = Alteration> {
+    let rate = values.rate.map(if at_once { Alteration::RateAtOnce } else { Alteration::Rate });
+    rate.into_iter().chain(values.delay.map(Alteration::Delay)).chain(values.loss.map(Alteration::Loss))
 }
 
-/// The links of the directions that a change concerns.
-pub fn directions(change: &Change) -> impl Iterator<Item = usize> {
-    let ways: &[usize] = match change.way {
-        Way::Both => &[0, 1],
-        Way::Forward => &[0],
-        Way::Reverse => &[1],
+/// The directions of the link that a change concerns.
+pub fn directions(change: &Change) -> impl Iterator<Item = LinkDir> {
+    let forward = LinkDir::forward(change.link);
+    let ways: &[bool] = match change.way {
+        Way::Both => &[true, false],
+        Way::Forward => &[true],
+        Way::Reverse => &[false],
     };
-    let first = 2 * change.link;
-    ways.iter().map(move |way| first + way)
+    ways.iter().map(move |is_forward| if *is_forward { forward } else { forward.reverse() })
 }
 
-/// The random numbers of a change by lot, one stream for both directions and for who tells. The second such change of a
-/// link has a stream of its own.
-fn stream(scenario: &Scenario, place: usize) -> Rng {
-    let link = scenario.changes[place].link;
-    let by_lot = |change: &&Change| change.link == link && matches!(change.course, Course::States(_));
-    let before = scenario.changes[..place].iter().filter(by_lot).count();
+/// The stream of random numbers of a change by random states: one for both directions and for what tells the discipline.
+/// The second such change of a link has a stream of its own.
+fn stream_name(changes: &[Change], links: &[Before], place: usize) -> String {
+    let link = changes[place].link;
+    let is_random = |change: &&Change| change.link == link && matches!(change.course, Course::States(_));
+    let before = changes[..place].iter().filter(is_random).count();
     let number = if before == 0 { String::new() } else { (before + 1).to_string() };
-    Streams::new(scenario.seed).get(&format!("{}/states{number}", scenario.links[link].name))
+    format!("{}/states{number}", links[link].name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::network;
+    use crate::scenario::Scenario;
+    use crate::world::World;
     use penstock_core::foreign::{Config, Control, Library, LibraryError};
     use serde_json::{Map, Value};
 
@@ -286,17 +301,27 @@ mod tests {
         Scenario::parse_with(&text, "test.toml", &File(file.into())).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// 100,000 chances, one per millisecond, in stretches of 1 ms: two directions, each with who changes and who tells.
+    fn changes_of(scenario: &Scenario) -> Changes {
+        network::build(scenario).changes
+    }
+
+    /// 100,000 chances, one per millisecond, in stretches of 1 ms: two directions, each with
+    /// an entry that changes the link and one that tells the discipline.
     /// Each is asked once for each step and has nothing to search.
     #[test]
     fn a_long_trace_costs_as_much_per_step_as_a_short_one() {
         let trace: String = (1..=100_000).map(|ms| format!("{ms}\n")).collect();
         let scenario = scenario("trace = \"long\"\nbin = \"1ms\"\n", &trace);
-        let (mut changes, mut links) = (Changes::new(&scenario), network::build(&scenario).links);
+        let mut network = network::build(&scenario);
+        let mut changes = std::mem::take(&mut network.changes);
+        let mut world = World::new(network.layout, network.links, network.routes);
         assert_eq!(changes.entries.len(), 4);
         let (mut looks, mut made) = (0, 0);
         while let Some(now) = changes.next().filter(|now| now.as_secs_f64() < 99.9995) {
-            changes.apply(&mut links, now, &mut Outlet::default(), |_| made += 1);
+            world.now = now;
+            let mut actions = Vec::new();
+            changes.step(&mut Context::new(&world, &mut actions));
+            made += actions.iter().filter(|action| matches!(action, Action::Review(_))).count();
             looks += 1;
         }
         assert_eq!((looks, made), (100_000, 4 * 100_000));
@@ -306,7 +331,7 @@ mod tests {
     fn who_tells_of_states_by_lot_tells_the_same_ones_late() {
         let states = "states = [{ rate = \"2Mbit/s\", lasts = \"3s\" }, { rate = \"1Mbit/s\", lasts = \"1s\" }, \
                       { rate = \"500kbit/s\", lasts = \"2s\" }]\ntell_after = \"250ms\"\n";
-        let mut changes = Changes::new(&scenario(states, ""));
+        let mut changes = changes_of(&scenario(states, ""));
         let is = |entry: &Entry| matches!(entry.does, Does::Tell);
         assert_eq!(changes.entries.iter().map(is).collect::<Vec<_>>(), [false, true, false, true]);
         let first = changes.entries[0].player.clone();
@@ -325,9 +350,9 @@ mod tests {
                 "states = [{{ rate = \"2Mbit/s\", lasts = \"3s\" }}, {{ rate = \"1Mbit/s\", lasts = \"1s\" }}]\n\
                                   direction = \"forward\"\n{told}"
             );
-            assert_eq!(Changes::new(&scenario(&change, "")).entries.len(), entries);
+            assert_eq!(changes_of(&scenario(&change, "")).entries.len(), entries);
         }
-        assert_eq!(Changes::new(&scenario("orbit = \"meo\"", "")).entries.len(), 2, "a delay is not told");
+        assert_eq!(changes_of(&scenario("orbit = \"meo\"", "")).entries.len(), 2, "a delay is not told");
     }
 
     #[test]
@@ -336,14 +361,14 @@ mod tests {
         let two = format!(
             "{states}direction = \"forward\"\n[[changes]]\nlink = \"bottleneck\"\n{states}direction = \"reverse\"\n"
         );
-        let mut changes = Changes::new(&scenario(&two, ""));
+        let mut changes = changes_of(&scenario(&two, ""));
         let mut first_change = |entry: usize| {
             changes.entries[entry].player.step();
             changes.entries[entry].player.due
         };
         assert_ne!(first_change(0), first_change(1));
-        let alone = Changes::new(&scenario(states, "")).entries[0].player.clone();
-        let mut again = Changes::new(&scenario(&two, "")).entries[0].player.clone();
+        let alone = changes_of(&scenario(states, "")).entries[0].player.clone();
+        let mut again = changes_of(&scenario(&two, "")).entries[0].player.clone();
         let mut alone = alone;
         assert_eq!((alone.step(), alone.due), (again.step(), again.due), "what is added later shifts nothing");
     }

@@ -4,15 +4,16 @@
 //! and the gateway's router, where they wait and are lost like others. A node's budget is divided among its open sockets
 //! and reaches their congestion control; a queue discipline that holds nodes to their budgets is told them as well. Flows whose
 //! hosts move may come to the bottleneck, or leave it, and count as long as they cross it.
-//!
-//! This file keeps the state; `sim/cooperation.rs` moves it.
-
+use super::action::{Action, Context, Socket};
+use crate::numbers::{LinkDir, Owner, Source};
+use crate::segment::Segment;
 use penstock_core::cc::c2ml::Sockets;
 use penstock_core::coop::client::{self, Client};
-use penstock_core::coop::gateway::{self, Counters, Gateway, Start};
+use penstock_core::coop::gateway::{self, Counters, Gateway, Start, To};
 use penstock_core::coop::message::{self, Message, Request};
 use penstock_core::coop::policy::Policy;
 use penstock_core::coop::{Claim, Key, Keyring, NodeId, Signed};
+use penstock_core::fact::Fact;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
@@ -67,9 +68,9 @@ pub struct Spec {
     pub nodes: Vec<NodeSpec>,
 }
 
-/// What of a flow its node knows.
+/// Where the connection of a flow stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Socket {
+pub enum SocketState {
     /// Not yet opened.
     New,
     /// Open.
@@ -78,7 +79,7 @@ pub enum Socket {
     Closed,
 }
 
-/// A flow as a socket of its node. One with sessions is none: each of its connections is.
+/// A flow, as a socket of its node.
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
     /// Its node.
@@ -87,61 +88,78 @@ pub struct Member {
     pub weight: u32,
     /// It crosses the bottleneck. If not, it has no part; that changes when hosts move.
     pub crosses: bool,
+    /// The flow itself is no socket: each connection that its sessions open is one.
+    pub opens_connections: bool,
     /// Where it stands.
-    pub socket: Socket,
+    pub socket: SocketState,
 }
 
 /// A client host.
 #[derive(Debug)]
-pub struct Node {
+struct Node {
     /// Its machine.
-    pub client: Client,
+    client: Client,
     /// What it divides among whom.
-    pub sockets: Sockets,
+    sockets: Sockets,
     /// Its flows.
-    pub flows: Vec<u32>,
+    flows: Vec<u32>,
     /// The open connections of its sessions, with their weights.
-    pub connections: Vec<(u32, u32)>,
+    connections: Vec<(u32, u32)>,
     /// First entries in the table of routes: to the gateway, from it.
-    pub routes: [u32; 2],
+    routes: [u32; 2],
     /// The link, one direction, whose rate it can use at most (CSI). If it was the node's cell it is that of the next.
-    pub csi: Option<u32>,
+    csi: Option<LinkDir>,
     /// What it does that it should not.
-    pub lie: Option<Lie>,
+    lie: Option<Lie>,
     /// What the discipline was last told.
-    pub told: Option<Rate>,
+    told: Option<Rate>,
 }
 
-/// A node before its machine is made.
+/// A flow whose client sends by another route.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct Rerouted {
+    /// The flow.
+    pub flow: u32,
+    /// The first entry of its new route in the table of routes.
+    pub route: u32,
+    /// The open connections of its sessions.
+    pub connections: Vec<u32>,
+}
+
+impl Rerouted {
+    fn sockets(&self) -> impl Iterator<Item = Socket> + '_ {
+        let connections = self.connections.iter().map(|number| Socket::Connection(*number));
+        std::iter::once(Socket::Flow(self.flow)).chain(connections)
+    }
+}
+
+/// The settings of a client host.
+#[derive(Debug, Clone)]
+pub struct NodeSetup {
     /// Its flows.
     pub flows: Vec<u32>,
     /// As in [`Node`].
     pub routes: [u32; 2],
     /// As in [`Node`].
-    pub csi: Option<u32>,
+    pub csi: Option<LinkDir>,
     /// As in [`Node`].
     pub lie: Option<Lie>,
 }
 
-/// All of it.
+/// The gateway and all clients.
 #[derive(Debug)]
 pub struct Cooperation {
-    /// The bottleneck's link, in the direction that is shared.
-    pub link: usize,
-    /// Its machine.
-    pub gateway: Gateway,
-    /// When it falls silent; `Instant::MAX` is never.
-    pub silent_from: Instant,
-    /// The nodes.
-    pub nodes: Vec<Node>,
+    /// The bottleneck, in the direction that is shared.
+    link: LinkDir,
+    gateway: Gateway,
+    /// When the gateway falls silent; `Instant::MAX` is never.
+    silent_from: Instant,
+    nodes: Vec<Node>,
     /// Of each flow.
-    pub members: Vec<Member>,
-    /// Messages of both kinds, kept so that none is allocated anew.
-    pub to_gateway: Vec<Message>,
-    /// What the gateway sends.
-    pub from_gateway: Vec<gateway::Outgoing>,
+    members: Vec<Member>,
+    /// What a client and the gateway have to send; kept so that nothing is allocated anew.
+    to_gateway: Vec<Message>,
+    from_gateway: Vec<gateway::Outgoing>,
     ring: Keyring,
     datagrams: VecDeque<Vec<u8>>,
     first: u32,
@@ -182,7 +200,7 @@ pub struct Summary {
 
 impl Cooperation {
     /// Machines for a scenario that was checked; each flow crosses the bottleneck or not.
-    pub fn new(spec: &Spec, bandwidth: Rate, plans: Vec<Plan>, members: Vec<Member>, streams: &Streams) -> Self {
+    pub fn new(spec: &Spec, bandwidth: Rate, nodes: Vec<NodeSetup>, members: Vec<Member>, streams: &Streams) -> Self {
         let mut secrets = streams.get("cooperation/keys");
         let mut key = [0; 32];
         key.chunks_mut(8).for_each(|word| word.copy_from_slice(&secrets.bits().to_le_bytes()));
@@ -193,21 +211,21 @@ impl Cooperation {
             ..gateway::Config::new(bandwidth, spec.policy)
         };
         let gateway = Gateway::new(config, ring.clone(), 1, Start::Fresh, Instant::ZERO);
-        let node = |(id, plan): (u32, Plan)| Node {
+        let node = |(id, setup): (u32, NodeSetup)| Node {
             client: Client::new(client::Config::new(NodeId(id), secrets.bits() >> 1)).expect("defaults are valid"),
             sockets: Sockets::default(),
-            flows: plan.flows,
+            flows: setup.flows,
             connections: Vec::new(),
-            routes: plan.routes,
-            csi: plan.csi,
-            lie: plan.lie,
+            routes: setup.routes,
+            csi: setup.csi,
+            lie: setup.lie,
             told: None,
         };
         Self {
-            link: 2 * spec.link,
+            link: LinkDir::forward(spec.link),
             gateway: gateway.expect("the scenario was checked"),
             silent_from: spec.silent_from.map_or(Instant::MAX, |at| Instant::ZERO + at),
-            nodes: (0..).zip(plans).map(node).collect(),
+            nodes: (0..).zip(nodes).map(node).collect(),
             members,
             to_gateway: Vec::new(),
             from_gateway: Vec::new(),
@@ -222,7 +240,7 @@ impl Cooperation {
     }
 
     /// Puts a message into a datagram: its number and its length.
-    pub fn pack(&mut self, message: &Message) -> (u32, u16) {
+    fn pack(&mut self, message: &Message) -> (u32, u16) {
         if let Message::AckHello(answer) | Message::AckUsed(answer) = message {
             self.overheard = Some((answer.node, answer.state));
         }
@@ -238,13 +256,13 @@ impl Cooperation {
     }
 
     /// The message in the datagram of that number.
-    pub fn unpack(&self, number: u32) -> Option<Message> {
+    fn unpack(&self, number: u32) -> Option<Message> {
         let bytes = self.datagrams.get(number.wrapping_sub(self.first) as usize)?;
         message::decode(bytes, &self.ring).ok()
     }
 
     /// What a node that lies sends in place of a message.
-    pub fn twisted(&self, node: usize, message: Message) -> Message {
+    fn twisted(&self, node: usize, message: Message) -> Message {
         match (self.nodes[node].lie, message) {
             (Some(Lie::Claims), Message::UsedBw(request, _)) => {
                 Message::UsedBw(request, Claim::bps(self.bandwidth.as_bps().saturating_mul(10)))
@@ -259,19 +277,19 @@ impl Cooperation {
         }
     }
 
-    /// What each open socket of a node may use now.
-    pub fn parts(&self, node: usize) -> impl Iterator<Item = (u32, Option<Rate>)> + '_ {
-        let node = &self.nodes[node];
-        node.flows.iter().filter_map(|flow| {
-            let member = &self.members[*flow as usize];
-            (member.crosses && member.socket == Socket::Open).then(|| (*flow, node.sockets.part(member.weight)))
-        })
+    /// How many nodes take part.
+    pub fn nodes(&self) -> u32 {
+        self.nodes.len() as u32
     }
 
-    /// The same for the open connections of its sessions.
-    pub fn parts_of_connections(&self, node: usize) -> impl Iterator<Item = (u32, Option<Rate>)> + '_ {
-        let node = &self.nodes[node];
-        node.connections.iter().map(|(number, weight)| (*number, node.sockets.part(*weight)))
+    /// Where the route of a node to the gateway begins in the table of routes.
+    pub fn route_from(&self, node: u32) -> u32 {
+        self.nodes[node as usize].routes[0]
+    }
+
+    /// A node sends and receives its messages by another route from now on.
+    pub fn reroute(&mut self, node: u32, end: usize, route: u32) {
+        self.nodes[node as usize].routes[end] = route;
     }
 
     /// What came of it.
@@ -291,6 +309,242 @@ impl Cooperation {
             forged,
             ignored,
         }
+    }
+}
+
+// What a run tells it.
+impl Cooperation {
+    /// Before the run: what nodes can use, and when the gateway speaks first.
+    pub fn start(&mut self, context: &mut Context<'_>) {
+        (0..self.nodes()).for_each(|node| self.tell_usable(node, context));
+        await_source(Source::Gateway, self.gateway.next_timeout(), context);
+        if self.silent_from > Instant::ZERO {
+            // Nobody has registered yet, and the discipline knows.
+            for node in (0..self.nodes()).map(NodeId) {
+                context.act(Action::Tell(self.link, Fact::Budget { node, budget: None }));
+            }
+        }
+    }
+
+    /// The connection of a flow, or its source of datagrams, opened.
+    pub fn socket_opens(&mut self, flow: u32, context: &mut Context<'_>) {
+        self.turn_socket(flow, SocketState::New, SocketState::Open, context);
+    }
+
+    /// It closed.
+    pub fn socket_closes(&mut self, flow: u32, context: &mut Context<'_>) {
+        self.turn_socket(flow, SocketState::Open, SocketState::Closed, context);
+    }
+
+    fn turn_socket(&mut self, flow: u32, from: SocketState, to: SocketState, context: &mut Context<'_>) {
+        let member = &mut self.members[flow as usize];
+        if member.opens_connections || member.socket != from {
+            return;
+        }
+        member.socket = to;
+        let Member { node, weight, crosses, .. } = *member;
+        if crosses {
+            self.count_socket(node, weight, to == SocketState::Open, context);
+        }
+    }
+
+    /// A session of a flow opened a connection.
+    pub fn connection_opens(&mut self, flow: u32, number: u32, context: &mut Context<'_>) {
+        let Member { node, weight, crosses, .. } = self.members[flow as usize];
+        if crosses {
+            self.nodes[node as usize].connections.push((number, weight));
+            self.count_socket(node, weight, true, context);
+        }
+    }
+
+    /// The connection is over.
+    pub fn connection_closes(&mut self, flow: u32, number: u32, context: &mut Context<'_>) {
+        let Member { node, weight, crosses, .. } = self.members[flow as usize];
+        if crosses {
+            self.nodes[node as usize].connections.retain(|(open, _)| *open != number);
+            self.count_socket(node, weight, false, context);
+        }
+    }
+
+    /// The clients of flows send by other routes now, each given with its route and its open connections. Some cross the
+    /// bottleneck that did not, or no longer.
+    pub fn routes_changed(&mut self, flows: &[Rerouted], context: &mut Context<'_>) {
+        // A window is a budget times a round trip time, and that is another one now.
+        for flow in flows {
+            flow.sockets().for_each(|socket| context.act(Action::PathChanged(socket)));
+        }
+        let crosses = |flow: &Rerouted| context.crosses(flow.route, self.link);
+        let turned = |flow: &&Rerouted| self.members[flow.flow as usize].crosses != crosses(flow);
+        let mut turned: Vec<(&Rerouted, bool)> =
+            flows.iter().filter(turned).map(|flow| (flow, crosses(flow))).collect();
+        // Those that come are first: a node that has a socket there before and after does not say goodbye.
+        turned.sort_by_key(|(flow, crosses)| (!crosses, flow.flow));
+        turned.into_iter().for_each(|(flow, crosses)| self.turn_member(flow, crosses, context));
+    }
+
+    /// A flow becomes a socket of its node, or is none any more and on its own; its connections likewise.
+    fn turn_member(&mut self, flow: &Rerouted, crosses: bool, context: &mut Context<'_>) {
+        let member = &mut self.members[flow.flow as usize];
+        member.crosses = crosses;
+        let Member { node, weight, socket, .. } = *member;
+        let connections = &mut self.nodes[node as usize].connections;
+        if crosses {
+            connections.extend(flow.connections.iter().map(|number| (*number, weight)));
+        } else {
+            connections.retain(|(number, _)| !flow.connections.contains(number));
+        }
+        for _ in 0..flow.connections.len() + usize::from(socket == SocketState::Open) {
+            self.count_socket(node, weight, crosses, context);
+        }
+        if !crosses {
+            flow.sockets().for_each(|socket| context.act(Action::Budget(socket, None)));
+        }
+    }
+
+    /// A node attached to another cell. If its channel is what limits it, that is another one.
+    pub fn node_attached(&mut self, node: u32, old: LinkDir, new: LinkDir, context: &mut Context<'_>) {
+        let csi = &mut self.nodes[node as usize].csi;
+        if csi.is_some_and(|link| link.duplex() == old.duplex()) {
+            *csi = Some(new);
+        }
+        self.tell_usable(node, context);
+    }
+
+    /// The rates of links changed.
+    pub fn rates_changed(&mut self, context: &mut Context<'_>) {
+        let bandwidth = context.rate(self.link);
+        if bandwidth != self.gateway.bandwidth() && context.now < self.silent_from {
+            self.gateway.set_bandwidth(bandwidth, context.now, &mut self.from_gateway);
+            self.after_gateway(context);
+        }
+        (0..self.nodes()).for_each(|node| self.tell_usable(node, context));
+    }
+
+    /// The gateway's timer is due.
+    pub fn wake_gateway(&mut self, context: &mut Context<'_>) {
+        if context.now < self.silent_from {
+            self.gateway.poll(context.now, &mut self.from_gateway);
+            self.after_gateway(context);
+        }
+    }
+
+    /// The timer of a node's client is due.
+    pub fn wake_client(&mut self, node: u32, context: &mut Context<'_>) {
+        self.nodes[node as usize].client.poll(context.now, &mut self.to_gateway);
+        self.after_client(node, context);
+        self.hand_out(node, context);
+    }
+
+    /// A datagram of a node arrived, at the gateway or at the client.
+    pub fn receive(&mut self, node: u32, packet: &Segment, context: &mut Context<'_>) {
+        let Some(message) = self.unpack(packet.seq) else { return };
+        if !packet.from_client() {
+            self.nodes[node as usize].client.handle(&message, context.now, &mut self.to_gateway);
+            self.after_client(node, context);
+            self.hand_out(node, context);
+        } else if context.now < self.silent_from {
+            self.gateway.handle(&message, NodeId(node), context.now, &mut self.from_gateway);
+            self.after_gateway(context);
+        }
+    }
+}
+
+// What it does then.
+impl Cooperation {
+    /// A node has one socket more, or one less: the first joins, the last leaves, and the parts of all change.
+    fn count_socket(&mut self, node: u32, weight: u32, opens: bool, context: &mut Context<'_>) {
+        let Node { client, sockets, lie, .. } = &mut self.nodes[node as usize];
+        let changes = if opens { sockets.open(weight) } else { sockets.close(weight) };
+        if changes && *lie != Some(Lie::Silent) {
+            if opens {
+                client.open(context.now, &mut self.to_gateway);
+            } else {
+                client.close(context.now, &mut self.to_gateway);
+            }
+            self.after_client(node, context);
+        }
+        self.hand_out(node, context);
+    }
+
+    /// A node learns by CSI what it can use, if that is less than its gateway could give.
+    fn tell_usable(&mut self, node: u32, context: &mut Context<'_>) {
+        let Node { client, csi, .. } = &mut self.nodes[node as usize];
+        if let Some(link) = csi {
+            client.set_usable(Some(context.rate(*link)), context.now, &mut self.to_gateway);
+            self.after_client(node, context);
+            self.hand_out(node, context);
+        }
+    }
+
+    /// Sends what a client has to send and keeps its timer.
+    fn after_client(&mut self, node: u32, context: &mut Context<'_>) {
+        let mut messages = std::mem::take(&mut self.to_gateway);
+        for message in messages.drain(..) {
+            let message = self.twisted(node as usize, message);
+            self.send(node, &message, true, context);
+        }
+        self.to_gateway = messages;
+        await_source(Source::Client(node), self.nodes[node as usize].client.next_timeout(), context);
+    }
+
+    /// Tells the discipline, sends what the gateway has to send, and keeps its timer.
+    fn after_gateway(&mut self, context: &mut Context<'_>) {
+        self.tell_discipline(context);
+        let mut messages = std::mem::take(&mut self.from_gateway);
+        for outgoing in messages.drain(..) {
+            match outgoing.to {
+                To::Node(node) => self.send(node.0, &outgoing.message, false, context),
+                To::Everyone => (0..self.nodes()).for_each(|node| {
+                    if self.nodes[node as usize].client.is_active() {
+                        self.send(node, &outgoing.message, false, context);
+                    }
+                }),
+            }
+        }
+        self.from_gateway = messages;
+        await_source(Source::Gateway, self.gateway.next_timeout(), context);
+    }
+
+    fn send(&mut self, node: u32, message: &Message, from_client: bool, context: &mut Context<'_>) {
+        let Some(cursor) = self.nodes.get(node as usize).map(|node| node.routes[usize::from(!from_client)]) else {
+            return;
+        };
+        let (sequence, len) = self.pack(message);
+        let mut packet = Segment::udp_of(context.number(Owner::Message(node)), sequence, len, from_client);
+        (packet.cursor, packet.at) = (cursor, context.now);
+        context.act(Action::Send(packet));
+    }
+
+    /// The sockets of a node get their parts of its budget: flows first, then the connections of sessions.
+    fn hand_out(&mut self, node: u32, context: &mut Context<'_>) {
+        let Node { client, sockets, flows, connections, .. } = &mut self.nodes[node as usize];
+        sockets.set_budget(client.budget(context.now));
+        for flow in flows {
+            let member = &self.members[*flow as usize];
+            if member.crosses && member.socket == SocketState::Open {
+                context.act(Action::Budget(Socket::Flow(*flow), sockets.part(member.weight)));
+            }
+        }
+        for (number, weight) in connections {
+            context.act(Action::Budget(Socket::Connection(*number), sockets.part(*weight)));
+        }
+    }
+
+    /// A discipline that holds nodes to their budgets learns what changed.
+    fn tell_discipline(&mut self, context: &mut Context<'_>) {
+        for (node, state) in (0..).map(NodeId).zip(&mut self.nodes) {
+            let budget = self.gateway.granted_to(node).map(Rate::from_bps);
+            if budget != state.told {
+                state.told = budget;
+                context.act(Action::Tell(self.link, Fact::Budget { node, budget }));
+            }
+        }
+    }
+}
+
+fn await_source(source: Source, next: Option<Instant>, context: &mut Context<'_>) {
+    if let Some(at) = next {
+        context.act(Action::Await(source, at));
     }
 }
 

@@ -7,17 +7,21 @@
 //! - `web`: *On the search of efficient AQM for large delay networks*, section 4: short flows that arrive as a Poisson
 //!   process, each with a number of bytes from a Pareto distribution of shape 1.3 and mean 50 kB.
 //!
-//! The connections themselves are in [`crate::sim`]; here is when there is one and what it transfers.
+//! The connections themselves are in [`super::connections`]; here is when there is one and what it transfers.
 //!
 //! DIFFERENCE: "approximately 30" is 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
 
+use super::action::{Action, Opening, Request};
+use super::application::{Application, Host, News, Setup};
 use super::settings::{FlowFacts, Settings, file_size};
 use super::sizes::Pareto;
+use super::{AnyApplication, Measures};
 use crate::quantiles::Times;
 use crate::quantiles::{Quantiles, round};
+use crate::segment::Segment;
 use crate::tcp::{Counters, TcpConfig};
 use penstock_core::config::ConfigError;
-use penstock_core::rng::{Rng, Streams};
+use penstock_core::rng::Rng;
 use penstock_core::suggest::unknown_name;
 use penstock_core::units::{Bytes, Instant, Span};
 use penstock_grammar::range::{MAX_DURATION, within};
@@ -176,33 +180,44 @@ const LARGEST: u64 = 1 << 50;
 
 /// What the sessions of a flow do.
 #[derive(Debug, Clone, Copy)]
-pub enum Plan {
-    /// See [`Http`].
+enum Plan {
     Http(Http),
-    /// See [`Web`].
     Web(Web),
+}
+
+impl Http {
+    /// Makes a session.
+    pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
+        AnyApplication::other(Sessions::new(Plan::Http(*self), setup))
+    }
+}
+
+impl Web {
+    /// Makes a source of transfers.
+    pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
+        AnyApplication::other(Sessions::new(Plan::Web(*self), setup))
+    }
 }
 
 /// Transfers below this many bytes make a class, those below the next another, and so on; the last has no limit.
 pub const CLASSES: [u64; 3] = [10_000, 100_000, 1_000_000];
 
-/// The transfers of a flow: plan, random streams, books.
+/// The transfers of a flow.
 #[derive(Debug)]
-pub struct Sessions {
-    /// What to do.
-    pub plan: Plan,
+struct Sessions {
+    plan: Plan,
     /// TCP of every connection.
-    pub tcp: Arc<TcpConfig>,
+    tcp: Arc<TcpConfig>,
     times: Rng,
     sizes: Rng,
     /// Initial sequence numbers.
-    pub iss: Rng,
+    iss: Rng,
     /// The first arrival of a Poisson process has a time before it, too.
     begun: bool,
     /// The open connection of a session with `same_connection`.
-    pub connection: Option<u32>,
+    connection: Option<u32>,
     /// Connections that are open.
-    pub open: u32,
+    open: u32,
     /// Transfers begun.
     started: u64,
     /// Transfers whose connection was given up.
@@ -210,7 +225,7 @@ pub struct Sessions {
     /// Arrivals that found [`MAX_OPEN`] connections.
     refused: u64,
     /// Payload delivered.
-    pub delivered: u64,
+    delivered: u64,
     /// Of all connections that are over.
     counters: Counters,
     all: Times,
@@ -221,15 +236,14 @@ pub struct Sessions {
 pub const MAX_OPEN: u32 = 10_000;
 
 impl Sessions {
-    /// Nothing begun yet; `id` is the flow's number, which names its random streams.
-    pub fn new(plan: Plan, tcp: Arc<TcpConfig>, streams: &Streams, id: u32) -> Self {
-        let stream = |what: &str| streams.get(&format!("flow{id}/{what}"));
+    /// Plans transfers, of which none has begun.
+    fn new(plan: Plan, setup: &Setup<'_>) -> Self {
         Self {
             plan,
-            tcp,
-            times: stream("times"),
-            sizes: stream("sizes"),
-            iss: stream("iss"),
+            tcp: setup.tcp.clone(),
+            times: setup.stream("times"),
+            sizes: setup.stream("sizes"),
+            iss: setup.stream("iss"),
             begun: false,
             connection: None,
             open: 0,
@@ -243,8 +257,8 @@ impl Sessions {
         }
     }
 
-    /// The application wakes at `now`: the size of the transfer to begin, if there is one, and when it wakes again.
-    pub fn wake(&mut self, now: Instant) -> (Option<u64>, Option<Instant>) {
+    /// The size of the transfer to begin at `now`, if there is one, and when the next begins, if that is known.
+    fn next_transfer(&mut self, now: Instant) -> (Option<u64>, Option<Instant>) {
         match self.plan {
             Plan::Http(http) => {
                 self.started += 1;
@@ -272,8 +286,13 @@ impl Sessions {
         Some((size.ceil() as u64).min(most))
     }
 
+    /// True if all transfers go over one connection.
+    fn keeps_connection(&self) -> bool {
+        matches!(self.plan, Plan::Http(http) if http.same_connection)
+    }
+
     /// A transfer of `size` bytes that began at `began` is complete.
-    pub fn complete(&mut self, size: u64, began: Instant, now: Instant) {
+    fn complete(&mut self, size: u64, began: Instant, now: Instant) {
         let took = now.since(began);
         self.all.record(took);
         let class = CLASSES.iter().filter(|limit| size >= **limit).count();
@@ -282,43 +301,24 @@ impl Sessions {
         *bytes += size;
     }
 
-    /// The connection of a transfer was given up.
-    pub fn fail(&mut self) {
-        self.failed += 1;
+    /// After the end of a transfer of a session: when the next begins, unless the flow stops before. Then a connection
+    /// that was kept is closed. Other transfers come by themselves.
+    fn await_next(&mut self, host: &mut Host<'_>) -> Option<Instant> {
+        let next = match self.plan {
+            Plan::Web(_) => None,
+            Plan::Http(Http { idle: Idle::Constant(idle), .. }) => Some(host.now + idle),
+            Plan::Http(Http { idle: Idle::Exponential(mean), .. }) => {
+                Some(host.now + Span::from_secs_f64(self.times.exponential(mean.as_secs_f64())))
+            }
+        };
+        let next = next.filter(|at| *at < host.stop);
+        if let (None, Some(number)) = (next, self.connection) {
+            host.act(Action::Close(number));
+        }
+        next
     }
 
-    /// When a session that ended a transfer at `now` begins the next; `None` if transfers come by themselves.
-    pub fn next_after(&mut self, now: Instant) -> Option<Instant> {
-        let Plan::Http(http) = self.plan else { return None };
-        Some(match http.idle {
-            Idle::Constant(idle) => now + idle,
-            Idle::Exponential(mean) => now + Span::from_secs_f64(self.times.exponential(mean.as_secs_f64())),
-        })
-    }
-
-    /// A connection that is over gives its counters.
-    pub fn absorb(&mut self, counters: Counters) {
-        self.counters = sum(self.counters, counters);
-    }
-
-    /// Counters of all connections, given those that are open.
-    pub fn counters(&self, open: impl Iterator<Item = Counters>) -> Counters {
-        open.fold(self.counters, sum)
-    }
-
-    /// Name of the congestion control.
-    pub fn cc_name(&self) -> &str {
-        self.tcp.cc.name()
-    }
-
-    /// Bytes on the heap, without connections.
-    pub fn heap_bytes(&self) -> usize {
-        let times = self.classes.iter().map(|(times, _)| times).chain([&self.all]);
-        size_of::<Self>() + times.map(|times| times.digest.heap_bytes()).sum::<usize>()
-    }
-
-    /// How the transfers went.
-    pub fn summary(&self) -> Transfers {
+    fn summary(&self) -> Transfers {
         let web = matches!(self.plan, Plan::Web(_));
         let from = |class: usize| if class == 0 { 0 } else { CLASSES[class - 1] };
         let class = |(i, (times, bytes)): (usize, &(Times, u64))| {
@@ -342,12 +342,73 @@ impl Sessions {
     }
 }
 
-fn sum(a: Counters, b: Counters) -> Counters {
-    Counters {
-        segments: a.segments + b.segments,
-        retransmits: a.retransmits + b.retransmits,
-        timeouts: a.timeouts + b.timeouts,
-        reductions: a.reductions + b.reductions,
+impl Application for Sessions {
+    fn wake(&mut self, host: &mut Host<'_>) -> Option<Instant> {
+        let (size, next) = self.next_transfer(host.now);
+        if let Some(size) = size {
+            let request = Request { size, last: !self.keeps_connection() };
+            match self.connection {
+                Some(number) => host.act(Action::Write(number, request)),
+                None => {
+                    self.open += 1;
+                    let iss = [self.iss.bits() as u32, self.iss.bits() as u32];
+                    host.act(Action::Open(Opening { flow: host.flow, iss }, request));
+                }
+            }
+        }
+        next
+    }
+
+    /// Packets are those of its connections.
+    fn receive(&mut self, _: &Segment, _: &mut Host<'_>) {}
+
+    fn hear(&mut self, news: News, host: &mut Host<'_>) -> Option<Instant> {
+        match news {
+            News::Opened(number) => {
+                self.connection = self.keeps_connection().then_some(number);
+                None
+            }
+            News::Delivered(bytes) => {
+                self.delivered += bytes;
+                None
+            }
+            News::Complete { size, began } => {
+                self.complete(size, began, host.now);
+                self.await_next(host)
+            }
+            News::Over { number, counters, unfinished } => {
+                self.open -= 1;
+                self.counters += counters;
+                self.connection = self.connection.filter(|kept| *kept != number);
+                self.failed += u64::from(unfinished);
+                if unfinished { self.await_next(host) } else { None }
+            }
+        }
+    }
+
+    fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    fn cc(&self) -> &str {
+        self.tcp.cc.name()
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn measures(&self) -> Measures {
+        Measures::Transfers(self.summary())
+    }
+
+    fn connects_by(&self) -> Option<&Arc<TcpConfig>> {
+        Some(&self.tcp)
+    }
+
+    fn bytes(&self) -> usize {
+        let times = self.classes.iter().map(|(times, _)| times).chain([&self.all]);
+        size_of::<Self>() + times.map(|times| times.digest.heap_bytes()).sum::<usize>()
     }
 }
 

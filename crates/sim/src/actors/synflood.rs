@@ -1,7 +1,14 @@
-//! SYNs of forged sources, never followed by anything.
+//! SYNs of forged sources, never followed by anything (`synflood`). The victim answers each; the answers are
+//! ignored.
 
+use super::AnyApplication;
+use super::application::{Application, Host, Setup};
 use super::settings::{FlowFacts, Settings};
+use crate::numbers::FORGED;
+use crate::segment::{Segment, SynOptions};
 use penstock_core::config::ConfigError;
+use penstock_core::packet::TcpFlags;
+use penstock_core::units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
 /// A flood.
@@ -37,5 +44,60 @@ impl Settings for SynFlood {
     }
     fn keys(&self) -> Keys {
         Keys { per_second: self.per_second.into() }
+    }
+}
+
+impl SynFlood {
+    /// Makes its source.
+    pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
+        let gap = Span::from_nanos(1_000_000_000 / u64::from(self.per_second.max(1)));
+        AnyApplication::other(Flood { gap, first: setup.forged, sent: 0 })
+    }
+}
+
+/// The options of a host that would be in earnest.
+const OPTIONS: SynOptions = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
+
+/// A source of SYNs, each of a connection of its own, and its victim.
+#[derive(Debug)]
+struct Flood {
+    gap: Span,
+    /// The first of its connections: a number that no flow has.
+    first: u32,
+    sent: u32,
+}
+
+impl Application for Flood {
+    fn wake(&mut self, host: &mut Host<'_>) -> Option<Instant> {
+        let mut syn = Segment::tcp(self.first + self.sent % FORGED, true, TcpFlags::SYN);
+        syn.seq = self.sent.wrapping_mul(64_000); // as far apart as initial sequence numbers are
+        syn.set_syn_options(OPTIONS);
+        syn.window = u16::MAX;
+        self.sent = self.sent.wrapping_add(1);
+        host.send(syn);
+        Some(host.now + self.gap)
+    }
+
+    fn receive(&mut self, syn: &Segment, host: &mut Host<'_>) {
+        if !syn.from_client() {
+            return;
+        }
+        let mut answer = Segment::tcp(syn.flow, false, TcpFlags::SYN.with(TcpFlags::ACK));
+        (answer.seq, answer.ack) = (!syn.seq, syn.seq.wrapping_add(1));
+        answer.set_syn_options(OPTIONS);
+        answer.window = u16::MAX;
+        host.answer(answer);
+    }
+
+    fn delivered(&self) -> u64 {
+        0
+    }
+
+    fn forges(&self) -> bool {
+        true
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
     }
 }

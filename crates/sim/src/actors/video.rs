@@ -7,9 +7,11 @@
 //!
 //! A frame is played if all of it arrives within the deadline. What depends on lost frames is not modelled.
 
+use super::application::{Application, Host, Setup};
 use super::media::{self, Delivery, Reception};
 use super::settings::{FlowFacts, Settings};
 use super::sizes::{self, OneOrMore};
+use super::{AnyApplication, Measures};
 use crate::quantiles::Quantiles;
 use crate::quantiles::Times;
 use crate::segment::Segment;
@@ -109,6 +111,11 @@ impl Settings for Video {
 }
 
 impl Video {
+    /// Makes the source of frames and the player.
+    pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
+        AnyApplication::other(Stream::new(*self, setup.stream("frames")))
+    }
+
     /// The mean of all frames.
     pub fn mean_frame(&self) -> f64 {
         self.rate.bytes_per_sec() / self.fps
@@ -142,19 +149,18 @@ impl Video {
 
 /// A source of frames and the player at the other end.
 #[derive(Debug)]
-pub struct Stream {
+struct Stream {
     config: Video,
     rng: Rng,
     frames_sent: u32,
     packets_sent: u32,
-    /// What arrives.
-    pub reception: Reception,
+    reception: Reception,
     player: Player,
 }
 
 /// The datagrams of one frame.
 #[derive(Debug, Clone, Copy)]
-pub struct Frame {
+struct Frame {
     flow: u32,
     number: u32,
     first: u32,
@@ -243,14 +249,13 @@ pub struct VideoSummary {
 }
 
 impl Stream {
-    /// Nothing sent yet.
-    pub fn new(config: Video, rng: Rng) -> Self {
+    fn new(config: Video, rng: Rng) -> Self {
         let (reception, player) = Default::default();
         Self { config, rng, frames_sent: 0, packets_sent: 0, reception, player }
     }
 
     /// The frame to send now and the time of the next.
-    pub fn send(&mut self, flow: u32, now: Instant) -> (Frame, Instant) {
+    fn send(&mut self, flow: u32, now: Instant) -> (Frame, Instant) {
         let config = &self.config;
         let mean = config.mean_of(self.frames_sent.is_multiple_of(config.gop));
         let body = config.body();
@@ -272,18 +277,12 @@ impl Stream {
     }
 
     /// A datagram arrived at the other end.
-    pub fn receive(&mut self, packet: &Segment, now: Instant) {
+    fn take(&mut self, packet: &Segment, now: Instant) {
         let delay = self.reception.receive(packet, now);
         self.player.receive(packet, delay, self.config.deadline);
     }
 
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        self.reception.delay.digest.heap_bytes() + self.player.delay.digest.heap_bytes()
-    }
-
-    /// How it went.
-    pub fn summary(&self) -> VideoSummary {
+    fn summary(&self) -> VideoSummary {
         let player = &self.player;
         VideoSummary {
             delivery: self.reception.delivery(self.packets_sent.into()),
@@ -295,6 +294,31 @@ impl Stream {
                 delay_ms: player.delay.quantiles_ms(),
             },
         }
+    }
+}
+
+impl Application for Stream {
+    fn wake(&mut self, host: &mut Host<'_>) -> Option<Instant> {
+        let (frame, next) = self.send(host.flow, host.now);
+        frame.for_each(|packet| host.send(packet));
+        Some(next)
+    }
+
+    fn receive(&mut self, packet: &Segment, host: &mut Host<'_>) {
+        self.take(packet, host.now);
+    }
+
+    fn delivered(&self) -> u64 {
+        self.reception.bytes
+    }
+
+    fn measures(&self) -> Measures {
+        Measures::Video(self.summary())
+    }
+
+    fn bytes(&self) -> usize {
+        let digests = [&self.reception.delay.digest, &self.player.delay.digest];
+        size_of::<Self>() + digests.map(|digest| digest.heap_bytes()).iter().sum::<usize>()
     }
 }
 
@@ -377,7 +401,7 @@ mod tests {
                 _ => true,
             };
             for (_, packet) in frame.enumerate().filter(arrives) {
-                stream.receive(&packet, now + delay);
+                stream.take(&packet, now + delay);
             }
             now = next;
         }

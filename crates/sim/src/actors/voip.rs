@@ -20,8 +20,10 @@
 //! A receiver plays all packets with the same delay; later ones are lost to it. The delay is the one that sounds best
 //! (`the_best_playout_delay_weighs_delay_against_loss`): no rule of a certain phone, but a bound for all that keep one delay.
 
+use super::application::{Application, Host, Setup};
 use super::media::{self, Delivery, Reception};
 use super::settings::{FlowFacts, Settings};
+use super::{AnyApplication, Measures};
 use crate::quantiles::round;
 use crate::segment::Segment;
 use penstock_core::config::ConfigError;
@@ -36,6 +38,7 @@ const PACKET_TIME: Span = Span::from_millis(20);
 const PAYLOAD: u16 = 172;
 /// Means of talk spurts and pauses (ITU-T P.59).
 pub const P59: (Span, Span) = (Span::from_millis(1004), Span::from_millis(1587));
+
 /// The shortest mean of talk spurts and pauses.
 const SHORTEST: Span = Span::from_millis(1);
 
@@ -74,15 +77,21 @@ impl Settings for Voip {
     }
 }
 
+impl Voip {
+    /// Makes one direction of a call.
+    pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
+        AnyApplication::other(Call::new(*self, setup.stream("spurts")))
+    }
+}
+
 /// One direction of a call.
 #[derive(Debug)]
-pub struct Call {
+struct Call {
     config: Voip,
     rng: Rng,
     sent: u32,
     talks_until: Instant,
-    /// What arrives.
-    pub reception: Reception,
+    reception: Reception,
 }
 
 /// How a call went.
@@ -102,13 +111,12 @@ pub struct VoipSummary {
 }
 
 impl Call {
-    /// Nothing sent yet.
-    pub fn new(config: Voip, rng: Rng) -> Self {
+    fn new(config: Voip, rng: Rng) -> Self {
         Self { config, rng, sent: 0, talks_until: Instant::ZERO, reception: Reception::default() }
     }
 
     /// The packet to send now and the time of the next.
-    pub fn send(&mut self, flow: u32, now: Instant) -> (Segment, Instant) {
+    fn send(&mut self, flow: u32, now: Instant) -> (Segment, Instant) {
         if let Some((talk, _)) = self.config.spurts
             && self.sent == 0
         {
@@ -126,17 +134,11 @@ impl Call {
         (packet, next)
     }
 
-    /// A packet arrived at the other end.
-    pub fn receive(&mut self, packet: &Segment, now: Instant) {
-        self.reception.receive(packet, now);
-    }
-
     fn draw(&mut self, mean: Span) -> Span {
         Span::from_secs_f64(self.rng.exponential(mean.as_secs_f64()))
     }
 
-    /// How it went.
-    pub fn summary(&self) -> VoipSummary {
+    fn summary(&self) -> VoipSummary {
         let delivery = self.reception.delivery(self.sent.into());
         let (playout, late, r) = best_playout(&self.reception);
         VoipSummary {
@@ -146,6 +148,30 @@ impl Call {
             r: round(r),
             mos: round(mos(r)),
         }
+    }
+}
+
+impl Application for Call {
+    fn wake(&mut self, host: &mut Host<'_>) -> Option<Instant> {
+        let (packet, next) = self.send(host.flow, host.now);
+        host.send(packet);
+        Some(next)
+    }
+
+    fn receive(&mut self, packet: &Segment, host: &mut Host<'_>) {
+        self.reception.receive(packet, host.now);
+    }
+
+    fn delivered(&self) -> u64 {
+        self.reception.bytes
+    }
+
+    fn measures(&self) -> Measures {
+        Measures::Voip(self.summary())
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.reception.delay.digest.heap_bytes()
     }
 }
 

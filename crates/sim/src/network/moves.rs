@@ -1,7 +1,9 @@
 //! Routes of hosts that move: those from their new cells, and those on which packets are sent after them.
 
-use super::{Builder, other_direction};
-use crate::actors::handovers::{Move, Mover};
+use super::{Builder, way_back};
+use crate::actors::action::Mover;
+use crate::actors::handovers::Move;
+use crate::numbers::LinkDir;
 use crate::scenario::{Handover, Procedure};
 use penstock_core::units::Instant;
 use std::collections::BTreeSet;
@@ -9,41 +11,41 @@ use std::collections::BTreeSet;
 /// The link from a host into the network, and the router to which it leads.
 #[derive(Debug, Clone, Copy)]
 struct Cell<'a> {
-    up: u32,
+    up: LinkDir,
     base: &'a str,
 }
 
 impl Cell<'_> {
-    fn links(self) -> [u32; 2] {
-        [self.up, other_direction(self.up)]
+    fn links(self) -> [LinkDir; 2] {
+        [self.up, self.up.reverse()]
     }
 }
 
 impl<'a> Builder<'a> {
     pub(super) fn add_moves(&mut self, handover: &'a Handover) {
-        let first = self.network.moves.len();
+        let first = self.moves.len();
         for flow in &handover.flows {
             let one = self.one_move(handover, *flow);
-            self.network.moves.push(one);
+            self.moves.push(one);
         }
         // A node is where the clients of its flows are.
         let owner = |one: &Move| match one.who {
-            Mover::Flow(flow) if !one.server => self.network.owners.get(flow as usize).copied(),
+            Mover::Flow(flow) if !one.server => self.nodes.get(flow as usize).copied(),
             _ => None,
         };
-        let nodes: BTreeSet<u32> = self.network.moves[first..].iter().filter_map(owner).collect();
+        let nodes: BTreeSet<u32> = self.moves[first..].iter().filter_map(owner).collect();
         for node in nodes {
             let one = self.node_move(handover, node);
             let known = |one: &Move| {
                 let is_it = |other: &Move| (other.who, other.leaves, other.new) == (one.who, one.leaves, one.new);
-                self.network.moves.iter().any(is_it)
+                self.moves.iter().any(is_it)
             };
             // Flows of a node may move by another procedure, in a table of their own; the node moves by that of the first.
             let one = one.filter(|one| !known(one));
-            self.network.moves.extend(one);
+            self.moves.extend(one);
         }
         // Packets may be turned back between any two links.
-        self.network.links.iter_mut().filter_map(|link| link.queue.as_mut()).for_each(|queue| queue.relays = false);
+        self.queues().for_each(|queue| queue.relays = false);
     }
 
     fn one_move(&mut self, handover: &'a Handover, flow: u32) -> Move {
@@ -54,12 +56,12 @@ impl<'a> Builder<'a> {
         let other = before[usize::from(!server)];
         let ways = [before, after].map(|[from, to]| self.path(from, to));
         // The cell's link from the host: the first of the way, or the last of the way back.
-        let up =
-            |way: &[u32]| if server { way.last().map(|link| other_direction(*link)) } else { way.first().copied() };
-        let cells = [0, 1].map(|at| up(&ways[at]).unwrap_or_default()).map(|up| Cell { up, base: self.far_end(up) });
+        let up = |way: &[LinkDir]| if server { way.last().map(|link| link.reverse()) } else { way.first().copied() };
+        let cells =
+            [0, 1].map(|at| up(&ways[at]).unwrap_or(LinkDir::at(0))).map(|up| Cell { up, base: self.far_end(up) });
         let between = self.between(handover, cells, other);
         let (routes, homes) = self.add_routes_of(flow, &ways[1]);
-        let down = other_direction(cells[1].up);
+        let down = cells[1].up.reverse();
         let forward = self.add_links(&[&between, &[down, homes[usize::from(server)]]]);
         Move {
             who: Mover::Flow(flow),
@@ -78,17 +80,17 @@ impl<'a> Builder<'a> {
     /// The client of a node moves, if there is a gateway. At the gateway's own router no link is between them but the host's,
     /// which is its cell there.
     fn node_move(&mut self, handover: &'a Handover, node: u32) -> Option<Move> {
-        let (spec, coop) = (self.scenario.cooperation.as_ref()?, self.network.coop.as_ref()?);
+        let (spec, cooperation) = (self.scenario.cooperation.as_ref()?, self.cooperation.as_ref()?);
         let gateway = self.scenario.links[spec.link].a.as_str();
-        let access = self.network.routes[coop.nodes[node as usize].routes[0] as usize];
-        let home = other_direction(access);
+        let access = self.first_link(cooperation.route_from(node));
+        let home = access.reverse();
         let ways = [&handover.from, &handover.to].map(|at| self.path(at, gateway));
         let cells = ways.each_ref().map(|way| match way.first() {
             Some(up) => Cell { up: *up, base: self.far_end(*up) },
             None => Cell { up: access, base: gateway },
         });
         let between = self.between(handover, cells, gateway);
-        let back: Vec<u32> = ways[1].iter().rev().map(|link| other_direction(*link)).collect();
+        let back = way_back(&ways[1]);
         let routes = [self.add_links(&[&[access], &ways[1]]), self.add_links(&[&back, &[home]])];
         let last = back.last().copied();
         let forward = self.add_links(&[&between, last.as_slice(), &[home]]);
@@ -107,7 +109,7 @@ impl<'a> Builder<'a> {
     }
 
     /// From the old base station to the new one.
-    fn between(&mut self, handover: &Handover, [old, new]: [Cell<'a>; 2], other: &'a str) -> Vec<u32> {
+    fn between(&mut self, handover: &Handover, [old, new]: [Cell<'a>; 2], other: &'a str) -> Vec<LinkDir> {
         match handover.procedure {
             Procedure::S1 => [self.path(old.base, other), self.path(other, new.base)].concat(),
             _ => self.path(old.base, new.base),
@@ -116,32 +118,28 @@ impl<'a> Builder<'a> {
 
     /// When the other end has learnt of the new way: the message goes as packets do.
     fn switches(&mut self, handover: &Handover, base: &'a str, other: &'a str) -> Instant {
-        let delay = |link: &u32| self.scenario.links[*link as usize / 2].link.delay;
+        let delay = |link: &LinkDir| self.scenario.links[link.duplex()].link.delay;
         let way = self.path(base, other);
         way.iter().map(delay).fold(Instant::ZERO + handover.at + handover.interruption, |at, delay| at + delay)
     }
 
     /// Routes of a flow's hosts to each other by another way, and the links to the client and to the server. The links of the
     /// hosts themselves are the first and the last of each route.
-    fn add_routes_of(&mut self, flow: u32, way: &[u32]) -> ([u32; 2], [u32; 2]) {
-        let firsts = self.network.flows[flow as usize].routes.map(|route| self.network.routes[route as usize]);
-        let homes = firsts.map(other_direction);
-        let back: Vec<u32> = way.iter().rev().map(|link| other_direction(*link)).collect();
-        let there = self.add_links(&[&[firsts[0]], way, &[homes[1]]]);
-        let back = self.add_links(&[&[firsts[1]], &back, &[homes[0]]]);
-        ([there, back], homes)
+    fn add_routes_of(&mut self, flow: u32, way: &[LinkDir]) -> ([u32; 2], [LinkDir; 2]) {
+        let firsts = self.flows[flow as usize].routes.map(|route| self.first_link(route));
+        (self.add_routes(firsts, way), firsts.map(LinkDir::reverse))
     }
 
     /// The router to which a link of the scenario leads.
-    fn far_end(&self, link: u32) -> &'a str {
-        let spec = &self.scenario.links[link as usize / 2];
-        if link.is_multiple_of(2) { &spec.b } else { &spec.a }
+    fn far_end(&self, link: LinkDir) -> &'a str {
+        let spec = &self.scenario.links[link.duplex()];
+        if link.is_forward() { &spec.b } else { &spec.a }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::actors::handovers::Mover;
+    use crate::actors::action::Mover;
     use crate::network::build;
     use crate::scenario::Scenario;
 

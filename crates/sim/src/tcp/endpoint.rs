@@ -5,8 +5,9 @@
 
 use super::config::TcpConfig;
 use super::receiver::Receiver;
-use super::sender::{Counters, Glance, Next, Sender};
+use super::sender::{Next, Sender};
 use super::sequence::timestamp;
+use super::snapshot::{Counters, Snapshot};
 use crate::segment::{Segment, SynOptions};
 use penstock_core::cc::CongestionControl;
 use penstock_core::packet::TcpFlags;
@@ -23,6 +24,14 @@ pub enum Role {
     Client,
     /// Is opened.
     Server,
+}
+
+impl Role {
+    /// The side to which a segment goes.
+    #[inline(always)]
+    pub fn receiver_of(segment: &Segment) -> Self {
+        if segment.from_client() { Self::Server } else { Self::Client }
+    }
 }
 
 /// Where the connection stands. Closing is told by [`Endpoint::is_done`] and the halves themselves.
@@ -142,8 +151,8 @@ impl Endpoint {
     }
 
     /// The sending half as it stands; `None` unless the handshake is done.
-    pub fn glance(&self) -> Option<Glance> {
-        (self.state == State::Established).then(|| self.sender.glance())
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        (self.state == State::Established).then(|| self.sender.snapshot())
     }
 
     /// Name of the congestion control.

@@ -16,7 +16,8 @@ mod rtt;
 mod scoreboard;
 mod sender;
 mod sequence;
+mod snapshot;
 
 pub use config::{SillyWindow, TcpConfig};
 pub use endpoint::{Endpoint, Role, State};
-pub use sender::{Counters, Glance, Growth};
+pub use snapshot::{Counters, Growth, Snapshot};

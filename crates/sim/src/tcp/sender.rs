@@ -21,10 +21,11 @@ use super::prr::Prr;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sequence;
+use super::snapshot::{Counters, Growth, Snapshot};
 use crate::segment::Segment;
 use penstock_core::cc::{Ack, AnyCc, CongestionControl, RateSample, Requirements};
 use penstock_core::packet::{Ecn, TcpFlags};
-use penstock_core::units::{Instant, Rate, Span};
+use penstock_core::units::{Instant, Span};
 
 mod flow_control;
 mod recovery;
@@ -36,51 +37,6 @@ enum Phase {
     Open,
     Recovery,
     Loss,
-}
-
-/// Counters of the sending half.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// Data segments sent, with retransmissions.
-    pub segments: u64,
-    /// Of these, retransmissions.
-    pub retransmits: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u32,
-    /// Window reductions for loss or ECN, without timeouts.
-    pub reductions: u32,
-}
-
-/// How the window of a sender moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Growth {
-    /// Below the threshold.
-    SlowStart,
-    /// At or above it.
-    CongestionAvoidance,
-    /// After a loss, until what was then in flight is acknowledged.
-    Recovery,
-    /// After a timeout, likewise.
-    Loss,
-}
-
-/// The sending half at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Glance {
-    /// How the window moves.
-    pub state: Growth,
-    /// Congestion window in bytes.
-    pub cwnd: u64,
-    /// Slow start threshold in bytes; `u64::MAX` before the first signal.
-    pub ssthresh: u64,
-    /// Pacing rate, if the control paces.
-    pub pacing: Option<Rate>,
-    /// Bytes thought to be in the network.
-    pub in_flight: u64,
-    /// Smoothed round trip time; zero before the first sample.
-    pub srtt: Span,
-    /// Counters.
-    pub counters: Counters,
 }
 
 /// State of the sending half.
@@ -275,15 +231,15 @@ impl Sender {
         self.una == self.end() && self.needs.is_none()
     }
 
-    /// Where it stands, for who draws it.
-    pub fn glance(&self) -> Glance {
+    /// Where it stands.
+    pub fn snapshot(&self) -> Snapshot {
         let state = match self.phase {
             Phase::Recovery => Growth::Recovery,
             Phase::Loss => Growth::Loss,
             Phase::Open if self.cc.cwnd() < self.cc.ssthresh() => Growth::SlowStart,
             Phase::Open => Growth::CongestionAvoidance,
         };
-        Glance {
+        Snapshot {
             state,
             cwnd: self.cc.cwnd(),
             ssthresh: self.cc.ssthresh(),

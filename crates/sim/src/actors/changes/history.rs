@@ -3,7 +3,8 @@
 //! All is kept up to a number of rows. Then every second row goes, and from there on only every second change is kept;
 //! then every fourth, and so on. So a history never takes more room than that, and its rows stay evenly dense.
 
-use super::{Scenario, Values, becomes, directions};
+use super::{Before, Change, Values, becomes, directions};
+use crate::numbers::LinkDir;
 use crate::table::{Column, Table};
 use penstock_core::units::{Instant, Rate, Span};
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ struct Row {
 /// What one direction of a link became.
 #[derive(Debug)]
 pub struct History {
-    link: usize,
+    link: LinkDir,
     now: Row,
     rows: Vec<Row>,
     /// Every so many changes a row is kept.
@@ -33,28 +34,27 @@ pub struct History {
     most: usize,
 }
 
-/// Those of a scenario, for each direction whose rate, delay or loss changes, in the order of links.
-pub fn of(scenario: &Scenario) -> Vec<History> {
-    let changes = scenario.changes.iter().filter(|change| becomes(change));
-    let links: BTreeSet<usize> = changes.flat_map(directions).collect();
-    let most = if scenario.output.series { (MOST_OF_ALL / links.len().max(1)).clamp(16, MOST) } else { 0 };
-    let history = |link: usize| {
-        let spec = &scenario.links[link / 2].link;
-        let loss = if link.is_multiple_of(2) { spec.loss } else { 0.0 };
-        let now = Row { at: Instant::ZERO, rate: spec.rate, delay: spec.delay, loss };
-        History::new(link, now, most)
+/// Those of each direction of a link whose rate, delay or loss changes, in the order of links.
+pub fn of(changes: &[Change], links: &[Before], keeps_rows: bool) -> Vec<History> {
+    let changes = changes.iter().filter(|change| becomes(change));
+    let changing: BTreeSet<LinkDir> = changes.flat_map(directions).collect();
+    let most = if keeps_rows { (MOST_OF_ALL / changing.len().max(1)).clamp(16, MOST) } else { 0 };
+    let history = |link: LinkDir| {
+        let Before { rate, delay, losses, .. } = links[link.duplex()];
+        let loss = losses[usize::from(!link.is_forward())];
+        History::new(link, Row { at: Instant::ZERO, rate, delay, loss }, most)
     };
-    links.into_iter().map(history).collect()
+    changing.into_iter().map(history).collect()
 }
 
 impl History {
-    fn new(link: usize, now: Row, most: usize) -> Self {
+    fn new(link: LinkDir, now: Row, most: usize) -> Self {
         let rows = if most > 0 { vec![now] } else { Vec::new() };
         Self { link, now, rows, stride: 1, changes: 0, most }
     }
 
     /// The direction of a link whose history it is.
-    pub fn link(&self) -> usize {
+    pub fn link(&self) -> LinkDir {
         self.link
     }
 
@@ -94,8 +94,8 @@ pub fn table(histories: &[History]) -> Option<Table> {
     rows().next()?;
     let columns = vec![
         ("t_s", Column::F64(rows().map(|(_, row)| row.at.as_secs_f64()).collect())),
-        ("link", Column::U32(rows().map(|(link, _)| link as u32 / 2).collect())),
-        ("reverse", Column::U32(rows().map(|(link, _)| link as u32 % 2).collect())),
+        ("link", Column::U32(rows().map(|(link, _)| link.duplex() as u32).collect())),
+        ("reverse", Column::U32(rows().map(|(link, _)| u32::from(!link.is_forward())).collect())),
         ("rate_bps", Column::U64(rows().map(|(_, row)| row.rate.as_bps()).collect())),
         ("delay_s", Column::F64(rows().map(|(_, row)| row.delay.as_secs_f64()).collect())),
         ("loss", Column::F64(rows().map(|(_, row)| row.loss).collect())),
@@ -109,7 +109,7 @@ mod tests {
 
     fn history(most: usize) -> History {
         let now = Row { at: Instant::ZERO, rate: Rate::from_bps(1000), delay: Span::from_millis(5), loss: 0.0 };
-        History::new(3, now, most)
+        History::new(LinkDir::at(3), now, most)
     }
 
     /// At each whole second from 1 to `last` the rate becomes as many bit/s.

@@ -1,0 +1,540 @@
+//! The run: the loop that takes events in order, moves packets between links and hosts, and applies what actors do.
+//!
+//! One event is one call of `Simulation::dispatch`. TCP, which is nearly all there is to do, is driven directly: a segment
+//! comes to its endpoint, which sends what it may now. Every other actor pushes [`Action`](crate::actors::action::Action)s
+//! (`run/apply.rs`).
+
+mod apply;
+mod sessions;
+
+use crate::actors::AnyApplication;
+use crate::actors::action::{Action, Context, Mover};
+use crate::actors::application::Host;
+use crate::actors::changes::Changes;
+use crate::actors::connections::Connections;
+use crate::actors::cooperation::Cooperation;
+use crate::actors::handovers::{Diversion, Handovers};
+use crate::capture::{Capture, Sink};
+use crate::event::EventQueue;
+use crate::flow::Flow;
+use crate::link::Link;
+use crate::network::{self, Bottleneck};
+use crate::numbers::{LinkDir, Owner, Source};
+use crate::probe::TimeHistogram;
+use crate::scenario::Scenario;
+use crate::seconds::Seconds;
+use crate::segment::Segment;
+use crate::table::Table;
+use crate::tcp::Role;
+use crate::world::{END, World};
+use penstock_core::packet::Packet;
+use penstock_core::qdisc::Qdisc;
+use penstock_core::units::{Bytes, Instant, Span};
+
+/// What did not hold in a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// The counters of a queue do not balance.
+    #[error("queue {queue:?}: {message}")]
+    Books {
+        /// The queue.
+        queue: String,
+        /// What does not balance.
+        message: String,
+    },
+    /// The invariant `max_queue` of the scenario.
+    #[error("invariant max_queue: {} bytes waited at {queue:?} at {:.6} s", bytes.get(), at.as_secs_f64())]
+    MaxQueue {
+        /// The queue.
+        queue: String,
+        /// How much waited.
+        bytes: Bytes,
+        /// When it first did.
+        at: Instant,
+    },
+    /// The invariant `no_drops` of the scenario.
+    #[error("invariant no_drops: {packets} packets were dropped at {queue:?}")]
+    NoDrops {
+        /// The queue.
+        queue: String,
+        /// How many packets were dropped.
+        packets: u64,
+    },
+}
+
+/// What stays the same throughout a run.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub name: String,
+    pub seed: u64,
+    pub end: Instant,
+    pub warmup: Instant,
+    no_drops: bool,
+}
+
+/// Everything that acts in a run.
+#[derive(Debug)]
+pub(crate) struct Actors {
+    pub flows: Vec<Flow>,
+    /// The flows that forge connections.
+    floods: Vec<u32>,
+    /// Those that sessions open.
+    pub connections: Connections,
+    pub changes: Changes,
+    /// Hosts that move; none in most runs.
+    pub handovers: Option<Box<Handovers>>,
+    /// The gateway and its clients; none in most runs.
+    pub cooperation: Option<Box<Cooperation>>,
+}
+
+/// What is measured.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    /// Events handled.
+    pub events: u64,
+    pub bottlenecks: Vec<Bottleneck>,
+    /// Round trip times of all flows.
+    pub rtt: TimeHistogram,
+    pub seconds: Seconds,
+}
+
+/// One run of one scenario.
+#[derive(Debug)]
+pub struct Simulation {
+    pub(crate) plan: Plan,
+    pub(crate) world: World,
+    pub(crate) actors: Actors,
+    pub(crate) measured: Measured,
+    /// What actors want done; empty between events.
+    actions: Vec<Action>,
+}
+
+impl Simulation {
+    /// Builds the network and the flows.
+    pub fn new(scenario: &Scenario) -> Self {
+        let network = network::build(scenario);
+        let mut simulation = Self {
+            plan: Plan {
+                name: scenario.name.clone(),
+                seed: scenario.seed,
+                end: Instant::ZERO + scenario.duration,
+                warmup: Instant::ZERO + scenario.warmup,
+                no_drops: scenario.invariants.no_drops,
+            },
+            world: World::new(network.layout, network.links, network.routes),
+            actors: Actors {
+                flows: network.flows,
+                floods: network.floods,
+                connections: network.connections,
+                changes: network.changes,
+                handovers: Handovers::new(network.moves),
+                cooperation: network.cooperation,
+            },
+            measured: Measured {
+                events: 0,
+                bottlenecks: network.bottlenecks,
+                rtt: TimeHistogram::default(),
+                seconds: Seconds::new(scenario.output.series),
+            },
+            actions: Vec::new(),
+        };
+        simulation.start();
+        simulation
+    }
+
+    fn start(&mut self) {
+        for (id, flow) in (0..).zip(&self.actors.flows).filter(|(_, flow)| flow.start <= self.plan.end) {
+            self.world.set_event(Source::Application(id), flow.start);
+        }
+        self.world.set_event(Source::Clock, Instant::ZERO + Span::from_secs(1));
+        self.await_change();
+        self.cooperate(|cooperation, context| cooperation.start(context));
+    }
+
+    /// Writes the packets of the queues named in `[output] pcapng` to `out`; of all bottlenecks if none is named.
+    /// Call before the run begins.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn capture_to(&mut self, out: Sink, scenario: &Scenario) -> std::io::Result<()> {
+        self.begin_capture(scenario, |names| Capture::new(out, names))
+    }
+
+    /// The same as CSV, with the columns of [`crate::capture::CSV_HEADER`].
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn capture_csv_to(&mut self, out: Sink, scenario: &Scenario) -> std::io::Result<()> {
+        self.begin_capture(scenario, |names| Capture::csv(out, names))
+    }
+
+    fn begin_capture(
+        &mut self,
+        scenario: &Scenario,
+        open: impl FnOnce(&[Option<String>]) -> std::io::Result<Capture>,
+    ) -> std::io::Result<()> {
+        let wanted = &scenario.output.pcapng;
+        let chosen = |b: &Bottleneck| (wanted.is_empty() || wanted.contains(&b.name)).then(|| b.name.clone());
+        let names: Vec<_> = self.measured.bottlenecks.iter().map(chosen).collect();
+        self.world.outlet.capture = Some(open(&names)?);
+        for (bottleneck, _) in self.measured.bottlenecks.iter().zip(names).filter(|(_, name)| name.is_some()) {
+            if let Some(queue) = &mut self.world.links[bottleneck.link.index()].queue {
+                queue.eager = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the capture.
+    ///
+    /// # Errors
+    /// The first error of any write to it.
+    pub fn finish_capture(&mut self) -> std::io::Result<()> {
+        self.world.outlet.capture.take().map_or(Ok(()), Capture::finish)
+    }
+
+    /// Simulated time so far.
+    pub fn now(&self) -> Instant {
+        self.world.now
+    }
+
+    /// Simulated time at the end of the run.
+    pub fn duration(&self) -> Span {
+        self.plan.end.since(Instant::ZERO)
+    }
+
+    /// Simulates up to `by` more; true when the run is over.
+    ///
+    /// # Errors
+    /// An invariant of the scenario broke, or the books of a queue do not balance.
+    pub fn advance(&mut self, by: Span) -> Result<bool, Broken> {
+        let limit = (self.world.now + by).min(self.plan.end);
+        while let Some((source, now)) = self.world.events.pop_until(limit) {
+            self.world.now = now;
+            self.measured.events += 1;
+            self.dispatch(source);
+        }
+        self.world.now = limit;
+        self.catch_up();
+        self.check()?;
+        Ok(self.world.now == self.plan.end)
+    }
+
+    #[inline]
+    fn dispatch(&mut self, source: u32) {
+        match self.world.layout.decode(source) {
+            Source::Link(link) => self.on_link(link),
+            Source::Timer { flow, side } => self.on_timer(flow as usize, side),
+            Source::Application(flow) => self.on_application(flow),
+            Source::Clock => self.on_second(),
+            Source::Changes => self.on_change(),
+            Source::Gateway => self.on_gateway(),
+            Source::Client(node) => self.on_client(node),
+            Source::Connection { number, side } => self.on_connection_timer(number, side),
+        }
+    }
+
+    /// Brings the queues that are looked at up to now.
+    fn catch_up(&mut self) {
+        for bottleneck in &self.measured.bottlenecks {
+            self.world.catch_up(bottleneck.link);
+        }
+        self.world.relay();
+    }
+
+    fn check(&self) -> Result<(), Broken> {
+        for bottleneck in &self.measured.bottlenecks {
+            let Some(queue) = &self.world.links[bottleneck.link.index()].queue else { continue };
+            let (name, stats) = (|| bottleneck.name.clone(), queue.qdisc.stats());
+            stats.check(queue.qdisc.backlog()).map_err(|e| Broken::Books { queue: name(), message: e.to_string() })?;
+            if let Some((at, bytes)) = queue.probe.as_ref().and_then(|probe| probe.broken) {
+                return Err(Broken::MaxQueue { queue: name(), bytes: Bytes::new(bytes), at });
+            }
+            let packets = stats.dropped_by_aqm() + stats.dropped_overflow.packets;
+            if self.plan.no_drops && packets > 0 {
+                return Err(Broken::NoDrops { queue: name(), packets });
+            }
+        }
+        Ok(())
+    }
+
+    // Links.
+
+    #[inline]
+    fn on_link(&mut self, place: LinkDir) {
+        let World { now, links, events, outlet, .. } = &mut self.world;
+        let link = &mut links[place.index()];
+        let mut first = link.on_event(*now, outlet);
+        if let Some(next) = link.next_event() {
+            events.set(place.place(), next);
+        }
+        let mut ack_path_of = None;
+        if let Some(queue) = &link.queue {
+            ack_path_of = queue.ack_path_of;
+            self.world.relay();
+        }
+        if first.at <= self.world.now {
+            self.deliver(&mut first, ack_path_of);
+        }
+    }
+
+    /// A packet reached the end of a link: an element on the ACK path sees it, then it goes on.
+    #[inline]
+    fn deliver(&mut self, packet: &mut Segment, ack_path_of: Option<u32>) {
+        if let Some(forward) = ack_path_of
+            && let Some(segment) = packet.tcp()
+        {
+            self.world.links[forward as usize].inbound(segment, self.world.now, &mut self.world.outlet);
+            self.world.relay();
+        }
+        match self.world.hop(packet.cursor) {
+            END => self.on_host(packet),
+            link => self.offer(link, packet),
+        }
+    }
+
+    /// A packet comes to the link at this place, or goes elsewhere if its host has moved.
+    #[inline(never)]
+    fn offer(&mut self, place: u32, packet: &mut Segment) {
+        if self.actors.handovers.is_some() && self.is_diverted(LinkDir::at(place), packet) {
+            return;
+        }
+        self.world.offer(place, packet);
+    }
+
+    /// A packet comes to the link at its cursor.
+    fn send(&mut self, packet: &mut Segment) {
+        self.offer(self.world.hop(packet.cursor), packet);
+    }
+
+    /// True if a packet that comes to a link goes elsewhere, as its host has moved.
+    #[inline(never)]
+    fn is_diverted(&mut self, link: LinkDir, packet: &Segment) -> bool {
+        let mover = match self.world.layout.owner(packet.flow) {
+            Owner::Flow(flow) => Some(Mover::Flow(flow)),
+            Owner::Message(node) => Some(Mover::Node(node)),
+            Owner::Connection(number) => self.actors.connections.owner(number).map(Mover::Flow),
+            Owner::Forged { .. } => None,
+        };
+        let (Some(mover), Some(handovers)) = (mover, &mut self.actors.handovers) else { return false };
+        match handovers.divert(mover, link, packet) {
+            Diversion::None => false,
+            Diversion::Held => true,
+            Diversion::By(cursor) => {
+                let mut packet = *packet;
+                (packet.cursor, packet.at) = (cursor, self.world.now);
+                self.send(&mut packet);
+                true
+            }
+        }
+    }
+
+    // Hosts.
+
+    fn on_host(&mut self, packet: &Segment) {
+        let (index, now) = (packet.flow as usize, self.world.now);
+        let Some(flow) = self.actors.flows.get_mut(index) else { return self.on_other_owner(packet) };
+        let side = Role::receiver_of(packet);
+        let AnyApplication::Tcp(tcp) = &mut flow.application else { return self.on_application_packet(index, packet) };
+        match side {
+            Role::Server => {
+                tcp.server.on_segment(packet, now);
+                if flow.completed == Instant::MAX && tcp.is_complete() {
+                    flow.completed = now;
+                }
+            }
+            Role::Client => {
+                tcp.client.on_segment(packet, now);
+                if let Some(rtt) = tcp.client.take_rtt_sample() {
+                    flow.rtt.record(rtt);
+                    self.measured.rtt.record(rtt);
+                }
+            }
+        }
+        self.pump(index, side);
+        if side == Role::Client && self.actors.cooperation.is_some() {
+            self.review_socket(index);
+        }
+    }
+
+    /// A packet whose number is none of a flow.
+    #[inline(never)]
+    fn on_other_owner(&mut self, packet: &Segment) {
+        match self.world.layout.owner(packet.flow) {
+            Owner::Flow(flow) => self.on_application_packet(flow as usize, packet),
+            Owner::Forged { flood, .. } => {
+                let flow = self.actors.floods[flood as usize];
+                self.on_application_packet(flow as usize, packet);
+            }
+            Owner::Message(node) => self.cooperate(|cooperation, context| cooperation.receive(node, packet, context)),
+            Owner::Connection(number) => self.on_connection(number, packet),
+        }
+    }
+
+    /// Sends what an endpoint has to send and keeps its timer.
+    #[inline]
+    fn pump(&mut self, index: usize, side: Role) {
+        let World { now, layout, events, links, routes, .. } = &mut self.world;
+        let now = *now;
+        let flow = &mut self.actors.flows[index];
+        let cursor = flow.routes[side as usize];
+        let first = routes[cursor as usize];
+        let Some(tcp) = flow.tcp_mut() else { return };
+        let endpoint = tcp.end(side);
+        let link = &mut links[first as usize];
+        if link.queue.is_some() {
+            return self.pump_managed(index, side);
+        }
+        let mut is_first = false;
+        while let Some(next) = endpoint.next(now) {
+            is_first |= link.send(cursor, now, |segment| endpoint.emit(segment, next, now));
+        }
+        if is_first && let Some(next) = link.next_event() {
+            events.set_at_latest(first, next);
+        }
+        if let Some(at) = endpoint.deadline() {
+            let timer = layout.source(Source::Timer { flow: index as u32, side });
+            events.set_at_latest(timer, at.max(now));
+        }
+    }
+
+    /// The same for a host whose first link has a queue.
+    #[inline(never)]
+    fn pump_managed(&mut self, index: usize, side: Role) {
+        let (now, cursor) = (self.world.now, self.actors.flows[index].routes[side as usize]);
+        while let Some(mut packet) = self.endpoint(index, side).and_then(|end| end.transmit(now)) {
+            packet.cursor = cursor;
+            self.send(&mut packet);
+        }
+        if let Some(at) = self.endpoint(index, side).and_then(|end| end.deadline()) {
+            let timer = self.world.layout.source(Source::Timer { flow: index as u32, side });
+            self.world.events.set_at_latest(timer, at.max(now));
+        }
+    }
+
+    /// One end of a flow's connection.
+    fn endpoint(&mut self, index: usize, side: Role) -> Option<&mut crate::tcp::Endpoint> {
+        self.actors.flows[index].tcp_mut().map(|tcp| tcp.end(side))
+    }
+
+    fn on_timer(&mut self, index: usize, side: Role) {
+        let now = self.world.now;
+        let Some(endpoint) = self.endpoint(index, side) else { return };
+        let Some(at) = endpoint.deadline() else { return };
+        if at <= now {
+            endpoint.on_timer(now);
+            self.pump(index, side);
+        } else {
+            // A lazy timer: what it was set for has moved.
+            self.world.set_event(Source::Timer { flow: index as u32, side }, at);
+        }
+    }
+
+    // Applications.
+
+    /// The application begins, stops, or does what it does next.
+    #[inline(never)]
+    fn on_application(&mut self, id: u32) {
+        let flow = &mut self.actors.flows[id as usize];
+        let (starts, stops) = (flow.start == self.world.now, flow.stop <= self.world.now);
+        if self.actors.cooperation.is_some() {
+            self.turn_socket(id, stops);
+        }
+        let Self { world, actors, actions, .. } = self;
+        let flow = &mut actors.flows[id as usize];
+        let host = &mut Host::new(Context::new(world, actions), id, flow.stop, flow.routes);
+        let application = flow.application.get_mut();
+        let next = match (stops, starts) {
+            (true, _) => {
+                application.stop(host);
+                None
+            }
+            (false, true) => application.start(host),
+            (false, false) => application.wake(host),
+        };
+        self.await_application(id, next);
+        self.apply();
+    }
+
+    fn await_application(&mut self, id: u32, next: Option<Instant>) {
+        if let Some(at) = next {
+            self.world.events.set(self.world.layout.source(Source::Application(id)), at);
+        }
+    }
+
+    /// A packet for an application that is not a TCP connection.
+    #[inline(never)]
+    fn on_application_packet(&mut self, index: usize, packet: &Segment) {
+        let Self { world, actors, actions, .. } = self;
+        let flow = &mut actors.flows[index];
+        let host = &mut Host::new(Context::new(world, actions), index as u32, flow.stop, flow.routes);
+        flow.application.get_mut().receive(packet, host);
+        self.apply();
+    }
+
+    // The gateway and its clients. These are apart, like the two below, so that the loop stays small.
+
+    #[inline(never)]
+    fn on_gateway(&mut self) {
+        self.cooperate(|cooperation, context| cooperation.wake_gateway(context));
+    }
+
+    #[inline(never)]
+    fn on_client(&mut self, node: u32) {
+        self.cooperate(|cooperation, context| cooperation.wake_client(node, context));
+    }
+
+    // Changes of links and moves of hosts.
+
+    fn await_change(&mut self) {
+        let moves = self.actors.handovers.as_ref().and_then(|handovers| handovers.next());
+        if let Some(at) = self.actors.changes.next().into_iter().chain(moves).min() {
+            self.world.set_event(Source::Changes, at);
+        }
+    }
+
+    #[inline(never)]
+    fn on_change(&mut self) {
+        self.actors.changes.step(&mut Context::new(&self.world, &mut self.actions));
+        self.apply();
+        self.world.relay();
+        self.cooperate(|cooperation, context| cooperation.rates_changed(context));
+        while let Some(handovers) = &mut self.actors.handovers
+            && handovers.step(&mut Context::new(&self.world, &mut self.actions))
+        {
+            self.apply();
+        }
+        self.tell_of_routes();
+        self.await_change();
+    }
+
+    // Measurement.
+
+    #[inline(never)]
+    fn on_second(&mut self) {
+        self.catch_up();
+        let Self { world, actors, measured, plan, .. } = self;
+        measured.seconds.close(world.now, plan.warmup, &mut actors.flows, &mut world.links, &measured.bottlenecks);
+        self.world.set_event(Source::Clock, self.world.now + Span::from_secs(1));
+    }
+
+    /// The run second by second, and what changed on links; empty without `[output] series`.
+    pub fn tables(&self) -> Vec<Table> {
+        self.measured.seconds.tables().into_iter().chain(self.actors.changes.table()).collect()
+    }
+
+    /// Numbers that connections of `http` and `web` flows have, or had until a minute ago.
+    pub fn connection_numbers(&self) -> usize {
+        self.actors.connections.numbers()
+    }
+
+    /// Bytes of state kept for each flow: endpoints, its four access links, its pending events, its measurements;
+    /// packets in flight and the connections that sessions open are not counted.
+    pub fn bytes_per_flow(&self) -> usize {
+        let flows = &self.actors.flows;
+        let heap: usize = flows.iter().map(Flow::heap_bytes).sum();
+        let access_links = 4 * (size_of::<Link>() - size_of::<Segment>()); // each has room for one packet in flight
+        let events = 7 * EventQueue::BYTES_PER_SOURCE;
+        size_of::<Flow>() + access_links + events + heap / flows.len().max(1)
+    }
+}

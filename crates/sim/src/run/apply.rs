@@ -1,0 +1,181 @@
+//! Actions: what actors want done, applied one after another.
+
+use super::Simulation;
+use crate::actors::action::{Action, Context, Mover, Socket};
+use crate::actors::cooperation::{Cooperation, Rerouted};
+use crate::numbers::{LinkDir, Owner};
+use crate::segment::Segment;
+use crate::tcp::Role;
+use penstock_core::units::Rate;
+
+impl Simulation {
+    /// Applies what actors pushed.
+    #[inline]
+    pub(super) fn apply(&mut self) {
+        if !self.actions.is_empty() {
+            self.apply_from(0);
+        }
+    }
+
+    /// Applies the actions from this one on. What an action makes other actors push is applied before the next, so that
+    /// the order is that of calls.
+    pub(super) fn apply_from(&mut self, first: usize) {
+        let mut next = first;
+        while next < self.actions.len() {
+            match &self.actions[next] {
+                Action::Send(packet) => {
+                    let mut packet = *packet;
+                    self.send(&mut packet);
+                }
+                other => self.apply_other(*other),
+            }
+            next += 1;
+        }
+        self.actions.truncate(first);
+    }
+
+    #[inline(never)]
+    fn apply_other(&mut self, action: Action) {
+        match action {
+            Action::Send(mut packet) => self.send(&mut packet),
+            Action::Await(source, at) => self.world.set_event(source, at),
+            Action::Pump(socket) => self.pump_socket(socket),
+            Action::Budget(socket, budget) => self.set_budget(socket, budget),
+            Action::PathChanged(socket) => self.path_changed(socket),
+            Action::Open(opening, request) => self.open_connection(opening, request),
+            Action::Write(number, request) => self.write(number, request),
+            Action::Close(number) => self.close_connection(number),
+            Action::Alter(link, what) => {
+                self.world.links[link.index()].alter(what, self.world.now, &mut self.world.outlet);
+            }
+            Action::Stations(link, place) => {
+                let losses = self.actors.changes.losses(place);
+                self.world.links[link.index()].set_stations(losses, self.world.now, &mut self.world.outlet);
+            }
+            Action::Review(link) => self.world.review(link),
+            Action::Tell(link, fact) => {
+                self.world.links[link.index()].tell(&fact, self.world.now, &mut self.world.outlet);
+                self.world.relay();
+            }
+            Action::Reroute { who, end, route } => self.reroute(who, end, route),
+            Action::Leave { who, cell, loses_air } => self.leave(who, cell, loses_air),
+            Action::Attached { node, old, new } => {
+                self.cooperate(|cooperation, context| cooperation.node_attached(node, old, new, context));
+            }
+        }
+    }
+
+    /// Tells the gateway and its clients something, if there are any, and applies what they do.
+    pub(super) fn cooperate(&mut self, tell: impl FnOnce(&mut Cooperation, &mut Context<'_>)) {
+        let Some(cooperation) = &mut self.actors.cooperation else { return };
+        let first = self.actions.len();
+        tell(cooperation, &mut Context::new(&self.world, &mut self.actions));
+        self.apply_from(first);
+    }
+
+    // Sockets.
+
+    fn pump_socket(&mut self, socket: Socket) {
+        match socket {
+            Socket::Flow(flow) => self.pump(flow as usize, Role::Client),
+            Socket::Connection(number) => self.pump_connection(number, Role::Client),
+        }
+    }
+
+    fn set_budget(&mut self, socket: Socket, budget: Option<Rate>) {
+        let heeds = match socket {
+            Socket::Flow(flow) => {
+                self.actors.flows[flow as usize].tcp_mut().is_some_and(|tcp| tcp.client.set_budget(budget))
+            }
+            Socket::Connection(number) => self.actors.connections.set_budget(number, budget),
+        };
+        if heeds {
+            self.pump_socket(socket);
+        }
+    }
+
+    fn path_changed(&mut self, socket: Socket) {
+        let now = self.world.now;
+        match socket {
+            Socket::Flow(flow) => {
+                if let Some(tcp) = self.actors.flows[flow as usize].tcp_mut() {
+                    tcp.client.path_changed(now);
+                }
+            }
+            Socket::Connection(number) => self.actors.connections.path_changed(number, now),
+        }
+    }
+
+    /// A flow's socket opens when its application begins. It closes when the application stops; that of a TCP connection
+    /// only when all is acknowledged.
+    pub(super) fn turn_socket(&mut self, flow: u32, stops: bool) {
+        let waits_for_acks = self.actors.flows[flow as usize].tcp().is_some();
+        self.cooperate(|cooperation, context| match stops {
+            false => cooperation.socket_opens(flow, context),
+            true if waits_for_acks => {}
+            true => cooperation.socket_closes(flow, context),
+        });
+    }
+
+    /// The client of a flow may have nothing left to send.
+    pub(super) fn review_socket(&mut self, index: usize) {
+        if self.actors.flows[index].tcp().is_some_and(|tcp| tcp.client.all_acked()) {
+            self.cooperate(|cooperation, context| cooperation.socket_closes(index as u32, context));
+        }
+    }
+
+    // Hosts that move.
+
+    fn reroute(&mut self, who: Mover, end: usize, route: u32) {
+        match who {
+            Mover::Flow(flow) => self.actors.flows[flow as usize].routes[end] = route,
+            Mover::Node(node) => {
+                if let Some(cooperation) = &mut self.actors.cooperation {
+                    cooperation.reroute(node, end, route);
+                }
+            }
+        }
+    }
+
+    fn leave(&mut self, who: Mover, cell: [LinkDir; 2], loses_air: bool) {
+        let numbers = self.numbers_of(who);
+        let mut waiting: Vec<Segment> = Vec::new();
+        cell.into_iter().for_each(|link| self.world.take_out(link, &numbers, &mut waiting));
+        if loses_air {
+            let lost = cell.map(|link| self.world.links[link.index()].lose_in_flight(&numbers));
+            if let Some(handovers) = &mut self.actors.handovers {
+                handovers.counters.lost_in_air += lost.iter().sum::<u64>();
+            }
+        }
+        // Their cursors are still those of the old cell's links, from where they go on elsewhere.
+        for mut packet in waiting {
+            packet.at = self.world.now;
+            self.send(&mut packet);
+        }
+    }
+
+    /// The numbers that the packets of a host carry.
+    fn numbers_of(&self, who: Mover) -> Vec<u32> {
+        match who {
+            Mover::Flow(flow) => {
+                let connections = self.actors.connections.of_flow(flow).into_iter().map(Owner::Connection);
+                std::iter::once(Owner::Flow(flow)).chain(connections).map(|owner| self.world.number(owner)).collect()
+            }
+            Mover::Node(node) => vec![self.world.number(Owner::Message(node))],
+        }
+    }
+
+    /// Cooperation learns which flows' clients send by another route since their hosts moved.
+    pub(super) fn tell_of_routes(&mut self) {
+        let Some(handovers) = &mut self.actors.handovers else { return };
+        let flows = handovers.take_rerouted();
+        let connections = &self.actors.connections;
+        let rerouted = |flow: u32| Rerouted {
+            flow,
+            route: self.actors.flows[flow as usize].routes[0],
+            connections: connections.of_flow(flow),
+        };
+        let rerouted: Vec<Rerouted> = flows.into_iter().map(rerouted).collect();
+        self.cooperate(|cooperation, context| cooperation.routes_changed(&rerouted, context));
+    }
+}

@@ -1,0 +1,130 @@
+//! What moves packets: links, routes, pending events, and the time.
+
+use crate::event::EventQueue;
+use crate::link::{Link, Outlet};
+use crate::numbers::{Layout, LinkDir, Owner, Source};
+use crate::segment::Segment;
+use penstock_core::packet::FlowId;
+use penstock_core::units::{Instant, Rate, Span};
+
+/// In the table of routes: the packet is at its host.
+pub const END: u32 = u32::MAX;
+
+/// The network as it stands at one time of a run.
+#[derive(Debug)]
+pub struct World {
+    /// Simulated time.
+    pub now: Instant,
+    /// Numbers of sources and owners.
+    pub layout: Layout,
+    /// Pending events, one at most for each source.
+    pub events: EventQueue,
+    /// Links, one direction each, in the order of [`Layout`].
+    pub links: Vec<Link>,
+    /// Routes, one after the other, each a list of places of links ended by [`END`].
+    pub routes: Vec<u32>,
+    /// What links hand to others.
+    pub outlet: Outlet,
+}
+
+/// A rough guess of the time between events: each packet of 1000 bytes on each managed link, and its ACK, make three.
+fn event_gap(links: &[Link]) -> Span {
+    let bps: u64 = links.iter().filter(|link| link.queue.is_some()).map(|link| link.rate().as_bps()).sum();
+    Span::from_nanos(8_000_000_000_000 / 3 / bps.max(1))
+}
+
+impl World {
+    /// Puts a network at time zero, with no event pending.
+    pub fn new(layout: Layout, links: Vec<Link>, routes: Vec<u32>) -> Self {
+        let events = EventQueue::new(layout.sources(0), event_gap(&links));
+        Self { now: Instant::ZERO, layout, events, links, routes, outlet: Outlet::default() }
+    }
+
+    /// The rate of a link.
+    pub fn rate(&self, link: LinkDir) -> Rate {
+        self.links[link.index()].rate()
+    }
+
+    /// The place of the link to which a route leads at this cursor; [`END`] at the host.
+    #[inline]
+    pub fn hop(&self, cursor: u32) -> u32 {
+        self.routes[cursor as usize]
+    }
+
+    /// True if a link is on the route that begins at a cursor of the table.
+    pub fn crosses(&self, cursor: u32, link: LinkDir) -> bool {
+        crosses(&self.routes, cursor, link)
+    }
+
+    /// The number that packets of an owner carry.
+    pub fn number(&self, owner: Owner) -> u32 {
+        self.layout.number(owner)
+    }
+
+    /// Sets the event of a source; a time that has passed means now.
+    pub fn set_event(&mut self, source: Source, at: Instant) {
+        self.events.set(self.layout.source(source), at.max(self.now));
+    }
+
+    /// Gives a packet to a link.
+    #[inline(always)]
+    pub fn offer(&mut self, place: u32, packet: &mut Segment) {
+        let link = &mut self.links[place as usize];
+        if link.offer(packet, self.now, &mut self.outlet)
+            && let Some(next) = link.next_event()
+        {
+            self.events.set_at_latest(place, next);
+        }
+        if link.queue.is_some() {
+            self.relay();
+        }
+    }
+
+    /// Sets the event of a link that something was done to.
+    pub fn review(&mut self, link: LinkDir) {
+        if let Some(next) = self.links[link.index()].next_event() {
+            self.events.set_at_latest(link.place(), next.max(self.now));
+        }
+    }
+
+    /// Brings a queue up to now: decisions that were due are made.
+    pub fn catch_up(&mut self, link: LinkDir) {
+        self.links[link.index()].catch_up(self.now, &mut self.outlet);
+    }
+
+    /// Takes out what waits before a link of the owners with these numbers.
+    pub fn take_out(&mut self, link: LinkDir, numbers: &[u32], taken: &mut Vec<Segment>) {
+        let flows = numbers.iter().map(|number| FlowId(*number));
+        self.links[link.index()].take_out(flows, self.now, &mut self.outlet, taken);
+        self.relay();
+        self.review(link);
+    }
+
+    /// Puts what links relayed into flight on the next.
+    #[inline]
+    pub fn relay(&mut self) {
+        if !self.outlet.relayed.is_empty() {
+            self.relay_all();
+        }
+    }
+
+    #[inline(never)]
+    fn relay_all(&mut self) {
+        for (packet, at) in &self.outlet.relayed {
+            let cursor = packet.cursor + 1;
+            let index = self.routes[cursor as usize];
+            let link = &mut self.links[index as usize];
+            if link.take_as(packet, cursor, *at)
+                && let Some(arrival) = link.next_event()
+            {
+                self.events.set(index, arrival);
+            }
+        }
+        self.outlet.relayed.clear();
+    }
+}
+
+/// True if a link is on the route that begins at a cursor of a table of routes.
+pub fn crosses(routes: &[u32], cursor: u32, link: LinkDir) -> bool {
+    routes[cursor as usize..].iter().take_while(|hop| **hop != END).any(|hop| *hop == link.place())
+}
