@@ -34,15 +34,15 @@ mod tests {
 
     const MSS: u64 = 1000;
 
-    /// Takes ACKs that each deliver one segment, sends whole segments, and tells for each ACK the pipe after it and what
-    /// was sent. As in the figures of §4, the pipe is counted when what was lost has been taken out of it.
+    /// Takes ACKs that each deliver one segment, and tells for each the pipe after it and how many segments were sent. As
+    /// in the figures of §4 all is counted in segments, and what was lost is not in the pipe.
     fn recovery(flight: u64, lost: u64, ssthresh: u64, acks: u64) -> (Vec<u64>, Vec<u64>) {
-        let mut prr = Prr::new(flight * MSS);
+        let mut prr = Prr::new(flight);
         let (mut pipe, mut pipes, mut sent) = (flight - lost, Vec::new(), Vec::new());
         for _ in 0..acks {
             pipe -= 1;
-            let segments = prr.send_count(MSS, pipe * MSS, ssthresh * MSS, MSS) / MSS;
-            prr.out += segments * MSS;
+            let segments = prr.send_count(1, pipe, ssthresh, 1);
+            prr.out += segments;
             pipe += segments;
             pipes.push(pipe);
             sent.push(segments);
@@ -51,25 +51,20 @@ mod tests {
     }
 
     /// §3: sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out. Of 20 segments one is lost, half of 20 is to
-    /// stay: a segment for the first ACK, and then for every other one. At the end 10 are in flight.
+    /// stay: a segment for the first ACK, and then for every other one. The 17th finds the pipe at ssthresh, where the bound
+    /// leaves no room; from then on each ACK lets one go, and 10 stay in flight.
     #[test]
     fn every_other_ack_sends_a_segment_while_the_pipe_is_above_ssthresh() {
         let (pipes, sent) = recovery(20, 1, 10, 18);
-        assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0]);
-        assert_eq!(pipes, [19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 11, 10]);
+        assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1]);
+        assert_eq!(pipes, [19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 10, 10]);
     }
 
     /// With ssthresh at seven tenths, as CUBIC has it: after n ACKs ceil(0.7 n) segments are out.
     #[test]
     fn the_proportion_is_that_of_ssthresh_to_what_was_in_flight() {
         let (_, sent) = recovery(20, 1, 14, 16);
-        let out: Vec<u64> = sent
-            .iter()
-            .scan(0, |sum, n| {
-                *sum += n;
-                Some(*sum)
-            })
-            .collect();
+        let out: Vec<u64> = (1..=sent.len()).map(|n| sent[..n].iter().sum()).collect();
         assert_eq!(out[..5], [1, 2, 3, 3, 4]);
         assert_eq!(out[9], 7);
     }
