@@ -148,7 +148,7 @@ pub use census::{CensusError, PinkStats};
 pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
 use census::Census;
-use flow::{CREDIT, FIN_SENT, FROM_INSIDE, Flight, Flow, KNOWN, LACKING, List, Phase, up};
+use flow::{FIN_SENT, FROM_INSIDE, Flight, Flow, KNOWN, LACKING, List, Phase, up};
 use owners::Owners;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};

@@ -1,6 +1,7 @@
 //! What PINK stands before: a FIFO, or a queue for each flow, so that those who obey no window harm only themselves.
 
-use super::{CREDIT, Config, Pink};
+use super::share::CREDIT;
+use super::{Config, Pink};
 use crate::ack::gate::Gate;
 use crate::ack::qrm::{self, Qrm};
 use crate::ack_path::AckPath;

@@ -2,7 +2,7 @@
 
 use super::config::{Shrink, Window};
 use super::lists::Place;
-use super::share::{MAX_WINDOW, rate_of};
+use super::share::{CREDIT, MAX_WINDOW, rate_of};
 use crate::packet::{TcpFlags, TcpView};
 use crate::rtt::RttProbe;
 use crate::units::{Instant, Span};
@@ -20,10 +20,6 @@ const GOLDEN: u32 = 0x9e37_79b9;
 const LONG_ROUND_TRIP: Span = Span::from_millis(400);
 /// An RST this far from the data seen is none of the flow's: the data of most windows, 1 in 2048 of all numbers.
 const RST_REACH: u32 = 1 << 20;
-
-/// Segments that a flow may be owed, or owe. A step of two, and rounding that takes nearly one: less would be forgotten
-/// before it is used.
-pub(super) const CREDIT: u64 = 3;
 
 /// What is known of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,8 +1,8 @@
 //! How fast windows grow: at the pace of the new share, with room for what comes as a bunch, and not into what flows of
 //! longer round trips have yet to give up.
 
-use super::flow::{CREDIT, GROWS};
-use super::share::{MAX_WINDOW, MILLI, rate_of, window_of};
+use super::flow::GROWS;
+use super::share::{CREDIT, MAX_WINDOW, MILLI, rate_of, window_of};
 use super::{AckContext, Pink};
 use crate::units::{Instant, Limit, Span};
 
