@@ -70,11 +70,11 @@ fn arrivals(on_grid: bool) -> Vec<Arrival> {
         } else {
             Span::from_nanos((gap_us * 1e3) as u64)
         };
-        t = t + gap;
+        t += gap;
         let flow = FlowId(((rng.uniform() * 8.0) as u32).min(flows));
         flows = flows.max(flow.0 + 1).min(7);
         let size = Bytes::new(if on_grid { 1500 } else { 40 + (rng.uniform() * 1460.0) as u64 });
-        let ecn = if flow.0 % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+        let ecn = if flow.0.is_multiple_of(2) { Ecn::Ect0 } else { Ecn::NotEct };
         out.push(Arrival { t, flow, label: flow.0.into(), node: None, size, ecn, ern: Ern::default() });
     }
     out
