@@ -2,7 +2,7 @@ import penstock
 
 
 class MyAqm(penstock.Aqm):
-    """Drops at random: every packet that waited too long makes it more often, every other packet less often."""
+    """Drops at random: a packet which waited too long raises the probability, every other packet lowers it."""
 
     target_ms = 10.0
     step = 0.0002

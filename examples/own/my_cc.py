@@ -2,7 +2,7 @@ import penstock
 
 
 class MyCc(penstock.CongestionControl):
-    """Slow start until a queue forms, then one segment more each round trip; a loss takes 30 %. Segments are paced."""
+    """Slow start until a queue forms, then one segment per round trip; a loss cuts the window by 30 %. Paced."""
 
     kept = 0.7
 
