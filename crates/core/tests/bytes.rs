@@ -43,7 +43,7 @@ fn overloaded(config: &AnyConfig, limit: Limit) -> (AnyQdisc<Numbered>, Ledger) 
         }
         let size = 40 + (sizes.uniform() * 1500.0) as u64;
         let flow = (sizes.uniform() * 8.0) as u32;
-        let ecn = if flow % 2 == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+        let ecn = if flow.is_multiple_of(2) { Ecn::Ect0 } else { Ecn::NotEct };
         let packet = Numbered::new(tick.into(), flow, size).with_ecn(ecn);
         count(&mut ledger.0.arrived, &packet);
         queue.enqueue(packet, now, &mut rng, &mut ledger);
