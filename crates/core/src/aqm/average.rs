@@ -101,7 +101,7 @@ mod tests {
     /// §11: the idle time counts in packets that could have been sent, with its fraction. A packet of 1000 B takes 1 ms.
     #[test]
     fn the_idle_time_is_not_rounded_to_whole_packets() {
-        for (idle_us, left) in [(2500, 0.176_776_695), (500, 0.707_106_781), (1, 0.999_307_093)] {
+        for (idle_us, left) in [(2500, 0.176_776_695), (500, std::f64::consts::FRAC_1_SQRT_2), (1, 0.999_307_093)] {
             let mut average = Average::new(0.5, Mode::Packets, Bytes::new(1000), &LINK);
             average.value = 1.0;
             average.departed(Backlog::default(), Instant::ZERO);
