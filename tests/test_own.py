@@ -149,7 +149,7 @@ def test_a_run_directory_keeps_the_files(penstock: Command, tmp_path: Path) -> N
     assert penstock("run", "mine.toml", "--out", "out").returncode == 0
     again = penstock("rerun", "out")
     assert (again.returncode, "same" in again.stdout) == (0, True), again.stderr
-    (tmp_path / "my_cc.py").write_text((EXAMPLES / "my_cc.py").read_text().replace("0.7", "0.5"))
+    (tmp_path / "my_cc.py").write_text((EXAMPLES / "my_cc.py").read_text().replace("1.25", "1.5"))
     changed = penstock("rerun", "out", "--json")
     assert changed.returncode == 1
     assert json.loads(changed.stdout)["versions_changed"].keys() == {"my_cc.py"}
