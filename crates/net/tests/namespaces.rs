@@ -376,7 +376,7 @@ fn a_host_with_eight_flows_has_no_more_than_a_host_with_one() {
 #[test]
 fn a_mistake_ends_with_code_2_and_says_what_to_do() {
     for (arguments, expected) in [
-        (&["--rate", "10Mbit/s", "--aqm", "codle"][..], "did you mean codel"),
+        (&["--rate", "10Mbit/s", "--aqm", "codle"][..], "did you mean \"codel\""),
         (&["--rate", "10"], "Mbit/s"),
         (&["--rate", "10Mbit/s", "--left-netns", "penstock-nowhere"], "ip netns add"),
         (&["--rate", "10Mbit/s"], "--right-netns"),
