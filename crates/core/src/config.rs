@@ -1,4 +1,4 @@
-//! What the configuration of an algorithm is: parameters that validate themselves and build what they describe.
+//! The configuration of an algorithm: parameters which validate themselves and build the algorithm.
 
 mod flow_queues;
 pub(crate) mod tables;
@@ -15,75 +15,76 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// A parameter whose value cannot work.
+/// A parameter has a value outside of what the algorithm allows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct ConfigError {
-    /// The parameter, as it is written in a scenario.
+    /// The key of the parameter, as it is written in a scenario.
     pub key: &'static str,
     /// What is wrong and what is allowed.
     pub message: String,
 }
 
 impl ConfigError {
-    /// `key` is wrong because of `message`.
+    /// Creates the error of the parameter `key`; `message` says what is wrong and what is allowed.
     pub fn new(key: &'static str, message: impl Into<String>) -> Self {
         Self { key, message: message.into() }
     }
 }
 
-/// Whose rules an algorithm follows where its source and what runs in the field differ.
+/// Whose rules an algorithm follows where its source and its implementation in the Linux kernel differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compat {
-    /// The source's: document or RFC.
+    /// The rules of the source: a document or an RFC.
     #[default]
     #[serde(alias = "rfc", alias = "paper")]
     Source,
-    /// Those of the Linux kernel.
+    /// The rules of the Linux kernel.
     Linux,
 }
 
-/// What a discipline is told of the link it feeds.
+/// What a discipline is told of the link which it feeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkFacts {
     /// The rate of the link.
     pub rate: Rate,
-    /// How much the queue may hold.
+    /// How much the queue before the link may hold.
     pub limit: Limit,
 }
 
-/// The configuration of a discipline is its factory.
+/// The configuration of a queue discipline, which is also its factory.
 pub trait Discipline: Default + Clone + Serialize + DeserializeOwned + JsonSchema {
-    /// What it builds.
+    /// The discipline that [`Discipline::build`] creates.
     type Queue<P: Packet>: Qdisc<P> + AckPath;
 
-    /// Refuses values that cannot work.
+    /// Checks that every parameter is within its range.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Returns the first parameter that is out of its range.
     fn validate(&self) -> Result<(), ConfigError>;
 
     /// Builds the discipline for a link. Call only after [`Discipline::validate`].
     fn build<P: Packet>(&self, link: &LinkFacts) -> Self::Queue<P>;
 }
 
-/// The configuration of an [`Aqm`] is its factory. Alone it is the discipline of one [`Fifo`].
+/// The configuration of an [`Aqm`], which is also its factory. As a [`Discipline`] it builds one [`Fifo`] with that
+/// AQM.
 pub trait AqmConfig: Default + Clone + Serialize + DeserializeOwned + JsonSchema {
-    /// What it makes.
+    /// The algorithm that [`AqmConfig::aqm`] creates.
     type Aqm: Aqm + Clone;
 
-    /// Refuses values that cannot work.
+    /// Checks that every parameter is within its range.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Returns the first parameter that is out of its range.
     fn validate(&self) -> Result<(), ConfigError>;
 
-    /// Makes the algorithm for a queue before `link`. Call only after [`AqmConfig::validate`].
+    /// Creates the algorithm for a queue before `link`. Call only after [`AqmConfig::validate`].
     fn aqm(&self, link: &LinkFacts) -> Self::Aqm;
 
-    /// The defaults as the AQM of each flow queue, where the source has others than alone. May change those of the
-    /// `queues` as well.
+    /// Returns the defaults for use as the AQM of each flow queue, which may differ from those for a single queue. May
+    /// also change the defaults of the flow `queues`.
     fn per_flow(queues: &mut FlowQueues) -> Self {
         let _ = queues;
         Self::default()

@@ -1,28 +1,29 @@
 //! Penstock's algorithms: sans-IO state machines that judge, schedule and rewrite packets.
 //!
-//! Nothing here reads a clock, a socket, a thread or a global random source. Follow one packet by opening the files
-//! in this order:
+//! Nothing in this crate reads a clock, a socket or a global random source, or starts a thread. To follow one packet
+//! through the code, open the files in this order:
 //!
 //! 1. [`units`]: time, span, size, rate; [`rng`]: named random streams.
 //! 2. [`packet`]: what an algorithm may see of a packet; [`rtt`]: round trip times as a gateway sees them.
-//! 3. [`qdisc`]: the trait of queue disciplines, drop reasons, conservation; [`judge`]: the trait of AQMs; [`ack_path`]: that
-//!    of elements which see both directions; [`fact`]: what they are told of the world; [`queue`]: the shared FIFO.
-//! 4. [`config`]: configurations validate themselves and build what they describe; [`listing`]: what is said of each.
+//! 3. [`qdisc`]: the trait of queue disciplines, drop reasons, conservation; [`judge`]: the trait of AQMs;
+//!    [`ack_path`]: the trait of elements which see both directions; [`fact`]: what disciplines are told of the world;
+//!    [`queue`]: the shared FIFO.
+//! 4. [`config`]: configurations, which validate themselves and build an algorithm; [`listing`]: their description.
 //! 5. [`aqm`]: the algorithms that judge packets in a queue.
-//! 6. [`sched`]: whose turn it is; [`fq`]: flow queueing, a queue and an AQM for each flow; [`csi`]: what a scheduler knows
-//!    of a radio channel.
+//! 6. [`sched`]: schedulers, which choose the class or flow that is served next; [`fq`]: flow queueing, with a queue
+//!    and an AQM for each flow; [`csi`]: what a scheduler knows of a radio channel.
 //! 7. [`ack`]: elements that see both directions and edit ACKs (PINK), or read them (QRM).
 //! 8. [`cc`]: congestion control.
-//! 9. [`coop`]: nodes and a gateway agree on who may send how much.
-//! 10. [`wire`]: the same views over real bytes.
-//! 11. [`registry`]: every algorithm by name; parsing, docs and bindings read it; [`settings`] and
-//!     [`key_value`]: parameters from `key=value` texts; [`suggest`]: "did you mean"; [`foreign`]: algorithms that are not
-//!     here, found by a library.
+//! 9. [`coop`]: protocols by which nodes and a gateway agree on the rate of each node.
+//! 10. [`wire`]: the views of packets and segments over real bytes.
+//! 11. [`registry`]: every algorithm by name, for parsing, documentation and bindings; [`settings`] and
+//!     [`key_value`]: parameters from `key=value` texts; [`suggest`]: "did you mean" for misspelt names; [`foreign`]:
+//!     algorithms from outside this crate, which a library finds by name.
 //!
-//! A file imports what stands in earlier steps or in its own, never in later ones; the registry imports all.
+//! A file imports from its own step and from earlier ones, never from later ones; the registry imports from all.
 //!
-//! A discipline is built from its configuration. The owner hands it the time, packets and random numbers, and asks when to
-//! call again:
+//! A discipline is built from its configuration. Its owner passes in the time, packets and random numbers, and asks the
+//! discipline when it wants to be called next:
 //!
 //! ```
 //! use penstock_core::config::LinkFacts;
@@ -56,7 +57,7 @@
 //! let mut queue = AnyConfig::default_of("codel").unwrap().build(&link);
 //! let mut rng = Streams::new(1).get("example/codel");
 //! let mut now = Instant::ZERO;
-//! // Two packets come while one leaves, so the queue stands and CoDel begins to drop from its head.
+//! // Two packets arrive while one leaves, so the queue grows and CoDel begins to drop from its head.
 //! for _ in 0..60 {
 //!     queue.enqueue(Datagram, now, &mut rng, &mut ());
 //!     queue.enqueue(Datagram, now, &mut rng, &mut ());

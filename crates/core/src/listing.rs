@@ -1,35 +1,35 @@
-//! What listings say of an algorithm: its name, its source and its parameters, read from its configuration.
+//! The description of an algorithm in listings: its name, its source and its parameters, read from its configuration.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What a listing says of an algorithm.
+/// The description of one algorithm in a listing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// The name used everywhere.
+    /// The name of the algorithm in scenarios, options and results.
     pub name: &'static str,
-    /// `aqm`, `ack-path`, `flow-queueing`, `scheduler` or `cc`.
+    /// The kind of the algorithm: `aqm`, `ack-path`, `flow-queueing`, `scheduler` or `cc`.
     pub kind: &'static str,
-    /// One line.
+    /// What the algorithm does, in one line.
     pub about: &'static str,
-    /// Document and section, or RFC.
+    /// The document with its section, or the RFC, from which the algorithm is written.
     pub source: &'static str,
-    /// Its parameters.
+    /// The parameters of the algorithm, ordered by key.
     pub parameters: Vec<Parameter>,
 }
 
 /// One parameter of an algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parameter {
-    /// Its key.
+    /// The key of the parameter in a scenario.
     pub name: String,
-    /// Its default, as JSON; `null` means derived from the link.
+    /// The default as JSON; `null` if the parameter is unset or derived from others or from the link.
     pub default: serde_json::Value,
-    /// What it means.
+    /// What the parameter means, with its unit and its source.
     pub about: String,
 }
 
-/// The parameters of a configuration, from its doc comments and its defaults.
+/// Lists the parameters of a configuration, from its doc comments and its defaults.
 pub(crate) fn parameters<C: Default + Serialize + JsonSchema>() -> Vec<Parameter> {
     let schema = schemars::schema_for!(C);
     let defaults = serde_json::to_value(C::default()).unwrap_or_default();

@@ -1,19 +1,19 @@
-//! What an algorithm may see of a packet, whoever owns it: a simulated segment, a trace record or a real buffer.
+//! What an algorithm may see of a packet. The packet may be a simulated segment, a record of a trace or a real buffer.
 
 use crate::units::{Bytes, Span};
 
-/// The index of a flow in whatever table its owner keeps: dense and small, so that per-flow state is an array.
-/// Both directions of a connection share one.
+/// The index of a flow in the table of flows which the owner of the discipline keeps. Indices are dense and small, so
+/// that per-flow state is an array. Both directions of a connection have one index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
-/// A node: a client host, which may own many flows. Whoever keeps the table of flows tells a discipline which node owns
-/// which ([`Fact::Owner`](crate::fact::Fact::Owner)): a packet need not carry it.
+/// The number of a node: a subscriber, which may own many flows. The owner of the table of flows tells a discipline
+/// which flow belongs to which node ([`Fact::Owner`](crate::fact::Fact::Owner)), so packets do not carry the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
-    /// Of flows that are nobody's: who divides a link among nodes has nothing for them.
+    /// The node of flows which belong to no node. A discipline that divides a link among nodes gives them nothing.
     pub const NOBODY: Self = Self(u32::MAX);
 }
 
@@ -28,12 +28,12 @@ pub enum Ecn {
     Ect1 = 1,
     /// ECN-capable, ECT(0).
     Ect0 = 2,
-    /// Congestion experienced.
+    /// Congestion experienced (CE): a queue on the path marked the packet.
     Ce = 3,
 }
 
 impl Ecn {
-    /// The field from its two bits; higher bits are ignored.
+    /// Decodes the field from its two bits; higher bits are ignored.
     pub const fn from_bits(bits: u8) -> Self {
         match bits & 3 {
             0 => Self::NotEct,
@@ -42,7 +42,7 @@ impl Ecn {
             _ => Self::Ce,
         }
     }
-    /// True when a queue may mark this packet instead of dropping it.
+    /// Returns true if a queue may mark this packet instead of dropping it.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }
@@ -53,26 +53,26 @@ impl Ecn {
 pub struct TcpFlags(pub u8);
 
 impl TcpFlags {
-    /// No more data from the sender.
+    /// FIN: the sender has no more data.
     pub const FIN: Self = Self(0x01);
-    /// Synchronize sequence numbers.
+    /// SYN: the sequence number is the initial one of its sender.
     pub const SYN: Self = Self(0x02);
-    /// Reset the connection.
+    /// RST: the connection is reset.
     pub const RST: Self = Self(0x04);
-    /// Push.
+    /// PSH: the receiver should hand the data to its application at once.
     pub const PSH: Self = Self(0x08);
-    /// The acknowledgment field is significant.
+    /// ACK: the acknowledgment field is significant.
     pub const ACK: Self = Self(0x10);
-    /// ECN echo (RFC 3168).
+    /// ECE, ECN echo: the receiver saw a mark (RFC 3168 §6.1).
     pub const ECE: Self = Self(0x40);
-    /// Congestion window reduced (RFC 3168).
+    /// CWR, congestion window reduced: the sender reacted to the echo (RFC 3168 §6.1).
     pub const CWR: Self = Self(0x80);
 
-    /// True when every flag of `other` is set.
+    /// Returns true if every flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// Both sets together.
+    /// Returns the union of the two sets of flags.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -80,23 +80,25 @@ impl TcpFlags {
 
 /// The rate of a flow as its sender tells it: the option of explicit rate notification (document 003 §III.A).
 ///
-/// The window has 16 bits and a shift of 4 bits, as the window field has its scale; the round trip time has 12 bits of
-/// milliseconds, 1 to 4095.
+/// The congestion window is coded in 16 bits and a shift of 4 bits, the round trip time in 12 bits of milliseconds, 1
+/// to
+/// 4095. The rate is their quotient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RateNotice {
     cwnd: u16,
-    /// The shift in the upper 4 bits, the round trip time in the lower 12; these are not 0.
+    /// The shift in the upper 4 bits and the round trip time in the lower 12 bits, which are never all 0.
     shift_rtt: u16,
 }
 
 impl RateNotice {
-    /// The largest window that can be told.
+    /// The largest congestion window which the option can tell.
     pub const MAX_CWND: Bytes = Bytes::new(0xffff << 15);
-    /// The longest round trip time that can be told.
+    /// The longest round trip time which the option can tell: 4095 ms.
     pub const MAX_RTT: Span = Span::from_millis(0xfff);
 
-    /// The window, rounded down to what the least shift that holds it can tell, and the round trip time to the nearest
-    /// millisecond. What is out of range is told as the end of the range.
+    /// Codes a congestion window and a round trip time. The window is rounded down to a multiple of the least shift
+    /// that can hold it, the round trip time to the nearest millisecond. A value out of range becomes the end of the
+    /// range.
     pub fn new(cwnd: Bytes, rtt: Span) -> Self {
         let bytes = cwnd.min(Self::MAX_CWND).get();
         let shift = (u64::BITS - bytes.leading_zeros()).saturating_sub(16);
@@ -104,78 +106,79 @@ impl RateNotice {
         Self { cwnd: (bytes >> shift) as u16, shift_rtt: (shift as u16) << 12 | ms.max(1) as u16 }
     }
 
-    /// From the four bytes that follow kind and length; `None` with a round trip time of 0, which gives no rate.
+    /// Decodes the four bytes which follow kind and length of the option. `None` if the round trip time is 0, since
+    /// that gives no rate.
     pub fn from_bytes([a, b, c, d]: [u8; 4]) -> Option<Self> {
         let notice = Self { cwnd: u16::from_be_bytes([a, b]), shift_rtt: u16::from_be_bytes([c, d]) };
         (notice.rtt_ms() > 0).then_some(notice)
     }
 
-    /// The four bytes that follow kind and length.
+    /// Encodes the four bytes which follow kind and length of the option.
     pub fn to_bytes(self) -> [u8; 4] {
         let ([a, b], [c, d]) = (self.cwnd.to_be_bytes(), self.shift_rtt.to_be_bytes());
         [a, b, c, d]
     }
 
-    /// The congestion window.
+    /// Returns the congestion window as it was coded, in bytes.
     pub fn cwnd(self) -> Bytes {
         Bytes::new(u64::from(self.cwnd) << (self.shift_rtt >> 12))
     }
 
-    /// The round trip time in milliseconds, 1 to 4095.
+    /// Returns the round trip time in milliseconds, 1 to 4095.
     pub fn rtt_ms(self) -> u16 {
         self.shift_rtt & 0xfff
     }
 
-    /// The round trip time.
+    /// Returns the round trip time, in whole milliseconds.
     pub fn rtt(self) -> Span {
         Span::from_millis(self.rtt_ms().into())
     }
 }
 
-/// What a packet tells routers by explicit rate notification; nothing by default.
+/// What a packet tells routers by explicit rate notification. By default it tells nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Ern {
-    /// The header bit ERC: the packet belongs to an ERN-capable flow.
+    /// The header bit ERC is set: the packet belongs to an ERN-capable flow.
     pub capable: bool,
-    /// The header bit ENR: the option holds the rate. Means nothing without `capable`.
+    /// The header bit ENR is set: the option holds the rate. Without `capable` this bit has no meaning.
     pub tells_rate: bool,
-    /// The option, whatever the bits say: the variant of §V has no bits.
+    /// The option, if the packet has one. It does not depend on the bits, since the variant of §V uses none.
     pub rate: Option<RateNotice>,
 }
 
 impl Ern {
-    /// ERC in byte 12 of a TCP header, beside the data offset (document 003, Figure 1).
+    /// The mask of ERC in byte 12 of a TCP header, beside the data offset (document 003, Figure 1).
     pub const ERC: u8 = 0x04;
-    /// ENR in byte 12 of a TCP header.
+    /// The mask of ENR in byte 12 of a TCP header (document 003, Figure 1).
     pub const ENR: u8 = 0x02;
 
-    /// From byte 12 of a TCP header, whose other bits are ignored, and the option.
+    /// Reads the two bits from byte 12 of a TCP header and takes the option as `rate`. Other bits are ignored.
     pub const fn new(byte_12: u8, rate: Option<RateNotice>) -> Self {
         Self { capable: byte_12 & Self::ERC != 0, tells_rate: byte_12 & Self::ENR != 0, rate }
     }
 
-    /// Its bits in byte 12 of a TCP header.
+    /// Returns the two bits as they stand in byte 12 of a TCP header; all other bits are 0.
     pub const fn bits(self) -> u8 {
         (if self.capable { Self::ERC } else { 0 }) | (if self.tells_rate { Self::ENR } else { 0 })
     }
 }
 
-/// A packet in a queue.
+/// An IP packet in a queue.
 pub trait Packet {
-    /// How this packet shows its TCP header.
+    /// The view of this packet's TCP header; [`NoTcp`] for packets without one.
     type Tcp: TcpView;
 
-    /// Size on the link the queue feeds.
+    /// Returns the size of the packet on the link which the queue feeds.
     fn size(&self) -> Bytes;
-    /// The flow it belongs to.
+    /// Returns the flow to which the packet belongs.
     fn flow(&self) -> FlowId;
-    /// Its ECN field.
+    /// Returns the ECN field of the IP header.
     fn ecn(&self) -> Ecn;
-    /// Sets the ECN field to CE; called only when [`Ecn::is_capable`].
+    /// Sets the ECN field to CE. Called only for packets which are ECN-capable ([`Ecn::is_capable`]).
     fn mark_ce(&mut self);
-    /// Its TCP header, if it is an unfragmented TCP segment.
+    /// Returns the TCP header, or `None` unless the packet is an unfragmented TCP segment.
     fn tcp(&mut self) -> Option<&mut Self::Tcp>;
-    /// What it tells of its flow's rate. A packet around another one must hand this on.
+    /// Returns what the packet tells of its flow's rate. A packet type which wraps another must pass this on.
     #[inline]
     fn explicit_rate(&self) -> Ern {
         Ern::default()
@@ -184,29 +187,29 @@ pub trait Packet {
 
 /// A TCP segment whose window may be rewritten.
 pub trait TcpView {
-    /// The flow it belongs to; the same for both directions.
+    /// Returns the flow to which the segment belongs. Both directions of a connection are one flow.
     fn flow(&self) -> FlowId;
-    /// Flags.
+    /// Returns the flags of the TCP header.
     fn flags(&self) -> TcpFlags;
-    /// Sequence number of its first byte.
+    /// Returns the sequence number of the first byte.
     fn seq(&self) -> u32;
-    /// Acknowledgment number; significant only with [`TcpFlags::ACK`].
+    /// Returns the acknowledgment number, which is significant only with [`TcpFlags::ACK`].
     fn ack(&self) -> u32;
-    /// Bytes of payload.
+    /// Returns the number of bytes of payload.
     fn payload_len(&self) -> u32;
-    /// The window field as it stands in the header, unscaled.
+    /// Returns the window field as it stands in the header, unscaled.
     fn window(&self) -> u16;
     /// Rewrites the window field and leaves the checksum correct.
     fn set_window(&mut self, window: u16);
-    /// The window scale option; present only on a SYN (RFC 7323 §2.2).
+    /// Returns the shift of the window scale option, which only a SYN may have (RFC 7323 §2.2).
     fn window_scale(&self) -> Option<u8>;
-    /// The MSS option; present only on a SYN.
+    /// Returns the MSS option in bytes, which only a SYN may have (RFC 9293 §3.7.1).
     fn mss(&self) -> Option<u16>;
-    /// The timestamps option as (TSval, TSecr) (RFC 7323 §3.2).
+    /// Returns the timestamps option as (TSval, TSecr) (RFC 7323 §3.2).
     fn timestamps(&self) -> Option<(u32, u32)>;
 }
 
-/// The TCP header of packets that never have one; no value of it exists.
+/// The TCP header of packets which never have one. The type has no values.
 #[derive(Debug, Clone, Copy)]
 pub enum NoTcp {}
 

@@ -1,6 +1,7 @@
-//! The queue discipline: what stands before a link and decides what goes next, what waits and what dies.
+//! The queue discipline: it stands before a link and decides which packet waits, which goes next and which is dropped.
 //!
-//! A discipline owns packets; an [`Aqm`](crate::aqm::Aqm) only judges them. [`Fifo`](crate::queue::Fifo) joins the two.
+//! A discipline owns packets, while an [`Aqm`](crate::aqm::Aqm) only judges them. [`Fifo`](crate::queue::Fifo) is the
+//! discipline which joins one queue and one AQM.
 
 use crate::fact::Fact;
 use crate::packet::{FlowId, Packet};
@@ -12,16 +13,16 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
-    /// The AQM refused it on arrival.
+    /// The AQM refused the packet on arrival.
     Early,
-    /// There was no room.
+    /// The queue had no room for the packet.
     Overflow,
-    /// The AQM dropped it from the queue.
+    /// The AQM dropped the packet from the queue.
     Dequeue,
 }
 
 impl DropReason {
-    /// The word used in traces and tables.
+    /// Returns the word for this reason in traces and tables.
     pub const fn fate(self) -> &'static str {
         match self {
             Self::Early => "drop_early",
@@ -34,28 +35,28 @@ impl DropReason {
 /// What an AQM decided about one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Let it go on.
+    /// The packet goes on unchanged.
     Pass,
-    /// Let it go on with CE set; given only for ECN-capable packets.
+    /// The packet goes on with CE set. An AQM gives this verdict only for ECN-capable packets.
     Mark,
-    /// Drop it.
+    /// The packet is dropped.
     Drop,
 }
 
 /// What happened to a packet given to [`Qdisc::enqueue`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It waits in the queue.
+    /// The packet waits in the queue.
     Queued,
-    /// It is gone; the [`PacketObserver`] was told the reason.
+    /// The packet was dropped; the [`PacketObserver`] was told the reason.
     Dropped(DropReason),
 }
 
-/// Observes every packet that a discipline drops or marks. `()` ignores them.
+/// Observes every packet that a discipline drops or marks. The observer `()` ignores them.
 pub trait PacketObserver<P> {
-    /// `packet` was dropped.
+    /// Called when `packet` was dropped.
     fn dropped(&mut self, packet: P, reason: DropReason, now: Instant);
-    /// `packet` was marked CE and goes on.
+    /// Called when `packet` was marked CE; the packet goes on.
     fn marked(&mut self, packet: &P, now: Instant);
 }
 
@@ -64,23 +65,23 @@ impl<P> PacketObserver<P> for () {
     fn marked(&mut self, _: &P, _: Instant) {}
 }
 
-/// How much a queue holds.
+/// A number of packets and the sum of their bytes: what a queue holds, or what a counter counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Backlog {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes.
+    /// Sum of their sizes in bytes.
     pub bytes: u64,
 }
 
 impl Backlog {
-    /// One packet more.
+    /// Adds one packet of `size`.
     #[inline]
     pub fn add(&mut self, size: Bytes) {
         self.packets += 1;
         self.bytes += size.get();
     }
-    /// True when a queue of this `limit` that holds this much has room for one more packet of `size`.
+    /// Returns true if a queue with this `limit` and this backlog has room for one more packet of `size`.
     #[inline]
     pub fn has_room(&self, size: Bytes, limit: Limit) -> bool {
         match limit {
@@ -89,7 +90,7 @@ impl Backlog {
         }
     }
 
-    /// True when this is more than `limit`.
+    /// Returns true if the backlog is above `limit`.
     #[inline]
     pub fn exceeds(&self, limit: Limit) -> bool {
         match limit {
@@ -98,7 +99,7 @@ impl Backlog {
         }
     }
 
-    /// One packet less.
+    /// Subtracts one packet of `size`, which must have been added before.
     #[inline]
     pub fn remove(&mut self, size: Bytes) {
         self.packets -= 1;
@@ -106,39 +107,39 @@ impl Backlog {
     }
 }
 
-/// Numbers that should be equal are not: the code of a discipline has a fault.
+/// Counters of a discipline contradict each other, so its code has a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConservationError {
-    /// What arrived is not what was sent, dropped, taken out and waits.
+    /// The packets that arrived are not those that were sent, dropped or taken out, or that wait.
     #[error("conservation is broken: {arrived} {unit} arrived, {accounted} are accounted for")]
     Unbalanced {
-        /// "packets" or "bytes".
+        /// The unit of both numbers: "packets" or "bytes".
         unit: &'static str,
-        /// How many arrived.
+        /// How many packets or bytes arrived.
         arrived: u64,
-        /// How many were sent, dropped or taken out, or wait.
+        /// How many packets or bytes were sent, dropped or taken out, or wait.
         accounted: u64,
     },
-    /// What the queues hold is not what is counted.
+    /// The queues hold another backlog than the counter of the discipline says.
     #[error("the queues hold {held:?}, but {counted:?} is counted")]
     Miscounted {
-        /// The sum over the queues.
+        /// The sum of the backlogs of all queues.
         held: Backlog,
-        /// What the counter says.
+        /// The backlog which the discipline counts.
         counted: Backlog,
     },
-    /// What one of two layers gave is not what the other got.
+    /// The upper of two layers sent other packets than arrived at the lower one.
     #[error("the QoS layer gave {given:?}, but the MAC-SAL got {taken:?}")]
     BetweenLayers {
-        /// Sent by the upper layer.
+        /// What the upper layer sent.
         given: Backlog,
-        /// Arrived at the lower layer.
+        /// What arrived at the lower layer.
         taken: Backlog,
     },
     /// The lower of two layers dropped packets, which it must not.
     #[error("the MAC-SAL dropped {packets} packets")]
     DroppedBelow {
-        /// How many.
+        /// The number of packets which the lower layer dropped.
         packets: u64,
     },
 }
@@ -146,24 +147,24 @@ pub enum ConservationError {
 /// Counters of a discipline, in packets and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Stats {
-    /// Given to `enqueue`.
+    /// Packets given to `enqueue`.
     pub arrived: Backlog,
-    /// Returned by `dequeue`.
+    /// Packets returned by `dequeue`.
     pub sent: Backlog,
-    /// Dropped by the AQM on arrival.
+    /// Packets dropped by the AQM on arrival.
     pub dropped_early: Backlog,
-    /// Dropped for want of room.
+    /// Packets dropped because the queue had no room.
     pub dropped_overflow: Backlog,
-    /// Dropped by the AQM from the queue.
+    /// Packets dropped from the queue by the AQM.
     pub dropped_dequeue: Backlog,
-    /// Marked CE (and sent, unless they were dropped later).
+    /// Packets marked CE. They also count as sent, or as dropped if they were dropped later.
     pub marked: Backlog,
-    /// Taken out, as their flow goes on elsewhere.
+    /// Packets taken out because their flow goes on elsewhere ([`Qdisc::take_out`]).
     pub taken_out: Backlog,
 }
 
 impl Stats {
-    /// Counts a drop.
+    /// Counts the drop of a packet of `size` under its reason.
     pub fn count_drop(&mut self, reason: DropReason, size: Bytes) {
         match reason {
             DropReason::Early => self.dropped_early.add(size),
@@ -172,15 +173,15 @@ impl Stats {
         }
     }
 
-    /// Dropped by the AQM, on arrival or from the queue, in packets.
+    /// Returns the number of packets dropped by the AQM, on arrival or from the queue.
     pub fn dropped_by_aqm(&self) -> u64 {
         self.dropped_early.packets + self.dropped_dequeue.packets
     }
 
-    /// Conservation: arrived = sent + dropped + taken out + queued, in packets and in bytes.
+    /// Checks conservation: arrived = sent + dropped + taken out + queued, in packets and in bytes.
     ///
     /// # Errors
-    /// The numbers when they do not add up.
+    /// Returns the numbers if they do not add up.
     pub fn check(&self, queued: Backlog) -> Result<(), ConservationError> {
         let sum = |of: fn(&Backlog) -> u64| {
             let dropped =
@@ -198,44 +199,48 @@ impl Stats {
 
 /// A queue discipline over packets of type `P`.
 pub trait Qdisc<P: Packet> {
-    /// True for a discipline that ever asks to be woken; the others need not be asked when.
+    /// True for a discipline which may ask to be woken. If false, [`Qdisc::next_wakeup`] need not be called.
     const WAKES: bool = false;
 
-    /// True for a discipline that can give up a flow ([`Qdisc::take_out`]).
+    /// True for a discipline which can give up the waiting packets of a flow ([`Qdisc::take_out`]).
     const GIVES_UP: bool = false;
 
-    /// Takes a packet. Other packets may be dropped to make room; each is told to `observer`.
+    /// Takes a packet. Other packets may be dropped to make room; `observer` is told of each drop.
     fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued;
 
-    /// The next packet for the link, if any. Packets the AQM drops on the way are told to `observer`.
+    /// Returns the next packet for the link, if there is one. `observer` is told of packets which the AQM drops on the
+    /// way.
     fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P>;
 
-    /// When `dequeue` or a timer wants to be called though no packet arrived; `None` when only arrivals matter.
-    /// Changes only inside `enqueue`, `dequeue` and [`Qdisc::on_wakeup`].
+    /// Returns the time at which the discipline wants to be woken although no packet arrived: then the owner calls
+    /// [`Qdisc::on_wakeup`] and `dequeue`. `None` if only arrivals matter. The time changes only inside `enqueue`,
+    /// `dequeue` and [`Qdisc::on_wakeup`].
     fn next_wakeup(&self) -> Option<Instant> {
         None
     }
 
-    /// The time told by [`Qdisc::next_wakeup`] has come.
+    /// Called when the time told by [`Qdisc::next_wakeup`] has come.
     fn on_wakeup(&mut self, now: Instant) {
         let _ = now;
     }
 
-    /// Something changed outside the queue. Most disciplines use few facts or none; one that wraps others passes on all.
+    /// Called when something changed outside the queue. Most disciplines use few facts or none; a discipline which
+    /// wraps others passes on all facts.
     fn on_fact(&mut self, fact: &Fact, now: Instant);
 
-    /// Takes out what waits of `flow`, which goes on elsewhere, the oldest first. Nothing unless [`Qdisc::GIVES_UP`].
+    /// Moves the waiting packets of `flow` to `taken`, the oldest first, because the flow goes on elsewhere. Does
+    /// nothing unless [`Qdisc::GIVES_UP`] is true.
     fn take_out(&mut self, flow: FlowId, taken: &mut Vec<P>) {
         let _ = (flow, taken);
     }
 
-    /// What waits.
+    /// Returns what waits, in packets and bytes.
     fn backlog(&self) -> Backlog;
 
-    /// Counters since the start.
+    /// Returns the counters since the start.
     fn stats(&self) -> &Stats;
 
-    /// What else the algorithm has to tell at the end of a run.
+    /// Returns further numbers of the algorithm for the results of a run; `None` if there are none.
     fn report(&self) -> Option<serde_json::Value> {
         None
     }

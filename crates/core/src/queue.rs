@@ -17,8 +17,8 @@ struct Waiting<P> {
 
 /// One queue in order of arrival, with a limit and an AQM.
 ///
-/// On arrival the AQM judges first (it must see every packet, to keep its averages); a packet it lets pass is still
-/// dropped when there is no room. On departure it is asked about each head packet until it lets one pass.
+/// On arrival the AQM judges first, since its averages need every packet; a packet which it lets pass is still dropped
+/// if there is no room. On departure the AQM judges each head packet until it lets one pass.
 #[derive(Debug, Clone)]
 pub struct Fifo<P, A> {
     waiting: VecDeque<Waiting<P>>,
@@ -29,17 +29,17 @@ pub struct Fifo<P, A> {
 }
 
 impl<P: Packet, A: Aqm> Fifo<P, A> {
-    /// An empty queue.
+    /// Creates an empty queue with this limit, judged by `aqm`.
     pub fn new(limit: Limit, aqm: A) -> Self {
         Self { waiting: VecDeque::new(), limit, backlog: Backlog::default(), stats: Stats::default(), aqm }
     }
 
-    /// The AQM, to read its state.
+    /// Returns the AQM, to read its state.
     pub fn aqm(&self) -> &A {
         &self.aqm
     }
 
-    /// The AQM, for elements that also see the other direction.
+    /// Returns the AQM, to show it segments of both directions as an [`AckPath`].
     pub fn aqm_mut(&mut self) -> &mut A {
         &mut self.aqm
     }
@@ -94,7 +94,8 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
 
     #[inline]
     fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
-        // Judged before it is moved: a packet whose fields are read on the way is moved field by field.
+        // The packet is judged before it is moved out of the queue: if its fields were read after the move, the
+        // compiler would move it field by field.
         while let Some(first) = self.waiting.front() {
             let (meta, size, sojourn) = (Meta::of(&first.packet), first.packet.size(), now.since(first.since));
             self.backlog.remove(size);
@@ -127,7 +128,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
         self.aqm.on_fact(fact, now);
     }
 
-    /// The AQM is not asked: for it, the queue is shorter the next time it looks.
+    /// The AQM is not asked and not told; it finds a shorter queue at the next packet.
     fn take_out(&mut self, flow: FlowId, taken: &mut Vec<P>) {
         if !Self::GIVES_UP {
             return;

@@ -1,4 +1,5 @@
-//! Named streams of random numbers: one per consumer, so that adding a consumer never shifts another.
+//! Named streams of random numbers. Each consumer has a stream of its own, so that a new consumer does not change the
+//! numbers which others draw.
 //!
 //! ```
 //! use penstock_core::rng::Streams;
@@ -18,12 +19,12 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// All streams of a run with this seed.
+    /// Creates the source of all streams of a run with this seed.
     pub fn new(seed: u64) -> Self {
         Self { seed }
     }
 
-    /// The stream with this name: the same for the same (seed, name), on any machine.
+    /// Creates the stream with this name, from its beginning. Seed and name determine its numbers on every machine.
     pub fn get(&self, name: &str) -> Rng {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.seed.to_le_bytes());
@@ -37,22 +38,23 @@ impl Streams {
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// 64 random bits.
+    /// Draws 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Uniform in [0, 1) with 53 random bits.
+    /// Draws a number which is uniform in [0, 1), with 53 random bits.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in `0..n` (`n` = 0 gives 0), by multiplication; the bias is below n / 2^64.
+    /// Draws a whole number which is uniform in `0..n` (0 if `n` is 0), by multiplication. The bias is below n / 2^64.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Exponential with the given mean. Uses `libm`, so that every machine gets the same bits.
+    /// Draws from the exponential distribution with the given mean. The logarithm is that of `libm`, so that the result
+    /// is identical on every machine.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.uniform())
     }

@@ -1,21 +1,21 @@
 //! Round trip times seen from a gateway: the smallest WAN half, the smallest LAN half, and their sum, per flow.
 //!
 //! A gateway in the middle of a path sees two loops. The *WAN half* starts when a segment passes outbound and ends when
-//! the answer passes inbound; the *LAN half* starts inbound and ends outbound. A sender's round trip is both together.
+//! the answer passes inbound; the *LAN half* starts inbound and ends outbound. A sender's round trip time is their sum.
 //!
-//! Sources of samples, each of which starts at a segment and ends at the first answer that proves its receipt:
+//! A sample starts at a segment and ends at the first answer that proves its receipt. Samples come from:
 //! - the handshake (SYN to SYN-ACK, SYN-ACK to ACK), from whichever side it is opened, by sequence number;
 //! - afterwards timestamps (RFC 7323 §4.1): the first segment with a new TSval to the first TSecr that reached it;
 //! - without timestamps, new data to the ACK that covers it.
 //!
 //! A half has at most one sample in flight, and a retransmission ends it (Karn's rule, RFC 6298 §3): the answer to it
 //! could be the answer to the original. Only segments never seen before start a sample, so a sample is never shorter
-//! than the path; delayed ACKs, queues and applications make it longer, hence only the minimum is kept. It is never
-//! forgotten within a connection: a route that gets longer is not followed. A SYN with a new sequence number starts
-//! another connection and forgets everything. Of a connection whose handshake was not seen, the first segment in
-//! each direction only shows where the counters stand.
+//! than the path; delayed ACKs, queues and applications make it longer, hence only the minimum is kept. The minimum
+//! lasts for the whole connection, so a route that becomes longer is not noticed. A SYN with a new sequence number
+//! starts another connection and discards all state. If the handshake of a connection was not seen, the first segment
+//! in each direction only tells the current sequence number.
 //!
-//! State: 64 bytes per flow. Cost: O(1) per segment. Resets are ignored: a middlebox may have sent them.
+//! State: 64 bytes per flow. Cost: O(1) per segment. Segments with RST are ignored: a middlebox may have sent them.
 
 use crate::packet::{TcpFlags, TcpView};
 use crate::units::{Instant, Span};
@@ -45,33 +45,34 @@ impl RttProbe {
         Self::pass(&mut self.lan, &mut self.wan, segment, now);
     }
 
-    /// Smallest time from an outbound segment to its answer.
+    /// Returns the smallest time from an outbound segment to its answer; `None` before the first sample.
     pub fn wan(&self) -> Option<Span> {
         self.wan.min()
     }
 
-    /// Smallest time from an inbound segment to its answer.
+    /// Returns the smallest time from an inbound segment to its answer; `None` before the first sample.
     pub fn lan(&self) -> Option<Span> {
         self.lan.min()
     }
 
-    /// Both halves together, once both are known: the sender's round trip without queues.
+    /// Returns the sum of both halves: the sender's base round trip time. `None` until both halves are known.
     pub fn whole(&self) -> Option<Span> {
         Some(self.wan()? + self.lan()?)
     }
 
-    /// Past the last sequence number seen outbound; `None` before the first segment.
+    /// Returns the sequence number after the last one seen outbound; `None` before the first segment.
     pub fn outbound_end(&self) -> Option<u32> {
         self.wan.knows_seq.then_some(self.wan.newest_seq)
     }
 
-    /// Past the last sequence number seen inbound; `None` before the first segment.
+    /// Returns the sequence number after the last one seen inbound; `None` before the first segment.
     pub fn inbound_end(&self) -> Option<u32> {
         self.lan.knows_seq.then_some(self.lan.newest_seq)
     }
 
-    /// While there is no WAN sample: the time since the segment that last could have started one. After a retransmitted
-    /// SYN that is the newest SYN; an answer to an older one has taken longer, so this is never more than the path.
+    /// Returns a lower bound of the WAN half while there is no sample of it: the time since the last segment that could
+    /// have started one. After a retransmitted SYN that is the newest SYN. If the answer belongs to an older SYN it has
+    /// taken longer, so the bound is never above the true time. `None` once there is a sample.
     pub fn wan_at_least(&self, now: Instant) -> Option<Span> {
         (self.wan.min.is_none() && self.wan.knows_seq).then(|| now.since(self.wan.started))
     }
@@ -83,7 +84,7 @@ impl RttProbe {
         }
     }
 
-    /// True for a SYN of the side that opens, if this half already knows another sequence space.
+    /// Returns true for a SYN which opens another connection: this half already knows another sequence number.
     fn opens_another<S: TcpView>(half: &Half, segment: &S) -> bool {
         let flags = segment.flags();
         let opens = flags.has(TcpFlags::SYN) && !flags.has(TcpFlags::ACK) && !flags.has(TcpFlags::RST);
@@ -91,10 +92,10 @@ impl RttProbe {
     }
 }
 
-/// What proves the receipt of the segment under way.
+/// What proves the receipt of the segment that started the current sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Proof {
-    /// No sample is under way.
+    /// There is no current sample.
     #[default]
     Nothing,
     /// An acknowledgment number that reached `expected`.
@@ -103,11 +104,11 @@ enum Proof {
     Echo,
 }
 
-/// One loop: segments start samples in one direction, answers in the other end them. Options are spelt as a value and a
-/// flag to keep it at 32 bytes.
+/// One loop: segments in one direction start samples, answers in the other direction end them. Optional numbers are
+/// kept as a value and a flag, so that the type has 32 bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Half {
-    /// The smallest sample in nanoseconds; no sample is below one.
+    /// The smallest sample in nanoseconds, at least 1; `None` before the first sample.
     min: Option<NonZeroU64>,
     started: Instant,
     expected: u32,
@@ -127,7 +128,7 @@ impl Half {
         (self.proof, self.expected, self.started) = (proof, expected, now);
     }
 
-    /// A segment that may start a sample.
+    /// Takes a segment that may start a sample.
     fn sent<S: TcpView>(&mut self, segment: &S, now: Instant) {
         if segment.flags().has(TcpFlags::SYN) {
             return self.sent_syn(segment, now);
@@ -144,10 +145,12 @@ impl Half {
         }
     }
 
-    /// Handshakes go by sequence number: whether timestamps will be used is not agreed yet.
+    /// Takes a SYN. Its sample ends by acknowledgment number, since timestamps are not agreed on before the handshake
+    /// ends.
     fn sent_syn<S: TcpView>(&mut self, segment: &S, now: Instant) {
         let first = !self.knows_seq;
-        // Data in a SYN (RFC 7413) does not count: it may be left unacknowledged, and a repeated SYN comes without it.
+        // Data in a SYN (RFC 7413) is not waited for: the answer may leave it unacknowledged, and a retransmitted SYN
+        // has none.
         let after_syn = segment.seq().wrapping_add(1);
         advance(&mut self.newest_seq, &mut self.knows_seq, after_syn); // a late copy does not move it back
         self.knows_tsval = false;
@@ -157,11 +160,12 @@ impl Half {
         self.start(if first { Proof::Ack } else { Proof::Nothing }, after_syn, now);
     }
 
-    /// Follows the sequence space; true if all of the segment is new. A retransmission ends the sample under way.
+    /// Follows the sequence numbers; returns true if all of the segment is new. A retransmission ends the current
+    /// sample.
     fn note_sequence<S: TcpView>(&mut self, segment: &S) -> bool {
         let end = end_of(segment);
         if end == segment.seq() {
-            advance(&mut self.newest_seq, &mut self.knows_seq, end); // what is before was sent, seen or not
+            advance(&mut self.newest_seq, &mut self.knows_seq, end); // all data before this number was sent, seen or not
             return false;
         }
         let overlaps = self.knows_seq && is_before(segment.seq(), self.newest_seq);
@@ -171,7 +175,7 @@ impl Half {
         advance(&mut self.newest_seq, &mut self.knows_seq, end) && !overlaps
     }
 
-    /// A segment of the other direction that may end the sample under way.
+    /// Takes a segment of the other direction, which may end the current sample.
     fn answered<S: TcpView>(&mut self, segment: &S, now: Instant) {
         if !segment.flags().has(TcpFlags::ACK) {
             return;
@@ -189,18 +193,18 @@ impl Half {
     }
 }
 
-/// The sequence number after a segment that is no SYN; a FIN counts one (RFC 9293 §3.4).
+/// Returns the sequence number after a segment that is not a SYN; a FIN counts as one byte (RFC 9293 §3.4).
 fn end_of<S: TcpView>(segment: &S) -> u32 {
     let fin = u32::from(segment.flags().has(TcpFlags::FIN));
     segment.seq().wrapping_add(segment.payload_len()).wrapping_add(fin)
 }
 
-/// Order in a space that wraps around (RFC 9293 §3.4, RFC 7323 §5.2).
+/// Returns true if `a` is before `b` in a number space that wraps around (RFC 9293 §3.4, RFC 7323 §5.2).
 fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// Moves `newest` on to `value`; true if it was known and moved.
+/// Moves `newest` forward to `value`; returns true if `newest` was known and moved.
 fn advance(newest: &mut u32, known: &mut bool, value: u32) -> bool {
     let moved = *known && is_before(*newest, value);
     if moved || !*known {

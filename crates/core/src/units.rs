@@ -1,7 +1,7 @@
 //! Time, span, size and rate: newtypes over integers, so that a number cannot be used as the wrong thing.
 //!
-//! Only meaningful arithmetic exists (`Instant - Instant = Span`, `Rate::time_for(Bytes) = Span`). At the border every
-//! value is a string with its unit, and what is printed parses back to the same value:
+//! Only meaningful arithmetic exists (`Instant - Instant = Span`, `Rate::time_for(Bytes) = Span`). In files, options
+//! and output every value is a string with its unit, and what is printed parses back to an equal value:
 //!
 //! ```
 //! use penstock_core::units::{Bytes, Limit, Rate, Span};
@@ -44,7 +44,7 @@ pub struct Bytes(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
-/// How much a queue may hold.
+/// How much a queue may hold, in packets or in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Limit {
     /// At most this many packets.
@@ -56,46 +56,46 @@ pub enum Limit {
 impl Instant {
     /// The start of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than any event.
+    /// A time after every event; it stands for "never".
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `ns` nanoseconds after the start.
+    /// Makes the point in time `ns` nanoseconds after the start.
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
-    /// Nanoseconds since the start.
+    /// Returns the nanoseconds since the start.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Seconds since the start, for display and statistics.
+    /// Returns the seconds since the start, for display and statistics.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NS_PER_S as f64
     }
-    /// Time since `earlier`, zero if `earlier` is later.
+    /// Returns the time since `earlier`; zero if `earlier` is after this time.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// A span of length zero.
     pub const ZERO: Self = Self(0);
-    /// Longer than any run.
+    /// A span which is longer than any run; it stands for "for ever".
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of `ns` nanoseconds.
+    /// Makes a span of `ns` nanoseconds.
     pub const fn from_nanos(ns: u64) -> Self {
         Self(ns)
     }
-    /// A span of `us` microseconds.
+    /// Makes a span of `us` microseconds.
     pub const fn from_micros(us: u64) -> Self {
         Self(us * 1_000)
     }
-    /// A span of `ms` milliseconds.
+    /// Makes a span of `ms` milliseconds.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
-    /// A span of `s` seconds.
+    /// Makes a span of `s` seconds.
     pub const fn from_secs(s: u64) -> Self {
         Self(s * NS_PER_S)
     }
@@ -103,71 +103,72 @@ impl Span {
     pub fn from_secs_f64(s: f64) -> Self {
         Self((s * NS_PER_S as f64 + 0.5) as u64)
     }
-    /// Nanoseconds.
+    /// Returns the length in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Seconds, for equations and display.
+    /// Returns the length in seconds, for equations and display.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NS_PER_S as f64
     }
-    /// Milliseconds, for display.
+    /// Returns the length in milliseconds, for display.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// The span divided by a whole number.
+    /// Divides the span by a whole number above zero and rounds down.
     pub const fn div(self, by: u64) -> Self {
         Self(self.0 / by)
     }
-    /// The difference, zero if `other` is longer.
+    /// Subtracts `other`; the result is zero if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 }
 
 impl Bytes {
-    /// Nothing.
+    /// A size of zero bytes.
     pub const ZERO: Self = Self(0);
 
-    /// `n` bytes.
+    /// Makes a size of `n` bytes.
     pub const fn new(n: u64) -> Self {
         Self(n)
     }
-    /// The count of bytes.
+    /// Returns the number of bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
-    /// The difference, zero if `other` is larger.
+    /// Subtracts `other`; the result is zero if `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 }
 
 impl Rate {
-    /// `bps` bits per second. Zero is taken as 1 bit/s: a rate is never zero (parsing refuses zero).
+    /// Makes a rate of `bps` bits per second. Zero becomes 1 bit/s, since a rate is never zero (parsing refuses zero).
     pub const fn from_bps(bps: u64) -> Self {
         Self(if bps == 0 { 1 } else { bps })
     }
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     pub const fn as_bps(self) -> u64 {
         self.0
     }
-    /// Bytes per second, for equations.
+    /// Returns the rate in bytes per second, for equations.
     pub fn bytes_per_sec(self) -> f64 {
         self.0 as f64 / 8.0
     }
-    /// The time `size` takes at this rate, rounded down; a [`Serializer`] keeps the remainder.
+    /// Returns the time for which `size` occupies a link of this rate, rounded down. A [`Serializer`] keeps the
+    /// remainder.
     pub fn time_for(self, size: Bytes) -> Span {
         Span((u128::from(size.0) * 8 * u128::from(NS_PER_S) / u128::from(self.0)) as u64)
     }
-    /// The bytes this rate carries in `span`, rounded down: with a round trip time this is the BDP.
+    /// Returns the bytes which this rate carries in `span`, rounded down. With a round trip time this is the BDP.
     pub fn bytes_in(self, span: Span) -> Bytes {
         Bytes((u128::from(self.0) * u128::from(span.0) / (8 * u128::from(NS_PER_S))) as u64)
     }
 }
 
-/// Puts packets on a wire one after the other and keeps the remainder of each division, so that `n` packets take
-/// exactly the time of their bytes together.
+/// Computes transmission times of packets on a wire and keeps the remainder of each division, so that `n` packets take
+/// exactly the time of the sum of their bytes.
 ///
 /// ```
 /// use penstock_core::units::{Bytes, Rate, Serializer};
@@ -179,26 +180,26 @@ impl Rate {
 pub struct Serializer {
     rate: Rate,
     remainder: u64,
-    /// Nanoseconds per byte if that is a whole number, as it is at most common rates; else 0.
+    /// Nanoseconds per byte if that is a whole number, which it is at most common rates; otherwise 0.
     per_byte: u64,
 }
 
 impl Serializer {
-    /// A wire of the given rate.
+    /// Creates a wire of the given rate, with no remainder.
     pub fn new(rate: Rate) -> Self {
         let whole = rate.0 > 0 && (8 * NS_PER_S).is_multiple_of(rate.0);
         Self { rate, remainder: 0, per_byte: if whole { 8 * NS_PER_S / rate.0 } else { 0 } }
     }
-    /// The rate of the wire.
+    /// Returns the rate of the wire.
     pub fn rate(&self) -> Rate {
         self.rate
     }
-    /// The time until the last bit of `size` is on the wire. `size` is capped at 1 GiB.
+    /// Returns the time until the last bit of a packet of `size` is on the wire. `size` is capped at 1 GiB.
     #[inline]
     pub fn send(&mut self, size: Bytes) -> Span {
         let size = size.0.min(1 << 30);
         if self.per_byte > 0 {
-            return Span(size * self.per_byte); // nothing ever remains, and a division is saved
+            return Span(size * self.per_byte); // there is never a remainder, so no division is needed
         }
         let work = size * (8 * NS_PER_S) + self.remainder;
         self.remainder = work % self.rate.0;
@@ -249,7 +250,8 @@ impl SubAssign for Bytes {
 
 // Text. A quantity is a decimal number and a unit; the value must be a whole number of the base unit.
 
-/// Splits `text` into digits before and after the point and the unit, and scales by `unit(suffix)`.
+/// Splits `text` into the digits before the point, those after it and the unit, and scales by `unit(suffix)`. `None` if
+/// the text is not a quantity, or its value is not a whole number of base units or above 64 bits.
 fn parse_scaled(text: &str, unit: impl Fn(&str) -> Option<u64>) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -1,48 +1,48 @@
-//! The parameters of flow queueing, whatever the AQM of the queues. The source of an AQM may give other values for them
-//! ([`AqmConfig::per_flow`](super::AqmConfig::per_flow)), so they stand below the AQMs.
+//! The parameters of flow queueing, for any AQM of the queues. The source of an AQM may give other defaults for them
+//! ([`AqmConfig::per_flow`](super::AqmConfig::per_flow)), so this module is one on which the AQMs depend.
 
 use super::{Compat, ConfigError};
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Linux: the most queues.
+/// Largest number of flow queues (Linux).
 const MOST_FLOWS: u32 = 65_536;
-/// Linux (`tc`): the least quantum. A packet of n quanta needs n turns.
+/// Least quantum (Linux, `tc`). A packet of n quanta needs n turns.
 const LEAST_QUANTUM: Bytes = Bytes::new(256);
-/// Linux: the most packets' memory.
+/// Largest memory limit for the packets of all queues (Linux).
 const MOST_MEMORY: Bytes = Bytes::new(1 << 31);
 
-/// Who pays when there is no room.
+/// Which packets are dropped if there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
-    /// The queue with most bytes, from its head, in batches (RFC 8290 §4.1).
+    /// Packets at the head of the queue with the most bytes, in batches (RFC 8290 §4.1).
     #[default]
     Fattest,
-    /// The packet that comes (Patil 2020, Algorithm 7).
+    /// The packet that arrives (Patil 2020, Algorithm 7).
     Arrival,
 }
 
-/// Parameters of flow queueing, whatever the AQM.
+/// Parameters of flow queueing, for any AQM. The defaults are those of RFC 8290 §5.2 and of Linux.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
     /// Number of flow queues (RFC 8290 §5.2: 1024).
     pub flows: u32,
-    /// Queues a flow may choose from; 1 is plain hashing, 8 is cake's.
+    /// Number of queues from which a flow may take a free one; must divide flows. 1 is plain hashing (cake: 8).
     pub ways: u32,
-    /// Bytes per turn (§5.2: the largest packet, 1514B).
+    /// Bytes that a queue may send in each turn (RFC 8290 §5.2: the largest packet, 1514B).
     pub quantum: Bytes,
-    /// Bytes all queues may hold together, beside the limit of the link's queue (Linux: 32MiB).
+    /// Bytes that all queues together may hold, in addition to the limit of the link's queue (Linux: 32MiB).
     pub memory_limit: Bytes,
-    /// Who pays when there is no room: "fattest" queue or "arrival".
+    /// What is dropped if there is no room: the head of the "fattest" queue, or the "arrival".
     pub overflow: Overflow,
-    /// The most packets to drop from the fattest queue at once (Linux: 64).
+    /// Largest number of packets dropped from the fattest queue at once (Linux: 64).
     pub drop_batch: u32,
-    /// Key of the hash; null draws one when the first packet comes.
+    /// Key of the hash; with null a random key is drawn when the first packet arrives.
     pub perturbation: Option<u64>,
-    /// "source", or "linux" for what sch_fq_codel and sch_fq_pie do otherwise, here and in the AQM.
+    /// "source", or "linux" for the rules of sch_fq_codel and sch_fq_pie, in the flow queues and in their AQM.
     pub compat: Compat,
 }
 
@@ -62,10 +62,10 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Refuses values that cannot work.
+    /// Checks that every parameter is within its range.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Returns the first parameter that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if !(1..=MOST_FLOWS).contains(&self.flows) {
             return Err(ConfigError::new("flows", format!("must be within 1 and {MOST_FLOWS}")));
