@@ -4,31 +4,20 @@
 //! called PINK", Computer Communications 103 (2017), §3 (eq. 1), §3.1 (eq. 2, Table 1, Figures 2 to 4), §4. Window
 //! semantics: RFC 9293 §3.8.6, RFC 7323 §2.
 //!
-//! A sender has at most one advertised window in flight per round trip. The gateway knows the link, counts the flows and
-//! sees their round trip times, so it can tell each flow the window that is exactly its share:
+//! A sender has at most one advertised window in flight per round trip. The gateway knows the link, counts the flows
+//! and measures their round trip times, so it can tell each flow the window that is exactly its share:
 //!
 //! ```text
 //! B_i = floor(BW * RTT_i_min * c / n)                                              (eq. 1)
 //! B_i = floor(BW * RTT_i_min * c / n) + floor(BW_free * RTT_i_min * c / n_good)    (eq. 2)
 //! ```
 //!
-//! BW is the rate of the link, RTT_i_min the smallest *whole* round trip (WAN half + LAN half), n the number of flows that
-//! count, c the part of the link for payload, BW_free what flows that cannot use their share (*bad* ones) leave to the
-//! others. The sum of all B_i is at most the bandwidth-delay product, so the queue stays below it (Theorem 1) and nothing
-//! need be dropped. Packets are never judged: only ACKs are edited.
+//! BW is the rate of the link, RTT_i_min the smallest *whole* round trip (WAN half + LAN half), n the number of flows
+//! that count, c the part of the link for payload. BW_free is what flows that cannot use their share (*bad* flows)
+//! leave to the n_good others. The sum of all B_i is at most the bandwidth-delay product, so the queue is as well
+//! (Theorem 1).
 //!
-//! | part | file |
-//! |---|---|
-//! | parameters | `pink/config.rs` |
-//! | eq. 1 and 2 as sums, never walked | `pink/share.rs` |
-//! | who counts: lists, timeouts, SYN floods, counters | `pink/census.rs`, `pink/lists.rs` |
-//! | how fast windows grow | `pink/growth.rs` |
-//! | one flow: windows, rounds, habits, measuring what it uses | `pink/flow.rs` |
-//! | the bottleneck's rate from departures | `pink/rate.rs` |
-//! | whose the flows are | `pink/owners.rs` |
-//! | segments in, windows out | here |
-//!
-//! | phase | enters on | windows | counts in n |
+//! | phase | begins with | windows | counts in n |
 //! |---|---|---|---|
 //! | Unseen | - | untouched | no |
 //! | Stranger | a segment of a flow whose SYN was missed: its window scale is unknown | untouched | while it sends data |
@@ -36,92 +25,30 @@
 //! | Open | SYN-ACK: both options known | clamped, from the SYN-ACK on | from its first data on |
 //! | Closed | a credible RST, or the outbound FIN acknowledged | untouched | no |
 //!
-//! *Who counts.* §4's cure for SYN floods: only flows that transmit in the current period (`idle_timeout` since the last
-//! data). A SYN lowers nobody's share; data of a whole handshake do, and those a forger cannot send. How that lives with
-//! the first flight and Theorem 1: the window of a SYN-ACK is that of n and all who are waited for together, so that
-//! flows which open at once still start with half a bandwidth-delay product between them. Of many SYNs that came to
-//! nothing, fewer are waited for (the part of the last 64 or so that sent data), so that a flood does not hold newcomers at
-//! one segment. Those already sending hear of a newcomer with its first data, one WAN half later than with its SYN; until
-//! their cuts arrive its first flight, half a share, is what the queue holds more.
+//! Invariants: no window is raised, zeroed, or cut below one segment; with `shrink = "advance"` no right edge moves
+//! left (unless the window scale is coarse); `started + woken = active + waiting + ended + expired`. Packets are never
+//! judged. Cost: O(1) per segment, 128 bytes per flow. What each rule is for is explained in `docs/algorithms/pink.md`.
 //!
-//! *Whole segments.* With a window of 1.45 segments a sender either sends short segments or loses a third of its share.
-//! Windows are therefore whole segments whose mean over rounds is B_i. A round ends when data is acknowledged that was
-//! beyond the right edge when it began, hence one round trip later. The right edge then has advanced by what the flow
-//! could send in that round trip, and the difference to B_i is carried over (Bresenham's error). Rounding to the window
-//! scale, short segments and stretched ACKs all show in the advance of the edge, so none of them biases the mean.
-//! The window field may count in units that do not divide a segment. Rounding up keeps the number of segments of a sender
-//! that sends whole ones only, but makes one that splits segments (Linux) add a tiny packet per round trip, whose header
-//! costs the link more than it carries. So rounding is down for a sender that was seen to split in the last round.
-//! A receiver that delays ACKs answers every second segment at once and a single one after tens of milliseconds, which
-//! eq. 1 does not know of. So windows of a flow whose ACKs were seen to cover more than a segment go in steps of two,
-//! unless its round trip is so long that this matters little.
-//!
-//! *First flight.* Until its first data are acknowledged a flow gets half its share. Flows that open together would
-//! otherwise send c * BW * RTT back to back, one whole bandwidth-delay product, into a queue of that size or smaller;
-//! half of it leaves room, and the second half is clocked by the ACKs of the first.
-//!
-//! *Cuts of longer round trips.* What others had in flight before a cut takes their round trip to drain, which may be
-//! longer. Until then a new share is not free yet: a window may only grow to its share less the *surplus*, the rate at
-//! which others' data beyond their shares still come in. The surplus is a sum kept per flow and brought up to date by its
-//! ACKs; one that is not renewed for a round trip of its flow is not waited for.
-//!
-//! *Growth.* A window that is further from what it should be than dithering takes grows at the pace of the new share: what
-//! the round still owes is spread over what it will still acknowledge, so that data come at the new rate from the first ACK
-//! on, and a round trip later the window is the share. ACKs that come one by one make that even, and no queue. Those of a
-//! newcomer come as a bunch, and so does what they let go. So, as in a first flight, what is given beyond what ACKs clock
-//! is in a round at most half of the product, or of the queue where that is smaller, for all who grow together; and not
-//! less than an eighth of what is acknowledged, so that nobody is stuck.
-//!
-//! *Full segments.* The smallest round trip is that of small packets, mostly the handshake's. Those that carry data take
-//! longer by the time of their payload on the link, which counts where it is slow: 16 ms for 1000 bytes at 0.5 Mbit/s. So
-//! that time is added. Where the smallest round trip was one of data it is there twice, which is one packet in the queue.
-//!
-//! *Reallocation.* "paper" judges a flow by the window its receiver advertises, with every ACK. "max-min" measures over a
-//! round trip what it uses, and whether PINK's window is what holds it back; a flow that fills its window, grows by a
-//! quarter (start-up), or uses seven eighths of its level is good. One that is bad may take eq. 1 or twice what it uses,
-//! so that it can show it needs more. Theorem 1's bound then has the windows of bad flows beside the product.
-//!
-//! *Budgets.* Behind PINK there may be QRM, which holds each node to a rate: its gateway's, or an even part of the link
-//! for each node that sends, by TCP or not. What PINK hands out beyond that is dropped. So the flows of a node share its
-//! budget, and one whose part is less than its level is bad: the others get the rest, as far as their budgets reach.
-//!
-//! *What cannot be true* is counted (`implausible`) and changes nothing: an ACK of data that never passed, an RST further
-//! than 2^20 from the flow's data, a SYN of another connection amid data. After a credible end, new data that come more
-//! than a round trip later show that it was none: the flow counts again and is clamped again.
-//!
-//! Invariants: no window is raised, zeroed, or cut below one segment; with `shrink = "advance"` no right edge moves left
-//! (see `coarse` below); n is the number of flows that count; `started + woken = active + waiting + ended + expired`;
-//! good flows' shares and bad flows' claims are BW * c.
-//! Complexity: O(1) per segment (expiry amortized), 128 bytes per flow, no allocation except when the table of flows grows.
-//! An index that passes to another connection begins anew with its SYN, so the owner of the table reclaims memory.
-//! The other direction is another instance with `outbound` and `inbound` exchanged; ACKs on data are clamped like others.
-//!
-//! DIFFERENCE: the whole RTT replaces the gateway's WAN half, which is too small by the LAN half
-//! (`the_share_is_that_of_the_whole_round_trip`). Only the SYN-ACK is clamped by the WAN half: no more is known then.
-//! DIFFERENCE: bad flows' claims are kept, not BW_free: literally, what a bad flow is handed again counts as wasted again,
-//! c is applied twice and BW_free goes stale with n (`the_letter_of_the_figures_gives_out_more_than_there_is`,
-//! `eq_2_by_hand`, `what_a_flow_left_returns_when_it_goes`).
-//! DIFFERENCE: a cut takes effect as ACKs advance; `shrink = "immediate"` is the paper's
+//! DIFFERENCE: the whole RTT replaces the WAN half (`the_share_is_that_of_the_whole_round_trip`).
+//! DIFFERENCE: claims of bad flows are kept, not BW_free (`eq_2_by_hand`, `what_a_flow_left_returns_when_it_goes`,
+//! `the_letter_of_the_figures_gives_out_more_than_there_is`).
+//! DIFFERENCE: a cut takes effect as ACKs advance, unless `shrink = "immediate"`
 //! (`a_cut_takes_effect_as_acks_advance`, `an_immediate_cut_moves_the_edge_left`).
-//! DIFFERENCE: windows are whole segments, first flights are half; `window = "literal"` is eq. 1 as is
+//! DIFFERENCE: windows are whole segments and first flights are half, unless `window = "literal"`
 //! (`windows_dither_between_whole_segments`, `the_first_flight_is_half_the_share`, `literal_windows_are_eq_1`).
-//! DIFFERENCE: with "dither" windows grow as ACKs come, and not into what others have yet to give up
+//! DIFFERENCE: windows grow as ACKs arrive, and not into what others still have in flight
 //! (`a_larger_share_is_given_out_at_its_own_pace`, `who_grow_share_half_the_product_or_half_the_queue`,
 //! `a_newcomer_waits_for_cuts_of_longer_round_trips`).
-//! DIFFERENCE: the paper times data; here what is timed may be smaller, and the time of a payload on the link is added
-//! (`the_round_trip_is_that_of_a_full_segment`).
-//! DIFFERENCE: no window below one segment: it would starve the flow. n too large for the link is counted in the stats
-//! instead (`a_share_below_one_segment_is_counted`, `the_part_of_acks_and_the_flows_below_one_segment_are_told`).
-//! DIFFERENCE: a FIN counts only when acknowledged, and one of the data direction is enough
-//! (`a_flow_ends_when_its_fin_is_acknowledged`). Idle and silent flows do not count
-//! (`a_flow_that_never_sends_stops_counting`, `an_idle_flow_stops_counting_and_its_data_bring_it_back`);
-//! `sampling = "off"` counts each SYN until FIN or RST (`counting_every_syn_gives_the_link_to_the_flood`).
-//! DIFFERENCE: sampling is always on: a flood lowers shares without a drop, so waiting for one ("after-drop", as §4 has
-//! it) may wait for ever (`a_flood_costs_the_capacity_it_occupies_and_no_more`).
+//! DIFFERENCE: the round trip is that of a full segment (`the_round_trip_is_that_of_a_full_segment`).
+//! DIFFERENCE: no window is below one segment; ACKs whose share is are counted (`a_share_below_one_segment_is_counted`,
+//! `the_part_of_acks_and_the_flows_below_one_segment_are_told`).
+//! DIFFERENCE: a FIN counts when it is acknowledged (`a_flow_ends_when_its_fin_is_acknowledged`); idle and silent flows
+//! do not count (`a_flow_that_never_sends_stops_counting`, `an_idle_flow_stops_counting_and_its_data_bring_it_back`),
+//! unless `sampling = "off"` (`counting_every_syn_gives_the_link_to_the_flood`).
+//! DIFFERENCE: sampling does not wait for a drop (`a_flood_costs_the_capacity_it_occupies_and_no_more`).
 //! DIFFERENCE: flows whose SYN was missed count (`unknown_scale_means_hands_off`).
-//! DIFFERENCE: `coarse`: where the window field counts in more than half a segment, an edge that could only stay or jump
-//! right would never let a cut happen; there it moves left by less than one unit of the field, which RFC 7323
-//! §2.4 obliges senders to bear (`a_coarse_scale_still_lets_a_cut_happen`).
+//! DIFFERENCE: with a coarse window scale a right edge may move left by less than one unit of the field
+//! (`a_coarse_scale_still_lets_a_cut_happen`).
 
 use crate::ack_path::AckPath;
 use crate::fact::Fact;
@@ -454,8 +381,8 @@ impl Pink {
         }
     }
 
-    /// Writes the window; true if PINK's share and not the receiver is what holds the flow back. A bad flow whose window
-    /// is only not let grow at once has it a round later: that is no sign that it could use more than its claim.
+    /// Writes the window; true if PINK's share and not the receiver is what holds the flow back. A bad flow whose
+    /// window is only not let grow at once has it a round later: that is no sign that it could use more than its claim.
     fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, context: &AckContext, surplus: u64) -> bool {
         let &AckContext { full, unit, told, share, .. } = context;
         let ack = segment.ack();
