@@ -96,9 +96,9 @@ impl RateNotice {
     /// The longest round trip time which the option can tell: 4095 ms.
     pub const MAX_RTT: Span = Span::from_millis(0xfff);
 
-    /// Codes a congestion window and a round trip time. The window is rounded down to a multiple of the least shift
-    /// that can hold it, the round trip time to the nearest millisecond. A value out of range becomes the end of the
-    /// range.
+    /// Codes a congestion window and a round trip time. The window is rounded down to a multiple of 2^n for the least
+    /// shift n that can hold it, the round trip time to the nearest millisecond. A value out of range becomes the end
+    /// of the range.
     pub fn new(cwnd: Bytes, rtt: Span) -> Self {
         let bytes = cwnd.min(Self::MAX_CWND).get();
         let shift = (u64::BITS - bytes.leading_zeros()).saturating_sub(16);

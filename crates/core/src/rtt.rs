@@ -72,7 +72,8 @@ impl RttProbe {
 
     /// Returns a lower bound of the WAN half while there is no sample of it: the time since the last segment that could
     /// have started one. After a retransmitted SYN that is the newest SYN. If the answer belongs to an older SYN it has
-    /// taken longer, so the bound is never above the true time. `None` once there is a sample.
+    /// taken longer, so the bound is never above the true time. `None` before the first segment and once there is a
+    /// sample.
     pub fn wan_at_least(&self, now: Instant) -> Option<Span> {
         (self.wan.min.is_none() && self.wan.knows_seq).then(|| now.since(self.wan.started))
     }
@@ -165,7 +166,7 @@ impl Half {
     fn note_sequence<S: TcpView>(&mut self, segment: &S) -> bool {
         let end = end_of(segment);
         if end == segment.seq() {
-            advance(&mut self.newest_seq, &mut self.knows_seq, end); // all data before this number was sent, seen or not
+            advance(&mut self.newest_seq, &mut self.knows_seq, end); // all before it was sent, seen or not
             return false;
         }
         let overlaps = self.knows_seq && is_before(segment.seq(), self.newest_seq);

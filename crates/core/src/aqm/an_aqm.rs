@@ -6,29 +6,30 @@
 //! ```text
 //! e(k) = q(k) - Q_t                             error of the queue in packets           001 eq. (1)
 //! y(k) = r(k) / C - 1                           normalized error of the arrival rate    001 eq. (2)
-//! x    = (e, De, DDe, y, Dy, DDy)               D: difference to the sample before; DD: that of D
+//! x    = (e, De, DDe, y, Dy, DDy)               D: difference to the sample before; DD: difference of differences
 //! p(k) = p(k-1) + K sum(w_i x_i) / sum(w_i)     within [0, 1]
 //! w_i  = w_i + d_i e(k) p(k) x_i(k)             Hebbian, with e as the teacher
 //! ```
 //!
-//! The paper itself was not at hand. The form is that of the supervised Hebbian neuron of control engineering, on which
-//! it is built; the six inputs and their errors are documented by 001. The paper's K, d_i, first weights and sampling
-//! time are unknown; the values here are derived, as follows.
+//! The paper itself was not available. Document 001 describes the six inputs and their errors; the equations of p and
+//! w_i are those of the supervised Hebbian neuron of control engineering, on which the paper builds. The paper's K,
+//! d_i, first weights and sampling time are unknown, so this file derives its values as follows.
 //!
-//! DIFFERENCE: the neuron begins as the PI controller of Hollot et al. 2001 (a, b, 160 Hz) and learns from there.
+//! DIFFERENCE: the neuron starts as the PI controller of Hollot et al. 2001 (a, b, 160 Hz) and learns from there.
 //! Between two samples the queue changes by B y packets, B = C T in packets, so the proportional part b is shared
 //! evenly by De and B y: gains g = (a - b, b/2, 0, B b/2, 0, 0), K = sum(g), w(0) = g / K. Pinned by
 //! `it_begins_as_pi`.
-//! DIFFERENCE: what a weight may learn is measured by s = (a - b, b/2, b/2, B b/2, B b/2, B b/2) / K: d_i = d s_i /
-//! Q_t^2 for the inputs of the queue, d s_i / Q_t for those of the rate, so that d has no unit. Pinned by
+//! DIFFERENCE: the learning rates are scaled by s = (a - b, b/2, b/2, B b/2, B b/2, B b/2) / K: d_i = d s_i / Q_t^2 for
+//! the inputs of the queue and d s_i / Q_t for the inputs of the rate, so that d has no unit. Pinned by
 //! `weights_follow_hebbs_rule`.
 //! DIFFERENCE: weights stay within 0 and 5 s_i. By the rule alone the weight of e can only grow (e p e >= 0), until the
 //! controller oscillates, and others can turn negative. Pinned by `weights_stay_within_their_range`.
 //! DIFFERENCE: a change of the rate of the link changes C in eq. (2), but not K and the weights. Pinned by
 //! `a_new_rate_changes_the_rate_error`.
 //!
-//! Arrivals are dropped or marked with probability p; one random number per arrival with 0 < p < 1. No timer runs:
-//! samples are taken late (see `ticks.rs`). Cost: O(1); a sample is about 50 operations.
+//! Arrivals are dropped or marked with probability p; one random number is drawn per arrival with 0 < p < 1. No timer
+//! runs: samples are taken later, with the result that they would have had (see `ticks.rs`). Cost: O(1); a sample takes
+//! about 50 operations.
 
 use super::ticks::Ticks;
 use super::{Aqm, Meta};
@@ -42,10 +43,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const INPUTS: usize = 6;
-/// The largest weight, in units of its scale.
+/// The largest value of a weight, in units of its scale s_i.
 const MOST_WEIGHT: f64 = 5.0;
 
-/// Parameters.
+/// Parameters of AN-AQM. Defaults are those of 001 and of PI; the learning rate is derived.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -53,11 +54,11 @@ pub struct Config {
     pub target_ratio: f64,
     /// Time between samples (PI: 1/160 s; the paper's is not known).
     pub interval: Span,
-    /// Weight of the newest error in the controller it begins as, per packet (PI: 1.822e-5).
+    /// Weight of the newest error in the PI controller as which the neuron starts, per packet (PI: 1.822e-5).
     pub a: f64,
-    /// Weight of the error before; below a (PI: 1.816e-5).
+    /// Weight of the previous error in that controller, per packet; below a (PI: 1.816e-5).
     pub b: f64,
-    /// Learning rate d; 0 leaves the controller as it begins (the paper's is not known).
+    /// Learning rate d, without a unit; 0 keeps the PI controller unchanged (the paper's value is not known).
     pub learning: f64,
     /// Mean packet size, for the link's rate in packets, and for a queue limited in bytes.
     pub mean_packet: Bytes,
@@ -109,47 +110,48 @@ impl AqmConfig for Config {
     }
 }
 
-/// The weights and how they move.
+/// The adaptive neuron: its weights and how they learn.
 #[derive(Debug, Clone, PartialEq)]
 struct Neuron {
     k: f64,
     weights: [f64; INPUTS],
-    /// d_i.
+    /// Learning rates d_i of the weights.
     rates: [f64; INPUTS],
+    /// Largest values of the weights.
     most: [f64; INPUTS],
 }
 
-/// The last two values of an error.
+/// The last two values of an error: one and two samples ago.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Past {
     one: f64,
     two: f64,
 }
 
-/// The algorithm.
+/// The state of AN-AQM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnAqm {
     neuron: Neuron,
     ticks: Ticks,
     interval: Span,
-    /// Q_t in packets.
+    /// Target queue Q_t in packets.
     target: f64,
     /// Bytes that count as one packet; `None` when packets are counted.
     unit: Option<f64>,
-    /// C T in bytes.
+    /// Bytes that the link carries between two samples, C T.
     capacity: f64,
     ecn: bool,
     p: f64,
     e: Past,
     y: Past,
-    /// Bytes that came since the last sample.
+    /// Bytes that arrived since the last sample.
     arrived: u64,
-    /// True when the last sample changed nothing, so that none will until a packet comes.
+    /// True if the last sample changed nothing, so that no sample will before the next packet arrives or leaves.
     at_rest: bool,
 }
 
 impl Neuron {
-    /// That of the header, for B packets per sample and a target in packets.
+    /// Creates the neuron of the header, with the link's `packets` per sample (B) and a `target` in packets.
     fn new(config: &Config, packets: f64, target: f64) -> Self {
         let (integral, half) = (config.a - config.b, config.b / 2.0);
         let rate = packets * half;
@@ -165,7 +167,7 @@ impl Neuron {
         }
     }
 
-    /// The change of p.
+    /// Returns the change of p: K sum(w_i x_i) / sum(w_i).
     fn output(&self, x: &[f64; INPUTS]) -> f64 {
         let (mut sum, mut total) = (0.0, 0.0);
         for (w, x) in self.weights.iter().zip(x) {
@@ -175,6 +177,7 @@ impl Neuron {
         self.k * sum / total
     }
 
+    /// Updates the weights by Hebb's rule and keeps them within their ranges.
     fn learn(&mut self, e: f64, p: f64, x: &[f64; INPUTS]) {
         for (i, w) in self.weights.iter_mut().enumerate() {
             *w = (*w + self.rates[i] * e * p * x[i]).clamp(0.0, self.most[i]);
@@ -183,7 +186,7 @@ impl Neuron {
 }
 
 impl Past {
-    /// The value and its first two differences; `now` becomes the past.
+    /// Returns the value `now` and its first two differences, and remembers the value.
     fn differences(&mut self, now: f64) -> [f64; 3] {
         let inputs = [now, now - self.one, now - 2.0 * self.one + self.two];
         *self = Self { one: now, two: self.one };
@@ -192,7 +195,7 @@ impl Past {
 }
 
 impl AnAqm {
-    /// An empty queue to which nothing came so far, p = 0.
+    /// Creates the state of an empty queue before the first arrival, with p = 0.
     pub fn new(config: &Config, link: &LinkFacts) -> Self {
         let mean = config.mean_packet.get() as f64;
         let (most, unit) = match link.limit {
@@ -217,12 +220,13 @@ impl AnAqm {
         }
     }
 
-    /// The drop probability as of the last sample that was taken.
+    /// Returns the drop probability as of the last sample that was taken, 0 to 1.
     pub fn probability(&self) -> f64 {
         self.p
     }
 
-    /// Takes one sample; false if the next would find the state as this one did, when nothing comes or goes.
+    /// Takes one sample of a queue of `q` packets. Returns false if nothing changed, so that no further sample of this
+    /// queue will change anything.
     fn sample(&mut self, q: f64) -> bool {
         let before = (self.p, self.e, self.y, self.neuron.weights);
         let arrived = std::mem::take(&mut self.arrived);
@@ -231,11 +235,13 @@ impl AnAqm {
         let ([x1, x2, x3], [x4, x5, x6]) = (self.e.differences(e), self.y.differences(y));
         let x = [x1, x2, x3, x4, x5, x6];
         self.p = (self.p + self.neuron.output(&x)).clamp(0.0, 1.0);
+        // The rule uses p(k), so the weights learn after p has moved.
         self.neuron.learn(e, self.p, &x);
         arrived > 0 || before != (self.p, self.e, self.y, self.neuron.weights)
     }
 
-    /// Takes the samples due up to `now`, all of which see this queue; the first counts all that arrived.
+    /// Takes the samples due up to `now`, all of which see this queue. The first sample counts all arrivals since the
+    /// last.
     #[inline]
     fn catch_up(&mut self, backlog: Backlog, now: Instant) {
         let due = self.ticks.due(now);
@@ -274,7 +280,7 @@ impl Aqm for AnAqm {
 
     #[inline]
     fn on_dequeue(&mut self, packet: &Meta, _: Span, mut backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
-        backlog.add(packet.size);
+        backlog.add(packet.size); // samples due by now saw the queue before this departure
         self.catch_up(backlog, now);
         self.at_rest = false;
         Verdict::Pass

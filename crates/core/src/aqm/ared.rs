@@ -9,12 +9,12 @@
 //! min = max(5, target C / 2), max = 3 min, w = 1 - exp(-1 / C)    C the link's rate in mean packets per second
 //! ```
 //!
-//! The rest is RED in packets, gentle, with the current max_p in both slopes.
+//! All else is RED in packets, in its gentle form, with the current max_p in both slopes.
 //!
-//! DIFFERENCE: the half second is checked at arrivals, as in ns-2, not by a timer: without arrivals nothing is to be
-//! decided. Pinned by `max_p_moves_once_in_half_a_second`.
-//! DIFFERENCE: ns-2 and ns-3 keep the first max_p in the gentle slope, so their probability jumps at `max` once max_p
-//! has moved; here it is continuous. Pinned by `the_probability_is_continuous_at_the_threshold`.
+//! DIFFERENCE: whether 0.5 s have passed is checked at arrivals, as in ns-2, and not by a timer: max_p matters only to
+//! arrivals. Pinned by `max_p_moves_once_in_half_a_second`.
+//! DIFFERENCE: ns-2 and ns-3 keep the initial max_p in the gentle slope, so their probability jumps at `max` once max_p
+//! has moved; here the probability is continuous. Pinned by `the_probability_is_continuous_at_the_threshold`.
 
 use super::red::{self, Red};
 use super::{Aqm, Meta};
@@ -27,23 +27,28 @@ use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Figure 2: above this value max_p does not grow.
 const TOP: f64 = 0.5;
+/// Figure 2: below this value max_p does not shrink.
 const BOTTOM: f64 = 0.01;
+/// Figure 2: largest step by which max_p grows; the step is at most a quarter of max_p.
 const ALPHA: f64 = 0.01;
+/// Figure 2: factor by which max_p shrinks.
 const BETA: f64 = 0.9;
+/// §3.3: least value of the lower threshold, in packets.
 const LEAST_MIN_THRESHOLD: f64 = 5.0;
 
-/// Parameters.
+/// Parameters of Adaptive RED. Thresholds and weight follow from the link (§3.3).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Target mean queueing delay, from which the thresholds follow (ns-2: 5ms).
+    /// Target mean queueing delay, which determines the thresholds (ns-2: 5ms).
     pub target: Span,
     /// Time between adaptations of max_p (§3: 500ms).
     pub interval: Span,
-    /// The first max_p (1997 note on RED: 0.1).
+    /// Initial value of max_p, 0.01 to 0.5 (1997 note on RED: 0.1).
     pub max_probability: f64,
-    /// Mean packet size, for the link's rate in packets.
+    /// Mean packet size, which converts the rate of the link to packets per second.
     pub mean_packet: Bytes,
     /// Mark ECN-capable packets instead of dropping them early.
     pub ecn: bool,
@@ -85,19 +90,21 @@ impl AqmConfig for Config {
     }
 }
 
-/// The algorithm.
+/// The state of Adaptive RED: a RED, and when its max_p was last adapted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ared {
     red: Red,
-    /// The target zone of the average.
+    /// Lower end of the target range of the average, in packets.
     low: f64,
+    /// Upper end of the target range of the average, in packets.
     high: f64,
     interval: Span,
+    /// Time of the last adaptation of max_p.
     adapted: Instant,
 }
 
 impl Ared {
-    /// RED with thresholds and weight from the link.
+    /// Creates the state of an empty, idle queue, with thresholds and weight that follow from the link (§3.3).
     pub fn new(config: &Config, link: &LinkFacts) -> Self {
         let c = link.rate.bytes_per_sec() / config.mean_packet.get() as f64;
         let min = (config.target.as_secs_f64() * c / 2.0).max(LEAST_MIN_THRESHOLD);
@@ -115,6 +122,7 @@ impl Ared {
         Self { red, low: min + part, high: max - part, interval: config.interval, adapted: Instant::ZERO }
     }
 
+    /// Moves max_p once (Figure 2): additive increase, multiplicative decrease.
     fn adapt(&mut self) {
         let avg = self.red.average();
         let max_p = self.red.max_p_mut();

@@ -1,13 +1,13 @@
-//! The average queue of RED, shared by its relatives. Not an algorithm: it judges nothing.
+//! The average queue of RED, which the variants of RED and LINDROP share. It judges no packets.
 //!
 //! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", 1993, §4 and §11.
 //!
 //! ```text
 //! avg = (1 - w) avg + w q             on an arrival to a queue that is not empty
-//! avg = (1 - w)^m avg, m = idle / s   after an idle time, s the time to send a mean packet
+//! avg = (1 - w)^m avg, m = idle / s   after an idle time; s: the time to send a mean packet
 //! ```
 //!
-//! A queue is idle from the departure of its last packet on. Cost: O(1); one power after an idle time.
+//! A queue is idle from the departure of its last packet on. Cost: O(1), with one call of `pow` after an idle time.
 
 use crate::config::LinkFacts;
 use crate::qdisc::Backlog;
@@ -15,21 +15,23 @@ use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the average counts.
+/// The unit in which the average counts the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Packets.
+    /// The queue is counted in packets.
     #[default]
     Packets,
-    /// Bytes.
+    /// The queue is counted in bytes.
     Bytes,
 }
 
 /// An exponentially weighted moving average of the queue, updated at arrivals.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Average {
+    /// The average, in the unit of [`Mode`].
     pub value: f64,
+    /// When the queue became empty; `None` while a packet waits.
     pub idle_since: Option<Instant>,
     weight: f64,
     mode: Mode,
@@ -37,13 +39,13 @@ pub(super) struct Average {
 }
 
 impl Average {
-    /// That of an empty, idle queue before `link`.
+    /// Creates the average of an empty, idle queue before `link`.
     pub fn new(weight: f64, mode: Mode, mean_packet: Bytes, link: &LinkFacts) -> Self {
         let mean_time = link.rate.time_for(mean_packet).max(Span::from_nanos(1));
         Self { value: 0.0, idle_since: Some(Instant::ZERO), weight, mode, mean_time }
     }
 
-    /// A packet arrives and finds `backlog`.
+    /// Updates the average for a packet that arrives and finds `backlog`.
     #[inline]
     pub fn arrived(&mut self, backlog: Backlog, now: Instant) {
         let q = match self.mode {
@@ -52,6 +54,7 @@ impl Average {
         };
         match self.idle_since.take() {
             Some(since) => {
+                // §11: as if m packets had arrived to an empty queue.
                 let m = now.since(since).as_nanos() as f64 / self.mean_time.as_nanos() as f64;
                 self.value *= libm::pow(1.0 - self.weight, m);
             }
@@ -59,14 +62,14 @@ impl Average {
         }
     }
 
-    /// The packet that arrived is dropped. If the queue is empty it stays idle: otherwise the average would not age
-    /// until the next departure, and one above a hard limit would refuse every packet for ever.
+    /// Notes that the packet which arrived was dropped. An empty queue then stays idle: otherwise the average would not
+    /// decay before the next departure, and an average above the hard limit would refuse every packet for ever.
     #[inline]
     pub fn refused(&mut self, backlog: Backlog, now: Instant) {
         self.departed(backlog, now);
     }
 
-    /// A packet left and leaves `backlog` behind.
+    /// Notes that a packet left the queue and that `backlog` still waits.
     #[inline]
     pub fn departed(&mut self, backlog: Backlog, now: Instant) {
         if backlog.packets == 0 {
@@ -75,7 +78,7 @@ impl Average {
     }
 }
 
-/// `limit` in the unit of an average.
+/// Converts `limit` to the unit of an average.
 pub(super) fn in_unit_of(mode: Mode, limit: Limit, mean_packet: Bytes) -> f64 {
     let mean = mean_packet.get() as f64;
     match (limit, mode) {
@@ -86,7 +89,7 @@ pub(super) fn in_unit_of(mode: Mode, limit: Limit, mean_packet: Bytes) -> f64 {
     }
 }
 
-/// Whether `weight` can be the weight of an average; the text says what is allowed.
+/// Checks that `weight` can be the weight of an average; the error says what is allowed.
 pub(super) fn check_weight(weight: f64) -> Result<(), &'static str> {
     if weight > 0.0 && weight <= 1.0 { Ok(()) } else { Err("must be above 0 and at most 1") }
 }
@@ -98,7 +101,8 @@ mod tests {
 
     const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(1000) };
 
-    /// §11: the idle time counts in packets that could have been sent, with its fraction. A packet of 1000 B takes 1 ms.
+    /// §11: the idle time counts in packets that could have been sent, with its fraction. A packet of 1000 B takes 1
+    /// ms.
     #[test]
     fn the_idle_time_is_not_rounded_to_whole_packets() {
         for (idle_us, left) in [(2500, 0.176_776_695), (500, std::f64::consts::FRAC_1_SQRT_2), (1, 0.999_307_093)] {

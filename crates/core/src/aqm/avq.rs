@@ -1,7 +1,8 @@
 //! AVQ: a virtual queue with a smaller, adapted capacity overflows first; each of its losses is a signal.
 //!
 //! Source: Kunniyur and Srikant, "Analysis and design of an adaptive virtual queue (AVQ) algorithm for active queue
-//! management", SIGCOMM 2001, §3, in its form as a token bucket. At each arrival of b bytes, t - s after the one before:
+//! management", SIGCOMM 2001, §3, in its form as a token bucket. At each arrival of b bytes, t - s after the one
+//! before:
 //!
 //! ```text
 //! VQ = max(VQ - C~ (t - s), 0)
@@ -9,15 +10,16 @@
 //! C~ = max(min(C~ + alpha gamma C (t - s), C) - alpha b, 0)
 //! ```
 //!
-//! C is the rate of the link and B the size of its queue; the queue of packets itself is not looked at. C~ stands still
-//! where bytes arrive at gamma C: the link settles below full use, and its queue near empty.
+//! C is the rate of the link and B the size of its queue; the state of the real queue plays no part. C~ is in
+//! equilibrium if bytes arrive at the rate gamma C, so the link settles below full use with its queue nearly empty.
 //!
-//! The paper marks. Where a signal is a drop it still lets every arrival move C~, so senders that do not react drive C~
-//! to 0, and then nothing passes. ns-2 lets only what it does not drop move C~: `adapt_on_drop = false`.
-//! `without_reaction_the_paper_starves_and_ns2_passes_gamma_c` shows both.
+//! The paper marks packets. If a signal is a drop, the paper still lets every arrival change C~, so that senders which
+//! do not react drive C~ to 0, and then nothing passes. In ns-2 a dropped arrival does not change C~: `adapt_on_drop =
+//! false`. The test `without_reaction_the_paper_starves_and_ns2_passes_gamma_c` shows both.
 //!
-//! The paper leaves open, as does this file where it follows ns-2: C~ begins at `initial` C with the first arrival, and
-//! a limit in packets is one of `mean_packet` each. Draws no random numbers. State: two clocks, VQ, C~. Cost: O(1).
+//! The paper leaves two things open, in which this file follows ns-2: C~ starts at `initial` C with the first arrival,
+//! and a limit in packets counts `mean_packet` bytes for each packet.
+//! Draws no random numbers. State: two clocks, VQ, C~. Cost: O(1).
 
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
@@ -29,19 +31,19 @@ use crate::units::{Bytes, Instant, Limit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of AVQ. Defaults are those of the paper (§4) and of ns-2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How fast the virtual capacity adapts, per second, alpha (§4: 0.15).
+    /// Speed at which the virtual capacity adapts, alpha, in 1/s (§4: 0.15).
     pub alpha: f64,
-    /// Share of the link to be used, gamma (§4: 0.98).
+    /// Part of the link that is to be used, gamma (§4: 0.98).
     pub gamma: f64,
-    /// Virtual capacity at the start, as a share of the link (ns-2: 0.8).
+    /// Virtual capacity at the start, as a part of the link's rate (ns-2: 0.8).
     pub initial: f64,
-    /// Size of the packets in which a limit in packets is given (ns-2: 1000 B).
+    /// Bytes that count for one packet if the limit of the queue is in packets (ns-2: 1000 B).
     pub mean_packet: Bytes,
-    /// Whether an arrival that is dropped changes the virtual capacity (paper: yes, ns-2: no).
+    /// Whether an arrival that is dropped changes the virtual capacity (paper: true, ns-2: false).
     pub adapt_on_drop: bool,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -77,14 +79,14 @@ impl AqmConfig for Config {
     }
 }
 
-/// The times at which the virtual queue and its capacity were last brought up to date.
+/// The times of the last updates of the virtual queue and of the virtual capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Clocks {
     queue: Instant,
     capacity: Instant,
 }
 
-/// The algorithm. Capacities are in bytes per second.
+/// The state of AVQ. Capacities are in bytes per second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Avq {
     alpha: f64,
@@ -92,20 +94,20 @@ pub struct Avq {
     initial: f64,
     adapt_on_drop: bool,
     ecn: bool,
-    /// C.
+    /// Rate C of the link.
     link: f64,
-    /// B.
+    /// Size B of the queue in bytes.
     buffer: f64,
-    /// C~.
+    /// Virtual capacity C~.
     capacity: f64,
-    /// VQ.
+    /// Virtual queue VQ in bytes.
     queue: f64,
-    /// `None` until the first arrival.
+    /// Times of the last updates; `None` before the first arrival.
     clocks: Option<Clocks>,
 }
 
 impl Avq {
-    /// An empty virtual queue.
+    /// Creates the state before the first arrival, with an empty virtual queue.
     pub fn new(config: &Config, link: &LinkFacts) -> Self {
         let buffer = match link.limit {
             Limit::Packets(n) => n as f64 * config.mean_packet.get() as f64,
@@ -125,12 +127,12 @@ impl Avq {
         }
     }
 
-    /// The virtual capacity C~ in bytes per second.
+    /// Returns the virtual capacity C~ in bytes per second.
     pub fn capacity_bytes_per_sec(&self) -> f64 {
         self.capacity
     }
 
-    /// The virtual queue VQ in bytes.
+    /// Returns the virtual queue VQ in bytes, as of the last update.
     pub fn virtual_queue_bytes(&self) -> f64 {
         self.queue
     }
@@ -141,7 +143,7 @@ impl Avq {
         clocks.queue = now;
     }
 
-    /// Gives the capacity what time earned it until `now`.
+    /// Increases the virtual capacity for the time until `now`: C~ + alpha gamma C (t - s), at most C.
     fn earn(&mut self, clocks: &mut Clocks, now: Instant) {
         let earned = self.alpha * self.gamma * self.link * now.since(clocks.capacity).as_secs_f64();
         self.capacity = (self.capacity + earned).min(self.link);
@@ -155,6 +157,7 @@ impl Aqm for Avq {
         let mut clocks = self.clocks.unwrap_or(Clocks { queue: now, capacity: now });
         let b = packet.size.get() as f64;
         self.drain(&mut clocks, now);
+        // A packet which the virtual queue has no room for is a signal; the real queue still takes it if it is marked.
         let verdict = if self.queue + b <= self.buffer {
             self.queue += b;
             Verdict::Pass
@@ -165,7 +168,7 @@ impl Aqm for Avq {
         };
         if verdict != Verdict::Drop || self.adapt_on_drop {
             self.earn(&mut clocks, now);
-            self.capacity = (self.capacity - self.alpha * b).max(0.0);
+            self.capacity = (self.capacity - self.alpha * b).max(0.0); // §3: every byte that arrives costs alpha
         }
         self.clocks = Some(clocks);
         verdict
@@ -176,6 +179,7 @@ impl Aqm for Avq {
         let link = rate.bytes_per_sec();
         self.capacity = match self.clocks {
             None => self.initial * link,
+            // Time before the change counts at the old rate.
             Some(mut clocks) => {
                 self.drain(&mut clocks, now);
                 self.earn(&mut clocks, now);
@@ -247,8 +251,8 @@ mod tests {
         assert_eq!(arrive(&mut avq, Ecn::NotEct, 0), Verdict::Drop);
     }
 
-    /// 1.5 C offered for a minute. By the paper C~ falls to 0 and the full virtual queue never drains. In ns-2 the accepted
-    /// rate moves C~, which can only rest where that is gamma C: 980 of 1500 packets a second.
+    /// 1.5 C offered for a minute. By the paper C~ falls to 0 and the full virtual queue never drains. In ns-2 the
+    /// accepted rate moves C~, which can only rest where that is gamma C: 980 of 1500 packets a second.
     #[test]
     fn without_reaction_the_paper_starves_and_ns2_passes_gamma_c() {
         for (adapt_on_drop, expected) in [(true, 0.0..=0.0), (false, 975.0..=985.0)] {
@@ -264,8 +268,8 @@ mod tests {
         }
     }
 
-    /// C~ = 799,850 at 0; a millisecond drains 799.85 B and earns 147 B/s, 99 more earn 14,553. Then C is 500 kB/s, which
-    /// bounds C~.
+    /// C~ = 799,850 at 0; a millisecond drains 799.85 B and earns 147 B/s, 99 more earn 14,553. Then C is 500 kB/s,
+    /// which bounds C~.
     #[test]
     fn a_new_rate_bounds_the_capacity() {
         let mut avq = Avq::new(&Config::default(), &LINK);

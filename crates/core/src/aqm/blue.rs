@@ -1,26 +1,29 @@
 //! BLUE: a drop probability that lost packets raise and idle times of the link lower.
 //!
-//! Source: Feng, Shin, Kandlur, Saha, "The BLUE active queue management algorithms", IEEE/ACM Transactions on Networking
-//! 10(4), 2002, §III; first as CSE-TR-387-99. The length of a queue says little of the load; loss and idleness do.
+//! Source: Feng, Shin, Kandlur, Saha, "The BLUE active queue management algorithms", IEEE/ACM Transactions on
+//! Networking 10(4), 2002, §III; first as CSE-TR-387-99. The length of a queue says little of the load; loss and
+//! idleness do.
 //!
 //! ```text
 //! a packet is lost (or q > L):  if now - last_update > freeze_time:  pm = pm + d1, last_update = now
 //! the link is idle:             if now - last_update > freeze_time:  pm = pm - d2, last_update = now
 //! ```
 //!
-//! Arrivals are dropped, or marked, with probability pm. One random number per arrival with 0 < pm < 1, none otherwise.
+//! Arrivals are dropped, or marked, with probability pm. One random number is drawn per arrival with 0 < pm < 1.
 //!
-//! The defaults are one of the four sets that the paper compares (freeze_time of 10 or 100 ms; d1, d2 of 0.0025, 0.00025
-//! or 0.02, 0.002). The paper leaves open, and this file chooses:
-//! - A link that stays idle is idle again after each freeze_time, until pm is 0. It is made up for at the next arrival,
-//!   so no timer runs. (The ALTQ port lowers once, and forgets pm after a second.)
-//! - An update that would leave pm at 0 is none: after an idle time, the first loss counts at once.
-//! - An early drop is no lost packet; it does not raise pm.
+//! The defaults are one of the four sets that the paper compares (freeze_time of 10 or 100 ms; d1, d2 of 0.0025,
+//! 0.00025 or 0.02, 0.002). The paper leaves open, and this file chooses:
+//! - While the link stays idle, pm falls again after each freeze_time until it is 0. These updates are caught up at the
+//!   next arrival, so no timer runs. (The ALTQ port lowers pm once, and resets it after a second.)
+//! - An update that would leave pm at 0 does not count as one: after an idle time, the first loss raises pm at once.
+//! - An early drop is not a lost packet and does not raise pm.
 //!
-//! The link is idle from the end of the last transmission: at the rate it was told, after the last packet left. A queue
-//! that is empty while the link is busy does not count, nor does a packet that comes just as the link is done. Cost: O(1).
+//! The link is idle from the end of its last transmission, computed from its rate and the departure of the last packet.
+//! A queue that is empty while the link still transmits is not idle, even if the next packet arrives just as the
+//! transmission ends. Cost: O(1).
 //!
-//! DIFFERENCE: updates may follow each other after exactly freeze_time. Pinned by `updates_keep_their_distance`.
+//! DIFFERENCE: an update may follow the one before after exactly freeze_time, where the paper requires more. Pinned by
+//! `updates_keep_their_distance`.
 
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
@@ -32,17 +35,17 @@ use crate::units::{Instant, Limit, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of BLUE. Defaults are one of the sets of values that the paper compares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// What a loss adds to the probability, d1 (one of the paper's sets: 0.0025).
     pub increment: f64,
-    /// What idleness takes from the probability, d2; well below increment (one of the paper's sets: 0.00025).
+    /// What an idle link takes from the probability, d2; well below increment (one of the paper's sets: 0.00025).
     pub decrement: f64,
     /// Least time between two changes of the probability (one of the paper's sets: 100 ms).
     pub freeze_time: Span,
-    /// A queue above this counts as a loss, L; without it only a full queue does.
+    /// Queue length L above which an arrival counts as a loss; by default only a full queue counts.
     pub threshold: Option<Limit>,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -75,29 +78,29 @@ impl AqmConfig for Config {
     }
 }
 
-/// The algorithm.
+/// The state of BLUE.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blue {
     config: Config,
     rate: Rate,
     pm: f64,
     last_update: Option<Instant>,
-    /// If nothing came since the last packet left, the link is idle from here on.
+    /// When the link becomes idle if no packet arrives: the end of the transmission after which the queue was empty.
     idle_from: Instant,
 }
 
 impl Blue {
-    /// An idle link, pm = 0.
+    /// Creates the state of an idle link, with pm = 0.
     pub fn new(config: Config, link: &LinkFacts) -> Self {
         Self { config, rate: link.rate, pm: 0.0, last_update: None, idle_from: Instant::ZERO }
     }
 
-    /// The probability pm.
+    /// Returns the probability pm of a drop or mark, as of its last update.
     pub fn probability(&self) -> f64 {
         self.pm
     }
 
-    /// From when on pm may change again.
+    /// Returns the time from which on pm may change again.
     fn thawed(&self) -> Instant {
         self.last_update.map_or(Instant::ZERO, |last| last + self.config.freeze_time)
     }
@@ -109,9 +112,10 @@ impl Blue {
         }
     }
 
-    /// Lowers pm for the time in which the link was idle until `now`.
+    /// Lowers pm for the time in which the link was idle until `now`: once per freeze_time.
     fn make_up_for_idleness(&mut self, now: Instant) {
         let first = self.idle_from.max(self.thawed());
+        // With pm at 0 there is no update, so the next loss need not wait for freeze_time.
         if self.pm <= 0.0 || self.idle_from >= now || first > now {
             return;
         }

@@ -1,8 +1,8 @@
-//! CHOKe: an arrival is compared with a packet drawn from the queue; if both are of one flow, both die.
+//! CHOKe: an arrival is compared with a packet drawn from the queue; if both are of one flow, both are dropped.
 //!
 //! Source: Pan, Prabhakar, Psounis, "CHOKe, a stateless active queue management scheme for approximating fair bandwidth
-//! allocation", INFOCOM 2000, §II. A flow that fills the queue is drawn often: with a share h of the queue, each of its
-//! arrivals dies with probability h and takes another of its packets along. No state per flow is kept.
+//! allocation", INFOCOM 2000, §II. A flow that fills the queue is drawn often: if a part h of the queue is its own,
+//! each of its arrivals is dropped with probability h, together with another of its packets. No state per flow is kept.
 //!
 //! ```text
 //! avg as in RED
@@ -11,17 +11,18 @@
 //!                    else as RED does: drop or mark with pa below max, drop above
 //! ```
 //!
-//! It owns its queue: others in `aqm/` judge packets they are shown, this one takes packets out of the middle. [`Red`] is
-//! the one of `red.rs`. The draw is uniform over what waits, since `choke/line.rs` keeps packets without holes.
+//! CHOKe is a discipline that owns its queue, unlike most of `aqm/`, because it removes packets from the middle of the
+//! queue. [`Red`] is that of `red.rs`. The draw is uniform over the waiting packets, since `choke/line.rs` keeps them
+//! in an array without holes.
 //!
-//! One random number for a draw, where avg > min and a packet waits; then those of RED, unless both packets died. The
-//! arrival's fate is `drop_early`, that of the packet drawn `drop_dequeue`. Defaults are those of the paper's simulations,
-//! at 1 Mbit/s with a limit of 300 packets. Cost: O(1).
+//! One random number is drawn to choose a packet if avg > min and a packet waits; then those of RED, unless both
+//! packets were dropped. The arrival's fate is `drop_early`, the fate of the packet drawn is `drop_dequeue`. Defaults
+//! are those of the paper's simulations, at 1 Mbit/s with a limit of 300 packets. Cost: O(1).
 //!
-//! With `ecn`, RED marks where it would drop below max; two packets of one flow die all the same, as in Linux.
+//! With `ecn`, RED marks where it would drop below max; two packets of one flow are dropped nevertheless, as in Linux.
 //!
-//! DIFFERENCE: the paper describes drawing several packets as well; here it is one. A match leaves RED's count of packets
-//! since the last drop alone, as in Linux. Pinned by `a_match_is_no_drop_of_red`.
+//! DIFFERENCE: the paper also describes drawing several packets; here one is drawn. A match does not change RED's count
+//! of packets since the last drop, as in Linux. Pinned by `a_match_is_no_drop_of_red`.
 
 use super::Meta;
 use super::red::{self, Red};
@@ -39,11 +40,11 @@ use serde::{Deserialize, Serialize};
 
 mod line;
 
-/// Parameters.
+/// Parameters of CHOKe. Defaults are those of the paper's simulations (§III).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Average queue above which packets are compared (§III: 100 packets).
+    /// Average queue above which arrivals are compared with packets of the queue (§III: 100 packets).
     pub min_threshold: Limit,
     /// Average queue above which every arrival is dropped (§III: 200 packets).
     pub max_threshold: Limit,
@@ -55,7 +56,7 @@ pub struct Config {
     pub mean_packet: Bytes,
     /// Let RED's probability rise to 1 between max_threshold and twice that.
     pub gentle: bool,
-    /// Mark ECN-capable packets instead of RED's drops below max_threshold.
+    /// Mark ECN-capable packets where RED would drop them below max_threshold.
     pub ecn: bool,
 }
 
@@ -100,7 +101,7 @@ impl Discipline for Config {
     }
 }
 
-/// The discipline.
+/// The queue with its packets, and the RED that judges arrivals.
 #[derive(Debug, Clone)]
 pub struct Choke<P> {
     line: Line<P>,
@@ -111,7 +112,7 @@ pub struct Choke<P> {
 }
 
 impl<P: Packet> Choke<P> {
-    /// An empty, idle queue.
+    /// Creates an empty, idle queue.
     pub fn new(config: &Config, link: &LinkFacts) -> Self {
         Self {
             line: Line::new(),
@@ -122,7 +123,7 @@ impl<P: Packet> Choke<P> {
         }
     }
 
-    /// The average queue.
+    /// Returns RED's average of the queue, in packets.
     pub fn average(&self) -> f64 {
         self.red.average()
     }
@@ -143,7 +144,7 @@ impl<P: Packet> Choke<P> {
         Enqueued::Dropped(reason)
     }
 
-    /// A packet of the same flow, drawn and taken from the queue.
+    /// Draws a packet from the queue; if it is of the flow of `packet`, removes and returns it.
     #[inline]
     fn take_match(&mut self, packet: &P, rng: &mut Rng) -> Option<P> {
         if self.red.is_calm() || self.line.len() == 0 {
@@ -159,10 +160,10 @@ impl<P: Packet> Choke<P> {
         Some(drawn)
     }
 
-    /// Tells RED that a packet left, or that the queue is as empty as before.
+    /// Tells RED that a packet left the queue or was refused, so that an empty queue counts as idle.
     #[inline]
     fn note_departure(&mut self, packet: &Meta, now: Instant, rng: &mut Rng) {
-        // RED passes every departure; it only wants to know since when the queue is empty.
+        // RED passes every departure; it only notes since when the queue is empty.
         let _ = self.red.on_dequeue(packet, Span::ZERO, self.backlog, now, rng);
     }
 }
@@ -178,6 +179,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
         let meta = Meta::of(&packet);
         self.stats.arrived.add(meta.size);
         self.red.observe(self.backlog, now);
+        // §II: two packets of one flow are both dropped.
         if let Some(drawn) = self.take_match(&packet, rng) {
             self.note_departure(&Meta::of(&drawn), now, rng);
             self.drop(drawn, DropReason::Dequeue, now, observer);

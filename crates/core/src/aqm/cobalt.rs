@@ -1,8 +1,8 @@
-//! COBALT: CoDel that forgets slowly, and BLUE for flows that do not listen to it.
+//! COBALT: CoDel whose count of signals decays slowly, and BLUE against flows which do not react to CoDel.
 //!
 //! Source: Morton 2016 and Høiland-Jørgensen, Täht, Morton 2018, §III-B ("Piece of CAKE"), in the form in which cake
-//! runs in Linux (net/sched/sch_cake.c); Patil, thesis 2020, §2.3.2, Algorithm 3 for BLUE. CoDel acts on delay: between
-//! congested times its count is not thrown away but goes down as it went up. BLUE acts on overflow and idleness.
+//! runs in Linux (net/sched/sch_cake.c); Patil, thesis 2020, §2.3.2, Algorithm 3 for BLUE. CoDel acts on delay: after
+//! congestion its count is not reset but goes down at the pace at which it went up. BLUE acts on overflow and idleness.
 //!
 //! ```text
 //! over    sojourn > target and sojourn > 4 mtu_time                      mtu_time: a packet of mtu at the link's rate
@@ -18,17 +18,17 @@
 //! empty                p -= decrement, once per freeze; not dropping; if due: count -= 1, drop_next as above
 //! ```
 //!
-//! 1 / sqrt(0) is taken as 1, so that `interval` is also the time before the first signal. The last packet of a queue
-//! is never dropped. target = max(target, 1.5 mtu_time); interval = max(interval + what target grew, 2 target).
+//! 1 / sqrt(0) counts as 1, so that `interval` is also the time before the first signal. The last packet of a queue is
+//! never dropped. target = max(target, 1.5 mtu_time); interval = max(interval + increase of target, 2 target).
 //!
-//! Patil's Algorithm 3 is `freeze = "100ms"`, `increment = 0.0025`, `decrement = 0.00025`. It lets BLUE judge only
-//! packets that CoDel passes, which is the same for their fates; cake, and this, draw a number for the others too.
-//! Cost: O(1) per packet; a square root per step of the count.
+//! Patil's Algorithm 3 is `freeze = "100ms"`, `increment = 0.0025`, `decrement = 0.00025`. In it BLUE judges only
+//! packets that CoDel passes, which gives every packet the fate that it has here; cake and this file also draw a random
+//! number for the other packets. Cost: O(1) per packet; a square root per step of the count.
 //!
-//! DIFFERENCE: an empty queue of cake is looked at again and again until p is 0. Here what p lost meanwhile is made up
-//! for when the next packet comes. Pinned by `an_idle_queue_forgets_its_probability`.
-//! DIFFERENCE: in Linux 1 / sqrt(count) of a queue never used before is 0, so its first signal comes with the second
-//! packet over target and not an interval later; `compat = "linux"` does the same, and takes the kernel's fixed point
+//! DIFFERENCE: cake visits an empty queue again and again until p is 0. Here the decrease of p while the queue was
+//! empty is caught up when the next packet arrives. Pinned by `an_idle_queue_forgets_its_probability`.
+//! DIFFERENCE: in Linux 1 / sqrt(count) of a queue which was never used is 0, so its first signal comes with the second
+//! packet over target and not an interval later. `compat = "linux"` does that as well and uses the kernel's fixed-point
 //! roots. Pinned by `a_fresh_queue_in_linux_does_not_wait_an_interval`.
 
 use super::{Aqm, Compat, Meta};
@@ -41,30 +41,30 @@ use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// sch_cake.c: roots of counts below this are kept in a table.
+/// sch_cake.c, REC_INV_SQRT_CACHE: the roots of counts below this number are kept in a table.
 const KEPT_ROOTS: u32 = 16;
-/// sch_cake.c: Newton steps from one kept root to the next.
+/// sch_cake.c, cobalt_cache_init(): Newton steps from one kept root to the next.
 const STEPS_PER_ROOT: u32 = 4;
-/// 1 in units of 2^-32, as nearly as they go.
+/// The number nearest to 1 in units of 2^-32.
 const ONE: u32 = u32::MAX;
 
-/// Parameters.
+/// Parameters of COBALT. Defaults are those of cake in Linux.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Acceptable queueing delay (cake: 5ms); at least 1.5 packets of `mtu` on the link.
+    /// Acceptable queueing delay (cake: 5ms). On a slow link the time of 1.5 packets of `mtu` takes its place.
     pub target: Span,
-    /// About the largest round trip time (cake: 100ms).
+    /// Time before the first signal; about the largest round trip time (cake: 100ms).
     pub interval: Span,
-    /// The largest packet, for the least useful target (1514B).
+    /// Largest packet, from which the least useful target follows (1514B).
     pub mtu: Bytes,
-    /// Mark ECN-capable packets instead of dropping them, as far as CoDel is concerned (cake: always).
+    /// Mark ECN-capable packets where CoDel would drop them (cake: always). BLUE drops all packets.
     pub ecn: bool,
-    /// Time between changes of BLUE's probability; null is the target, as in cake (Patil: 100ms).
+    /// Least time between changes of BLUE's probability; null is the target, as in cake (Patil: 100ms).
     pub freeze: Option<Span>,
     /// What an overflow adds to BLUE's probability (cake: 1/256).
     pub increment: f64,
-    /// What an empty queue takes from it (cake: 1/4096).
+    /// What an empty queue takes from BLUE's probability (cake: 1/4096).
     pub decrement: f64,
     /// "source", or "linux" for the kernel's roots and its first signal.
     pub compat: Compat,
@@ -110,7 +110,7 @@ impl AqmConfig for Config {
         Cobalt::new(self.clone(), link.rate)
     }
 
-    /// cake gives each flow a queue of its own as long as there is one.
+    /// cake's hash is set-associative with 8 ways: a flow gets a queue of its own while one of 8 is free.
     fn per_flow(queues: &mut FlowQueues) -> Self {
         queues.ways = 8;
         Self::default()
@@ -122,13 +122,13 @@ impl AqmConfig for Config {
 struct Times {
     target: Span,
     interval: Span,
-    /// The least delay that counts as standing.
+    /// The time of four packets on the link; only a longer delay counts as a standing queue.
     four_packets: Span,
     freeze: Span,
 }
 
 impl Times {
-    /// `cake_set_rate()`.
+    /// Computes the times as `cake_set_rate()` does.
     fn of(config: &Config, rate: Rate) -> Self {
         let mtu_time = rate.time_for(config.mtu);
         let target = config.target.max((mtu_time * 3).div(2));
@@ -137,7 +137,7 @@ impl Times {
     }
 }
 
-/// The algorithm.
+/// The state of COBALT for one queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cobalt {
     config: Config,
@@ -149,32 +149,32 @@ pub struct Cobalt {
     dropping: bool,
     p: f64,
     p_changed: Instant,
-    /// The queue was found empty and no packet came since.
+    /// The queue was found empty and no packet has arrived since.
     idle: bool,
 }
 
-/// What CoDel says of a packet.
+/// CoDel's judgement of a packet.
 struct Judged {
-    /// It is to be marked or dropped.
+    /// The packet is to be marked or dropped.
     signal: bool,
-    /// drop_next was past: before entering the dropping state, but after a step of the count.
+    /// drop_next is in the past; seen before the dropping state is entered, but after a step of the count.
     is_past: bool,
 }
 
-/// `cobalt_newton_step()`: x (3 - count x^2) / 2.
+/// Improves an estimate x of 1 / sqrt(count) as `cobalt_newton_step()` does: x (3 - count x^2) / 2.
 fn newton_step(x: u32, count: u32) -> u32 {
     let square = (u64::from(x) * u64::from(x)) >> 32;
     let factor = (3u64 << 32).wrapping_sub(u64::from(count).wrapping_mul(square)) >> 2;
     (factor.wrapping_mul(u64::from(x)) >> 31) as u32
 }
 
-/// `cobalt_cache_init()`: each root is found from the one before.
+/// Computes a root of the table as `cobalt_cache_init()` does: each root starts from the one before.
 fn kept_root(count: u32) -> u32 {
     (1..=count).flat_map(|n| std::iter::repeat_n(n, STEPS_PER_ROOT as usize)).fold(ONE, newton_step)
 }
 
 impl Cobalt {
-    /// At rest.
+    /// Creates the state of an empty queue: not dropping, with p = 0.
     pub fn new(config: Config, rate: Rate) -> Self {
         Self {
             times: Times::of(&config, rate),
@@ -189,7 +189,7 @@ impl Cobalt {
         }
     }
 
-    /// BLUE's probability.
+    /// Returns BLUE's drop probability p.
     pub fn probability(&self) -> f64 {
         self.p
     }
@@ -202,7 +202,7 @@ impl Cobalt {
         }
     }
 
-    /// `t + interval / sqrt(count)`.
+    /// Returns the time of the next signal after one at `t`: t + interval / sqrt(count).
     fn after(&self, t: Instant) -> Instant {
         let interval = self.times.interval;
         t + if self.config.compat == Compat::Linux {
@@ -216,12 +216,13 @@ impl Cobalt {
         self.count > 0 && now >= self.drop_next
     }
 
+    /// Changes the count by one step and sets the time of the next step.
     fn step(&mut self, count: u32) {
         self.set_count(count);
         self.drop_next = self.after(self.drop_next);
     }
 
-    /// Enters or leaves the dropping state.
+    /// Enters or leaves the dropping state by the delay of a packet.
     fn watch(&mut self, sojourn: Span, now: Instant) {
         self.dropping = if sojourn > self.times.target && sojourn > self.times.four_packets {
             if !self.dropping {
@@ -234,7 +235,7 @@ impl Cobalt {
         };
     }
 
-    /// CoDel's part.
+    /// Judges a packet by CoDel.
     fn judge(&mut self, sojourn: Span, now: Instant) -> Judged {
         let (due, was_past) = (self.is_due(now), now > self.drop_next);
         self.watch(sojourn, now);
@@ -245,6 +246,7 @@ impl Cobalt {
         if signal {
             self.step(self.count.saturating_add(1));
         } else {
+            // Not congested: the count goes down at the pace at which it went up.
             while self.is_due(now) {
                 self.step(self.count - 1);
             }
@@ -252,7 +254,7 @@ impl Cobalt {
         Judged { signal, is_past: now > self.drop_next }
     }
 
-    /// BLUE's part.
+    /// Draws whether BLUE drops a packet.
     fn is_unlucky(&self, rng: &mut Rng) -> bool {
         self.p > 0.0 && rng.uniform() < self.p
     }
@@ -263,7 +265,7 @@ impl Cobalt {
 }
 
 impl Aqm for Cobalt {
-    /// Only makes up for the time without packets.
+    /// Judges nothing; catches up the decrease of BLUE's probability for the time without packets.
     #[inline]
     fn on_enqueue(&mut self, _: &Meta, _: Backlog, now: Instant, _: &mut Rng) -> Verdict {
         if std::mem::replace(&mut self.idle, false) && self.p > 0.0 {
@@ -280,12 +282,15 @@ impl Aqm for Cobalt {
         let Judged { signal, is_past } = self.judge(sojourn, now);
         let mark = signal && self.config.ecn && packet.ecn.is_capable();
         let drop = (signal && !mark) | self.is_unlucky(rng);
+        // cobalt_should_drop(): with count 0 the next signal is at least an interval away; a signal that was due but
+        // not given is due from now on.
         if self.count == 0 {
             self.drop_next = now + self.times.interval;
         } else if is_past && !drop {
             self.drop_next = now;
         }
         match (drop, mark) {
+            // The last packet of the queue is never dropped.
             (true, _) if backlog.packets > 0 => Verdict::Drop,
             (_, true) => Verdict::Mark,
             _ => Verdict::Pass,

@@ -14,18 +14,19 @@
 //! | not dropping | drop one, enter; the next head goes out whatever it is | pass |
 //! | dropping | at `drop_next`: drop, count up, look at the next | leave |
 //!
-//! The RFC's `deque()` is one call that may drop several packets; here the discipline shows one head at a time and
-//! `Step` remembers where in that call the last verdict left off. Erratum: a thesis's listing that drops at the first
-//! packet above target is wrong; `a_burst_shorter_than_the_interval_passes` holds the RFC's rule.
+//! The RFC's `deque()` is one call that may drop several packets; here the discipline shows one head at a time, and
+//! `Step` remembers where in that call the last verdict left off. The listing of CoDel in Patil's thesis (Algorithm 2),
+//! which drops at the first packet above target, is wrong; `a_burst_shorter_than_the_interval_passes` pins the RFC's
+//! rule.
 //!
 //! With `ecn`, an ECN-capable packet is marked where it would be dropped and ends the departure (§5.5, last paragraph).
 //! Cost: O(1) per packet; one square root per drop.
 //!
 //! DIFFERENCE: `compat = "linux"` follows the kernel (include/net/codel.h, codel_impl.h). Time is counted in ticks of
-//! 1024 ns. 1 / sqrt(count) has 16 bits, begins at 65535 / 65536 and is improved by one Newton step per change of the
-//! count, which at count 2 gives 50 ms where 70.7 ms are meant. A drop needs a time after, not at, the end of the
-//! interval. An empty queue ends the dropping state but not a running interval. As the AQM of a flow queue it is shown
-//! the bytes of all queues, and packets dropped to make room count as drops. Pinned by
+//! 1024 ns. 1 / sqrt(count) has 16 bits, starts at 65535 / 65536 and is improved by one Newton step per change of the
+//! count, which at count 2 gives 50 ms instead of 70.7 ms. A drop needs a time after, not at, the end of the interval.
+//! An empty queue ends the dropping state but not a running interval. As the AQM of a flow queue the algorithm sees the
+//! bytes of all queues, and packets dropped to make room count as drops. Pinned by
 //! `linux_takes_one_newton_step_per_drop` and by a twin.
 //! DIFFERENCE: the kernel's times are 32 bits wide and wrap after 73 minutes; here they do not. Pinned by
 //! `time_does_not_wrap_after_73_minutes`.
@@ -40,12 +41,12 @@ use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// §5.5: how long after the last drop an earlier count still means something.
+/// §5.5: for so many intervals after the last drop, re-entry continues from the earlier count.
 const REENTRY_INTERVALS: u64 = 16;
-/// codel.h, CODEL_SHIFT.
+/// codel.h, CODEL_SHIFT: the kernel's clock counts in units of 2^10 ns.
 const KERNEL_SHIFT: u32 = 10;
 
-/// Parameters.
+/// Parameters of CoDel. Defaults are those of RFC 8289.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -53,7 +54,7 @@ pub struct Config {
     pub target: Span,
     /// How long the delay may stay above the target; about the largest round trip time (§4.3: 100ms).
     pub interval: Span,
-    /// With no more bytes than this left behind, nothing is dropped (§5.5: the largest packet).
+    /// Nothing is dropped if at most this many bytes stay in the queue (§5.5: the largest packet).
     pub mtu: Bytes,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -96,14 +97,14 @@ impl AqmConfig for Config {
     }
 }
 
-/// How the time between drops follows from their count.
+/// The control law: how the time between drops follows from their count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Law {
-    /// INTERVAL / sqrt(count).
+    /// INTERVAL / sqrt(count), in floating point.
     Root,
-    /// The same by the kernel's integers.
+    /// INTERVAL / sqrt(count), in the kernel's integer arithmetic.
     Kernel,
-    /// INTERVAL / count: Modified CoDel.
+    /// INTERVAL / count, the law of Modified CoDel.
     Count,
 }
 
@@ -118,11 +119,13 @@ enum Step {
     Dropping,
 }
 
-/// The algorithm. It judges the heads of any queue.
+/// The state of CoDel for one queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Codel {
     config: Config,
     law: Law,
+    /// The RFC's first_above_time: the end of the interval that began when the delay rose above target. `None` while
+    /// the delay is below target.
     first_above: Option<Instant>,
     drop_next: Instant,
     count: u32,
@@ -133,12 +136,13 @@ pub struct Codel {
     step: Step,
 }
 
-/// codel.h: the kernel's clock counts nanoseconds >> 10.
+/// Rounds a time down to a tick of the kernel's clock (codel.h, codel_get_time()).
 fn tick(ns: u64) -> u64 {
     ns >> KERNEL_SHIFT << KERNEL_SHIFT
 }
 
-/// `codel_Newton_step()`: x (3 - count x^2) / 2, with the kernel's widths, overflows included.
+/// Improves an estimate x of 1 / sqrt(count) as `codel_Newton_step()` does: x (3 - count x^2) / 2, in integers of the
+/// kernel's widths, so that overflows are the kernel's as well.
 fn newton_step(rec_inv_sqrt: u16, count: u32) -> u16 {
     let x = u64::from(rec_inv_sqrt) << 16;
     let square = (x * x) >> 32;
@@ -146,14 +150,14 @@ fn newton_step(rec_inv_sqrt: u16, count: u32) -> u16 {
     ((factor.wrapping_mul(x) >> 31) >> 16) as u16
 }
 
-/// `codel_control_law()`: the kernel's INTERVAL / sqrt(count), in whole ticks.
+/// Computes INTERVAL / sqrt(count) in whole ticks, as `codel_control_law()` does.
 fn kernel_interval(interval: Span, rec_inv_sqrt: u16) -> Span {
     let ticks = u128::from(interval.as_nanos() >> KERNEL_SHIFT);
     Span::from_nanos((((ticks * (u128::from(rec_inv_sqrt) << 16)) >> 32) as u64) << KERNEL_SHIFT)
 }
 
 impl Codel {
-    /// Not dropping.
+    /// Creates the state of an empty queue, which is not dropping.
     pub fn new(config: Config) -> Self {
         let law = if config.compat == Compat::Linux { Law::Kernel } else { Law::Root };
         Self::with_law(config, law)
@@ -178,7 +182,7 @@ impl Codel {
         codel
     }
 
-    /// `control_law(t, count)` of §5.5.
+    /// Returns the time of the next drop after `t`: `control_law(t, count)` of §5.5.
     fn after(&self, t: Instant) -> Instant {
         let interval = self.config.interval;
         t + match self.law {
@@ -195,14 +199,16 @@ impl Codel {
         }
     }
 
-    /// The judgement of `dodequeue()`: has the delay been above target for a whole interval?
+    /// Returns the `ok_to_drop` of `dodequeue()`: true if the delay has been above target for a whole interval.
     fn ok_to_drop(&mut self, sojourn: Span, left: Backlog, now: Instant) -> bool {
         if sojourn < self.config.target || left.bytes <= self.config.mtu.get() {
+            // The delay went below target, or the queue is too short to be a standing one.
             self.first_above = None;
             return false;
         }
         match self.first_above {
             None => {
+                // The delay just rose above target; if it stays there until this time, dropping is ok.
                 self.first_above = Some(now + self.config.interval);
                 false
             }
@@ -210,10 +216,12 @@ impl Codel {
         }
     }
 
+    /// Enters the dropping state (§5.5, deque()). If the last drop is recent, the drop rate that controlled the queue
+    /// then is a good start: the count continues from the drops of the last dropping state.
     fn enter(&mut self, now: Instant) {
         self.dropping = true;
         let delta = self.count.saturating_sub(self.last_count);
-        // last_count is 0 until the state was entered once; before that there is no last drop.
+        // last_count is 0 before the first dropping state: then there is no last drop.
         let recent = self.last_count > 0 && now.since(self.drop_next) < self.config.interval * REENTRY_INTERVALS;
         self.set_count(if delta > 1 && recent { delta } else { 1 });
         self.drop_next = self.after(now);
@@ -224,7 +232,7 @@ impl Codel {
         self.drop_next = self.after(self.drop_next);
     }
 
-    /// The head is due to be dropped in the dropping state.
+    /// Drops or marks a head in the dropping state whose `drop_next` has come.
     fn drop_or_mark(&mut self, mark: bool) -> Verdict {
         self.set_count(self.count.saturating_add(1));
         if mark {
@@ -236,10 +244,13 @@ impl Codel {
         Verdict::Drop
     }
 
+    /// Continues `deque()` with the next head (§5.5).
     fn judge(&mut self, ok: bool, mark: bool, now: Instant) -> Verdict {
         let step = std::mem::replace(&mut self.step, Step::Fresh);
         match (step, self.dropping) {
+            // After the drop that began the dropping state, the next head goes out whatever its delay.
             (Step::Entered, _) => Verdict::Pass,
+            // Not dropping, and the delay was above target for an interval: drop one packet and enter.
             (Step::Fresh, false) if ok => {
                 self.enter(now);
                 if mark {
@@ -249,13 +260,15 @@ impl Codel {
                 Verdict::Drop
             }
             (Step::Fresh, false) => Verdict::Pass,
+            // Dropping, and the delay is below target: leave.
             _ if !ok => {
                 self.dropping = false;
                 Verdict::Pass
             }
+            // Dropping: drop if it is time. A large backlog may need several drops in one call, each `drop_next` later.
             (step, _) => {
                 if step == Step::Dropping {
-                    self.advance_drop_next();
+                    self.advance_drop_next(); // from the time that was planned, not from now
                 }
                 if now >= self.drop_next { self.drop_or_mark(mark) } else { Verdict::Pass }
             }
@@ -272,6 +285,7 @@ impl Aqm for Codel {
     }
 
     fn on_shed(&mut self, _: Backlog, _: Instant) {
+        // fq_codel_drop() counts packets dropped for want of room as CoDel's own.
         if self.law == Law::Kernel {
             self.count = self.count.saturating_add(1);
         }
@@ -283,6 +297,7 @@ impl Aqm for Codel {
 
     fn on_empty(&mut self, _: Instant) {
         let step = std::mem::replace(&mut self.step, Step::Fresh);
+        // The kernel ends the interval only if this call already dropped a packet.
         if self.law != Law::Kernel || step != Step::Fresh {
             self.first_above = None;
         }
@@ -294,7 +309,7 @@ impl Aqm for Codel {
     fn on_fact(&mut self, _: &Fact, _: Instant) {}
 }
 
-/// A departure and the time since the arrival, both times having been read from the kernel's clock.
+/// Converts a departure and its sojourn time to what the kernel's clock gives: both times are rounded down to ticks.
 fn in_ticks(now: Instant, sojourn: Span) -> (Instant, Span) {
     let came = tick(now.as_nanos().saturating_sub(sojourn.as_nanos()));
     let now = tick(now.as_nanos());

@@ -1,16 +1,16 @@
-//! What the controllers of delay (PIE, Minstrel PIE, PI2, DualPI2) share: the proportional integral law, and a periodic
-//! update that needs no timer.
+//! The shared parts of the controllers of delay (PIE, Minstrel PIE, PI2, DualPI2): the proportional integral law, and a
+//! periodic update that needs no timer.
 //!
-//! Between two calls the queue does not change, so an update that was due in between can be made up for at the next
-//! call, with the result it would have had at its time. Once an update changes nothing, all that follow change nothing
-//! either, and are skipped: an idle queue costs a few hundred updates at most, however long it is idle, and no wakeups.
-//! An update that is due at the very time of an arrival or departure comes before it.
+//! Between two calls the queue does not change, so an update that was due in between can be caught up at the next call,
+//! with the result that it would have had at its own time. Once an update changes nothing, all later ones change
+//! nothing either and are skipped. An idle queue therefore costs a few hundred updates at most, however long it is
+//! idle, and needs no wakeups. An update that is due at the time of an arrival or departure comes before it.
 
 use crate::qdisc::Backlog;
 use crate::units::{Bytes, Instant, Span};
 
-/// Most updates made up for at once: four hours of 15 ms without an arrival or a departure. Those beyond are left out,
-/// so that a packet that takes years on its link costs no hours here.
+/// Largest number of updates that one call catches up: four hours of 15 ms without an arrival or a departure. Later
+/// ones are left out, which bounds the cost after an extremely long pause.
 const MOST_AT_ONCE: u32 = 1 << 20;
 
 /// The proportional integral law (RFC 8033 §4.2, RFC 9332 §2.4).
@@ -23,12 +23,12 @@ pub(super) struct Pi {
 }
 
 impl Pi {
-    /// With gains in 1/s.
+    /// Creates the law with gains in 1/s and a previous delay of zero.
     pub(super) fn new(alpha: f64, beta: f64) -> Self {
         Self { alpha, beta, qdelay_old: 0.0 }
     }
 
-    /// alpha (qdelay - target) + beta (qdelay - qdelay_old); times in seconds.
+    /// Returns alpha (qdelay - target) + beta (qdelay - qdelay_old), with times in seconds, and remembers `qdelay`.
     pub(super) fn step(&mut self, qdelay: f64, target: f64) -> f64 {
         let step = self.alpha * (qdelay - target) + self.beta * (qdelay - self.qdelay_old);
         self.qdelay_old = qdelay;
@@ -36,15 +36,15 @@ impl Pi {
     }
 }
 
-/// What is done at each update.
+/// What an algorithm does at each update.
 pub(super) trait Law: Clone + PartialEq {
-    /// What it looks at: what does not change between two calls.
+    /// The state of the queue that an update reads; it does not change between two calls.
     type Queue: Copy;
 
-    /// The update at `at`, with the queue as it is.
+    /// Makes the update which was due at `at`, with the queue as it was then.
     fn update(&mut self, queue: Self::Queue, at: Instant);
 
-    /// True when the time of an update makes no difference to its result.
+    /// Returns true if the result of an update does not depend on its time.
     fn is_timeless(queue: Self::Queue) -> bool {
         let _ = queue;
         true
@@ -60,12 +60,12 @@ pub(super) struct Periodic<L> {
 }
 
 impl<L: Law> Periodic<L> {
-    /// Updates at `first` and every `period` (above zero) after that.
+    /// Creates a timer with updates at `first` and every `period` (above zero) after that.
     pub(super) fn new(law: L, first: Span, period: Span) -> Self {
         Self { law, next: Instant::ZERO + first, period }
     }
 
-    /// Makes up for the updates due until `now`, while `queue` stood.
+    /// Catches up the updates that were due until `now`, all with the state `queue`.
     #[inline]
     pub(super) fn catch_up(&mut self, queue: L::Queue, now: Instant) {
         if now >= self.next {
@@ -77,7 +77,7 @@ impl<L: Law> Periodic<L> {
     fn make_up(&mut self, queue: L::Queue, now: Instant) {
         self.update(queue);
         let mut made = 1;
-        // At the end of time the next update stays there.
+        // Times saturate: at `Instant::MAX` the next update can be no later.
         while now >= self.next && self.next < Instant::MAX {
             let before = self.law.clone();
             self.update(queue);
@@ -93,7 +93,7 @@ impl<L: Law> Periodic<L> {
         self.next += self.period;
     }
 
-    /// Passes over the updates due until `now`.
+    /// Skips the updates that were due until `now`.
     fn skip_to(&mut self, now: Instant) {
         if now >= self.next {
             let due = now.since(self.next).as_nanos() / self.period.as_nanos() + 1;
@@ -102,7 +102,7 @@ impl<L: Law> Periodic<L> {
     }
 }
 
-/// The queue before its head, of `size`, left it.
+/// Returns the backlog before the head packet, of `size`, left the queue.
 #[inline]
 pub(super) fn before_departure(left: Backlog, size: Bytes) -> Backlog {
     let mut backlog = left;

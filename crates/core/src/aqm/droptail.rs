@@ -1,7 +1,7 @@
-//! DropTail: no management at all. Packets wait in order of arrival and die only for want of room.
+//! DropTail: no active queue management. Packets wait in order of arrival and are dropped only if there is no room.
 //!
-//! Source: the baseline of every document; Linux calls it `pfifo` and `bfifo`. The limit, in packets or bytes, is
-//! that of the queue it judges. State: none. Cost: O(1).
+//! Source: the baseline of every document; Linux calls it `pfifo` and `bfifo`. The limit, in packets or bytes, belongs
+//! to the queue. State: none. Cost: O(1).
 
 use super::Aqm;
 use crate::ack_path::AckPath;
@@ -11,12 +11,12 @@ use crate::units::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters: none.
+/// DropTail has no parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {}
 
-/// The algorithm.
+/// The AQM that passes every packet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DropTail;
 

@@ -1,5 +1,6 @@
-//! DualPI2: two queues, one for L4S traffic with a shallow ramp of marks, one for classic traffic with PI2, and the
-//! classic queue's p' coupled into the marks of the other, so that flows of both kinds get alike rates.
+//! DualPI2: two queues, one for L4S traffic, marked by a ramp at a shallow delay, and one for classic traffic with PI2.
+//! The p' of the classic queue is coupled into the marks of the L4S queue, so that flows of both kinds get similar
+//! rates.
 //!
 //! Source: RFC 9332 §2.4, §4.2, Appendix A (A.1 and A.2).
 //!
@@ -14,17 +15,18 @@
 //! ```
 //!
 //! `alpha` = 0.1 tupdate / rtt_max^2, `beta` = 0.3 / rtt_max, `tupdate` = min(target, rtt_max / 3), unless they are
-//! given. All is decided at departure. Overload is k p' >= 1: then L4S packets are dropped with p_C and marked if they
-//! stay, and classic ones are dropped, ECN-capable or not (§4.2.2, A.2). Nothing is random: `recur` spaces signals
-//! evenly.
+//! given. Packets are judged at departure. Overload is k p' >= 1: then L4S packets are dropped with p_C and otherwise
+//! marked, and classic packets are dropped with p_C, ECN-capable or not (§4.2.2, A.2). No random numbers are drawn:
+//! `recur` spaces signals evenly.
 //!
-//! What the RFC leaves open, and the choice here: the *scheduler* is Linux's weighted round robin by credit (the L
-//! queue first, `classic_weight` percent of the bytes for the C queue while both wait). Its credit starts anew when a
-//! departure empties both queues; Linux waits until it is asked in vain, which depends on who asks. *qdelay* is how
-//! long the older of the two heads has waited, as in Linux. A packet counts itself in `th_len`.
+//! The RFC leaves open, and this file chooses: the *scheduler* is Linux's weighted round robin by credit (the L queue
+//! first, `classic_weight` percent of the bytes for the C queue while both wait). Its credit starts anew when a
+//! departure empties both queues; in Linux it does when the link finds both queues empty, which depends on when the
+//! link asks. *qdelay* is how long the older of the two heads has waited, as in Linux. `th_len` includes the packet
+//! itself.
 //!
-//! DIFFERENCE: `recur` keeps a count for drops of L4S traffic in overload apart from that of its marks, or the one
-//! would take the other's turn. Pinned by `overload_drops_from_both_queues`.
+//! DIFFERENCE: `recur` keeps separate counts for drops and for marks of L4S traffic in overload; with one count, drops
+//! would come in the place of marks and marks in that of drops. Pinned by `overload_drops_from_both_queues`.
 //! DIFFERENCE: the limit is exact; the RFC keeps room for one MTU. Pinned by `both_queues_share_one_limit`.
 //!
 //! Updates come at multiples of `tupdate`, without wakeups: see `control.rs`. Cost: O(1) per packet.
@@ -46,10 +48,10 @@ use std::collections::VecDeque;
 #[cfg(test)]
 mod tests;
 
-/// Weights of the scheduler are in percent.
+/// The sum of the scheduler's two weights, which are in percent.
 const WHOLE: u32 = 100;
 
-/// Parameters.
+/// Parameters of DualPI2. Defaults are those of RFC 9332, Appendix A.1, and of Linux.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -63,17 +65,17 @@ pub struct Config {
     pub alpha: Option<f64>,
     /// Gain on the change of the delay, in 1/s; by default 0.3 / rtt_max (A.1).
     pub beta: Option<f64>,
-    /// How many times p' L4S traffic is marked, k (§2.1: 2).
+    /// Coupling factor k: L4S traffic is marked with k p' (§2.1: 2).
     pub coupling: f64,
     /// Delay in the L queue at which the ramp of marks begins (A.1: 800us).
     pub min_th: Span,
     /// Delay over which the ramp goes from 0 to 1 (A.1: 400us).
     pub range: Span,
-    /// With at most so many packets in the L queue its delay is not looked at (A.1: 1).
+    /// The ramp does not apply while the L queue has at most this many packets (A.1: 1).
     pub th_len: u64,
     /// Percentage of the bytes for the classic queue while both queues wait (Linux: 10).
     pub classic_weight: u32,
-    /// Largest packet: the L queue's head start (Linux: 1514 B).
+    /// Largest packet, from which the initial credit of the scheduler follows (Linux: 1514 B).
     pub mtu: Bytes,
 }
 
@@ -100,13 +102,13 @@ impl Config {
         self.tupdate.unwrap_or_else(|| self.target.min(self.rtt_max.div(3)))
     }
 
-    /// In 1/s.
+    /// Returns the gain on the distance from the target, in 1/s.
     fn alpha(&self) -> f64 {
         let rtt_max = self.rtt_max.as_secs_f64();
         self.alpha.unwrap_or_else(|| 0.1 * self.tupdate().as_secs_f64() / (rtt_max * rtt_max))
     }
 
-    /// In 1/s.
+    /// Returns the gain on the change of the delay, in 1/s.
     fn beta(&self) -> f64 {
         self.beta.unwrap_or_else(|| 0.3 / self.rtt_max.as_secs_f64())
     }
@@ -147,14 +149,14 @@ impl Discipline for Config {
     }
 }
 
-/// Which queue.
+/// The class of a packet, which is also the name of its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     L4s,
     Classic,
 }
 
-/// One of the two queues.
+/// One of the two queues; each packet stands with the time of its arrival.
 #[derive(Debug, Clone)]
 struct Queue<P> {
     waiting: VecDeque<(P, Instant)>,
@@ -177,11 +179,12 @@ impl<P> Queue<P> {
     }
 }
 
-/// A likelihood made of evenly spaced events: `recur()` of A.1.
+/// Turns a likelihood into evenly spaced events without random numbers: `recur()` of A.1.
 #[derive(Debug, Clone, PartialEq)]
 struct Recur(f64);
 
 impl Recur {
+    /// Adds the likelihood of one packet; returns true if the packet gets the signal.
     fn strikes(&mut self, likelihood: f64) -> bool {
         self.0 += likelihood;
         let strikes = self.0 > 1.0;
@@ -201,7 +204,7 @@ struct Ramp {
 }
 
 impl Ramp {
-    /// p'_L of a packet that waited for `sojourn` in a queue of `packets`, itself among them.
+    /// Returns p'_L for a packet that waited for `sojourn` in a queue of `packets`, the packet itself included.
     fn at(&self, sojourn: Span, packets: u64) -> f64 {
         if packets <= self.th_len || sojourn <= self.min_th {
             return 0.0;
@@ -211,13 +214,13 @@ impl Ramp {
     }
 }
 
-/// Weighted round robin by credit, in percent of a byte. What is served from one queue while the other waits is owed to
-/// it.
+/// Weighted round robin by credit, in hundredths of a byte: bytes served from one queue while the other waits are
+/// credited to the other queue.
 #[derive(Debug, Clone, PartialEq)]
 struct Scheduler {
     classic_weight: i64,
     start: i64,
-    /// Above zero it is the classic queue's turn.
+    /// If above zero, the classic queue has the next turn.
     credit: i64,
 }
 
@@ -228,6 +231,7 @@ impl Scheduler {
         Self { classic_weight, start, credit: start }
     }
 
+    /// Returns the queue that is served next; `None` if neither has a packet.
     fn turn(&self, l_waits: bool, c_waits: bool) -> Option<Class> {
         match (l_waits, c_waits) {
             (true, true) if self.credit > 0 => Some(Class::Classic),
@@ -237,7 +241,7 @@ impl Scheduler {
         }
     }
 
-    /// A packet of this class went out while the other queue waited.
+    /// Notes that a packet of this class left while the other queue had packets.
     fn served(&mut self, class: Class, size: Bytes) {
         let size = size.get() as i64;
         match class {
@@ -247,7 +251,7 @@ impl Scheduler {
     }
 }
 
-/// The controller. It looks at how long the older head waits, so the time of an update matters.
+/// The PI controller. Its input is how long the older head has waited, so the time of an update matters.
 #[derive(Debug, Clone, PartialEq)]
 struct Control(Base);
 
@@ -263,7 +267,7 @@ impl Law for Control {
     }
 }
 
-/// The discipline.
+/// The two queues with their packets, the controller and the scheduler.
 #[derive(Debug, Clone)]
 pub struct DualPi2<P> {
     l: Queue<P>,
@@ -297,16 +301,17 @@ impl<P: Packet> DualPi2<P> {
         Some((packet, since))
     }
 
-    /// With nothing left waiting, neither queue is owed anything.
+    /// Resets the credit of the scheduler if both queues are empty.
     fn rest(&mut self) {
         if self.l.is_empty() && self.c.is_empty() {
             self.scheduler.credit = self.scheduler.start;
         }
     }
 
-    /// A head of the L queue.
+    /// Judges a head of the L queue (A.1; overload: A.2).
     fn judge_l4s(&mut self, sojourn: Span) -> Verdict {
         let base = &self.timer.law.0;
+        // A.2: in overload, L4S packets are dropped as often as classic ones; the others are still marked.
         if base.is_overloaded() && self.l_drops.strikes(base.prob * base.prob) {
             return Verdict::Drop;
         }
@@ -315,7 +320,7 @@ impl<P: Packet> DualPi2<P> {
         if self.l_marks.strikes(p) { Verdict::Mark } else { Verdict::Pass }
     }
 
-    /// A head of the C queue.
+    /// Judges a head of the C queue with p_C = p'^2 (A.1; overload: A.2).
     fn judge_classic(&mut self, capable: bool) -> Verdict {
         let base = &self.timer.law.0;
         match self.c_signals.strikes(base.prob * base.prob) {

@@ -1,4 +1,4 @@
-//! Packets in order of arrival, any of which can be drawn with equal chance and taken out in O(1).
+//! A queue of packets in order of arrival. Each can be drawn with equal probability and removed in O(1).
 
 const NONE: u32 = u32::MAX;
 
@@ -9,7 +9,7 @@ struct Node<P> {
     newer: u32,
 }
 
-/// A list through an array without holes: a packet that leaves is replaced by the last of the array.
+/// A linked list in an array without holes: the place of a packet that leaves is filled by the last one of the array.
 #[derive(Debug, Clone)]
 pub(super) struct Line<P> {
     nodes: Vec<Node<P>>,
@@ -22,19 +22,19 @@ impl<P> Line<P> {
         Self { nodes: Vec::new(), oldest: NONE, newest: NONE }
     }
 
-    /// Packets in it. Their places are below this, in no order.
+    /// Returns the number of packets. Their places are 0 to this number less one, in no order.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// True if one more would not fit into a place of 32 bits.
+    /// Returns true if the place of one more packet would not fit into 32 bits.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.nodes.len() >= NONE as usize
     }
 
-    /// The packet at a place.
+    /// Returns the packet at a place; `None` if the place is not below [`Line::len`].
     #[inline]
     pub(super) fn get(&self, place: usize) -> Option<&P> {
         self.nodes.get(place).map(|node| &node.packet)
@@ -49,20 +49,20 @@ impl<P> Line<P> {
         self.newest = place;
     }
 
-    /// Takes the packet that waits longest.
+    /// Removes the packet which has waited longest.
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<P> {
         self.remove(self.oldest as usize)
     }
 
-    /// Takes the packet at a place. Another one may have that place then.
+    /// Removes the packet at a place. Another packet may then move to that place.
     #[inline]
     pub(super) fn remove(&mut self, place: usize) -> Option<P> {
         let (older, newer) = self.nodes.get(place).map(|node| (node.older, node.newer))?;
         self.set_newer(older, newer);
         self.set_older(newer, older);
         let gone = self.nodes.swap_remove(place);
-        // What was last in the array is at this place now: its neighbours must know.
+        // The packet that was last in the array is now at this place, so the links of its neighbours change.
         if let Some(moved) = self.nodes.get(place) {
             let (older, newer, place) = (moved.older, moved.newer, place as u32);
             self.set_newer(older, place);
@@ -71,7 +71,7 @@ impl<P> Line<P> {
         Some(gone.packet)
     }
 
-    /// The newer neighbour of `of`; of NONE, it is the oldest packet.
+    /// Sets the newer neighbour of the packet at `of`; if `of` is `NONE`, sets the oldest packet.
     #[inline]
     fn set_newer(&mut self, of: u32, newer: u32) {
         match self.nodes.get_mut(of as usize) {
@@ -80,7 +80,7 @@ impl<P> Line<P> {
         }
     }
 
-    /// The older neighbour of `of`; of NONE, it is the newest packet.
+    /// Sets the older neighbour of the packet at `of`; if `of` is `NONE`, sets the newest packet.
     #[inline]
     fn set_older(&mut self, of: u32, older: u32) {
         match self.nodes.get_mut(of as usize) {
