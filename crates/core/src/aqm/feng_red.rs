@@ -1,8 +1,8 @@
 //! Feng's self-configuring RED: RED that scales max_p each time its average crosses a threshold.
 //!
 //! Source: Feng, Kandlur, Saha, Shin, "A self-configuring RED gateway", INFOCOM 1999, the algorithm's figure, with
-//! its alpha = 3 and beta = 2. The first of the adaptive REDs: if RED is too mild the average oscillates around max,
-//! if too aggressive around min.
+//! its alpha = 3 and beta = 2. It is the first of the adaptive REDs: if RED drops too little, the average oscillates
+//! around max; if RED drops too much, around min.
 //!
 //! ```text
 //! at each arrival, after the average:
@@ -11,14 +11,14 @@
 //!   avg > max and status is not Above  status = Above,  max_p = max_p beta
 //! ```
 //!
-//! The rest is RED in packets; not gentle by default, which is younger.
+//! All else is RED in packets. The gentle form is off by default, since it is younger than the source.
 //!
-//! DIFFERENCE: the first status is Below, as a queue begins empty: max_p begins as it is configured. ns-3 begins with
-//! Above, so that its first packet divides max_p. Pinned by `the_first_packet_leaves_max_p_alone`.
-//! DIFFERENCE: max_p stays within 1e-6 and 1. Without bounds it can go above 1, and to 0, from where no factor leads
-//! back. Pinned by `max_p_stays_within_its_range`.
+//! DIFFERENCE: the initial status is Below, because the queue is empty at first, so max_p starts as it is configured.
+//! ns-3 starts with Above, so that its first packet divides max_p. Pinned by `the_first_packet_leaves_max_p_alone`.
+//! DIFFERENCE: max_p stays within 1e-6 and 1. Without bounds it can rise above 1, or reach 0, which no factor can
+//! change. Pinned by `max_p_stays_within_its_range`.
 //!
-//! Cost: as RED.
+//! Cost: that of RED.
 
 use super::red::{self, Red};
 use super::{Aqm, Meta};
@@ -31,9 +31,10 @@ use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Least value of max_p.
 const LEAST_MAX_P: f64 = 1e-6;
 
-/// Parameters.
+/// Parameters of Feng's RED. Defaults are those of the 1999 paper and of the 1997 note on RED.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -41,17 +42,17 @@ pub struct Config {
     pub min_threshold: Limit,
     /// Average queue above which max_p becomes larger (1997 note: three times min_threshold).
     pub max_threshold: Limit,
-    /// The first max_p (1997 note: 0.1).
+    /// Initial value of max_p (1997 note: 0.1).
     pub max_probability: f64,
-    /// What max_p is divided by when the average falls below min_threshold (1999 paper: 3).
+    /// Divisor of max_p each time the average falls below min_threshold, 1 or more (1999 paper: 3).
     pub alpha: f64,
-    /// What max_p is multiplied by when the average rises above max_threshold (1999 paper: 2).
+    /// Factor of max_p each time the average rises above max_threshold, 1 or more (1999 paper: 2).
     pub beta: f64,
     /// Weight of the newest queue length in the average (RED: 0.002).
     pub weight: f64,
-    /// Mean packet size: converts thresholds, and gives the time unit of idle compensation.
+    /// Mean packet size, which converts thresholds and gives the time unit of idle compensation.
     pub mean_packet: Bytes,
-    /// Let the probability rise to 1 between max_threshold and twice that.
+    /// Let the probability rise to 1 between max_threshold and twice max_threshold.
     pub gentle: bool,
     /// Space drops at least 1/pb apart, as ns-2 does by default.
     pub wait: bool,
@@ -78,7 +79,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// RED before max_p moves.
+    /// Returns the configuration of the RED with the initial max_p.
     fn red(&self) -> red::Config {
         red::Config {
             min_threshold: self.min_threshold,
@@ -115,7 +116,7 @@ impl AqmConfig for Config {
     }
 }
 
-/// Where the average was last seen, apart from the thresholds themselves.
+/// Where the average last was: an average that equals a threshold does not change the status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
     Below,
@@ -123,7 +124,7 @@ enum Status {
     Above,
 }
 
-/// The algorithm.
+/// The state of Feng's RED: a RED whose max_p moves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FengRed {
     red: Red,
@@ -133,17 +134,18 @@ pub struct FengRed {
 }
 
 impl FengRed {
-    /// An empty, idle queue.
+    /// Creates the state of an empty, idle queue.
     pub fn new(config: &Config, link: &LinkFacts) -> Self {
         let red = Red::new(&config.red(), link);
         Self { red, alpha: config.alpha, beta: config.beta, status: Status::Below }
     }
 
-    /// The max_p in force.
+    /// Returns the current max_p.
     pub fn max_probability(&self) -> f64 {
         self.red.max_p()
     }
 
+    /// Moves max_p if the average crossed a threshold since the status was last set.
     fn adapt(&mut self) {
         let (avg, (min, max), max_p) = (self.red.average(), self.red.thresholds(), self.red.max_p_mut());
         if min < avg && avg < max {

@@ -1,8 +1,9 @@
-//! AQMs that are not in this crate: somebody's own, perhaps in another language.
+//! AQMs from outside this crate: those of a user's library, perhaps in another language.
 //!
-//! A [`Config`] is a name, parameters and a factory, and what the factory makes stands as one more variant in
-//! [`AnyQdisc`](crate::registry::AnyQdisc). Only calls to foreign AQMs go through a pointer. An AQM that fails has no way to
-//! say so to its queue: it keeps its last answer, and whoever gave the factory asks it after the run whether all went well.
+//! A [`Config`] is a name, parameters and a factory. The AQM that the factory makes is one more variant of
+//! [`AnyQdisc`](crate::registry::AnyQdisc), and only calls to foreign AQMs go through a pointer. A foreign AQM cannot
+//! report a failure to its queue: it repeats its last answer, and the owner of the factory checks for failures after
+//! the run.
 
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
@@ -16,33 +17,34 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// An AQM from outside. It sees what [`Aqm`] sees and has no timers.
+/// An AQM from outside this crate. It sees what an [`Aqm`] sees and has no timers.
 pub trait ForeignAqm: fmt::Debug + Send {
-    /// As [`Aqm::on_enqueue`].
+    /// Judges a packet that arrives, like [`Aqm::on_enqueue`].
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict;
-    /// As [`Aqm::on_dequeue`].
+    /// Judges the head packet, like [`Aqm::on_dequeue`].
     fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict;
-    /// As [`Aqm::on_overflow`].
+    /// Called when a packet found no room, like [`Aqm::on_overflow`].
     fn on_overflow(&mut self, now: Instant) {
         let _ = now;
     }
-    /// As [`Aqm::on_empty`].
+    /// Called when the link found the queue empty, like [`Aqm::on_empty`].
     fn on_empty(&mut self, now: Instant) {
         let _ = now;
     }
-    /// As [`Aqm::on_fact`].
+    /// Called when something changed outside the queue, like [`Aqm::on_fact`].
     fn on_fact(&mut self, fact: &Fact, now: Instant);
-    /// An algorithm with the same state.
+    /// Creates an independent copy of the algorithm with its current state.
     fn copy(&self) -> Box<dyn ForeignAqm>;
 }
 
-/// Makes AQMs.
+/// A factory of foreign AQMs of one kind.
 pub trait MakeAqm: fmt::Debug + Send + Sync {
-    /// An AQM for a queue before `link`.
+    /// Creates an AQM for a queue before `link`.
     fn make(&self, link: &LinkFacts) -> Box<dyn ForeignAqm>;
 }
 
-/// An AQM of a library: its name, its factory and its parameters. Two are equal if they share the factory.
+/// The configuration of an AQM of a library: its name, its factory and its parameters. Two configurations are equal if
+/// they share the factory and have equal parameters.
 #[derive(Debug, Clone)]
 pub struct Config {
     name: Arc<str>,
@@ -51,17 +53,17 @@ pub struct Config {
 }
 
 impl Config {
-    /// `factory` makes what is called `name`, with these parameters.
+    /// Creates the configuration of the AQM called `name`, which `factory` makes with these parameters.
     pub fn new(name: &str, parameters: Map<String, Value>, factory: Arc<dyn MakeAqm>) -> Self {
         Self { name: name.into(), parameters, factory }
     }
 
-    /// The name with which it was found.
+    /// Returns the name by which the library was asked for the AQM.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The AQM for a queue before `link`.
+    /// Creates the AQM for a queue before `link`.
     pub fn aqm(&self, link: &LinkFacts) -> AnyForeignAqm {
         AnyForeignAqm(self.factory.make(link))
     }
@@ -79,7 +81,7 @@ impl Serialize for Config {
     }
 }
 
-/// Any foreign AQM, for the queue that it judges.
+/// A foreign AQM of any kind, as an [`Aqm`].
 #[derive(Debug)]
 pub struct AnyForeignAqm(Box<dyn ForeignAqm>);
 
@@ -90,7 +92,7 @@ impl Clone for AnyForeignAqm {
 }
 
 impl Aqm for AnyForeignAqm {
-    /// Nobody knows whether it does.
+    /// True, since a foreign algorithm may count the waiting packets.
     const COUNTS: bool = true;
 
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
@@ -112,7 +114,7 @@ impl Aqm for AnyForeignAqm {
 
 impl AckPath for AnyForeignAqm {}
 
-/// A mark for a packet that cannot carry one is a drop (RFC 3168 §5), whatever the foreign algorithm thought of it.
+/// Turns a mark of a packet that is not ECN-capable into a drop (RFC 3168 §5).
 fn able(packet: &Meta, verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Mark if !packet.ecn.is_capable() => Verdict::Drop,

@@ -1,21 +1,22 @@
-//! GREEN: give each flow the drop probability at which TCP's own law makes it send at its fair share.
+//! GREEN: gives each flow the drop probability at which TCP, by its throughput equation, sends at the flow's fair
+//! share.
 //!
 //! Source: Feng, Kapadia, Thulasidasan, "GREEN: proactive queue management over a best-effort network", GLOBECOM 2002,
-//! eq. (1), (2). The law of Mathis says that a flow's rate is `MSS c / (RTT sqrt(p))`; set equal to `L / N` it gives
+//! eq. (1), (2). By the equation of Mathis a flow's rate is `MSS c / (RTT sqrt(p))`; set equal to `L / N` it gives
 //!
 //! ```text
 //! p_i = (N MSS c / (L RTT_i))^2        MSS in bits, L in bit/s, RTT in s
 //! ```
 //!
-//! with N the flows that sent within a sampling window, and c = 0.93 for delayed ACKs and random loss (sqrt(3/2) for
-//! an ACK per segment).
+//! with N the number of flows that sent within a sampling window, L the rate of the link, and c = 0.93 for delayed ACKs
+//! and random loss (sqrt(3/2) for an ACK per segment).
 //!
-//! The paper leaves open, and this file chooses: the window (1 s, a parameter); N is the larger of the count in the
-//! last whole window and the one so far in this; MSS is the largest packet of these two windows, as document 000 §2
-//! (ii) describes GREEN; where the RTT comes from. The paper takes it as known to the gateway; here it is measured on both halves of
-//! the path ([`RttProbe`]), and `rtt` is assumed until it is.
+//! The paper leaves open, and this file chooses: the sampling window is 1 s, a parameter; N is the larger of the counts
+//! in the last whole window and in the current one; MSS is the largest packet of these two windows, as document 000 §2
+//! (ii) describes GREEN. The paper takes the RTT as known to the gateway; here it is measured on both halves of the
+//! path ([`RttProbe`]), and `rtt` is assumed until both are known.
 //!
-//! State: N, the largest packet, and 72 bytes per flow. Cost: O(1); one random number per packet with 0 < p < 1.
+//! State: N, the largest packet, and 72 bytes per flow. Cost: O(1). One random number is drawn per packet with p < 1.
 //!
 //! DIFFERENCE: p is clipped to 1. Pinned by `a_share_below_what_the_law_allows_drops_everything`.
 
@@ -31,16 +32,16 @@ use crate::units::{Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Flows beyond this index have no state: they do not count, and are judged with the assumed RTT.
+/// Flows beyond this index have no state: they do not count in N, and are judged with the assumed RTT.
 const MAX_FLOWS: usize = 1 << 20;
 
-/// Parameters.
+/// Parameters of GREEN. The paper gives c; window and assumed RTT are chosen here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The constant c of the TCP law (§II: 0.93; 1.22 with an ACK per segment).
+    /// Constant c of the throughput equation of TCP (§II: 0.93; 1.22 with an ACK per segment).
     pub c: f64,
-    /// Flows that sent within this time are counted.
+    /// Length of the sampling window in which sending flows are counted.
     pub window: Span,
     /// Round trip time assumed for a flow until it is measured.
     pub rtt: Span,
@@ -78,31 +79,34 @@ impl AqmConfig for Config {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Flow {
     rtt: RttProbe,
-    /// The last window in which it sent, counted from 1.
+    /// Number of the last window in which the flow sent, counted from 1; 0 if it never did.
     seen_in: u64,
 }
 
-/// The algorithm.
+/// The state of GREEN.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Green {
     config: Config,
     rate_bps: f64,
     flows: Vec<Flow>,
-    /// Of the last window and of this.
+    /// Bytes of the largest packet in the last window and in the current one.
     largest_packet: [u64; 2],
+    /// Number of the current window, counted from 1.
     window: u64,
+    /// Number of flows that sent in the last window.
     in_last: u64,
+    /// Number of flows that sent in the current window so far.
     in_this: u64,
 }
 
-/// Eq. (2), clipped.
+/// Computes eq. (2), clipped to 1.
 fn drop_probability(n: u64, mss_bits: f64, c: f64, rate_bps: f64, rtt: Span) -> f64 {
     let root = n as f64 * mss_bits * c / (rate_bps * rtt.as_secs_f64());
     (root * root).min(1.0)
 }
 
 impl Green {
-    /// No flows yet.
+    /// Creates the state before the first packet of any flow.
     pub fn new(config: Config, link: &LinkFacts) -> Self {
         let rate_bps = link.rate.as_bps() as f64;
         Self { config, rate_bps, flows: Vec::new(), largest_packet: [0; 2], window: 0, in_last: 0, in_this: 0 }
@@ -116,10 +120,11 @@ impl Green {
         self.flows.get_mut(index)
     }
 
-    /// Counts the flow in the current window; tells its round trip time.
+    /// Counts the packet's flow in the current window and returns the round trip time of that flow.
     fn note(&mut self, packet: &Meta, now: Instant) -> Span {
         let window = now.as_nanos() / self.config.window.as_nanos() + 1;
         if window != self.window {
+            // A window in which no packet arrived leaves no count behind.
             let follows = window == self.window + 1;
             self.in_last = if follows { self.in_this } else { 0 };
             self.largest_packet = [if follows { self.largest_packet[1] } else { 0 }, 0];
@@ -134,7 +139,7 @@ impl Green {
         rtt
     }
 
-    /// N of eq. (2).
+    /// Returns N of eq. (2), the number of active flows.
     fn active(&self) -> u64 {
         self.in_last.max(self.in_this)
     }

@@ -1,4 +1,4 @@
-//! LINDROP: drop one packet in so many; the spacing shrinks while the average queue grows. No random numbers.
+//! LINDROP: drops every dr-th packet; the spacing dr shrinks while the average queue grows. Draws no random numbers.
 //!
 //! Source: 001 (Brachman and Chrost, "On the search of efficient AQM for large delay networks", 2010) §3, Algorithm 1;
 //! parameters from §3 and Table 2.
@@ -9,19 +9,19 @@
 //! drop    if n_drops > dr, then n_drops = 1; else n_drops grows by 1
 //! ```
 //!
-//! The document calls `dr` a rate, but it is a spacing: `n_pu` < 1 makes drops denser, `n_pd` > 1 rarer. Below
-//! `avg_min` and above `avg_max` f is flat, so that drops become rarer there, as they do while the average only
-//! wavers, n_pu n_pd being above 1: a standing queue fills up, which the document's Table 5 shows. By Algorithm 1
-//! `floor(dr)` packets pass between two drops, one more than "every dr-th packet" of the text. `n_drops` counts every
-//! arrival, also one lost for want of room: overflow plays no part.
+//! The document calls `dr` a rate, but it is a spacing: `n_pu` < 1 makes drops more frequent, `n_pd` > 1 less frequent.
+//! Below `avg_min` and above `avg_max` f is constant, so drops become less frequent there. They also do while the
+//! average only fluctuates, because n_pu n_pd > 1, so a standing queue fills up, which the document's Table 5 shows. By
+//! Algorithm 1 `floor(dr)` packets pass between two drops, one more than "every dr-th packet" of the text. `n_drops`
+//! counts every arrival, including one that finds no room: overflow plays no part.
 //!
-//! DIFFERENCE: the weight of the average is not given; RED's 0.002 is the default. The average is RED's, idle time
-//! included. Pinned by `the_average_is_reds`.
+//! DIFFERENCE: the document gives no weight of the average; RED's 0.002 is the default. The average is RED's, including
+//! its rule for idle times. Pinned by `the_average_is_reds`.
 //! DIFFERENCE: `ecn` marks where the document, which has no ECN, drops. Pinned by `marks_come_where_drops_would`.
 //!
-//! That `avg_max` is below the size of the buffer is not checked: the limit belongs to the link.
+//! Whether `avg_max` is below the size of the buffer is not checked, since the limit belongs to the link.
 //!
-//! Cost: O(1) per packet; one power after an idle time.
+//! Cost: O(1) per packet, with one call of `pow` after an idle time.
 
 use super::average::Mode;
 use super::average::{Average, check_weight};
@@ -35,27 +35,27 @@ use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of LINDROP. Defaults are those of 001 §3 and Table 2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Average queue, in packets, up to which f is 0 (001 Table 2: 0).
     pub avg_min: f64,
-    /// Average queue, in packets, from which f is 1; below the limit of the queue (001 Table 2: 50).
+    /// Average queue, in packets, from which on f is 1; should be below the limit of the queue (001 Table 2: 50).
     pub avg_max: f64,
-    /// Factor of the spacing while f grows, n_pu (001 Table 2: 0.98).
+    /// Factor of the spacing at each packet while f grows, n_pu, below 1 (001 Table 2: 0.98).
     pub n_pu: f64,
-    /// Factor of the spacing while f does not grow, n_pd (001 Table 2: 1.05).
+    /// Factor of the spacing at each packet while f does not grow, n_pd, above 1 (001 Table 2: 1.05).
     pub n_pd: f64,
-    /// The first spacing of drops, in packets (001 §3: 500000).
+    /// Initial spacing of drops, in packets (001 §3: 500000).
     pub dr_init: f64,
-    /// The least spacing of drops (001 §3: 5).
+    /// Least spacing of drops, in packets (001 §3: 5).
     pub dr_min: f64,
-    /// The largest spacing of drops (001 §3: 1000000).
+    /// Largest spacing of drops, in packets (001 §3: 1000000).
     pub dr_max: f64,
     /// Weight of the newest queue length in the average (not in 001; RED's 0.002).
     pub weight: f64,
-    /// Mean packet size: the time unit of idle compensation of the average.
+    /// Mean packet size, which gives the time unit of idle compensation of the average.
     pub mean_packet: Bytes,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -79,7 +79,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The conditions of Algorithm 1, and what f and the clipping need.
+    /// Returns the first parameter out of its range: by the conditions of Algorithm 1, of f and of the clipping.
     fn mistake(&self) -> Option<(&'static str, String)> {
         let finite = |x: f64| x.is_finite();
         if !(self.avg_min >= 0.0 && finite(self.avg_min)) {
@@ -122,40 +122,42 @@ impl AqmConfig for Config {
     }
 }
 
-/// The algorithm.
+/// The state of LINDROP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lindrop {
     config: Config,
     average: Average,
-    /// f of the packet before.
+    /// Value of f at the previous packet.
     f: f64,
-    /// The spacing of drops.
+    /// Spacing of drops in packets.
     dr: f64,
+    /// Arrivals since the last drop, that of the drop included.
     n_drops: u64,
 }
 
-/// Figure 1.
+/// Computes f(avg) of Figure 1.
 fn dropping_function(avg: f64, avg_min: f64, avg_max: f64) -> f64 {
     ((avg - avg_min) / (avg_max - avg_min)).clamp(0.0, 1.0)
 }
 
 impl Lindrop {
-    /// An empty, idle queue.
+    /// Creates the state of an empty, idle queue.
     pub fn new(config: Config, link: &LinkFacts) -> Self {
         let average = Average::new(config.weight, Mode::Packets, config.mean_packet, link);
         Self { average, f: 0.0, dr: config.dr_init, n_drops: 1, config }
     }
 
-    /// The average queue in packets.
+    /// Returns the average queue in packets.
     pub fn average(&self) -> f64 {
         self.average.value
     }
 
-    /// The spacing of drops in packets.
+    /// Returns the current spacing of drops in packets.
     pub fn spacing(&self) -> f64 {
         self.dr
     }
 
+    /// Moves the spacing of drops (Algorithm 1): denser while f grows, less dense otherwise.
     fn adapt(&mut self) {
         let c = &self.config;
         let f = dropping_function(self.average.value, c.avg_min, c.avg_max);
@@ -164,7 +166,7 @@ impl Lindrop {
         self.f = f;
     }
 
-    /// True when this packet is the one to drop.
+    /// Counts this packet and returns true if it is the one to drop.
     fn is_due(&mut self) -> bool {
         let due = self.n_drops as f64 > self.dr;
         self.n_drops = if due { 1 } else { self.n_drops + 1 };

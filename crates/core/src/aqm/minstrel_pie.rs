@@ -1,5 +1,5 @@
-//! Minstrel PIE: PIE whose target moves between 5 and 15 ms. It falls while the link is busy, so that unresponsive
-//! flows are met with more drops, and rises when less leaves the queue.
+//! Minstrel PIE: PIE whose target moves between 5 and 15 ms. The target falls while the link is busy, so that
+//! unresponsive flows get more drops, and rises when packets leave the queue at a lower rate.
 //!
 //! Source: thesis 004 §4.2, Algorithm 6. Before each of PIE's updates:
 //!
@@ -11,19 +11,19 @@
 //! qdelay_ref within 5..15 ms
 //! ```
 //!
-//! Everything else is `pie.rs`, with `qdelay_ref` wherever PIE has its target, in the safeguards too.
+//! All else is `pie.rs`, with `qdelay_ref` in the place of PIE's target, in the safeguards as well.
 //!
-//! With the "departure-rate" estimator `avg_dq_rate` is PIE's own: dq_threshold / avg_dq_time. The thesis leaves open
-//! where it comes from with timestamps (§6.2). Here it is what left between two updates, averaged with Linux's weights
-//! (7/8 old, 1/8 new; the first bytes start it). An idle link thus counts as underused, and the target goes back to 15
-//! ms.
+//! With the "departure-rate" estimator `avg_dq_rate` is PIE's: dq_threshold / avg_dq_time. The thesis leaves open where
+//! the rate comes from with timestamps (§6.2). Here it is the rate of the bytes that left between two updates, averaged
+//! with Linux's weights (7/8 old, 1/8 new; the first rate above zero starts the average). An idle link therefore counts
+//! as underused, and its target returns to 15 ms.
 //!
-//! DIFFERENCE: rates are whole bytes per second, and 0.9 is 9/10 of whole numbers, so that an idle queue comes to rest.
-//! Pinned by `ninety_percent_is_exact`.
-//! DIFFERENCE: PIE averages times as RFC 8033 does, the thesis rates as Linux does (eq. 2.5). Pinned by
-//! `the_rate_of_departures_is_pies_own`.
+//! DIFFERENCE: rates are whole bytes per second, and 0.9 is 9/10 of whole numbers, so that the state of an idle queue
+//! stops changing. Pinned by `ninety_percent_is_exact`.
+//! DIFFERENCE: "departure-rate" averages times as RFC 8033 does; the thesis averages rates as Linux does (eq. 2.5).
+//! Pinned by `the_rate_of_departures_is_pies_own`.
 //!
-//! Cost: as PIE.
+//! Cost: that of PIE.
 
 use super::pie::delay::Delay;
 use super::pie::{self, Estimator, Reference, Rfc};
@@ -37,16 +37,16 @@ use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Weight of a new rate in the average: 1/8 (thesis eq. 2.5).
+/// A new rate counts 1/8 in the average (thesis eq. 2.5).
 const RATE_WEIGHT: u64 = 8;
 
-/// Parameters.
+/// Parameters of Minstrel PIE. Defaults are those of thesis 004 and of PIE.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Queueing delay to hold at first, and at most (004 §4.2.2: 15ms).
+    /// Initial and largest target of the queueing delay (004 §4.2.2: 15ms).
     pub target: Span,
-    /// Least queueing delay to hold (004 §4.2.2: 5ms).
+    /// Least target of the queueing delay (004 §4.2.2: 5ms).
     pub min_target: Span,
     /// Time between updates (004 Algorithm 6: 16ms).
     pub tupdate: Span,
@@ -54,15 +54,15 @@ pub struct Config {
     pub alpha: f64,
     /// Gain on the change of the delay, in 1/s (RFC 8033 §4.2: 1.25).
     pub beta: f64,
-    /// How long a burst after an idle time is let pass (RFC 8033 §4.4: 150ms).
+    /// For how long a burst passes after an idle time (RFC 8033 §4.4: 150ms).
     pub max_burst: Span,
-    /// Mean packet size: nothing is dropped with at most two of them queued (ns-3: 1000B).
+    /// Mean packet size; nothing is dropped while at most two such packets wait (ns-3: 1000B).
     pub mean_packet: Bytes,
-    /// How the delay is learnt: "timestamps" or "departure-rate".
+    /// How the delay is measured: "timestamps" or "departure-rate".
     pub estimator: Estimator,
     /// Bytes of a measurement cycle of "departure-rate" (RFC 8033 §5.2: 16 KiB).
     pub dq_threshold: Bytes,
-    /// Space drops evenly (RFC 8033 §5.4).
+    /// Space drops evenly by an accumulated probability (RFC 8033 §5.4).
     pub derandomize: bool,
     /// Scale the probability of packets below mean_packet by their size (RFC 8033 §4.1).
     pub bytemode: bool,
@@ -70,7 +70,7 @@ pub struct Config {
     pub high_delay: Span,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// Probability from which ECN-capable packets are dropped too (RFC 8033 §5.1: 0.1).
+    /// Probability from which on ECN-capable packets are dropped as well (RFC 8033 §5.1: 0.1).
     pub ecn_threshold: f64,
 }
 
@@ -97,7 +97,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// PIE's part.
+    /// Returns the configuration of the PIE inside, without `min_target`.
     fn pie(&self) -> pie::Config {
         pie::Config {
             target: self.target,
@@ -134,14 +134,14 @@ impl AqmConfig for Config {
         MinstrelPie(Rfc::new(&self.pie(), Moving::new(self)))
     }
 
-    /// As FQ-PIE.
+    /// In flow queues a packet that finds no room is dropped, as in FQ-PIE (Patil 2020, Algorithm 7).
     fn per_flow(queues: &mut FlowQueues) -> Self {
         queues.overflow = Overflow::Arrival;
         Self::default()
     }
 }
 
-/// The algorithm.
+/// The state of Minstrel PIE: a PIE with a moving target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MinstrelPie(Rfc<Moving>);
 
@@ -152,10 +152,11 @@ struct Moving {
     lowest: f64,
     highest: f64,
     tupdate: Span,
-    /// What left since the last update.
+    /// Bytes that left since the last update.
     departed: u64,
-    /// In bytes per second.
+    /// Average rate of departures in bytes per second.
     avg_dq_rate: u64,
+    /// Largest average rate so far in bytes per second.
     maxavg_dq_rate: u64,
 }
 
@@ -172,7 +173,7 @@ impl Moving {
         }
     }
 
-    /// The average of the rates between updates, with the one that ends now.
+    /// Returns the average of the rates between updates, the rate up to this update included.
     fn rate_between_updates(&self) -> u64 {
         let rate = (u128::from(self.departed) * 1_000_000_000 / u128::from(self.tupdate.as_nanos())) as u64;
         match self.avg_dq_rate {
@@ -181,7 +182,7 @@ impl Moving {
         }
     }
 
-    /// avg_dq_rate <= 0.9 maxavg_dq_rate
+    /// Returns true if avg_dq_rate <= 0.9 maxavg_dq_rate, in exact integers.
     fn is_underused(&self) -> bool {
         u128::from(self.avg_dq_rate) * 10 <= u128::from(self.maxavg_dq_rate) * 9
     }
@@ -198,7 +199,7 @@ impl Reference for Moving {
         self.departed += size.get();
     }
 
-    /// Algorithm 6, lines 2 to 16.
+    /// Moves `qdelay_ref` by Algorithm 6, lines 2 to 16.
     fn adapt(&mut self, qdelay: f64, delay: &Delay) {
         self.avg_dq_rate = match delay {
             Delay::DepartureRate(measured) => measured.bytes_per_sec(),
@@ -239,7 +240,7 @@ impl Aqm for MinstrelPie {
         self.on_overflow(now);
     }
 
-    /// As [`Pie`](super::pie::Pie)'s.
+    /// Catches up the updates due by now, like the method of [`Pie`](super::pie::Pie).
     fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
         self.0.catch_up(backlog, now);
     }

@@ -1,4 +1,5 @@
-//! Active queue management: one algorithm, one file. An AQM judges packets; it never owns a queue.
+//! Active queue management, with one algorithm in each file. An AQM judges packets and owns no queue. Two files hold
+//! disciplines which do own their queues: `choke.rs` and `dualpi2.rs`.
 
 pub mod an_aqm;
 pub mod ared;

@@ -1,16 +1,16 @@
 //! Modified CoDel: CoDel with a shorter interval and drops that come closer together sooner.
 //!
-//! Source: Patil, thesis 2020, §3.2.2, Algorithm 5. Against unresponsive flows CoDel takes too long to find the rate of
-//! drops it needs, as that grows with the square root of time.
+//! Source: Patil, thesis 2020, §3.2.2, Algorithm 5. Against unresponsive flows CoDel takes too long to reach the
+//! necessary rate of drops, because its rate of drops grows only slowly with the time spent in the dropping state.
 //!
 //! ```text
 //! interval = 30 ms
 //! control_law(t) = t + interval / count                                                          Algorithm 5
 //! ```
 //!
-//! All else, states and re-entry included, is [`codel`], in the form of RFC 8289: the thesis's own listing of CoDel
-//! (Algorithm 2) compares the next drop's time the wrong way round and drops at the first packet above target. The law
-//! as it stands makes the drops of n counts take interval (ln n + 0.577) in all (eq. 3.11).
+//! All else, including states and re-entry, is [`codel`] in the form of RFC 8289, since the thesis's own listing of
+//! CoDel (Algorithm 2) compares the time of the next drop the wrong way round and drops at the first packet above
+//! target. By this law the first n drops take interval (ln n + 0.577) in all (eq. 3.11).
 
 use super::codel::{self, Codel, Law};
 use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts};
@@ -18,7 +18,7 @@ use crate::units::{Bytes, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of Modified CoDel. Defaults are those of the thesis and of RFC 8289.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -26,7 +26,7 @@ pub struct Config {
     pub target: Span,
     /// How long the delay may stay above the target (Algorithm 5: 30ms).
     pub interval: Span,
-    /// With no more bytes than this left behind, nothing is dropped (RFC 8289 §5.5: the largest packet).
+    /// Nothing is dropped if at most this many bytes stay in the queue (RFC 8289 §5.5: the largest packet).
     pub mtu: Bytes,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -57,7 +57,7 @@ impl AqmConfig for Config {
         Codel::with_law(self.as_codel(), Law::Count)
     }
 
-    /// As FQ-CoDel: ECN is on.
+    /// In flow queues ECN is on by default, as in FQ-CoDel (RFC 8290 §5.2).
     fn per_flow(_: &mut FlowQueues) -> Self {
         Self { ecn: true, ..Self::default() }
     }

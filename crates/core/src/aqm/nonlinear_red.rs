@@ -1,4 +1,5 @@
-//! Nonlinear RED: RED whose probability rises with the square of the average, milder in light load, harder in heavy.
+//! Nonlinear RED: RED whose probability rises with the square of the average, so that it is lower than RED's at light
+//! load and higher at heavy load.
 //!
 //! Source: Zhou, Yeung, Li, "Nonlinear RED: a simple yet efficient active queue management scheme", Computer Networks
 //! 50(18), 2006.
@@ -8,12 +9,14 @@
 //! max_p' = 1.5 max_p                            the area under the curve is that of RED with max_p
 //! ```
 //!
-//! The area: max_p' / 3 = max_p / 2. All else is RED in packets, not gentle: at `max` every packet is dropped.
+//! The areas are equal because max_p' / 3 = max_p / 2. All else is RED in packets, and not gentle: at `max` every
+//! packet is dropped.
 //!
 //! DIFFERENCE: with `gentle`, an option that the paper does not have, the slope above `max` starts from max_p'. ns-3
-//! starts it from max_p, below what the square has reached. Pinned by `the_gentle_slope_starts_where_the_square_ends`.
+//! starts it from max_p, below the value that the square reaches at `max`. Pinned by
+//! `the_gentle_slope_starts_where_the_square_ends`.
 //!
-//! Cost: as RED.
+//! Cost: that of RED.
 
 use super::red::{self, Curve, Red};
 use super::{Aqm, Meta};
@@ -26,10 +29,10 @@ use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// max_p' / max_p.
+/// The ratio max_p' / max_p.
 const SCALE: f64 = 1.5;
 
-/// Parameters.
+/// Parameters of Nonlinear RED. Defaults are those of RED.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -37,13 +40,13 @@ pub struct Config {
     pub min_threshold: Limit,
     /// Average queue at which the probability is 1.5 max_probability (1997 note: three times min_threshold).
     pub max_threshold: Limit,
-    /// max_p of the RED whose mean probability this one has; at most 2/3 (1997 note: 0.1).
+    /// The max_p of a RED with an equal mean probability; at most 2/3 (1997 note: 0.1).
     pub max_probability: f64,
     /// Weight of the newest queue length in the average (RED: 0.002).
     pub weight: f64,
-    /// Mean packet size: converts thresholds, and gives the time unit of idle compensation.
+    /// Mean packet size, which converts thresholds and gives the time unit of idle compensation.
     pub mean_packet: Bytes,
-    /// Let the probability rise to 1 between max_threshold and twice that.
+    /// Let the probability rise to 1 between max_threshold and twice max_threshold.
     pub gentle: bool,
     /// Space drops at least 1/pb apart, as ns-2 does by default.
     pub wait: bool,
@@ -68,7 +71,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// RED with max_p'.
+    /// Returns the configuration of the RED with max_p'.
     fn red(&self) -> red::Config {
         red::Config {
             min_threshold: self.min_threshold,
@@ -99,12 +102,12 @@ impl AqmConfig for Config {
     }
 }
 
-/// The algorithm.
+/// The state of Nonlinear RED: a RED with a quadratic curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NonlinearRed(Red);
 
 impl NonlinearRed {
-    /// An empty, idle queue.
+    /// Creates the state of an empty, idle queue.
     pub fn new(config: &Config, link: &LinkFacts) -> Self {
         Self(Red::new(&config.red(), link).with_curve(Curve::Quadratic))
     }

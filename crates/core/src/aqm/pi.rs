@@ -1,21 +1,22 @@
 //! PI: a proportional-integral controller steers the drop probability so that the queue settles at a reference length.
 //!
 //! Source: Hollot, Misra, Towsley, Gong, "On designing improved controllers for AQM routers supporting TCP flows",
-//! INFOCOM 2001, §IV. RED ties the queue to the load; the integral part removes that: p comes to rest only where q = q_ref.
+//! INFOCOM 2001, §IV. With RED the queue length depends on the load. The integral part removes that dependence: p is in
+//! equilibrium only at q = q_ref.
 //!
 //! ```text
 //! p(kT) = p((k-1)T) + a (q(kT) - q_ref) - b (q((k-1)T) - q_ref), within [0, 1]        T = 1/160 s
 //! ```
 //!
-//! Arrivals are dropped, or marked, with probability p; q is the queue itself and not an average. One random number
-//! per arrival with 0 < p < 1, none otherwise.
+//! Arrivals are dropped, or marked, with probability p; q is the current queue and not an average. One random number is
+//! drawn per arrival with 0 < p < 1.
 //!
-//! The coefficients belong to T: the paper samples at 160 Hz (`interval` 6.25 ms), ns-2 at 170 Hz (5.882353 ms) with the
-//! same coefficients. q_ref = 50 packets is the default of ns-2.
+//! The coefficients a and b are computed for T: the paper samples at 160 Hz (`interval` 6.25 ms). ns-2 uses these
+//! coefficients as well, but samples at 170 Hz (5.882353 ms). q_ref = 50 packets is the default of ns-2.
 //!
-//! No timer runs. Samples are taken late, at the next arrival or departure, with the queue they would have seen
-//! (see `ticks.rs`). `samples_taken_late_are_the_same` compares with a clock that never misses one. A sample costs some
-//! nanoseconds, and the rest is skipped once one changes nothing (p at 0 or 1).
+//! No timer runs. Samples are taken later, at the next arrival or departure, with the queue that they would have seen
+//! (see `ticks.rs`). The test `samples_taken_late_are_the_same` compares with a clock that misses no sample. A sample
+//! takes a few nanoseconds; once a sample changes nothing (p at 0 or 1), all further ones are skipped.
 
 use super::ticks::Ticks;
 use super::{Aqm, Meta};
@@ -28,19 +29,19 @@ use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of PI. Defaults are those of the paper (§V) and of ns-2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Weight of the newest sample, per packet (§V: 1.822e-5).
     pub a: f64,
-    /// Weight of the sample before (§V: 1.816e-5); below a.
+    /// Weight of the previous sample, per packet; below a (§V: 1.816e-5).
     pub b: f64,
-    /// Queue length to hold, q_ref; in bytes, the queue is counted in bytes / mean_packet (ns-2: 50 packets).
+    /// Queue length to hold, q_ref; if it is in bytes, the queue is counted in bytes / mean_packet (ns-2: 50 packets).
     pub reference: Limit,
     /// Time between samples, T (§V: 1/160 s; ns-2: 1/170 s).
     pub interval: Span,
-    /// What counts as one packet when reference is in bytes (ns-2: 500 B).
+    /// Bytes that count as one packet if reference is in bytes (ns-2: 500 B).
     pub mean_packet: Bytes,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -83,7 +84,7 @@ impl AqmConfig for Config {
     }
 }
 
-/// The algorithm.
+/// The state of PI.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pi {
     a: f64,
@@ -94,12 +95,12 @@ pub struct Pi {
     ecn: bool,
     ticks: Ticks,
     p: f64,
-    /// The queue at the last sample.
+    /// Queue length at the last sample, in packets.
     q_old: f64,
 }
 
 impl Pi {
-    /// An empty queue, p = 0.
+    /// Creates the state of an empty queue, with p = 0.
     pub fn new(config: &Config) -> Self {
         let mean = config.mean_packet.get() as f64;
         let (reference, unit) = match config.reference {
@@ -118,12 +119,13 @@ impl Pi {
         }
     }
 
-    /// The drop probability as of the last sample that was taken.
+    /// Returns the drop probability as of the last sample that was taken, 0 to 1.
     pub fn probability(&self) -> f64 {
         self.p
     }
 
-    /// Takes one sample; false if the state stays as it was, and would at every further sample of this queue.
+    /// Takes one sample of a queue of `q` packets. Returns false if nothing changed, so that no further sample of this
+    /// queue will change anything.
     fn sample(&mut self, q: f64) -> bool {
         let change = self.a * (q - self.reference) - self.b * (self.q_old - self.reference);
         let p = (self.p + change).clamp(0.0, 1.0);
@@ -165,7 +167,7 @@ impl Aqm for Pi {
 
     #[inline]
     fn on_dequeue(&mut self, packet: &Meta, _: Span, mut backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
-        backlog.add(packet.size);
+        backlog.add(packet.size); // samples due by now saw the queue before this departure
         self.catch_up(backlog, now);
         Verdict::Pass
     }

@@ -1,5 +1,6 @@
 //! PI2: the proportional integral controller of PIE without its heuristics. Its output p' is squared for classic
-//! traffic, whose rate goes with 1/sqrt(p), and multiplied by k for scalable traffic, whose rate goes with 1/p.
+//! traffic, whose rate is proportional to 1/sqrt(p), and multiplied by k for scalable traffic, whose rate is
+//! proportional to 1/p.
 //!
 //! Source: De Schepper, Bondarenko, Tsang, Briscoe, "PI2: A Linearized AQM for both Classic and Scalable TCP", CoNEXT
 //! 2016, §4 and Table 1. Overload after RFC 9332 §4.2.
@@ -10,12 +11,13 @@
 //! p_L = k p'        scalable: ECT(1), CE
 //! ```
 //!
-//! Because the square grows as the divisors of PIE's tiers do, no tuning by the size of the probability is needed.
+//! The square has the effect of the divisors in PIE's table, so the gains need not depend on the probability.
 //!
-//! Arrivals are judged. Without `ecn` all traffic is classic and is dropped. With it, ECN-capable traffic is marked,
-//! until k p' reaches 1 (overload): then all of it is dropped with p_C, and what is scalable and survives is marked. A
-//! packet with at most two mean packets before it passes, as in PIE and in Linux's `dualpi2`. Random numbers: none with
-//! p' = 0; one for a scalable packet; one or two for a classic one, the second only if the first is below p'.
+//! Packets are judged on arrival. Without `ecn` all traffic is classic and is dropped. With `ecn`, ECN-capable traffic
+//! is marked until k p' reaches 1 (overload): then every packet is dropped with p_C, and scalable packets which are not
+//! dropped are marked. A packet passes if at most two mean packets wait before it, as in PIE and in Linux's `dualpi2`.
+//! Random numbers: none with p' = 0; one for a scalable packet; one or two for a classic packet, the second only if the
+//! first is below p'.
 //!
 //! DIFFERENCE: the paper writes p' for the scalable probability and (p'/k)^2 for the classic one; here, as in RFC 9332,
 //! they are k p' and p'^2, and the gains are those of Table 1 for classic traffic. Pinned by
@@ -37,7 +39,7 @@ use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of PI2. Defaults are those of the paper's Table 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -49,15 +51,15 @@ pub struct Config {
     pub alpha: f64,
     /// Gain on the change of the delay, in 1/s (Table 1: 50/16).
     pub beta: f64,
-    /// How many times p' scalable traffic is marked, k (§4: 2).
+    /// Coupling factor k: scalable traffic is marked with k p' (§4: 2).
     pub coupling: f64,
-    /// Mean packet size: nothing is dropped with at most two of them queued (ns-3: 1000B).
+    /// Mean packet size; nothing is dropped while at most two such packets wait (ns-3: 1000B).
     pub mean_packet: Bytes,
-    /// How the delay is learnt: "timestamps" or "departure-rate".
+    /// How the delay is measured: "timestamps" or "departure-rate".
     pub estimator: Estimator,
     /// Bytes of a measurement cycle of "departure-rate" (RFC 8033 §5.2: 16 KiB).
     pub dq_threshold: Bytes,
-    /// Mark ECN-capable packets instead of dropping them, and take ECT(1) and CE for scalable traffic.
+    /// Mark ECN-capable packets instead of dropping them, and treat ECT(1) and CE as scalable traffic.
     pub ecn: bool,
 }
 
@@ -77,7 +79,7 @@ impl Default for Config {
     }
 }
 
-/// Refuses a coupling factor that cannot work.
+/// Checks that a coupling factor is within 1 and 255.
 pub(super) fn validate_coupling(coupling: f64) -> Result<(), ConfigError> {
     if (1.0..=255.0).contains(&coupling) {
         return Ok(());
@@ -110,13 +112,13 @@ impl AqmConfig for Config {
     }
 }
 
-/// The base probability p' and what follows from it.
+/// The controller of the base probability p', and the probabilities that follow from it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Base {
     pi: Pi,
     target: f64,
     coupling: f64,
-    /// p'
+    /// The base probability p', 0 to 1.
     pub(super) prob: f64,
 }
 
@@ -125,31 +127,32 @@ impl Base {
         Self { pi: Pi::new(alpha, beta), target: target.as_secs_f64(), coupling, prob: 0.0 }
     }
 
-    /// The update, with a delay in seconds.
+    /// Makes one update, with a queueing delay in seconds.
     pub(super) fn update(&mut self, qdelay: f64) {
         self.prob = (self.prob + self.pi.step(qdelay, self.target)).clamp(0.0, 1.0);
     }
 
-    /// k p', which may be above 1.
+    /// Returns k p', which may be above 1.
     pub(super) fn scalable(&self) -> f64 {
         self.coupling * self.prob
     }
 
-    /// Marking every scalable packet is not enough.
+    /// Returns true in overload: marking every scalable packet does not suffice (RFC 9332 §4.2).
     pub(super) fn is_overloaded(&self) -> bool {
         self.scalable() >= 1.0
     }
 }
 
-/// A packet is of scalable traffic (RFC 9331 §4.1).
+/// Returns true for a packet of scalable traffic: ECT(1) or CE (RFC 9331 §4.1).
 pub(super) const fn is_scalable(ecn: Ecn) -> bool {
     matches!(ecn, Ecn::Ect1 | Ecn::Ce)
 }
 
-/// The algorithm.
+/// The state of PI2.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pi2 {
     timer: Periodic<Control>,
+    /// Nothing is dropped while at most this many bytes wait: two mean packets.
     spared: u64,
     ecn: bool,
 }
@@ -176,6 +179,7 @@ impl Pi2 {
         if scalable && !overloaded {
             return if rng.uniform() < base.scalable() { Verdict::Mark } else { Verdict::Pass };
         }
+        // p_C = p'^2: both of two random numbers are below p'.
         match rng.uniform() < base.prob && rng.uniform() < base.prob {
             true if marks && !overloaded => Verdict::Mark,
             true => Verdict::Drop,
@@ -207,7 +211,7 @@ impl Aqm for Pi2 {
         self.on_overflow(now);
     }
 
-    /// As [`Pie`](super::pie::Pie)'s.
+    /// Catches up the updates due by now, like the method of [`Pie`](super::pie::Pie).
     fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
         self.timer.catch_up(backlog, now);
     }

@@ -15,20 +15,21 @@
 //! qdelay    = sojourn time of the last departure, or backlog * avg_dq_time / dq_threshold                  §4.3, §5.2
 //! ```
 //!
-//! A packet passes unseen while `burst` lasts, with `qdelay_old < target / 2` and `drop_prob < 0.2`, or with at most
-//! two mean packets queued (§4.1, §4.4). With `ecn`, a capable packet is marked while `drop_prob < ecn_threshold`
-//! (§5.1). One random number for each packet that neither these rules nor `accu` decide.
+//! A packet passes without further test while `burst` lasts, if `qdelay_old < target / 2` and `drop_prob < 0.2`, or if
+//! at most two mean packets wait (§4.1, §4.4). With `ecn`, a capable packet is marked while `drop_prob < ecn_threshold`
+//! (§5.1). One random number is drawn for each packet that neither these rules nor `accu` decide.
 //!
 //! The RFC does not say when the timer starts. Updates come at whole multiples of `tupdate`; one at 0, as in ns-3,
 //! would find an empty queue and change nothing. No wakeups are needed: see `control.rs`.
 //!
-//! `compat = "linux"` is the arithmetic of the kernel instead: see `pie/linux.rs`.
+//! With `compat = "linux"` the arithmetic is that of the kernel: see `pie/linux.rs`.
 //!
 //! DIFFERENCE: `high_delay` is Linux's rule; a long span turns it off. Pinned by `above_250_ms_two_percent_more`.
-//! DIFFERENCE: a departure that leaves the queue empty makes the timestamp delay zero, as in Linux and ns-3; the RFC
-//! does not say, and the last delay would stand for ever. Pinned by `an_empty_queue_has_no_delay`.
-//! DIFFERENCE: the RFC lets a full queue refuse a packet unseen; here the packet is judged first, so it may count as an
-//! early drop. What follows is the same, for both restart `accu`. Pinned by `an_overflow_restarts_the_accumulation`.
+//! DIFFERENCE: a departure that leaves the queue empty makes the timestamp delay zero, as in Linux and ns-3. The RFC
+//! does not say so, and the last delay would then last for ever. Pinned by `an_empty_queue_has_no_delay`.
+//! DIFFERENCE: in the RFC a full queue refuses a packet without judging it; here the packet is judged first, so it may
+//! count as an early drop. The further state is equal, since both restart `accu`. Pinned by
+//! `an_overflow_restarts_the_accumulation`.
 //!
 //! Cost: O(1) per packet; an update every `tupdate`.
 
@@ -53,20 +54,20 @@ mod tests;
 
 /// Shortest `tupdate` of the algorithms with a periodic update.
 pub(super) const MIN_TUPDATE: Span = Span::from_micros(100);
-/// §4.1: below this probability and half the target, nothing is dropped.
+/// §4.1: nothing is dropped while the probability is below this and the delay below half the target.
 const LOW_PROBABILITY: f64 = 0.2;
-/// §5.5: from this probability on, steps are capped.
+/// §5.5: steps are capped from this probability on.
 const CAP_FROM: f64 = 0.1;
 /// §5.5: the largest step; also what a delay above `high_delay` adds.
 const CAP: f64 = 0.02;
-/// §4.2: what an idle update leaves of the probability.
+/// §4.2: factor of the probability at an update of an idle queue.
 const DECAY: f64 = 0.98;
 /// §5.4: no drop below this accumulated probability.
 const ACCU_LOW: f64 = 0.85;
-/// §5.4: a drop from this accumulated probability on.
+/// §5.4: from this accumulated probability on, a packet is dropped.
 const ACCU_HIGH: f64 = 8.5;
 
-/// Parameters.
+/// Parameters of PIE. Defaults are those of RFC 8033, of Linux and of ns-3.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -78,15 +79,15 @@ pub struct Config {
     pub alpha: f64,
     /// Gain on the change of the delay, in 1/s (§4.2: 1.25).
     pub beta: f64,
-    /// How long a burst after an idle time is let pass, MAX_BURST (§4.4: 150ms).
+    /// For how long a burst passes after an idle time, MAX_BURST (§4.4: 150ms).
     pub max_burst: Span,
-    /// Mean packet size, MEAN_PKTSIZE: nothing is dropped with at most two of them queued (ns-3: 1000B).
+    /// Mean packet size, MEAN_PKTSIZE; nothing is dropped while at most two such packets wait (ns-3: 1000B).
     pub mean_packet: Bytes,
-    /// How the delay is learnt: "timestamps" or "departure-rate" (§4.3; Linux and ns-3: timestamps).
+    /// How the delay is measured: "timestamps" or "departure-rate" (§4.3; Linux and ns-3: timestamps).
     pub estimator: Estimator,
     /// Bytes of a measurement cycle of "departure-rate", DQ_THRESHOLD (§5.2: 16 KiB).
     pub dq_threshold: Bytes,
-    /// Space drops evenly (§5.4).
+    /// Space drops evenly by an accumulated probability (§5.4).
     pub derandomize: bool,
     /// Scale the probability of packets below mean_packet by their size (§4.1).
     pub bytemode: bool,
@@ -94,9 +95,9 @@ pub struct Config {
     pub high_delay: Span,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// Probability from which ECN-capable packets are dropped too, mark_ecnth (§5.1: 0.1).
+    /// Probability from which on ECN-capable packets are dropped as well, mark_ecnth (§5.1: 0.1).
     pub ecn_threshold: f64,
-    /// Whose arithmetic: "rfc" or "linux".
+    /// Whose arithmetic is used: that of the "rfc" or that of "linux".
     pub compat: Compat,
 }
 
@@ -121,7 +122,7 @@ impl Default for Config {
     }
 }
 
-/// Refuses what no controller of delay can work with.
+/// Checks the parameters that all controllers of delay have: target, time between updates and gains.
 pub(super) fn validate_controller(
     target: Span,
     tupdate: Span,
@@ -173,29 +174,29 @@ impl AqmConfig for Config {
     }
 }
 
-/// The algorithm.
+/// The state of PIE, in the arithmetic of the RFC or of the kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pie(Arithmetic);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Arithmetic {
-    /// The RFC's.
+    /// Floating point, with the rules of the RFC.
     Rfc(Rfc<Fixed>),
-    /// The kernel's.
+    /// Fixed point, with the rules of the kernel.
     Linux(Linux),
 }
 
-/// The delay that is held.
+/// The target of the queueing delay, which may move.
 pub(super) trait Reference: Clone + PartialEq {
-    /// In seconds.
+    /// Returns the target in seconds.
     fn target(&self) -> f64;
-    /// This much left the queue.
+    /// Notes that a packet of `size` left the queue.
     fn departed(&mut self, size: Bytes);
-    /// An update is due; the delay is `qdelay` seconds.
+    /// Moves the target before an update with a delay of `qdelay` seconds.
     fn adapt(&mut self, qdelay: f64, delay: &Delay);
 }
 
-/// PIE's own: a target that does not move.
+/// PIE's target, which does not move.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fixed(f64);
 
@@ -209,13 +210,13 @@ impl Reference for Fixed {
     fn adapt(&mut self, _: f64, _: &Delay) {}
 }
 
-/// PIE as the RFC has it, around a reference delay.
+/// PIE by the RFC, with a fixed or moving target.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rfc<R> {
     timer: Periodic<Control<R>>,
 }
 
-/// The state of PIE, in the RFC's words.
+/// The state of PIE, with the names of the RFC.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Control<R> {
     reference: R,
@@ -234,7 +235,7 @@ pub(super) struct Control<R> {
     ecn: bool,
 }
 
-/// By what the step is divided at this probability (§4.2).
+/// Returns the divisor of the step at this probability (§4.2).
 fn auto_tune(drop_prob: f64) -> f64 {
     match drop_prob {
         p if p < 0.000_001 => 2048.0,
@@ -248,7 +249,7 @@ fn auto_tune(drop_prob: f64) -> f64 {
 }
 
 impl<R: Reference> Rfc<R> {
-    /// At rest before the first packet. `config` gives all but the target.
+    /// Creates the state before the first packet. `config` gives all parameters but the target.
     pub(super) fn new(config: &Config, reference: R) -> Self {
         let control = Control {
             reference,
@@ -279,18 +280,21 @@ impl<R: Reference> Rfc<R> {
 impl<R: Reference> Law for Control<R> {
     type Queue = Backlog;
 
-    /// `calculate_drop_prob()` of Appendix A.
+    /// Makes one update: `calculate_drop_prob()` of Appendix A.
     fn update(&mut self, backlog: Backlog, _: Instant) {
         let (qdelay, qdelay_old) = (self.delay.of(backlog.bytes), self.pi.qdelay_old);
         self.reference.adapt(qdelay, &self.delay);
         let mut p = self.pi.step(qdelay, self.reference.target()) / auto_tune(self.drop_prob);
+        // §5.5: at a high probability the step is small, so that the probability does not overshoot.
         if self.drop_prob >= CAP_FROM && p > CAP {
             p = CAP;
         }
+        // Linux: a very long delay raises the probability at once.
         if qdelay > self.high_delay {
             p += CAP;
         }
         let mut drop_prob = self.drop_prob + p;
+        // §4.2: the probability decays exponentially while there is no congestion.
         if qdelay == 0.0 && qdelay_old == 0.0 {
             drop_prob *= DECAY;
         }
@@ -300,17 +304,18 @@ impl<R: Reference> Law for Control<R> {
 }
 
 impl<R: Reference> Control<R> {
-    /// The delay that is held, to read it.
+    /// Returns the target, to read its state.
     #[cfg(test)]
     pub(super) fn reference(&self) -> &R {
         &self.reference
     }
 
-    /// `enque()` of Appendix B, up to the tail drop.
+    /// Judges an arrival: `enque()` of Appendix B, without the tail drop.
     #[inline]
     fn judge(&mut self, packet: &Meta, backlog: Backlog, rng: &mut Rng) -> Verdict {
         let half = self.reference.target() / 2.0;
         let calm = self.pi.qdelay_old < half;
+        // §4.4: without congestion the next burst may pass again.
         if self.drop_prob == 0.0 && calm && self.delay.of(backlog.bytes) < half {
             self.burst_allowance = self.max_burst;
         }
@@ -325,7 +330,7 @@ impl<R: Reference> Control<R> {
         if mark { Verdict::Mark } else { Verdict::Drop }
     }
 
-    /// `drop_early()` of Appendix B, below its safeguards.
+    /// Draws whether to drop or mark: `drop_early()` of Appendix B, without its safeguards.
     #[inline]
     fn drop_early(&mut self, size: Bytes, rng: &mut Rng) -> bool {
         let mut p = self.drop_prob;
@@ -399,8 +404,9 @@ impl Aqm for Pie {
         self.on_overflow(now);
     }
 
-    /// Not needed for time to pass. An owner that changes the queue in another way than by the methods above (by
-    /// dropping from its head, for example) calls it before, so that updates due until then see the queue as it was.
+    /// Catches up the updates due by now. PIE needs no wakeups, but an owner that is about to change the queue by other
+    /// means than arrivals and departures (a drop from its head, for example) calls this first, so that updates due
+    /// until then see the queue as it was.
     fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
         match &mut self.0 {
             Arithmetic::Rfc(pie) => pie.catch_up(backlog, now),

@@ -1,29 +1,29 @@
-//! The two ways in which PIE learns the queueing delay (RFC 8033 §4.3, §5.2).
+//! The two ways in which PIE measures the queueing delay (RFC 8033 §4.3, §5.2).
 
 use crate::config::ConfigError;
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// §5.2: a cycle of DQ_THRESHOLD bytes counts DQ_THRESHOLD / 2^16 in the average.
+/// §5.2: a cycle of DQ_THRESHOLD bytes has the weight DQ_THRESHOLD / 2^16 in the average.
 const MAX_DQ_THRESHOLD: Bytes = Bytes::new(1 << 16);
 
-/// How the queueing delay is learnt.
+/// How the queueing delay is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimator {
-    /// The sojourn time of the packet that left last; zero when it left the queue empty.
+    /// The sojourn time of the packet that left last; zero if that packet left the queue empty.
     #[default]
     Timestamps,
     /// Little's law: the backlog divided by the rate at which packets left.
     DepartureRate,
 }
 
-/// An estimator at work.
+/// The state of an estimator of the queueing delay.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Delay {
     Timestamps {
-        /// Of the packet that left last.
+        /// Sojourn time of the packet that left last.
         sojourn: Span,
     },
     DepartureRate(DepartureRate),
@@ -33,13 +33,13 @@ pub(crate) enum Delay {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DepartureRate {
     threshold: u64,
-    /// In seconds; zero before the first cycle ends.
+    /// Average time of a cycle in seconds; zero before the end of the first cycle.
     avg_dq_time: f64,
-    /// The cycle under way: when it began, and what left since.
+    /// The current cycle: when it began, and the bytes that left since; `None` outside of a cycle.
     cycle: Option<(Instant, u64)>,
 }
 
-/// Refuses a DQ_THRESHOLD that cannot work.
+/// Checks that DQ_THRESHOLD is above zero and at most 2^16 bytes.
 pub(crate) fn validate_threshold(threshold: Bytes) -> Result<(), ConfigError> {
     if threshold > Bytes::ZERO && threshold <= MAX_DQ_THRESHOLD {
         return Ok(());
@@ -58,7 +58,7 @@ impl Delay {
         }
     }
 
-    /// A packet left after `sojourn`; `left` bytes stay behind.
+    /// Notes that a packet left after it waited for `sojourn`, and that `left` bytes stay in the queue.
     #[inline]
     pub(crate) fn departed(&mut self, size: Bytes, sojourn: Span, left: u64, now: Instant) {
         match self {
@@ -67,7 +67,7 @@ impl Delay {
         }
     }
 
-    /// The delay of a queue of this many bytes, in seconds.
+    /// Returns the delay of a queue of this many bytes, in seconds.
     #[inline]
     pub(crate) fn of(&self, bytes: u64) -> f64 {
         match self {
@@ -87,6 +87,7 @@ impl DepartureRate {
                 self.cycle = None;
             }
         }
+        // §5.2: a cycle needs enough backlog to keep the link busy until it ends.
         if self.cycle.is_none() && left >= self.threshold {
             self.cycle = Some((now, 0));
         }
@@ -100,7 +101,7 @@ impl DepartureRate {
         };
     }
 
-    /// Bytes per second, rounded down; zero before the first cycle ends.
+    /// Returns the rate of departures in bytes per second, rounded down; zero before the end of the first cycle.
     pub(crate) fn bytes_per_sec(&self) -> u64 {
         if self.avg_dq_time > 0.0 { (self.threshold as f64 / self.avg_dq_time) as u64 } else { 0 }
     }

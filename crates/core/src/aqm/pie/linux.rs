@@ -1,19 +1,20 @@
-//! PIE as the Linux kernel computes it (`net/sched/sch_pie.c`, Linux 6), so that a replay can be laid beside a box.
+//! PIE as the Linux kernel computes it (`net/sched/sch_pie.c`, Linux 6), so that results can be compared with a
+//! kernel's.
 //!
-//! Time is in ticks of 64 ns, a probability in 1/2^56, gains in 1/16 per second. What differs from the RFC:
+//! Time is in ticks of 64 ns, a probability in 1/2^56, gains in 1/16 per second. Differences from the RFC:
 //!
 //! ```text
-//! prob      is not held below 1; only a sum beyond 2^64 is, and becomes 2^56 - 1
+//! prob      may rise above 1; only a sum beyond 2^64 is cut, to 2^56 - 1
 //! update    first at 500 ms; the sum of a capped step and that of a high delay is up to 4 %
 //! decay     1/64, and not in an update that finds no delay and yet a backlog
 //! burst     shrinks at departures, by the time since the one before (or by the time of a measurement cycle)
-//! safeguard the delay as it is now, not the one before, and fewer than two packets of 1514 B queued
+//! safeguard uses the current delay, not the one before, and fewer than two packets of 1514 B queued
 //! restart   burst, accumulation and measurements, in the update; not at arrivals
 //! rate      average of rates, 7/8 old and 1/8 new, in 256 bytes per tick, 32 bits
 //! ECN       up to a probability of 10 %; a mark forced by the accumulation does not restart it
 //! ```
 //!
-//! DIFFERENCE: the kernel compares 56 random bits; here 53 and three zeros, which the twin reads from the same stream.
+//! DIFFERENCE: the kernel compares 56 random bits; here 53 random bits and three zeros, as in the twin.
 //! Pinned by the twin in `python/penstock/reference/pie.py`.
 //! DIFFERENCE: `tupdate` is exact, where the kernel rounds up to jiffies (with 250 of them per second, 15 ms is 16 ms
 //! there). Pinned by `the_kernels_updates_are_tupdate_apart`.
@@ -27,17 +28,23 @@ use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Instant, Span};
 
+/// MAX_PROB of pie.h: the probability 1.
 pub(super) const MAX_PROB: u64 = u64::MAX >> 8;
+/// PSCHED_SHIFT: a tick is 2^6 ns.
 const TICK_SHIFT: u32 = 6;
 const TICKS_PER_SEC: u64 = 1_000_000_000 >> TICK_SHIFT;
+/// QUEUE_THRESHOLD of pie.h: bytes of a measurement cycle.
 const QUEUE_THRESHOLD: u64 = 16_384;
+/// PIE_SCALE of pie.h: rates are in units of 2^-8 bytes per tick.
 const PIE_SCALE: u32 = 8;
+/// Size of a full packet, psched_mtu() of an Ethernet device.
 const MTU: u64 = 1514;
+/// Time of the first update.
 const FIRST_UPDATE: Span = Span::from_millis(500);
 /// The gains of the kernel are sixteenths, 0 to 32.
 const GAIN_UNIT: f64 = 16.0;
 
-/// The kernel has some of the parameters only as constants.
+/// Checks that the parameters are such as the kernel allows; some of them are constants there.
 pub(super) fn validate(config: &Config) -> Result<(), ConfigError> {
     for (key, gain) in [("alpha", config.alpha), ("beta", config.beta)] {
         let units = gain * GAIN_UNIT;
@@ -66,13 +73,13 @@ const fn ticks(span: Span) -> u64 {
     span.as_nanos() >> TICK_SHIFT
 }
 
-/// PIE in the kernel.
+/// The state of PIE in the arithmetic of the kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Linux {
     timer: Periodic<Vars>,
 }
 
-/// `pie_params` and `pie_vars`.
+/// The fields of the kernel's `pie_params` and `pie_vars`, with their names.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Vars {
     target: u64,
@@ -174,7 +181,7 @@ impl Vars {
         (self.burst_time, self.accu_prob) = (0, MAX_PROB / 2 * 17);
     }
 
-    /// `pie_vars_init()`.
+    /// Sets the state to its start, like `pie_vars_init()`.
     fn restart(&mut self) {
         self.burst_time = ticks(Span::from_millis(150));
         self.dq_tstamp = None;
@@ -183,7 +190,7 @@ impl Vars {
         self.avg_dq_rate = 0;
     }
 
-    /// `pie_qdisc_enqueue()`, but for the limit.
+    /// Judges an arrival, like `pie_qdisc_enqueue()` without its limit.
     #[inline]
     pub(super) fn judge(&mut self, packet: &Meta, backlog: Backlog, rng: &mut Rng) -> Verdict {
         if !self.drop_early(packet.size.get(), backlog.bytes, rng) {
@@ -196,7 +203,7 @@ impl Vars {
         Verdict::Drop
     }
 
-    /// `pie_drop_early()`.
+    /// Draws whether to drop or mark, like `pie_drop_early()`.
     #[inline]
     fn drop_early(&mut self, size: u64, backlog: u64, rng: &mut Rng) -> bool {
         let calm = self.qdelay < self.target / 2 && self.prob < MAX_PROB / 5;
@@ -218,14 +225,14 @@ impl Vars {
         hit
     }
 
-    /// `pie_process_dequeue()` with timestamps.
+    /// Notes a departure, like `pie_process_dequeue()` with timestamps.
     fn measure_delay(&mut self, sojourn: u64, left: u64, now: u64) {
         self.qdelay = if left == 0 { 0 } else { sojourn };
         let since = self.dq_tstamp.replace(now).unwrap_or(now);
         self.reduce_burst((now - since) as u32);
     }
 
-    /// `pie_process_dequeue()` with the rate of departures.
+    /// Notes a departure, like `pie_process_dequeue()` with the rate of departures.
     fn measure_rate(&mut self, size: u64, left: u64, now: u64) {
         if left >= QUEUE_THRESHOLD && self.dq_count.is_none() {
             self.dq_tstamp = Some(now);
@@ -256,7 +263,7 @@ impl Vars {
         self.burst_time = self.burst_time.saturating_sub(u64::from(by));
     }
 
-    /// The delay now and the one before, as an update sees them.
+    /// Returns the current delay and that of the update before, in ticks.
     fn delays(&mut self, backlog: u32) -> (u64, u64) {
         if !self.by_rate {
             return (self.qdelay, self.qdelay_old);
@@ -266,7 +273,7 @@ impl Vars {
         (u64::from(qdelay), self.qdelay_old)
     }
 
-    /// The change of the probability, in wrapping arithmetic.
+    /// Returns the change of the probability, in the kernel's wrapping arithmetic.
     fn delta(&self, qdelay: u64, qdelay_old: u64) -> i64 {
         let shift = self.shift();
         let distance = (self.alpha >> shift).wrapping_mul(qdelay.wrapping_sub(self.target));
@@ -281,7 +288,7 @@ impl Vars {
         delta
     }
 
-    /// How far the gains are shifted down at this probability: divided by 2, 8, 32, 128, 512, 2048.
+    /// Returns the right shift of the gains at this probability, which divides them by 1, 2, 8, 32, 128, 512 or 2048.
     fn shift(&self) -> u32 {
         if self.prob >= MAX_PROB / 10 {
             return 0;
@@ -296,12 +303,13 @@ impl Vars {
 impl Law for Vars {
     type Queue = Backlog;
 
-    /// `pie_calculate_probability()`.
+    /// Makes one update, like `pie_calculate_probability()`.
     fn update(&mut self, backlog: Backlog, _: Instant) {
         let (qdelay, qdelay_old) = self.delays(backlog.bytes as u32);
         let mut decays = qdelay != 0 || backlog.bytes == 0;
         let delta = self.delta(qdelay, qdelay_old);
         let sum = self.prob.wrapping_add(delta as u64);
+        // Only an overflow of 64 bits is cut; it also prevents the decay below.
         if delta > 0 && sum < self.prob {
             self.prob = MAX_PROB;
             decays = false;
