@@ -12,13 +12,14 @@
 //! pa   = pb / (2 - count pb) if count pb >= 1, else 0    `wait`: gaps uniform in 1/pb..2/pb - 1
 //! ```
 //!
-//! `count`: packets since the last mark; -1 below `min`. Above the hard limit (`max`, or `2 max` when gentle) every
-//! packet is dropped, ECN-capable or not. One random number per packet with 0 < pa < 1, none otherwise.
+//! `count` is the number of packets since the last mark; -1 below `min`. Above the hard limit (`max`, or `2 max` if
+//! gentle) every packet is dropped, ECN-capable or not. One random number is drawn per packet with 0 < pa < 1.
+//! Cost: O(1), with one call of `pow` after an idle time.
 //!
-//! DIFFERENCE: a packet lost for want of room restarts `count`, as in ns-2; the paper has no full queues. Pinned by
-//! `an_overflow_restarts_the_count`. Cost: O(1); one power after an idle time.
+//! DIFFERENCE: a packet that finds no room restarts `count`, as in ns-2; the paper has no full queues. Pinned by
+//! `an_overflow_restarts_the_count`.
 //!
-//! With `compat = "linux"` all this is the kernel's instead: `red/linux.rs`.
+//! With `compat = "linux"` the rules are those of the kernel: see `red/linux.rs`.
 
 use super::average::{Average, check_weight, in_unit_of};
 use super::{Aqm, Compat, Meta};
@@ -36,7 +37,7 @@ mod linux;
 pub use super::average::Mode;
 pub use linux::LinuxRed;
 
-/// Parameters.
+/// Parameters of RED. Defaults are those of the paper and of the 1997 note.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -48,19 +49,20 @@ pub struct Config {
     pub max_probability: f64,
     /// Weight w of the newest queue length in the average (§6: 0.002).
     pub weight: f64,
-    /// Mean packet size: converts thresholds, and gives the time unit of idle compensation.
+    /// Mean packet size, which converts thresholds and gives the time unit of idle compensation.
     pub mean_packet: Bytes,
     /// What the average counts: "packets" or "bytes".
     pub mode: Mode,
     /// Scale the probability by packet size / mean packet (§4, byte mode of marking).
     pub byte_drop: bool,
-    /// Let the probability rise to 1 between max_threshold and twice that.
+    /// Let the probability rise to 1 between max_threshold and twice max_threshold.
     pub gentle: bool,
     /// Space drops at least 1/pb apart, as ns-2 does by default.
     pub wait: bool,
     /// Mark ECN-capable packets instead of dropping them early.
     pub ecn: bool,
-    /// "paper", or "linux": as the kernel does it, with the nearest 2^-n for weight; mode and gentle have no effect.
+    /// "paper", or "linux" for the rules of the kernel: weight becomes the nearest 2^-n, mode and gentle have no
+    /// effect.
     pub compat: Compat,
 }
 
@@ -83,7 +85,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A threshold in the unit of the average.
+    /// Converts a threshold to the unit of the average.
     fn threshold(&self, limit: Limit) -> f64 {
         in_unit_of(self.mode, limit, self.mean_packet)
     }
@@ -121,12 +123,13 @@ impl AqmConfig for Config {
 /// How the probability rises between the thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Curve {
+    /// In proportion to the average (RED).
     Linear,
-    /// As nonlinear RED has it.
+    /// With the square of the average (nonlinear RED).
     Quadratic,
 }
 
-/// The algorithm.
+/// The state of RED by the paper.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Red {
     min: f64,
@@ -139,12 +142,12 @@ pub struct Red {
     wait: bool,
     ecn: bool,
     avg: Average,
-    /// Packets since the last mark; `None` is the paper's -1.
+    /// Packets since the last mark; `None` stands for the paper's -1.
     count: Option<u64>,
 }
 
 impl Red {
-    /// An empty, idle queue.
+    /// Creates the state of an empty, idle queue.
     pub fn new(config: &Config, link: &LinkFacts) -> Self {
         Self {
             min: config.threshold(config.min_threshold),
@@ -161,65 +164,65 @@ impl Red {
         }
     }
 
-    /// The thresholds in the unit of the average, for algorithms that set them (ARED).
+    /// Sets the thresholds, in the unit of the average, for algorithms that compute them (ARED).
     pub(super) fn set_thresholds(&mut self, min: f64, max: f64) {
         (self.min, self.max) = (min, max);
     }
 
-    /// The same with another curve (nonlinear RED).
+    /// Replaces the curve between the thresholds (nonlinear RED).
     pub(super) fn with_curve(self, curve: Curve) -> Self {
         Self { curve, ..self }
     }
 
-    /// The thresholds in the unit of the average.
+    /// Returns the thresholds in the unit of the average.
     pub(super) fn thresholds(&self) -> (f64, f64) {
         (self.min, self.max)
     }
 
-    /// `max_p`, in force.
+    /// Returns the current `max_p`.
     pub(super) fn max_p(&self) -> f64 {
         self.max_p
     }
 
-    /// The average queue.
+    /// Returns the average queue, in packets or bytes as [`Config::mode`] says.
     pub fn average(&self) -> f64 {
         self.avg.value
     }
 
-    /// `max_p`, for algorithms that adapt it (ARED).
+    /// Returns `max_p` for algorithms that adapt it (ARED).
     pub(super) fn max_p_mut(&mut self) -> &mut f64 {
         &mut self.max_p
     }
 
-    /// `pb` of the average as it is now: 0 below `min`, 1 above the hard limit.
+    /// Returns `pb` at the current average: 0 below `min`, 1 above the hard limit.
     pub(super) fn probability(&self) -> f64 {
         let avg = self.avg.value;
         if avg < self.min { 0.0 } else { self.base_probability(avg).unwrap_or(1.0) }
     }
 
-    /// An arrival that another judged was dropped.
+    /// Notes that an arrival was dropped by another algorithm's judgement.
     pub(super) fn refused(&mut self, backlog: Backlog, now: Instant) {
         self.avg.refused(backlog, now);
     }
 
-    /// The base probability if the average were `avg`.
+    /// Returns the base probability at the average `avg`.
     #[cfg(test)]
     pub(super) fn probability_at(&self, avg: f64) -> f64 {
         self.base_probability(avg).unwrap_or(1.0)
     }
 
-    /// True where nothing is dropped or marked.
+    /// Returns true if the average is not above `min`.
     pub(super) fn is_calm(&self) -> bool {
         self.avg.value <= self.min
     }
 
-    /// The first half of an arrival: the average.
+    /// Makes the first half of an arrival: updates the average.
     #[inline]
     pub(super) fn observe(&mut self, backlog: Backlog, now: Instant) {
         self.avg.arrived(backlog, now);
     }
 
-    /// The second half of an arrival: its fate.
+    /// Makes the second half of an arrival: judges the packet.
     #[inline]
     pub(super) fn decide(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
         let verdict = self.judge(packet, rng);
@@ -229,7 +232,7 @@ impl Red {
         verdict
     }
 
-    /// `pb` of the header; `None` above the hard limit.
+    /// Returns `pb` at the average `avg`; `None` above the hard limit.
     fn base_probability(&self, avg: f64) -> Option<f64> {
         if avg < self.max {
             Some(match self.curve {
@@ -246,7 +249,7 @@ impl Red {
         }
     }
 
-    /// `pa` of the header.
+    /// Returns `pa`, which spaces the marks, from `pb` and the packets since the last mark.
     fn spaced_probability(&self, pb: f64, count: u64) -> f64 {
         let x = count as f64 * pb;
         let pa = match (self.wait, x) {
@@ -258,12 +261,13 @@ impl Red {
         pa.min(1.0)
     }
 
-    /// Drop, mark or pass, by the average as it is now.
+    /// Judges a packet at the current average.
     pub(super) fn judge(&mut self, packet: &Meta, rng: &mut Rng) -> Verdict {
         if self.avg.value < self.min {
             self.count = None;
             return Verdict::Pass;
         }
+        // Above the hard limit every packet is dropped.
         let Some(mut pb) = self.base_probability(self.avg.value) else {
             self.count = Some(0);
             return Verdict::Drop;
@@ -304,17 +308,17 @@ impl Aqm for Red {
 
 impl AckPath for Red {}
 
-/// The RED that [`Config::compat`] names.
+/// RED by the rules that [`Config::compat`] names.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnyRed {
-    /// With floating point, from the papers.
+    /// RED by the paper, in floating point.
     Paper(Red),
-    /// With whole numbers, from the kernel.
+    /// RED by the kernel, in integers.
     Linux(LinuxRed),
 }
 
 impl AnyRed {
-    /// The average queue; the kernel's is in bytes.
+    /// Returns the average queue: in the unit of [`Config::mode`] by the paper, in bytes by the kernel.
     pub fn average(&self) -> f64 {
         match self {
             Self::Paper(red) => red.average(),

@@ -1,5 +1,5 @@
-//! RED-ERN: RED that notifies each flow as often as its rate deserves, for senders tell their windows and round trip
-//! times once per round trip ([`Ern`]).
+//! RED-ERN: RED that marks each flow in proportion to its rate. Senders tell their windows and round trip times once
+//! per round trip ([`Ern`]).
 //!
 //! Source: Boudi and Loudini, "Active queue management exploiting the rate information in TCP-IP networks", 2018
 //! (document 003), §III.B; §V for the variant without header bits. Its equation numbers:
@@ -21,16 +21,18 @@
 //! | of an ERN-capable flow, without a rate | counts in the average and passes |
 //! | of an ERN-capable flow, with its rate | (4), then marked with probability pa |
 //!
-//! All share one queue and one average. Invariants: probabilities within 0 and 1; no state per flow. Cost: O(1); one
-//! random number per rate with 0 < pa < 1, and those of RED for the others.
+//! All flows share one queue and one average. Invariants: probabilities are within 0 and 1; there is no state per flow.
+//! Cost: O(1). One random number is drawn per rate with 0 < pa < 1, and those of RED for the other packets.
 //!
-//! What the document leaves open, and this file chooses: the first rate is the first average, for one that starts at 0
-//! would multiply the first probabilities by 50; a category's time between updates is its longest round trip time, and
-//! that of the last goes on doubling (640 ms); updates come with the first rate after that time.
+//! The document leaves open, and this file chooses: the first rate is the first value of the average, since an average
+//! that starts at 0 would multiply the first probabilities by 50. A category's time between updates is its longest
+//! round trip time; that of the last category continues the doubling (640 ms). An update comes with the first rate
+//! after that time.
 //!
-//! DIFFERENCE: eq. (3) ends at `max`. From there pb is RED's: the gentle slope, or 1. So every rate at or above the
-//! fair one is marked before the queue is full. Pinned by `above_the_thresholds_the_probability_is_that_of_red`.
-//! DIFFERENCE: a packet with a rate that cannot be marked (not ECT) is dropped in its place. Pinned by
+//! DIFFERENCE: eq. (3) ends at `max`. From there on pb is that of RED: the gentle slope, or 1. Every rate at or above
+//! the fair rate is therefore marked before the queue is full. Pinned by
+//! `above_the_thresholds_the_probability_is_that_of_red`.
+//! DIFFERENCE: a packet with a rate which cannot be marked (not ECT) is dropped where it would be marked. Pinned by
 //! `a_rate_that_cannot_be_marked_is_dropped`.
 
 use super::red::{self, Red};
@@ -45,21 +47,21 @@ use crate::units::{Bytes, Instant, Limit, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Round trip times below these are of categories 1 to 4.
+/// Upper bounds of the round trip times of categories 1 to 4, in milliseconds.
 const BOUNDS_MS: [u16; 4] = [40, 80, 160, 320];
 
-/// How ERN-capable flows and their rates are told from others.
+/// How packets of ERN-capable flows, and those with a rate, are recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Identify {
     /// By the header bits ERC and ENR (§III.A).
     #[default]
     Bits,
-    /// By ECT(1); a rate is looked for in packets with ECT(1) or CE (§V).
+    /// By ECT(1); packets with ECT(1) or CE may have a rate (§V).
     Ect1,
 }
 
-/// Parameters.
+/// Parameters of RED-ERN. Defaults are those of document 003 and of RED.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -71,17 +73,17 @@ pub struct Config {
     pub max_probability: f64,
     /// Weight of the newest queue length in the average (as in red).
     pub weight: f64,
-    /// Mean packet size: converts thresholds, and gives the time unit of idle compensation.
+    /// Mean packet size, which converts thresholds and gives the time unit of idle compensation.
     pub mean_packet: Bytes,
-    /// Let the probability rise to 1 between max_threshold and twice that.
+    /// Let the probability rise to 1 between max_threshold and twice max_threshold.
     pub gentle: bool,
     /// Weight of the newest rate in the fair rate (§III.B: 0.02).
     pub rate_weight: f64,
     /// Time between updates of the probability for round trip times of 320 ms and more.
     pub last_period: Span,
-    /// What tells ERN-capable flows: the header "bits", or "ect1".
+    /// How ERN-capable flows are recognized: by the header "bits", or by "ect1".
     pub identify: Identify,
-    /// Mark ECN-capable packets of the other flows instead of dropping them early; rates are always marked.
+    /// Mark ECN-capable packets of other flows instead of dropping them early; packets with a rate are always marked.
     pub ecn: bool,
 }
 
@@ -104,7 +106,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the other flows see.
+    /// Returns the configuration of the RED for flows which are not ERN-capable.
     fn red(&self) -> red::Config {
         red::Config {
             min_threshold: self.min_threshold,
@@ -141,7 +143,7 @@ impl AqmConfig for Config {
     }
 }
 
-/// What a packet is to this queue.
+/// The three sorts of packets: of flows that are not ERN-capable, of ERN-capable flows without a rate, and with a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Plain,
@@ -149,7 +151,7 @@ enum Sort {
     Rate(RateNotice),
 }
 
-/// The flows of like round trip times.
+/// A category: the flows whose round trip times are in one range.
 #[derive(Debug, Clone, PartialEq)]
 struct Category {
     period: Span,
@@ -164,7 +166,8 @@ impl Category {
         Self { period, update_at: Instant::ZERO, probability: 0.0, rates: 0, flows: 0 }
     }
 
-    /// A rate came. Each flow tells one per round trip, so the rates of a period are about its flows.
+    /// Counts a rate, and updates the probability if the period is over. Each flow tells one rate per round trip, so
+    /// the number of rates in a period is about that of the flows.
     fn take_rate(&mut self, probability: f64, now: Instant) {
         if now >= self.update_at {
             self.update_at = now + self.period;
@@ -175,39 +178,39 @@ impl Category {
     }
 }
 
-/// The algorithm.
+/// The state of RED-ERN.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RedErn {
     red: Red,
     identify: Identify,
     rate_weight: f64,
-    /// In bytes per millisecond; `None` before the first rate.
+    /// Average of the told rates in bytes per millisecond; `None` before the first rate.
     fair_rate: Option<f64>,
     categories: [Category; 5],
 }
 
-/// Eq. (1), in bytes per millisecond.
+/// Computes the rate of eq. (1), cwnd / rtt, in bytes per millisecond.
 fn rate(notice: RateNotice) -> f64 {
     notice.cwnd().get() as f64 / f64::from(notice.rtt_ms())
 }
 
-/// Eq. (4).
+/// Computes the fair rate of eq. (4).
 fn averaged(fair: f64, rate: f64, weight: f64) -> f64 {
     fair * (1.0 - weight) + rate * weight
 }
 
-/// Eq. (6), clipped. A flow that says it sends nothing is let be.
+/// Computes pa of eq. (6), clipped to 1. A flow that tells a rate of 0 is not marked.
 fn mark_probability(pb: f64, rate: f64, fair: f64) -> f64 {
     if rate > 0.0 { (pb * (rate / fair)).min(1.0) } else { 0.0 }
 }
 
-/// The place of a round trip time among the categories.
+/// Returns the index of the category of a round trip time.
 fn category(rtt_ms: u16) -> usize {
     BOUNDS_MS.iter().filter(|bound| rtt_ms >= **bound).count()
 }
 
 impl RedErn {
-    /// An empty, idle queue that heard of no flow.
+    /// Creates the state of an empty, idle queue before the first rate.
     pub fn new(config: &Config, link: &LinkFacts) -> Self {
         let [a, b, c, d] = BOUNDS_MS.map(|ms| Span::from_millis(ms.into()));
         Self {
@@ -219,12 +222,12 @@ impl RedErn {
         }
     }
 
-    /// The average of the told rates in bytes per millisecond; `None` before the first.
+    /// Returns the average of the told rates in bytes per millisecond; `None` before the first rate.
     pub fn fair_rate(&self) -> Option<f64> {
         self.fair_rate
     }
 
-    /// How many rates each category got in its last whole period: about the number of its flows.
+    /// Returns the number of rates of each category in its last whole period, which is about the number of its flows.
     pub fn flows(&self) -> [u64; 5] {
         self.categories.each_ref().map(|category| category.flows)
     }
@@ -242,7 +245,7 @@ impl RedErn {
         }
     }
 
-    /// Takes a rate into the state and tells the probability `pa` of its packet.
+    /// Updates the state with a rate and returns the probability `pa` of its packet.
     fn take_rate(&mut self, notice: RateNotice, now: Instant) -> f64 {
         let category = &mut self.categories[category(notice.rtt_ms())];
         category.take_rate(self.red.probability(), now);
@@ -279,7 +282,7 @@ impl Aqm for RedErn {
         }
     }
 
-    /// Without what the packet tells, it is one of a flow that is not ERN-capable.
+    /// Judges a packet of which only [`Meta`] is known: as one of a flow that is not ERN-capable.
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
         self.red.on_enqueue(packet, backlog, now, rng)
     }

@@ -1,7 +1,8 @@
-//! REM: a price grows while more comes in than the link carries, or more waits than is wanted; drops follow the price.
+//! REM: a price grows while the input rate is above that of the link, or the queue above its target; the drop
+//! probability follows from the price.
 //!
-//! Source: Athuraliya, Low, Li, Yin, "REM: active queue management", IEEE Network 15(3), 2001, eq. (1), (2); what the
-//! article leaves open is that of ns-2's `rem.cc`, by two of its authors. In each period of length T:
+//! Source: Athuraliya, Low, Li, Yin, "REM: active queue management", IEEE Network 15(3), 2001, eq. (1), (2). What the
+//! article leaves open follows ns-2's `rem.cc`, by two of the authors. In each period of length T:
 //!
 //! ```text
 //! x     = (1 - w) x + w n                               n packets arrived in the period, lost ones included
@@ -9,14 +10,14 @@
 //! p     = 1 - phi^-price
 //! ```
 //!
-//! The price comes to rest only where x = c and q = b*: the rate of the link is met with a queue that does not depend
-//! on the load. Because p is exponential, the end-to-end probability of a path depends on the sum of its prices.
+//! The price is in equilibrium only at x = c and q = b*: the link is fully used, with a queue that does not depend on
+//! the load. Because p is exponential, the end-to-end probability of a path depends on the sum of its prices.
 //!
-//! With `ecn`, ECN-capable packets are marked when they *leave*, as in ns-2, the others dropped on arrival. One random
-//! number per packet with p > 0, when it is judged.
+//! With `ecn`, ECN-capable packets are marked when they *leave*, as in ns-2; other packets are dropped on arrival. One
+//! random number is drawn per packet with p > 0, when the packet is judged.
 //!
-//! No timer runs: the updates are made late, at the next arrival or departure, with what they would have seen (see
-//! `ticks.rs`). `updates_made_late_are_the_same` compares with a clock that never misses one.
+//! No timer runs: updates are made later, at the next arrival or departure, with the state that they would have seen
+//! (see `ticks.rs`). The test `updates_made_late_are_the_same` compares with a clock that misses no update.
 //!
 //! DIFFERENCE: with `ecn`, ns-2 lets packets that are not ECN-capable pass; here they are dropped. Pinned by
 //! `capable_packets_are_marked_when_they_leave`.
@@ -32,23 +33,23 @@ use crate::units::{Bytes, Instant, Limit, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of REM. Defaults are those of the article and of ns-2.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Step of the price, gamma (article: 0.001).
+    /// Step size of the price, gamma (article: 0.001).
     pub gamma: f64,
     /// Base of the exponential, phi, above 1 (article: 1.001).
     pub phi: f64,
     /// Weight of the queue against the rate, alpha (article: 0.1).
     pub alpha: f64,
-    /// Queue to hold, b*; in bytes, packets are counted in bytes / mean_packet (article: 20 packets).
+    /// Queue to hold, b*; if it is in bytes, the queue is counted in bytes / mean_packet (article: 20 packets).
     pub target: Limit,
     /// Time between updates, T (ns-2: 2 ms).
     pub interval: Span,
     /// Weight w of the newest period in the input rate (ns-2: 1, no average).
     pub weight: f64,
-    /// Mean packet size: converts the rate of the link to packets (ns-2: 1000 B).
+    /// Mean packet size, which converts the rate of the link to packets (ns-2: 1000 B).
     pub mean_packet: Bytes,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -99,14 +100,14 @@ impl AqmConfig for Config {
     }
 }
 
-/// The algorithm.
+/// The state of REM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rem {
     config: Config,
     target: f64,
     /// Bytes that count as one packet; `None` when packets are counted.
     unit: Option<f64>,
-    /// c of the header.
+    /// Packets of the mean size that the link carries in a period, c.
     capacity: f64,
     ticks: Ticks,
     /// Arrivals since the last update.
@@ -114,18 +115,19 @@ pub struct Rem {
     x: f64,
     price: f64,
     p: f64,
-    /// What waits since the last event, and the arrival that may yet find no room; needed when the rate changes.
+    /// What has waited since the last event, for the updates before a change of the rate.
     waiting: Backlog,
+    /// Size of the last arrival, which leaves `waiting` again if it finds no room.
     last: Bytes,
 }
 
-/// c of the header.
+/// Computes c: the packets of the mean size that a link of `rate` carries in a period.
 fn capacity(config: &Config, rate: Rate) -> f64 {
     config.interval.as_secs_f64() * (rate.as_bps() as f64 / (8.0 * config.mean_packet.get() as f64))
 }
 
 impl Rem {
-    /// An empty queue, price 0.
+    /// Creates the state of an empty queue, with a price of 0.
     pub fn new(config: Config, link: &LinkFacts) -> Self {
         let mean = config.mean_packet.get() as f64;
         let (target, unit) = match config.target {
@@ -147,17 +149,17 @@ impl Rem {
         }
     }
 
-    /// The price as of the last update that was made.
+    /// Returns the price as of the last update that was made.
     pub fn price(&self) -> f64 {
         self.price
     }
 
-    /// The drop probability as of the last update that was made.
+    /// Returns the drop probability as of the last update that was made, 0 to 1.
     pub fn probability(&self) -> f64 {
         self.p
     }
 
-    /// Packets, or bytes in mean packets.
+    /// Converts a backlog to packets, or its bytes to packets of the mean size.
     fn measure(&self, of: Backlog) -> f64 {
         match self.unit {
             None => of.packets as f64,
@@ -165,7 +167,7 @@ impl Rem {
         }
     }
 
-    /// Makes one update; false if the state stays as it was.
+    /// Makes one update, eq. (1), with `n` arrivals and a queue of `q` packets. Returns false if nothing changed.
     fn update(&mut self, n: f64, q: f64) -> bool {
         let Config { gamma, alpha, weight, .. } = self.config;
         let x = (1.0 - weight) * self.x + weight * n;
@@ -175,7 +177,7 @@ impl Rem {
         moved
     }
 
-    /// Makes the updates due up to `now`, all of which see this queue. Only the first sees arrivals.
+    /// Makes the updates due up to `now`, all of which see this queue. Only the first one sees arrivals.
     #[inline]
     fn catch_up(&mut self, backlog: Backlog, now: Instant) {
         let due = self.ticks.due(now);
@@ -190,6 +192,7 @@ impl Rem {
                 break;
             }
         }
+        // Eq. (2)
         self.p = 1.0 - libm::pow(self.config.phi, -self.price);
     }
 

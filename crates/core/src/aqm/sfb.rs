@@ -1,7 +1,7 @@
-//! SFB: BLUE for each flow, approximately, in a few bins; flows that do not react share a small allowance.
+//! SFB: approximates one BLUE for each flow with a few bins; flows which do not react share a small allowance.
 //!
-//! Source: Feng, Kandlur, Saha, Shin, "Stochastic fair BLUE: a queue management algorithm for enforcing fairness", INFOCOM
-//! 2001, and §IV of the BLUE article of 2002. The numbers are those of Linux's `sch_sfb`.
+//! Source: Feng, Kandlur, Saha, Shin, "Stochastic fair BLUE: a queue management algorithm for enforcing fairness",
+//! INFOCOM 2001, and §IV of the BLUE article of 2002. The numbers are those of Linux's `sch_sfb`.
 //!
 //! L levels of N bins; each level hashes a flow into one of its bins by a hash of its own. For an arrival, in its bins:
 //!
@@ -11,27 +11,29 @@
 //! p_min = the least p of its L bins; drop or mark with probability p_min
 //! ```
 //!
-//! A flow that does not react brings all its bins to p = 1. A flow that reacts shares some of them, but hardly all: its
-//! p_min stays low. Where p_min = 1 the flow goes to the penalty box, which lets `penalty_rate` packets a second through
-//! for all its inmates together.
+//! A flow which does not react raises p to 1 in all its bins. A flow which reacts has some of these bins, but hardly
+//! all of them, so its p_min stays low. With p_min = 1 a flow is in the penalty box, which lets `penalty_rate` packets
+//! per second pass for all its flows together.
 //!
-//! *Moving hashes*: a flow that reacts and yet shares all its bins with one that does not is punished until the hashes
-//! change, every `rehash`. So that the others are not free then, the hashes of the next period are warmed up during the
-//! last `warmup` of this: flows of the penalty box, and they alone, are counted in both sets of bins. The next bins see only
-//! what the penalty box let through, so they fill where that queues.
+//! *Moving hashes*: a flow which reacts but has all its bins in common with flows which do not is punished until the
+//! hashes change, every `rehash`. To keep the unresponsive flows from being free then, the next set of hashes is warmed
+//! up during the last `warmup` of the current period: flows of the penalty box, and no others, are counted in both sets
+//! of bins. The next bins see only packets which the penalty box let pass, so their p grows only if those packets queue
+//! up.
 //!
-//! What Linux adds is here too: where each bin of a packet holds `bin_limit` or more, it is dropped. One random number
-//! per arrival with 0 < p_min < 1; two at the first arrival and one at each change of hashes, for the keys.
+//! A rule of Linux is included: if each bin of a packet holds `bin_limit` packets or more, the packet is dropped. One
+//! random number is drawn per arrival with 0 < p_min < 1; two at the first arrival and one at each change of hashes, as
+//! keys.
 //!
-//! Each waiting packet is remembered with its bins, in order of arrival: the queue below must be a FIFO that loses packets
-//! only by its verdicts and for want of room. Cost: L bins per arrival and departure, twice that in the penalty box while
-//! warming up.
+//! The bins of each waiting packet are remembered in order of arrival, so the queue must be a FIFO which loses packets
+//! only by the verdicts of SFB and by overflow. Cost: L bins per arrival and departure, and twice as many in the
+//! penalty box during the warm-up.
 //!
-//! DIFFERENCE: a set of bins forgets its p when its hashes change; Linux keeps the old ones, which belonged to other
+//! DIFFERENCE: a set of bins resets its p when its hashes change; Linux keeps the old values, which belonged to other
 //! flows. Pinned by `new_hashes_begin_with_what_was_warmed_up`.
-//! DIFFERENCE: Linux drops a growing part of what is above p_min = 1/2 though it could mark; the paper does not. Pinned by
-//! `capable_packets_are_marked`.
-//! DIFFERENCE: the penalty box's bucket fills all the time; in Linux only once it is empty. Pinned by
+//! DIFFERENCE: above p_min = 1/2 Linux drops a growing part of the packets that it could mark; the paper does not.
+//! Pinned by `capable_packets_are_marked`.
+//! DIFFERENCE: the bucket of the penalty box fills all the time; in Linux only once it is empty. Pinned by
 //! `the_penalty_box_lets_its_rate_through`.
 
 use super::{Aqm, Meta};
@@ -46,13 +48,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Parameters.
+/// Parameters of SFB. Defaults are those of Linux's sch_sfb.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Levels L (Linux: 8).
+    /// Number of levels, L (Linux: 8).
     pub levels: u32,
-    /// Bins of each level, N; a power of two (Linux: 16).
+    /// Number of bins of each level, N; a power of two (Linux: 16).
     pub bins: u32,
     /// Packets queued in a bin at which its probability grows (Linux: 20).
     pub bin_size: u32,
@@ -62,13 +64,13 @@ pub struct Config {
     pub increment: f64,
     /// What an empty bin takes from its probability, d2 (Linux: 1/6000).
     pub decrement: f64,
-    /// Time between changes of the hashes; "0s" for never (Linux: 600 s).
+    /// Time between changes of the hashes; "0s" means never (Linux: 600 s).
     pub rehash: Span,
-    /// The last part of that, in which the next hashes are warmed up (Linux: 60 s).
+    /// Time before a change of the hashes during which the next ones are warmed up; at most rehash (Linux: 60 s).
     pub warmup: Span,
-    /// Packets per second that flows of the penalty box may send together (Linux: 10).
+    /// Packets per second that all flows of the penalty box together may send (Linux: 10).
     pub penalty_rate: f64,
-    /// Packets they may send at once (Linux: 20).
+    /// Packets that all flows of the penalty box together may send at once (Linux: 20).
     pub penalty_burst: u32,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -93,7 +95,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Bits of a hash that choose the bin of one level.
+    /// Returns the number of bits of a hash that choose the bin of one level.
     fn bits(&self) -> u32 {
         self.bins.trailing_zeros()
     }
@@ -146,15 +148,15 @@ struct Bin {
     queued: u32,
 }
 
-/// Bins and the key of their hashes.
+/// One set of bins and the key of its hashes.
 #[derive(Debug, Clone, PartialEq)]
 struct Bins {
     key: u64,
-    /// Level by level.
+    /// The N bins of the first level, then those of the second, and so on.
     bins: Vec<Bin>,
 }
 
-/// A hash, never 0: the bins of one packet in one set, some of its bits for each level.
+/// Hashes a flow; the result is never 0. Some bits for each level choose the bins of the flow's packets in one set.
 fn hash(flow: FlowId, key: u64) -> u64 {
     // The finalizer of MurmurHash3: every bit of the input changes about half of the output's.
     let mut h = u64::from(flow.0) ^ key;
@@ -175,14 +177,14 @@ impl Bins {
         }
     }
 
-    /// Takes new hashes. What waits in its bins is still known by the old ones.
+    /// Takes a new key and resets the probabilities. Waiting packets keep the hashes by which they were counted.
     fn renew(&mut self, key: u64) {
         self.key = key;
         self.bins.iter_mut().for_each(|bin| bin.p = 0.0);
     }
 }
 
-/// A bucket of packets that may pass though their flow does not react.
+/// A token bucket for packets of flows which do not react.
 #[derive(Debug, Clone, PartialEq)]
 struct PenaltyBox {
     tokens: f64,
@@ -200,25 +202,25 @@ impl PenaltyBox {
     }
 }
 
-/// The hashes by which a packet is counted in each set of bins; 0 where it is not.
+/// The hashes by which a packet is counted in each set of bins; 0 for a set in which it is not counted.
 type Counted = [u64; 2];
 
-/// The algorithm.
+/// The state of SFB.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sfb {
     config: Config,
     sets: [Bins; 2],
-    /// The set in use.
+    /// Index of the set of bins in use.
     active: usize,
-    /// Since when; `None` before the first arrival, when the hashes have no keys yet.
+    /// When that set came into use; `None` before the first arrival, when the hashes have no keys yet.
     since: Option<Instant>,
     penalty: PenaltyBox,
-    /// What waits.
+    /// The hashes of the waiting packets, in order of arrival.
     counted: VecDeque<Counted>,
 }
 
 impl Sfb {
-    /// Empty bins.
+    /// Creates the state of an empty queue, with empty bins.
     pub fn new(config: Config) -> Self {
         let bins = Bins { key: 0, bins: vec![Bin::default(); (config.levels * config.bins) as usize] };
         Self {
@@ -231,7 +233,8 @@ impl Sfb {
         }
     }
 
-    /// The probability with which a packet of `flow` would be dropped or marked; at 1 the flow is in the penalty box.
+    /// Returns the probability with which a packet of `flow` would be dropped or marked; at 1 the flow is in the
+    /// penalty box.
     pub fn probability(&self, flow: FlowId) -> f64 {
         let mut set = self.sets[self.active].clone();
         let (hash, mut p_min) = (hash(flow, set.key), 1.0f64);
@@ -239,7 +242,7 @@ impl Sfb {
         p_min
     }
 
-    /// Changes the hashes if it is time; tells whether the next ones are being warmed up.
+    /// Changes the hashes if it is time; returns true if the next hashes are being warmed up.
     fn move_hashes(&mut self, now: Instant, rng: &mut Rng) -> bool {
         let Some(since) = self.since else {
             self.sets.iter_mut().for_each(|set| set.renew(rng.bits()));
@@ -259,7 +262,7 @@ impl Sfb {
         age >= rehash.saturating_sub(warmup)
     }
 
-    /// Moves the probabilities of a packet's bins; gives the least probability and the least number queued.
+    /// Moves the probabilities of a packet's bins; returns the least probability and the least number queued.
     #[inline]
     fn update(&mut self, set: usize, hash: u64) -> (f64, u32) {
         let (config, mut least) = (&self.config, (1.0f64, u32::MAX));
@@ -274,7 +277,7 @@ impl Sfb {
         least
     }
 
-    /// Judges an arrival and fills in where it is to be counted.
+    /// Judges an arrival and sets `counted` to the hashes by which the packet is to be counted.
     fn judge(&mut self, packet: &Meta, counted: &mut Counted, now: Instant, rng: &mut Rng) -> Verdict {
         let warming = self.move_hashes(now, rng);
         let (active, next) = (self.active, self.active ^ 1);
@@ -296,7 +299,7 @@ impl Sfb {
         if self.config.ecn && packet.ecn.is_capable() { Verdict::Mark } else { Verdict::Drop }
     }
 
-    /// Counts a packet into its bins, or out of them.
+    /// Applies `change` to the number queued in each bin of a packet.
     #[inline]
     fn count(&mut self, counted: Counted, change: impl Fn(&mut u32)) {
         let bits = self.config.bits();

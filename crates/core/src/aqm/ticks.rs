@@ -1,15 +1,15 @@
-//! The times of a periodic update, for algorithms that nobody has to wake for each.
+//! The times of a periodic update, for algorithms which need no timer for each update.
 //!
-//! A sample at time T sees the queue as it was before anything else happens at T. So it can as well be taken later, by
-//! the first arrival or departure at or after T, with the queue which that finds. In between nothing changed.
+//! A sample at time T sees the queue before any other event at T. It can therefore be taken later, at the first arrival
+//! or departure at or after T, with the queue before that event: in between the queue does not change.
 
 use crate::units::{Instant, Span};
 
-/// An algorithm whose samples still change something asks to be woken after this many. It bounds what one packet has to
-/// make up for after an idle time.
+/// An algorithm whose samples still change its state asks to be woken after this many samples. That bounds the number
+/// of samples which one packet has to catch up after an idle time.
 const MOST_MISSED: u64 = 4096;
 
-/// A clock that strikes at every multiple of its interval.
+/// A clock with a tick at every multiple of its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ticks {
     interval: Span,
@@ -17,12 +17,12 @@ pub(super) struct Ticks {
 }
 
 impl Ticks {
-    /// The first tick is one interval after the start. `interval` is above 0.
+    /// Creates the clock; its first tick is one interval after the start. `interval` must be above 0.
     pub(super) fn every(interval: Span) -> Self {
         Self { interval, next: Instant::ZERO + interval }
     }
 
-    /// How many ticks there were up to and at `now` that were not yet told.
+    /// Returns the number of ticks up to and including `now` since the last call.
     #[inline]
     pub(super) fn due(&mut self, now: Instant) -> u64 {
         if now < self.next {
@@ -33,7 +33,7 @@ impl Ticks {
         ticks
     }
 
-    /// When to make up for missed ticks though no packet came.
+    /// Returns the time at which missed ticks are to be caught up even if no packet arrives.
     pub(super) fn latest(&self) -> Instant {
         self.next + self.interval * (MOST_MISSED - 1)
     }

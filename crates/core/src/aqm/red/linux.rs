@@ -1,4 +1,4 @@
-//! RED as Linux has it: whole numbers, an average in bytes, one random number per drop.
+//! RED as Linux implements it: in integers, with an average in bytes and one random number per drop.
 //!
 //! Source: Linux 6.18, `include/net/red.h` and `net/sched/sch_red.c`; the table for idle times is iproute2's,
 //! `tc/tc_red.c`. Names are those of the source.
@@ -12,16 +12,17 @@
 //! Stab    i-th: i 2^Scell_log lW, at most 31; lW = -ln(1 - W) / (ticks to send a mean packet)
 //! ```
 //!
-//! At `qth_max` every packet is dropped, or marked if it can be. `qcount`: -1 below `qth_min` and at `qth_max`. The gap
-//! between marks is uniform while the average stands; nothing is gentle. The queue is idle from the moment at which
-//! the link asks in vain, and an overflow leaves `qcount` alone. One random number per `qR`.
+//! From `qth_max` on every packet is dropped, or marked if it is ECN-capable. `qcount` is -1 below `qth_min` and from
+//! `qth_max` on. The gap between marks is uniform while the average does not change; there is no gentle form. The queue
+//! is idle from the time at which the link finds it empty, and an overflow does not change `qcount`. One random number
+//! is drawn per `qR`.
 //!
-//! `tc` counts ticks of 64 ns and takes ln where a shift wants log2; the kernel reads the table with microseconds. So
-//! the average ages more slowly than was meant. As this is what runs, it is what is here.
+//! `tc` counts ticks of 64 ns and uses ln where a shift needs log2, and the kernel reads the table with microseconds,
+//! so the average decays more slowly than intended. This file keeps that, because it is the behaviour of real systems.
 //!
-//! DIFFERENCE: Wlog is the power of two that is nearest to `weight`; `tc` finds it from a burst. A time to send a
-//! packet is not rounded, and a table too long for `tc` (`Scell_log` above 31) is built all the same. max_P = 1
-//! becomes 1 - 2^-32. Pinned by `the_table_is_that_of_tc`, `parameters_become_powers_of_two`.
+//! DIFFERENCE: 2^-Wlog is the power of two nearest to `weight`; `tc` derives Wlog from a burst. The time to send a
+//! packet is not rounded, and a table which is too long for `tc` (`Scell_log` above 31) is built nevertheless. max_P =
+//! 1 becomes 1 - 2^-32. Pinned by `the_table_is_that_of_tc`, `parameters_become_powers_of_two`.
 
 use super::Config;
 use crate::ack_path::AckPath;
@@ -35,14 +36,14 @@ use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Rate, Span};
 
 const CELLS: usize = 256;
-/// Larger shifts of an average of 32 bits say nothing more.
+/// Largest shift in the table: a larger one clears an average of 32 bits as well.
 const MOST_SHIFT: f64 = 31.0;
-/// 255 cells of this size are still below 2^63.
+/// Largest Scell_log: 255 cells of this size stay below 2^63.
 const MOST_SCELL_LOG: u32 = 55;
-/// Of 64 ns.
+/// Number of ticks of 64 ns per second.
 const TICKS_PER_SECOND: f64 = 15_625_000.0;
 
-/// The algorithm.
+/// The state of RED by the kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinuxRed {
     qth_min: u64,
@@ -56,19 +57,20 @@ pub struct LinuxRed {
     qcount: i64,
     qr: u32,
     idle_since: Option<Instant>,
-    /// Whether the last arrival found the link idle.
+    /// True if the last arrival found the link idle.
     found_idle: bool,
 }
 
-/// How an average ages while nothing comes.
+/// The table by which the average decays during an idle time.
 #[derive(Debug, Clone, PartialEq)]
 struct IdleTable {
     scell_log: u32,
-    /// Boxed, so that the other disciplines need not be as large.
+    /// The shifts by cell of idle time. Boxed, so that it does not enlarge the type of all disciplines.
     stab: Box<[u8; CELLS]>,
 }
 
-/// The nearest power of two, in logarithms: the least n with `weight` >= 2^-(n + 1/2), within 1..=31.
+/// Returns the Wlog nearest to `weight` on a logarithmic scale: the least n with `weight` >= 2^-(n + 1/2), within
+/// 1..=31.
 fn wlog(weight: f64) -> u32 {
     let mut square = weight * weight;
     for n in 1..31 {
@@ -80,12 +82,12 @@ fn wlog(weight: f64) -> u32 {
     31
 }
 
-/// A threshold in whole bytes.
+/// Converts a threshold to whole bytes.
 fn bytes(config: &Config, limit: Limit) -> u64 {
     in_unit_of(Mode::Bytes, limit, config.mean_packet) as u64
 }
 
-/// What Linux cannot do, or refuses.
+/// Refuses parameters which Linux does not have, and values which it does not allow.
 pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     for (key, set) in [("byte_drop", config.byte_drop), ("wait", config.wait)] {
         if set {
@@ -101,7 +103,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
 }
 
 impl IdleTable {
-    /// `tc_red_eval_idle_damping`.
+    /// Computes the table, like `tc_red_eval_idle_damping`.
     fn new(wlog: u32, mean_packet: Bytes, rate: Rate) -> Self {
         let xmit_ticks = mean_packet.get() as f64 / rate.bytes_per_sec() * TICKS_PER_SECOND;
         let lw = -libm::log(1.0 - 1.0 / (1u64 << wlog) as f64) / xmit_ticks;
@@ -116,20 +118,21 @@ impl IdleTable {
         Self { scell_log, stab }
     }
 
-    /// `red_calc_qavg_from_idle_time`.
+    /// Returns the average after an idle time, like `red_calc_qavg_from_idle_time`.
     fn aged(&self, qavg: u64, idle: Span) -> u64 {
         let us = (idle.as_nanos() / 1000).min(255 << self.scell_log);
         let (shift, half) = (self.stab[(us >> self.scell_log) as usize], qavg >> 1);
         if shift > 0 {
             return qavg >> shift;
         }
+        // A short idle time: approximate linearly, and at most halve the average.
         let fall = (u128::from(qavg) * u128::from(us)) >> self.scell_log;
         if fall < u128::from(half) { qavg - fall as u64 } else { half }
     }
 }
 
 impl LinuxRed {
-    /// An empty, idle queue.
+    /// Creates the state of an empty, idle queue.
     pub(super) fn new(config: &Config, link: &LinkFacts) -> Self {
         let wlog = wlog(config.weight);
         let (min, max) = (bytes(config, config.min_threshold), bytes(config, config.max_threshold));
@@ -149,12 +152,12 @@ impl LinuxRed {
         }
     }
 
-    /// The average queue in bytes.
+    /// Returns the average queue in bytes.
     pub fn average(&self) -> f64 {
         self.qavg as f64 / (1u64 << self.wlog) as f64
     }
 
-    /// `red_calc_qavg`.
+    /// Updates the average at an arrival, like `red_calc_qavg`.
     fn observe(&mut self, backlog: Backlog, now: Instant) {
         self.qavg = match self.idle_since {
             Some(since) => self.table.aged(self.qavg, now.since(since)),
@@ -167,7 +170,7 @@ impl LinuxRed {
         self.qr = (rng.bits() >> 32) as u32 / self.max_p_delta;
     }
 
-    /// `red_action`: whether to signal.
+    /// Returns true if the packet is to be dropped or marked, like `red_action`.
     fn signals(&mut self, rng: &mut Rng) -> bool {
         if self.qavg < self.qth_min {
             self.qcount = -1;
@@ -191,7 +194,8 @@ impl LinuxRed {
         true
     }
 
-    /// The packet that arrived is gone. A driver asks for a packet after each arrival, so an idle time begins anew.
+    /// Notes that the arriving packet was lost. A driver asks for a packet after each arrival, so an idle time begins
+    /// anew.
     fn lost(&mut self, now: Instant) {
         if self.found_idle {
             self.idle_since = Some(now);
