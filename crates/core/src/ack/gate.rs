@@ -1,9 +1,9 @@
 //! An element on the ACK path before any discipline: the element sees segments, the discipline keeps packets.
 //!
-//! PINK alone is the [`Aqm`] of one FIFO. Before a scheduler it cannot be: the scheduler has many queues,
-//! and the AQM of one sees a part of the traffic. A [`Gate`] puts it in front instead: it is shown each segment of both
-//! directions, each arrival, departure and overflow of the discipline behind, and its backlog as a whole. It judges
-//! nothing: verdicts are those of the discipline.
+//! PINK alone is the [`Aqm`] of one FIFO. It cannot be the AQM of a scheduler's queues, because each AQM there sees
+//! only a part of the traffic. A [`Gate`] puts PINK in front of the scheduler instead: PINK is shown each segment of
+//! both directions, each arrival, departure and overflow of the discipline behind, and the whole backlog of that
+//! discipline. The element judges no packets; all verdicts are those of the discipline.
 
 use crate::ack_path::AckPath;
 use crate::fact::Fact;
@@ -21,23 +21,24 @@ pub struct Gate<E, Q> {
 }
 
 impl<E: Aqm, Q> Gate<E, Q> {
-    /// `element` before `queue`.
+    /// Puts `element` before the discipline `queue`.
     pub fn new(element: E, queue: Q) -> Self {
         Self { element, queue }
     }
 
-    /// The element, to read its state.
+    /// Returns the element, to read its state.
     pub fn element(&self) -> &E {
         &self.element
     }
 
-    /// The discipline behind it.
+    /// Returns the discipline behind the element.
     pub fn queue(&self) -> &Q {
         &self.queue
     }
 }
 
-/// Passes on what is observed, and remembers whether one was an overflow: it may strike a packet that waited.
+/// Passes on all drops and marks, and remembers whether one drop was an overflow, which may be that of a waiting
+/// packet.
 struct Overflows<'a, O> {
     observer: &'a mut O,
     overflowed: bool,
@@ -68,7 +69,8 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
         fate
     }
 
-    /// The element is told of the departure without the wait: only the discipline knows when a packet came.
+    /// The element is told of a departure with a sojourn time of zero, since only the discipline knows when a packet
+    /// arrived.
     #[inline]
     fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
         let Some(packet) = self.queue.dequeue(now, rng, observer) else {
@@ -109,7 +111,7 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
         self.queue.stats()
     }
 
-    /// What the element tells, and under `queue` what the discipline behind it does.
+    /// Returns the numbers of the element, with those of the discipline behind it under the key `queue`.
     fn report(&self) -> Option<serde_json::Value> {
         let mut report = self.element.report()?;
         if let Some(behind) = self.queue.report() {
@@ -119,8 +121,8 @@ impl<P: Packet, E: Aqm, Q: Qdisc<P>> Qdisc<P> for Gate<E, Q> {
     }
 }
 
-/// The element sees segments first; a discipline that looks at them as well sees what the element made of them. To what
-/// rates that holds nodes the element is told, so that it need not give out what will be refused.
+/// The element sees segments first; the discipline sees them as the element changed them. The element is told the rates
+/// to which the discipline holds nodes, so that it need not give out what the discipline would refuse.
 impl<E: AckPath, Q: AckPath> AckPath for Gate<E, Q> {
     const ACTIVE: bool = E::ACTIVE || Q::ACTIVE;
 

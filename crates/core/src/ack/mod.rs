@@ -1,4 +1,4 @@
-//! Elements on the ACK path: they see both directions at a gateway and may edit what passes.
+//! Elements on the ACK path: they see the segments of both directions at a gateway and may edit them.
 
 pub mod gate;
 pub mod pink;

@@ -80,7 +80,7 @@ use owners::Owners;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};
 
-/// The algorithm.
+/// The state of PINK for one direction of a link.
 #[derive(Debug, Clone)]
 pub struct Pink {
     config: Box<Config>,
@@ -88,40 +88,40 @@ pub struct Pink {
     flows: Vec<Flow>,
     census: Census,
     owners: Owners,
-    /// The rate in force.
+    /// The rate BW that is shared out now.
     rate: Rate,
     estimator: Option<Box<Estimator>>,
-    /// That of all flows together.
+    /// Sum of the surplus of all flows, in bytes per second: the rate of data in flight beyond shares.
     surplus: u64,
-    /// When it has drained.
+    /// When the surplus will have drained.
     surplus_until: Instant,
-    /// What the queue may hold, as far as it was told.
+    /// What the queue may hold; unlimited until [`Pink::before`] tells it.
     room: Limit,
-    /// Flows whose windows are growing.
+    /// Number of flows whose windows are growing.
     growing: u64,
     stats: PinkStats,
 }
 
 /// What decides the window that an ACK carries on.
 struct AckContext {
-    /// Payload of a full segment.
+    /// Bytes of payload in a full segment.
     full: u64,
-    /// What one unit of the window field counts.
+    /// Bytes that one unit of the window field stands for.
     unit: u64,
-    /// The window as the receiver said it.
+    /// Window which the receiver advertised, in bytes.
     told: u64,
-    /// What the discipline behind takes of the flow.
+    /// Largest window in bytes for which the discipline behind PINK accepts the flow's packets.
     taken: u64,
-    /// The round trip of a full segment.
+    /// Round trip time of a full segment; `None` while none is known.
     rtt: Option<Span>,
-    /// What the flow would get if it could use it.
+    /// Window in bytes which the flow would get if it could use it.
     level: u64,
-    /// What it gets. `None` while no round trip time is known.
+    /// Window in bytes which the flow gets; `None` while no round trip time is known.
     share: Option<u64>,
 }
 
 impl Pink {
-    /// PINK for a link of `rate`, unless the configuration says another.
+    /// Creates PINK without flows, for a link of `rate` or of the rate in the configuration if it has one.
     pub fn new(config: &Config, rate: Rate) -> Self {
         let rate = config.rate.unwrap_or(rate);
         Self {
@@ -140,30 +140,30 @@ impl Pink {
         }
     }
 
-    /// The same before a queue that may hold this much: windows then grow in bursts for which there is room.
+    /// Tells how much the queue may hold, so that growing windows cause only bursts for which the queue has room.
     pub fn before(self, room: Limit) -> Self {
         Self { room, ..self }
     }
 
-    /// Counters since the start.
+    /// Returns the counters since the start.
     pub fn stats(&self) -> &PinkStats {
         &self.stats
     }
 
-    /// The number of flows that count: n of eq. 1.
+    /// Returns the number of flows that count: n of eq. 1.
     pub fn active(&self) -> u64 {
         self.stats.active
     }
 
-    /// Bytes of state per flow.
+    /// Number of bytes of state per flow.
     pub const BYTES_PER_FLOW: usize = size_of::<Flow>();
 
-    /// Bytes held for flows, with the room to grow.
+    /// Returns the memory allocated for the table of flows, unused places included.
     pub fn memory(&self) -> Bytes {
         Bytes::new((self.flows.capacity() * size_of::<Flow>()) as u64)
     }
 
-    /// The rate that is shared out, BW: told or estimated.
+    /// Returns the rate BW that is shared out, told or estimated.
     pub fn rate(&self) -> Rate {
         self.rate
     }
@@ -173,7 +173,7 @@ impl Pink {
         self.shares.capacity = payload_rate(rate, self.config.reserve, self.config.c);
     }
 
-    /// The flow of a segment; the table grows when a new index first appears.
+    /// Returns the index of a segment's flow in the table, which grows for a new index. `None` beyond `max_flows`.
     fn index<S: TcpView>(&mut self, segment: &S) -> Option<usize> {
         let id = segment.flow().0;
         if id >= self.config.max_flows {
@@ -183,7 +183,7 @@ impl Pink {
         let id = id as usize;
         if id >= self.flows.len() {
             if id >= self.flows.capacity() {
-                // An eighth to spare; by itself the table would hold twice what it needs.
+                // Reserve an eighth more than needed; the default growth would double the table.
                 self.flows.reserve_exact(id + 1 - self.flows.len() + id / 8);
             }
             self.flows.resize_with(id + 1, Flow::default);
@@ -191,7 +191,8 @@ impl Pink {
         Some(id)
     }
 
-    /// What both directions have in common: expiry, opening, RST. The flow, if it is to be dealt with further.
+    /// Does what both directions have in common: timeouts, SYN, RST. Returns the flow, or `None` if nothing more is to
+    /// be done for the segment.
     fn arrive<S: TcpView>(&mut self, segment: &S, outbound: bool, now: Instant) -> Option<usize> {
         self.expire(now);
         let id = self.index(segment)?;
@@ -225,7 +226,7 @@ impl Pink {
         }
     }
 
-    /// An RST ends a flow if the other side may accept it. If it did not, new data will show.
+    /// Ends a flow by an RST which the other side may accept. If it did not, new data will reopen the flow.
     fn on_rst<S: TcpView>(&mut self, id: usize, segment: &S, outbound: bool, now: Instant) {
         let flow = &self.flows[id];
         match flow.phase {
@@ -235,8 +236,8 @@ impl Pink {
         }
     }
 
-    /// A SYN without ACK: a new connection, the same one again, or the answer of a simultaneous open. False if it is to
-    /// be dealt with no further: a late copy, or one that cannot be true.
+    /// Handles a SYN without ACK: a new connection, a retransmission, or the answer of a simultaneous open. Returns
+    /// false if nothing more is to be done: the SYN is a late copy, or it is not plausible.
     fn on_syn<S: TcpView>(&mut self, id: usize, segment: &S, from_inside: bool, now: Instant) -> bool {
         let flow = &self.flows[id];
         let same_side = flow.has(FROM_INSIDE) == from_inside;
@@ -264,7 +265,7 @@ impl Pink {
         self.stats.started += 1;
     }
 
-    /// The opener's SYN is answered.
+    /// Notes that the opener's SYN was answered; both options are known now.
     fn answer<S: TcpView>(&mut self, id: usize, segment: &S) {
         if self.flows[id].listed.is_some() {
             self.stats.opening -= 1;
@@ -272,7 +273,7 @@ impl Pink {
         self.flows[id].settle(segment);
     }
 
-    /// A SYN-ACK of the side that did not open.
+    /// Notes a SYN-ACK of the side which did not open the connection.
     fn note_answer<S: TcpView>(&mut self, id: usize, segment: &S, outbound: bool) {
         let answers = segment.flags().has(TcpFlags::SYN.with(TcpFlags::ACK));
         if answers && self.flows[id].phase == Phase::Opening && self.flows[id].has(FROM_INSIDE) != outbound {
@@ -280,8 +281,9 @@ impl Pink {
         }
     }
 
-    /// What a flow would get if it could use it: among those that count, or with them if it sent now. Before its first
-    /// data are acknowledged, those who open with it may take theirs as well. Its own state and claim do not matter.
+    /// Returns the level: the window that a flow would get if it could use it. A flow which does not count is treated
+    /// as if it sent now; before its first data are acknowledged, flows which open at that time are included as well.
+    /// The flow's own state and claim play no part.
     fn level_of(&self, flow: &Flow, rtt: Span) -> u64 {
         if self.counts(flow) {
             return self.shares.level(flow.has(LACKING).then_some(flow.claim), rtt);
@@ -291,14 +293,15 @@ impl Pink {
         self.shares.level_of_newcomer(others, rtt)
     }
 
-    /// What a flow that is measured to use less may take of its level: room to show that it can use more again. That is
-    /// eq. 1, or twice what it uses.
+    /// Returns the window of a bad flow with "max-min": eq. 1 or twice what the flow uses, whichever is larger, so that
+    /// the flow can show that it needs more.
     fn room_to_grow(&self, flow: &Flow, rtt: Span) -> u64 {
         let doubled = window_of(2 * MILLI * u64::from(flow.claim), rtt, 1);
         self.shares.equal(rtt).max(doubled)
     }
 
-    /// A flow that sends is judged by what it could use; Figures 2 to 4. One that only counts (its SYN) stays good.
+    /// Decides whether a sending flow is good or bad, by the window it could use (Figures 2 to 4). A flow which counts
+    /// only because of its SYN stays good.
     fn judge(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
         let flow = &self.flows[id];
         if flow.flight != Flight::Later || flow.listed != Some(List::Busy) {
@@ -314,10 +317,10 @@ impl Pink {
         }
     }
 
-    /// "max-min": at the end of an interval of measuring.
+    /// Decides with "max-min" whether a flow is good or bad, at the end of a measurement interval.
     fn judge_by_use(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
         let Some((used, more)) = self.flows[id].answer(context.full, rtt, now) else { return };
-        let claim = used.saturating_add(used / 8); // it may grow until the next look
+        let claim = used.saturating_add(used / 8); // room to grow until the end of the next interval
         if more || window_of(MILLI * u64::from(claim), rtt, 1) >= context.level {
             self.set_lacking(id, None);
             self.flows[id].claim = used;
@@ -327,7 +330,7 @@ impl Pink {
         self.flows[id].forget_interval();
     }
 
-    /// The flow's part of its node's budget, as a window.
+    /// Returns the flow's part of its node's budget, as a window in bytes; the largest window without a budget.
     fn taken(&self, id: usize, budget: Option<Rate>, rtt: Span) -> u64 {
         let Some(budget) = budget else { return MAX_WINDOW };
         let flows = self.owners.sharing(id, self.flows[id].sends());
@@ -392,11 +395,12 @@ impl Pink {
             flow.begin(ack, full, id);
         }
         let newly = flow.note_ack(ack, full);
-        flow.let_through(ack, 0); // a probe may go beyond the edge
+        flow.let_through(ack, 0); // the ACK of a window probe may be beyond the edge
         if told == 0 {
-            return false;
+            return false; // a zero window is never changed
         }
-        // Without a round trip time: no more than before.
+        // Without a round trip time the window grows as in congestion avoidance at most: by half of what is
+        // acknowledged.
         let Some(share) = share.or(before.map(|before| before + newly / 2)) else {
             flow.let_through(ack, told);
             return false;
@@ -420,7 +424,7 @@ impl Pink {
         written < told && (by_share || !flow.has(LACKING))
     }
 
-    /// Owners matter only before a discipline that holds nodes to budgets.
+    /// Notes the node of a flow. Nodes matter only before a discipline that holds them to budgets (QRM).
     fn set_owner(&mut self, flow: FlowId, node: NodeId) {
         if self.config.queue == Behind::Qrm && flow.0 < self.config.max_flows {
             let sends = self.flows.get(flow.0 as usize).is_some_and(Flow::sends);
@@ -499,7 +503,7 @@ impl Aqm for Pink {
         }
     }
 
-    /// The counters, the rate in force and the part of ACKs whose flow had a share below one segment.
+    /// Returns the counters, the current rate, and the part of ACKs whose flow had a share below one segment.
     fn report(&self) -> Option<serde_json::Value> {
         let mut report = serde_json::to_value(self.stats).ok()?;
         report["rate_bps"] = self.rate.as_bps().into();

@@ -1,48 +1,49 @@
-//! QRM, queue rate management: no node gets more into the queue than the rate it was given.
+//! QRM, queue rate management: no node gets packets into the queue at more than the rate of its budget.
 //!
-//! Source: Grazia, dissertation on public protection networks (Modena, 2016), §3.1.3, Figures 3.4 and 3.5, §3.1.4, Theorem
-//! 2; Casoni, Grazia, Klapez, Patriciello, Computer Networks 93 (2015).
+//! Source: Grazia, dissertation on public protection networks (Modena, 2016), §3.1.3, Figures 3.4 and 3.5, §3.1.4,
+//! Theorem 2; Casoni, Grazia, Klapez, Patriciello, Computer Networks 93 (2015).
 //!
 //! A gateway that divides its link among nodes (C²ML) trusts them to obey. QRM does not: it counts what each node sends
 //! and refuses what is beyond its budget, so a flood takes the share of its own node and no other's.
 //!
 //! ```text
-//! accept a packet of node i   if  what it was accepted for, drained at BW_i, <= (1 + tolerance) BW_i RTT_i + slack
+//! accept a packet of node i   if  its accepted bytes, drained at BW_i, <= (1 + tolerance) BW_i RTT_i + slack
 //! so                          Q(t) <= sum BW_i RTT_i <= BW RTT_net      without both        (Theorem 2, eq. 3.1)
 //! ```
 //!
-//! BW_i is the budget of node i and RTT_i the smallest round trip time of its flows, both halves: that is the window of a
-//! sender which obeys. The account is a bucket: it holds (1 + tolerance) BW_i RTT_i and drains at BW_i. It is kept as the
-//! time at which it will be empty, so changes of the budget leave what was accepted before alone. `slack` is for senders
-//! whose windows are right on average only, as those are that PINK writes.
+//! BW_i is the budget of node i and RTT_i the smallest whole round trip time (both halves) of its flows. Their product
+//! is the window of a sender which obeys the budget. The account is a bucket: it holds (1 + tolerance) BW_i RTT_i and
+//! drains at BW_i. It is kept as the time at which it will be empty, so a change of the budget does not change the time
+//! which accepted packets take to drain. `slack` is for senders whose windows are right only on average, as PINK's are.
 //!
-//! *Who is a node* the owner of the table of flows says ([`Fact::Owner`]): a client host with all its flows. If nobody
-//! ever says, each flow is one. A number that becomes another host's begins anew ([`Fact::Gone`]).
+//! *Nodes*: the owner of the table of flows tells which node a flow belongs to ([`Fact::Owner`]); a node is a
+//! subscriber with all its flows. If no owner was ever told, each flow is a node. A number that another node takes over
+//! begins anew ([`Fact::Gone`]).
 //!
-//! *Budgets* are told by the gateway ([`Fact::Budget`]); from then on the nodes told are the white list, and others are
-//! refused but for their SYNs, which come before a node can register. If no budget was ever told, every node that sent
-//! something but SYNs within `idle` has an even part of the link.
+//! *Budgets* are told by the gateway ([`Fact::Budget`]). From then on only packets of nodes with a budget are accepted,
+//! and SYNs of other nodes, which they need to register. If no budget was ever told, each node that sent more than SYNs
+//! within `idle` has an even part of the link.
 //!
-//! *SYNs* pass outside the accounts, `syn_rate` per second and node; as many of all flows together that have no known node:
-//! forged addresses have no account of their own.
+//! *SYNs* are not counted in the accounts; `syn_rate` of them pass per second and node, and as many of all flows
+//! together whose node is not known: forged addresses have no account of their own.
 //!
-//! *Round trip times* need one flow per node: the probe follows the flow that opened last, once the one before has given
-//! both halves. So memory is per node and not per flow. A node could answer late to look far away, which would let it
-//! send longer bursts (never more): its half counts for `max_lan` at most.
+//! *Round trip times* are measured with one flow per node: the probe follows the flow that opened last, once the one
+//! before has given both halves. State is therefore per node and not per flow. A node could answer late to appear far
+//! away, which would allow longer bursts (but no higher rate), so its half counts for `max_lan` at most.
 //!
-//! Invariants: for budgets that do not change, with SYNs aside, the queue is at most (1 + tolerance) sum BW_i RTT_i, the
-//! slack of each node and a packet; accepted bytes of a node in any time t are at most (1 + tolerance) BW_i RTT_i + BW_i t,
-//! its slack and a packet.
+//! Invariants, for constant budgets and without SYNs: the queue is at most (1 + tolerance) sum BW_i RTT_i, plus the
+//! slack of each node and one packet; the accepted bytes of a node in any time t are at most (1 + tolerance) BW_i RTT_i
+//! + BW_i t, plus its slack and one packet.
 //! State: 4 bytes per flow, 136 per node. Cost: O(1).
 //!
-//! DIFFERENCE: a bucket, not a counter that a timer resets each RTT: around the reset a node may send twice its share at
-//! once, and the bound of Theorem 2 is broken. `account = "window"` is the paper's. Pinned by
+//! DIFFERENCE: the account is a bucket, not a counter that a timer resets each RTT: around a reset a node may send
+//! twice its share at once, which breaks the bound of Theorem 2. `account = "window"` is the paper's counter. Pinned by
 //! `a_counter_with_resets_breaks_theorem_2_and_a_bucket_does_not`.
-//! DIFFERENCE: the whole round trip, where the paper measures the WAN half and adds tolerance. Pinned by
+//! DIFFERENCE: RTT_i is the whole round trip time; the paper measures the WAN half and adds tolerance. Pinned by
 //! `the_window_of_an_obedient_sender_passes`.
 //! DIFFERENCE: SYNs are limited; the paper leaves that to "trivial checks". Pinned by `syns_are_limited_by_node`.
-//! DIFFERENCE: packets to nodes that are not listed pass (Figure 3.4 drops them): an element sees the other direction and
-//! drops nothing there. Pinned by `what_comes_back_is_only_looked_at`.
+//! DIFFERENCE: packets to nodes without a budget pass (Figure 3.4 drops them), because an element sees the other
+//! direction but drops nothing there. Pinned by `what_comes_back_is_only_looked_at`.
 
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
@@ -57,13 +58,14 @@ use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Nodes and flows beyond these have no state.
+/// Nodes with this number or a higher one have no state, and their packets are refused.
 const MAX_NODES: u32 = 1 << 20;
+/// For flows with this index or a higher one no owner is kept.
 const MAX_FLOWS: usize = 1 << 24;
 const NOBODY: u32 = NodeId::NOBODY.0;
 const MAX_SLACK: Bytes = Bytes::new(1_000_000);
 
-/// How a node's bytes are counted.
+/// How the bytes of a node are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Account {
@@ -74,23 +76,23 @@ pub enum Account {
     Window,
 }
 
-/// Parameters.
+/// Parameters of QRM. The source gives no values; the defaults are chosen here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How much a node may send at once beyond its budget times its round trip time, as a part of that.
+    /// How much a node may send at once beyond budget times round trip time, as a part of that product (0 to 10).
     pub tolerance: f64,
-    /// And as bytes, whatever its budget: for windows that are whole segments and right on average.
+    /// How many bytes more a node may send at once, for senders whose windows are right only on average; at most 1MB.
     pub slack: Bytes,
     /// How bytes are counted: "bucket" (Theorem 2 holds) or "window" (the paper's counter with resets).
     pub account: Account,
-    /// Round trip time of a node none of whose connections was seen to open.
+    /// Round trip time assumed for a node whose round trip time was not measured yet.
     pub rtt: Span,
-    /// Most that the half between node and gateway counts for in a round trip time.
+    /// Largest value of the half between node and gateway in a round trip time.
     pub max_lan: Span,
-    /// SYNs per second of each node, and of all flows together whose node is not known.
+    /// SYNs that pass per second: of each node, and of all flows together whose node is not known.
     pub syn_rate: u32,
-    /// Without a gateway that tells budgets: a node that sent nothing for this long does not count.
+    /// Without told budgets, a node which sent nothing for this long has no part of the link.
     pub idle: Span,
 }
 
@@ -134,27 +136,27 @@ impl AqmConfig for Config {
     }
 }
 
-/// What QRM counted.
+/// The counters of QRM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct QrmStats {
     /// Packets refused because their node had used up its budget.
     pub over_budget: u64,
-    /// Packets refused because their node is not listed.
+    /// Packets refused because their node has no budget, or is not known.
     pub unlisted: u64,
-    /// SYNs refused because there were too many.
+    /// SYNs refused because they were beyond `syn_rate`.
     pub syns: u64,
-    /// Nodes listed, or counted, at the end.
+    /// Nodes that have a budget, told or as an even part of the link.
     pub nodes: u64,
-    /// Sum of BW_i RTT_i at the end, with the tolerance: Theorem 2's bound.
+    /// Bound of the queue by Theorem 2 in bytes: the sum of BW_i RTT_i, with tolerance and slack.
     pub bound_bytes: u64,
 }
 
-/// SYNs let pass: the time at which the next would be due at the rate allowed.
+/// The limit of SYNs, as the time at which the next SYN is due at the allowed rate.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct SynClock(Instant);
 
 impl SynClock {
-    /// True if another may pass: as many at once as in a second.
+    /// Returns true if another SYN may pass; at most the number for a second may pass at once.
     fn lets(&mut self, per_second: u32, now: Instant) -> bool {
         let gap = Span::from_nanos(1_000_000_000 / u64::from(per_second.max(1)));
         let due = self.0.max(now) + gap;
@@ -166,21 +168,22 @@ impl SynClock {
     }
 }
 
-/// What one node was accepted for.
+/// The state of one node: its account, budget and round trip time.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Node {
     probe: RttProbe,
-    /// The flow that the probe follows.
+    /// Index of the flow which the probe follows.
     followed: u32,
-    /// The smallest round trip time of any of its flows.
+    /// Smallest round trip time of any flow of the node; `None` before the first measurement.
     rtt: Option<Span>,
+    /// The budget that a gateway told; `None` without one.
     told: Option<Rate>,
-    /// It counts among those that share evenly.
+    /// The node is one of those which share the link evenly (only without told budgets).
     active: bool,
     syns: SynClock,
-    /// Bucket: when it will be empty. Window: when it began.
+    /// With a bucket: when it will be empty. With a window: when it began.
     mark: Instant,
-    /// Window: bytes since then.
+    /// With a window: bytes accepted since it began.
     bytes: u64,
 }
 
@@ -193,7 +196,8 @@ impl Node {
         (self.mark, self.bytes) = (now, 0);
     }
 
-    /// Bucket: takes what drains in `takes` if `most` is not exceeded.
+    /// Fills the bucket with bytes that drain in the time `takes`. Returns false, and changes nothing, if the bucket
+    /// would then drain for longer than `most`.
     fn fill(&mut self, takes: Span, most: Span, now: Instant) -> bool {
         let after = self.mark.max(now) + takes;
         let fits = after.since(now) <= most;
@@ -203,7 +207,8 @@ impl Node {
         fits
     }
 
-    /// Figure 3.5: bytes so far over the round trip time, against the budget.
+    /// Counts a packet in the window of one round trip (Figure 3.5). Returns false if the window has reached `most`
+    /// bytes.
     fn count(&mut self, size: Bytes, rtt: Span, most: f64, now: Instant) -> bool {
         if self.bytes == 0 || now >= self.mark + rtt {
             self.open_account(now);
@@ -221,7 +226,8 @@ impl Node {
         self.rtt = Some(self.rtt.map_or(whole, |rtt| rtt.min(whole)));
     }
 
-    /// Whether the probe looks at this flow; it turns to one that opens when it knows the one before.
+    /// Returns true if the probe follows this flow. The probe turns to a flow that opens once the flow before is
+    /// measured.
     fn follows(&mut self, flow: u32, opens: bool) -> bool {
         if opens && flow != self.followed && (self.rtt.is_none() || self.probe.whole().is_some()) {
             (self.followed, self.probe) = (flow, RttProbe::default());
@@ -230,27 +236,29 @@ impl Node {
     }
 }
 
-/// The algorithm.
+/// The state of QRM.
 #[derive(Debug, Clone)]
 pub struct Qrm {
     config: Config,
     rate: Rate,
-    /// The node of each flow; `None` while each flow is its own.
+    /// The node of each flow; `None` before the first owner is told, while each flow is a node.
     owners: Option<Vec<u32>>,
     nodes: Vec<Node>,
-    /// Nodes by their last packet, while nobody tells budgets.
+    /// Nodes in the order of their last packets, while no budgets are told.
     recent: Recency<1>,
+    /// Number of nodes which share the link evenly.
     active: u64,
-    /// A gateway tells budgets.
+    /// True once a gateway has told a budget.
     told: bool,
+    /// The limit of SYNs of all flows whose node is not known.
     strangers: SynClock,
-    /// The flow whose SYN was just shown and is about to arrive.
+    /// The flow whose SYN was shown last and is about to be enqueued; `NOBODY` if the last segment was not a SYN.
     syn_of: u32,
     stats: QrmStats,
 }
 
 impl Qrm {
-    /// For a link of this rate.
+    /// Creates the state before the first packet, for a link of this rate.
     pub fn new(config: &Config, rate: Rate) -> Self {
         Self {
             config: config.clone(),
@@ -266,7 +274,7 @@ impl Qrm {
         }
     }
 
-    /// Counters, with what holds now.
+    /// Returns the counters, with the current number of nodes and the current bound.
     pub fn stats(&self) -> QrmStats {
         let bound = |node: &Node| {
             let budget = self.budget(node)?;
@@ -296,12 +304,12 @@ impl Qrm {
         node.rtt.unwrap_or(self.config.rtt)
     }
 
-    /// How long a full bucket takes to drain, slack aside.
+    /// Returns the time that a full bucket takes to drain, without slack.
     fn depth(&self, rtt: Span) -> Span {
         rtt + Span::from_nanos((rtt.as_nanos() as f64 * self.config.tolerance) as u64)
     }
 
-    /// BW_i; `None` for a node that is not listed, or does not count.
+    /// Returns BW_i; `None` for a node without a told budget, or for one which does not send if none are told.
     fn budget(&self, node: &Node) -> Option<Rate> {
         if self.told {
             return node.told;
@@ -309,7 +317,7 @@ impl Qrm {
         node.active.then(|| Rate::from_bps(self.rate.as_bps() / self.active.max(1)))
     }
 
-    /// Without told budgets: the node sends, others may have stopped.
+    /// Notes, without told budgets, that the node sends; nodes which sent nothing for `idle` lose their parts.
     fn note_activity(&mut self, id: u32, now: Instant) {
         while let Some(idle) = self.recent.expired(0, now, self.config.idle) {
             self.recent.remove(0, idle);
@@ -324,7 +332,7 @@ impl Qrm {
         self.recent.push(0, id, now);
     }
 
-    /// Figure 3.5.
+    /// Judges a packet (Figure 3.5).
     fn judge(&mut self, id: Option<u32>, size: Bytes, syn: bool, now: Instant) -> Verdict {
         let listed = id.is_some_and(|id| !self.told || self.nodes.get(id as usize).is_some_and(|n| n.told.is_some()));
         if syn {
@@ -354,7 +362,7 @@ impl Qrm {
         match account {
             Account::Bucket => {
                 let takes = budget.time_for(size);
-                node.fill(takes, most.max(takes), now) // or it could never send anything
+                node.fill(takes, most.max(takes), now) // an empty bucket always has room for one packet
             }
             Account::Window => {
                 let most = budget.bytes_in(rtt).get() as f64 * (1.0 + tolerance) + slack.get() as f64;
@@ -451,7 +459,7 @@ impl AckPath for Qrm {
         }
     }
 
-    /// Of a node that does not count yet, what it would have.
+    /// For a node which does not send yet, returns the part of the link which it would have.
     fn budget_of(&self, flow: FlowId) -> Option<Rate> {
         let node = self.owner(flow).and_then(|id| self.nodes.get(id as usize));
         let newcomer = || (!self.told).then(|| Rate::from_bps(self.rate.as_bps() / (self.active + 1)));

@@ -1,4 +1,5 @@
-//! What PINK stands before: a FIFO, or a queue for each flow, so that those who obey no window harm only themselves.
+//! The discipline behind PINK: a FIFO, QRM, or a queue for each flow, so that flows which obey no window harm no
+//! others.
 
 use super::share::CREDIT;
 use super::{Config, Pink};
@@ -18,35 +19,35 @@ use crate::units::{Bytes, Instant, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Segments are at most so long.
+/// Largest size of a segment in bytes.
 const MTU: u64 = 1500;
 
 /// The discipline that keeps the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Behind {
-    /// One queue.
+    /// One FIFO queue without any AQM.
     #[default]
     Fifo,
     /// A queue for each flow, without any AQM.
     Fq,
     /// FQ-CoDel with its defaults.
     FqCodel,
-    /// One queue with QRM: nodes that obey no window are held to their part of the link, and no window is
-    /// larger than its node's part.
+    /// One queue with QRM: nodes whose flows obey no window are held to their part of the link, and no flow gets a
+    /// window larger than its node's part.
     Qrm,
 }
 
-/// A [`Behind`], built.
+/// The discipline which a [`Behind`] names.
 #[derive(Debug, Clone)]
 pub enum Queue<P: Packet> {
-    /// One queue.
+    /// One FIFO queue without any AQM.
     Fifo(Fifo<P, DropTail>),
-    /// A queue for each flow.
+    /// A queue for each flow, without any AQM.
     Fq(FlowQueue<P, DropTail>),
-    /// FQ-CoDel.
+    /// FQ-CoDel with its defaults.
     FqCodel(FlowQueue<P, Codel>),
-    /// QRM.
+    /// One queue with QRM.
     Qrm(Box<Fifo<P, Qrm>>),
 }
 
@@ -114,7 +115,7 @@ impl<P: Packet> Qdisc<P> for Queue<P> {
     }
 }
 
-/// QRM alone looks at segments; the others leave the trait's methods as they are.
+/// Only QRM looks at segments; the other disciplines ignore them.
 impl<P: Packet> AckPath for Queue<P> {
     const ACTIVE: bool = true;
 

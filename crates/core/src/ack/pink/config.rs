@@ -1,4 +1,4 @@
-//! Parameters of PINK.
+//! The parameters of PINK, their defaults and their checks.
 
 use super::Behind;
 use crate::config::ConfigError;
@@ -13,11 +13,11 @@ pub enum Shrink {
     /// As ACKs advance: the right edge of the window never moves left.
     #[default]
     Advance,
-    /// At once, as in the paper.
+    /// At once, as in the paper: the right edge may move left.
     Immediate,
 }
 
-/// What is written.
+/// Which windows are written into ACKs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
@@ -28,7 +28,7 @@ pub enum Window {
     Literal,
 }
 
-/// Who gets what a flow cannot use.
+/// Who gets the part of a share which a flow cannot use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reallocation {
@@ -37,7 +37,8 @@ pub enum Reallocation {
     /// The others, by eq. 2: a flow whose receiver (or a PINK behind) advertises less than its share leaves the rest.
     #[default]
     Paper,
-    /// The others, by what each flow is measured to use: also one that its application or another bottleneck holds back.
+    /// The others, by what each flow is measured to use. This includes flows which their application or another
+    /// bottleneck limits.
     MaxMin,
 }
 
@@ -45,10 +46,10 @@ pub enum Reallocation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateFrom {
-    /// The configuration, else the link, which also tells when it changes.
+    /// From the configuration, or from the link if the configuration has none; changes of the link are followed then.
     #[default]
     Told,
-    /// The queue's departures; what is told is only where the estimate starts.
+    /// From the departures of the queue; the told rate is only the start of the estimate.
     Estimated,
 }
 
@@ -56,48 +57,50 @@ pub enum RateFrom {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
-    /// Always.
+    /// Only flows that transmit count at any time.
     #[default]
     Always,
-    /// From a drop on, until none happened for `idle_timeout`; before, every SYN counts.
+    /// Only flows that transmit count from a drop on, until no drop happened for `idle_timeout`; otherwise every SYN
+    /// counts.
     AfterDrop,
-    /// Never: every SYN counts until its FIN or RST, however silent the flow.
+    /// Every flow counts from its SYN until its FIN or RST, even if it never sends data.
     Off,
 }
 
-/// Parameters.
+/// Parameters of PINK. The defaults are those of the paper where it gives values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Part of the link that is given out as payload, the paper's exploitation parameter c; the rest is for headers.
     pub c: f64,
-    /// Bottleneck rate BW; default: that of the link. With `rate_from = "estimated"` only the first guess.
+    /// Rate BW of the bottleneck; by default that of the link. With `rate_from = "estimated"` the start of the
+    /// estimate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Where BW comes from: "told" (`rate`, else the link and its changes) or "estimated" (departures from the queue).
     pub rate_from: RateFrom,
-    /// Rate kept away from the shares, for traffic that obeys no window; default: none.
+    /// Rate that is not given out, for traffic which obeys no window; by default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserve: Option<Rate>,
-    /// Who gets what a flow cannot use: "off" (nobody), "paper" (eq. 2, by the windows receivers advertise) or "max-min"
-    /// (by what flows are measured to use).
+    /// Who gets what a flow cannot use: "off" (nobody), "paper" (eq. 2, by the windows receivers advertise) or
+    /// "max-min" (by what flows are measured to use).
     pub reallocation: Reallocation,
     /// How a smaller share takes effect: "advance" (no right edge moves left) or "immediate" (the paper's).
     pub shrink: Shrink,
-    /// What is written: "dither" (whole segments, on average the share) or "literal" (the share in bytes).
+    /// Which windows are written: "dither" (whole segments, on average the share) or "literal" (the share in bytes).
     pub window: Window,
     /// When only flows that transmit data count: "always", "after-drop" or "off" (every SYN counts until FIN or RST).
     pub sampling: Sampling,
-    /// A flow that sent no data for this long stops counting until it does. 60 s is the least that RFC 6298 §2.5 lets a
-    /// retransmission timeout be capped at: who is quiet for longer has nothing to send.
+    /// A flow which sent no data for this long stops counting until it sends again. 60 s is the least upper bound that
+    /// RFC 6298 §2.5 allows for a retransmission timeout: a flow which is silent for longer has nothing to send.
     pub idle_timeout: Span,
-    /// How long a flow is expected to send its first data. 3 s leave room for one lost SYN (RFC 6298 §2.1: 1 s) and a
-    /// long path.
+    /// How long after its SYN the first data of a flow are expected. 3 s suffice for one lost SYN (RFC 6298 §2.1: 1 s)
+    /// on a long path.
     pub silent_timeout: Span,
-    /// The discipline that keeps the packets: "fifo", "fq" (a queue for each flow), "fq-codel", or "qrm" (one queue that
-    /// holds nodes to their part of the link).
+    /// The discipline that keeps the packets: "fifo", "fq" (a queue for each flow), "fq-codel", or "qrm" (one queue
+    /// that holds nodes to their part of the link).
     pub queue: Behind,
-    /// Flows with a higher index are left alone; bounds the memory (128 bytes each).
+    /// Size of the table of flows, 128 bytes per flow; flows with a higher index are left alone.
     pub max_flows: u32,
 }
 
@@ -121,7 +124,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses values that cannot work.
+    /// Checks that every parameter is within its range.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         if !(self.c > 0.0 && self.c <= 1.0) {
             return Err(ConfigError::new("c", format!("{} is not above 0 and at most 1", self.c)));
