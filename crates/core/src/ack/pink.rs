@@ -384,8 +384,8 @@ impl Pink {
         }
     }
 
-    /// Writes the window; true if PINK's share and not the receiver is what holds the flow back. A bad flow whose
-    /// window is only not let grow at once has it a round later: that is no sign that it could use more than its claim.
+    /// Writes the window. Returns true if PINK's share, and not the receiver's window, limits the flow. If only the pace of
+    /// growth limits a bad flow the result is false: that does not show that the flow could use more than its claim.
     fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, context: &AckContext, surplus: u64) -> bool {
         let &AckContext { full, unit, told, share, .. } = context;
         let ack = segment.ack();
@@ -399,8 +399,7 @@ impl Pink {
         if told == 0 {
             return false; // a zero window is never changed
         }
-        // Without a round trip time the window grows as in congestion avoidance at most: by half of what is
-        // acknowledged.
+        // Without a round trip time there is no share: the window grows by half of what is acknowledged.
         let Some(share) = share.or(before.map(|before| before + newly / 2)) else {
             flow.let_through(ack, told);
             return false;

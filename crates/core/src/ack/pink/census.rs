@@ -1,8 +1,8 @@
-//! Who counts: the lists of flows, their timeouts, and the counters that must add up.
+//! Which flows count in n: the lists of flows, their timeouts, and the counters that must add up.
 //!
-//! | list | stands in it | counts in n | leaves after |
+//! | list | which flows are in it | counts in n | leaves after |
 //! |---|---|---|---|
-//! | Silent | a flow whose SYN was seen, and no data | only while nobody samples | `silent_timeout` |
+//! | Silent | a flow whose SYN was seen, and no data | only without sampling | `silent_timeout` |
 //! | Busy | a flow that sends data | yes | `idle_timeout`, to Quiet after [`PAUSE`] with "max-min" |
 //! | Quiet | a flow that sent data, but not lately ("max-min") | yes, as one that can use nothing | `idle_timeout` |
 
@@ -13,21 +13,22 @@ use super::lists::Lists;
 use crate::units::{Instant, Span};
 use serde::Serialize;
 
-/// A flow that sent nothing for this long lends out its share: the least retransmission timeout (RFC 6298 §2.4).
+/// With "max-min", a flow which sent nothing for this long leaves its share to others. It is the least retransmission
+/// timeout (RFC 6298 §2.4).
 pub(super) const PAUSE: Span = Span::from_secs(1);
-/// Last use is known to this grain; so most data need not touch the lists.
+/// Resolution of the time of last use, so that most data do not change the lists.
 pub(super) const GRAIN: Span = Span::from_millis(250);
-/// `kept` counts in 65536ths and forgets by a 64th per flow.
+/// The value of `kept` if all flows sent data: it is in 65536ths, and each flow has the weight 1/64 in it.
 const ALL: u32 = 1 << 16;
 
-/// Counters of PINK.
+/// The counters of PINK, and the numbers of flows in its states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PinkStats {
     /// Flows that count now: n.
     pub active: u64,
-    /// Flows whose SYN was seen and that are waited for to send data: not in n.
+    /// Flows whose SYN was seen and whose first data are expected; they are not in n.
     pub waiting: u64,
-    /// Flows in n or waited for, whose SYN is not answered yet.
+    /// Flows in `active` or `waiting` whose SYN is not answered yet.
     pub opening: u64,
     /// Flows in n that are left alone because their SYN was not seen.
     pub strangers: u64,
@@ -35,13 +36,13 @@ pub struct PinkStats {
     pub lacking: u64,
     /// Flows that began with a SYN.
     pub started: u64,
-    /// Flows that began to count with data: again, or because their SYN was not seen.
+    /// Flows that began to count because of data: after a pause, or because their SYN was not seen.
     pub woken: u64,
-    /// Flows that ended with FIN or RST, or because another connection took their index.
+    /// Flows that ended with FIN or RST, or because another connection took over their index.
     pub ended: u64,
-    /// Flows that stopped counting, or being waited for, because they sent no data.
+    /// Flows that left `active` or `waiting` because they sent no data until their timeout.
     pub expired: u64,
-    /// ACKs whose window was looked at.
+    /// ACKs whose window was compared with the share.
     pub acks: u64,
     /// ACKs whose window was made smaller.
     pub rewritten: u64,
@@ -49,7 +50,7 @@ pub struct PinkStats {
     pub left_alone: u64,
     /// Segments left alone because the index of their flow is beyond the table.
     pub beyond_table: u64,
-    /// ACKs of flows whose share is below one segment: the window cannot hold them back any further.
+    /// ACKs of flows whose share is below one segment, the smallest window that PINK writes.
     pub below_one_segment: u64,
     /// Flows whose share was below one segment at their last ACK.
     pub below_now: u64,
@@ -69,10 +70,10 @@ pub struct CensusError {
 }
 
 impl PinkStats {
-    /// Conservation: started + woken = active + waiting + ended + expired.
+    /// Checks conservation: started + woken = active + waiting + ended + expired.
     ///
     /// # Errors
-    /// The numbers when they do not add up.
+    /// Returns the numbers if they do not add up.
     pub fn check(&self) -> Result<(), CensusError> {
         let (came, went) = (self.started + self.woken, self.ended + self.expired);
         let here = self.active + self.waiting;
@@ -83,22 +84,25 @@ impl PinkStats {
         Err(CensusError { came, went, here, stats: Box::new(*self) })
     }
 
-    /// Part of the ACKs whose flow had a share below one segment.
+    /// Returns the part of the ACKs whose flow had a share below one segment, 0 to 1.
     pub fn below_fraction(&self) -> f64 {
         if self.acks == 0 { 0.0 } else { self.below_one_segment as f64 / self.acks as f64 }
     }
 }
 
-/// The lists and what is counted of them.
+/// The lists of flows and the numbers of flows in them.
 #[derive(Debug, Clone)]
 pub(super) struct Census {
     lists: Lists,
+    /// Number of flows in the list Silent.
     silent: u64,
+    /// Number of flows in the lists Busy and Quiet.
     sending: u64,
-    /// Of the flows that opened lately, the part that sent data, in 65536ths.
+    /// Part of the recently opened flows that sent data, in 65536ths.
     kept: u32,
-    /// Only flows that transmit count until then.
+    /// With "after-drop": the time at which sampling ends.
     sampled_until: Instant,
+    /// True while only flows that transmit count.
     sampling: bool,
 }
 
@@ -121,11 +125,13 @@ impl Census {
         }
     }
 
-    /// Flows waited for that may be expected to send: after many SYNs without data, fewer than there are.
+    /// Returns the number of silent flows which are expected to send: after many SYNs without data, only a part of
+    /// them.
     pub fn expected(&self) -> u64 {
         if self.sampling { self.silent * u64::from(self.kept) / u64::from(ALL) } else { 0 }
     }
 
+    /// Updates `kept` with a flow that sent its first data, or that timed out without data.
     fn learn(&mut self, sent_data: bool) {
         self.kept -= self.kept / 64;
         self.kept += if sent_data { ALL / 64 } else { 0 };
@@ -134,7 +140,7 @@ impl Census {
 }
 
 impl Pink {
-    /// A drop: with "after-drop" only flows that transmit count for a while.
+    /// Notes a drop: with "after-drop" only flows that transmit count for the next `idle_timeout`.
     pub(super) fn sample(&mut self, now: Instant) {
         if self.config.sampling == Sampling::AfterDrop {
             self.census.sampled_until = now + self.config.idle_timeout;
@@ -143,7 +149,7 @@ impl Pink {
         }
     }
 
-    /// n, after any change.
+    /// Updates n and the counters that follow from the lists, after any change.
     fn recount(&mut self) {
         let Census { silent, sending, sampling, .. } = self.census;
         let (counted, waiting) = if sampling { (sending, silent) } else { (sending + silent, 0) };
@@ -151,7 +157,7 @@ impl Pink {
         (self.shares.n, self.stats.lacking) = (counted, self.shares.lacking);
     }
 
-    /// True if the flow is one of n.
+    /// Returns true if the flow counts in n.
     pub(super) fn counts(&self, flow: &Flow) -> bool {
         flow.listed.is_some_and(|list| list != List::Silent || !self.census.sampling)
     }
@@ -169,7 +175,7 @@ impl Pink {
         self.recount();
     }
 
-    /// Takes a flow off its list, with all that its place there implied; false if it was on none.
+    /// Removes a flow from its list and from all counts that follow from it. Returns false if the flow was in no list.
     pub(super) fn unlist(&mut self, id: usize) -> bool {
         let Some(list) = self.flows[id].listed else { return false };
         self.set_lacking(id, None);
@@ -187,13 +193,13 @@ impl Pink {
         true
     }
 
-    /// Moves a flow to the front of another list, or of the same.
+    /// Moves a flow to the newest place of `list`, which may be the list in which it is.
     fn relist(&mut self, id: usize, list: List, at: Instant) {
         self.census.lists.remove(&mut self.flows, id as u32);
         self.census.lists.push(&mut self.flows, list, id as u32, at);
     }
 
-    /// The flow sends data: it counts, and its time begins anew.
+    /// Notes that the flow sent data: it counts, and its timeout begins anew.
     #[inline]
     pub(super) fn note_sending(&mut self, id: usize, now: Instant) {
         let flow = &self.flows[id];
@@ -224,13 +230,13 @@ impl Pink {
         }
     }
 
-    /// True if data of the flow passed within the last pause.
+    /// Returns true if data of the flow passed less than [`PAUSE`] ago.
     pub(super) fn sent_lately(&self, id: usize, now: Instant) -> bool {
         let flow = &self.flows[id];
         flow.listed == Some(List::Busy) && now.since(flow.place.last) < PAUSE
     }
 
-    /// FIN, RST, or another connection.
+    /// Ends a flow because of a FIN, an RST or another connection with its index.
     pub(super) fn end(&mut self, id: usize, now: Instant) {
         if self.unlist(id) {
             self.stats.ended += 1;
@@ -242,7 +248,7 @@ impl Pink {
         self.flows[id].forget_interval();
     }
 
-    /// Moves on what is due.
+    /// Applies the timeouts that are due.
     #[inline]
     pub(super) fn expire(&mut self, now: Instant) {
         if self.census.lists.is_due(now) {
@@ -279,7 +285,8 @@ impl Pink {
         self.stats.expired += 1;
     }
 
-    /// The state of a flow that counts: good, or bad with a claim (Figures 2 to 4).
+    /// Sets the state of a flow that counts: good without a claim, bad with a claim in bytes per second (Figures 2 to
+    /// 4).
     pub(super) fn set_lacking(&mut self, id: usize, claim: Option<u32>) {
         let flow = &mut self.flows[id];
         if flow.has(LACKING) {

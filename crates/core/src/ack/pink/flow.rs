@@ -1,4 +1,5 @@
-//! One flow of PINK: what was let through to it, its rounds, its habits, and what it is measured to use.
+//! The state of one flow of PINK: its windows, its rounds, the habits of its sender and receiver, and the rate that it
+//! is measured to use.
 
 use super::config::{Shrink, Window};
 use super::lists::Place;
@@ -8,17 +9,19 @@ use crate::rtt::RttProbe;
 use crate::units::{Instant, Span};
 
 const DEFAULT_MSS: u16 = 536; // RFC 9293 §3.7.1
-/// No option makes a segment smaller than this count: Linux' floor for what a peer may ask.
+/// Least size of a full segment, whatever the MSS option says: the least MSS that Linux accepts from a peer.
 const MIN_MSS: u16 = 48;
-/// Most bytes of TCP options: payload this close to the MSS is that of full segments.
+/// Largest number of bytes of TCP options: a payload so close to the MSS is that of a full segment.
 const MAX_OPTIONS: u16 = 40;
 const TIMESTAMPS_OPTION: u16 = 12; // RFC 7323 appendix A
 const MAX_SCALE: u8 = 14; // RFC 7323 §2.3
-/// 2^32 divided by the golden ratio: multiples of it, modulo 2^32, are spread evenly however many there are.
+/// 2^32 divided by the golden ratio. Its multiples, modulo 2^32, are spread evenly, however many there are.
 const GOLDEN: u32 = 0x9e37_79b9;
-/// A delayed ACK waits for 40 ms or more; in a round trip ten times as long that is not worth coarser steps.
+/// From this round trip time on, windows are not in steps of two segments: a delayed ACK waits for 40 ms or more, which
+/// matters little in a round trip ten times as long.
 const LONG_ROUND_TRIP: Span = Span::from_millis(400);
-/// An RST this far from the data seen is none of the flow's: the data of most windows, 1 in 2048 of all numbers.
+/// An RST further than this from the data seen is not credible. The range covers most windows and is 1 in 2048 of all
+/// sequence numbers.
 const RST_REACH: u32 = 1 << 20;
 
 /// What is known of the connection.
@@ -35,30 +38,30 @@ pub(super) enum Phase {
 /// How far the windows of a flow have come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Flight {
-    /// None was let through.
+    /// No window was let through.
     #[default]
     None,
-    /// No data of it was acknowledged.
+    /// A window was let through, but no data sent in it were acknowledged.
     First,
-    /// In rounds.
+    /// Data were acknowledged; windows go in rounds.
     Later,
 }
 
-/// The list a flow stands in.
+/// The list in which a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
-    /// It sent no data yet.
+    /// The flow has sent no data yet.
     Silent = 0,
-    /// It sends.
+    /// The flow sends data.
     Busy = 1,
-    /// It sent, but not lately: its share is lent out ("max-min" only).
+    /// The flow sent data, but not lately, so others use its share ("max-min" only).
     Quiet = 2,
 }
 
-/// A window grows by an eighth of what is acknowledged even where there is no room for a burst.
+/// A window that grows does so by at least an eighth of what is acknowledged, even without room for a burst.
 const SLOWEST: u64 = 8;
 
-// Marks. The four lowest bits are habits: of this round, and of the round before.
+// Marks. Of the four lowest bits, two are the habits of this round and two those of the round before.
 /// The sender fills a window that is no whole number of segments with a short one.
 pub(super) const SPLITS: u16 = 1;
 /// The receiver acknowledges several segments at once.
@@ -66,47 +69,49 @@ pub(super) const STRETCHES: u16 = 1 << 1;
 const HABITS: u16 = 0b1111;
 /// The side that sends through the bottleneck opened the connection.
 pub(super) const FROM_INSIDE: u16 = 1 << 4;
-/// Its FIN was seen.
+/// The FIN of the flow's sender was seen.
 pub(super) const FIN_SENT: u16 = 1 << 5;
-/// It cannot use its share: the paper's state *bad*.
+/// The flow cannot use its share: the paper's state *bad*.
 pub(super) const LACKING: u16 = 1 << 6;
-/// An interval of measuring has begun.
+/// A measurement interval has begun.
 const MEASURING: u16 = 1 << 7;
-/// In this interval it is not yet seen whether the sender fills its window.
+/// In this interval it is not known yet whether the sender fills its window.
 const ASKED: u16 = 1 << 8;
-/// In this interval it did.
+/// In this interval the sender filled its window.
 const FILLED: u16 = 1 << 9;
 /// The window of this interval was written by PINK and not by the receiver.
 const OURS: u16 = 1 << 10;
-/// Its share at the last ACK was below one segment.
+/// The flow's share at the last ACK was below one segment.
 pub(super) const SMALL: u16 = 1 << 11;
-/// Its handshake was seen.
+/// The handshake of the flow was seen.
 pub(super) const KNOWN: u16 = 1 << 12;
-/// Its window is on its way to a larger share.
+/// The flow's window is growing to a larger share.
 pub(super) const GROWS: u16 = 1 << 13;
 
-/// State of one flow: two cache lines side by side, which processors fetch as a pair.
+/// The state of one flow. It fills two adjacent cache lines, which processors fetch as a pair.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[repr(align(128))]
 pub(super) struct Flow {
     pub probe: RttProbe,
     pub place: Place,
-    /// The newest acknowledgment.
+    /// Highest acknowledgment number seen.
     pub acked: u32,
-    /// The rightmost edge let through.
+    /// Rightmost right edge that was let through.
     pub edge: u32,
-    /// The round is over when more than this is acknowledged.
+    /// The round ends when data beyond this number are acknowledged.
     pub round_end: u32,
-    /// Bytes per second in flight beyond the share.
+    /// Rate in bytes per second of the data in flight beyond the share.
     pub surplus: u32,
-    /// Number of the opener's SYN.
+    /// Sequence number of the opener's SYN.
     pub isn: u32,
-    /// Bytes per second it is measured to use. Part of the sum of claims while it is lacking and counts.
+    /// Bytes per second that the flow is measured to use; part of the sum of claims while the flow is lacking and
+    /// counts.
     pub claim: u32,
-    /// When the interval of measuring began, or the flow was closed; see [`coarse`].
+    /// When the measurement interval began, or the flow was closed; see [`coarse`].
     pub since: u32,
-    /// Where it began: what was acknowledged, and the edge.
+    /// Highest acknowledgment number at the beginning of the measurement interval.
     pub since_acked: u32,
+    /// Right edge at the beginning of the measurement interval.
     pub since_edge: u32,
     /// Bytes the flow was given too little (or, negative, too much) in past rounds.
     pub credit: i16,
@@ -114,41 +119,41 @@ pub(super) struct Flow {
     /// Largest payload not above `mss`.
     pub largest: u16,
     pub marks: u16,
-    /// Of the far side (while opening: the opener's), plus one; zero if there is none.
+    /// Window scale of the far side (while opening: that of the opener) plus one; zero without the option.
     pub scale_plus_1: u8,
     pub phase: Phase,
     pub flight: Flight,
-    /// While it is waited for or counts.
+    /// The list in which the flow is; `None` if the flow neither counts nor is expected to send.
     pub listed: Option<List>,
 }
 
-/// Time in units of 4096 ns, modulo 2^32: differences up to 4.8 hours.
+/// Converts a time to units of 4096 ns modulo 2^32, for differences up to 4.8 hours.
 pub(super) fn coarse(now: Instant) -> u32 {
     (now.as_nanos() >> 12) as u32
 }
 
-/// A span in the same units.
+/// Converts a span to units of 4096 ns, at most 2^29 - 1 of them.
 fn coarse_span(span: Span) -> u32 {
     (span.as_nanos() >> 12).min(u64::from(u32::MAX >> 3)) as u32
 }
 
-/// `a` is after `b` in sequence space.
+/// Returns true if `a` is after `b` in sequence space.
 pub(super) fn after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
-/// `bytes` in whole units, a power of two, rounded up.
+/// Rounds `bytes` up to a multiple of `unit`, which is a power of two.
 pub(super) fn up(bytes: u64, unit: u64) -> u64 {
     down(bytes + (unit - 1), unit)
 }
 
-/// The same, rounded down.
+/// Rounds `bytes` down to a multiple of `unit`, which is a power of two.
 pub(super) fn down(bytes: u64, unit: u64) -> u64 {
     bytes & !(unit - 1)
 }
 
-/// The window of whole segments closest below `bytes`, at least one, in units of the window field. Where such a unit is
-/// a segment or more, units take the place of segments.
+/// Returns the largest window of whole segments up to `bytes`, at least one segment, rounded to units of the window
+/// field. If a unit is a segment or more, windows are whole units.
 pub(super) fn whole_segments(bytes: i64, segment: u64, unit: u64, flow: &Flow) -> u64 {
     let step = if flow.wants_pairs() && unit < segment { 2 * segment } else { segment.max(unit) };
     let window = (bytes.div_euclid(step as i64).max(0) as u64 * step).max(segment);
@@ -173,8 +178,8 @@ impl Flow {
         self.scale_plus_1 = scale.map_or(0, |s| s.min(MAX_SCALE) + 1);
     }
 
-    /// What a full segment carries: the largest payload seen if that is near the MSS option, else the option, less the
-    /// timestamps if they are used.
+    /// Returns the payload of a full segment: the largest payload seen if that is near the MSS option, otherwise the
+    /// option less the timestamps if they are used.
     pub fn segment(&self, stamped: bool) -> u64 {
         let full = if self.largest.saturating_add(MAX_OPTIONS) >= self.mss {
             self.largest
@@ -192,7 +197,8 @@ impl Flow {
         }
     }
 
-    /// The answer to the opener's SYN is here: scale and MSS are settled (RFC 7323 §2.2: both sides or none).
+    /// Takes scale and MSS from the answer to the opener's SYN (RFC 7323 §2.2: windows are scaled by both sides or
+    /// none).
     pub fn settle<S: TcpView>(&mut self, answer: &S) {
         let theirs = answer.window_scale();
         let far = if self.has(FROM_INSIDE) { theirs } else { self.scale() };
@@ -205,7 +211,8 @@ impl Flow {
         self.set(KNOWN, true);
     }
 
-    /// Data of the flow: its size and habit, and whether it fills the window it was asked about.
+    /// Notes data of the flow: their size, whether the sender splits segments, and whether it fills the measured
+    /// window.
     pub fn note_data<S: TcpView>(&mut self, segment: &S, now: Instant) {
         let payload = segment.payload_len().min(u16::MAX.into()) as u16;
         if payload <= self.mss {
@@ -220,8 +227,8 @@ impl Flow {
         }
     }
 
-    /// The edge and the round, at the first window: the error of flows that open together is spread over one segment,
-    /// or all of them would step up at once.
+    /// Sets edge and round at the first window. The initial errors of the flows are spread over one segment, so that
+    /// flows which open together do not step up at once.
     pub fn begin(&mut self, ack: u32, segment: u64, id: usize) {
         self.flight = Flight::First;
         (self.acked, self.edge, self.round_end) = (ack, ack, ack);
@@ -229,7 +236,7 @@ impl Flow {
         self.credit = ((u64::from(phase) * segment) >> 32).min(i16::MAX as u64) as i16;
     }
 
-    /// Follows the acknowledgment number; the bytes that are newly acknowledged.
+    /// Follows the acknowledgment number; returns the bytes that are newly acknowledged.
     pub fn note_ack(&mut self, ack: u32, segment: u64) -> u64 {
         if after(ack, self.acked.wrapping_add(segment as u32)) {
             self.marks |= STRETCHES;
@@ -239,14 +246,15 @@ impl Flow {
         u64::from(newly)
     }
 
-    /// The window in force; `None` if there was none.
+    /// Returns the current window in bytes; `None` before the first window.
     pub fn held(&self) -> Option<u64> {
         (self.flight != Flight::None).then(|| u64::from(self.edge.wrapping_sub(self.acked)))
     }
 
-    /// Bytes that the window may grow by, at an ACK of `newly` that found `before`, on its way to `target`: what the
-    /// round still owes, spread over what it will still acknowledge, so that data come at the pace of the new share from
-    /// the first of these ACKs on. At most `burst` in a round, and at least a [`SLOWEST`]th of what is acknowledged.
+    /// Returns the bytes by which the window `before` may grow towards `target`, at an ACK of `newly` bytes. What is
+    /// missing in this round is spread over the data which the round will still acknowledge, so that data arrive at the
+    /// rate of the new share from the first of these ACKs on. The limit is `burst` per round, or `newly` / [`SLOWEST`]
+    /// if that is more.
     pub fn unclocked(&self, before: u64, newly: u64, target: u64, burst: u64) -> u64 {
         let given = u64::from(self.edge.wrapping_sub(self.round_end));
         let left = (u64::from(self.round_end.wrapping_sub(self.acked)) + newly).min(before).max(1);
@@ -255,13 +263,13 @@ impl Flow {
         (newly * owed / left).min(owed).min(most)
     }
 
-    /// Bytes in flight beyond `allowed`, seen from an ACK.
+    /// Returns the bytes in flight beyond `allowed` at an ACK.
     pub fn beyond(&self, ack: u32, allowed: u64) -> u64 {
         let sent = self.probe.outbound_end().filter(|end| after(*end, ack));
         sent.map_or(0, |end| u64::from(end.wrapping_sub(ack)).saturating_sub(allowed))
     }
 
-    /// Ends the round if data beyond its first edge is acknowledged, and carries over what it gave too little.
+    /// Ends the round if data beyond its first edge are acknowledged, and carries over the error of the round.
     pub fn turn_round(&mut self, ack: u32, share: u64, quantum: u64) {
         if !after(ack, self.round_end) {
             return;
@@ -276,27 +284,27 @@ impl Flow {
         self.marks = (self.marks & !HABITS) | ((self.marks << 2) & 0b1100);
     }
 
-    /// The whole round trip; before it is known, its WAN half.
+    /// Returns the whole round trip time; before it is known, its WAN half.
     pub fn round_trip(&self) -> Option<Span> {
         self.probe.whole().or(self.probe.wan())
     }
 
-    /// True if steps of two segments spare the flow the wait of delayed ACKs.
+    /// Returns true if windows in steps of two segments avoid the wait for delayed ACKs.
     fn wants_pairs(&self) -> bool {
         self.had(STRETCHES) && self.round_trip().is_some_and(|rtt| rtt < LONG_ROUND_TRIP)
     }
 
-    /// It sends data, or did so lately.
+    /// Returns true if the flow sends data, or did so until its timeout.
     pub fn sends(&self) -> bool {
         self.listed.is_some_and(|list| list != List::Silent)
     }
 
-    /// True if the habit showed in the round before.
+    /// Returns true if the habit was seen in the round before.
     pub fn had(&self, habit: u16) -> bool {
         (self.marks & HABITS) >> 2 & habit != 0
     }
 
-    /// Remembers the edge of a window that goes through.
+    /// Remembers the right edge of a window that is let through.
     pub fn let_through(&mut self, ack: u32, window: u64) {
         let edge = ack.wrapping_add(window as u32);
         if after(edge, self.edge) {
@@ -304,7 +312,7 @@ impl Flow {
         }
     }
 
-    /// Follows what passes after the end: if the flow is open after all, its edge must be known.
+    /// Follows ACKs after the end of the flow: if the flow turns out to be open, its right edge must be known.
     pub fn pass_closed<S: TcpView>(&mut self, segment: &S) {
         let scale = if segment.flags().has(TcpFlags::SYN) { 0 } else { self.scale().unwrap_or(0) };
         if self.flight != Flight::None && self.believes_ack(segment) {
@@ -313,7 +321,8 @@ impl Flow {
         }
     }
 
-    /// False for an acknowledgment of data that never passed. In a SYN it may be of data that a SYN carried (RFC 7413).
+    /// Returns false for an acknowledgment of data that never passed. A SYN-ACK may acknowledge data of a SYN (RFC
+    /// 7413).
     pub fn believes_ack<S: TcpView>(&self, segment: &S) -> bool {
         let flags = segment.flags();
         !flags.has(TcpFlags::ACK)
@@ -321,7 +330,8 @@ impl Flow {
             || self.probe.outbound_end().is_some_and(|end| !after(segment.ack(), end))
     }
 
-    /// True for an RST that the other side may accept (RFC 9293 §3.10.7): the refusal of a SYN, or near the flow's data.
+    /// Returns true for an RST which the other side may accept (RFC 9293 §3.10.7): it refuses a SYN, or is near the
+    /// data.
     pub fn believes_rst<S: TcpView>(&self, segment: &S, outbound: bool) -> bool {
         if self.phase == Phase::Opening && self.has(FROM_INSIDE) != outbound {
             return segment.flags().has(TcpFlags::ACK) && segment.ack() == self.isn.wrapping_add(1);
@@ -330,7 +340,8 @@ impl Flow {
         end.is_none_or(|end| segment.seq().wrapping_sub(end.wrapping_sub(RST_REACH)) <= 2 * RST_REACH)
     }
 
-    /// True for data of a closed flow that prove it is open: new, and sent after the end became known to the sender.
+    /// Returns true for data which prove that a closed flow is open: they are new, and sent after its sender knew the
+    /// end.
     pub fn reopens<S: TcpView>(&self, segment: &S, now: Instant) -> bool {
         let end = segment.seq().wrapping_add(segment.payload_len());
         let new = segment.payload_len() > 0 && self.probe.outbound_end().is_none_or(|seen| after(end, seen));
@@ -343,9 +354,9 @@ impl Flow {
 ///
 /// An interval begins with an ACK that acknowledges `since_acked` and opens the window up to `since_edge`. The data
 /// which that ACK lets go passes the gateway a LAN half later. If by then the flow has sent up to the edge, but for a
-/// segment or two, the window holds it back. Later would be too late: then data of later windows are seen as well, and a
-/// sender with a smaller window of its own that sends in bursts seems to fill this one. If jitter makes it too early, the
-/// rate still shows: a flow that uses what it gets, less an eighth, is not lacking.
+/// segment or two, the window holds it back. Later would be too late: then data of later windows are seen as well, and
+/// a sender with a smaller window of its own that sends in bursts seems to fill this one. If jitter makes it too early,
+/// the rate still shows: a flow that uses what it gets, less an eighth, is not lacking.
 impl Flow {
     fn elapsed(&self, now: Instant) -> u32 {
         coarse(now).wrapping_sub(self.since)
@@ -372,7 +383,7 @@ impl Flow {
         self.set(OURS, ours);
     }
 
-    /// Ends the interval in doubt: after a pause what it would show is the pause.
+    /// Discards the interval: after a pause it would measure the pause.
     pub fn forget_interval(&mut self) {
         self.marks &= !(MEASURING | ASKED | FILLED | OURS);
     }
@@ -396,7 +407,7 @@ impl Flow {
 }
 
 impl Window {
-    /// The window a flow's share comes to now: a multiple of `unit`, at least one segment.
+    /// Returns the window for a flow's share at this ACK: a multiple of `unit`, at least one segment.
     pub(super) fn grant(self, flow: &Flow, share: u64, segment: u64, unit: u64) -> u64 {
         match self {
             Self::Literal if down(share, unit) < segment => up(segment, unit),
@@ -410,7 +421,7 @@ impl Window {
 }
 
 impl Shrink {
-    /// `granted`, or more if the right edge would move left.
+    /// Returns `granted`, or a larger window if the right edge would otherwise move left.
     pub(super) fn allow(self, flow: &Flow, ack: u32, granted: u64, segment: u64, unit: u64) -> u64 {
         if self == Self::Immediate || !after(flow.edge, ack) {
             return granted;

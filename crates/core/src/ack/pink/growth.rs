@@ -1,5 +1,5 @@
-//! How fast windows grow: at the pace of the new share, with room for what comes as a bunch, and not into what flows of
-//! longer round trips have yet to give up.
+//! How fast windows grow: at the pace of the new share, with bursts for which the queue has room, and not into the part
+//! of the link which data of flows with longer round trips still use.
 
 use super::flow::GROWS;
 use super::share::{CREDIT, MAX_WINDOW, MILLI, rate_of, window_of};
@@ -12,7 +12,7 @@ impl Pink {
         self.surplus = self.surplus - u64::from(old) + u64::from(rate);
     }
 
-    /// Brings the surplus of a flow up to date, and tells that of the others, in bytes of its round trip.
+    /// Updates the surplus of a flow; returns the surplus of all others in bytes per round trip of this flow.
     pub(super) fn note_surplus(&mut self, id: usize, ack: u32, context: &AckContext, now: Instant) -> u64 {
         let flow = &self.flows[id];
         let beyond = flow.beyond(ack, context.share.unwrap_or(0) + CREDIT * context.full);
@@ -40,8 +40,8 @@ impl Pink {
         }
     }
 
-    /// The most that a flow's window may grow in a round beyond what ACKs clock: its part, among those who grow, of half
-    /// the product, or of half the queue where that is smaller.
+    /// Returns the largest growth of a window in a round beyond what ACKs clock, in bytes: half of the bandwidth-delay
+    /// product, or half of the queue if that is smaller, divided by the number of growing flows.
     pub(super) fn burst(&self, full: u64, rtt: Span) -> u64 {
         let room = match self.room {
             Limit::Bytes(bytes) => bytes.get(),
@@ -50,8 +50,8 @@ impl Pink {
         room.min(window_of(self.shares.capacity, rtt, 1)) / (2 * self.growing.max(1))
     }
 
-    /// How much of the window `wanted` may be given now. `before` is the window before this ACK, if there was one, which
-    /// acknowledges `newly`; `free` is the share less the surplus of others, if there is any.
+    /// Returns how much of the window `wanted` may be given at an ACK of `newly` bytes. `before` is the window before
+    /// this ACK, if there was one; `free` is the share less the surplus of others, if they have any.
     pub(super) fn grow(
         &mut self,
         id: usize,
@@ -64,7 +64,7 @@ impl Pink {
         let Some(before) = before else { return free.unwrap_or(wanted) };
         let target = free.map_or(wanted, |free| free.min(wanted)).min(context.told);
         let grew = self.flows[id].has(GROWS);
-        // Dithering alone takes a window so far from the share, and at most twice as far at once.
+        // Without growth, dithering moves a window this far from the share, and at most twice as far at once.
         let dithers = match free {
             Some(_) => 0,
             None if grew => CREDIT * context.full,

@@ -1,5 +1,5 @@
-//! Lists of flows in order of last use, linked through the flows themselves: a packet that moves its flow touches little
-//! else, and whether anything is due is one comparison.
+//! Lists of flows in order of last use, linked through the flows themselves: moving a flow changes only its neighbours,
+//! and whether a timeout is due is one comparison.
 
 use super::flow::{Flow, List};
 use crate::units::{Instant, Span};
@@ -11,7 +11,7 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Place {
     older: u32,
     newer: u32,
-    /// When the flow was last used; kept when it leaves.
+    /// When the flow was last used; remains valid when the flow leaves the list.
     pub last: Instant,
 }
 
@@ -26,25 +26,25 @@ impl Default for Place {
 struct Ends {
     oldest: u32,
     newest: u32,
-    /// How long a flow may stand here unused.
+    /// How long a flow may stay in the list without being used.
     timeout: Span,
 }
 
-/// Three lists; a flow is in at most one, and knows which.
+/// The three lists. A flow is in at most one, which its field `listed` names.
 #[derive(Debug, Clone)]
 pub(super) struct Lists {
     ends: [Ends; 3],
-    /// Nothing expires before.
+    /// Earliest time at which a flow may expire.
     due: Instant,
 }
 
 impl Lists {
-    /// Lists with these timeouts, in the order of [`List`].
+    /// Creates empty lists with these timeouts, in the order of [`List`].
     pub fn new(timeouts: [Span; 3]) -> Self {
         Self { ends: timeouts.map(|timeout| Ends { oldest: NONE, newest: NONE, timeout }), due: Instant::MAX }
     }
 
-    /// Makes a flow the newest of `list`. It must be in none, and `now` not before the newest there.
+    /// Adds a flow as the newest of `list`. The flow must be in no list, and `now` must not be before the newest there.
     pub fn push(&mut self, flows: &mut [Flow], list: List, id: u32, now: Instant) {
         let ends = &mut self.ends[list as usize];
         let flow = &mut flows[id as usize];
@@ -59,7 +59,7 @@ impl Lists {
         }
     }
 
-    /// Takes a flow out of its list, if it is in one.
+    /// Removes a flow from its list, if it is in one.
     pub fn remove(&mut self, flows: &mut [Flow], id: u32) {
         let Some(list) = flows[id as usize].listed.take() else { return };
         let Place { older, newer, .. } = flows[id as usize].place;
@@ -76,12 +76,12 @@ impl Lists {
         }
     }
 
-    /// True if some flow may have stood unused for longer than its list allows.
+    /// Returns true if a flow may have been unused for longer than the timeout of its list.
     pub fn is_due(&self, now: Instant) -> bool {
         now > self.due
     }
 
-    /// The oldest of `list`, if it is past the timeout.
+    /// Returns the oldest flow of `list` if it is past the timeout.
     pub fn expired(&self, flows: &[Flow], list: List, now: Instant) -> Option<u32> {
         let ends = &self.ends[list as usize];
         (ends.oldest != NONE && now.since(flows[ends.oldest as usize].place.last) > ends.timeout).then_some(ends.oldest)

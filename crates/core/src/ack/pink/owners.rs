@@ -1,22 +1,23 @@
-//! Whose a flow is, and how many flows of each node send: the flows of a node share the budget that a discipline behind
-//! PINK holds it to.
+//! Which node a flow belongs to, and how many flows of each node send. The flows of a node share the budget to which a
+//! discipline behind PINK holds the node.
 
 use crate::packet::NodeId;
 
-/// Nodes beyond these are not known; so it is with QRM.
+/// Nodes with this number or a higher one are not known, as in QRM.
 const MAX_NODES: u32 = 1 << 20;
 const NOBODY: u32 = NodeId::NOBODY.0;
 
-/// Kept only while somebody says whose flows are. 4 bytes per flow and node.
+/// The nodes of flows. Empty unless owners are told ([`Fact::Owner`](crate::fact::Fact::Owner)); 4 bytes per flow and
+/// node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owners {
     owners: Vec<u32>,
-    /// Flows of each node that send.
+    /// Number of sending flows of each node.
     sending: Vec<u32>,
 }
 
 impl Owners {
-    /// The flow is the node's; `sends` if it already does.
+    /// Sets the node of a flow; `sends` says whether the flow already sends.
     pub fn set(&mut self, flow: usize, node: u32, sends: bool) {
         let node = if node < MAX_NODES { node } else { NOBODY };
         if sends {
@@ -34,14 +35,14 @@ impl Owners {
         }
     }
 
-    /// The flow begins to send, or stops.
+    /// Notes that the flow begins to send, or stops.
     pub fn note(&mut self, flow: usize, sends: bool) {
         if let Some(count) = self.owners.get(flow).and_then(|node| self.sending.get_mut(*node as usize)) {
             *count = if sends { *count + 1 } else { *count - 1 };
         }
     }
 
-    /// Flows of its node that send, with this one.
+    /// Returns the number of sending flows of the flow's node, this flow included; at least 1.
     pub fn sharing(&self, flow: usize, sends: bool) -> u64 {
         let node = self.owners.get(flow).copied().unwrap_or(NOBODY);
         let count = self.sending.get(node as usize).map_or(0, |count| u64::from(*count) + u64::from(!sends));

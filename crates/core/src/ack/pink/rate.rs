@@ -1,9 +1,9 @@
-//! The rate of the bottleneck, from what leaves the queue.
+//! The rate of the bottleneck, estimated from the departures of the queue.
 //!
-//! While packets wait, the time from one departure to the next is the time the link took: bytes over time of such pairs
-//! is its rate, however short the queue. A queue that is empty says nothing but that the link is at least as fast as its
-//! load; then the estimate climbs, in steps that double while nothing contradicts, provided that the load follows it
-//! (flows that have nothing to send would let it climb for ever).
+//! While packets wait, the time from one departure to the next is the transmission time of a packet: bytes over time of
+//! such pairs is the rate of the link, however short the queue. An empty queue only shows that the link is at least as
+//! fast as its load. Then the estimate climbs, in steps that double while no queue appears, provided that the load
+//! follows the estimate (otherwise it would climb for ever if flows have nothing to send).
 //!
 //! Once per round trip (of all flows, on average):
 //!
@@ -14,38 +14,38 @@
 //! | fewer, and load above [`LOADED`] of what is given out | + 1/64, 1/32, 1/16, 1/8, 1/8, ... |
 //! | fewer, and less load | kept |
 //!
-//! With a standing queue (the least backlog of a round trip) shares are those of a rate that lets half of it drain within
-//! a round trip. That also heals round trip times that were measured while the queue stood.
+//! With a standing queue (the least backlog of a round trip) shares are those of a rate that lets half of it drain
+//! within a round trip. That also heals round trip times that were measured while the queue stood.
 
 use crate::units::{Bytes, Instant, Rate, Span};
 
 const NS: u128 = 1_000_000_000;
-/// Pairs of departures that make a measurement.
+/// Least number of pairs of departures for a measurement.
 const PAIRS: u32 = 4;
-/// Part of what is given out that must be used before more is tried, in eighths.
+/// Part of what is given out that must be used before the estimate climbs, in eighths.
 const LOADED: u64 = 6;
 /// The steps of climbing are 2^-6 to 2^-3.
 const STEPS: u32 = 3;
-/// Before any round trip is known; RFC 8289's and many others' idea of a path.
+/// Round trip time assumed before one is known; also the default interval of CoDel (RFC 8289 §4.3).
 const FIRST_ROUND: Span = Span::from_millis(100);
 const SHORTEST_ROUND: Span = Span::from_millis(5);
 
-/// The estimator.
+/// The estimator of the rate of the bottleneck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Estimator {
     bps: u64,
-    /// Mean round trip of the ACKs seen, in nanoseconds; zero if none was.
+    /// Mean round trip time of the ACKs seen, in nanoseconds; zero before the first.
     round: u64,
-    /// When this look began.
+    /// When the current measurement began.
     since: Instant,
-    /// The last departure, and its size if others waited behind it.
+    /// Time and size in bytes of the last departure, if it left packets behind.
     last: Option<(Instant, u64)>,
     sent: u64,
     busy_bytes: u64,
     busy: Span,
     pairs: u32,
     least: u64,
-    /// The least backlog of the last look.
+    /// Least backlog during the last measurement, in bytes.
     standing: u64,
     steps: u32,
 }
@@ -67,21 +67,21 @@ impl Estimator {
         }
     }
 
-    /// The rate to share out.
+    /// Returns the rate to share out: the estimate, less what drains half of a standing queue within a round trip.
     pub fn rate(&self) -> Rate {
         let in_a_round = u128::from(self.bps) * u128::from(self.round().as_nanos()) / (8 * NS);
         let drain = (self.standing / 2).min(in_a_round as u64 / 4);
         Rate::from_bps(self.bps - (u128::from(drain) * 8 * NS / u128::from(self.round().as_nanos())) as u64)
     }
 
-    /// An ACK of a flow with this round trip.
+    /// Notes an ACK of a flow with this round trip time.
     pub fn note_round_trip(&mut self, rtt: Span) {
         let rtt = rtt.as_nanos().min(1 << 40);
         self.round = if self.round == 0 { rtt } else { self.round - self.round / 64 + rtt / 64 };
     }
 
-    /// A packet leaves and `backlog` bytes stay; `c` is the part of the link that is given out. True if the rate to share
-    /// out may have changed.
+    /// Notes that a packet left and that `backlog` bytes wait; `c` is the part of the link that is given out. Returns
+    /// true if the rate to share out may have changed.
     pub fn note_departure(&mut self, size: Bytes, backlog: u64, c: f64, now: Instant) -> bool {
         if let Some((at, bytes)) = self.last {
             self.busy_bytes += bytes;
@@ -103,7 +103,7 @@ impl Estimator {
         true
     }
 
-    /// The queue ran empty: what leaves next says nothing of the time before.
+    /// Notes that the queue ran empty, so that the next departure does not form a pair with the last.
     pub fn note_empty(&mut self) {
         self.last = None;
         self.least = 0;
