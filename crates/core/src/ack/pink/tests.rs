@@ -1,6 +1,7 @@
-//! PINK as stories. The link is 10 Mbit/s, the MSS 1000 bytes, which take 0.8 ms; a small packet has a WAN half of 99.2 ms
-//! and a LAN half of 4 ms, unless told otherwise: eq. 1 then gives 1.25e6 B/s * 0.104 s * 0.95 / n = 123500 / n bytes. Every SYN counts (nothing is dropped,
-//! "after-drop"), unless told otherwise: so a story need not send data to have flows.
+//! PINK as stories. The link is 10 Mbit/s and the MSS 1000 bytes, which take 0.8 ms on it. A small packet has a WAN
+//! half of 99.2 ms and a LAN half of 4 ms, unless a test says otherwise: eq. 1 then gives 1.25e6 B/s * 0.104 s * 0.95 /
+//! n = 123500 / n bytes. Every SYN counts ("after-drop", and nothing is dropped), unless a test says otherwise, so a
+//! story need not send data to have flows.
 
 use super::flow::{SPLITS, STRETCHES, after, whole_segments};
 use super::*;
@@ -21,7 +22,7 @@ mod truth;
 const LINK: Rate = Rate::from_bps(10_000_000);
 const SHARE_OF_ONE: u64 = 123_500;
 const WAN: Span = Span::from_micros(99_200);
-/// With the time of a full segment.
+/// The WAN half with the transmission time of a full segment.
 const WAN_OF_DATA: Span = Span::from_millis(100);
 const LAN: Span = Span::from_millis(4);
 const ISN: u32 = 999;
@@ -498,8 +499,8 @@ fn leave(gate: &mut Gate, flows: std::ops::Range<u32>) {
     flows.for_each(|f| _ = gate.back(Seg::ack(f, ISN + 1, 65_535).with(TcpFlags::RST)));
 }
 
-/// One of four leaves: 41167 in place of 30875. At each ACK the edge moves by a third more than what is acknowledged, so
-/// that data come at the new pace from the first on; a round later the window is the new share.
+/// One of four leaves: 41167 in place of 30875. At each ACK the edge moves by a third more than what is acknowledged,
+/// so that data come at the new pace from the first on; a round later the window is the new share.
 #[test]
 fn a_larger_share_is_given_out_at_its_own_pace() {
     let (mut gate, before) = four_in_rounds(Limit::Packets(u64::MAX));
@@ -517,8 +518,8 @@ fn a_larger_share_is_given_out_at_its_own_pace() {
     assert!((38_000..=45_000).contains(&window), "{window} is not 123500 / 3, three segments more or less");
 }
 
-/// Three of four leave and the share of flow 0 is four times what it was. In its next round it is given half the product
-/// more, 61.75 kB, or half of a queue of 62 kB, 31 kB; or less than that, for the window grows meanwhile.
+/// Three of four leave and the share of flow 0 is four times what it was. In its next round it is given half the
+/// product more, 61.75 kB, or half of a queue of 62 kB, 31 kB; or less than that, for the window grows meanwhile.
 #[test]
 fn who_grow_share_half_the_product_or_half_the_queue() {
     for (room, half) in [(Limit::Packets(u64::MAX), 61_750), (Limit::Bytes(Bytes::new(62_000)), 31_000)] {
@@ -551,8 +552,8 @@ fn who_grow_share_half_the_product_or_half_the_queue() {
     assert_eq!(gate.pink.growing, 1, "who is gone does not grow");
 }
 
-/// At 0.5 Mbit/s a payload of 1000 bytes takes 16 ms. The handshake took 103.2 ms; full segments take 119.2 ms, and less
-/// than 62500 B/s * 0.1192 s * 0.95 = 7077 in flight would leave the link idle.
+/// At 0.5 Mbit/s a payload of 1000 bytes takes 16 ms. The handshake took 103.2 ms; full segments take 119.2 ms, and
+/// less than 62500 B/s * 0.1192 s * 0.95 = 7077 in flight would leave the link idle.
 #[test]
 fn the_round_trip_is_that_of_a_full_segment() {
     let mut gate = Gate::new(|c| (c.window, c.rate) = (Window::Literal, Some(Rate::from_bps(500_000))));

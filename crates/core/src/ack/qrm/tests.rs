@@ -265,7 +265,7 @@ fn a_flow_may_pass_to_another_node() {
     assert!(!bench.packet(1, at(0)));
 }
 
-/// It is refused, and has no share.
+/// A flow which belongs to no node is refused, and has no share.
 #[test]
 fn a_flow_of_nobody_is_no_node() {
     let mut bench = Bench::new(exact());
@@ -326,8 +326,8 @@ fn a_cut_does_not_strike_who_obeyed_before_it() {
     assert_eq!((0..12).filter(|_| bench.packet(0, at(1100))).count(), 6);
 }
 
-/// The longest queue in bytes of a link of 8 Mbit/s at which each of eight nodes sends so many packets at those times, or
-/// as many as it can.
+/// The longest queue in bytes of a link of 8 Mbit/s at which each of eight nodes sends so many packets at those times,
+/// or as many as it can.
 fn longest_queue(account: Account, sends: &[(u64, u64)]) -> u64 {
     let mut bench = Bench::new(Config { account, ..exact() });
     let nodes = 8;
@@ -348,8 +348,8 @@ fn longest_queue(account: Account, sends: &[(u64, u64)]) -> u64 {
     longest
 }
 
-/// BW RTT is 8 Mbit/s 100 ms = 100,000 bytes. With resets: one packet of each node starts its timer; at its end each may
-/// send twelve more (the check is before the packet), a ms later thirteen: 96,000 - 1000 + 104,000 bytes.
+/// BW RTT is 8 Mbit/s 100 ms = 100,000 bytes. With resets: one packet of each node starts its timer; at its end each
+/// may send twelve more (the check is before the packet), a ms later thirteen: 96,000 - 1000 + 104,000 bytes.
 #[test]
 fn a_counter_with_resets_breaks_theorem_2_and_a_bucket_does_not() {
     let around_the_reset = [(0, 1), (99, 50), (100, 50)];

@@ -1,4 +1,5 @@
-//! PINK before QRM: windows are those of budgets. 10 Mbit/s, 104 ms, c = 0.95, literal windows: a whole link is 123,500 B.
+//! PINK before QRM: windows are those of budgets. 10 Mbit/s, 104 ms, c = 0.95, literal windows: a whole link is 123,500
+//! B.
 
 use super::*;
 use crate::ack::gate::Gate as Before;
@@ -96,8 +97,8 @@ fn a_node_that_is_gone_has_no_part() {
     assert_eq!((bench.window(0), bench.window(1)), (61_750, 61_750));
 }
 
-/// QRM has no other limit than PINK here: two nodes, half of the link each. One has three flows, whose windows are a sixth
-/// of the link each, and not a quarter as for four flows of equal right.
+/// QRM has no other limit than PINK here: two nodes, half of the link each. One has three flows, whose windows are a
+/// sixth of the link each, and not a quarter as for four flows of equal right.
 #[test]
 fn flows_of_a_node_share_its_budget() {
     let mut bench = Bench::new(|c| c.shrink = Shrink::Immediate, &[0, 0, 0, 1]);
@@ -125,7 +126,7 @@ fn told_budgets_are_windows() {
     assert_eq!(u64::from(window).min(98_800), 65_535, "more than the field can say without a scale");
 }
 
-/// Nobody says who is whose, or the queue is another: eq. 1.
+/// If no owners are told, or the discipline is not QRM, windows follow eq. 1.
 #[test]
 fn without_nodes_each_flow_is_one() {
     let mut bench = Bench::new(|c| c.shrink = Shrink::Immediate, &[]);
@@ -155,7 +156,7 @@ fn a_smaller_budget_takes_effect_as_acks_advance() {
     assert_eq!(window, 30_875);
 }
 
-/// Whatever flows do, and whoever they are said to belong to: a node's flows are those of it that send.
+/// For any order of facts and segments, the number of flows of a node is that of its sending flows.
 #[test]
 fn the_flows_of_a_node_are_counted_as_they_come_and_go() {
     let mut rng = Streams::new(3).get("steps");

@@ -1,4 +1,4 @@
-//! PINK before a discipline of its own right.
+//! PINK before a discipline that is not a FIFO.
 
 use super::path::*;
 use super::*;

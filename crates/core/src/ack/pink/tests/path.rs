@@ -42,13 +42,13 @@ pub struct Host {
     pub start: Instant,
     pub wan: Span,
     pub lan: Span,
-    /// Most bytes in flight, for reasons of the sender's own.
+    /// Largest number of bytes in flight, by the sender's own limit.
     pub cwnd_limit: u32,
-    /// Bytes per second that the application writes; `None`: always more.
+    /// Bytes per second that the application writes; `None` if it always has more to send.
     pub app: Option<u64>,
     /// Window of the receiver, in units of the scale.
     pub told: u16,
-    /// Segments per ACK.
+    /// Number of segments which the receiver acknowledges with one ACK.
     pub stretch: u32,
     pub una: u32,
     pub nxt: u32,
@@ -96,16 +96,16 @@ impl Host {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Rate(u64),
-    /// A host's time to start or, with an application, to write.
+    /// The time at which a host starts or, with an application, writes.
     Tick(u32),
     /// At the gateway, outbound.
     Out(usize),
     Free,
-    /// At the receiver.
+    /// A segment arrives at the receiver.
     Arrive(usize),
     /// At the gateway, inbound.
     Back(usize),
-    /// At the sender.
+    /// An ACK arrives at the sender.
     Home(usize),
     Flood,
 }
@@ -264,7 +264,7 @@ impl Path {
         self.carry(segment, time + self.of(segment.flow).wan.div(2), Event::Arrive);
     }
 
-    /// The receiver answers.
+    /// Lets the receiver answer a segment.
     fn arrive(&mut self, segment: Seg) {
         let delay = self.of(segment.flow).wan.div(2);
         if segment.flags.has(TcpFlags::SYN) {
@@ -304,7 +304,7 @@ impl Path {
         bytes as f64 / rate.bytes_in(to.since(from)).get() as f64
     }
 
-    /// The wait in the queue that this part of packets did not exceed.
+    /// Returns the waiting time which this part of the packets did not exceed.
     pub fn wait_at(&self, part: f64, from: Instant, to: Instant) -> Span {
         let mut waits: Vec<Span> = self.departures.iter().filter(|d| from <= d.0 && d.0 < to).map(|d| d.1).collect();
         waits.sort_unstable();

@@ -15,7 +15,7 @@ enum Step {
     SynAckOut(u32),
     Data(u32, u32),
     Ack(u32, u32, u16),
-    /// Of data never sent.
+    /// An acknowledgment of data which were never sent.
     WildAck(u32, u32),
     Fin(u32),
     FinAck(u32),
@@ -45,7 +45,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..200)
 }
 
-/// What decides whether a flow counts, in the plainest form. Times are in milliseconds.
+/// A naive model of whether a flow counts. Times are in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Plain {
     /// Seen at all; by its SYN; answered; over.
@@ -69,7 +69,7 @@ fn advance(end: &mut Option<u32>, to: u32) {
     *end = Some(end.filter(|end| !after(to, *end)).unwrap_or(to));
 }
 
-/// Flows by the book, with their sequence numbers.
+/// Flows which follow the protocol, with their sequence numbers.
 #[derive(Debug, Default)]
 struct Model {
     flows: [Plain; 4],

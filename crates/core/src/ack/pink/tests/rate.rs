@@ -1,4 +1,4 @@
-//! The bottleneck's rate: told, estimated, kept back.
+//! The bottleneck's rate: told, estimated, and partly reserved.
 
 use super::path::*;
 use super::*;
