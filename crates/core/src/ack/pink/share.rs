@@ -20,8 +20,8 @@ use crate::units::{Rate, Span};
 pub(super) const MAX_WINDOW: u64 = 0xffff << 14;
 /// Rates are kept in thousandths of a byte per second, so that eq. 1 has one exact floor.
 pub(super) const MILLI: u64 = 1000;
-/// Segments that a flow may be owed, or owe. A step of two, and rounding that takes nearly one: less would be forgotten
-/// before it is used.
+/// Bound of the error that a flow carries over, in segments: a step of two segments and a rounding of nearly one. With a
+/// smaller bound a part of the error would be lost before it is used.
 pub(super) const CREDIT: u64 = 3;
 const NS: u64 = 1_000_000_000;
 /// Denominator of `c` as an integer.
