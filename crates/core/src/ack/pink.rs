@@ -384,8 +384,8 @@ impl Pink {
         }
     }
 
-    /// Writes the window. Returns true if PINK's share, and not the receiver's window, limits the flow. If only the pace of
-    /// growth limits a bad flow the result is false: that does not show that the flow could use more than its claim.
+    /// Writes the window. Returns true if PINK's share, and not the receiver's window, limits the flow. If only the pace
+    /// of growth limits a bad flow the result is false: that does not show that the flow could use more than its claim.
     fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, context: &AckContext, surplus: u64) -> bool {
         let &AckContext { full, unit, told, share, .. } = context;
         let ack = segment.ack();
