@@ -1,20 +1,20 @@
 //! The client of C²LP: a node that asks for a budget and keeps to it (Figure 2.30; docs/c2lp.md).
 //!
-//! | stage | what the client does 
-//! |`````|---|---
-//! |`````| idle | nothing: no socket is open
-//! |`````| joining | sends hello until an invitation comes, then hello with the invitation until it is admitted
-//! |`````| in | reports what it can use when that changes, and renews its lease before it ends
-//! |`````| leaving | sends goodbye a few times, since goodbye has no answer
+//! | stage | what the client does |
+//! |---|--- |
+//! | idle | nothing: no socket is open |
+//! | joining | sends hello until an invitation comes, then hello with the invitation until it is admitted |
+//! | in | reports what it can use when that changes, and renews its lease before it ends |
+//! | leaving | sends goodbye a few times, since goodbye has no answer |
 //!
-//! |A budget is valid for the lease of the last answer, counted from the time at which the request was first sent, so
+//! A budget is valid for the lease of the last answer, counted from the time at which the request was first sent, so
 //! that the gateway remembers the client for longer than the client uses its budget. After the lease [`Client::budget`]
 //! is `None`: the node falls back to plain congestion control, as the source demands, and joins again.
 //!
 //! The client uses no randomness: retries are spread by the node's id, and the host provides a number that no earlier
 //! client of this node used.
 //!
-//! DIFFERENCE: a client lacks if it cannot use 20 % or more of what it holds (the text of 2.3.2); Figure 2.30 compares
+//! DIFFERENCE: a client lacks if it cannot use more than 20 % of what it holds (text of 2.3.2); Figure 2.30 compares
 //! without a threshold (`threshold_percent = 0`). Pinned by `a_client_lacks_from_the_threshold_on`.
 
 use super::message::{Answer, Levels, Message, Request};

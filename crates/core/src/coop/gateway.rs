@@ -6,15 +6,14 @@
 //!
 //! The rules, each a method:
 //!
-//! | message or event | reaction 
-//! |`````|---|---
-//! |`````| hello without a state, or with a state of another gateway | an invitation; nothing is stored (as with a SYN
-//! cookie)
-//! |`````| hello with a fresh invitation | the client is admitted and replaces its earlier entry
-//! |`````| request with the state it was sent last | the request is carried out and answered with the next state
-//! |`````| request with the state before that one | the last answer was lost and is repeated
-//! |`````| request with an older state | none: the request is late, or a replay
-//! |`````| no message for a lease | the client is forgotten |
+//! | message or event | reaction |
+//! |---|--- |
+//! | hello without a state, or with a state of another gateway | an invitation; nothing is stored (as with a SYN cookie) |
+//! | hello with a fresh invitation | the client is admitted and replaces its earlier entry |
+//! | request with the state it was sent last | the request is carried out and answered with the next state |
+//! | request with the state before that one | the last answer was lost and is repeated |
+//! | request with an older state | none: the request is late, or a replay |
+//! | no message for a lease | the client is forgotten |
 //!
 //! A gateway that takes over begins with a *grace* period of one lease. During it the gateway invites the clients that
 //! held a budget under the gateway before, gives none of them more than it had, and makes new clients wait, so that
