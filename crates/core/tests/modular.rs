@@ -126,7 +126,7 @@ proptest! {
     }
 
     /// For any arrivals, no packet is lost, no flow is reordered, the MAC-SAL never holds more than allowed, and it
-    /// holds less only if the QoS layer has no packet for it.
+    /// holds less than Q only if the QoS layer has no packet for it.
     #[test]
     fn random_lives_keep_order_and_buffer(
         life in lives(), qos in names(), mac in names(), weights in weights(), losses in losses(), buffer in buffers(),

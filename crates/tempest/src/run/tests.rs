@@ -5,7 +5,7 @@ fn report(flags: &str) -> Report {
     run(&Plan::of(&request(flags)).unwrap()).unwrap()
 }
 
-/// `flag value` pairs, as JSON would bring them.
+/// Parses `flag value` pairs, as a request in JSON would contain them.
 fn request(flags: &str) -> Request {
     let words: Vec<&str> = flags.split(' ').collect();
     let object = words.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].into())).collect();
@@ -55,7 +55,7 @@ fn time_in_ms_is_that_of_the_link() {
 
 #[test]
 fn throughput_is_weighted_by_what_was_sent() {
-    // Two stations: all is lost on the way to one, nothing on the way to the other. FIFO sends as much to each.
+    // Two stations: all packets to one are lost, none to the other. FIFO sends equally many to each.
     let report = report("alg fifo flows 4 qmax 40 n 8000 ploss 1:0 measure fairness");
     assert!((report.throughput.unwrap() - 0.5).abs() < 1e-9, "{:?}", report.throughput);
     assert_eq!(report.flows_detail.iter().map(|flow| flow.station).collect::<Vec<_>>(), [0, 1, 0, 1].map(Some));
@@ -75,7 +75,7 @@ fn the_harness_can_be_measured_alone() {
     assert!(report.ns_harness.is_some() && report.ns_per_packet.is_none() && report.flows_detail.is_empty());
 }
 
-/// Weights 20, 10 and 1 to 20 stations; the document's scenario.
+/// Weights 20, 10 and 1 at 20 stations; the scenario of the document.
 const EMERGENCY: &str = "flowsets 20::20,10::20,1::60 qmax 300 burst 1 n 100k measure fairness";
 
 #[test]
@@ -106,7 +106,8 @@ fn a_buffer_and_a_law_of_weights_raise_throughput() {
     }
 }
 
-/// If thresholds count what waits in both layers, a phase sends all that came, and what came is what is sent.
+/// If the thresholds count the packets in both layers, a phase sends every packet that came, so the packets sent are
+/// those that came.
 #[test]
 fn the_second_scheduler_gives_no_more_than_it_was_given() {
     let sent = |qmac: u32| report(&format!("mode double alg hfs {EMERGENCY} qcount both qmac {qmac}")).throughput;
