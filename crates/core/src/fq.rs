@@ -232,7 +232,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         gone
     }
 
-    /// Takes the first packet of a queue that its AQM passes; `None` if the queue is empty.
+    /// Takes the first packet of a queue that its AQM passes; `None` if the queue runs empty.
     #[inline]
     fn passing_head<O: PacketObserver<P>>(
         &mut self,
@@ -292,6 +292,7 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
             self.drop(packet, DropReason::Early, now, observer);
             return Enqueued::Dropped(DropReason::Early);
         }
+        // FQ-PIE (Patil, Algorithm 7) refuses the arriving packet; FQ-CoDel makes room below (RFC 8290 §4.1).
         if self.parameters.overflow == Overflow::Arrival {
             let more = Backlog { packets: 1, bytes: size.get() };
             if self.exceeds(more) {
@@ -323,6 +324,7 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
                 self.stats.sent.add(size);
                 return Some(packet);
             }
+            // RFC 8290 §4.2: the queue has no packet left for its turn.
             self.turns.found_empty();
         }
         None

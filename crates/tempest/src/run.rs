@@ -268,8 +268,8 @@ impl Plan {
         }
     }
 
-    /// Normalized throughput: the part of the sent packets that arrives. It is 1 without a channel or without sent
-    /// packets.
+    /// Normalized throughput: the part of the sent packets that arrives. It is 1 without a channel, and 0 if no packet
+    /// was sent over a channel.
     fn throughput(&self, measured: Option<&Measured>) -> Option<f64> {
         if self.losses.is_empty() {
             return Some(1.0);

@@ -136,6 +136,7 @@ impl Scheduler for Drr {
             if head <= deficit {
                 return Some(class as u32);
             }
+            // Reached if one turn has fewer bytes than the packet: the deficit grows from turn to turn.
             self.rotate(class);
         }
     }

@@ -222,6 +222,7 @@ impl Groups {
         let group = self.table.group(stamp.group.into());
         let (finish, limit) =
             (group.round_down(stamp.finish), group.round_down(self.now).wrapping_add(1 << group.shift));
+        // F is kept only if V < F <= V + 1 slot (rounded); otherwise the entity was idle for too long.
         let is_stale = !before(self.now, stamp.finish) || before(limit, finish);
         let blocking = mask_from(self.bitmaps[ER], stamp.group.into());
         let start = if !is_stale {
@@ -229,6 +230,7 @@ impl Groups {
         } else if blocking == 0 {
             self.now
         } else {
+            // The F of the nearest ready group limits S if the old F is later (`qfq_update_start` in Linux).
             let other = self.table.group(blocking.trailing_zeros()).finish;
             match (before(other, finish), before(other, limit)) {
                 (false, _) => self.now,

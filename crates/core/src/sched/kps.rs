@@ -265,6 +265,7 @@ impl Scheduler for Kps {
     fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
         if idle {
             if self.waiting | self.released == 0 {
+                // A new busy period starts: V is at least every F of the last one.
                 self.clock.at_least(self.last_finish);
             }
             let Class { finish, weight, .. } = self.classes[class as usize];
@@ -277,6 +278,7 @@ impl Scheduler for Kps {
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
         if self.released == 0 {
+            // No slot is released: V jumps to the earliest start, so that the link does not idle.
             let (_, start) = self.earliest(self.waiting, |stratum| stratum.starts.begin())?;
             self.clock.at_least(start);
         }

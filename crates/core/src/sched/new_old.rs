@@ -96,6 +96,7 @@ impl NewOld {
             if *deficit > 0 {
                 return Some(class);
             }
+            // RFC 8290 §4.2: a turn is used up, the class gets a quantum and joins the end of the old list.
             *deficit += self.quantum;
             list.pop(&self.classes);
             self.old.push(&mut self.classes, class);
@@ -112,6 +113,7 @@ impl NewOld {
     /// inactive.
     #[inline]
     pub fn found_empty(&mut self) {
+        // RFC 8290 §4.2: an empty new class joins the old list, so that it cannot be new again at once.
         if let Some(class) = self.new.pop(&self.classes) {
             if self.old.first().is_some() {
                 self.old.push(&mut self.classes, class);

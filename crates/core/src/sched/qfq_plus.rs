@@ -241,6 +241,7 @@ impl QfqPlus {
         let aggregate = &mut self.aggregates[at as usize];
         (aggregate.budget, aggregate.full) = (aggregate.capacity, aggregate.capacity);
         self.groups.stamps[at as usize].extend(aggregate.capacity.into());
+        // If no aggregate is in service, V becomes S and this one is served at once.
         if self.in_service == NONE {
             self.in_service = at;
             self.groups.now = self.groups.stamps[at as usize].start;
@@ -255,6 +256,7 @@ impl QfqPlus {
         self.groups.look();
         let aggregate = &mut self.aggregates[at as usize];
         let stamp = &mut self.groups.stamps[at as usize];
+        // F counts the bytes that were sent, which may be fewer than the budget.
         let sent = aggregate.capacity.min(aggregate.full - aggregate.budget);
         stamp.extend(sent.into());
         if aggregate.active.first().is_some() {

@@ -75,6 +75,7 @@ impl Scheduler for Stfq {
     fn enqueue(&mut self, class: u32, _: Bytes, idle: bool) {
         if idle {
             if self.waiting.is_empty() {
+                // A new busy period starts: V is at least every F of the last one.
                 self.now = later(self.now, self.last_finish);
             }
             let Class { finish, weight } = self.classes[class as usize];

@@ -135,6 +135,7 @@ impl Scheduler for W2f2q {
     fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
         if idle {
             if self.backlogged.is_empty() {
+                // A new busy period starts: V is at least every F of the last one.
                 self.clock.at_least(self.last_finish);
             }
             let place = self.backlogged.len() as u32;
@@ -155,6 +156,7 @@ impl Scheduler for W2f2q {
             }
             least = earliest(least, state.start, *class);
         }
+        // V is at least the smallest S of all classes with packets, whatever their channels.
         self.clock.at_least(least?.0);
         for class in &self.backlogged {
             let state = &self.classes[*class as usize];
@@ -165,6 +167,7 @@ impl Scheduler for W2f2q {
                 }
             }
         }
+        // If only classes with bad channels have S <= V, the good class with the smallest S is served and leads.
         eligible.or(next).map(|(_, class)| class)
     }
 
@@ -173,6 +176,7 @@ impl Scheduler for W2f2q {
         let now = self.clock.now;
         let state = &mut self.classes[class as usize];
         let most = now.wrapping_add(span(self.lead, state.weight));
+        // Readjustment: a leading class gives back at most `lead` bytes.
         let start = if before(most, state.finish) { most } else { state.finish };
         match head {
             Some(head) => state.stamp(start, head),

@@ -124,6 +124,7 @@ impl Scheduler for Wf2qPlus {
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
         if self.eligible.is_empty() {
+            // No class has S <= V: V jumps to the smallest S, so that the link does not idle.
             self.clock.at_least(self.waiting.first()?.at);
         }
         self.release();
