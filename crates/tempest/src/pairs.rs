@@ -24,8 +24,8 @@
 //! serves both comparisons: right after a service of k, z is larger by that amount than right before.
 //!
 //! **Many flows.** n rows of n need too much memory for many thousand flows. Above [`EXACT`] flows, rows are kept for
-//! that many flows, evenly chosen: they give a lower bound of RFI. All flows give an upper bound: z changes by `(S_k -
-//! D) - (S_h - D)`, so RFI is at most the sum of the two largest ranges of `S - D` within a busy period. Up to
+//! that many flows, evenly chosen: they give a lower bound of RFI. All flows give an upper bound: z changes by
+//! `(S_k - D) - (S_h - D)`, so RFI is at most the sum of the two largest ranges of `S - D` within a busy period. Up to
 //! [`EXACT`] flows the index is exact.
 
 use std::ops::Range;

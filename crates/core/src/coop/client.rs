@@ -1,7 +1,7 @@
 //! The client of C²LP: a node that asks for a budget and keeps to it (Figure 2.30; docs/c2lp.md).
 //!
 //! | stage | what the client does |
-//! |---|--- |
+//! |---|---|
 //! | idle | nothing: no socket is open |
 //! | joining | sends hello until an invitation comes, then hello with the invitation until it is admitted |
 //! | in | reports what it can use when that changes, and renews its lease before it ends |

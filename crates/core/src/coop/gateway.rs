@@ -7,8 +7,8 @@
 //! The rules, each a method:
 //!
 //! | message or event | reaction |
-//! |---|--- |
-//! | hello without a state, or with a state of another gateway | an invitation; nothing is stored (as with a SYN cookie) |
+//! |---|---|
+//! | hello without a state, or with a state of another gateway | an invitation; nothing is stored (as in SYN cookies) |
 //! | hello with a fresh invitation | the client is admitted and replaces its earlier entry |
 //! | request with the state it was sent last | the request is carried out and answered with the next state |
 //! | request with the state before that one | the last answer was lost and is repeated |

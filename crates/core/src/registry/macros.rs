@@ -162,8 +162,8 @@ macro_rules! disciplines {
 
             /// Reads the parameters of `name`; `None` if no such algorithm exists.
             ///
+            /// # Errors
             /// The errors of the deserializer, with their positions in the text.
-            /// Those of the deserializer, with its spans.
             pub fn deserialize<'de, D: Deserializer<'de>>(name: &str, parameters: D) -> Option<Result<Self, D::Error>> {
                 match name {
                     $($name => Some(Deserialize::deserialize(parameters).map(Self::$variant)),)*

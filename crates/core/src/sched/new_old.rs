@@ -1,7 +1,8 @@
-//! DRR++, the rounds of flow queueing: classes take turns, and bytes that a turn used too many count in the next.
+//! DRR++, the rounds of flow queueing: classes take turns, and the bytes by which a turn exceeded its quantum are taken
+//! from the next turn.
 //!
 //! Source: Shreedhar and Varghese, "Efficient fair queuing using deficit round robin", 1996; with two lists, "DRR++",
-//! as RFC 8290 §4.2 has it. Everything is an index into arrays made once; nothing is allocated later.
+//! as in RFC 8290 §4.2. All lists are indices into arrays that are allocated once.
 //!
 //! ```text
 //! a class begins:   to the end of the new list, deficit = quantum
@@ -201,9 +202,9 @@ mod tests {
         assert_eq!(serve(&mut drr, &mut queues, 7), [0, 1, 1, 1, 1, 1, 0]);
     }
 
-    /// A flow queue that comes anew has one quantum (RFC 8290 §4.2), whatever it had left. Class 0 leaves with 400 of 1000,
-    /// and in the other case with 500: it owed as much and was given a quantum when it was asked for its next packet. With
-    /// less than 501 it would send one packet of 500 and not two before it is class 1's turn.
+    /// A flow queue that becomes active again has one quantum (RFC 8290 §4.2), whatever deficit it left with. Class 0
+    /// leaves with 400 of 1000, or with 500: then it was 500 in debt and got a quantum at its next turn. With a deficit
+    /// below 501 it would send one packet of 500, and not two, before the turn of class 1.
     #[test]
     fn a_class_that_left_begins_with_one_quantum() {
         for first in [600, 1500] {

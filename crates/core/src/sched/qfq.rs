@@ -20,7 +20,6 @@
 //! `virtual_time_goes_on_with_the_true_sum_of_weights`.
 //! DIFFERENCE: classes of one slot are served in the order in which they joined it; Linux serves the latest first. The
 //! source leaves the order open. Pinned by `the_least_rounded_finish_is_served_first`.
-//! source leaves it open. Pinned by `the_least_rounded_finish_is_served_first`.
 
 use super::groups::{Groups, Stamp};
 use super::virtual_time::{ONE, changed, total};

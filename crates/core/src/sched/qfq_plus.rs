@@ -9,7 +9,7 @@
 //! in service:      until its classes have no packet or the budget is smaller than the next; DRR with quantum L inside
 //! it ends:         F = S + what it was sent / weight; if it still has packets S = F, F = S + budget / weight, wait
 //! then:            the aggregate that QFQ serves next gets a full budget
-//! it comes anew:   S as in QFQ, F = S + budget / weight;  if nobody is in service: V = S, it is
+//! it gets packets: S as in QFQ, F = S + budget / weight;  if none is in service: V = S, it is served
 //! after a packet:  V += size / (sum of all weights)
 //! ```
 //!
@@ -25,7 +25,6 @@
 //! lists). Pinned by `a_new_weight_counts_from_the_next_turn`.
 //! DIFFERENCE: groups that V has reached turn eligible before an aggregate is inserted; in Linux only when the next
 //! aggregate is chosen. Pinned by the twin.
-//! one is chosen. Pinned by the twin.
 
 use super::groups::Groups;
 use super::round::{Linked, NONE, Round};

@@ -88,9 +88,9 @@ fn without_a_buffer_the_second_scheduler_has_no_say() {
     assert_eq!(delays(&wired), delays(&layered));
 }
 
-/// Losses from 1 to 0.0001 in equal steps: half arrives if nobody looks. If stations are served by weights 1 - p, and have
-/// packets, the mean of (1 - p)^2 over that of 1 - p arrives: 0.342 / 0.5 = 0.684. Bad stations run out of room to wait in,
-/// and good ones of packets, so it stays below that. With equal steps of the exponent the losses are a geometric series of
+/// Losses from 1 to 0.0001 in equal steps: half of the packets arrive if the scheduler ignores the channel. If stations
+/// with packets are served by weights 1 - p, the part that arrives is the mean of (1 - p)^2 over the mean of 1 - p:
+/// 0.342 / 0.5 = 0.684. Bad stations fill the buffer and good ones run empty, so the result stays below. With equal steps of the exponent the losses are a geometric series of
 /// ratio 0.61585: they sum up to 2.6030 and their squares to 1.6110, so 17.397 / 20 = 0.870 arrive, or
 /// (20 - 2 * 2.6030 + 1.6110) / 17.397 = 0.943.
 #[test]

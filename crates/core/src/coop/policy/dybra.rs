@@ -16,7 +16,6 @@
 //! DIFFERENCE: no level is below BW / n, so that claims from before a fall of BW do not starve good clients; a bad
 //! client uses at most the level (`good_clients_keep_an_equal_share_when_the_bandwidth_falls`). PINK has this rule,
 //! too.
-//! no more than the level (`good_clients_keep_an_equal_share_when_the_bandwidth_falls`). PINK has the same rule.
 
 use super::{Assessment, Policy};
 use crate::coop::state::{Claim, Share, Status};

@@ -150,8 +150,8 @@ fn w2f2q_waits_for_a_good_channel() {
     assert_eq!(bench.flows(4).len(), 2);
 }
 
-/// By hash, flows 0 and 4 need not meet in one of four classes; by index they do.
-/// By index flow 0 would be in the class of weight 1 and flow 1 in that of weight 3; flows beyond those told keep theirs.
+/// By hash, flows 0 and 4 need not share one of four classes; by index they do. By index, flow 0 would be in the class
+/// of weight 1 and flow 1 in that of weight 3; flows whose class is not set keep the class of their index.
 #[test]
 fn a_class_may_be_told() {
     let config: Plain = read("weights = \"1::1,3::1\"\nflows = 2\nmax_packet = \"1000B\"").unwrap();
