@@ -1,5 +1,5 @@
-//! Classes sorted by a timestamp: a heap with four children per node, so that no entry of 32 768 is more than eight steps
-//! below the root and the children of a node share a cache line.
+//! Classes sorted by a timestamp: a heap with four children per node, so that no entry of 32 768 is more than eight
+//! steps below the root and the children of a node share a cache line.
 
 use super::virtual_time::before;
 

@@ -90,9 +90,9 @@ fn without_a_buffer_the_second_scheduler_has_no_say() {
 
 /// Losses from 1 to 0.0001 in equal steps: half of the packets arrive if the scheduler ignores the channel. If stations
 /// with packets are served by weights 1 - p, the part that arrives is the mean of (1 - p)^2 over the mean of 1 - p:
-/// 0.342 / 0.5 = 0.684. Bad stations fill the buffer and good ones run empty, so the result stays below. With equal steps of the exponent the losses are a geometric series of
-/// ratio 0.61585: they sum up to 2.6030 and their squares to 1.6110, so 17.397 / 20 = 0.870 arrive, or
-/// (20 - 2 * 2.6030 + 1.6110) / 17.397 = 0.943.
+/// 0.342 / 0.5 = 0.684. Bad stations fill the buffer and good ones run empty, so the result stays below. With equal
+/// steps of the exponent the losses are a geometric series of ratio 0.61585: they sum up to 2.6030 and their squares to
+/// 1.6110, so 17.397 / 20 = 0.870 arrive, or (20 - 2 * 2.6030 + 1.6110) / 17.397 = 0.943.
 #[test]
 fn a_buffer_and_a_law_of_weights_raise_throughput() {
     for (losses, nobody, most) in [("steps", 0.5, 0.684), ("powers", 0.8699, 0.9430)] {
@@ -124,9 +124,10 @@ fn only_wireless_schedulers_look_at_the_channel() {
     assert!((drr.throughput.unwrap() - 0.5).abs() < 0.02, "{:?}", drr.throughput);
 }
 
-/// In equal steps the last four of twenty stations pass 80%: 1 - 0.9999 (19 - i) / 19 of what is sent arrives at
-/// i = 16..20, 0.921 in the mean. By powers those at i = 4..20 do: (0.6158^4 - 0.6158^20) / 0.38415 / 16 = 0.0234 is lost. A weight of 80 leaves out two of them in steps, which lose 1 and 0.947; the rest has
-/// 0.5526. By powers it leaves out the one that loses all: 1 - 1.6030 / 19 = 0.9156.
+/// With equal steps the last four of twenty stations exceed 80 %: 1 - 0.9999 (19 - i) / 19 of the packets arrive at i =
+/// 16..20, 0.921 on average. By powers the stations i = 4..20 do, and (0.6158^4 - 0.6158^20) / 0.38415 / 16 = 0.0234 of
+/// the packets are lost. A threshold of weight 80 excludes two stations with equal steps, whose losses are 1 and 0.947;
+/// the others reach 0.5526. By powers it excludes the station with a loss of 1: 1 - 1.6030 / 19 = 0.9156.
 #[test]
 fn a_wireless_scheduler_serves_good_stations_only() {
     for (losses, threshold, first, arrives) in [
