@@ -1,9 +1,8 @@
 //! What every congestion control costs per ACK, as JSON: nanoseconds for all that an endpoint asks of it while one segment
 //! is sent and acknowledged. Build with `--release`.
-//!
-//! A path of 50 ms and 10 Mbit/s, an ACK per segment, a loss after every 2000 segments, a mark on every 50th for controls
-//! that count them, a rate sample with each ACK for those that want one. Of 80 short runs the fastest counts: what else the
-//! machine does only adds.
+//! The path has 50 ms and 10 Mbit/s, one ACK per segment, a loss after every 2000 segments, a mark on every 50th
+//! segment for controls that use ECN, and a rate sample with each ACK for controls that want one. Of 80 short runs the
+//! fastest counts, because other load on the machine only adds time.
 
 use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, NAMES, RateSample, Setup};
 use penstock_core::units::{Instant, Span};
@@ -18,7 +17,7 @@ const GAP: Span = Span::from_nanos(1_200_000); // 1500 B at 10 Mbit/s
 const PER_LOSS: u64 = 2000;
 const PER_MARK: u64 = 50;
 
-/// A control with the connection that it believes in.
+/// A control with the state of the connection that it observes.
 struct Load {
     cc: AnyCc,
     now: Instant,
@@ -33,7 +32,7 @@ impl Load {
         Self { cc, now: Instant::ZERO + RTT, delivered: 100 * MSS, acks: 0 }
     }
 
-    /// A segment is sent and acknowledged: the questions of the sender, then the ACK, then a loss if it is time.
+    /// Sends and acknowledges one segment: the questions of the sender, then the ACK, then a loss if one is due.
     #[inline]
     fn acknowledge(&mut self) {
         let requirements = self.cc.requirements();
@@ -72,7 +71,7 @@ impl Load {
         }
     }
 
-    /// Nanoseconds per ACK.
+    /// Runs the load and returns nanoseconds per ACK.
     fn run(&mut self) -> f64 {
         let start = time::Instant::now();
         for _ in 0..ACKS {

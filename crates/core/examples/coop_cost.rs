@@ -1,13 +1,13 @@
-//! What cooperative control costs at the gateway: nanoseconds for a client to join, to tell that it is there, and to
-//! leave, when 10,000 do; and the bytes the gateway holds, with nobody and with all. One JSON object.
+//! The cost of cooperative control at the gateway: nanoseconds for a client to join, to renew its lease and to leave,
+//! for 10,000 clients; and the gateway's memory in bytes, without clients and with all. Prints one JSON object.
 //!
 //! `cargo run --release -p penstock-core --example coop_cost -- [clients=N] [rounds=N] [policy=NAME]`
 //!
-//! Both messages of a join count: the hello that is answered by an invitation, and the one with the invitation. So does
-//! everything that is done to bytes: a message is read and its tag checked, the state's tag is checked, the next state
-//! and the answer are signed and written. What a socket costs is not here. `*_machine_ns` is the gateway's state machine
-//! with its signatures of states, without the bytes of messages. Times are medians over turns of 250 requests, short enough
-//! that most are not interrupted by another process.
+//! Both messages of a join count: the hello that is answered by an invitation, and the hello with the invitation. The
+//! cost includes all work on bytes: a message is decoded and its tag checked, the state's tag is checked, the next
+//! state and the answer are signed and encoded. It excludes sockets. `*_machine_ns` is the gateway's state machine with
+//! its signatures of states, without the encoding of messages. Times are medians over turns of 250 requests, short
+//! enough that most turns are not interrupted by another process.
 
 use penstock_core::coop::gateway::{Config, Gateway, Outgoing, Start};
 use penstock_core::coop::keys::{Key, Keyring};
@@ -20,7 +20,7 @@ use std::hint::black_box;
 use std::time::Instant as Clock;
 
 const MBIT: u64 = 1_000_000;
-/// Requests between two looks at the clock.
+/// Number of requests between two readings of the clock.
 const TURN: usize = 250;
 
 struct Case {
@@ -32,7 +32,7 @@ struct Case {
 }
 
 impl Case {
-    /// Handles requests in their bytes and writes the bytes of the answers.
+    /// Handles requests given as bytes and encodes the answers.
     fn with_bytes(&mut self, requests: &[Vec<u8>], times: &mut Vec<f64>) -> Vec<Message> {
         let mut answers = Vec::with_capacity(requests.len() + TURN);
         for turn in requests.chunks(TURN) {
@@ -59,7 +59,7 @@ impl Case {
         }
     }
 
-    /// The same without bytes.
+    /// Handles decoded requests without encoding the answers.
     fn machine(&mut self, requests: &[Message], times: &mut Vec<f64>) -> Vec<Message> {
         let mut answers = Vec::with_capacity(requests.len() + TURN);
         for turn in requests.chunks(TURN) {
@@ -137,7 +137,8 @@ fn main() {
     println!("{found}");
 }
 
-/// Everyone joins, tells what it can use and leaves, with bytes; then joins and leaves without. Returns the gateway's bytes.
+/// Every client joins, reports what it can use and leaves, with messages as bytes; then it joins and leaves without
+/// encoding. Returns the gateway's memory in bytes.
 fn round(case: &mut Case, clients: u32, times: &mut [Vec<f64>; 7]) -> usize {
     let ring = case.ring.clone();
     let bytes = |messages: &[Message]| messages.iter().map(|m| encode(m, &ring)).collect::<Vec<_>>();

@@ -1,11 +1,13 @@
-//! What PINK costs, without a simulator around it: nanoseconds per ACK and per data packet, and bytes per flow, at 1,000
-//! and at 100,000 flows, as one JSON object (Corollaries 2 and 3).
+//! The cost of PINK without a simulator around it: nanoseconds per ACK and per data packet, and bytes per flow, with
+//! 1,000 and with 100,000 flows, as one JSON object (Corollaries 2 and 3).
 //!
 //! `cargo run --release -p penstock-core --example pink_cost -- [packets=N] [KEY=VALUE...]`: settings are those of the
-//! algorithm, for example `reallocation=max-min`; `packets` (default 4000000) is how many data packets of each size.
+//! algorithm, for example `reallocation=max-min`; `packets` (default 4000000) is the number of data packets for each
+//! number of flows.
 //!
-//! Every 20 ms each flow sends two segments, one behind the other as a delayed ACK releases them, and two of 100 ms ago
-//! are acknowledged by one ACK. Flows come in an order without locality: at 100,000 each is found outside the inner caches.
+//! Every 20 ms each flow sends two segments back to back, as a delayed ACK releases them, and two segments of 100 ms
+//! ago are acknowledged by one ACK. Flows come in an order without locality: with 100,000 flows the state of each is
+//! outside the inner caches.
 
 use penstock_core::ack::AckPath;
 use penstock_core::ack::pink::{Config, Pink};
@@ -19,11 +21,11 @@ use std::time::{Duration, Instant as Clock};
 
 const MSS: u32 = 1448;
 const TURN: Span = Span::from_millis(20);
-/// Turns in a round trip.
+/// Number of turns in a round trip.
 const ROUND: u32 = 5;
-/// Coprime to both numbers of flows.
+/// A step through the flows, coprime to both numbers of flows.
 const STRIDE: u64 = 611_953;
-/// Per flow: a share of 12.5 kB, nine segments.
+/// Rate per flow in bits per second: a share of 12.5 kB, nine segments.
 const RATE_PER_FLOW: u64 = 1_000_000;
 
 #[derive(Clone, Copy)]
@@ -75,7 +77,7 @@ struct Bench {
     flows: u32,
     now: Instant,
     turn: u32,
-    /// Time of each pass over all flows.
+    /// The time of each pass of data packets over all flows.
     data: Vec<Duration>,
     acks: Vec<Duration>,
 }
@@ -96,7 +98,7 @@ impl Bench {
         bench
     }
 
-    /// `burst` segments of each flow; the time that took.
+    /// Sends `burst` segments of each flow and returns the time that this took.
     fn pass(&mut self, outbound: bool, burst: u32, segment: impl Fn(u32, u32) -> Seg) -> Duration {
         let flows = u64::from(self.flows);
         let mut flow = 0;
@@ -142,7 +144,7 @@ impl Bench {
         self.now += TURN;
     }
 
-    /// Nanoseconds per packet of a pass: the median, and the best, which no other load on the machine made longer.
+    /// Nanoseconds per packet of a pass: the median, and the smallest, which other load on the machine prolonged least.
     fn median_and_best(&self, mut passes: Vec<Duration>) -> [f64; 2] {
         passes.sort_unstable();
         [passes.len() / 2, 0].map(|at| passes[at].as_nanos() as f64 / f64::from(self.flows))

@@ -1,10 +1,10 @@
-//! What every discipline of the registry costs per packet, as JSON: nanoseconds for one `enqueue` and one `dequeue`
-//! beside a standing backlog. Build with `--release`.
+//! The cost of every discipline of the registry per packet, as JSON: nanoseconds for one `enqueue` and one `dequeue`
+//! with a standing backlog. Build with `--release`.
 //!
-//! Each packet finds 1000 others, of one flow and of 1024 flows in random order. For each that was dropped one more
-//! comes, at most one at a time: `backlog` says how many the discipline lets wait. The link has 10 Gbit/s, so a packet
-//! waits about 1.2 ms, which disciplines of delay bear. Timers that fall due are part of the cost. Of 80 short runs the
-//! fastest counts: what else the machine does only adds.
+//! Each packet finds 1000 packets of one flow, or of 1024 flows in random order. For each dropped packet one more
+//! arrives, at most one at a time; `backlog` is the backlog that the discipline allows. The link has 10 Gbit/s, so a
+//! packet waits about 1.2 ms, which AQMs with a delay target tolerate. Timers that fall due are part of the cost. Of 80
+//! short runs the fastest counts, because other load on the machine only adds time.
 
 use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet};
@@ -21,7 +21,7 @@ const RUNS: usize = 80;
 const RATE: Rate = Rate::from_bps(10_000_000_000);
 const SIZE: Bytes = Bytes::new(1500);
 
-/// As large as a simulated segment.
+/// A packet as large in memory as a simulated segment.
 #[derive(Debug, Clone, Copy)]
 struct Filled {
     flow: FlowId,
@@ -49,7 +49,7 @@ impl Packet for Filled {
     }
 }
 
-/// A discipline with its backlog, and the flows of the packets to come.
+/// A discipline with its backlog, and the flows of the next packets.
 struct Load {
     queue: AnyQdisc<Filled>,
     flows: Vec<FlowId>,
@@ -83,8 +83,8 @@ impl Load {
         self.queue.enqueue(packet, self.now, &mut self.rng, &mut ())
     }
 
-    /// One packet in and one out for each packet, and one more in when packets are missing. Gives nanoseconds per
-    /// pair of calls.
+    /// Enqueues and dequeues each packet, and enqueues one more if the backlog is short. Returns nanoseconds per pair
+    /// of calls.
     fn run(&mut self) -> f64 {
         let (start, mut more) = (time::Instant::now(), 0);
         for at in 0..PACKETS {

@@ -1,10 +1,11 @@
-//! What every scheduler costs, as JSON: nanoseconds for one `enqueue` and one `dequeue`, with the loop around them.
+//! The cost of every scheduler, as JSON: nanoseconds for one `enqueue` and one `dequeue`, with the loop around them.
 //! Build with `--release`.
 //!
-//! Each flow gets a packet in turn until 10 of each wait, then all are taken out again (the smooth pattern of 002
-//! §4.3.2.2). Packets have 1700 B. Of several such rounds the fastest counts: what else the machine does only adds.
+//! Each flow gets a packet in turn until 10 packets of each wait, then all are dequeued (the smooth pattern of 002
+//! §4.3.2.2). Packets have 1700 B. Of several such rounds the fastest counts, because other load on the machine only
+//! adds time.
 //!
-//! `sched_cost [name] [flows]` measures one.
+//! `sched_cost [name] [flows]` measures one scheduler.
 
 use penstock_core::sched::table::{AnySchedulerConfig, NAMES, WithScheduler};
 use penstock_core::sched::{Limits, Scheduled, Scheduler, Setup, Weight};

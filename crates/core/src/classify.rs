@@ -1,11 +1,12 @@
-//! Which queue a flow is in: a keyed hash, and, if wanted, a set of queues to choose from.
+//! The queue of a flow: a keyed hash, optionally with a set of queues to choose from.
 //!
-//! With one way the hash names the queue, and two flows may share one (RFC 8290 §4.1). With `ways` above 1 it names a
-//! set of as many queues, and a flow that meets another takes an idle queue of the set, as in cake.
+//! With one way the hash selects the queue, and two flows may share one (RFC 8290 §4.1). With `ways` above 1 the hash
+//! selects a set of that many queues, and a flow that collides with another one takes an idle queue of the set, as in
+//! cake.
 //!
-//! DIFFERENCE: when no queue of a set is idle, cake gives the flow the queue of its hash and renames that queue, so
-//! that later packets of either flow may go elsewhere and overtake. Here such a queue is shared until it is idle: a
-//! flow with packets waiting stays where they are. Pinned by `a_flow_stays_where_its_packets_are`.
+//! DIFFERENCE: if no queue of a set is idle, cake gives the flow the queue of its hash and assigns that queue to it, so
+//! that later packets of either flow may go to another queue and be reordered. Here such a queue is shared until it is
+//! idle: a flow with packets stays in the queue of its packets. Pinned by `a_flow_stays_where_its_packets_are`.
 
 use crate::packet::FlowId;
 use crate::rng::Rng;
@@ -17,7 +18,7 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The hash of a flow under a key, scaled to `0..queues`.
+/// The hash of a flow with a key, scaled to `0..queues`.
 pub(crate) fn hashed(flow: FlowId, key: u64, queues: u32) -> usize {
     let hash = mix(u64::from(flow.0).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ key);
     (((hash >> 32) * u64::from(queues)) >> 32) as usize
@@ -27,11 +28,11 @@ pub(crate) fn hashed(flow: FlowId, key: u64, queues: u32) -> usize {
 pub(crate) struct Classifier {
     queues: u32,
     ways: usize,
-    /// Drawn from the stream of random numbers when first needed, unless it is given.
+    /// The key of the hash; `None` until it is drawn from the random numbers at the first use, unless it was given.
     key: Option<u64>,
-    /// The flow each queue was last taken for; empty with one way.
+    /// For each queue, the flow that took it last; empty with one way.
     owner: Vec<Option<FlowId>>,
-    /// Queues that flows beside their owner are in.
+    /// For each queue, whether flows besides its owner are in it.
     shared: Vec<bool>,
 }
 
@@ -41,7 +42,7 @@ impl Classifier {
         Self { queues, ways: ways as usize, key, owner: vec![None; kept], shared: vec![false; kept] }
     }
 
-    /// The queue of `flow`; `active` tells of a queue whether it is in use.
+    /// The queue of `flow`; `active` tells whether a queue is in use.
     #[inline]
     pub fn queue_of(&mut self, flow: FlowId, rng: &mut Rng, active: impl Fn(usize) -> bool) -> usize {
         let key = *self.key.get_or_insert_with(|| rng.bits() >> 11);
@@ -87,7 +88,7 @@ mod tests {
         for flow in 0..64_000 {
             counts[hashed(FlowId(flow), 12345, 64)] += 1;
         }
-        // 1000 each with a standard deviation of 31.4: 64 draws stay within 5 of them.
+        // The mean is 1000 and the standard deviation 31.4: all 64 counts stay within 5 deviations.
         assert!(counts.iter().all(|n| (843..=1157).contains(n)), "{counts:?}");
     }
 
@@ -111,7 +112,7 @@ mod tests {
         assert_eq!(drawn, hashed(FlowId(0), unused.clone().bits() >> 11, 1024));
     }
 
-    /// Eight flows in one set of eight ways: by hash alone, they would collide.
+    /// Eight flows in one set of eight ways, some of which the hash alone would put into one queue.
     #[test]
     fn flows_of_a_set_get_queues_of_their_own() {
         let mut rng = Streams::new(1).get("fq");
@@ -134,7 +135,7 @@ mod tests {
         for flow in 0..8 {
             used[classifier.queue_of(FlowId(flow), &mut rng, |q| used[q])] = true;
         }
-        // A ninth has to share. An idle queue beside it does not lure it away while its packets wait.
+        // A ninth flow has to share a queue. It does not move to an idle queue while its packets wait.
         let shared = classifier.queue_of(FlowId(8), &mut rng, |q| used[q]);
         let idle = (0..8).find(|q| *q != shared).unwrap();
         used[idle] = false;

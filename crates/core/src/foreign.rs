@@ -1,25 +1,27 @@
-//! Algorithms that are not in this crate: where they are found by name.
+//! Algorithms from outside this crate, looked up by name.
 //!
-//! A [`Library`] is asked when a name is not in the registry; what it gives is a factory. Nothing here knows a language.
-//! Congestion controls from outside are in [`cc::foreign`](crate::cc::foreign), AQMs in
-//! [`aqm::foreign`](crate::aqm::foreign).
+//! A [`Library`] is asked for names that are not in the registry and returns factories. This module does not depend on
+//! the language in which a library is written. Foreign congestion controls are in [`cc::foreign`](crate::cc::foreign),
+//! foreign AQMs in [`aqm::foreign`](crate::aqm::foreign).
 
 pub use crate::aqm::foreign::{AnyForeignAqm, Config, ForeignAqm, MakeAqm};
 pub use crate::cc::foreign::{Control, ForeignCc, MakeCc, Running};
 use serde_json::{Map, Value};
 
-/// A library knows a name and cannot give what is called so. The sentence is the library's own.
+/// Why a library cannot provide an algorithm whose name it knows. The library writes the message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct LibraryError(pub String);
 
-/// Where names are looked up that are not in the registry, and files that a scenario names. `()` knows none.
+/// Finds names that are not in the registry, and files that a scenario names. The library `()` knows none.
 pub trait Library {
-    /// The control of this name with these parameters: `None` if it is none of this library's, an error if it cannot be used.
+    /// The congestion control of this name with these parameters; `None` if the library does not know the name, an
+    /// error if the control cannot be used.
     fn control(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Control, LibraryError>>;
-    /// The AQM of this name with these parameters, likewise.
+    /// The AQM of this name with these parameters; `None` if the library does not know the name, an error if the AQM
+    /// cannot be used.
     fn aqm(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Config, LibraryError>>;
-    /// The text of the file of this name: `None` if this library has no files, an error if it cannot be read.
+    /// The text of the file of this name; `None` if this library has no files, an error if the file cannot be read.
     fn file(&self, name: &str) -> Option<Result<String, LibraryError>> {
         let _ = name;
         None

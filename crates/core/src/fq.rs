@@ -1,8 +1,9 @@
-//! Flow queueing: each flow has a queue and an AQM of its own, and queues take turns.
+//! Flow queueing: each flow has a queue and an AQM of its own, and the queues take turns.
 //!
-//! Source: RFC 8290 §3 to §5 (FQ-CoDel); Patil 2020, chapter 5 (FQ-PIE), whose lists and rounds are those of the RFC. A
-//! packet's flow is hashed to one of N queues. A queue that begins to be used goes before those that were in use, so
-//! that sparse flows pay no queueing delay; beyond that, turns are equal in bytes (`sched/new_old.rs`).
+//! Source: RFC 8290 §3 to §5 (FQ-CoDel); Patil 2020, chapter 5 (FQ-PIE), whose lists and rounds are those of the RFC.
+//! The flow of a packet is hashed to one of N queues. A queue that becomes active goes before the queues that were
+//! active already, so that sparse flows have no queueing delay; otherwise turns are equal in bytes
+//! (`sched/new_old.rs`).
 //!
 //! ```text
 //! enqueue   queue = hash(flow, key); its AQM judges; store; if in no list: to the new list with one quantum      §4.1
@@ -10,25 +11,25 @@
 //! dequeue   the queue whose turn it is; its AQM judges heads until one passes                                    §4.2
 //! ```
 //!
-//! Invariants: the packets of the queues are those of the backlog; a queue with packets is in one of the two lists;
-//! packets of a flow leave in the order in which they came. Memory: packets are in one array with a list of free
-//! places, per queue there are about 50 bytes and the state of its AQM. Cost: O(1), and a search through the queues per
-//! batch of drops.
+//! Invariants: the packets of all queues add up to the backlog; a queue with packets is in one of the two lists;
+//! packets of a flow leave in the order of their arrival. Memory: packets are in one array with a list of free places;
+//! each queue has about 50 bytes and the state of its AQM. Cost: O(1), plus a search through the queues for each batch
+//! of drops.
 //!
-//! **Limits.** The limit of the queue before the link (RFC: 10240 packets) and, beside it, `memory_limit` in bytes.
+//! **Limits.** The limit of the queue before the link (RFC: 10240 packets) and, in addition, `memory_limit` in bytes.
 //!
-//! **Timers.** There is one for all queues. When it is due, every AQM that was ever used and wants to be woken is, with
-//! packets or without: what ages while a queue is empty (PIE's probability) ages here too, as in Linux. Queues not used
-//! yet share one AQM that is woken with them, from which they begin. An AQM that makes up for its updates later (PIE)
-//! needs no timer and ages alike.
+//! **Timers.** One timer serves all queues. When it is due, every AQM that has been used and wants to be woken is
+//! woken, whether its queue has packets or not: state that ages while a queue is empty (PIE's probability) ages here
+//! too, as in Linux. Queues that have not been used share one AQM, which is woken with the others and from which they
+//! start. An AQM that catches up on its updates later (PIE) needs no timer and ages equally.
 //!
 //! DIFFERENCE: memory is the sum of packet sizes on the link, not of buffers (Linux: truesize). Pinned by
 //! `memory_is_limited_in_bytes`.
-//! DIFFERENCE: with `ways` above 1 collisions are avoided as in cake, see `classify.rs`. Plain hashing is the RFC's.
-//! Pinned by `flows_of_a_set_get_queues_of_their_own`.
-//! DIFFERENCE: with `overflow = "arrival"` (the default of FQ-PIE, Patil, Algorithm 7) the packet that comes is refused
-//! and nobody else's. With `compat = "linux"` too, running over `memory_limit` is counted only, as sch_fq_pie does.
-//! Pinned by `memory_overruns_are_only_counted_as_in_linux`.
+//! DIFFERENCE: with `ways` above 1 collisions are avoided as in cake, see `classify.rs`. Plain hashing is that of the
+//! RFC. Pinned by `flows_of_a_set_get_queues_of_their_own`.
+//! DIFFERENCE: with `overflow = "arrival"` (the default of FQ-PIE, Patil, Algorithm 7) the arriving packet is refused
+//! and no packet of another flow is dropped. If `compat = "linux"` is also set, exceeding `memory_limit` is only
+//! counted, as in sch_fq_pie. Pinned by `memory_overruns_are_only_counted_as_in_linux`.
 
 mod config;
 #[cfg(test)]
@@ -49,7 +50,7 @@ use crate::sched::new_old::NewOld;
 use crate::slab::{List, Position, Slab, Taken};
 use crate::units::{Instant, Limit};
 
-/// One of the queues.
+/// A flow queue with its AQM.
 #[derive(Debug, Clone)]
 struct Queue<A> {
     list: List,
@@ -58,7 +59,7 @@ struct Queue<A> {
     aqm: A,
 }
 
-/// Flow queues, one AQM each.
+/// Flow queues, each with an AQM of its own.
 #[derive(Debug, Clone)]
 pub struct FlowQueue<P, A> {
     parameters: Parameters,
@@ -66,14 +67,15 @@ pub struct FlowQueue<P, A> {
     classifier: Classifier,
     turns: NewOld,
     queues: Vec<Queue<A>>,
-    /// Bytes of each queue, apart so that the search for the fattest one reads little.
+    /// The bytes in each queue, kept in an array of their own so that the search for the fattest queue reads little
+    /// memory.
     bytes: Vec<u64>,
     slab: Slab<P, Instant>,
     backlog: Backlog,
     stats: Stats,
-    /// Queues that were ever used, in order of their first use.
+    /// The queues that have been used, in order of their first use.
     used: Vec<u32>,
-    /// The AQM of all queues that were not.
+    /// The AQM from which the queues start that have not been used.
     unused: A,
     wakeup: Option<Instant>,
     whole_backlog: bool,
@@ -81,7 +83,7 @@ pub struct FlowQueue<P, A> {
 }
 
 impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
-    /// Empty queues, each with a copy of `aqm`. The parameters are valid.
+    /// Creates empty queues, each with a copy of `aqm`. The parameters must be valid.
     pub fn new(limit: Limit, parameters: &Parameters, aqm: A) -> Self {
         let n = parameters.flows as usize;
         let queue = Queue { list: List::default(), packets: 0, used: false, aqm: aqm.clone() };
@@ -103,17 +105,17 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         }
     }
 
-    /// The AQM of a queue, to read its state.
+    /// The AQM of a queue, to read its state; `None` if there is no such queue.
     pub fn aqm(&self, queue: usize) -> Option<&A> {
         self.queues.get(queue).map(|q| &q.aqm)
     }
 
-    /// How often a packet was taken over the memory limit (only where that is counted and not enforced).
+    /// Number of packets that were accepted beyond the memory limit. Always 0 where that limit is enforced.
     pub fn memory_overruns(&self) -> u64 {
         self.memory_overruns
     }
 
-    /// What the AQM of a queue is shown.
+    /// The backlog that the AQM of a queue sees.
     #[inline]
     fn shown(&self, at: usize) -> Backlog {
         if self.whole_backlog {
@@ -131,7 +133,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         }
     }
 
-    /// An AQM was called: its wish to be woken may be an earlier one.
+    /// Updates the timer after an AQM was called, which may want to be woken earlier than before.
     #[inline]
     fn note_timer(&mut self, at: usize) {
         if let Some(due) = self.queues[at].aqm.next_wakeup() {
@@ -172,7 +174,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         Some(taken)
     }
 
-    /// True when `more` would be too much.
+    /// True if `more` would exceed a limit.
     #[inline]
     fn exceeds(&self, more: Backlog) -> bool {
         let Backlog { packets, bytes } = self.backlog;
@@ -188,7 +190,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         !(self.parameters.overflow == Overflow::Arrival && self.parameters.compat == Compat::Linux)
     }
 
-    /// Says no to a packet for which there is no room.
+    /// Refuses a packet for which there is no room.
     fn refuse<O: PacketObserver<P>>(&mut self, at: usize, packet: P, now: Instant, observer: &mut O) -> Enqueued {
         self.queues[at].aqm.on_overflow(now);
         self.note_timer(at);
@@ -196,7 +198,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         Enqueued::Dropped(DropReason::Overflow)
     }
 
-    /// Makes room at the cost of the fattest queues; true if the packet at `position` had to go as well.
+    /// Drops packets from the fattest queues until the limits hold; true if the packet at `position` was among them.
     fn shed<O: PacketObserver<P>>(&mut self, position: Position, now: Instant, observer: &mut O) -> bool {
         let mut gone = false;
         while self.exceeds(Backlog::default()) {
@@ -207,7 +209,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         gone
     }
 
-    /// One batch: `drop_batch` packets or half the bytes, whichever comes first.
+    /// Drops one batch from a queue: `drop_batch` packets or half of its bytes, whichever comes first.
     fn shed_from<O: PacketObserver<P>>(
         &mut self,
         at: usize,
@@ -230,7 +232,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
         gone
     }
 
-    /// The first packet of a queue that its AQM lets pass.
+    /// Takes the first packet of a queue that its AQM passes; `None` if the queue runs empty.
     #[inline]
     fn passing_head<O: PacketObserver<P>>(
         &mut self,
@@ -256,7 +258,7 @@ impl<P: Packet, A: Aqm + Clone> FlowQueue<P, A> {
     }
 }
 
-/// The first queue with the most bytes.
+/// The first of the queues with the most bytes.
 fn fattest(bytes: &[u64]) -> usize {
     let mut fattest = 0;
     for (at, size) in bytes.iter().enumerate() {
@@ -290,6 +292,7 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
             self.drop(packet, DropReason::Early, now, observer);
             return Enqueued::Dropped(DropReason::Early);
         }
+        // FQ-PIE (Patil, Algorithm 7) refuses the arriving packet; FQ-CoDel makes room below (RFC 8290 §4.1).
         if self.parameters.overflow == Overflow::Arrival {
             let more = Backlog { packets: 1, bytes: size.get() };
             if self.exceeds(more) {
@@ -321,6 +324,7 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
                 self.stats.sent.add(size);
                 return Some(packet);
             }
+            // RFC 8290 §4.2: the queue has no packet left for its turn.
             self.turns.found_empty();
         }
         None
@@ -343,7 +347,7 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
         self.wakeup = next;
     }
 
-    /// The AQMs of queues in use are told, and the one from which every other queue begins.
+    /// Passes the fact to the AQMs of all used queues, and to the AQM from which unused queues start.
     fn on_fact(&mut self, fact: &Fact, now: Instant) {
         self.unused.on_fact(fact, now);
         for at in &self.used {
@@ -360,12 +364,12 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
     }
 }
 
-/// Wakes an AQM whose time has come.
+/// Wakes an AQM whose wake-up time has come.
 fn wake<A: Aqm>(aqm: &mut A, backlog: Backlog, now: Instant) {
     if aqm.next_wakeup().is_some_and(|due| due <= now) {
         aqm.on_wakeup(backlog, now);
     }
 }
 
-/// Elements that edit ACKs see all flows and cannot be the AQM of one: [`Config`] refuses them.
+/// Elements that edit ACKs need to see all flows and cannot be the AQM of one flow: [`Config`] refuses them.
 impl<P, A> AckPath for FlowQueue<P, A> {}

@@ -1,19 +1,19 @@
-//! One `key=value` text, as a command line gives it.
+//! Splits and interprets one `key=value` text, as on a command line.
 
 use serde_json::{Number, Value};
 
-/// A text that is not of the form `key=value`.
+/// The error for a text that is not of the form `key=value`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a setting; write key=value, such as target=5ms")]
 pub struct NotASetting {
-    /// The text.
+    /// The text as it was given.
     pub text: String,
 }
 
 /// Splits `key=value` at the first equals sign.
 ///
 /// # Errors
-/// A text without one, or with nothing before it.
+/// The text has no equals sign, or nothing before it.
 pub fn split_setting(text: &str) -> Result<(String, String), NotASetting> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
@@ -21,7 +21,7 @@ pub fn split_setting(text: &str) -> Result<(String, String), NotASetting> {
     }
 }
 
-/// What a text stands for: a truth value or a number if it looks like one, else itself.
+/// The value of a text: a truth value or a number if the text has that form, else the text itself.
 pub fn value_of(text: &str) -> Value {
     if let Ok(flag) = text.parse() {
         return Value::Bool(flag);
@@ -29,7 +29,7 @@ pub fn value_of(text: &str) -> Value {
     if let Ok(whole) = text.parse::<i64>() {
         return Value::Number(whole.into());
     }
-    // `nan` and `inf` also parse as floats, but are no values of any parameter.
+    // `nan` and `inf` also parse as floats, but no parameter has such a value.
     let decimal = text.parse().ok().and_then(Number::from_f64);
     decimal.map_or_else(|| Value::String(text.to_owned()), Value::Number)
 }

@@ -1,4 +1,4 @@
-//! Lists of small indices in order of last use: the oldest is found, and any member moved or removed, in O(1).
+//! Lists of small indices in order of last use: the oldest index is found, and any index is moved or removed, in O(1).
 
 use crate::units::{Instant, Span};
 
@@ -17,7 +17,8 @@ struct Ends {
     newest: u32,
 }
 
-/// `LISTS` lists over the same indices. An index is in at most one of them; which one, its owner knows. 16 bytes each.
+/// `LISTS` lists over one range of indices. An index is in at most one list, and the caller knows in which. 16 bytes
+/// per index.
 #[derive(Debug, Clone)]
 pub(crate) struct Recency<const LISTS: usize> {
     nodes: Vec<Node>,
@@ -29,7 +30,8 @@ impl<const LISTS: usize> Recency<LISTS> {
         Self { nodes: Vec::new(), ends: [Ends { oldest: NONE, newest: NONE }; LISTS] }
     }
 
-    /// Makes `id` the newest of `list`. It must be in no list, and `now` not before that of the newest.
+    /// Adds `id` to `list` as the newest. It must be in no list, and `now` must not be before the time of the newest
+    /// index.
     pub(crate) fn push(&mut self, list: usize, id: u32, now: Instant) {
         let needed = id as usize + 1;
         if self.nodes.len() < needed {
@@ -44,7 +46,7 @@ impl<const LISTS: usize> Recency<LISTS> {
         ends.newest = id;
     }
 
-    /// Takes `id` out of `list`, in which it must be.
+    /// Removes `id` from `list`, which must contain it.
     pub(crate) fn remove(&mut self, list: usize, id: u32) {
         let Node { older, newer, .. } = self.nodes[id as usize];
         match older {
@@ -57,7 +59,7 @@ impl<const LISTS: usize> Recency<LISTS> {
         }
     }
 
-    /// The oldest of `list`, if it was last used more than `idle` before `now`.
+    /// The oldest index of `list`, if it was last used more than `idle` before `now`.
     pub(crate) fn expired(&self, list: usize, now: Instant, idle: Span) -> Option<u32> {
         let oldest = self.ends[list].oldest;
         (oldest != NONE && now.since(self.nodes[oldest as usize].last) > idle).then_some(oldest)
@@ -70,7 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against plain vectors.
+        /// The lists behave as plain vectors do.
         #[test]
         fn the_oldest_is_found_whatever_was_moved(steps in prop::collection::vec((0..8u32, 0..3usize), 1..100)) {
             let mut recency: Recency<2> = Recency::new();

@@ -1,7 +1,7 @@
-//! Equal shares with redistribution: a capacity is shared by `n`, some of which cannot use their share and leave the
-//! rest to the others. The sum behind eq. 2 of PINK and behind S_eff of DyBRA, kept and never walked.
+//! Equal shares with redistribution: `n` members share a capacity; those that cannot use their share leave the rest to
+//! the others. This is the sum in eq. 2 of PINK and S_eff of DyBRA, computed from totals without visiting the members.
 
-/// a * b / c, at most what fits. Most often the product does, and the division is several times faster.
+/// a * b / c, at most `u64::MAX`. The product usually fits 64 bits, in which case the division is several times faster.
 pub(crate) fn ratio(a: u64, b: u64, c: u64) -> u64 {
     match a.checked_mul(b) {
         Some(product) => product / c,
@@ -9,8 +9,9 @@ pub(crate) fn ratio(a: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// What the good ones share, and how many they are, among `n` of which `lacking` can use `claims` together. Those who
-/// lack hold no more than an equal share each on average, or claims from before a cut would starve the good ones.
+/// The capacity for the members that can use their share and the number of these members, if `lacking` of the `n`
+/// members can use `claims` in total. The lacking members hold at most an equal share each on average; otherwise claims
+/// from before a fall of the capacity would starve the others.
 pub(crate) fn redistribute(capacity: u64, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
     if lacking == 0 {
         return (capacity, n);

@@ -1,5 +1,5 @@
-//! Every algorithm by name. Command-line listings, scenario parsing, docs tables and bindings are read from here;
-//! adding an algorithm is its file and one line in the `registry!` table below.
+//! Every algorithm by name. Listings on the command line, the parsing of scenarios, tables in the documentation and the
+//! bindings read this registry. A new algorithm needs its file and one line in the `registry!` table below.
 
 #[macro_use]
 mod macros;
@@ -73,7 +73,7 @@ registry! {
     Modular classful::Config<ByName>, "modular", "scheduler", "the modular wireless architecture with any two schedulers by name", "002 §4.1.2";
 }
 
-/// All disciplines, the packet schedulers that are not among them, and all congestion controls.
+/// The entries of all disciplines, of the packet schedulers which are no disciplines, and of all congestion controls.
 pub fn all_entries() -> Vec<Entry> {
     let mut all = entries();
     all.extend(crate::sched::table::entries().into_iter().filter(|entry| !NAMES.contains(&entry.name)));

@@ -1,4 +1,4 @@
-//! `key=value` texts, as a command line gives them, become the configuration of a discipline or of a congestion control.
+//! Builds the configuration of a discipline or a congestion control from `key=value` texts, as on a command line.
 //!
 //! ```
 //! use penstock_core::settings::config_from_settings;
@@ -16,74 +16,74 @@ use crate::registry::{self, AnyConfig};
 use crate::suggest::{unknown_key, unknown_name};
 use serde_json::{Map, Value};
 
-/// A setting that cannot be; each message says what is allowed.
+/// Why settings were refused; each message names the allowed values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// No algorithm of the kind has this name.
+    /// There is no algorithm with this name.
     #[error("{}", unknown_name(.kind, .name, .known))]
     UnknownAlgorithm {
-        /// `algorithm` for a discipline, `congestion control`.
+        /// The kind of algorithm: `algorithm` for a discipline, or `congestion control`.
         kind: &'static str,
-        /// The name that was asked for.
+        /// The name as it was given.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: &'static [&'static str],
     },
-    /// The text has no equals sign, or nothing before it.
+    /// The text has no equals sign, or no key before it.
     #[error(transparent)]
     NotASetting(#[from] NotASetting),
-    /// The algorithm has no such parameter.
+    /// The algorithm has no parameter of this name.
     #[error("{name}: {}", unknown_key(.key, &.allowed.iter().map(String::as_str).collect::<Vec<_>>()))]
     UnknownKey {
-        /// The algorithm.
+        /// Name of the algorithm.
         name: &'static str,
-        /// The key that was given.
+        /// The key as it was given.
         key: String,
-        /// The keys it has.
+        /// The keys of the algorithm.
         allowed: Vec<String>,
     },
-    /// The same parameter stands twice.
+    /// A parameter is set twice.
     #[error("{name}: {key} is set twice")]
     Twice {
-        /// The algorithm.
+        /// Name of the algorithm.
         name: &'static str,
-        /// The key.
+        /// The key that is set twice.
         key: String,
     },
-    /// The value is of the wrong kind.
+    /// The value cannot be read as a value of this parameter.
     #[error("{name}: {key}={value}: {message}")]
     BadValue {
-        /// The algorithm.
+        /// Name of the algorithm.
         name: &'static str,
-        /// The key.
+        /// The key of the parameter.
         key: String,
-        /// The value, as it was written.
+        /// The value as it was given.
         value: String,
-        /// What is wrong.
+        /// The reason, in words.
         message: String,
     },
-    /// Each value can be read, but the configuration cannot work.
+    /// Each value can be read, but the configuration does not work.
     #[error("{name}: {source}")]
     Invalid {
-        /// The algorithm.
+        /// Name of the algorithm.
         name: &'static str,
-        /// The parameter at fault.
+        /// The parameter at fault, with the reason.
         source: ConfigError,
     },
 }
 
-/// Builds and validates the configuration of `name` from its defaults and these `key=value` texts.
+/// Builds and validates the configuration of the discipline `name` from its defaults and `key=value` texts.
 ///
-/// A value that is a whole number, a decimal number, `true` or `false` is taken as such, any other as text.
+/// A value that is an integer, a decimal number, `true` or `false` is used as such, any other value as text.
 ///
 /// # Errors
-/// The first setting that cannot be, with what is allowed instead.
+/// The first setting that is not allowed, with what is allowed instead.
 pub fn config_from_settings(name: &str, settings: &[String]) -> Result<AnyConfig, SettingsError> {
     let pairs: Result<Vec<_>, NotASetting> = settings.iter().map(|text| split_setting(text)).collect();
     config_from_pairs(name, &pairs?)
 }
 
-/// The same for settings that are pairs already.
+/// Builds and validates the configuration of the discipline `name` from its defaults and pairs of key and value.
 ///
 /// # Errors
 /// Those of [`config_from_settings`].
@@ -91,7 +91,7 @@ pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyCo
     set(name, Map::new(), pairs)
 }
 
-/// Builds and validates a configuration from another one and `key=value` texts, which replace what it says.
+/// Builds and validates a configuration from another one and `key=value` texts, which replace its values.
 ///
 /// # Errors
 /// Those of [`config_from_settings`].
@@ -104,7 +104,7 @@ pub fn config_over(config: &AnyConfig, settings: &[String]) -> Result<AnyConfig,
     set(config.name(), values, &pairs?)
 }
 
-/// Builds and validates the configuration of the congestion control `name` in the same way.
+/// Builds and validates the configuration of the congestion control `name` from its defaults and `key=value` texts.
 ///
 /// # Errors
 /// Those of [`config_from_settings`].
@@ -113,7 +113,7 @@ pub fn control_from_settings(name: &str, settings: &[String]) -> Result<AnyContr
     set(name, Map::new(), &pairs?)
 }
 
-/// A table of algorithms with names and parameters.
+/// A table of algorithms with their names and parameters.
 trait Table: Sized {
     const KIND: &'static str;
     const NAMES: &'static [&'static str];
@@ -150,7 +150,7 @@ impl Table for AnyControlConfig {
     }
 }
 
-/// The configuration of `name` with these parameters, and with settings over them.
+/// The configuration of `name` with the parameters `all`, in which `pairs` replace values.
 fn set<T: Table>(name: &str, mut all: Map<String, Value>, pairs: &[(String, String)]) -> Result<T, SettingsError> {
     let Some(entry) = T::entries().into_iter().find(|entry| entry.name == name) else {
         return Err(SettingsError::UnknownAlgorithm { kind: T::KIND, name: name.to_owned(), known: T::NAMES });
@@ -165,7 +165,7 @@ fn set<T: Table>(name: &str, mut all: Map<String, Value>, pairs: &[(String, Stri
             return Err(SettingsError::Twice { name, key: key.clone() });
         }
         all.insert(key.clone(), value_of(text));
-        // Alone among defaults, a value that cannot be read is at fault itself.
+        // Test the value alone among the defaults: if it cannot be read there, it is at fault itself.
         let alone = Map::from_iter([(key.clone(), value_of(text))]);
         read::<T>(name, alone).map_err(|e| bad_value(name, key.clone(), text.clone(), &e))?;
     }
@@ -181,7 +181,7 @@ fn bad_value(name: &'static str, key: String, value: String, error: &serde_json:
     SettingsError::BadValue { name, key, value, message: error.to_string() }
 }
 
-/// The configuration of `name`, which is in the table.
+/// Reads the configuration of `name`, which must be in the table.
 fn read<T: Table>(name: &str, values: Map<String, Value>) -> Result<T, serde_json::Error> {
     T::read(name, Value::Object(values)).expect("the name was found in the table")
 }
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Every default, written as a setting, is read back as itself.
+    /// Every default value, written as a setting, is read back unchanged.
     #[test]
     fn every_parameter_can_be_set() {
         for entry in entries() {

@@ -1,5 +1,5 @@
-//! The packets of many queues in one array: queues are lists of indices through it, free places are one list more.
-//! Beside each packet stands a note of its owner: when it came, or how large it is.
+//! The packets of many queues in one array: each queue is a list of indices in the array, and so are the free places.
+//! Next to each packet is a note of its owner, such as its arrival time or its size.
 
 const NONE: u32 = u32::MAX;
 
@@ -10,7 +10,7 @@ struct Place<P, N> {
     next: u32,
 }
 
-/// Storage. It grows to the largest backlog there ever was and is not given back.
+/// The array of packets. It grows to the largest backlog so far and never shrinks.
 #[derive(Debug, Clone)]
 pub(crate) struct Slab<P, N> {
     places: Vec<Place<P, N>>,
@@ -30,11 +30,11 @@ impl Default for List {
     }
 }
 
-/// Where a packet is kept while it waits.
+/// The place of a packet in the array, valid while the packet waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position(u32);
 
-/// A packet taken out.
+/// A packet that was taken out, with its note and its former place.
 #[derive(Debug)]
 pub(crate) struct Taken<P, N> {
     pub packet: P,
@@ -47,7 +47,7 @@ impl<P, N: Copy> Slab<P, N> {
         Self { places: Vec::new(), free: NONE }
     }
 
-    /// Puts a packet at the end of `list`; gives it back if indices are exhausted.
+    /// Appends a packet to `list`; returns the packet if there are no indices left.
     #[inline]
     pub fn push(&mut self, list: &mut List, packet: P, note: N) -> Result<Position, P> {
         if self.free == NONE && self.places.len() >= NONE as usize {
@@ -72,7 +72,7 @@ impl<P, N: Copy> Slab<P, N> {
         Ok(Position(index))
     }
 
-    /// Takes the first packet of `list`.
+    /// Removes the first packet of `list`.
     #[inline]
     pub fn pop(&mut self, list: &mut List) -> Option<Taken<P, N>> {
         let index = list.head;
@@ -88,13 +88,13 @@ impl<P, N: Copy> Slab<P, N> {
         Some(Taken { packet, note, position: Position(index) })
     }
 
-    /// The note of the first packet of `list`.
+    /// The note of the first packet of `list`; `None` if the list is empty.
     #[inline]
     pub fn first(&self, list: &List) -> Option<N> {
         self.places.get(list.head as usize).map(|place| place.note)
     }
 
-    /// Places made so far.
+    /// Number of places allocated so far.
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
         self.places.len()

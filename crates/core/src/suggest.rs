@@ -1,6 +1,6 @@
-//! "Did you mean": the names that are most like one that is not known, and the sentences about such a name.
+//! Messages about unknown names, with a suggestion of the most similar known name ("did you mean").
 
-/// The names closest to `name`, best first, for "did you mean".
+/// The known names that are closest to `name`, best first.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     let most = (name.chars().count() / 2).clamp(1, 3);
     let mut scored: Vec<_> =
@@ -9,17 +9,17 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     scored.into_iter().map(|(_, k)| k).take(3).collect()
 }
 
-/// ` (did you mean "red"?)`, or nothing if no known name is near.
+/// The text ` (did you mean "red"?)`, or an empty text if no known name is similar.
 pub fn suggestion(name: &str, known: &[&str]) -> String {
     nearest(name, known).first().map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default()
 }
 
-/// `no cell "x" (did you mean "y"?); there are ["y", "z"]`: a name that does not exist, with the nearest and all that do.
+/// The message for an unknown name, such as `no cell "x" (did you mean "y"?); there are ["y", "z"]`.
 pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> String {
     format!("no {what} {name:?}{}; there are {known:?}", suggestion(name, known))
 }
 
-/// "unknown field `sede`, expected ...": a key that no struct knows, with the nearest and all that are known.
+/// The message for an unknown key, such as "unknown field `sede`, expected ...", with a suggestion and all known keys.
 pub fn unknown_key(key: &str, known: &[&str]) -> String {
     let hint = nearest(key, known).first().map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
     let quoted: Vec<String> = known.iter().map(|key| format!("`{key}`")).collect();

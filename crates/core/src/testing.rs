@@ -1,28 +1,28 @@
-//! Packets and segments for tests of disciplines. Other crates get them with the feature `testing`.
+//! Packets and segments for tests of disciplines. Other crates use them with the feature `testing`.
 
 use crate::packet::{Ecn, FlowId, NoTcp, Packet, TcpFlags, TcpView};
 use crate::units::Bytes;
 
-/// A packet that can be told from others.
+/// A packet with a number by which a test identifies it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Numbered {
-    /// What tells it from the others.
+    /// The number that identifies the packet.
     pub number: u64,
-    /// The index of its flow.
+    /// The index of the packet's flow.
     pub flow: u32,
-    /// Its size on the link, in bytes.
+    /// The size of the packet on the link, in bytes.
     pub size: u64,
-    /// Its ECN field.
+    /// The ECN field of the IP header.
     pub ecn: Ecn,
 }
 
 impl Numbered {
-    /// Makes a packet that is not capable of ECN.
+    /// Creates a packet that is not ECN-capable.
     pub fn new(number: u64, flow: u32, size: u64) -> Self {
         Self { number, flow, size, ecn: Ecn::NotEct }
     }
 
-    /// Makes the same packet with another ECN field.
+    /// Replaces the ECN field.
     pub fn with_ecn(self, ecn: Ecn) -> Self {
         Self { ecn, ..self }
     }
@@ -49,31 +49,31 @@ impl Packet for Numbered {
     }
 }
 
-/// A TCP segment each of whose fields a test can set. Without options unless it has some.
+/// A TCP segment whose fields a test can set. It has no options unless they are set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Segment {
-    /// The index of its flow.
+    /// The index of the segment's flow.
     pub flow: u32,
-    /// Its flags.
+    /// The TCP flags.
     pub flags: TcpFlags,
-    /// Its sequence number.
+    /// The sequence number.
     pub seq: u32,
-    /// What it acknowledges.
+    /// The acknowledgment number.
     pub ack: u32,
-    /// The length of its payload, in bytes.
+    /// The length of the payload, in bytes.
     pub len: u32,
-    /// Its window field, unscaled.
+    /// The window field, unscaled.
     pub window: u16,
-    /// Its window scale option.
+    /// The window scale option, if present.
     pub scale: Option<u8>,
-    /// Its option of the largest segment, in bytes.
+    /// The option of the maximum segment size, in bytes, if present.
     pub mss: Option<u16>,
-    /// Its timestamps option: value and echo.
+    /// The timestamps option, if present: TSval and TSecr.
     pub ts: Option<(u32, u32)>,
 }
 
 impl Segment {
-    /// Makes a segment without payload and options, with the largest window.
+    /// Creates a segment without payload and options, with the largest window field.
     pub fn new(flow: u32, flags: TcpFlags, seq: u32, ack: u32) -> Self {
         Self { flow, flags, seq, ack, len: 0, window: u16::MAX, scale: None, mss: None, ts: None }
     }

@@ -1,4 +1,4 @@
-//! Conservation in bytes for every discipline: what its counters say is what a ledger says that is kept beside it.
+//! Conservation in bytes for every discipline: its counters agree with a ledger that the test keeps independently.
 
 use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, FlowId};
@@ -8,7 +8,8 @@ use penstock_core::rng::Streams;
 use penstock_core::testing::Numbered;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 
-/// The ledger: counts what it is told and what it gets, and never asks the discipline.
+/// The ledger: counts the packets that the observer reports and that the discipline returns, and never asks the
+/// discipline.
 #[derive(Default)]
 struct Ledger(Stats);
 
@@ -31,7 +32,8 @@ fn count(counter: &mut Backlog, packet: &Numbered) {
     counter.bytes += packet.size;
 }
 
-/// Twice the rate of the link for two seconds, in packets of 40 to 1540 B; a flow goes elsewhere twice.
+/// Sends at twice the rate of the link for two seconds, in packets of 40 to 1540 B; twice a flow is taken out of the
+/// queue.
 fn overloaded(config: &AnyConfig, limit: Limit) -> (AnyQdisc<Numbered>, Ledger) {
     let link = LinkFacts { rate: Rate::from_bps(6_320_000), limit };
     let (mut queue, mut ledger) = (config.build::<Numbered>(&link), Ledger::default());
@@ -68,7 +70,7 @@ fn every_counter_has_the_bytes_of_the_packets_it_counts() {
             let config = AnyConfig::default_of(name).expect("every name has a default");
             let (mut queue, mut ledger) = overloaded(&config, limit);
             assert_eq!(*queue.stats(), ledger.0, "{name} with {limit:?}");
-            // What waits is what came and has not ended, and it goes out with its bytes.
+            // The backlog is what arrived and has neither left nor been dropped, and it leaves with its bytes.
             let backlog = queue.backlog();
             let (now, mut rng) = (Instant::ZERO + Span::from_secs(3), Streams::new(2).get("rest"));
             let ended = ledger.0;

@@ -1,4 +1,4 @@
-//! What must hold for every discipline of the registry, whatever packets and segments come, and in whatever order.
+//! Properties of every discipline of the registry, for any packets and segments in any order.
 
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
@@ -38,14 +38,14 @@ impl Packet for TestPacket {
     fn tcp(&mut self) -> Option<&mut Segment> {
         Some(&mut self.segment)
     }
-    /// As random as the numbers of the segment.
+    /// The notice is derived from the numbers of the segment, which are random.
     fn explicit_rate(&self) -> Ern {
         let Segment { seq, ack, window, .. } = self.segment;
         Ern::new(seq as u8, RateNotice::from_bytes(ack.wrapping_add(window.into()).to_be_bytes()))
     }
 }
 
-/// What the world does next.
+/// One step of a random test.
 #[derive(Debug, Clone)]
 enum Step {
     Wait(u64),
@@ -56,7 +56,7 @@ enum Step {
     Tell(Fact),
 }
 
-/// Few values, so that segments of a flow answer each other now and then.
+/// Segments with few different values, so that segments of a flow acknowledge each other now and then.
 fn segments() -> impl Strategy<Value = Segment> {
     let number = prop_oneof![0..20u32, (0..20u32).prop_map(|n| u32::MAX - n), any::<u32>()];
     let flags = prop_oneof![Just(0x02u8), Just(0x12), Just(0x10), Just(0x10), Just(0x11), any::<u8>()];
@@ -70,7 +70,7 @@ fn segments() -> impl Strategy<Value = Segment> {
     )
 }
 
-/// Every fact there is, about the few flows, nodes and stations there are and some that do not exist.
+/// All kinds of facts, about the few flows, nodes and stations of the test and about some that do not exist.
 fn facts() -> impl Strategy<Value = Fact> {
     let nodes = || prop_oneof![4 => (0..3u32).prop_map(NodeId), 1 => Just(NodeId::NOBODY)];
     let rates = || prop_oneof![Just(1u64), 10_000..100_000_000u64, Just(u64::MAX)].prop_map(Rate::from_bps);
@@ -108,7 +108,7 @@ fn links() -> impl Strategy<Value = LinkFacts> {
         .prop_map(|(bps, limit)| LinkFacts { rate: Rate::from_bps(bps), limit })
 }
 
-/// Everything told of packets, in order.
+/// All that the observer reported of packets, in order.
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     dropped: Vec<(u64, DropReason)>,
@@ -126,7 +126,7 @@ impl PacketObserver<TestPacket> for Told {
     }
 }
 
-/// A discipline in its world.
+/// A discipline with its clock, its random numbers and its observer.
 struct World {
     queue: AnyQdisc<TestPacket>,
     link: LinkFacts,
@@ -165,7 +165,7 @@ impl World {
         self.check()
     }
 
-    /// Lets time pass and timers fire, each at its time, and not without end.
+    /// Lets time pass and fires timers, each at its time. Fails if timers fire without end.
     fn wait(&mut self, span: Span) -> Result<(), TestCaseError> {
         let until = self.now + span;
         let mut calls_now = 0;
@@ -183,7 +183,8 @@ impl World {
         if self.queue.sees_segments() {
             self.queue.outbound(&mut segment, self.now);
         }
-        // A flow is L4S or classic as a whole: DualPI2 has a queue for each, and order holds within a queue.
+        // All packets of a flow are either L4S or classic: DualPI2 has a queue for each kind, and order holds within a
+        // queue.
         let ecn = Ecn::from_bits(ecn & 2 | segment.flow as u8 & 1);
         let packet = TestPacket { number: self.arrived, size: Bytes::new(size), ecn, segment };
         let before = self.told.dropped.len();
@@ -204,14 +205,15 @@ impl World {
         Ok(())
     }
 
-    /// The class of a flow is told while none of its packets waits: in another class they might be overtaken.
+    /// Reports a fact. The class of a flow is set only while none of its packets waits, because they might be
+    /// reordered.
     fn tell(&mut self, fact: &Fact) {
         if !matches!(fact, Fact::Class { flow, .. } if self.waits(flow.0)) {
             self.queue.on_fact(fact, self.now);
         }
     }
 
-    /// True while packets of the flow are in the queue.
+    /// True if packets of the flow are in the queue.
     fn waits(&self, flow: u32) -> bool {
         let gone = |number: &u64| {
             self.told.sent.iter().any(|sent| sent.0 == *number)
@@ -221,7 +223,7 @@ impl World {
         (0..self.arrived).filter(|number| self.flows[*number as usize] == flow).any(|number| !gone(&number))
     }
 
-    /// A flow goes elsewhere with all that waits of it, or with nothing.
+    /// Takes a flow with all of its packets out of the discipline, as when it moves to another path; it may have none.
     fn take_out(&mut self, flow: u32) -> Result<(), TestCaseError> {
         let (mut taken, before) = (Vec::new(), self.queue.backlog().packets);
         self.queue.take_out(FlowId(flow), &mut taken);
@@ -232,7 +234,7 @@ impl World {
         Ok(())
     }
 
-    /// An element may lower the window of a segment that comes back, and nothing else.
+    /// An element may reduce the window of an incoming segment, and must not change anything else.
     fn inbound(&mut self, before: Segment) -> Result<(), TestCaseError> {
         if self.queue.sees_segments() {
             let mut after = before;
@@ -258,7 +260,7 @@ impl World {
         Ok(())
     }
 
-    /// No packet ends twice, and within a flow packets leave in the order in which they came.
+    /// No packet is sent or dropped twice, and the packets of a flow leave in the order of their arrival.
     fn check_end(&self) -> Result<(), TestCaseError> {
         let mut ended: Vec<u64> = self.told.sent.iter().map(|sent| sent.0).collect();
         ended.extend(self.told.dropped.iter().map(|dropped| dropped.0));
@@ -277,8 +279,8 @@ impl World {
     }
 }
 
-/// The default configuration, those with `ecn` and `compat` and QRM behind where there are such parameters, and flow
-/// queueing with every AQM that may judge one flow.
+/// The default configuration, configurations with `ecn`, `compat` and QRM behind where such parameters exist, and flow
+/// queueing with every AQM that may judge a single flow.
 fn configurations(name: &str) -> Vec<AnyConfig> {
     let read = |parameters| AnyConfig::deserialize(name, parameters).and_then(Result::ok);
     let mut all = vec![AnyConfig::default_of(name).expect("every name has a default")];
@@ -296,11 +298,11 @@ fn configurations(name: &str) -> Vec<AnyConfig> {
 fn every_aqm_that_sees_no_acks_may_judge_one_flow() {
     let per_flow = configurations("fq").len();
     let refused = ["green", "qrm"].len();
-    // The default, compat, and each AQM but those.
+    // The default, the one with `compat`, and one for each AQM except those refused.
     assert_eq!(per_flow, 2 + AnyAqmConfig::NAMES.len() - refused);
 }
 
-/// Runs a life and tells what became of its packets.
+/// Runs the steps and returns what happened to the packets.
 fn live(config: &AnyConfig, link: LinkFacts, life: &[Step]) -> Result<Told, TestCaseError> {
     let mut world = World::new(config, link);
     for step in life {
@@ -330,8 +332,8 @@ proptest! {
     }
 }
 
-/// A standing queue makes each manager of queues act. Ten flows send 1500 B packets at twice the rate of the link for
-/// ten seconds, without handshakes.
+/// A standing queue makes each AQM act. Ten flows send packets of 1500 B at twice the rate of the link for ten seconds,
+/// without handshakes.
 #[test]
 fn every_aqm_signals_when_a_queue_stands() {
     let link = LinkFacts { rate: Rate::from_bps(12_000_000), limit: Limit::Packets(1000) };

@@ -1,4 +1,5 @@
-//! Every wrapper of a discipline or an AQM passes on every fact. Probes that record what they were told stand behind each.
+//! Every wrapper of a discipline or an AQM passes on every fact. Behind each wrapper is a probe which records the
+//! facts.
 
 use penstock_core::ack::AckPath;
 use penstock_core::ack::gate::Gate;
@@ -29,7 +30,7 @@ fn every_fact() -> Vec<Fact> {
         Fact::Budget { node, budget: Some(rate) },
         Fact::Gone(node),
     ];
-    // A new variant does not compile here until it has a number, and fails until it stands in the list above.
+    // A new variant fails to compile here until it has a number, and fails the test until it is in the list above.
     let number = |fact: &Fact| match fact {
         Fact::Rate(_) => 0,
         Fact::Channel { .. } => 1,
@@ -42,7 +43,7 @@ fn every_fact() -> Vec<Fact> {
     all
 }
 
-/// An AQM that records what it was told.
+/// An AQM that records the facts it receives.
 #[derive(Debug, Clone, Default)]
 struct Probe(Vec<Fact>);
 
@@ -64,7 +65,7 @@ fn a_fifo_tells_its_aqm() {
     assert_eq!(queue.aqm().0, every_fact());
 }
 
-/// The AQM of a queue that is used later begins with the facts that were told before, those of the rate among them.
+/// The AQM of a queue that is first used later starts with the facts received before, including facts about the rate.
 #[test]
 fn flow_queues_tell_the_aqm_of_each_queue_whenever_it_is_first_used() {
     let parameters = Parameters { flows: 8, perturbation: Some(1), ..Parameters::default() };
@@ -93,7 +94,7 @@ fn a_gate_tells_its_element_and_the_discipline_behind() {
     assert_eq!(gate.queue().aqm().0, every_fact());
 }
 
-/// An AQM from outside, which records where others can read it.
+/// A foreign AQM, which records the facts where the test can read them.
 #[derive(Debug, Clone, Default)]
 struct Outside(Arc<Mutex<Vec<Fact>>>);
 
@@ -126,13 +127,13 @@ fn a_foreign_aqm_is_told_as_one_of_the_registry() {
     assert_eq!(*outside.0.lock().unwrap(), every_fact());
 }
 
-/// The text of an enum's variant without the name of the variant.
+/// The text of an enum's variant without the variant's name.
 fn inner(text: &str) -> &str {
     let (_, inner) = text.split_once('(').expect("a variant with a value");
     inner.strip_suffix(')').expect("a variant with a value")
 }
 
-/// An AQM chosen by name comes to the same state as the one which stands alone, and reports the same.
+/// An AQM chosen by name reaches the state of the AQM used directly, and reports equal values.
 #[test]
 fn an_aqm_by_name_is_told_as_one_alone() {
     let mut changed = Vec::new();
@@ -156,7 +157,7 @@ fn an_aqm_by_name_is_told_as_one_alone() {
     assert_eq!(changed, ["an-aqm", "cobalt", "rem", "avq", "blue", "qrm"], "those that use facts");
 }
 
-/// QRM behind PINK comes to the same state as QRM alone.
+/// QRM behind PINK reaches the state of QRM alone.
 #[test]
 fn the_queue_behind_pink_is_told() {
     let build = |name, parameters| {
@@ -176,7 +177,7 @@ fn the_queue_behind_pink_is_told() {
     }
 }
 
-/// No kind of fact is told to nobody: each changes the state of some discipline.
+/// Each kind of fact changes the state of at least one discipline.
 #[test]
 fn each_fact_changes_some_discipline() {
     let mut queues: Vec<AnyQdisc<Numbered>> =

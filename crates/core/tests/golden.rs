@@ -1,4 +1,4 @@
-//! Golden traces: small lives of an algorithm, followed by hand in the files of `golden/`.
+//! Golden traces: short runs of an algorithm, whose results were derived by hand in the files of `golden/`.
 
 use penstock_core::aqm::{codel, red};
 use penstock_core::config::{Discipline, LinkFacts};
@@ -10,7 +10,7 @@ use penstock_core::settings::config_from_settings;
 use penstock_core::testing::Numbered;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};
 
-/// Numbers of dropped packets with their times.
+/// Dropped packets: the time and the number of each.
 #[derive(Default)]
 struct Drops(Vec<(Span, u64)>);
 
@@ -29,7 +29,7 @@ fn lines(file: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
         .filter(|words: &Vec<&str>| !words.is_empty())
 }
 
-/// The one line that begins with `key`, without the key.
+/// The only line that begins with `key`, without the key.
 fn header(file: &'static str, key: &str) -> Vec<&'static str> {
     lines(file).find(|words| words[0] == key).expect("the header is complete")[1..].to_vec()
 }
@@ -60,7 +60,7 @@ fn ms(text: &str) -> Span {
     text.parse().unwrap()
 }
 
-/// Serves bursts one after the other; each is served before the next comes.
+/// Serves bursts one after another; each is served completely before the next arrives.
 fn serve_bursts<Q: Qdisc<Numbered>>(file: &'static str, mut queue: Q, rate: Rate) -> Vec<(Span, u64)> {
     let (mut drops, mut random, mut number) = (Drops::default(), rng(file, "golden"), 0);
     for burst in lines(file).filter(|words| words[0] == "burst") {

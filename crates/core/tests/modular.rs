@@ -1,4 +1,4 @@
-//! What must hold of two schedulers in a row, whichever they are: document 002 §4.2.1 and §4.2.2.
+//! Properties of any two schedulers in a row: document 002 §4.2.1 and §4.2.2.
 
 use penstock_core::sched::modular::{Modular, Plan, Weighting};
 use penstock_core::sched::table::{AnyScheduler, AnySchedulerConfig, NAMES};
@@ -48,7 +48,7 @@ fn lives() -> impl Strategy<Value = Vec<Option<(u32, u64)>>> {
     prop::collection::vec(prop_oneof![3 => arrival, 2 => Just(None)], 1..400)
 }
 
-/// One packet as it left: when, in bytes sent before and with it, and which.
+/// A packet that left: its flow, its number, and the bytes sent before it and including it.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     flow: u32,
@@ -57,7 +57,7 @@ struct Sent {
     end: u64,
 }
 
-/// Gives all packets at once and serves them.
+/// Enqueues all packets at once and serves them.
 fn send_all(mut layers: Layers<usize>, packets: &[(u32, u64)]) -> Vec<Sent> {
     for (number, (flow, size)) in packets.iter().enumerate() {
         layers.enqueue(*flow, Bytes::new(*size), number).unwrap();
@@ -73,14 +73,14 @@ fn send_all(mut layers: Layers<usize>, packets: &[(u32, u64)]) -> Vec<Sent> {
     sent
 }
 
-/// Bytes of `flow` sent up to `until`, parts of packets included.
+/// Bytes of `flow` sent up to `until`, with the sent part of a packet in transmission.
 fn service(sent: &[Sent], flow: u32, until: u64) -> u64 {
     let of_flow = sent.iter().filter(|packet| packet.flow == flow);
     of_flow.map(|packet| until.min(packet.end).saturating_sub(packet.end - packet.size)).sum()
 }
 
-/// The byte delay: the most bytes that entered the MAC-SAL after a packet of `flow` and left before it. `entered` is the
-/// order in which packets entered, the one of the QoS layer.
+/// The byte delay: the most bytes that entered the MAC-SAL after a packet of `flow` and left before it. `entered` is
+/// the order in which packets entered the MAC-SAL, which is the order of the QoS layer.
 fn byte_delay(entered: &[Sent], left: &[Sent], flow: u32) -> u64 {
     let mut place = vec![0; entered.len()];
     entered.iter().enumerate().for_each(|(at, packet)| place[packet.number] = at);
@@ -91,7 +91,7 @@ fn byte_delay(entered: &[Sent], left: &[Sent], flow: u32) -> u64 {
     (0..left.len()).filter(|at| left[*at].flow == flow).map(overtaking).max().unwrap_or(0)
 }
 
-/// Bytes that may be in the MAC-SAL at most.
+/// The most bytes that may be in the MAC-SAL.
 fn most_held(buffer: Limit) -> u64 {
     match buffer {
         Limit::Packets(n) => n * MAX_PACKET.get(),
@@ -99,13 +99,13 @@ fn most_held(buffer: Limit) -> u64 {
     }
 }
 
-/// Every packet there is, so that flows stay backlogged until their last packet.
+/// All packets of a run; they arrive at once, so that flows stay backlogged until their last packet.
 fn packets() -> impl Strategy<Value = Vec<(u32, u64)>> {
     prop::collection::vec((0..FLOWS as u32, 40..=1500u64), 20..250)
 }
 
 proptest! {
-    /// Q = 0 is the wired scheduler, packet for packet.
+    /// With Q = 0 it equals the wired scheduler packet by packet.
     #[test]
     fn without_a_buffer_it_is_the_wired_scheduler(life in lives(), weights in weights(), losses in losses()) {
         for name in NAMES {
@@ -125,8 +125,8 @@ proptest! {
         }
     }
 
-    /// Whatever comes: nothing is lost, no flow is reordered, the MAC-SAL holds no more than it may, and it is never short
-    /// of packets that the QoS layer could give.
+    /// For any arrivals, no packet is lost, no flow is reordered, the MAC-SAL never holds more than allowed, and it
+    /// holds less than Q only if the QoS layer has no packet for it.
     #[test]
     fn random_lives_keep_order_and_buffer(
         life in lives(), qos in names(), mac in names(), weights in weights(), losses in losses(), buffer in buffers(),
@@ -153,8 +153,8 @@ proptest! {
         }
     }
 
-    /// Theorem 6, from the beginning of the backlog: a flow is sent at least what it would be sent if the MAC-SAL kept the
-    /// order of the QoS layer, less its byte delay. Theorem 7 is the same divided by time.
+    /// Theorem 6, from the start of the backlog: a flow is sent at least what it would be sent if the MAC-SAL kept the
+    /// order of the QoS layer, less its byte delay. Theorem 7 is this statement divided by time.
     #[test]
     fn a_flow_loses_at_most_its_byte_delay(
         packets in packets(), qos in names(), mac in names(), weights in weights(), losses in losses(),
@@ -170,7 +170,7 @@ proptest! {
                     ours + delay >= guaranteed,
                     "{qos} over {mac}, {buffer:?}: flow {flow} was sent {ours} of {guaranteed} B, byte delay {delay}"
                 );
-                // B = 1 byte per unit of time; alpha is what the QoS scheduler gives of it in order.
+                // B = 1 byte per unit of time; alpha is the part of it that the QoS scheduler gives the flow.
                 let time = until as f64;
                 let (alpha, rate) = (guaranteed as f64 / time, ours as f64 / time);
                 prop_assert!(rate >= alpha - delay as f64 / time - 1e-12);
@@ -178,8 +178,8 @@ proptest! {
         }
     }
 
-    /// Over any interval a flow loses its byte delay, and what it was sent too early before: at most what the MAC-SAL
-    /// holds. So the additional service lag is bounded (§4.2.2.2).
+    /// Over any interval a flow loses at most its byte delay plus what it was sent too early before, which is at most
+    /// what the MAC-SAL holds. The additional service lag is therefore bounded (§4.2.2.2).
     #[test]
     fn over_any_interval_a_flow_loses_what_the_buffer_holds_too(
         packets in packets(), mac in names(), losses in losses(), buffer in buffers(),

@@ -1,5 +1,5 @@
-//! What must hold for packet schedulers whatever comes: nothing is lost or overtaken, the link is never idle while
-//! packets wait, and each keeps the bound on fairness that its source gives.
+//! Properties of packet schedulers for any arrivals: no packet is lost or reordered within its class, the link is never
+//! idle while packets wait, and each scheduler keeps the fairness bound of its source.
 
 use penstock_core::sched::table::{AnyScheduler, AnySchedulerConfig, NAMES};
 use penstock_core::sched::{Limits, Scheduled, Scheduler, Setup, Weight, drr, qfq_plus};
@@ -8,14 +8,14 @@ use proptest::prelude::*;
 
 const LARGEST: u64 = 1500;
 
-/// What happens next.
+/// One event of a random test.
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// So many packets of one size join a class (modulo the number of classes).
+    /// A number of packets of one size join a class (index modulo the number of classes, size, number).
     Arrive(usize, u64, usize),
-    /// So many packets leave.
+    /// A number of packets leave.
     Depart(usize),
-    /// A class gets another weight.
+    /// The weight of a class changes.
     Weigh(usize, u32),
 }
 
@@ -42,13 +42,13 @@ fn traffic_with_weights() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..200)
 }
 
-/// A scheduler at work, and who was sent how much.
+/// A scheduler with its queues, and the bytes sent of each class.
 struct Run {
     queues: Scheduled<u64, AnyScheduler>,
     weights: Vec<u64>,
     next: u64,
     last: Vec<Option<u64>>,
-    /// Bytes sent of each class, after each departure, with the classes that had packets all through it.
+    /// Bytes sent of each class so far.
     sent: Vec<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Run {
         self.next += 1;
     }
 
-    /// One departure; it must happen if anything waits, and in order within its class.
+    /// One departure. It must happen if any packet waits, and keep the order within its class.
     fn depart(&mut self) -> Option<usize> {
         let waiting = self.queues.backlog().packets;
         let Some(served) = self.queues.dequeue() else {
@@ -85,7 +85,8 @@ impl Run {
         self.queues.class_backlog(class as u32).packets > 0
     }
 
-    /// Runs all events and then until nothing is left; `watch` sees the state after each departure and each arrival.
+    /// Runs all events and then serves until the queues are empty; `watch` sees the state after each departure and
+    /// arrival.
     fn all(&mut self, events: &[Event], mut watch: impl FnMut(&Self)) {
         let classes = self.weights.len();
         for event in events {
@@ -110,17 +111,17 @@ impl Run {
     }
 }
 
-/// When a class is asked how far it is behind.
+/// The times at which the lag of a class is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Asked {
-    /// When a packet of it leaves, as in Bennett and Zhang's definition.
+    /// When one of its packets leaves, as in the definition of Bennett and Zhang.
     AtDepartures,
     /// At any time, as in the definition of 002 §4.3.2.5: also just before a packet leaves.
     Always,
 }
 
-/// The worst-case fairness index of each class in bytes, times the sum of weights: how far it falls behind its share of
-/// what was sent within a time in which it always has packets.
+/// The worst-case fairness index of each class in bytes, times the sum of weights: by how much the class falls behind
+/// its share of the bytes sent, over any interval in which it is backlogged.
 fn wfi(config: &AnySchedulerConfig, weights: &[u32], events: &[Event], asked: Asked) -> Vec<i128> {
     let mut run = Run::new(config, weights);
     let total: u64 = run.weights.iter().sum();
@@ -131,7 +132,7 @@ fn wfi(config: &AnySchedulerConfig, weights: &[u32], events: &[Event], asked: As
         let all: u64 = run.sent.iter().sum();
         for class in 0..least.len() {
             let lag = i128::from(run.weights[class] * all) - i128::from(total * run.sent[class]);
-            // The departure of its last packet still belongs to the time.
+            // The departure of the last packet still belongs to the interval.
             if let Some(least) = least[class]
                 && (asked == Asked::Always || run.sent[class] > before[class])
             {
@@ -144,7 +145,8 @@ fn wfi(config: &AnySchedulerConfig, weights: &[u32], events: &[Event], asked: As
     worst
 }
 
-/// The relative fairness index: what two classes that both always have packets are sent by weight, at most.
+/// Checks the relative fairness index: the largest difference in normalized service between two classes over an
+/// interval in which both are backlogged.
 fn check_relative(config: &AnySchedulerConfig, weights: &[u32], events: &[Event], bound: impl Fn(u64, u64) -> f64) {
     let mut run = Run::new(config, weights);
     let n = weights.len();
@@ -165,7 +167,7 @@ fn check_relative(config: &AnySchedulerConfig, weights: &[u32], events: &[Event]
     });
 }
 
-/// The least power of two of virtual time that holds the largest packet, in bytes of the class.
+/// The smallest power of two of virtual time which holds the largest packet, in bytes of the class.
 fn slot(weight: u64) -> f64 {
     let bytes = LARGEST as f64 / weight as f64;
     weight as f64 * bytes.log2().ceil().exp2()
@@ -175,7 +177,7 @@ fn default_of(name: &str) -> AnySchedulerConfig {
     AnySchedulerConfig::default_of(name).unwrap()
 }
 
-/// Checks a bound given as bytes for (weight, its share).
+/// Checks a bound, given in bytes as a function of the weight and the share of a class.
 fn check_wfi(config: &AnySchedulerConfig, weights: &[u32], events: &[Event], bound: impl Fn(u64, f64) -> f64) {
     let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
     for (class, worst) in wfi(config, weights, events, Asked::Always).into_iter().enumerate() {
@@ -187,7 +189,7 @@ fn check_wfi(config: &AnySchedulerConfig, weights: &[u32], events: &[Event], bou
 }
 
 proptest! {
-    /// Of every scheduler, also while weights change: work conservation, order, conservation of packets and bytes.
+    /// Every scheduler, also while weights change: work conservation, order, conservation of packets and bytes.
     #[test]
     fn nothing_is_lost_or_overtaken_and_the_link_is_not_idle(weights in weights(), events in traffic_with_weights()) {
         for name in NAMES {
@@ -195,8 +197,8 @@ proptest! {
         }
     }
 
-    /// Bennett and Zhang 1997, Theorem 4: L_k + (L - L_k) phi_k, which is one packet if a class has the largest. A
-    /// class may lead by L_k (1 - phi_k); just before a packet of it leaves it is behind by so much more.
+    /// Bennett and Zhang 1997, Theorem 4: L_k + (L - L_k) phi_k, which is one packet if the class has the largest. A
+    /// class may lead by L_k (1 - phi_k); just before one of its packets leaves, its lag is larger by that amount.
     #[test]
     fn wf2q_plus_is_at_most_a_packet_behind(weights in weights(), events in traffic()) {
         let mut largest = vec![0; weights.len()];
@@ -227,7 +229,8 @@ proptest! {
         }
     }
 
-    /// With M = 1 the bound of QFQ. With aggregates that of QFQ for one of M packets, and DRR inside: 3 packets more.
+    /// With M = 1 the bound of QFQ applies. With aggregates, it is the bound of QFQ for an aggregate of M packets plus
+    /// 3 packets for the DRR inside.
     #[test]
     fn qfq_plus_adds_what_its_aggregates_add(weights in weights(), events in traffic()) {
         for aggregate in [1, 2, 8] {
@@ -271,7 +274,7 @@ proptest! {
     }
 }
 
-/// The bounds can be broken: DRR is not within that of WF²Q+, by far.
+/// The checks can fail: DRR exceeds the bound of WF²Q+ by far.
 #[test]
 fn drr_is_many_packets_behind_where_wf2q_plus_is_one() {
     let weights = [[1u32; 100].as_slice(), &[50]].concat();
@@ -283,8 +286,8 @@ fn drr_is_many_packets_behind_where_wf2q_plus_is_one() {
     assert!(packets("drr") > 20.0, "{}", packets("drr"));
 }
 
-/// A thousand classes of which three have packets: the others cost no turn and no share. With QFQ+ they do change
-/// shares: idle mates leave theirs to one of the three.
+/// A thousand classes of which three have packets: the others cost no turn and no share. In QFQ+ they do change shares,
+/// since idle classes of an aggregate leave their shares to the one with packets.
 #[test]
 fn idle_classes_are_as_if_they_were_not() {
     for name in NAMES.iter().filter(|name| **name != "qfq-plus") {

@@ -1,5 +1,5 @@
-//! What the controller drives: a scheduler with the queues of its flows, or the queues alone, which is what the harness
-//! costs by itself.
+//! The target of the controller: a scheduler with the queues of its flows, or the queues alone, whose cost is that of
+//! the harness.
 
 use crate::meter::Meter;
 use crate::queues::Queues;
@@ -7,17 +7,17 @@ use penstock_core::sched::Scheduler;
 use penstock_core::sched::modular::Modular;
 use penstock_core::units::Bytes;
 
-/// Takes packets of flows and gives them back in some order.
+/// A target that takes packets of flows and returns them in some order.
 pub(crate) trait Target {
-    /// Packets of a flow that wait.
+    /// Number of packets of a flow that wait.
     fn waiting(&self, flow: u32) -> u32;
-    /// A packet of this flow arrives.
+    /// Enqueues a packet of this flow.
     fn put(&mut self, flow: u32);
-    /// The flow whose packet leaves; none when nothing may.
+    /// Dequeues a packet and returns its flow; `None` if no packet may be sent.
     fn take(&mut self) -> Option<u32>;
 }
 
-/// The scheduler container (002 §4.3.2.3): as little as there can be around a scheduler.
+/// The scheduler container (002 §4.3.2.3): as little code as possible around a scheduler.
 #[derive(Debug)]
 pub(crate) struct Container<S, M> {
     pub scheduler: S,
@@ -27,7 +27,7 @@ pub(crate) struct Container<S, M> {
 }
 
 impl<S: Scheduler, M: Meter> Container<S, M> {
-    /// With packets of `size`.
+    /// Creates a container for packets of `size`.
     pub fn new(scheduler: S, meter: M, queues: Queues, size: Bytes) -> Self {
         Self { scheduler, meter, queues, size }
     }
@@ -58,8 +58,8 @@ impl<S: Scheduler, M: Meter> Target for Container<S, M> {
     }
 }
 
-/// The container of the double mode: two schedulers, which keep the packets themselves. Each packet still comes from a free
-/// list and goes back to it.
+/// The container of the double mode: two schedulers, which keep the packets themselves. Packets still come from a free
+/// list and return to it.
 #[derive(Debug)]
 pub(crate) struct Cascade<Q, M, T> {
     layers: Modular<u32, Q, M>,
@@ -70,7 +70,7 @@ pub(crate) struct Cascade<Q, M, T> {
 }
 
 impl<Q: Scheduler, M: Scheduler, T: Meter> Cascade<Q, M, T> {
-    /// With at most so many packets of `size`.
+    /// Creates a container for at most `packets` packets of `size`.
     pub fn new(layers: Modular<u32, Q, M>, meter: T, packets: usize, size: Bytes) -> Self {
         let waiting = vec![0; layers.qos().scheduler().classes()];
         Self { layers, meter, free: (0..packets as u32).rev().collect(), waiting, size }
@@ -106,7 +106,7 @@ impl<Q: Scheduler, M: Scheduler, T: Meter> Target for Cascade<Q, M, T> {
     }
 }
 
-/// The queues without a scheduler: flows that have packets leave in turn. No order is cheaper to find.
+/// The queues without a scheduler: flows with packets leave in turn, which is the cheapest order to find.
 #[derive(Debug)]
 pub(crate) struct Bare {
     queues: Queues,
@@ -116,7 +116,7 @@ pub(crate) struct Bare {
 }
 
 impl Bare {
-    /// `flows` is their number in `queues`.
+    /// Creates the target; `flows` is the number of flows in `queues`.
     pub fn new(queues: Queues, flows: usize) -> Self {
         Self { queues, flows: flows as u32, turn: 0, left: 0 }
     }

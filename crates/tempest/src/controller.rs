@@ -1,4 +1,4 @@
-//! The controller (002 §4.3.2.2): it exercises a scheduler with arrivals and departures by turns.
+//! The controller (002 §4.3.2.2): it exercises a scheduler with alternating phases of arrivals and departures.
 //!
 //! ```text
 //! enqueue phase:   packets of the flow whose turn it is, until qmax packets wait
@@ -8,33 +8,34 @@
 //! bursts:          to such a flow 1 to burst * weight packets, each number as likely as another
 //! ```
 //!
-//! "No more than any other" costs a comparison: `level` is a bound below all backlogs. A turn over all flows that fills
-//! those at the level lifts all above it, so the level rises by one; a departure that leaves less lowers it again. Hence
-//! flows are read in the order of their places, and the harness costs about the same for ten flows as for many thousand.
+//! "No more than any other" costs one comparison: `level` is a lower bound of all backlogs. A turn over all flows which
+//! fills those at the level lifts all flows above it, so the level rises by one; a departure that leaves fewer packets
+//! lowers it again. Flows are therefore read in the order of their places in memory, and the harness costs about the
+//! same for ten flows as for many thousand.
 //!
-//! DIFFERENCE: packets of flows that an integrated scheduler does not serve, as their channel is bad, do not count for the
-//! thresholds; they would fill the room for ever. Test `what_cannot_be_served_does_not_count`.
-//! DIFFERENCE: the document says that a burst is random and proportional to the weight, not how it is distributed; it
-//! is uniform here. Test `bursts_are_of_one_to_burst_times_weight`.
-//! DIFFERENCE: the document's probability to go back to the enqueue phase has no flag in its synopsis; here it is
+//! DIFFERENCE: packets of flows which an integrated scheduler does not serve because of a bad channel do not count for
+//! the thresholds; otherwise they would occupy the room forever. Test `what_cannot_be_served_does_not_count`.
+//! DIFFERENCE: the document says that the size of a burst is random and proportional to the weight, but not its
+//! distribution; here it is uniform. Test `bursts_are_of_one_to_burst_times_weight`.
+//! DIFFERENCE: the document's synopsis has no flag for the probability to go back to the enqueue phase; here it is
 //! `-psing`, one half by default. Test `a_flow_that_runs_low_may_end_the_dequeue_phase`.
 
 use crate::container::Target;
 use penstock_core::rng::Rng;
 
-/// When packets come and go.
+/// The pattern of arrivals and departures.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pattern {
-    /// Arrivals and departures together.
+    /// Number of arrivals and departures together, at which the run ends.
     pub events: u64,
     pub qmin: u64,
     pub qmax: u64,
-    /// 0: smooth.
+    /// The largest burst per unit of weight; 0 selects smooth arrivals.
     pub burst: u32,
-    /// 0: never back before the dequeue phase is over.
+    /// A flow with fewer packets may end the dequeue phase; 0 never ends it early.
     pub single: u32,
     pub refill: f64,
-    /// Whether a flow's packets count for the thresholds; empty: all do.
+    /// For each flow, whether its packets count for the thresholds; if empty, all packets count.
     pub counts: Vec<bool>,
 }
 
@@ -45,14 +46,14 @@ impl Pattern {
     }
 }
 
-/// What a run did.
+/// The number of arrivals and departures of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Done {
     pub arrived: u64,
     pub left: u64,
 }
 
-/// Nothing can come any more and nothing may leave.
+/// The run cannot continue: no packet may arrive and no packet may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "after {left} departures the scheduler serves none of the {waiting} packets that wait, and -qmax allows no more"
@@ -82,12 +83,12 @@ pub(crate) fn drive<T: Target>(
     Ok(run.done)
 }
 
-/// A run on its way.
+/// The state of a run.
 #[derive(Debug)]
 struct Run<'a> {
     arrivals: Arrivals<'a>,
     done: Done,
-    /// Packets that count for the thresholds.
+    /// Number of waiting packets which count for the thresholds.
     waiting: u64,
 }
 
@@ -105,7 +106,8 @@ impl Run<'_> {
         self.waiting += counted;
     }
 
-    /// Until `qmin` wait, the run is over or nobody may be served; or until a flow that runs low ends it.
+    /// Dequeues until `qmin` packets wait, the run is over, no flow may be served, or a flow with few packets ends the
+    /// phase.
     #[inline]
     fn dequeue_phase<T: Target>(&mut self, target: &mut T, rng: &mut Rng) {
         let pattern = self.arrivals.pattern;
@@ -125,13 +127,13 @@ impl Run<'_> {
     }
 }
 
-/// Whose packets arrive next.
+/// The order of arrivals.
 #[derive(Debug)]
 struct Arrivals<'a> {
     pattern: &'a Pattern,
     weights: &'a [u32],
     turn: usize,
-    /// No flow has less.
+    /// A lower bound of the backlogs of all flows, in packets.
     level: u32,
 }
 
@@ -140,7 +142,7 @@ impl<'a> Arrivals<'a> {
         Self { pattern, weights, turn: 0, level: 0 }
     }
 
-    /// Packets until there is no `room` or no event left; how many they are, and how many of them count.
+    /// Brings packets until there is no `room` or no event left; returns their number and how many of them count.
     #[inline]
     fn bring<T: Target>(&mut self, target: &mut T, room: u64, events: u64, rng: &mut Rng) -> (u64, u64) {
         let flows = self.weights.len();
@@ -167,7 +169,7 @@ impl<'a> Arrivals<'a> {
         (arrived, counted)
     }
 
-    /// Packets at once for the flow whose turn it is.
+    /// The number of packets that arrive at once for the flow whose turn it is.
     #[inline]
     fn burst(&self, rng: &mut Rng) -> u64 {
         match self.pattern.burst {
@@ -185,7 +187,7 @@ mod tests {
     use penstock_core::rng::Streams;
     use std::collections::VecDeque;
 
-    /// First in, first out, with a diary: arrivals as flow, departures as -1.
+    /// A first-in first-out target with a log: an arrival is its flow, a departure is -1.
     #[derive(Default)]
     struct Diary {
         waiting: Vec<u32>,
@@ -193,7 +195,7 @@ mod tests {
         events: Vec<i64>,
         most: usize,
         serves: bool,
-        /// A flow whose packets stay.
+        /// A flow whose packets are never served.
         deaf: Option<u32>,
     }
 
@@ -259,7 +261,7 @@ mod tests {
             arrivals.turn = turn;
             let mut seen = [0u32; 8];
             (0..6_000).for_each(|_| seen[arrivals.burst(&mut rng) as usize] += 1);
-            // Six standard errors about the mean of each size.
+            // Six standard deviations about the expected count of each size.
             let mean = 6_000.0 / f64::from(most);
             let close = |&n: &u32| (f64::from(n) - mean).abs() < 6.0 * mean.sqrt();
             assert!(seen[1..=most as usize].iter().all(close) && seen.iter().sum::<u32>() == 6_000, "{seen:?}");
@@ -275,7 +277,7 @@ mod tests {
             diary.events.chunk_by(|a, b| (*a < 0) == (*b < 0)).filter(|phase| phase[0] < 0).map(<[i64]>::len).collect()
         };
         let always: Vec<usize> = phases(&Pattern { refill: 1.0, ..pattern.clone() });
-        // Ten packets of each flow: the first flow is out of packets after 37 departures.
+        // Ten packets of each flow: the first flow has no packets after 37 departures.
         assert!(always[..always.len() - 1].iter().all(|&left| left <= 37), "{always:?}");
         let never: Vec<usize> = phases(&Pattern { refill: 0.0, ..pattern.clone() });
         assert!(never[..never.len() - 1].iter().all(|&left| left == 40), "{never:?}");
@@ -293,7 +295,7 @@ mod tests {
         }
     }
 
-    /// Flow 1 is not served; its packets do not keep those of others away.
+    /// Flow 1 is not served; its packets do not keep packets of other flows away.
     #[test]
     fn what_cannot_be_served_does_not_count() {
         let mut diary = Diary { deaf: Some(1), ..Diary::new(3) };

@@ -1,17 +1,21 @@
-//! TEMPEST: the test environment for packet schedulers (document 002, section 4.3). A controller brings packets of many
-//! flows to a scheduler and takes them back, so that what is measured is the scheduler and little else: how long an
-//! enqueue and a dequeue take, and how well the flows are served.
+//! TEMPEST: the test environment for packet schedulers (document 002, section 4.3). A controller enqueues packets of
+//! many flows at a scheduler and dequeues them again. It measures how long an enqueue and a dequeue take and how fairly
+//! the flows are served, with as little code as possible besides the scheduler.
 //!
 //! Follow a run by opening the files in this order:
 //!
-//! 1. [`request`](Request): what is asked, as the command line says it; [`plan`](Plan): the same, checked. `numbers`: its numbers.
-//! 2. `run`: once without a scheduler, once with it for the time, once more for the measures, and again for repetitions.
-//! 3. `controller`: who comes when; `queues`: packets and the free list; `container`: a scheduler with its queues.
-//! 4. `meter` and `pairs`: delay, worst-case fair indices and the relative fairness index, exact and online.
-//! 5. `probe`: the clock, the processor's counters, energy. Nothing else here looks at the machine.
-//! 6. [`report`]: the run in numbers.
+//! 1. [`request`](Request): the flags of the command line as text; [`plan`](Plan): the checked request; `numbers`: the
+//! notation of numbers.
+//! 2. `run`: one run without a scheduler, one with it for the time, one more for the measures, and repetitions.
+//! 3. `controller`: the pattern of arrivals; `queues`: packets and the free list; `container`: a scheduler with its
+//! queues.
+//! 4. `meter` and `pairs`: delay, worst-case fairness indices and the relative fairness index, computed exactly and
+//! online.
+//! 5. `probe`: the clock, the processor's counters, energy. No other file accesses the machine.
+//! 6. [`report`]: the results of the run.
 //!
-//! A request has the flags of the command line. Two flows of weights 1 and 3 through DRR, with the measures of fairness alone:
+//! A request has the flags of the command line. This one sends two flows of weights 1 and 3 through DRR and measures
+//! only fairness:
 //!
 //! ```
 //! use penstock_tempest::{Plan, Request, run};

@@ -1,4 +1,4 @@
-//! What a run measures of fairness and delay: exactly, event by event, in memory that does not grow with the run.
+//! Measures fairness and delay of a run: exactly, event by event, in memory that does not grow with the run.
 //!
 //! Time is counted in departures: `D` of all flows so far, `D_k` of flow k. `phi_k` = weight over the sum of weights `W`.
 //! Packets have one size, so service is counted in packets; a link of rate R sends one in L/R.
@@ -11,17 +11,18 @@
 //! RFI     max over k, h and [t1, t2] in which neither runs empty of |dD_h / phi_h - dD_k / phi_k|: file `pairs`
 //! ```
 //!
-//! **Why B-WFI needs two numbers for each flow.** Let `x = phi_k D - D_k`. B-WFI is the most that x rises from any moment
-//! to a later one of the same busy period: the largest x(t2) minus the least x before it. x falls by 1 - phi_k when k is
-//! served and rises by phi_k when another is. So x is least right after a service of k or at the start of the period, and
-//! highest right before a service of k or at the end: it is enough to look at those moments, and a busy period ends with
-//! a service. All sums are of integers: `weight * D - W * D_k` is W times x, and exact.
+//! **Why B-WFI needs two numbers for each flow.** Let `x = phi_k D - D_k`. B-WFI is the largest rise of x from any
+//! moment to a later one of one busy period: the largest difference between x(t2) and the smallest x before it. x falls
+//! by 1 - phi_k when k is served and rises by phi_k when another flow is served. So x is smallest right after a service
+//! of k or at the start of the period, and largest right before a service of k or at the end. It is enough to look at
+//! these moments, and a busy period ends with a service. All sums are of integers: `weight * D - W * D_k` is W times x,
+//! and exact.
 //!
-//! Tests compare every number with its definition, taken literally over all intervals, on random short runs.
+//! Tests compare every number with its definition, computed literally over all intervals, on random short runs.
 
 use crate::pairs::{Indices, Pairs};
 
-/// Is told of every packet; the unit type measures nothing and costs nothing.
+/// Observes every packet; the unit type measures nothing and costs nothing.
 pub(crate) trait Meter {
     /// `packet` joined its flow's queue, in which `waiting` packets wait now.
     fn arrived(&mut self, flow: u32, packet: u32, waiting: u32);
@@ -36,23 +37,23 @@ impl Meter for () {
     fn left(&mut self, _: u32, _: u32, _: u32) {}
 }
 
-/// What a flow was given.
+/// The measures of one flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Given {
     pub weight: u32,
     pub packets: u64,
-    /// In packets; `None` when no packet arrived.
+    /// The B-WFI in packets; `None` if no packet arrived.
     pub b_wfi: Option<f64>,
-    /// The same since the busy period began.
+    /// The B-WFI with t1 only at the start of a busy period, in packets.
     pub lag: Option<f64>,
-    /// In times of a packet on the link; it and the delay are `None` when no packet left.
+    /// The T-WFI in transmission times of a packet. T-WFI and delay are `None` if no packet left.
     pub t_wfi: Option<f64>,
     pub delay: Option<u64>,
-    /// In packets over relative weight; `None` for a flow that is in no pair.
+    /// The RFI in packets per relative weight; `None` for a flow that is in no pair.
     pub rfi: Option<f64>,
 }
 
-/// When a packet arrived, and behind how many of its flow, with itself.
+/// The departures so far when a packet arrived, and the backlog of its flow including the packet.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stamp {
     departures: u64,
@@ -64,21 +65,21 @@ struct Flow {
     weight: u32,
     packets: u64,
     delay: u64,
-    /// Times weight.
+    /// The largest T-WFI so far, times the weight.
     t_wfi: i128,
-    /// Times the sum of the weights.
+    /// The largest B-WFI so far, times the sum of the weights.
     b_wfi: Option<i128>,
     lag: i128,
-    /// `x` times the sum of weights when the busy period began.
+    /// `x` times the sum of the weights when the busy period began.
     first: i128,
-    /// `x` times the sum of weights: least, and most, since the busy period began.
+    /// The smallest and the largest `x` since the busy period began, times the sum of the weights.
     least: i128,
     most: i128,
-    /// The widest that it ever was in one busy period.
+    /// The largest range of `x` in one busy period so far, times the sum of the weights.
     range: i128,
 }
 
-/// The measures of 002 §4.3.2.5.
+/// Computes the measures of 002 §4.3.2.5.
 #[derive(Debug)]
 pub(crate) struct Fairness {
     flows: Vec<Flow>,
@@ -90,7 +91,7 @@ pub(crate) struct Fairness {
 }
 
 impl Fairness {
-    /// For flows of these weights, of which `packets` may wait.
+    /// Creates a meter for flows of these weights, of which at most `packets` packets wait.
     pub fn new(weights: &[u32], packets: usize) -> Self {
         let new = |&weight| Flow {
             weight,
@@ -114,7 +115,7 @@ impl Fairness {
         }
     }
 
-    /// Ends the run: busy periods that last are judged up to here.
+    /// Ends the run: busy periods that have not ended are evaluated up to now.
     pub fn finish(mut self) -> (Vec<Given>, Indices) {
         for k in 0..self.flows.len() {
             if self.waiting[k] > 0 {
@@ -140,14 +141,14 @@ impl Fairness {
         (self.flows.iter().zip(per_flow).map(given).collect(), indices)
     }
 
-    /// `x` times the sum of the weights.
+    /// `x` of flow k times the sum of the weights.
     #[inline]
     fn lag(&self, k: usize) -> i128 {
         let flow = &self.flows[k];
         i128::from(flow.weight) * i128::from(self.departures) - self.total * i128::from(flow.packets)
     }
 
-    /// Takes account of `x` as it is now, in a busy period.
+    /// Updates the measures of flow k with the present `x`, within a busy period.
     #[inline]
     fn look(&mut self, k: usize) {
         let lag = self.lag(k);

@@ -1,6 +1,6 @@
-//! What a person can put right in what was asked.
+//! Mistakes in a request, which its author can correct.
 
-/// A flag whose value cannot be; the text names the flag, the value and what is allowed.
+/// A flag with a value that is not allowed; the text names the flag, the value and the allowed values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{flag}{}{value}: {allowed}", if value.is_empty() { "" } else { " " })]
 pub struct Mistake {
@@ -14,7 +14,7 @@ impl Mistake {
         Self { flag: flag.to_owned(), value: value.to_string(), allowed: allowed.to_string() }
     }
 
-    /// A flag that goes with others only.
+    /// A flag that is only allowed together with others.
     pub(crate) fn alone(flag: &str, allowed: impl ToString) -> Self {
         Self::new(flag, "", allowed)
     }

@@ -1,9 +1,9 @@
-//! Numbers as the command line writes them: `10M`, `32k`, `30n`, and sets of flows such as `20::20,10::20,1::60`.
+//! Numbers in the notation of the command line: `10M`, `32k`, `30n`, and sets of flows such as `20::20,10::20,1::60`.
 
 use penstock_core::sched::Weight;
 use std::str::FromStr;
 
-/// A text that is not what its flag takes; the message ends with what is allowed.
+/// Why a text cannot be the value of its flag; the message ends with the allowed values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?}: {1}")]
 pub struct NumberError(pub(crate) String, pub(crate) String);
@@ -12,7 +12,7 @@ const COUNT: &str = "must be a whole number, with k for thousands or M for milli
 const DEPTH: &str = "must be a whole number of packets, or one followed by n for packets per flow: 300, 30n";
 const SET: &str = "must be weight::flows, several of them with commas between: 20::20,10::20,1::60";
 
-/// A whole number; `k` is a thousand and `M` a million.
+/// An integer with an optional suffix; `k` is a thousand and `M` a million.
 pub(crate) fn count(text: &str) -> Result<u64, NumberError> {
     let said = text.trim();
     let (digits, unit) = match said.as_bytes().last() {
@@ -25,7 +25,7 @@ pub(crate) fn count(text: &str) -> Result<u64, NumberError> {
     number.ok_or_else(|| NumberError(text.to_owned(), COUNT.to_owned()))
 }
 
-/// A backlog: a number of packets, or of packets for each flow.
+/// A backlog: a number of packets in total, or a number of packets for each flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Depth {
     number: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Depth {
 }
 
 impl Depth {
-    /// Packets in all, with so many flows.
+    /// The number of packets in total, for this number of flows.
     pub(crate) fn packets(self, flows: usize) -> u64 {
         if self.per_flow { self.number.saturating_mul(flows as u64) } else { self.number }
     }
@@ -50,7 +50,7 @@ impl FromStr for Depth {
     }
 }
 
-/// The weights of flows, in the order in which the sets name them.
+/// The weight of each flow, in the order of the sets.
 pub(crate) fn weights(text: &str, most_flows: usize) -> Result<Vec<Weight>, NumberError> {
     let mut all = Vec::new();
     for set in text.split(',') {
@@ -66,7 +66,7 @@ pub(crate) fn weights(text: &str, most_flows: usize) -> Result<Vec<Weight>, Numb
     Ok(all)
 }
 
-/// `weight::flows`, `weight:flows`, `::flows` or `flows`; no weight is a weight of 1.
+/// Splits `weight::flows`, `weight:flows`, `::flows` or `flows`; the default weight is 1.
 fn one_set(set: &str) -> Option<(u64, u64)> {
     let (weight, flows) = match set.split_once("::").or_else(|| set.split_once(':')) {
         Some((weight, flows)) => (weight.trim(), flows),

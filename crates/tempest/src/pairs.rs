@@ -1,73 +1,79 @@
-//! The relative fairness index: over all pairs of flows, how far their service in proportion to weight may differ.
+//! The relative fairness index: the largest difference in normalized service (service / weight) over all pairs of
+//! flows.
 //!
-//! Let `S_k = D_k / phi_k` and `z = S_k - S_h`. In a time in which neither k nor h runs empty, the most that |z(t2) - z(t1)|
-//! can be is the largest z minus the least. So a pair needs the least and the most of z since their common busy time began.
+//! Let `S_k = D_k / phi_k` and `z = S_k - S_h`. A *common time* of k and h is an interval in which neither runs empty.
+//! Over a common time the largest value of |z(t2) - z(t1)| is the largest z minus the smallest z. So a pair needs the
+//! smallest and the largest z since its common time began.
 //!
-//! **Who looks when.** Flow k keeps a row: for each h the range of z in the present common time. It looks only when k is
-//! served, right before and right after: in between, z can only fall, by services of h. What a row misses is the end of
-//! a common time after k's last service, and only if h ended it by running empty. Then h's own row has it all, for that
-//! end was a service of h. So each common time is seen whole by the row of the flow that ended it, and the other row sees
-//! a part of it, which is never more. At the end of the run both rows look once more.
+//! **Which flow updates the pair.** Flow k keeps a row with the range of z in the present common time with each h. The
+//! row is updated only when k is served, right before and right after the service: in between z can only fall, by
+//! services of h. The row misses the end of a common time after k's last service only if h ended it by running empty.
+//! In that case the row of h has the full range, since the end was a service of h. So the row of the flow which ended a
+//! common time covers it completely, and the other row covers a part of it, whose range is never larger. At the end of
+//! the run both rows are updated once more.
 //!
-//! **When a common time is over.** Busy periods of all flows are numbered in the order in which they begin. A row remembers
-//! the last number at its last look; a flow with a later one has begun a new common time. It began with h's period, when z
-//! was `S_k` (k was not served since) minus what `S_h` was then; so it is found late and still exactly. The range of the old
-//! one counts when the new one is found, when k's own period begins, or at the end of the run: it only grows until then.
+//! **When a common time ends.** The busy periods of all flows are numbered in the order of their beginnings. A row
+//! stores the last number at its last update; a flow with a later number has begun a new common time. The new one began
+//! with h's busy period, when z was `S_k` (k was not served since) minus the value of `S_h` at that time, so it is
+//! found late and still exactly. The range of the old common time counts when the new one is found, when k's own busy
+//! period begins, or at the end of the run: until then it only grows.
 //!
-//! **What a look costs.** A service is one pass over a row: two numbers of each pair, and `S_h` of the other flow. It has no
-//! branch, as the compiler needs it for vector instructions: `S_h` is not a number while h has no packets, and what is
-//! not a number is neither less nor more. The largest z is kept less `1 / phi_k`, so that one difference serves both: right
-//! after a service of k, z is by so much more than right before.
+//! **Cost of an update.** A service is one pass over a row: two numbers of each pair, and `S_h` of the other flow. The
+//! loop has no branch, so that the compiler can use vector instructions: `S_h` is NaN while h has no packets, and NaN
+//! is neither smaller nor larger than any number. The largest z is stored less `1 / phi_k`, so that one difference
+//! serves both comparisons: right after a service of k, z is larger by that amount than right before.
 //!
-//! **Many flows.** n rows of n are too much for many thousand flows. Above [`EXACT`] flows, rows are kept for that many,
-//! evenly chosen: what they give is a lower bound for RFI. An upper bound comes from all flows: z changes by
-//! `(S_k - D) - (S_h - D)`, so it cannot exceed the sum of the two largest ranges of `S - D` within a busy period. Up to
+//! **Many flows.** n rows of n need too much memory for many thousand flows. Above [`EXACT`] flows, rows are kept for
+//! that many flows, evenly chosen: they give a lower bound of RFI. All flows give an upper bound: z changes by
+//! `(S_k - D) - (S_h - D)`, so RFI is at most the sum of the two largest ranges of `S - D` within a busy period. Up to
 //! [`EXACT`] flows the index is exact.
 
 use std::ops::Range;
 
-/// Flows up to which every pair is followed.
+/// The largest number of flows for which every pair is tracked.
 pub(crate) const EXACT: usize = 1024;
 
-/// `S` of a flow without packets, and `z` of a pair of which one has none.
+/// The value of `S` of a flow without packets, and of `z` of a pair in which a flow has none.
 const NEITHER: f64 = f64::NAN;
 
-/// All pairs, or those among the flows that were chosen.
+/// All pairs of flows, or all pairs of the flows that were chosen.
 #[derive(Debug)]
 pub(crate) struct Pairs {
-    /// The row of each flow, if it has one.
+    /// The row of each flow; `None` if the flow was not chosen.
     row_of: Vec<Option<u32>>,
     flows: usize,
-    /// 1 / phi.
+    /// 1 / phi of each row's flow.
     step: Vec<f64>,
     packets: Vec<u64>,
-    /// S; while the flow is busy; and when its busy period began.
+    /// S of each flow: now, now while the flow is busy (else [`NEITHER`]), and at the start of its busy period.
     service: Vec<f64>,
     busy: Vec<f64>,
     began: Vec<f64>,
-    /// The number of the flow's last busy period, and of the last of any flow: now, and when its row last looked.
+    /// Number of each flow's last busy period, number of the last busy period of any flow, and that number at each
+    /// row's last update.
     period: Vec<u64>,
     periods: u64,
     looked: Vec<u64>,
-    /// Of z in the present common time, row by row; the most is kept less the row's step.
+    /// The smallest and the largest z in the present common time, row by row; the largest is stored less the row's
+    /// step.
     least: Vec<f64>,
     most: Vec<f64>,
     worst: Vec<f64>,
 }
 
-/// What was found.
+/// The relative fairness index of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Indices {
-    /// RFI is no less.
+    /// A lower bound of RFI.
     pub at_least: f64,
-    /// RFI is no more; the same where it is exact.
+    /// An upper bound of RFI; equal to the lower bound if RFI is exact.
     pub at_most: f64,
     worst: Vec<f64>,
     row_of: Vec<Option<u32>>,
 }
 
 impl Indices {
-    /// The worst of a flow's pairs.
+    /// The largest index of the pairs of flow `k`; `None` if `k` is in no tracked pair.
     pub fn of_flow(&self, k: usize) -> Option<f64> {
         (self.worst.len() > 1).then_some(()).and(self.row_of[k]).map(|row| self.worst[row as usize])
     }
@@ -101,7 +107,7 @@ impl Pairs {
         }
     }
 
-    /// A busy period of flow k begins.
+    /// Reports that a busy period of flow k begins.
     pub fn begins(&mut self, k: usize) {
         let Some(k) = self.row_of[k].map(|row| row as usize) else { return };
         (0..self.step.len()).for_each(|h| self.count(k, h));
@@ -110,7 +116,7 @@ impl Pairs {
         let (service, step) = (self.service[k], self.step[k]);
         self.began[k] = service;
         let row = self.row(k);
-        // k itself is not busy yet, so its own place in its row stays without a number.
+        // Flow k is not busy yet, so the entry of k in its own row stays NaN.
         for ((least, most), other) in self.least[row.clone()].iter_mut().zip(&mut self.most[row]).zip(&self.busy) {
             *least = service - other;
             *most = *least - step;
@@ -118,7 +124,7 @@ impl Pairs {
         self.busy[k] = service;
     }
 
-    /// Flow k is served; `ends` tells that it has run empty.
+    /// Reports that flow k is served; `ends` is true if it runs empty.
     pub fn serves(&mut self, k: usize, ends: bool) {
         let Some(k) = self.row_of[k].map(|row| row as usize) else { return };
         self.renew(k);
@@ -130,7 +136,7 @@ impl Pairs {
             *most = if z > *most { z } else { *most };
         }
         self.packets[k] += 1;
-        // Not a sum of steps: a product has one rounding, however long the run.
+        // A product has one rounding, however long the run; a sum of steps would have many.
         self.service[k] = self.packets[k] as f64 * self.step[k];
         self.busy[k] = if ends { NEITHER } else { self.service[k] };
     }
@@ -140,7 +146,7 @@ impl Pairs {
         k * rows..(k + 1) * rows
     }
 
-    /// Row k finds the common times that have begun since its last look.
+    /// Starts the common times in row k that have begun since its last update.
     fn renew(&mut self, k: usize) {
         if self.looked[k] == self.periods {
             return;
@@ -156,7 +162,7 @@ impl Pairs {
         self.looked[k] = self.periods;
     }
 
-    /// The range that row k has seen of its pair with h is one of those that happened.
+    /// Takes the range in row k of its pair with h into account for the index of both flows.
     fn count(&mut self, k: usize, h: usize) {
         let at = k * self.step.len() + h;
         let range = self.most[at] + self.step[k] - self.least[at];
@@ -164,7 +170,7 @@ impl Pairs {
         self.worst[h] = self.worst[h].max(range);
     }
 
-    /// z as it is at the end of the run.
+    /// Updates row k with z at the end of the run.
     fn last_look(&mut self, k: usize) {
         self.renew(k);
         let (service, step) = (self.service[k], self.step[k]);
@@ -175,7 +181,7 @@ impl Pairs {
         }
     }
 
-    /// Ends the run; `ranges` are those of `S - D` of every flow.
+    /// Ends the run; `ranges` are the ranges of `S - D` of all flows.
     pub fn finish(&mut self, ranges: &[f64]) -> Indices {
         let rows = self.step.len();
         for k in 0..rows {

@@ -1,4 +1,4 @@
-//! A checked request: every flag read, every combination that makes no sense refused.
+//! A checked request: every flag is parsed, and combinations without meaning are refused.
 //!
 //! | flag | meaning | default |
 //! |---|---|---|
@@ -18,16 +18,16 @@
 //! | `-ploss` | loss of each station: `powers`, `steps` or a list | powers |
 //! | `-intgr_th` | a station is good above this weight, or with `%` above this chance to transmit | 80% |
 //!
-//! The document has losses range "linearly from 10^0 to 10^-4" (002 §4.2.3.3, Tables 4.5 and 4.6). `powers` takes the
-//! exponent to be linear, `steps` the probability; `docs/algorithms/hfs.md` says what speaks for which.
+//! In the document losses range "linearly from 10^0 to 10^-4" (002 §4.2.3.3, Tables 4.5 and 4.6). `powers` makes the
+//! exponent linear, `steps` the probability; `docs/algorithms/hfs.md` has the arguments for each.
 //!
-//! DIFFERENCE: `-intgr_th` is a weight, as 002 §4.3.2.6 defines it. The text about Table 4.6 takes its 80 for a chance of 80%,
-//! which on the scale of `-wdistr 3` is a weight of 800; `80%` says so whatever the weights are, and is the default. Tests
-//! `the_threshold_is_a_weight`, `the_threshold_may_be_a_chance_to_transmit`.
-//! DIFFERENCE: in the double mode the thresholds count the packets of the flows, in front of the first scheduler (002
-//! §4.3.2.2 has "stored in scheduler flows"); those between the schedulers come on top. With `-qcount both` they are counted:
-//! then each dequeue phase with `-qmin 0` sends all that came, and the second scheduler can choose nothing but an order. Test
-//! `thresholds_count_what_waits_before_the_first_of_two_schedulers`.
+//! DIFFERENCE: `-intgr_th` is a weight, as 002 §4.3.2.6 defines it. The text about Table 4.6 treats its value 80 as a
+//! probability of 80 %, which on the scale of `-wdistr 3` is a weight of 800; `80%` has that meaning whatever the
+//! weights are, and is the default. Tests `the_threshold_is_a_weight`, `the_threshold_may_be_a_chance_to_transmit`.
+//! DIFFERENCE: in the double mode the thresholds count the packets before the first scheduler (002 §4.3.2.2 has "stored
+//! in scheduler flows"), and packets between the schedulers are added. With `-qcount both` they are counted as well:
+//! then each dequeue phase with `-qmin 0` sends all packets that came, and the second scheduler affects only their
+//! order. Test `thresholds_count_what_waits_before_the_first_of_two_schedulers`.
 
 use crate::controller::Pattern;
 use crate::mistake::Mistake;
@@ -40,26 +40,26 @@ use penstock_core::sched::{Setup, Weight};
 use penstock_core::suggest::nearest;
 use penstock_core::units::{Bytes, Rate};
 
-/// The most events, flows and waiting packets that a run may have.
+/// The largest numbers of events, flows and waiting packets in a run.
 const MAX_EVENTS: u64 = 10_000_000_000;
 const MAX_FLOWS: usize = 1_000_000;
 const MAX_WAITING: u64 = 50_000_000;
 const MAX_STATIONS: usize = 10_000;
 const MAX_REPEAT: u64 = 1_000;
 
-/// Which container holds the scheduler (002 §4.3.2.3).
+/// The kind of container that holds the scheduler (002 §4.3.2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// One scheduler, a wire.
+    /// One scheduler before a wired link.
     Single,
     /// One scheduler that knows which stations have a good channel.
     Integrated,
-    /// A scheduler of flows, a buffer, and a scheduler of stations that knows their losses.
+    /// A scheduler of flows, a buffer, and a scheduler of stations which knows their losses.
     Double,
 }
 
 impl Mode {
-    /// As the flag has it.
+    /// The value of the flag `-mode`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Single => "single",
@@ -69,19 +69,19 @@ impl Mode {
     }
 }
 
-/// What a run does.
+/// A checked request: everything that a run needs.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(crate) mode: Mode,
-    /// As reports name it.
+    /// The name of the scheduler in reports.
     pub(crate) name: String,
     pub(crate) alg: Algorithm,
     pub(crate) weights: Vec<Weight>,
     pub(crate) size: Bytes,
     pub(crate) pattern: Pattern,
-    /// Loss of each station; none without a channel.
+    /// Probability of loss for each station; empty without a channel.
     pub(crate) losses: Vec<f64>,
-    /// Whether an integrated scheduler serves each station.
+    /// For each station, whether an integrated scheduler serves it.
     pub(crate) good: Vec<bool>,
     pub(crate) rate: Rate,
     pub(crate) seed: u64,
@@ -89,7 +89,7 @@ pub struct Plan {
     pub(crate) measure: Measure,
 }
 
-/// Which of the runs are made.
+/// The parts of a run that are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measure {
     All,
@@ -98,16 +98,16 @@ pub(crate) enum Measure {
     Harness,
 }
 
-/// What serves the flows.
+/// The scheduler or schedulers that serve the flows.
 #[derive(Debug, Clone)]
 pub(crate) enum Algorithm {
     One(AnySchedulerConfig),
-    /// One for the flows, one for the stations behind it.
+    /// One scheduler for the flows and one for the stations.
     Two(Box<Layers>),
 }
 
 impl Algorithm {
-    /// Packets that wait beyond the scheduler of flows.
+    /// Number of packets that wait behind the scheduler of flows.
     fn buffer(&self) -> u64 {
         match self {
             Self::One(_) => 0,
@@ -116,21 +116,21 @@ impl Algorithm {
     }
 }
 
-/// The double mode.
+/// The two schedulers of the double mode.
 #[derive(Debug, Clone)]
 pub(crate) struct Layers {
     pub qos: AnySchedulerConfig,
     pub mac: AnySchedulerConfig,
     pub buffer: u64,
-    /// Of the stations.
+    /// Weights of the stations.
     pub weights: Vec<Weight>,
 }
 
 impl Plan {
-    /// Reads and checks a request.
+    /// Parses and checks a request.
     ///
     /// # Errors
-    /// The first flag that cannot be, with its value and what is allowed.
+    /// Names the first flag that is not allowed, with its value and the allowed values.
     pub fn of(request: &Request) -> Result<Self, Mistake> {
         let mode = mode(request)?;
         refuse_strangers(request, mode)?;
@@ -165,7 +165,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Schedulers may refuse weights.
+    /// Builds the schedulers once, because they may refuse the weights.
     fn try_schedulers(&self) -> Result<(), Mistake> {
         let tried = |flag, config: &AnySchedulerConfig, setup: Setup<'_>| {
             config.build(&setup).map(|_| ()).map_err(|error| Mistake::new(flag, config.name(), error))
@@ -187,18 +187,19 @@ impl Plan {
         Setup { weights: &self.weights, max_packet: self.size }
     }
 
-    /// The station of a flow: flows go round the stations, so that each gets its part of every set.
+    /// The station of a flow: flows are distributed to the stations in turn, so that each station gets flows of every
+    /// set.
     pub(crate) fn station(&self, flow: usize) -> Option<usize> {
         flow.checked_rem(self.losses.len())
     }
 
-    /// Whether a flow's station is good, or it has none.
+    /// True if a flow's station is good, or if there are no stations.
     pub(crate) fn is_served(&self, flow: usize) -> bool {
         self.station(flow).is_none_or(|station| self.good[station])
     }
 
-    /// How many packets may wait at once: those that count, and of each other flow what one burst more than the fewest
-    /// of a counted flow brings it.
+    /// The largest number of packets that may wait: the packets which count, and for each other flow the smallest
+    /// backlog of a counted flow plus one burst.
     pub(crate) fn capacity(&self) -> usize {
         let (qmax, counts) = (self.pattern.qmax, &self.pattern.counts);
         let counted = counts.iter().filter(|counted| **counted).count() as u64;
@@ -219,7 +220,7 @@ fn mode(request: &Request) -> Result<Mode, Mistake> {
     }
 }
 
-/// Flags of other modes and flags that exclude each other.
+/// Refuses flags of other modes and flags that exclude each other.
 fn refuse_strangers(request: &Request, mode: Mode) -> Result<(), Mistake> {
     let goes_with = |flag: &str, given: &Option<String>, only: Mode| match given {
         Some(value) if mode != only => {
@@ -256,7 +257,7 @@ fn refuse_strangers(request: &Request, mode: Mode) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Two schedulers under one name.
+/// Names that stand for two schedulers: the name, the scheduler of flows, the scheduler of stations.
 const DOUBLES: &[(&str, &str, &str)] = &[
     ("hfs", "qfq-plus", "qfq-plus"),
     ("hfs-drr", "qfq-plus", "drr"),
@@ -306,10 +307,10 @@ fn policy(request: &Request) -> Result<Weighting, Mistake> {
     Ok(Weighting::ALL[number(&request.wdistr, "-wdistr", 3, 0, 3)? as usize])
 }
 
-/// Up to a loss of 20% a station is in good condition (002 §4.2.3.3).
+/// The default of `-intgr_th`: up to a loss of 20 % a station is in good condition (002 §4.2.3.3).
 const THRESHOLD: &str = "80%";
 
-/// Whether the channel of each station counts as good: its weight is above the threshold, or its chance to transmit.
+/// For each station, whether its weight or its probability of success exceeds the threshold.
 fn good(request: &Request, losses: &[f64]) -> Result<Vec<bool>, Mistake> {
     let text = request.intgr_th.as_deref().unwrap_or(THRESHOLD).trim();
     let allowed = "must be a weight from 0, or a chance to transmit from 0% to 100%";
@@ -325,7 +326,7 @@ fn good(request: &Request, losses: &[f64]) -> Result<Vec<bool>, Mistake> {
     Ok(policy(request)?.weights(losses).iter().map(|weight| f64::from(weight.get()) > least).collect())
 }
 
-/// Packets between two schedulers, if thresholds leave them out.
+/// Number of packets between two schedulers which the thresholds do not count.
 fn uncounted(request: &Request, alg: &Algorithm) -> Result<u64, Mistake> {
     match request.qcount.as_deref().unwrap_or("first") {
         "first" => Ok(alg.buffer()),
@@ -350,7 +351,7 @@ fn weights_of(flag: &str, sets: &str, most: usize) -> Result<Vec<Weight>, Mistak
     weights(sets, most).map_err(|error| Mistake::new(flag, sets, error.1))
 }
 
-/// A name as the document or a person writes it, in our spelling.
+/// The name of a scheduler in the spelling of this project, from the spelling of the document or of a user.
 fn plain(name: &str) -> String {
     name.trim().to_lowercase().replace('+', "-plus").replace('*', "-drr").replace('_', "-").replace('²', "2")
 }
@@ -362,12 +363,12 @@ fn scheduler(name: &Option<String>, flag: &str) -> Result<AnySchedulerConfig, Mi
         .ok_or_else(|| Mistake::new(flag, given, format!("{}must be one of {}", meant(given, NAMES), names())))
 }
 
-/// "did you mean X? " for the known name that is most like the given one; nothing if none is.
+/// The text "did you mean X? " with the most similar known name; empty if none is similar.
 fn meant(given: &str, known: &[&str]) -> String {
     nearest(&plain(given), known).first().map(|name| format!("did you mean {name}? ")).unwrap_or_default()
 }
 
-/// With `buffer` packets beyond the scheduler of flows.
+/// The pattern of arrivals, with `buffer` packets behind the scheduler of flows.
 fn pattern(request: &Request, flows: usize, buffer: u64) -> Result<Pattern, Mistake> {
     let qmax = depth(&request.qmax, "-qmax", "30n", flows)?;
     if !(1..=MAX_WAITING).contains(&qmax) {
@@ -427,7 +428,7 @@ fn measure(request: &Request) -> Result<Measure, Mistake> {
     }
 }
 
-/// Losses of the stations (Tables 4.5 and 4.6, from 10^0 to 10^-4): by powers, in steps, or as given.
+/// The probability of loss of each station (Tables 4.5 and 4.6, from 10^0 to 10^-4): by powers, in steps, or as given.
 fn losses(request: &Request, mode: Mode) -> Result<Vec<f64>, Mistake> {
     let (flag, default) = match &request.flowsetsmac {
         Some(sets) => ("-flowsetsmac", Some(weights_of("-flowsetsmac", sets, MAX_STATIONS)?.len() as u64)),

@@ -1,5 +1,5 @@
-//! What a stretch of a run cost: time, and where the machine tells, instructions, cycles and energy. The only file here
-//! that looks at the machine.
+//! Measures the cost of a part of a run: time and, where the machine provides them, instructions, cycles and energy.
+//! Only this file accesses the machine.
 
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "the cost of a scheduler is what it measures")]
 
@@ -7,30 +7,30 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The zones of Intel's and AMD's energy counters, one for each processor package.
+/// The directory of Intel's and AMD's energy counters, with one zone for each processor package.
 const ZONES: &str = "/sys/class/powercap";
 
-/// Cost of one stretch.
+/// The cost of one part of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cost {
     pub ns: f64,
     pub instructions: Option<u64>,
     pub cycles: Option<u64>,
-    /// Of the whole package: whatever else runs is in it.
+    /// Energy of the whole processor package, which includes other load on the machine.
     pub microjoules: Option<f64>,
 }
 
-/// Reads clock and counters.
+/// Reads the clock and the counters.
 #[derive(Debug)]
 pub(crate) struct Probe {
     counters: Option<counters::Counters>,
-    /// Why the processor's counters are not read; `None` when they are.
+    /// Why the processor's counters are not read; `None` if they are.
     pub missing: Option<String>,
     zones: Vec<Zone>,
 }
 
 impl Probe {
-    /// With whatever this machine has.
+    /// Creates a probe with the counters that this machine has.
     pub fn new() -> Self {
         let (counters, missing) = match counters::Counters::open() {
             Ok(counters) => (Some(counters), None),
@@ -39,7 +39,7 @@ impl Probe {
         Self { counters, missing, zones: Zone::all() }
     }
 
-    /// Runs `work` and tells its cost.
+    /// Runs `work` and returns its result and its cost.
     pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> (T, Cost) {
         let energy: Vec<Option<u64>> = self.zones.iter().map(Zone::read).collect();
         let counting = self.counters.as_mut().is_some_and(counters::Counters::start);
@@ -54,7 +54,7 @@ impl Probe {
     }
 }
 
-/// An energy counter that begins anew after `range` microjoules.
+/// An energy counter, which wraps after `range` microjoules.
 #[derive(Debug)]
 struct Zone {
     counter: PathBuf,
@@ -62,7 +62,7 @@ struct Zone {
 }
 
 impl Zone {
-    /// Those that may be read: on many systems only root may.
+    /// The counters that may be read; on many systems only root may read them.
     fn all() -> Vec<Self> {
         let entries = fs::read_dir(ZONES).into_iter().flatten().flatten();
         let packages = entries.filter(|entry| is_package(&entry.file_name().to_string_lossy()));
@@ -83,7 +83,7 @@ impl Zone {
     }
 }
 
-/// `intel-rapl:0` is a package, `intel-rapl:0:0` a part of it.
+/// True for a package, such as `intel-rapl:0`; `intel-rapl:0:0` is a part of it.
 fn is_package(name: &str) -> bool {
     name.starts_with("intel-rapl:") && name.matches(':').count() == 1
 }
@@ -116,7 +116,7 @@ mod counters {
             both.into_iter().all(|counter| counter.reset().is_ok() && counter.enable().is_ok())
         }
 
-        /// Instructions and cycles since the start.
+        /// Instructions and cycles since the start; `None` if they cannot be read.
         pub fn stop(&mut self) -> Option<(u64, u64)> {
             self.instructions.disable().ok()?;
             self.cycles.disable().ok()?;
@@ -127,7 +127,7 @@ mod counters {
 
 #[cfg(not(target_os = "linux"))]
 mod counters {
-    /// No such counters here.
+    /// Stands in for the counters on systems without them.
     #[derive(Debug)]
     pub(super) struct Counters;
 

@@ -1,5 +1,5 @@
-//! The packets of a run: a free list, and a queue for each flow. Packets are empty and of one size, so a packet is an
-//! index, and both kinds of list run through one array that is made before the clock starts.
+//! The packets of a run: a free list, and a queue for each flow. Packets have no content and one size, so a packet is
+//! an index, and all lists run through one array which is allocated before time is measured.
 
 const NONE: u32 = u32::MAX;
 
@@ -10,7 +10,7 @@ struct Queue {
     waiting: u32,
 }
 
-/// Queues of flows over one free list.
+/// Queues of flows with one free list.
 #[derive(Debug, Clone)]
 pub(crate) struct Queues {
     next: Vec<u32>,
@@ -19,7 +19,7 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// `flows` empty queues and `packets` free packets; there are fewer than 2^32 - 1 of them.
+    /// Creates `flows` empty queues and `packets` free packets; there must be fewer than 2^32 - 1 packets.
     pub fn new(flows: usize, packets: usize) -> Self {
         let mut next: Vec<u32> = (1..=packets as u32).collect();
         if let Some(last) = next.last_mut() {
@@ -29,13 +29,13 @@ impl Queues {
         Self { free: if packets == 0 { NONE } else { 0 }, next, queues }
     }
 
-    /// Packets of a flow that wait.
+    /// Number of packets of a flow that wait.
     #[inline]
     pub fn waiting(&self, flow: u32) -> u32 {
         self.queues[flow as usize].waiting
     }
 
-    /// Takes a packet from the free list and puts it at the end of a flow's queue. The list must not be empty.
+    /// Takes a packet from the free list and appends it to a flow's queue. The list must not be empty.
     #[inline]
     pub fn push(&mut self, flow: u32) -> u32 {
         let packet = self.free;
@@ -51,7 +51,7 @@ impl Queues {
         packet
     }
 
-    /// Takes the first packet of a flow's queue, which must not be empty, and puts it back on the free list.
+    /// Takes the first packet of a flow's queue, which must not be empty, and returns it to the free list.
     #[inline]
     pub fn pop(&mut self, flow: u32) -> u32 {
         let queue = &mut self.queues[flow as usize];

@@ -1,79 +1,80 @@
-//! A run in numbers. Every time is of one packet: an enqueue and a dequeue together.
+//! The results of a run. Every time is for one packet: an enqueue and a dequeue together.
 
 use serde::Serialize;
 
-/// What a run found.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// The scheduler.
+    /// Name of the scheduler.
     pub alg: String,
     /// `single`, `integrated` or `double`.
     pub mode: &'static str,
-    /// How many flows.
+    /// Number of flows.
     pub flows: usize,
-    /// Enqueues and dequeues together.
+    /// Number of enqueues and dequeues together.
     pub events: u64,
-    /// Of these, enqueues.
+    /// Number of enqueues.
     pub enqueues: u64,
-    /// And dequeues.
+    /// Number of dequeues.
     pub dequeues: u64,
-    /// The seed of the bursts.
+    /// The seed of the random numbers for the bursts.
     pub seed: u64,
-    /// Time of a packet with the harness; the least of the repetitions. It and what follows from it are absent from a run
-    /// that measures fairness only.
+    /// Nanoseconds per packet with the harness, the smallest of the repetitions. Absent from a run that measures only
+    /// fairness, as are all times and costs derived from it.
     pub ns_per_packet: Option<f64>,
-    /// Of this, the harness: the same arrivals without a scheduler, the least of the repetitions.
+    /// Nanoseconds per packet of the harness alone: equal arrivals without a scheduler, the smallest of the
+    /// repetitions.
     pub ns_harness: Option<f64>,
-    /// The difference: the scheduler.
+    /// Nanoseconds per packet of the scheduler: the time with the harness less that of the harness alone.
     pub ns_scheduler: Option<f64>,
-    /// Millions of packets per second, harness included.
+    /// Millions of packets per second, with the harness.
     pub mpps: Option<f64>,
-    /// What the processor's counters say of a packet, in the run that took the least time.
+    /// The processor's counters per packet, in the run that took the least time.
     pub counters: Counters,
-    /// What a packet costs in energy.
+    /// The energy per packet.
     pub energy: Option<Energy>,
-    /// Share of the sent packets that were not lost on the way (002 §4.3.2.5). A wire loses none. Absent from
-    /// a run over a channel that measures time only.
+    /// The part of the sent packets that was not lost on the channel (002 §4.3.2.5). A wired link loses none. Absent
+    /// from a run over a channel that measures only time.
     pub throughput: Option<f64>,
-    /// Each flow. Empty in a run that measures time only.
+    /// The measures of each flow. Empty in a run that measures only time.
     pub flows_detail: Vec<FlowReport>,
-    /// Over all flows. Absent from a run that measures time only.
+    /// The worst measures of all flows. Absent from a run that measures only time.
     pub worst: Option<Worst>,
-    /// The relative fairness index in packets over relative weight; absent when there are too many flows to follow each
-    /// pair, and from a run that measures time only.
+    /// The relative fairness index in packets per relative weight. Absent if there are too many flows to track each
+    /// pair, and from a run that measures only time.
     pub rfi: Option<f64>,
-    /// Where it lies in any case.
+    /// A lower and an upper bound of the relative fairness index, also if it is not exact.
     pub rfi_between: Option<(f64, f64)>,
 }
 
-/// One flow. Its indices are those of a single flow in 002 §4.3.2.5.
+/// The measures of one flow. The indices are those of a single flow in 002 §4.3.2.5.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlowReport {
-    /// Its weight.
+    /// Weight of the flow.
     pub weight: u32,
-    /// Packets that left.
+    /// Number of packets that left.
     pub packets: u64,
-    /// How far it fell behind its share, in packets.
+    /// The B-WFI: by how much the flow fell behind its share in any interval of a busy period, in packets.
     pub b_wfi_packets: Option<f64>,
-    /// The same since the flow was last without packets: its service lag.
+    /// The service lag: by how much the flow fell behind its share since the start of a busy period, in packets.
     pub lag_packets: Option<f64>,
-    /// How much later than in a fair system a packet left, in packets on the link.
+    /// The T-WFI: how much later a packet left than in a fair system, in transmission times of a packet.
     pub t_wfi_packets: Option<f64>,
-    /// The same in time.
+    /// The T-WFI in milliseconds.
     pub t_wfi_ms: Option<f64>,
-    /// The longest wait, in departures of any flow.
+    /// The longest wait of a packet, in departures of any flow.
     pub max_delay_dequeues: Option<u64>,
-    /// The worst of its pairs.
+    /// The largest relative fairness index of the flow's pairs, in packets per relative weight.
     pub rfi: Option<f64>,
-    /// The station it goes to, in a wireless container.
+    /// The station of the flow, in a wireless container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub station: Option<usize>,
-    /// How much of what is sent to it is lost.
+    /// The probability that a packet to the station is lost, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
 }
 
-/// The worst of all flows.
+/// The worst measures of all flows.
 #[derive(Debug, Clone, Serialize)]
 #[allow(missing_docs, reason = "as in each flow")]
 pub struct Worst {
@@ -82,28 +83,28 @@ pub struct Worst {
     pub max_delay_dequeues: Option<u64>,
 }
 
-/// The processor's counters.
+/// The processor's counters per packet.
 #[derive(Debug, Clone, Serialize)]
 pub struct Counters {
-    /// Instructions of a packet, with the harness.
+    /// Instructions per packet, with the harness.
     pub instructions: Option<f64>,
-    /// And without it.
+    /// Instructions per packet, without the harness.
     pub instructions_scheduler: Option<f64>,
-    /// Cycles of a packet, with the harness.
+    /// Cycles per packet, with the harness.
     pub cycles: Option<f64>,
-    /// Why there are none.
+    /// Why the counters are missing; absent if they are not.
     pub missing: Option<String>,
 }
 
-/// Energy of a packet. The two kinds cannot be compared with each other.
+/// The energy per packet. The two kinds of values cannot be compared with each other.
 #[derive(Debug, Clone, Serialize)]
 pub struct Energy {
-    /// `rapl` or `time`.
+    /// The kind of value: `rapl` (measured) or `time` (a substitute).
     pub kind: &'static str,
-    /// Nanojoules with the harness, for the whole processor package; absent for `time`.
+    /// Nanojoules per packet with the harness, for the whole processor package; absent for `time`.
     pub nanojoules: Option<f64>,
-    /// What stands for it in comparisons of schedulers on one machine.
+    /// The substitute for energy in comparisons of schedulers on one machine, in nanoseconds per packet.
     pub proxy_ns: Option<f64>,
-    /// In words.
+    /// Explanation of the kind of value.
     pub note: &'static str,
 }

@@ -1,8 +1,8 @@
-//! What is asked of TEMPEST: the flags of 002 §4.3.2.6 by name, each with its text.
+//! A request to TEMPEST: the flags of 002 §4.3.2.6 by name, each as text.
 
 use serde::Deserialize;
 
-/// The flags that were given. Their meaning, defaults and limits: [`Plan::of`](crate::Plan::of).
+/// The flags that were given. [`Plan::of`](crate::Plan::of) defines their meaning, defaults and limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(missing_docs, reason = "each is the flag of its name")]
@@ -25,7 +25,7 @@ pub struct Request {
     pub wdistr: Option<String>,
     pub ploss: Option<String>,
     pub intgr_th: Option<String>,
-    // Not in the document.
+    // These flags are not in the document.
     pub qcount: Option<String>,
     pub psing: Option<String>,
     pub rate: Option<String>,

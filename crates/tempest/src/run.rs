@@ -1,8 +1,8 @@
-//! A run: without a scheduler, with it for the time, with it for the measures.
+//! Carries out a run: without a scheduler, with it for the time, and with it for the measures.
 //!
-//! All three have the same arrivals, drawn from the same numbers; the scheduler begins anew in each. Allocation is over
-//! before the clock starts. Time is measured as often as asked, the harness alone in turn with the whole, and the least of
-//! each counts: what disturbs a run only makes it longer.
+//! All three parts have equal arrivals, drawn from equal random numbers; each starts with a new scheduler. Memory is
+//! allocated before time is measured. Time is measured as often as requested, alternating between the harness alone and
+//! the whole, and the smallest of each counts, because disturbances only make a run longer.
 
 use crate::container::{Bare, Cascade, Container, Target};
 use crate::controller::{Done, Stuck, drive};
@@ -18,13 +18,13 @@ use penstock_core::sched::table::{AnySchedulerConfig, WithScheduler};
 use penstock_core::sched::{Scheduler, SchedulerConfig};
 use penstock_core::units::Limit;
 
-/// Why there is no report.
+/// Why a run gives no report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// What was asked cannot be.
+    /// The request is not allowed.
     #[error(transparent)]
     Mistake(#[from] Mistake),
-    /// The run came to a standstill.
+    /// No packet may arrive and no packet may leave.
     #[error("the run stands still: {0}")]
     Stuck(String),
 }
@@ -35,10 +35,10 @@ impl From<Stuck> for RunError {
     }
 }
 
-/// Does what the plan says.
+/// Carries out a plan.
 ///
 /// # Errors
-/// A scheduler that refuses its weights, or serves nobody.
+/// The scheduler refuses its weights, or stops serving packets.
 pub fn run(plan: &Plan) -> Result<Report, RunError> {
     let refused = |error| Mistake::new("-alg", &plan.name, error);
     match &plan.alg {
@@ -47,7 +47,7 @@ pub fn run(plan: &Plan) -> Result<Report, RunError> {
     }
 }
 
-/// The scheduler of a single or integrated container, once its type is known.
+/// Builds a single or integrated container when the type of the scheduler is known.
 struct Alone<'a> {
     plan: &'a Plan,
 }
@@ -66,8 +66,9 @@ impl WithScheduler for Alone<'_> {
     }
 }
 
-/// The upper scheduler of a double container, once its type is known. The lower one's type is known where the document
-/// measures it; the others are behind one branch for each call, or there would be an instance for every pair.
+/// Builds a double container when the type of the upper scheduler is known. The type of the lower scheduler is known
+/// for the pairs that the document measures; otherwise each of its calls has a branch, which avoids an instance for
+/// every pair of types.
 struct Above<'a> {
     plan: &'a Plan,
     layers: &'a Layers,
@@ -105,7 +106,7 @@ impl Above<'_> {
     }
 }
 
-/// What is tested, made anew for each run.
+/// The subject of a measurement, built anew for each run.
 trait Subject {
     type Target<M: Meter>: Target;
     fn target<M: Meter>(&self, meter: M) -> Self::Target<M>;
@@ -144,7 +145,7 @@ impl<Q: Scheduler + Clone, L: Scheduler + Clone> Subject for TwoLayers<'_, Q, L>
     }
 }
 
-/// What time was taken, by the least of the repetitions.
+/// The measured costs, each the smallest of the repetitions.
 struct Times {
     done: Done,
     bare: Cost,
@@ -152,7 +153,7 @@ struct Times {
     missing: Option<String>,
 }
 
-/// What was measured otherwise.
+/// The measures of fairness.
 struct Measured {
     done: Done,
     flows: Vec<Given>,
@@ -237,7 +238,7 @@ impl Plan {
         }
     }
 
-    /// How long a packet is on the link.
+    /// The transmission time of a packet in milliseconds.
     fn packet_ms(&self) -> f64 {
         self.size.get() as f64 * 8e3 / self.rate.as_bps() as f64
     }
@@ -267,7 +268,8 @@ impl Plan {
         }
     }
 
-    /// Normalized throughput: what arrives of all that was sent. Nothing is lost on a wire, and nothing of nothing.
+    /// Normalized throughput: the part of the sent packets that arrives. It is 1 without a channel, and 0 if no packet
+    /// was sent over a channel.
     fn throughput(&self, measured: Option<&Measured>) -> Option<f64> {
         if self.losses.is_empty() {
             return Some(1.0);
@@ -281,7 +283,7 @@ impl Plan {
 }
 
 impl Times {
-    /// The least of each, whichever repetition it is from.
+    /// The smaller of each cost, whichever repetition it is from.
     fn better(self, other: Self) -> Self {
         let least = |a: Cost, b: Cost| if b.ns < a.ns { b } else { a };
         let whole = self.whole.zip(other.whole).map(|(a, b)| least(a, b));
@@ -301,7 +303,7 @@ fn counters(times: Option<&Times>, packets: f64) -> Counters {
     }
 }
 
-/// Where no energy can be read, time stands for it, as the document has it (002 §4.3.2.5).
+/// If energy cannot be read, time is the substitute, as in the document (002 §4.3.2.5).
 fn energy(cost: &Cost, packets: f64) -> Energy {
     match cost.microjoules {
         Some(microjoules) => Energy {

@@ -1,56 +1,57 @@
 //! The client of C²LP: a node that asks for a budget and keeps to it (Figure 2.30; docs/c2lp.md).
 //!
-//! | stage | what it does |
+//! | stage | what the client does |
 //! |---|---|
 //! | idle | nothing: no socket is open |
-//! | joining | hello, until an invitation comes; hello with it, until it is in |
-//! | in | tells what it can use when that changes, and that it is there before its lease ends |
-//! | leaving | says goodbye a few times, since nobody answers that |
+//! | joining | sends hello until an invitation comes, then hello with the invitation until it is admitted |
+//! | in | reports what it can use when that changes, and renews its lease before it ends |
+//! | leaving | sends goodbye a few times, since goodbye has no answer |
 //!
-//! A budget is believed as long as the lease of the last answer runs, counted from when the request was first sent, so
-//! the gateway remembers the client for longer than the client believes. After that [`Client::budget`] is `None`: the
-//! node falls back to plain congestion control, as the source demands, and asks again.
+//! A budget is valid for the lease of the last answer, counted from the time at which the request was first sent, so
+//! that the gateway remembers the client for longer than the client uses its budget. After the lease [`Client::budget`]
+//! is `None`: the node falls back to plain congestion control, as the source demands, and joins again.
 //!
-//! Nothing here is random: retries are spread by the node's id, and the host hands in a number that no other life of the
-//! client used.
+//! The client uses no randomness: retries are spread by the node's id, and the host provides a number that no earlier
+//! client of this node used.
 //!
-//! DIFFERENCE: a client says that it lacks when it cannot use 20 % of what it holds (the text of 2.3.2); Figure 2.30
-//! compares without a threshold (`threshold_percent = 0`). Pinned by `a_client_lacks_from_the_threshold_on`.
+//! DIFFERENCE: a client lacks if it cannot use more than 20 % of what it holds (text of 2.3.2); Figure 2.30 compares
+//! without a threshold (`threshold_percent = 0`). Pinned by `a_client_lacks_from_the_threshold_on`.
 
 use super::message::{Answer, Levels, Message, Request};
 use super::state::{Claim, NodeId, Share, Signed, Status, budget};
 use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
 
-/// How often goodbye is said.
+/// Number of goodbye messages that a leaving client sends.
 const GOODBYES: u8 = 3;
 
-/// What a client is told when it starts.
+/// Parameters of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Who it is.
+    /// The id of the node.
     pub node: NodeId,
-    /// What it is entitled to, if the operator gave it something.
+    /// The node's share, signed by the operator; `None` if the operator gave it no ticket.
     pub ticket: Option<Signed>,
-    /// A number that no earlier life of this client used, and that others do not guess: from a source of secrets, or in
+    /// A number that no earlier client of this node used and that others cannot guess: from a source of secrets, or in
     /// a simulation from its seed.
     pub nonce: u64,
-    /// A request is repeated after so long at first, then after twice as long, up to eight times as long.
+    /// The interval after which a request is first repeated; it doubles with each repetition up to eight times this
+    /// value.
     pub retry: Span,
-    /// A change of what it can use is told from this many percent on.
+    /// A change of the usable rate is reported from this many percent on.
     pub threshold_percent: u8,
 }
 
 impl Config {
-    /// The defaults of docs/c2lp.md.
+    /// Creates a configuration with the defaults of docs/c2lp.md.
     pub fn new(node: NodeId, nonce: u64) -> Self {
         Self { node, ticket: None, nonce, retry: Span::from_millis(250), threshold_percent: 20 }
     }
 
-    /// Refuses values that cannot work.
+    /// Refuses parameters that do not work.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Names the first parameter that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if !(Span::from_millis(1)..=Span::from_secs(60)).contains(&self.retry) {
             return Err(ConfigError::new("retry", "must be 1ms to 60s; the default is 250ms"));
@@ -77,46 +78,46 @@ struct Pending {
     ask: u64,
     first: Instant,
     sent: u32,
-    /// What it says it can use.
+    /// The claim in this request.
     claim: Claim,
 }
 
-/// What the last answer gave.
+/// What the last answer granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
     share: Share,
     claim: Claim,
     status: Status,
-    /// What this was the answer to.
+    /// The claim which this grant answered.
     said: Claim,
-    /// Until when it is believed.
+    /// The time at which the lease ends.
     until: Instant,
 }
 
-/// A client.
+/// The state machine of a client.
 #[derive(Debug, Clone)]
 pub struct Client {
     config: Config,
     stage: Stage,
     ask: u64,
-    /// What is sent back to the gateway: what it told last, or the ticket.
+    /// The state that the next request carries: the last one from the gateway, or the ticket.
     state: Option<Signed>,
-    /// What it holds, while a lease runs.
+    /// The current grant, while a lease runs.
     held: Option<Held>,
     levels: Option<Levels>,
-    /// What it last told, and at which levels.
+    /// The claim reported last, with the sequence number of the levels at that time.
     told: Option<(Claim, u64)>,
-    /// c_i: what it can use.
+    /// c_i: the rate that the node can use.
     usable: Claim,
     pending: Option<Pending>,
     timer: Option<Instant>,
 }
 
 impl Client {
-    /// A client with no socket open.
+    /// Creates a client without open sockets.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Names the first parameter that is out of its range.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self {
@@ -133,36 +134,37 @@ impl Client {
         })
     }
 
-    /// Who it is.
+    /// The id of the node.
     pub fn node(&self) -> NodeId {
         self.config.node
     }
 
-    /// What the node may use now; `None` if it is nobody's client, and its congestion control is on its own. A budget of
-    /// nothing shows as 1 bit/s.
+    /// The rate that the node may use now; `None` if no lease runs and the node's congestion control is on its own. A
+    /// budget of zero is returned as 1 bit/s.
     pub fn budget(&self, now: Instant) -> Option<Rate> {
         self.budget_bps(now).map(Rate::from_bps)
     }
 
-    /// The same in bits per second, with a zero for nothing.
+    /// The budget in bits per second as [`Client::budget`] returns it, except that a budget of zero is 0.
     pub fn budget_bps(&self, now: Instant) -> Option<u64> {
         let held = self.held.filter(|held| now < held.until)?;
-        // What was just said to be too much is not used any more; what was answered before is known not to matter.
+        // A smaller claim that was just sent limits the budget at once. A claim which was answered before has no
+        // effect.
         let said = self.pending.map(|p| p.claim).filter(|c| *c != held.said).unwrap_or(Claim::ALL);
         Some(budget(held.share, held.claim.min(said), self.level(held.share)?))
     }
 
-    /// Good or bad, while it is in.
+    /// Good or bad; `None` if no lease runs.
     pub fn status(&self) -> Option<Status> {
         self.held.map(|held| held.status)
     }
 
-    /// True from the first socket to the last.
+    /// True from the opening of the first socket to the closing of the last.
     pub fn is_active(&self) -> bool {
         matches!(self.stage, Stage::Joining | Stage::In)
     }
 
-    /// The first socket was opened.
+    /// Reports that the first socket was opened.
     pub fn open(&mut self, now: Instant, out: &mut Vec<Message>) {
         if !self.is_active() {
             self.join(now, Span::ZERO);
@@ -170,7 +172,7 @@ impl Client {
         }
     }
 
-    /// The last socket was closed.
+    /// Reports that the last socket was closed.
     pub fn close(&mut self, now: Instant, out: &mut Vec<Message>) {
         if !self.is_active() {
             return;
@@ -186,13 +188,13 @@ impl Client {
         }
     }
 
-    /// The node can use so much (CSI, 2.3); `None` for whatever it is given.
+    /// Sets the rate that the node can use (CSI, 2.3); `None` means that it can use any rate.
     pub fn set_usable(&mut self, usable: Option<Rate>, now: Instant, out: &mut Vec<Message>) {
         self.usable = usable.into();
         self.review(now, out);
     }
 
-    /// Takes a message of the gateway, and puts what is to be sent into `out`.
+    /// Processes a message of the gateway and appends the messages to send to `out`.
     pub fn handle(&mut self, message: &Message, now: Instant, out: &mut Vec<Message>) {
         match message {
             Message::AckHello(answer) | Message::AckUsed(answer) => self.answered(answer, now, out),
@@ -201,10 +203,10 @@ impl Client {
         }
     }
 
-    /// Does what is due by now.
+    /// Does what is due at `now`: ends leases and repeats or sends requests.
     pub fn poll(&mut self, now: Instant, out: &mut Vec<Message>) {
         if self.held.is_some_and(|held| held.until <= now) {
-            // Nothing was heard for a lease: back to plain congestion control, and from the start.
+            // The lease ended without an answer: plain congestion control applies, and the client joins again.
             self.held = None;
             self.join(now, Span::ZERO);
         }
@@ -220,7 +222,7 @@ impl Client {
         }
     }
 
-    /// When [`Client::poll`] is to be called next. Changes with each call of a method.
+    /// The time of the next call of [`Client::poll`]. Each call of a method may change it.
     pub fn next_timeout(&self) -> Option<Instant> {
         let lease = self.held.map(|held| held.until);
         [self.timer, lease].into_iter().flatten().min()
@@ -230,7 +232,7 @@ impl Client {
         Some(self.levels?.levels[usize::from(share.class)])
     }
 
-    /// Begins to join after `wait`; keeps what an earlier gateway told.
+    /// Starts to join after `wait`; keeps the state that an earlier gateway sent.
     fn join(&mut self, now: Instant, wait: Span) {
         (self.stage, self.pending, self.timer) = (Stage::Joining, None, Some(now + wait));
         if self.state.is_none_or(|signed| signed.state().status == Status::Invited) {
@@ -245,7 +247,7 @@ impl Client {
         self.send(Pending { message, ask, first: now, sent: 0, claim: Claim::ALL }, now, out);
     }
 
-    /// USED_BW.
+    /// Sends USED_BW with `claim`.
     fn tell(&mut self, claim: Claim, now: Instant, out: &mut Vec<Message>) {
         let Some(state) = self.state else { return };
         self.ask += 1;
@@ -277,8 +279,8 @@ impl Client {
         self.pending = Some(pending);
     }
 
-    /// Up to half of `wait`, another for each node and time, so that those who lost their gateway together do not ask
-    /// together.
+    /// A random-looking part of `wait`, up to half of it, which differs between nodes and turns, so that clients that
+    /// lost their gateway at the same time do not all ask at the same time.
     fn jitter(&self, turn: u32, wait: Span) -> Span {
         let mut x = u64::from(self.config.node.0) << 32 | u64::from(turn);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -295,7 +297,7 @@ impl Client {
         self.state = Some(answer.state);
         match state.status {
             Status::Good | Status::Bad => self.enter(answer, pending, now, out),
-            // Asked to come in, or to come in again: what was believed stays believed until its lease ends.
+            // The gateway invites the client, perhaps again: the current budget stays valid until its lease ends.
             Status::Invited => {
                 self.stage = Stage::Joining;
                 self.hello(now, out);
@@ -304,7 +306,7 @@ impl Client {
         }
     }
 
-    /// It is in, from when it asked until the lease is over.
+    /// Enters the stage `in`: the grant is valid from the time of the request until its lease ends.
     fn enter(&mut self, answer: &Answer, asked: Pending, now: Instant, out: &mut Vec<Message>) {
         let state = answer.state.state();
         let (share, claim, status) = (state.share, state.claim, state.status);
@@ -321,12 +323,12 @@ impl Client {
         self.review(now, out);
     }
 
-    /// HANDLEMESSAGE of Figure 2.30.
+    /// Processes new levels (HANDLEMESSAGE of Figure 2.30).
     fn told(&mut self, levels: &Levels, now: Instant, out: &mut Vec<Message>) {
         let Some(known) = self.levels.filter(|_| self.is_active()) else { return };
         if levels.incarnation > known.incarnation {
             if self.stage == Stage::In {
-                // Another gateway took over; what the last one told is believed until its lease ends.
+                // Another gateway took over; the grant of the last gateway stays valid until its lease ends.
                 self.join(now, Span::ZERO);
                 let wait = self.jitter(u32::MAX, self.config.retry);
                 self.timer = Some(now + wait);
@@ -337,7 +339,7 @@ impl Client {
         }
     }
 
-    /// Tells the gateway what the node can use, if that is worth telling and nothing is on its way.
+    /// Reports what the node can use, if the change is large enough and no request is pending.
     fn review(&mut self, now: Instant, out: &mut Vec<Message>) {
         if self.stage != Stage::In || self.pending.is_some() {
             return;
@@ -349,7 +351,8 @@ impl Client {
         }
     }
 
-    /// `b` is what the client gets if it is good.
+    /// True if the usable rate differs enough from what the client holds. `b` is the budget of the client if it is
+    /// good.
     fn is_worth_telling(&self, held: &Held, b: u64) -> bool {
         let (c, claim) = (self.usable.as_bps(), held.claim.as_bps());
         let part = |of: u64| (u128::from(of) * u128::from(self.config.threshold_percent) / 100) as u64;
@@ -365,7 +368,7 @@ impl Client {
 mod tests {
     use super::*;
 
-    /// Whether a client that holds 1000 bit/s of an equal share of so much tells that it can use `usable`.
+    /// True if a client which holds 1000 bit/s of an equal share reports that it can use `usable` bit/s.
     fn tells(threshold_percent: u8, usable: u64) -> bool {
         let mut client = Client::new(Config { threshold_percent, ..Config::new(NodeId(1), 7) }).unwrap();
         client.usable = Claim::bps(usable);
@@ -373,7 +376,7 @@ mod tests {
         client.is_worth_telling(&Held { share, claim, status, said: claim, until: Instant::MAX }, 1000)
     }
 
-    /// 2.3.2: a client lacks when it cannot use 20 % of what it holds. Figure 2.30 compares without a threshold.
+    /// 2.3.2: a client lacks if it cannot use 20 % of what it holds. Figure 2.30 compares without a threshold.
     #[test]
     fn a_client_lacks_from_the_threshold_on() {
         assert_eq!([1000, 801, 800, 799].map(|usable| tells(20, usable)), [false, false, false, true]);

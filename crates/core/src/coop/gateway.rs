@@ -1,25 +1,26 @@
-//! The gateway G of C²LP: admits clients, answers them, forgets them, and tells everyone the levels (docs/c2lp.md).
+//! The gateway G of C²LP: it admits clients, answers them, forgets them, and broadcasts the levels (docs/c2lp.md).
 //!
-//! Its sums are those of a [`Policy`]; what it remembers of a client is in a table whose size is fixed when it starts.
-//! Whatever messages come, in whatever order and however often: the budgets of the clients it has add up to no more than
-//! BW, and a message counts once.
+//! A [`Policy`] keeps the sums; the state of each client is in a table of fixed size. Invariants, for any messages in
+//! any order and number: the budgets of the admitted clients add up to at most BW, and a message has an effect only
+//! once.
 //!
 //! The rules, each a method:
 //!
-//! | what comes | what is done |
+//! | message or event | reaction |
 //! |---|---|
-//! | hello without a state, or with one of another gateway | an invitation; nothing is remembered (as a SYN cookie) |
-//! | hello with a fresh invitation | the client is in, in the place of an earlier life of its |
-//! | a request with the state it was sent last | done, answered with the next state |
-//! | a request with the state before that one | the last answer was lost: it is given again |
-//! | a request with an older state | nothing: it is late, or a replay |
-//! | nothing for a lease | the client is forgotten |
+//! | hello without a state, or with a state of another gateway | an invitation; nothing is stored (as in SYN cookies) |
+//! | hello with a fresh invitation | the client is admitted and replaces its earlier entry |
+//! | request with the state it was sent last | the request is carried out and answered with the next state |
+//! | request with the state before that one | the last answer was lost and is repeated |
+//! | request with an older state | none: the request is late, or a replay |
+//! | no message for a lease | the client is forgotten |
 //!
-//! A gateway that takes over begins with a *grace* of one lease. It invites those who held a budget under the gateway
-//! before, gives nobody more than they had, and lets new clients wait, so that budgets it does not know of yet fit in.
+//! A gateway that takes over begins with a *grace* period of one lease. During it the gateway invites the clients that
+//! held a budget under the gateway before, gives none of them more than it had, and makes new clients wait, so that
+//! there is room for budgets which it does not know of yet.
 //!
-//! DIFFERENCE: the source counts a client when its hello comes, over TCP. Here a hello is answered by an invitation
-//! first, so that replayed hellos count for nothing (`a_replayed_hello_counts_for_nothing`).
+//! DIFFERENCE: the source counts a client when its hello arrives, over TCP. Here a hello is first answered by an
+//! invitation, so that replayed hellos have no effect (`a_replayed_hello_counts_for_nothing`).
 
 mod table;
 
@@ -31,27 +32,28 @@ use crate::config::ConfigError;
 use crate::units::{Instant, Rate, Span};
 use table::{Entry, Table};
 
-/// What a gateway is told when it starts.
+/// Parameters of a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// BW: the rate of the bottleneck.
+    /// BW, the rate of the bottleneck.
     pub bandwidth: Rate,
-    /// Who gets how much.
+    /// The policy by which the bottleneck is shared.
     pub policy: Policy,
-    /// Clients there can be.
+    /// The largest number of clients.
     pub max_clients: u32,
-    /// A client of which nothing was heard for so long is gone.
+    /// A client from which no message arrived for this time is forgotten.
     pub lease: Span,
-    /// The levels are told again after so long.
+    /// The interval at which unchanged levels are broadcast again.
     pub advertise: Span,
-    /// New levels are told at most once in so long.
+    /// The least interval between two broadcasts of changed levels.
     pub gap: Span,
-    /// Only those with a ticket are let in. Otherwise who has none is in the last class, with weight 1.
+    /// If true, only clients with a ticket are admitted. Otherwise a client without one is in the last class, with
+    /// weight 1.
     pub tickets_only: bool,
 }
 
 impl Config {
-    /// The defaults of docs/c2lp.md at this bottleneck.
+    /// Creates a configuration with the defaults of docs/c2lp.md for this bottleneck.
     pub fn new(bandwidth: Rate, policy: Policy) -> Self {
         Self {
             bandwidth,
@@ -64,10 +66,10 @@ impl Config {
         }
     }
 
-    /// Refuses values that cannot work.
+    /// Refuses parameters that do not work.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Names the first parameter that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.policy.validate()?;
         if !(1..=1 << 20).contains(&self.max_clients) {
@@ -86,55 +88,55 @@ impl Config {
     }
 }
 
-/// How a gateway starts.
+/// What a gateway assumes about earlier gateways when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// Nobody holds a budget yet.
+    /// No client holds a budget yet.
     Fresh,
-    /// There was a gateway before: this one after a restart, or the one it stands in for.
+    /// There was a gateway before: this one before a restart, or the one that it replaces.
     TakingOver,
 }
 
-/// To whom a message goes.
+/// The destination of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
-    /// To one node.
+    /// One node.
     Node(NodeId),
-    /// To all: by broadcast, or to each that is connected.
+    /// All nodes: by broadcast, or over each connection.
     Everyone,
 }
 
-/// A message to be sent.
+/// A message to be sent, with its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outgoing {
-    /// To whom.
+    /// The destination.
     pub to: To,
-    /// What.
+    /// The message.
     pub message: Message,
 }
 
-/// What became of messages.
+/// Counters of the messages handled since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Clients let in.
+    /// Clients that were admitted.
     pub joined: u64,
     /// Clients that said goodbye.
     pub left: u64,
-    /// Clients that were forgotten.
+    /// Clients that were forgotten because their lease ended.
     pub lapsed: u64,
-    /// Requests whose answer was given again.
+    /// Requests whose answer was repeated.
     pub repeated: u64,
-    /// Requests that were too old to count.
+    /// Requests that were too old to have an effect.
     pub stale: u64,
-    /// States that this gateway's key did not sign, or of another node.
+    /// States that no key of this gateway signed, or that belong to another node.
     pub forged: u64,
-    /// Clients for which there was no room, or that had no ticket.
+    /// Clients that were refused because the table was full or they had no ticket.
     pub refused: u64,
-    /// Messages that a gateway does not expect.
+    /// Messages of a type that a gateway does not expect.
     pub ignored: u64,
 }
 
-/// G.
+/// The gateway G of C²LP.
 #[derive(Debug, Clone)]
 pub struct Gateway {
     config: Config,
@@ -145,12 +147,12 @@ pub struct Gateway {
     seq: u64,
     levels: Levels,
     told: Instant,
-    /// Levels changed since they were told.
+    /// True if the levels changed since the last broadcast.
     due: bool,
-    /// Sums changed since the levels were reckoned.
+    /// True if the sums changed since the levels were computed.
     dirty: bool,
     sweep: Instant,
-    /// Until when levels stay below the ceiling.
+    /// The end of the grace period, during which the levels stay below the ceiling.
     grace: Option<Instant>,
     ceiling: [u64; CLASSES],
     retired: bool,
@@ -158,11 +160,11 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway that signs states with `ring`. `incarnation` must be larger than that of any gateway before it on this
-    /// network; the time of day in nanoseconds will do.
+    /// Creates a gateway that signs states with `ring`. `incarnation` must be larger than that of any earlier gateway
+    /// on this network; the time of day in nanoseconds is suitable.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Names the first parameter that is out of its range.
     pub fn new(
         config: Config,
         ring: Keyring,
@@ -192,37 +194,37 @@ impl Gateway {
         })
     }
 
-    /// Clients that hold a budget.
+    /// Number of clients that hold a budget.
     pub fn clients(&self) -> u32 {
         self.clients
     }
 
-    /// What became of messages.
+    /// Counters since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// BW.
+    /// BW, the rate of the bottleneck.
     pub fn bandwidth(&self) -> Rate {
         self.budgets.bandwidth()
     }
 
-    /// What everyone is told.
+    /// The levels of all classes, as they are broadcast.
     pub fn levels(&self) -> &Levels {
         &self.levels
     }
 
-    /// Another gateway with a larger incarnation was heard: this one is silent from then on.
+    /// True after another gateway with a larger incarnation was heard; this gateway sends nothing from then on.
     pub fn is_retired(&self) -> bool {
         self.retired
     }
 
-    /// Bytes it holds, however many clients there are.
+    /// Memory in bytes, which does not depend on the number of clients.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.table.memory() + self.budgets.memory()
     }
 
-    /// What the clients hold together, in bits per second, by the levels of now: at most BW. Looks at each client.
+    /// The sum of the budgets of all clients at the current levels, in bits per second: at most BW. Visits each client.
     pub fn granted(&self) -> u64 {
         let mut budgets = self.budgets.clone();
         let levels = self.capped(budgets.levels());
@@ -234,7 +236,7 @@ impl Gateway {
         held.sum()
     }
 
-    /// What a client holds, in bits per second.
+    /// The budget of a client in bits per second; `None` if it holds none.
     pub fn granted_to(&mut self, node: NodeId) -> Option<u64> {
         self.reckon();
         let entry = (*self.table.find(node)?)?;
@@ -242,19 +244,19 @@ impl Gateway {
         entry.assessment.map(|assessment| budget(entry.share, assessment.claim, level))
     }
 
-    /// Signs states with another key from now on; those of the last key stay valid until the next change.
+    /// Signs states with a new key from now on; states signed with the last key stay valid until the next rotation.
     pub fn rotate_key(&mut self, id: u8, key: &super::keys::Key) {
         self.ring.rotate(id, key);
     }
 
-    /// The bottleneck has another rate now.
+    /// Sets the rate of the bottleneck.
     pub fn set_bandwidth(&mut self, bandwidth: Rate, now: Instant, out: &mut Vec<Outgoing>) {
         self.budgets.set_bandwidth(bandwidth);
         self.dirty = true;
         self.tell(now, out);
     }
 
-    /// Takes a message that came from the node `from`, and puts what is to be sent into `out`.
+    /// Processes a message from the node `from` and appends the messages to send to `out`.
     pub fn handle(&mut self, message: &Message, from: NodeId, now: Instant, out: &mut Vec<Outgoing>) {
         if self.retired {
             return;
@@ -269,7 +271,7 @@ impl Gateway {
         self.tell(now, out);
     }
 
-    /// Does what is due by now.
+    /// Does what is due at `now`: forgets clients and broadcasts levels.
     pub fn poll(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
         if self.retired {
             return;
@@ -285,7 +287,7 @@ impl Gateway {
         self.tell(now, out);
     }
 
-    /// When [`Gateway::poll`] is to be called next. Changes with each call of a method.
+    /// The time of the next call of [`Gateway::poll`]. Each call of a method may change it.
     pub fn next_timeout(&self) -> Option<Instant> {
         if self.retired {
             return None;
@@ -310,15 +312,15 @@ impl Gateway {
         }
     }
 
-    /// The state, if one of this gateway's keys signed it for this node.
+    /// The state in `signed`, if one of this gateway's keys signed it for this node.
     fn genuine(&mut self, signed: &Signed, node: NodeId) -> Option<State> {
         let genuine = signed.is_genuine(&self.ring) && signed.state().node == node;
         self.counters.forged += u64::from(!genuine);
         genuine.then_some(*signed.state())
     }
 
-    /// Asks a client to show that it is there. What it held under another gateway goes with the invitation; what it
-    /// held under this one it has lost.
+    /// Invites a client, which proves with its next hello that it is alive. What the client held under another gateway
+    /// is part of the invitation; what it held under this gateway is lost.
     fn invite(&mut self, state: &State, ask: u64, now: Instant, out: &mut Vec<Outgoing>) {
         let held = state.incarnation < self.levels.incarnation && state.status != Status::Ticket;
         let (claim, level) = if held { (state.claim, state.level) } else { (Claim::ALL, u64::MAX) };
@@ -328,7 +330,7 @@ impl Gateway {
         out.push(self.answer(next, ask, Message::AckHello));
     }
 
-    /// The invitation came back: the client is in.
+    /// Processes a hello with an invitation of this gateway: admits the client.
     fn admit(&mut self, state: &State, ask: u64, now: Instant, out: &mut Vec<Outgoing>) {
         let waits = self.grace.is_some() && state.level == u64::MAX;
         let full = self.clients >= self.config.max_clients;
@@ -364,7 +366,7 @@ impl Gateway {
         out.push(self.answer(next, ask, Message::AckHello));
     }
 
-    /// A client tells what it can use, or only that it is still there.
+    /// Processes USED_BW: the client reports what it can use, or only renews its lease.
     fn used(&mut self, request: &Request, claim: Claim, now: Instant, out: &mut Vec<Outgoing>) {
         let Some(state) = self.genuine(&request.state, request.node) else { return };
         if state.incarnation != self.levels.incarnation || !matches!(state.status, Status::Good | Status::Bad) {
@@ -388,7 +390,8 @@ impl Gateway {
         }
     }
 
-    /// A client has finished. What it held is free at once; who it was is remembered as long as its messages may come.
+    /// Processes a goodbye. The client's budget is free at once; its entry stays as long as old messages of it may
+    /// arrive.
     fn bye(&mut self, request: &Request, now: Instant) {
         let Some(state) = self.genuine(&request.state, request.node) else { return };
         let until = now + self.config.lease;
@@ -410,7 +413,7 @@ impl Gateway {
         self.dirty = true;
     }
 
-    /// Forgets clients whose lease is over.
+    /// Forgets the clients whose lease ended.
     fn forget(&mut self, now: Instant) {
         let (budgets, mut gone) = (&mut self.budgets, 0);
         self.table.sweep(now, |entry| {
@@ -424,7 +427,7 @@ impl Gateway {
         self.dirty |= gone > 0;
     }
 
-    /// The next state of a client.
+    /// The next state of a client, with the next sequence number.
     fn stamp(&mut self, state: State, until: Instant) -> State {
         self.seq += 1;
         State { seq: self.seq, incarnation: self.levels.incarnation, until, ..state }
@@ -437,7 +440,7 @@ impl Gateway {
         }
     }
 
-    /// The answer to a request that was answered before, without doing anything a second time.
+    /// Repeats the answer to a request that was answered before, without a further effect.
     fn repeat(&mut self, entry: &Entry, ask: u64, kind: fn(Answer) -> Message, out: &mut Vec<Outgoing>) {
         let Entry { node, share, assessment, seq, until, .. } = *entry;
         let Some(assessment) = assessment else { return };
@@ -447,7 +450,7 @@ impl Gateway {
         out.push(self.answer(state, ask, kind));
     }
 
-    /// Signs a state with the level of now, unless it holds nothing.
+    /// Signs a state with the current level, unless the client holds nothing.
     fn answer(&mut self, state: State, ask: u64, kind: fn(Answer) -> Message) -> Outgoing {
         self.reckon();
         let level = self.levels.levels[usize::from(state.share.class)];
@@ -457,7 +460,7 @@ impl Gateway {
         Outgoing { to: To::Node(state.node), message: kind(answer) }
     }
 
-    /// Brings the levels up to date with the sums.
+    /// Computes the levels from the sums, if the sums changed.
     fn reckon(&mut self) {
         if !std::mem::take(&mut self.dirty) {
             return;
@@ -475,7 +478,7 @@ impl Gateway {
         std::array::from_fn(|class| levels[class].min(self.ceiling[class]))
     }
 
-    /// Tells everyone, if that is due.
+    /// Broadcasts the levels, if that is due.
     fn tell(&mut self, now: Instant, out: &mut Vec<Outgoing>) {
         if now < self.told + self.config.gap || self.retired {
             return;

@@ -1,24 +1,24 @@
 //! Keys: HMAC-SHA256 (RFC 2104, FIPS 180-4) with tags cut to 128 bits (RFC 2104 §5), and their rotation.
 //!
-//! A [`Keyring`] signs with its newest key and also accepts the one before it, so that keys can be changed while clients
-//! hold what the old one signed. A key shows itself neither in `Debug` nor in any message; its bytes are wiped when it
-//! is dropped.
+//! A [`Keyring`] signs with its newest key and also accepts the key before it, so that a key can be changed while
+//! clients hold states which the old key signed. A key appears neither in `Debug` nor in any message; its bytes are
+//! wiped when it is dropped.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroize;
 
-/// Bytes of a tag.
+/// Length of a tag in bytes.
 pub const TAG: usize = 16;
-/// What shows that bytes were signed.
+/// The authentication tag of signed bytes.
 pub type Tag = [u8; TAG];
 
-/// 256 secret bits.
+/// A secret key of 256 bits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// A key of these bytes, which must come from a source of secrets.
+    /// Creates a key from these bytes, which must come from a source of secrets.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// A key that is ready to sign, and the name it has in messages.
+/// A key prepared for signing, and its id in messages.
 #[derive(Clone)]
 struct Named {
     id: u8,
@@ -45,13 +45,13 @@ struct Named {
 
 impl Named {
     fn new(id: u8, key: &Key) -> Self {
-        // HMAC takes keys of any length; the pads are computed once here and not for every message.
+        // The pads of HMAC are computed once here and not for every message.
         let ready = Hmac::new_from_slice(&key.0).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
         Self { id, ready }
     }
 }
 
-/// The key that signs and the one before it.
+/// The key that signs and the key before it.
 #[derive(Clone)]
 pub struct Keyring {
     current: Named,
@@ -59,13 +59,14 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// A ring of one key. Its id tells in messages which key was used; it says nothing of the key.
+    /// Creates a ring with one key. Messages carry `id` to tell which key was used; the id reveals nothing about the
+    /// key.
     pub fn new(id: u8, key: &Key) -> Self {
         Self { current: Named::new(id, key), previous: None }
     }
 
-    /// From now on `key` signs. What the last key signed stays valid until the next rotation; a key before it is
-    /// forgotten, and one of the same id is replaced.
+    /// Replaces the key that signs. Tags of the previous key stay valid until the next rotation; a still older key is
+    /// removed, and so is a previous key with the same id.
     pub fn rotate(&mut self, id: u8, key: &Key) {
         let last = std::mem::replace(&mut self.current, Named::new(id, key));
         self.previous = (last.id != id).then_some(last);
@@ -84,7 +85,7 @@ impl Keyring {
         std::array::from_fn(|i| full[i])
     }
 
-    /// True if `tag` is that of `bytes` under the key `id`. Takes as long for a wrong tag as for a right one.
+    /// True if `tag` is the tag of `bytes` under the key `id`. Takes equally long for wrong and right tags.
     pub fn verify(&self, id: u8, bytes: &[u8], tag: &Tag) -> bool {
         let Some(key) = [Some(&self.current), self.previous.as_ref()].into_iter().flatten().find(|k| k.id == id) else {
             return false;
@@ -106,7 +107,7 @@ impl std::fmt::Debug for Keyring {
 mod tests {
     use super::*;
 
-    /// RFC 4231 §4.3, test case 2: its key is shorter than 32 bytes, which HMAC pads with zeros.
+    /// RFC 4231 §4.3, test case 2: the key is shorter than 32 bytes, and HMAC pads it with zeros.
     #[test]
     fn tags_are_those_of_rfc_4231() {
         let mut bytes = [0; 32];

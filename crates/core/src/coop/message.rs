@@ -1,7 +1,7 @@
-//! The messages of C²LP and their bytes (2.2.3.2, 2.3.2; docs/c2lp.md has the layout byte by byte).
+//! The messages of C²LP and their encoding (2.2.3.2, 2.3.2; docs/c2lp.md has the layout byte by byte).
 //!
-//! A message begins with eight bytes that say what it is and ends with a tag under the key that the network's members
-//! share. Who does not hold that key can neither make a message nor change one. Nothing is allocated but the bytes.
+//! A message begins with a header of eight bytes and ends with a tag under the key that the members of the network
+//! share. A sender without that key can neither make nor change a message. Only the buffer of bytes is allocated.
 
 use super::keys::{Keyring, TAG};
 use super::state::{CLASSES, Claim, NodeId, STATE_BYTES, Signed};
@@ -9,32 +9,32 @@ use crate::units::Span;
 
 /// The first two bytes of every message.
 pub const MAGIC: u16 = 0xc21b;
-/// The version of these bytes.
+/// The version of the encoding.
 pub const VERSION: u8 = 1;
-/// Magic, version, type, key id, three zeros.
+/// Length of the header: magic, version, type, key id, three zeros.
 const HEADER: usize = 8;
-/// The longest message.
+/// Length of the longest message in bytes.
 pub const MAX_BYTES: usize = HEADER + 12 + STATE_BYTES + LEVELS + 4 + TAG;
-/// Bytes of the levels in a message.
+/// Length of the levels in a message, in bytes.
 const LEVELS: usize = 16 + 8 * CLASSES;
 
-/// What a client sends.
+/// A request of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Who asks.
+    /// The node that asks.
     pub node: NodeId,
-    /// The number of the request, which its answer repeats. It grows, and no other life of the client used it.
+    /// The number of the request, which its answer repeats. It grows, and no earlier client of this node used it.
     pub ask: u64,
-    /// What the gateway last told.
+    /// The last state that the gateway sent to this client.
     pub state: Signed,
 }
 
-/// What the gateway gives out: the level of each class. The same for everyone.
+/// The level of each class, equal for all clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Levels {
-    /// Which gateway, and which of its lives.
+    /// The number of the gateway that sent the levels; a gateway gets a larger one at each start.
     pub incarnation: u64,
-    /// Grows with each change.
+    /// The sequence number of the levels, which grows with each change.
     pub seq: u64,
     /// Bits per second and unit of weight, for each class.
     pub levels: [u64; CLASSES],
@@ -43,15 +43,15 @@ pub struct Levels {
 /// An answer of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// Who asked.
+    /// The node that asked.
     pub node: NodeId,
     /// The number of the request.
     pub ask: u64,
-    /// What the client is to send back next time.
+    /// The state that the client sends with its next request.
     pub state: Signed,
-    /// What everyone is told.
+    /// The levels that all clients get.
     pub levels: Levels,
-    /// How long the gateway remembers the client, from when it asked; in whole milliseconds.
+    /// How long the gateway remembers the client, counted from the request; in whole milliseconds on the wire.
     pub lease: Span,
 }
 
@@ -60,35 +60,35 @@ pub struct Answer {
 pub enum Message {
     /// A node wants to send.
     ClientHello {
-        /// Who.
+        /// The node.
         node: NodeId,
         /// The number of the request.
         ask: u64,
-        /// A ticket, an invitation or what an earlier gateway told, if it has any.
+        /// A ticket, an invitation or the state of an earlier gateway; `None` if the node has none of them.
         state: Option<Signed>,
     },
-    /// A node has finished.
+    /// A node has closed its last socket.
     ClientBye(Request),
-    /// What a node can use at most. Sent when that changes, and before the lease ends.
+    /// The rate that a node can use at most. Sent when that changes, and before the lease ends.
     UsedBw(Request, Claim),
-    /// What there is for everyone. Broadcast.
+    /// The levels, broadcast to all nodes.
     AvailBw(Levels),
-    /// Answers `ClientHello`.
+    /// The answer to `ClientHello`.
     AckHello(Answer),
-    /// Answers `UsedBw`.
+    /// The answer to `UsedBw`.
     AckUsed(Answer),
 }
 
-/// Why bytes are not a message.
+/// Why bytes cannot be decoded as a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Too short, too long, or something in it has no meaning.
+    /// The message is too short or too long, or a field has an invalid value.
     #[error("not a message of C2LP")]
     Malformed,
-    /// Made by a later version, which may mean something else.
+    /// The version of the encoding is not supported.
     #[error("version {0} of C2LP; this is version {VERSION}")]
     Version(u8),
-    /// The tag is not that of a key the network uses.
+    /// The tag does not match any key of the network.
     #[error("not from this network, or changed on the way")]
     Forged,
 }
@@ -106,14 +106,14 @@ impl Message {
     }
 }
 
-/// The bytes of a message, signed with the network's key.
+/// Encodes a message and signs it with the network's key.
 pub fn encode(message: &Message, network: &Keyring) -> Vec<u8> {
     let mut out = Vec::with_capacity(MAX_BYTES);
     encode_into(message, network, &mut out);
     out
 }
 
-/// As [`encode`], into a buffer that is cleared first.
+/// Encodes a message as [`encode`] does, into a buffer that is cleared first.
 pub fn encode_into(message: &Message, network: &Keyring, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&MAGIC.to_be_bytes());
@@ -161,10 +161,10 @@ fn write_answer(answer: &Answer, out: &mut Vec<u8>) {
     out.extend_from_slice(&ms.to_be_bytes());
 }
 
-/// The message of these bytes, if a member of the network made them.
+/// Decodes a message that a member of the network signed.
 ///
 /// # Errors
-/// The bytes are not a message, or one that must not be trusted. Nothing in them is acted on before the tag is checked.
+/// The bytes are not a message, or the message must not be trusted. No field is used before the tag is checked.
 pub fn decode(bytes: &[u8], network: &Keyring) -> Result<Message, DecodeError> {
     let (signed, tag) = bytes.split_last_chunk::<TAG>().ok_or(DecodeError::Malformed)?;
     let (header, body) = signed.split_first_chunk::<HEADER>().ok_or(DecodeError::Malformed)?;
@@ -186,7 +186,7 @@ pub fn decode(bytes: &[u8], network: &Keyring) -> Result<Message, DecodeError> {
     if reader.0.is_empty() { Ok(message) } else { Err(DecodeError::Malformed) }
 }
 
-/// Takes fields off the front.
+/// Takes fields from the front of the bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {

@@ -1,19 +1,19 @@
-//! Cooperative control: the nodes behind a gateway are told how much of its bottleneck each may use.
+//! Cooperative control: a gateway tells the nodes behind it how much of its bottleneck each of them may use.
 //!
-//! The protocol half of C²ML (dissertation *Communication Networks for Public Protection and Disaster Relief Systems*,
-//! 2.2) and DyBRA (2.3). `docs/c2lp.md` specifies the protocol; what a node does with its budget is the business of its
-//! congestion control.
+//! This module is the protocol part of C²ML (dissertation *Communication Networks for Public Protection and Disaster
+//! Relief Systems*, 2.2) with DyBRA (2.3). `docs/c2lp.md` specifies the protocol. How a node keeps to its budget is
+//! decided by its congestion control.
 //!
 //! Follow one client by opening the files in this order:
 //!
-//! 1. [`state`]: what is known of a client and travels with it, signed; [`keys`]: what signs it.
-//! 2. [`message`]: the six messages and their bytes.
-//! 3. [`client`]: joins, tells what it can use, believes its budget as long as its lease runs.
-//! 4. [`gateway`]: admits, answers, forgets, and tells everyone the levels.
-//! 5. [`policy`]: who gets how much.
+//! 1. [`state`]: the signed state of a client, which travels with it; [`keys`]: the keys that sign it.
+//! 2. [`message`]: the six messages and their encoding.
+//! 3. [`client`]: joins, reports what it can use, and uses its budget as long as its lease runs.
+//! 4. [`gateway`]: admits, answers and forgets clients, and broadcasts the levels.
+//! 5. [`policy`]: the share of each client.
 //!
-//! All are state machines without a clock, a socket or randomness: messages and the time come in, messages and the time
-//! of the next call go out.
+//! All are state machines without a clock, a socket or randomness: each call takes messages and the time, and returns
+//! messages and the time of the next call.
 
 pub mod client;
 pub mod gateway;

@@ -1,11 +1,11 @@
-//! Budget policies: who gets how much of the bottleneck (2.2.3.2, 2.3.2).
+//! Budget policies: how the bottleneck is shared among the clients (2.2.3.2, 2.3.2).
 //!
 //! ```text
 //! budget of client i = min(claim_i, weight_i * level of its class)
 //! ```
 //!
-//! A policy says what the level is, and what becomes of a claim. It keeps sums and counts, never a client: what is
-//! known of a client is handed in. Whatever comes, the sum of all budgets is at most BW; that is the source's invariant,
+//! A policy computes the level of each class and processes claims. It keeps sums and counts, but no clients: the caller
+//! passes in the state of a client. The sum of all budgets is at most BW at any time; this is the source's invariant,
 //! and each policy has it as a property test.
 //!
 //! | policy | level |
@@ -30,16 +30,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sharing {
-    /// BW / n for each (2.2.3.2).
+    /// An equal share BW / n for each client (2.2.3.2).
     #[default]
     UnweightedFair,
-    /// In proportion to the weights.
+    /// Shares in proportion to the weights.
     Weighted,
-    /// Class 0 first; what it cannot use, and a reserve, goes to class 1; and so on.
+    /// Class 0 goes first; what it cannot use, and a reserve, goes to class 1, and so on.
     Priority,
-    /// What clients cannot use goes to the others, event by event (2.3).
+    /// What clients cannot use is redistributed to the others, one step per event (2.3).
     Dybra,
-    /// What clients cannot use goes to the others, at once.
+    /// What clients cannot use is redistributed to the others at once (max-min fairness).
     MaxMin,
 }
 
@@ -47,13 +47,13 @@ pub enum Sharing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policy {
-    /// The rule.
+    /// The rule by which the bottleneck is shared.
     pub sharing: Sharing,
-    /// DyBRA: a bad client's budget follows what it can use only when that changes by this much, in percent.
+    /// DyBRA: the budget of a bad client follows its claim only if the claim changes by at least this much, in percent.
     pub threshold_percent: u8,
-    /// Priority: what the classes below one that is present get at least of what reached it, in percent.
+    /// Priority: the least part of what reaches a class with clients that the classes below it get, in percent.
     pub reserve_percent: u8,
-    /// DyBRA: Figures 2.31 to 2.33 to the letter, which can give out more than there is.
+    /// DyBRA: follow Figures 2.31 to 2.33 literally, which may grant more than BW.
     pub literal: bool,
 }
 
@@ -64,15 +64,15 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// This rule with the parameters of the source.
+    /// Creates the policy with this rule and the parameters of the source.
     pub fn of(sharing: Sharing) -> Self {
         Self { sharing, ..Self::default() }
     }
 
-    /// Refuses values that cannot work.
+    /// Refuses parameters that do not work.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Names the first parameter that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.threshold_percent > 99 {
             return Err(ConfigError::new("threshold_percent", "must be 0 to 99; the source has 20"));
@@ -90,7 +90,7 @@ impl Policy {
         !matches!(self.sharing, Sharing::UnweightedFair | Sharing::Weighted)
     }
 
-    /// The share as this policy sees it.
+    /// The share as this policy counts it: the weight is 1 for the unweighted rule.
     fn seen(&self, share: Share) -> Share {
         let weight = if self.sharing == Sharing::UnweightedFair { 1 } else { share.weight };
         let class = if self.sharing == Sharing::Priority { share.class } else { 0 };
@@ -98,21 +98,21 @@ impl Policy {
     }
 }
 
-/// How a client is assessed: its status and what it may use at most.
+/// The assessment of a client: its status and the most that it may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Assessment {
     /// Good or bad.
     pub status: Status,
-    /// At most this much.
+    /// The most that the client may use.
     pub claim: Claim,
 }
 
 impl Assessment {
-    /// What a client holds that uses whatever it is given.
+    /// The assessment of a client that uses whatever it is given.
     pub const GOOD: Self = Self { status: Status::Good, claim: Claim::ALL };
 }
 
-/// The sums of a policy.
+/// The sums of a policy over all clients.
 #[derive(Debug, Clone)]
 pub struct Budgets {
     policy: Policy,
@@ -127,7 +127,7 @@ enum Sums {
 }
 
 impl Budgets {
-    /// Nobody is there yet. Call only with a policy that validates.
+    /// Creates sums without clients. The policy must be valid.
     pub fn new(policy: Policy, bandwidth: Rate) -> Self {
         let sums = match policy.sharing {
             Sharing::Dybra => Sums::Dybra(Dybra::new(bandwidth.as_bps(), &policy)),
@@ -136,12 +136,12 @@ impl Budgets {
         Self { policy, capacity: bandwidth.as_bps(), sums }
     }
 
-    /// BW.
+    /// BW, the rate of the bottleneck.
     pub fn bandwidth(&self) -> Rate {
         Rate::from_bps(self.capacity)
     }
 
-    /// The bottleneck has another rate now.
+    /// Sets the rate of the bottleneck.
     pub fn set_bandwidth(&mut self, bandwidth: Rate) {
         self.capacity = bandwidth.as_bps();
         match &mut self.sums {
@@ -150,7 +150,8 @@ impl Budgets {
         }
     }
 
-    /// A client comes, with what it held under an earlier gateway, or [`Assessment::GOOD`].
+    /// Adds a client with the assessment it had under an earlier gateway, or [`Assessment::GOOD`]. Returns its
+    /// assessment.
     pub fn join(&mut self, share: Share, assessment: Assessment) -> Assessment {
         let seen = self.policy.seen(share);
         match &mut self.sums {
@@ -160,7 +161,7 @@ impl Budgets {
         self.used(share, Assessment::GOOD, assessment.claim)
     }
 
-    /// A client goes.
+    /// Removes a client.
     pub fn leave(&mut self, share: Share, assessment: Assessment) {
         let seen = self.policy.seen(share);
         match &mut self.sums {
@@ -169,7 +170,7 @@ impl Budgets {
         }
     }
 
-    /// A client that holds `assessment` can use `claim`: what it holds from now on.
+    /// Processes the claim of a client that holds `assessment`, and returns its new assessment.
     pub fn used(&mut self, share: Share, assessment: Assessment, claim: Claim) -> Assessment {
         let seen = self.policy.seen(share);
         if !self.policy.honours_claims() {
@@ -181,7 +182,7 @@ impl Budgets {
         }
     }
 
-    /// The level of each class, per unit of weight.
+    /// The level of each class, in bits per second and unit of weight.
     pub fn levels(&mut self) -> [u64; CLASSES] {
         match &mut self.sums {
             Sums::Fill(fill) if self.policy.sharing == Sharing::Priority => fill.levels(),
@@ -190,12 +191,12 @@ impl Budgets {
         }
     }
 
-    /// Bytes beyond the value itself; clients do not add to them.
+    /// Memory in bytes beyond the value itself, which does not depend on the number of clients.
     pub(super) fn memory(&self) -> usize {
         if matches!(self.sums, Sums::Fill(_)) { size_of::<Fill>() } else { 0 }
     }
 
-    /// The share that counts: what [`super::state::budget`] is to be asked with.
+    /// The share as this policy counts it, for [`super::state::budget`].
     pub fn counted(&self, share: Share) -> Share {
         Share { class: share.class, ..self.policy.seen(share) }
     }

@@ -1,28 +1,28 @@
-//! What is known of a client. It travels with the client, signed by the gateway (State_i and blob_i of 2.3.2).
+//! The state of a client, signed by the gateway. It travels with the client (State_i and blob_i of 2.3.2).
 
 use super::keys::{Keyring, TAG, Tag};
 pub use crate::packet::NodeId;
 use crate::units::{Instant, Rate};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of a state on the wire, with its tag.
+/// Length of a state on the wire in bytes, with its tag.
 pub const STATE_BYTES: usize = SIGNED_BYTES + TAG;
-/// What the tag covers: at most 55 bytes, so that SHA-256 needs one block.
+/// Length of what the tag covers: at most 55 bytes, so that SHA-256 needs one block.
 const SIGNED_BYTES: usize = 52;
-/// The form of these bytes.
+/// The version of this encoding.
 const VERSION: u8 = 1;
-/// Classes of priority.
+/// Number of priority classes.
 pub const CLASSES: usize = 4;
-/// The largest weight.
+/// The largest weight of a client.
 pub const MAX_WEIGHT: u16 = 1000;
 
-/// What a client is entitled to, beside others.
+/// The share that a client is entitled to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Share {
-    /// Its class: 0 goes first, 3 last.
+    /// The priority class: 0 goes first, 3 last.
     pub class: u8,
-    /// Its weight among those of its class, 1 to 1000.
+    /// The weight within the class, 1 to 1000.
     pub weight: u16,
 }
 
@@ -33,26 +33,26 @@ impl Default for Share {
 }
 
 impl Share {
-    /// None if there is no such class or weight.
+    /// Creates a share; `None` if there is no such class or weight.
     pub fn new(class: u8, weight: u16) -> Option<Self> {
         let allowed = usize::from(class) < CLASSES && (1..=MAX_WEIGHT).contains(&weight);
         allowed.then_some(Self { class, weight })
     }
 }
 
-/// What a client says it can use: a rate in bits per second, or all it is given.
+/// The rate that a client says it can use, in bits per second, or all that it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim(u64);
 
 impl Claim {
-    /// Whatever it is given.
+    /// The client uses whatever it is given.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// At most `bps` bits per second; the largest number stands for all.
+    /// A claim of `bps` bits per second; `u64::MAX` stands for [`Claim::ALL`].
     pub const fn bps(bps: u64) -> Self {
         Self(bps)
     }
-    /// Bits per second, `u64::MAX` for all.
+    /// The claim in bits per second, `u64::MAX` for [`Claim::ALL`].
     pub const fn as_bps(self) -> u64 {
         self.0
     }
@@ -64,16 +64,16 @@ impl From<Option<Rate>> for Claim {
     }
 }
 
-/// Where a client stands.
+/// The standing of a client with the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Entitled to its share; the operator hands this out before there is a gateway to ask.
+    /// The client is entitled to its share; the operator issues this state before the client contacts a gateway.
     Ticket,
-    /// Asked to show that it is there; it holds nothing yet.
+    /// The client is asked to prove that it is alive; it holds no budget yet.
     Invited,
-    /// It uses what it is given.
+    /// The client uses what it is given.
     Good,
-    /// It cannot use an equal share, and holds what it claims.
+    /// The client cannot use an equal share, and holds what it claims.
     Bad,
 }
 
@@ -81,52 +81,53 @@ impl Status {
     const ALL: [Self; 4] = [Self::Ticket, Self::Invited, Self::Good, Self::Bad];
 }
 
-/// State_i.
+/// The state of a client, State_i of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// Whose.
+    /// The client to which the state belongs.
     pub node: NodeId,
-    /// What it is entitled to.
+    /// The share that the client is entitled to.
     pub share: Share,
-    /// s of the source.
+    /// The standing of the client, s of the source.
     pub status: Status,
-    /// What it holds at most.
+    /// The most that the client may hold.
     pub claim: Claim,
-    /// Bits per second and unit of weight that its class was given when this was signed; `u64::MAX` if it holds nothing.
+    /// The level of the client's class when the state was signed, in bits per second and unit of weight; `u64::MAX` if
+    /// the client holds nothing.
     pub level: u64,
-    /// The gateway forgets the client unless it hears of it before; by the gateway's clock.
+    /// The time, by the gateway's clock, at which the gateway forgets the client unless it hears from it before.
     pub until: Instant,
-    /// Grows with each state that a gateway signs.
+    /// The sequence number, which grows with each state that a gateway signs.
     pub seq: u64,
-    /// Which gateway, and which of its lives, signed.
+    /// The number of the gateway that signed; a gateway gets a larger one at each start.
     pub incarnation: u64,
 }
 
 impl State {
-    /// A state without a session: what a node's share is, for the operator to sign.
+    /// Creates the state of a node which has no session; the operator signs it as a ticket.
     pub fn ticket(node: NodeId, share: Share) -> Self {
         let (until, level) = (Instant::MAX, u64::MAX);
         Self { node, share, status: Status::Ticket, claim: Claim::ALL, level, until, seq: 0, incarnation: 0 }
     }
 
-    /// bw of the source, in bits per second.
+    /// The budget of the client in bits per second, bw of the source.
     pub fn budget(&self) -> u64 {
         budget(self.share, self.claim, self.level)
     }
 
-    /// Signs with the ring's newest key.
+    /// Signs the state with the newest key of `ring`.
     pub fn sign(self, ring: &Keyring) -> Signed {
         let key = ring.id();
         Signed { state: self, key, tag: ring.sign(&bytes(&self, key)) }
     }
 }
 
-/// What a client may use: its weight times the level of its class, and not more than it claims.
+/// The budget of a client in bits per second: its weight times the level of its class, but at most its claim.
 pub fn budget(share: Share, claim: Claim, level: u64) -> u64 {
     claim.0.min(level.saturating_mul(share.weight.into()))
 }
 
-/// A state and the tag that shows who made it.
+/// A state with the tag that proves who signed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signed {
     state: State,
@@ -135,12 +136,12 @@ pub struct Signed {
 }
 
 impl Signed {
-    /// What it says. Only who holds the key can tell whether it is true.
+    /// The state as it was received. Use [`Signed::is_genuine`] before relying on it.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// True if a holder of the key signed it.
+    /// True if the tag was made with a key of `ring`.
     pub fn is_genuine(&self, ring: &Keyring) -> bool {
         ring.verify(self.key, &bytes(&self.state, self.key), &self.tag)
     }
@@ -150,7 +151,7 @@ impl Signed {
         out.extend_from_slice(&self.tag);
     }
 
-    /// None if these are not the bytes of a state.
+    /// Reads a state; `None` if the bytes do not encode one.
     pub(super) fn read(from: &[u8; STATE_BYTES]) -> Option<Self> {
         let (signed, tag) = from.split_at(SIGNED_BYTES);
         let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| signed[at + i]));
@@ -165,7 +166,7 @@ impl Signed {
     }
 }
 
-/// What is signed. docs/c2lp.md has it byte by byte.
+/// The bytes that are signed. docs/c2lp.md has the layout byte by byte.
 fn bytes(state: &State, key: u8) -> [u8; SIGNED_BYTES] {
     let mut out = [0; SIGNED_BYTES];
     out[0] = state.status as u8;

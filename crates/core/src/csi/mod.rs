@@ -1,17 +1,17 @@
-//! Channel state information: how likely a packet to each station is lost, and how that changes.
+//! Channel state information: the probability that a packet to each station is lost, and how it changes.
 //!
-//! Source: document 002 §4.1.3.1, §4.2.3.3 (a base station or an access point and its stations), §4.3.2.1 (the CSI block
-//! of TEMPEST). A station has one [`Channel`]; what is known of it is its probability of loss, to which [`snr`] brings
-//! signal-to-noise ratios and distances. Time and random numbers are handed in.
+//! Source: document 002 §4.1.3.1, §4.2.3.3 (a base station or an access point and its stations), §4.3.2.1 (the CSI
+//! block of TEMPEST). Each station has one [`Channel`], whose state is a probability of loss; [`snr`] derives it from
+//! signal-to-noise ratios and distances. The caller passes in time and random numbers.
 //!
 //! | channel | changes |
 //! |---|---|
 //! | [`Channel::Fixed`] | never |
 //! | [`Channel::Markov`] | between a good and a bad state, each of which lasts an exponential time (Gilbert 1960) |
 //! | [`Channel::Steps`] | at given times |
-//! | [`Channel::Moving`] | as the station goes to and fro between two distances |
+//! | [`Channel::Moving`] | as the station moves back and forth between two distances |
 //!
-//! Cost: [`Csi::advance`] is O(stations) when something changes and O(1) else.
+//! Cost: [`Csi::advance`] is O(stations) if a channel changes, else O(1).
 
 pub mod snr;
 
@@ -19,42 +19,42 @@ use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
 use snr::Technology;
 
-/// Up to this loss a station is in good condition (§4.2.3.3).
+/// The largest loss at which a station counts as in good condition (§4.2.3.3).
 pub const GOOD_LOSS: f64 = 0.2;
 
-/// How often the distance of a moving station is looked at.
+/// The interval at which the distance of a moving station is updated.
 const LOOK: Span = Span::from_millis(100);
-/// The packet whose loss is told of a moving station (§4.2.3.1).
+/// The packet size for which the loss of a moving station is computed (§4.2.3.1).
 const PACKET: Bytes = Bytes::new(1700);
 
 /// The channel to one station.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Channel {
-    /// The probability of loss, for ever.
+    /// A constant probability of loss.
     Fixed(f64),
-    /// Gilbert's and Elliott's channel: two states with their losses and mean times. It begins in either by their share of
-    /// time.
+    /// The channel of Gilbert and Elliott: two states, each with a loss and a mean duration. The initial state is
+    /// random, with each state weighted by its share of time.
     Markov {
-        /// Loss in the good state.
+        /// Probability of loss in the good state.
         good: f64,
-        /// Loss in the bad state.
+        /// Probability of loss in the bad state.
         bad: f64,
-        /// How long the good state lasts in the mean.
+        /// Mean duration of the good state.
         mean_good: Span,
-        /// How long the bad state lasts in the mean.
+        /// Mean duration of the bad state.
         mean_bad: Span,
     },
-    /// Losses from given times on, in order of time; no loss before the first.
+    /// Probabilities of loss from given times on, in order of time; 0 before the first time.
     Steps(Vec<(Instant, f64)>),
-    /// The station goes from the near distance to the far one and back, again and again.
+    /// The station moves from the near distance to the far one and back, periodically.
     Moving {
-        /// The radio.
+        /// The radio technology.
         technology: Technology,
-        /// The least distance in metres.
+        /// The smallest distance in metres.
         near_m: f64,
         /// The largest distance in metres.
         far_m: f64,
-        /// For the way to and fro.
+        /// Duration of the way there and back.
         period: Span,
     },
 }
@@ -63,7 +63,7 @@ pub enum Channel {
 struct Station {
     channel: Channel,
     loss: f64,
-    /// State of a Markov channel, or the number of steps that were made.
+    /// The state of a Markov channel, or the number of steps that are past.
     state: usize,
     next: Instant,
 }
@@ -75,7 +75,7 @@ impl Station {
             Channel::Fixed(loss) => station.loss = *loss,
             Channel::Markov { mean_good, mean_bad, .. } => {
                 let (good, bad) = (mean_good.as_secs_f64(), mean_bad.as_secs_f64());
-                // The dwell time has no memory: what is left of it is as long as a whole one.
+                // An exponential time has no memory: what is left of a state has the distribution of a whole one.
                 station.enter(usize::from(rng.uniform() * (good + bad) >= good), Instant::ZERO, rng);
             }
             Channel::Steps(steps) => station.next = steps.first().map_or(Instant::MAX, |(at, _)| *at),
@@ -84,7 +84,7 @@ impl Station {
         station
     }
 
-    /// A Markov channel enters a state at `now`.
+    /// Enters a state of a Markov channel at `now` and draws its duration.
     fn enter(&mut self, state: usize, now: Instant, rng: &mut Rng) {
         if let Channel::Markov { good, bad, mean_good, mean_bad } = self.channel {
             let (loss, mean) = if state == 0 { (good, mean_good) } else { (bad, mean_bad) };
@@ -93,7 +93,7 @@ impl Station {
         }
     }
 
-    /// What is due at `now` happens.
+    /// Makes the change that is due at `now`.
     fn change(&mut self, now: Instant, rng: &mut Rng) {
         match &self.channel {
             Channel::Fixed(_) => self.next = Instant::MAX,
@@ -112,14 +112,14 @@ impl Station {
     }
 }
 
-/// How far on its way a moving station is: from 0 to 1 in half of the period, and back.
+/// The position of a moving station: from 0 to 1 in the first half of the period, and back in the second.
 fn way(now: Instant, period: Span) -> f64 {
     let period = period.as_nanos().max(2);
     let phase = (now.as_nanos() % period) as f64 / period as f64;
     1.0 - (1.0 - 2.0 * phase).abs()
 }
 
-/// What is known of all stations.
+/// The channels of all stations.
 #[derive(Debug, Clone)]
 pub struct Csi {
     stations: Vec<Station>,
@@ -127,19 +127,19 @@ pub struct Csi {
 }
 
 impl Csi {
-    /// A station for each channel, at the beginning of time.
+    /// Creates one station for each channel, at time 0.
     pub fn new(channels: impl IntoIterator<Item = Channel>, rng: &mut Rng) -> Self {
         let stations: Vec<Station> = channels.into_iter().map(|channel| Station::new(channel, rng)).collect();
         let next = stations.iter().map(|s| s.next).min().unwrap_or(Instant::MAX);
         Self { stations, next }
     }
 
-    /// How many stations there are.
+    /// Number of stations.
     pub fn len(&self) -> usize {
         self.stations.len()
     }
 
-    /// True without stations.
+    /// True if there are no stations.
     pub fn is_empty(&self) -> bool {
         self.stations.is_empty()
     }
@@ -150,13 +150,15 @@ impl Csi {
         self.stations[station].loss
     }
 
-    /// When anything changes next; [`Instant::MAX`] for never. Changes only in [`Csi::advance`].
+    /// The time of the next change; [`Instant::MAX`] if there is none. Only [`Csi::advance`] and [`Csi::replace`]
+    /// change it.
     #[inline]
     pub fn next_change(&self) -> Instant {
         self.next
     }
 
-    /// Makes the changes that are due up to `now`, and tells each station whose loss is another one.
+    /// Makes the changes that are due up to `now`, and calls `tell` with each station whose loss changed, and that
+    /// loss.
     #[inline]
     pub fn advance(&mut self, now: Instant, rng: &mut Rng, tell: impl FnMut(usize, f64)) {
         if self.next <= now {
@@ -177,7 +179,7 @@ impl Csi {
         self.next = self.stations.iter().map(|s| s.next).min().unwrap_or(Instant::MAX);
     }
 
-    /// Other channels for all stations from `now` on; tells each loss that is another one.
+    /// Replaces the channels of all stations by constant `losses`, and calls `tell` for each loss that changed.
     pub fn replace(&mut self, losses: &[f64], mut tell: impl FnMut(usize, f64)) {
         for (at, (station, loss)) in self.stations.iter_mut().zip(losses).enumerate() {
             let before = station.loss;
@@ -190,16 +192,16 @@ impl Csi {
     }
 }
 
-/// Losses that fall linearly from the first station to the last: one way to read §4.2.3.3, "ranging linearly from 10^0 to
-/// 10^-4". No weights of stations that the document has reach its numbers then.
+/// Losses that fall linearly from the first station to the last: one reading of §4.2.3.3, "ranging linearly from 10^0
+/// to 10^-4". With it no weights of stations that the document defines give the document's results.
 pub fn linear(stations: usize, first: f64, last: f64) -> Vec<f64> {
     let steps = stations.saturating_sub(1).max(1) as f64;
     let between = |x: f64| first * (1.0 - x) + last * x;
     (0..stations).map(|i| between(i as f64 / steps)).collect()
 }
 
-/// Losses whose logarithms fall linearly: the other way, since the ends are powers of ten. `docs/algorithms/hfs.md` says what
-/// speaks for it.
+/// Losses whose logarithms fall linearly: the second reading, since both ends are powers of ten.
+/// `docs/algorithms/hfs.md` has the arguments for it.
 pub fn geometric(stations: usize, first: f64, last: f64) -> Vec<f64> {
     let steps = stations.saturating_sub(1).max(1) as f64;
     (0..stations).map(|i| first * libm::pow(last / first, i as f64 / steps)).collect()
@@ -244,7 +246,7 @@ mod tests {
         assert_eq!(csi.next_change(), Instant::MAX);
     }
 
-    /// 30 ms good, 10 ms bad: a quarter of the time is bad, and a bad time lasts 10 ms in the mean.
+    /// 30 ms good, 10 ms bad: a quarter of the time is bad, and a bad period lasts 10 ms on average.
     #[test]
     fn a_markov_channel_spends_its_time_as_its_means_say() {
         let mut rng = Streams::new(1).get("csi");
@@ -260,10 +262,11 @@ mod tests {
             spells += u32::from(is && !was);
             was = is;
         }
-        // 10,000 cycles: the share of bad time has a standard deviation of 0.25 * 0.75 * sqrt(2 / 10,000) = 0.0027; five.
+        // 10,000 cycles: the share of bad time has a standard deviation of 0.25 * 0.75 * sqrt(2 / 10,000) = 0.0027; the
+        // tolerance is five of them.
         let share = f64::from(bad_ms) / total as f64;
         assert!((share - 0.25).abs() < 0.0135, "{share}");
-        // Looked at each ms, a spell shorter than that may be missed and two may melt: 10% of a mean of 10.
+        // Sampled every ms, a shorter bad period may be missed and two may merge: 10 % of a mean of 10.
         let mean_ms = f64::from(bad_ms) / f64::from(spells);
         assert!((mean_ms - 10.0).abs() < 1.5, "{mean_ms} ms");
     }

@@ -1,4 +1,4 @@
-//! From a signal-to-noise ratio to the probability that a packet is lost.
+//! The probability that a packet is lost, from a signal-to-noise ratio or a distance.
 //!
 //! **802.11** (OFDM, 20 MHz): Pei and Henderson, "Validation of OFDM error rate model in ns-3", 2010, the model that
 //! document 002 §4.2.3.3 refers to. The error rate p of uncoded bits follows from the constellation; that of the
@@ -11,18 +11,18 @@
 //! ```
 //!
 //! **802.16** (OFDM, 256 carriers): block error rates measured with a link simulator over a multipath channel (Ismail,
-//! Piro, Grieco, Turletti, "An improved IEEE 802.16 WiMAX module for the ns-3 simulator", 2010), as ns-3 has them in
-//! `src/wimax/model/default-traces.h`, its first row (SNR) and its third. One value in about half a dB; between them
-//! logarithms are interpolated, as the rates fall exponentially (`points_left_out_are_met_nearly`). A packet is lost if one of
-//! its blocks is. Four profiles of the seven: there, 16-QAM 3/4 was replaced by a formula, and 64-QAM 2/3 loses half of its
-//! blocks at 66 dB.
+//! Piro, Grieco, Turletti, "An improved IEEE 802.16 WiMAX module for the ns-3 simulator", 2010), from ns-3's
+//! `src/wimax/model/default-traces.h`, first row (SNR) and third row. About one value per half dB is kept; between the
+//! values logarithms are interpolated, since the rates fall exponentially (`points_left_out_are_met_nearly`). A packet
+//! is lost if one of its blocks is. Four of the seven profiles are included: in ns-3, the values of 16-QAM 3/4 were
+//! replaced by a formula, and 64-QAM 2/3 loses half of its blocks at 66 dB.
 //!
-//! **Distance**: loss of power by 46.6777 dB at 1 m and 30 dB per decade (ns-3's log-distance model), thermal noise
-//! of -174 dBm/Hz; 802.11 sends with 16.0206 dBm over 20 MHz with a noise figure of 7 dB, 802.16 with 30 dBm over 10 MHz
-//! with 5 dB (defaults of ns-3's models).
+//! **Distance**: path loss of 46.6777 dB at 1 m and 30 dB per decade (ns-3's log-distance model), thermal noise of -174
+//! dBm/Hz; 802.11 sends with 16.0206 dBm over 20 MHz with a noise figure of 7 dB, 802.16 with 30 dBm over 10 MHz with 5
+//! dB (defaults of ns-3's models).
 //!
-//! DIFFERENCE: stations do not change their modulation with the channel. The document's link has 54 Mbit/s whatever the
-//! losses, which are up to 1; with rate adaptation they would be small. Pinned by
+//! DIFFERENCE: stations do not adapt their modulation to the channel. The document's link has 54 Mbit/s whatever the
+//! losses, which go up to 1; with rate adaptation losses would be small. Pinned by
 //! `a_station_keeps_its_modulation_whatever_the_channel`.
 
 use crate::units::Bytes;
@@ -39,7 +39,7 @@ pub enum Technology {
 }
 
 impl Technology {
-    /// The probability that a packet of this size is lost.
+    /// The probability that a packet of `size` is lost at this signal-to-noise ratio.
     pub fn loss(self, snr_db: f64, size: Bytes) -> f64 {
         match self {
             Self::Wifi => wifi_loss(Constellation::Qam64, Code::ThreeQuarters, snr_db, size),
@@ -47,7 +47,7 @@ impl Technology {
         }
     }
 
-    /// The signal-to-noise ratio at a distance, without fading.
+    /// The signal-to-noise ratio at a distance, in dB, without fading.
     pub fn snr_db(self, metres: f64) -> f64 {
         let (power_dbm, bandwidth_hz, figure_db) = match self {
             Self::Wifi => (16.0206, 20e6, 7.0),
@@ -62,18 +62,18 @@ impl Technology {
 /// The constellation of 802.11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Constellation {
-    /// One bit per symbol.
+    /// BPSK, one bit per symbol.
     Bpsk,
-    /// Two bits.
+    /// QPSK, two bits per symbol.
     Qpsk,
-    /// Four bits.
+    /// 16-QAM, four bits per symbol.
     Qam16,
-    /// Six bits.
+    /// 64-QAM, six bits per symbol.
     Qam64,
 }
 
 impl Constellation {
-    /// Error rate of uncoded bits.
+    /// The error rate of uncoded bits at a linear signal-to-noise ratio.
     fn bit_error_rate(self, snr: f64) -> f64 {
         let (scale, spread) = match self {
             Self::Bpsk => (1.0, 1.0),
@@ -85,7 +85,7 @@ impl Constellation {
     }
 }
 
-/// The convolutional code of 802.11 and how it is punctured.
+/// The puncturing of the convolutional code of 802.11.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// Rate 1/2.
@@ -96,7 +96,8 @@ pub enum Code {
     ThreeQuarters,
 }
 
-/// From the least distance on: how many bit errors paths of that distance have.
+/// The weight spectrum c_d of the code: the number of bit errors on all paths of each distance d, from the least
+/// distance on.
 const HALF: [f64; 17] = [
     36.0,
     0.0,
@@ -122,7 +123,7 @@ const THREE_QUARTERS: [f64; 10] =
     [42.0, 201.0, 1492.0, 10_469.0, 62_935.0, 379_644.0, 2_253_373.0, 13_073_811.0, 75_152_755.0, 428_005_675.0];
 
 impl Code {
-    /// Error rate of decoded bits: the union bound.
+    /// The error rate of decoded bits, by the union bound, from the error rate `p` of uncoded bits.
     fn decoded(self, p: f64) -> f64 {
         let (b, least, weights): (f64, i32, &[f64]) = match self {
             Self::Half => (1.0, 10, &HALF),
@@ -140,7 +141,7 @@ impl Code {
     }
 }
 
-/// The probability that a packet of 802.11 is lost.
+/// The probability that a packet of `size` is lost over 802.11.
 pub fn wifi_loss(constellation: Constellation, code: Code, snr_db: f64, size: Bytes) -> f64 {
     let snr = libm::pow(10.0, snr_db / 10.0);
     let decoded = code.decoded(constellation.bit_error_rate(snr));
@@ -162,7 +163,7 @@ pub enum Profile {
 
 type Points = &'static [(f64, f64)];
 
-/// Signal-to-noise ratio in dB, and the block error rate.
+/// Points of signal-to-noise ratio in dB and block error rate.
 const BPSK_HALF: Points =
     &[(0.3, 1.0), (0.6, 0.9324), (0.8, 0.6273), (1.0, 0.29), (1.2, 0.0995), (1.5, 0.0164), (2.0, 0.0011), (2.5, 1e-4)];
 const QPSK_HALF: Points = &[
@@ -218,7 +219,7 @@ const QAM16_HALF: Points = &[
     (21.0, 1e-4),
 ];
 
-/// The probability that a packet of 802.16 is lost.
+/// The probability that a packet of `size` is lost over 802.16.
 pub fn wimax_loss(profile: Profile, snr_db: f64, size: Bytes) -> f64 {
     let (block, points) = match profile {
         Profile::BpskHalf => (12, BPSK_HALF),
@@ -230,7 +231,8 @@ pub fn wimax_loss(profile: Profile, snr_db: f64, size: Bytes) -> f64 {
     1.0 - libm::pow(1.0 - interpolated(points, snr_db), blocks)
 }
 
-/// Below the first point as there; beyond the last the line goes on.
+/// Interpolates between the points. Below the first point the rate is that of the first; beyond the last the line is
+/// extended.
 fn interpolated(points: Points, snr_db: f64) -> f64 {
     let beyond = points.iter().position(|(at, _)| *at > snr_db).unwrap_or(points.len() - 1);
     if beyond == 0 {
@@ -282,7 +284,8 @@ mod tests {
         assert!(block(Profile::QpskThreeQuarters, 36)(20.0) < 1e-6, "the line goes on");
     }
 
-    /// Values of the same source between ours: it counts errors in 10,000 blocks, so that 0.006 is known to within a quarter.
+    /// Values of the same source between the points kept here. The source counts errors in 10,000 blocks, so that 0.006
+    /// is accurate to within a quarter.
     #[test]
     fn points_left_out_are_met_nearly() {
         for (profile, block, snr_db, rate) in [
@@ -322,7 +325,7 @@ mod tests {
         }
     }
 
-    /// At 12 dB, where a station with rate adaptation would take QPSK 1/2 and lose nothing.
+    /// 12 dB: a station with rate adaptation would use QPSK 1/2 and lose no packet.
     #[test]
     fn a_station_keeps_its_modulation_whatever_the_channel() {
         let size = Bytes::new(1700);

@@ -1,4 +1,4 @@
-//! The parameters of flow queueing and those of its AQM in one flat table, as `tc` has them.
+//! The parameters of flow queueing and those of its AQM in one flat table, as in `tc`.
 
 use super::FlowQueue;
 use crate::ack_path::AckPath;
@@ -11,12 +11,12 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Flow queueing with the AQM that `C` makes for each queue.
+/// Flow queueing with the AQM that `C` builds for each queue.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config<C> {
-    /// The queues.
+    /// Parameters of the flow queues.
     pub queues: Parameters,
-    /// Their AQM.
+    /// Parameters of the AQM in each queue.
     pub aqm: C,
 }
 

@@ -7,7 +7,7 @@ use crate::testing::Numbered;
 use crate::units::{Bytes, Rate, Span};
 use proptest::prelude::*;
 
-/// A discipline, its clock, and what it dropped.
+/// A discipline with its clock and the packets that it dropped.
 struct Bench<A> {
     queue: FlowQueue<Numbered, A>,
     rng: Rng,
@@ -66,17 +66,17 @@ impl<A: Aqm + Clone> Bench<A> {
     }
 }
 
-/// Fair queueing alone, eight ways so that few flows never share a queue.
+/// Fair queueing without an AQM, with eight ways so that a few flows never share a queue.
 fn plain(parameters: Parameters) -> Config<droptail::Config> {
     Config { queues: Parameters { ways: 8, ..parameters }, aqm: droptail::Config::default() }
 }
 
 const ROOM: Limit = Limit::Packets(10_240);
 
-/// RFC 8290 §4: flows 1 and 2 are in use, flow 3 begins: it is new and goes next, for one quantum of 1514 B, which two
-/// packets of 1000 B use up (the second takes it to -486 B). It gets a quantum and is the last of the old ones. Flow 1,
-/// the first of them, has used up its turn and goes behind flow 3 with another quantum; so flow 2 is next, then flow 3
-/// with 1028 B for two packets, then flow 1.
+/// RFC 8290 §4: flows 1 and 2 are active when flow 3 begins. Flow 3 is new and goes next for one quantum of 1514 B,
+/// which two packets of 1000 B use up (the second one takes the deficit to -486 B). It gets a quantum and joins the end
+/// of the old list. Flow 1, the first of the old list, has used up its turn and goes behind flow 3 with another
+/// quantum. So flow 2 is next, then flow 3 with 1028 B for two packets, then flow 1.
 #[test]
 fn a_flow_that_begins_goes_next_for_one_quantum() {
     let mut bench = Bench::new(&plain(Parameters::default()), ROOM);
@@ -89,7 +89,7 @@ fn a_flow_that_begins_goes_next_for_one_quantum() {
     bench.check();
 }
 
-/// §4.2: a flow that sends a packet each time its queue was found empty is new only once in a round.
+/// §4.2: a flow that sends a packet each time its queue was found empty is new only once per round.
 #[test]
 fn a_sparse_flow_cannot_starve_others_by_coming_and_going() {
     let mut bench = Bench::new(&plain(Parameters::default()), ROOM);
@@ -103,7 +103,7 @@ fn a_sparse_flow_cannot_starve_others_by_coming_and_going() {
     assert_eq!(served, [2, 1, 2, 1, 2, 1, 2, 1]);
 }
 
-/// A flow that sends one small packet per round, when its turn is over, never waits behind old flows.
+/// A flow that sends one small packet per round after its turn never waits behind old flows.
 #[test]
 fn a_sparse_flow_does_not_wait() {
     let mut bench = Bench::new(&plain(Parameters::default()), ROOM);
@@ -114,13 +114,13 @@ fn a_sparse_flow_does_not_wait() {
     for _ in 0..4 {
         bench.arrive(9, 100);
         assert_eq!(bench.flows(1), [9]);
-        // A round of the others: flow 9 is found empty, waits at the end of the old list and leaves.
+        // A round of the other flows: flow 9 is found empty, waits at the end of the old list and leaves.
         bench.flows(7);
     }
 }
 
-/// §4.1. Three flows of 5, 3 and 2 packets fill a limit of 10. The eleventh packet is of the small flow; half of the
-/// fattest, 2500 of 5000 B, is dropped from its head: 3 packets.
+/// §4.1. Three flows of 5, 3 and 2 packets fill a limit of 10. The eleventh packet belongs to the smallest flow; half
+/// of the fattest flow, 2500 of 5000 B, is dropped from its head: 3 packets.
 #[test]
 fn the_fattest_flow_pays_with_half_of_its_bytes_from_the_head() {
     let mut bench = Bench::new(&plain(Parameters::default()), Limit::Packets(10));
@@ -144,7 +144,7 @@ fn a_batch_has_at_most_drop_batch_packets() {
     assert_eq!(bench.dropped.0.len(), 64);
 }
 
-/// The packet that comes is the fattest flow itself: it is told as dropped.
+/// The arriving packet belongs to the fattest flow itself and is reported as dropped.
 #[test]
 fn a_packet_larger_than_the_limit_is_dropped_on_arrival() {
     let mut bench = Bench::new(&plain(Parameters::default()), Limit::Bytes(Bytes::new(3000)));
@@ -177,7 +177,7 @@ fn memory_overruns_are_only_counted_as_in_linux() {
     assert_eq!(bench.dropped.0, [(4, 1, DropReason::Overflow), (5, 1, DropReason::Overflow)]);
 }
 
-/// CoDel drops while less than an MTU is behind in the flow's own queue if it is shown all queues, as in Linux.
+/// As in Linux, CoDel sees the backlog of all queues: it drops although less than an MTU waits in the flow's own queue.
 #[test]
 fn in_linux_codel_is_shown_the_bytes_of_all_flows() {
     let drops_of_lone_packets = |compat| {
@@ -309,14 +309,14 @@ fn an_element_that_edits_acks_cannot_be_per_flow() {
     assert!(toml::from_str::<Config<PerFlow>>("per_flow = \"pink\"").is_err(), "it stands before all queues");
 }
 
-/// Sizes of packets for three flows.
+/// Packet sizes for three flows.
 fn sizes() -> impl Strategy<Value = Vec<Vec<u64>>> {
     prop::collection::vec(prop::collection::vec(40..=1514u64, 200..=200), 3..=3)
 }
 
 proptest! {
-    /// Shreedhar and Varghese's bound: two flows that always have packets are served, over any interval, bytes that
-    /// differ by less than a quantum and two largest packets.
+    /// The bound of Shreedhar and Varghese: over any interval, two backlogged flows are served bytes that differ by
+    /// less than a quantum and two largest packets.
     #[test]
     fn backlogged_flows_get_equal_bytes(sizes in sizes(), quantum in 256..4000u64) {
         let parameters = Parameters { quantum: Bytes::new(quantum), ..Parameters::default() };
@@ -325,7 +325,7 @@ proptest! {
             sizes.iter().for_each(|size| bench.arrive_often(flow as u32, 1, *size));
         }
         let mut sent = vec![[0i64; 3]];
-        // Until the first flow could be empty: 200 packets of at least 40 B each.
+        // Until a flow runs empty: it has 200 packets of at least 40 B.
         while bench.queue.queues.iter().filter(|q| q.packets > 0).count() == 3 {
             let packet = bench.depart().unwrap();
             let mut next = *sent.last().unwrap();
@@ -340,7 +340,7 @@ proptest! {
         }
     }
 
-    /// Whatever comes, however few queues there are: all packets are accounted for, limits hold after each step, and
+    /// For any arrivals and any number of queues, all packets are accounted for, the limits hold after each step, and
     /// no flow is reordered.
     #[test]
     fn random_lives_keep_limits_and_order(

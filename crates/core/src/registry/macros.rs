@@ -1,6 +1,7 @@
-//! What the table of the registry becomes: enums of configurations, AQMs and disciplines, with their traits.
+//! Macros that expand the table of the registry into enums of configurations, AQMs and disciplines, with their traits.
 
-/// First the AQMs, each of which is a discipline with one queue; after the arrow the disciplines of several queues.
+/// Takes the AQMs first, each of which is a discipline with one queue, and after the arrow the disciplines of several
+/// queues.
 macro_rules! registry {
     (
         $($aqm:ident $aqm_config:ty, $aqm_name:literal, $aqm_kind:literal, $aqm_about:literal, $aqm_source:literal;)*
@@ -14,7 +15,7 @@ macro_rules! registry {
     };
 }
 
-/// The algorithms that judge packets of any one queue.
+/// Expands the AQMs, which judge the packets of one queue.
 macro_rules! aqms {
     ($($variant:ident $config:ty, $name:literal, $about:literal;)*) => {
         /// The configuration of any AQM of the registry.
@@ -30,7 +31,7 @@ macro_rules! aqms {
             /// The names of all AQMs.
             pub const NAMES: &[&str] = &[$($name,)*];
 
-            /// The defaults of `name` as the AQM of a flow queue.
+            /// The default configuration of `name` as the AQM of a flow queue; `None` if there is no such AQM.
             pub fn per_flow(name: &str) -> Option<Self> {
                 let mut queues = FlowQueues::default();
                 match name {
@@ -39,10 +40,10 @@ macro_rules! aqms {
                 }
             }
 
-            /// Reads other parameters of the same AQM.
+            /// Reads other parameters of the AQM that this configuration is of.
             ///
             /// # Errors
-            /// Those of the deserializer.
+            /// The errors of the deserializer.
             pub fn read_as_this(&self, parameters: serde_json::Value) -> Result<Self, serde_json::Error> {
                 match self { $(Self::$variant(_) => serde_json::from_value(parameters).map(Self::$variant),)* }
             }
@@ -52,20 +53,20 @@ macro_rules! aqms {
                 match self { $(Self::$variant(_) => $name,)* }
             }
 
-            /// True when it has to see the segments of both directions.
+            /// True if the AQM needs to see the segments of both directions.
             pub fn is_ack_path(&self) -> bool {
                 match self { $(Self::$variant(_) => <<$config as AqmConfig>::Aqm as AckPath>::ACTIVE,)* }
             }
 
-            /// Refuses values that cannot work.
+            /// Refuses parameters that do not work.
             ///
             /// # Errors
-            /// The first parameter that is out of its range.
+            /// Names the first parameter that is out of its range.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self { $(Self::$variant(config) => AqmConfig::validate(config),)* }
             }
 
-            /// Makes the algorithm for a queue before `link`. Call only after [`AnyAqmConfig::validate`].
+            /// Builds the algorithm for a queue before `link`. Call it only after [`AnyAqmConfig::validate`].
             pub fn aqm(&self, link: &LinkFacts) -> AnyAqm {
                 match self { $(Self::$variant(config) => AnyAqm::$variant(config.aqm(link)),)* }
             }
@@ -114,12 +115,12 @@ macro_rules! aqms {
             }
         }
 
-        /// Those that edit segments are refused as the AQM of one flow, so none of these does.
+        /// An AQM that edits segments is refused as the AQM of one flow, so none of these edits segments.
         impl AckPath for AnyAqm {}
     };
 }
 
-/// The disciplines: each AQM in one queue, and those of several queues.
+/// Expands the disciplines: each AQM with one queue, and the disciplines of several queues.
 macro_rules! disciplines {
     ($($variant:ident $config:ty, $name:literal, $kind:literal, $about:literal, $source:literal;)*) => {
         /// The configuration of any discipline of the registry.
@@ -127,7 +128,7 @@ macro_rules! disciplines {
         #[serde(untagged)]
         pub enum AnyConfig {
             $(#[doc = $about] $variant($config),)*
-            /// One that is not in this crate.
+            /// The configuration of an AQM from outside this crate.
             Foreign(foreign::Config),
         }
 
@@ -135,11 +136,11 @@ macro_rules! disciplines {
         #[derive(Debug, Clone)]
         pub enum AnyQdisc<P: Packet> {
             $(#[doc = $about] $variant(<$config as Discipline>::Queue<P>),)*
-            /// One that is not in this crate.
+            /// An AQM from outside this crate, with one queue.
             Foreign(Fifo<P, AnyForeignAqm>),
         }
 
-        /// Everything there is, in the order of the docs.
+        /// The entries of all disciplines, in the order of the documentation.
         pub fn entries() -> Vec<Entry> {
             vec![$(Entry {
                 name: $name, kind: $kind, about: $about, source: $source,
@@ -162,7 +163,7 @@ macro_rules! disciplines {
             /// Reads the parameters of `name`; `None` if no such algorithm exists.
             ///
             /// # Errors
-            /// Those of the deserializer, with its spans.
+            /// The errors of the deserializer, with their positions in the text.
             pub fn deserialize<'de, D: Deserializer<'de>>(name: &str, parameters: D) -> Option<Result<Self, D::Error>> {
                 match name {
                     $($name => Some(Deserialize::deserialize(parameters).map(Self::$variant)),)*
@@ -170,7 +171,7 @@ macro_rules! disciplines {
                 }
             }
 
-            /// The name in the registry, or that of a foreign one.
+            /// The name in the registry, or the name of an algorithm from outside.
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$variant(_) => $name,)*
@@ -178,10 +179,10 @@ macro_rules! disciplines {
                 }
             }
 
-            /// Refuses values that cannot work.
+            /// Refuses parameters that do not work.
             ///
             /// # Errors
-            /// The first parameter that is out of its range.
+            /// Names the first parameter that is out of its range.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self {
                     $(Self::$variant(config) => Discipline::validate(config),)*
@@ -189,7 +190,7 @@ macro_rules! disciplines {
                 }
             }
 
-            /// Builds the discipline for a link. Call only after [`AnyConfig::validate`].
+            /// Builds the discipline for a link. Call it only after [`AnyConfig::validate`].
             pub fn build<P: Packet>(&self, link: &LinkFacts) -> AnyQdisc<P> {
                 match self {
                     $(Self::$variant(config) => AnyQdisc::$variant(config.build(link)),)*
@@ -249,8 +250,8 @@ macro_rules! disciplines {
             }
         }
 
-        // The simplest discipline stands before most links: it is told apart first and inlined where it is used. What
-        // the others have to do is worth a call and a jump.
+        // The simplest discipline is used before most links: it is matched first and inlined at its use. For the other
+        // disciplines the cost of a call is small compared with their work.
         impl<P: Packet> AnyQdisc<P> {
             #[inline(never)]
             fn enqueue_managed<O: PacketObserver<P>>(
@@ -267,7 +268,7 @@ macro_rules! disciplines {
                 each!(self, q => q.backlog())
             }
 
-            /// True when this discipline ever asks to be woken.
+            /// True if this discipline ever asks to be woken.
             pub fn wakes(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::WAKES,)*
@@ -275,7 +276,7 @@ macro_rules! disciplines {
                 }
             }
 
-            /// True when this discipline can give up a flow.
+            /// True if this discipline can give up a flow.
             pub fn gives_up(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::GIVES_UP,)*
@@ -283,7 +284,7 @@ macro_rules! disciplines {
                 }
             }
 
-            /// True when this discipline wants to see the segments of both directions.
+            /// True if this discipline needs to see the segments of both directions.
             pub fn sees_segments(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as AckPath>::ACTIVE,)*

@@ -13,7 +13,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The AQM of each queue.
+/// The configuration of the AQM in each flow queue.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PerFlow {
@@ -47,7 +47,7 @@ impl AqmConfig for PerFlow {
     }
 }
 
-/// The names that can be chosen.
+/// The names of the AQMs that can be chosen, as text.
 fn choices() -> String {
     let per_flow = |name: &&str| AnyAqmConfig::per_flow(name).is_some_and(|config| !config.is_ack_path());
     format!("it may be {}", AnyAqmConfig::NAMES.iter().copied().filter(per_flow).collect::<Vec<_>>().join(", "))
@@ -80,7 +80,7 @@ fn read_choice<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AnyAqmConfi
     default.read_as_this(Value::Object(all)).map_err(|e| D::Error::custom(format!("{name}: {e}")))
 }
 
-/// A name, and `key=value` after it.
+/// Splits a text into a name and the `key=value` settings after it.
 fn from_text<E: Error>(text: &str) -> Result<(String, Map<String, Value>), E> {
     let mut words = text.split_whitespace();
     let name = words.next().unwrap_or_default().to_owned();

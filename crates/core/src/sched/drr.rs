@@ -10,13 +10,14 @@
 //! no packet left:      it leaves the round and loses the deficit
 //! ```
 //!
-//! With a quantum of at least the largest packet (the default) each turn sends, and the cost is O(1). A smaller one may
-//! need several turns for one packet. Between two classes that stay backlogged, what each was sent by weight differs
-//! by at most quantum + 2 largest packets (Theorem 3 of the source, with the least weight 1); how long a class may wait
-//! grows with the sum of all quanta, which is what timestamps cure. `tests/schedulers.rs` holds the bound.
+//! With a quantum of at least the largest packet (the default) a class sends in each turn, and the cost is O(1). With a
+//! smaller quantum one packet may need several turns. For two classes that stay backlogged, the normalized service
+//! (bytes sent / weight) differs by at most quantum + 2 largest packets (Theorem 3 of the source, with the least weight
+//! 1). The waiting time of a class grows with the sum of all quanta; schedulers with timestamps avoid that.
+//! `tests/schedulers.rs` checks the bound.
 //!
-//! A turn ends with the packet that makes the deficit too small, not when the class is looked at again: one cache
-//! line for each packet. State for each class: 16 bytes.
+//! A turn ends with the packet after which the deficit is too small for the next, not at the next visit of the class,
+//! so that each packet touches one cache line. State for each class: 16 bytes.
 
 use super::round::{Linked, NONE, Round};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
@@ -25,15 +26,15 @@ use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of DRR.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Bytes per turn for a class of weight 1; by default the largest packet.
+    /// Bytes per turn for a class of weight 1; the default is the largest packet.
     pub quantum: Option<Bytes>,
 }
 
-/// A turn of the largest weight has to fit 32 bits, with a packet to spare.
+/// The most bytes of one turn: a turn of the largest weight must fit 32 bits, with room for a packet.
 const MAX_TURN: u64 = 1 << 31;
 
 impl SchedulerConfig for Config {
@@ -57,7 +58,7 @@ impl SchedulerConfig for Config {
     }
 }
 
-/// Bytes per turn of a weight, if it can be had.
+/// The bytes of one turn for a weight; `None` if they exceed [`MAX_TURN`].
 fn turn(weight: Weight, quantum: u64) -> Option<u32> {
     let bytes = quantum * u64::from(weight.get());
     (bytes <= MAX_TURN).then_some(bytes as u32)
@@ -67,7 +68,7 @@ fn turn(weight: Weight, quantum: u64) -> Option<u32> {
 struct Class {
     deficit: u32,
     turn: u32,
-    /// Size of the packet at the head of its queue.
+    /// Size of the packet at the head of the queue.
     head: u32,
     next: u32,
 }
@@ -89,7 +90,7 @@ impl Linked for Class {
     }
 }
 
-/// The scheduler.
+/// The DRR scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drr {
     quantum: u64,
@@ -99,8 +100,8 @@ pub struct Drr {
 }
 
 impl Drr {
-    /// The class at the front goes to the end, for its next turn.
-    // Inlined, it costs every packet registers that only the end of a turn needs.
+    /// Moves the class at the front to the end of the round and adds its quantum for the next turn.
+    // Inlining would cost each packet registers that only the end of a turn needs.
     #[inline(never)]
     fn rotate(&mut self, class: usize) {
         let state = &mut self.classes[class];
@@ -135,6 +136,7 @@ impl Scheduler for Drr {
             if head <= deficit {
                 return Some(class as u32);
             }
+            // Reached if one turn has fewer bytes than the packet: the deficit grows from turn to turn.
             self.rotate(class);
         }
     }
@@ -188,8 +190,9 @@ mod tests {
         std::iter::from_fn(|| queues.dequeue()).map(|served| served.class).collect()
     }
 
-    /// The example of the source, Figures 2 and 3: quantum 500, the first queue has 200, 750, 20. It sends 200; 300 are
-    /// left, too few for 750. With the next turn it has 800, sends 750 and 20.
+    /// The example of the source, Figures 2 and 3: the quantum is 500, and the first queue has packets of 200, 750 and
+    /// 20. It sends 200; the remaining 300 are too few for 750. With the next turn the deficit is 800, and it sends 750
+    /// and 20.
     #[test]
     fn deficits_carry_over_as_in_figure_2_and_3() {
         let mut queues = drr(500, &[1, 1]);
@@ -198,7 +201,8 @@ mod tests {
         assert_eq!(serve(&mut queues), [0, 1, 0, 0, 1]);
     }
 
-    /// Quantum 300: a packet of 1500 needs five turns; the other class sends one of 300 in each of the four before.
+    /// Quantum 300: a packet of 1500 needs five turns; in each of the four turns before, the second class sends a
+    /// packet of 300.
     #[test]
     fn a_packet_of_many_quanta_waits_for_them() {
         let mut queues = drr(300, &[1, 1]);
@@ -215,7 +219,7 @@ mod tests {
         assert_eq!(serve(&mut queues), [0, 1, 1, 1, 0, 1, 1, 1]);
     }
 
-    /// What was left of a turn is lost with the last packet: class 0 has 900 left and may not save it.
+    /// The rest of a turn is lost with the last packet: class 0 has 900 bytes left and may not save them.
     #[test]
     fn a_class_that_empties_saves_nothing() {
         let mut queues = drr(1000, &[1, 1]);

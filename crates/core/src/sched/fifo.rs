@@ -1,7 +1,7 @@
-//! FIFO: packets leave in the order in which they came, whatever their class. No isolation at all.
+//! FIFO: packets leave in the order of their arrival, whatever their class. There is no isolation between classes.
 //!
-//! Source: the scheduler without a rule, with which others are compared (002 §4.3.3.1). The order of classes is a ring
-//! of indices, 4 bytes for each packet that waits. Weights have no meaning. Cost: O(1), the least there is.
+//! Source: the scheduler with which others are compared (002 §4.3.3.1). The order of classes is a ring of indices, 4
+//! bytes for each packet that waits. Weights have no effect. Cost: O(1), the lowest of all schedulers.
 
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
 use crate::config::ConfigError;
@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// It has no parameters.
+/// FIFO has no parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {}
@@ -23,7 +23,7 @@ impl SchedulerConfig for Config {
     }
 }
 
-/// The scheduler.
+/// The FIFO scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fifo {
     classes: usize,
@@ -32,7 +32,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// For classes `0..classes`.
+    /// Creates a scheduler for the classes `0..classes`.
     pub fn new(classes: usize, max_packet: Bytes) -> Self {
         Self { classes, max_packet, order: VecDeque::new() }
     }

@@ -1,6 +1,6 @@
 //! Weights of classes in the notation of TEMPEST: `20::20,10::20,1::60`.
 //!
-//! Source: document 002 §4.3.2.6, `-flowsets [weight]::num_flows[, ...]`; a weight that is left out is 1.
+//! Source: document 002 §4.3.2.6, `-flowsets [weight]::num_flows[, ...]`; the default of `weight` is 1.
 
 use super::Weight;
 use crate::config::ConfigError;
@@ -9,52 +9,52 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// So many classes can be written.
+/// The largest number of classes that a text may describe.
 const MOST: usize = 1 << 20;
 
-/// Sets of classes with one weight each, in order.
+/// Sets of classes, in order; the classes of one set have one weight.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct FlowSets(Vec<(Weight, u32)>);
 
 impl Default for FlowSets {
-    /// One class of weight 1.
+    /// The default is one class of weight 1.
     fn default() -> Self {
         Self(vec![(Weight::ONE, 1)])
     }
 }
 
 impl FlowSets {
-    /// How many classes they are.
+    /// The number of classes in all sets.
     pub fn classes(&self) -> usize {
         self.0.iter().map(|(_, count)| *count as usize).sum()
     }
 
-    /// The weight of each class.
+    /// The weight of each class, in the order of the sets.
     pub fn weights(&self) -> Vec<Weight> {
         self.0.iter().flat_map(|(weight, count)| std::iter::repeat_n(*weight, *count as usize)).collect()
     }
 
-    /// The weights of so many classes: those of the sets, again and again.
+    /// Weights for `classes` classes: the weights of the sets, repeated as often as needed.
     pub fn repeated(&self, classes: usize) -> Vec<Weight> {
         self.weights().into_iter().cycle().take(classes).collect()
     }
 }
 
-/// A text that is no list of sets of flows.
+/// Why a text cannot be read as sets of classes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FlowSetsError {
-    /// A part is not of the form weight::number.
+    /// A part is not of the form `weight::number`.
     #[error("{0:?} is no set of flows; write weight::number, such as \"20::20,10::20,1::60\"")]
     NotASet(String),
-    /// A set is empty.
+    /// A set has no classes.
     #[error("{0:?} has no flows; the number must be at least 1")]
     NoFlows(String),
     /// A weight is out of range.
     #[error(transparent)]
     Weight(#[from] ConfigError),
-    /// There are too many flows.
+    /// All sets together have too many classes.
     #[error("{0:?} has more than {MOST} flows")]
     TooMany(String),
 }

@@ -1,8 +1,10 @@
-//! Groups, slots and bitmaps: how QFQ and QFQ+ find, in a fixed number of steps, whom to serve.
+//! Groups, slots and bitmaps: the data structure with which QFQ and QFQ+ find the entity to serve in a fixed number of
+//! steps.
 //!
 //! Source: Checconi, Rizzo, Valente, "QFQ: efficient packet scheduling with tight guarantees", IEEE/ACM ToN 21(3), 2013.
-//! An entity (a class in QFQ, an aggregate in QFQ+) belongs to the group i with the least slot 2^i of virtual time that
-//! its largest packet fits in. Its start time is rounded down to whole slots; a group is as early as its first entity:
+//! An entity is a class in QFQ and an aggregate in QFQ+. It belongs to the group i with the smallest slot 2^i of
+//! virtual time which holds its largest packet. Its start time is rounded down to a multiple of the slot. A group takes
+//! its start time S from its earliest entity:
 //!
 //! ```text
 //! group:      S = that of its first entity, rounded down;  F = S + 2 slots
@@ -11,50 +13,52 @@
 //! serve       the lowest group in ER: among eligible groups it has the least F
 //! ```
 //!
-//! Entities of a group wait in 32 lists, one for each slot from the group's S on.
+//! The entities of a group wait in 32 lists, one for each slot from the group's S on.
 //!
-//! DIFFERENCE: in the source a group turns eligible when a bit of V flips that its slot tells of. Here groups are compared
-//! with V when it reaches the least S among those that are not eligible: the same while weights stay, exact when they
-//! change, and less work. Pinned by `a_group_ahead_of_the_clock_stays_there`.
-//! DIFFERENCE: a group that becomes ready blocks those below it that finish later. In QFQ there are none. In QFQ+ an
-//! aggregate comes back from service with the start time that it had before others were put in; the source serves these
-//! first. Pinned by `a_group_that_comes_late_goes_before_those_that_finish_later` and by the twin.
+//! DIFFERENCE: in the source a group turns eligible when the bit of V flips that belongs to its slot size. Here the
+//! groups are compared with V when V reaches the earliest S of all ineligible groups. The result is equal while weights
+//! stay, exact when they change, and costs less. Pinned by `a_group_ahead_of_the_clock_stays_there`.
+//! DIFFERENCE: a group that becomes ready blocks the groups of lower index which finish later. In QFQ there are no such
+//! groups. In QFQ+ an aggregate comes back from service with a start time from before other aggregates were inserted,
+//! so there can be some; the source serves these first. Pinned by
+//! `a_group_that_comes_late_goes_before_those_that_finish_later` and by the twin.
 
 use super::virtual_time::{ONE, before};
 use crate::units::Bytes;
 
-/// Lists of a group. A start time is at most 2 slots ahead, or 30 after changes of weights.
+/// Number of slot lists of a group. A start time is at most 2 slots ahead of the group's S, or 30 after changes of
+/// weights.
 const SLOTS: u32 = 32;
-/// Index of the group with the largest slots: that of weight 1.
+/// Index of the group with the largest slots, which holds the classes of weight 1.
 const MAX_INDEX: u32 = 24;
-/// Places for groups: a power of two, so that no index needs a check.
+/// Number of places for groups: a power of two, so that an index needs no bounds check.
 const GROUPS: u32 = 32;
 const NONE: u32 = u32::MAX;
 
-/// Bitmaps of groups.
+/// Indices of the four bitmaps of groups: eligible or ineligible, ready or blocked.
 const ER: usize = 0;
 const IR: usize = 1;
 const EB: usize = 2;
 const IB: usize = 3;
 
-/// What is known of an entity.
+/// The timestamps and the group of an entity.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stamp {
-    /// S.
+    /// S, the virtual start time.
     pub start: u64,
-    /// F of what is to be sent next, or of what was sent last.
+    /// F, the virtual finish time of the packets to send next, or of those sent last while the entity is idle.
     pub finish: u64,
-    /// 1 / weight.
+    /// 1 / weight, in units of virtual time per byte.
     pub inverse: u64,
-    /// The entity behind it in its slot.
+    /// The next entity in the list of the slot.
     next: u32,
     pub group: u8,
-    /// The weight was changed and is to be read anew.
+    /// True after the weight was changed, until the entity takes the new weight.
     pub renew: bool,
 }
 
 impl Stamp {
-    /// F for `size` bytes from S on.
+    /// Sets F for `size` bytes which start at S.
     #[inline]
     pub fn extend(&mut self, size: u64) {
         self.finish = self.start.wrapping_add(size * self.inverse);
@@ -67,7 +71,7 @@ struct Group {
     start: u64,
     finish: u64,
     shift: u32,
-    /// Bit n: the n-th slot from `start` on has entities.
+    /// Bit n is set if the n-th slot from `start` on has entities.
     full: u32,
 }
 
@@ -84,14 +88,14 @@ impl Group {
     }
 }
 
-/// The entities of a slot.
+/// The list of the entities in one slot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct List {
     head: u32,
     tail: u32,
 }
 
-/// All groups and the lists of their slots.
+/// All groups with the lists of their slots.
 #[derive(Debug, Clone, PartialEq)]
 #[repr(C)]
 struct Table {
@@ -110,14 +114,14 @@ impl Table {
         &mut self.groups[(index % GROUPS) as usize]
     }
 
-    /// The list of the slot of group `index` that `at` lies in.
+    /// The list of the slot which contains the time `at` in the group `index`.
     #[inline]
     fn list(&mut self, index: u32, at: u64) -> &mut List {
         let slot = at >> self.group(index).shift;
         &mut self.lists[(index % GROUPS) as usize][slot as usize % SLOTS as usize]
     }
 
-    /// The first entity of a group that has some.
+    /// The first entity of a group which is not empty.
     #[inline]
     fn head(&self, index: u32) -> u32 {
         let group = self.group(index);
@@ -125,33 +129,33 @@ impl Table {
     }
 }
 
-/// The groups, their entities and the clock V.
+/// The groups, the stamps of their entities and the clock V.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Groups {
     pub stamps: Vec<Stamp>,
-    /// V.
+    /// V, the virtual time.
     pub now: u64,
-    /// No group that is not eligible has an earlier S. Without meaning when there is none.
+    /// A lower bound of S over all ineligible groups. Meaningless while every group is eligible.
     due: u64,
     min_shift: u32,
     bitmaps: [u32; 4],
     table: Box<Table>,
 }
 
-/// Bits from `from` on, which is less than 32.
+/// The bits of `bitmap` from bit `from` on; `from` is less than 32.
 #[inline]
 fn mask_from(bitmap: u32, from: u32) -> u32 {
     bitmap & u32::MAX.wrapping_shl(from)
 }
 
-/// Bits up to `to`, without it, which is less than 32.
+/// A mask of the bits below bit `to`; `to` is less than 32.
 #[inline]
 fn mask_below(to: u32) -> u32 {
     1u32.wrapping_shl(to) - 1
 }
 
 impl Groups {
-    /// No entity yet.
+    /// Creates the groups for packets up to `max_packet`, without entities.
     pub fn new(max_packet: Bytes) -> Self {
         let min_shift = ONE.ilog2() + max_packet.get().next_power_of_two().ilog2() - MAX_INDEX;
         let groups = std::array::from_fn(|index| Group {
@@ -165,38 +169,38 @@ impl Groups {
         Self { stamps: Vec::new(), now: 0, due: 0, min_shift, bitmaps: [0; 4], table }
     }
 
-    /// Nothing has happened yet, at another time.
+    /// Sets V and the finish times of all entities to `now`, before the first entity is scheduled.
     #[cfg(test)]
     pub fn begin(&mut self, now: u64) {
         self.now = now;
         self.stamps.iter_mut().for_each(|stamp| stamp.finish = now);
     }
 
-    /// An entity that sends at most `largest` at once.
+    /// Creates the stamp of an entity that sends at most `largest` bytes under one stamp.
     pub fn stamp(&self, largest: Bytes, inverse: u64) -> Stamp {
         Stamp { start: 0, finish: 0, inverse, next: NONE, group: self.group_of(largest, inverse), renew: false }
     }
 
-    /// The group with the least slot that holds `largest` / weight.
+    /// The group with the smallest slot which holds `largest` / weight.
     pub fn group_of(&self, largest: Bytes, inverse: u64) -> u8 {
         let bits = (largest.get() * inverse).next_power_of_two().ilog2();
         bits.saturating_sub(self.min_shift).min(MAX_INDEX) as u8
     }
 
-    /// True when no entity is scheduled.
+    /// True if no entity is scheduled.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bitmaps == [0; 4]
     }
 
-    /// The entity to serve.
+    /// The entity to serve next: the first of the lowest group in ER.
     #[inline]
     pub fn first(&self) -> Option<u32> {
         let ready = self.bitmaps[ER];
         (ready != 0).then(|| self.table.head(ready.trailing_zeros()))
     }
 
-    /// The entity to serve leaves.
+    /// Removes the entity to serve next and returns it.
     #[inline]
     pub fn take_first(&mut self) -> Option<u32> {
         let first = self.first()?;
@@ -204,20 +208,21 @@ impl Groups {
         Some(first)
     }
 
-    /// The same of the entity that [`Groups::first`] named.
+    /// Removes `entity`, which [`Groups::first`] returned.
     #[inline]
     pub fn remove_first(&mut self, entity: u32) {
         let index = u32::from(self.stamps[entity as usize].group);
         self.leave_first(entity, index);
     }
 
-    /// Where an entity begins that was idle. max(F, V) could be later than the finish of a ready group of higher index,
-    /// which must not happen to a group that was blocked by it (the source, §IV-D).
+    /// Sets the start time of an entity that was idle. max(F, V) could be later than the finish time of a ready group
+    /// of higher index, which must not happen to a group that this group blocked (the source, §IV-D).
     pub fn restart(&mut self, entity: u32) {
         let stamp = &self.stamps[entity as usize];
         let group = self.table.group(stamp.group.into());
         let (finish, limit) =
             (group.round_down(stamp.finish), group.round_down(self.now).wrapping_add(1 << group.shift));
+        // F is kept only if V < F <= V + 1 slot (rounded); otherwise the entity was idle for too long.
         let is_stale = !before(self.now, stamp.finish) || before(limit, finish);
         let blocking = mask_from(self.bitmaps[ER], stamp.group.into());
         let start = if !is_stale {
@@ -225,6 +230,7 @@ impl Groups {
         } else if blocking == 0 {
             self.now
         } else {
+            // The F of the nearest ready group limits S if the old F is later (`qfq_update_start` in Linux).
             let other = self.table.group(blocking.trailing_zeros()).finish;
             match (before(other, finish), before(other, limit)) {
                 (false, _) => self.now,
@@ -235,7 +241,7 @@ impl Groups {
         self.stamps[entity as usize].start = start;
     }
 
-    /// Puts an entity that is stamped among those that wait. `idle` tells that nobody is being served.
+    /// Inserts an entity with a valid stamp. `idle` is true if no entity is in service.
     #[inline(always)]
     pub fn schedule(&mut self, entity: u32, idle: bool) {
         let Stamp { start, group: index, .. } = self.stamps[entity as usize];
@@ -245,7 +251,7 @@ impl Groups {
         self.insert(entity, index.into(), at);
     }
 
-    /// Makes a group begin with what starts at `start`, if there is a slot for it. Returns when the group begins.
+    /// Makes a group begin at the slot of `start`, if there is a free slot for it. Returns the start time of the group.
     fn begin_group(&mut self, index: u32, start: u64, idle: bool) -> u64 {
         let group = self.table.group_mut(index);
         let rounded = group.round_down(start);
@@ -255,7 +261,7 @@ impl Groups {
             }
             group.begin_at(rounded);
         } else {
-            // Slots are put before the first.
+            // The group already has entities: free slots are added before the first one.
             let slots =
                 (group.start.wrapping_sub(rounded) >> group.shift).min(group.full.leading_zeros().into()) as u32;
             group.full = group.full.checked_shl(slots).unwrap_or(0);
@@ -269,7 +275,8 @@ impl Groups {
         self.table.group(index).start
     }
 
-    /// Puts an entity into the slot of its group that `at` lies in, or the last there is. The group does not begin later.
+    /// Puts an entity into the slot of its group that contains `at`, or into the last slot if `at` is beyond it. The
+    /// group must not begin later than `at`.
     #[inline]
     fn insert(&mut self, entity: u32, index: u32, mut at: u64) {
         let stamp = &mut self.stamps[entity as usize];
@@ -294,7 +301,7 @@ impl Groups {
         }
     }
 
-    /// The entity to serve is sent on: it has been stamped anew, with a start that is not earlier, and stays in its group.
+    /// Reinserts the entity to serve, whose new stamp keeps the group and does not start earlier than the old one.
     #[inline]
     pub fn requeue_first(&mut self, entity: u32) {
         let Stamp { start, group, .. } = self.stamps[entity as usize];
@@ -309,7 +316,7 @@ impl Groups {
         }
     }
 
-    /// Takes the first entity out of the first slot of its group, and tells whether the slot is empty now.
+    /// Removes the first entity from the first slot of its group and returns true if the slot is empty now.
     #[inline]
     fn unlink_first(&mut self, entity: u32, index: u32) -> bool {
         let next = self.stamps[entity as usize].next;
@@ -321,7 +328,7 @@ impl Groups {
         next == NONE
     }
 
-    /// The entity to serve leaves a ready group.
+    /// Removes the entity to serve from its ready group.
     #[inline]
     fn leave_first(&mut self, entity: u32, index: u32) {
         if self.unlink_first(entity, index) {
@@ -329,7 +336,8 @@ impl Groups {
         }
     }
 
-    /// The first slot of a ready group is empty: the group begins with the next one, and may no longer be first.
+    /// Handles an empty first slot of a ready group: the group begins at its next slot with entities, or leaves the
+    /// bitmaps, and may stop blocking other groups.
     #[inline]
     fn renew(&mut self, index: u32) {
         let group = self.table.group_mut(index);
@@ -345,7 +353,8 @@ impl Groups {
         self.unblock(index, finish);
     }
 
-    /// Eligible? Blocked by a ready group of higher index?
+    /// The bitmap that a group belongs to: eligible or ineligible by V, ready or blocked by a ready group of higher
+    /// index.
     #[inline]
     fn state(&self, index: u32) -> usize {
         let group = self.table.group(index);
@@ -355,7 +364,7 @@ impl Groups {
         usize::from(ineligible) | usize::from(blocked) << 1
     }
 
-    /// Enters a group in the bitmap of its state.
+    /// Adds a group to the bitmap of its state and returns the state.
     #[inline]
     fn place(&mut self, index: u32) -> usize {
         let state = self.state(index);
@@ -374,7 +383,8 @@ impl Groups {
         self.bitmaps[from] &= !mask;
     }
 
-    /// A group that had finished at `finish` no longer does: those below it may be ready now.
+    /// The group `index`, which had the finish time `finish`, got a later one or left: groups of lower index may be
+    /// ready now.
     #[inline]
     fn unblock(&mut self, index: u32, finish: u64) {
         let mut bits = (self.bitmaps[EB] | self.bitmaps[IB]) & mask_below(index);
@@ -394,7 +404,7 @@ impl Groups {
         }
     }
 
-    /// A group has become ready: those below it that finish later are not.
+    /// The group `index` became ready: it blocks the groups of lower index that finish later.
     #[inline]
     fn block_below(&mut self, index: u32) {
         let finish = self.table.group(index).finish;
@@ -410,14 +420,15 @@ impl Groups {
         self.move_groups(later, IR, IB);
     }
 
-    /// The clock has gone on: some groups turn eligible. If none is, it goes on to the first that can be.
+    /// Makes the groups eligible whose S the clock has reached. If no group is eligible, moves the clock to the
+    /// earliest S.
     #[inline]
     pub fn update_eligible(&mut self) {
         self.look();
         self.ensure_eligible();
     }
 
-    /// If no group is eligible, the clock goes on to the first that can be.
+    /// If no ready group is eligible, moves the clock to the earliest S of the other groups and makes those eligible.
     #[inline]
     pub fn ensure_eligible(&mut self) {
         if self.bitmaps[ER] == 0 {
@@ -426,7 +437,7 @@ impl Groups {
         }
     }
 
-    /// Some groups turn eligible, at the time that it is.
+    /// Makes the groups eligible whose S is not later than V.
     #[inline]
     pub fn look(&mut self) {
         let waiting = self.bitmaps[IR] | self.bitmaps[IB];
@@ -435,7 +446,7 @@ impl Groups {
         }
     }
 
-    /// V = the least S.
+    /// Moves V to the earliest S of the groups in `waiting`, if that is later.
     fn catch_up(&mut self, waiting: u32) {
         let mut bits = waiting;
         let mut least = None;
@@ -482,15 +493,15 @@ mod tests {
     fn a_group_has_the_least_slot_that_holds_the_largest_packet() {
         let groups = Groups::new(Bytes::new(1500));
         let of = |largest, weight| groups.group_of(Bytes::new(largest), ONE / weight);
-        // 2048 B of weight 1 is the last group; each power of two of weight is one below.
+        // 2048 B of weight 1 is the last group; each doubling of the weight is one group lower.
         assert_eq!(
             [of(2048, 1), of(1025, 1), of(1024, 1), of(1500, 2), of(1500, 3), of(1, 1 << 20)],
             [24, 24, 23, 23, 22, 0]
         );
     }
 
-    /// Slots of 2^0 B: one group, weight 1. An entity whose start was moved far ahead stays ineligible though V crosses
-    /// the beginning of a slot.
+    /// Slots of 2^0 B, one group, weight 1. An entity whose start time lies far ahead stays ineligible although V
+    /// crosses the beginning of a slot.
     #[test]
     fn a_group_ahead_of_the_clock_stays_there() {
         let mut groups = Groups::new(Bytes::new(1));
@@ -507,7 +518,8 @@ mod tests {
         assert!(groups.is_empty());
     }
 
-    /// Slots of 2^0 and 2^-1 B. The lower group begins at 3 and finishes at 4, the higher one comes back with 1 and 3.
+    /// Slots of 2^0 and 2^-1 B. The group of lower index starts at 3 and finishes at 4; that of higher index comes back
+    /// with 1 and 3.
     #[test]
     fn a_group_that_comes_late_goes_before_those_that_finish_later() {
         let mut groups = Groups::new(Bytes::new(1));
@@ -521,7 +533,7 @@ mod tests {
         assert_eq!(groups.first(), Some(0));
     }
 
-    /// An entity earlier than all of its group gets a slot before theirs.
+    /// An entity that starts before all others of its group gets a slot before theirs.
     #[test]
     fn slots_are_put_before_the_first() {
         let mut groups = Groups::new(Bytes::new(1));
@@ -538,13 +550,13 @@ mod tests {
         })
         .collect();
         assert_eq!(order, [1, 0, 2]);
-        // 40 would be slot 37 from 3 on: the last one is slot 30, which begins at 33.
+        // A start time of 40 would be slot 37 from 3 on. The last slot is slot 30, which begins at 33.
         assert_eq!(groups.stamps[2].start, 33 * ONE);
     }
 
-    /// Every slot is used. From 100 on, an entity in slot 30, the last: one slot is free before the first, which an
-    /// entity that begins at 98 takes, as there is none for 98. Afterwards no slot is free, and one that begins at 90
-    /// waits behind it.
+    /// The group starts at 100, and an entity in slot 30 takes the last slot. One slot is free before the first; an
+    /// entity that starts at 98 takes that of 99, since there is none for 98. Then no slot is free, and an entity that
+    /// starts at 90 waits behind the one of 98.
     #[test]
     fn the_slot_before_the_first_is_used_until_none_is_free() {
         let mut groups = Groups::new(Bytes::new(1));
@@ -558,7 +570,8 @@ mod tests {
         assert_eq!(order, [2, 3, 0, 1]);
     }
 
-    /// An entity in the last slot keeps its start time; one that begins later loses what is beyond.
+    /// An entity up to the last slot keeps its start time; for an entity beyond it the start time is moved back to the
+    /// last slot.
     #[test]
     fn the_last_slot_is_the_thirtieth_after_the_first() {
         for (start, kept) in [(29, 29), (30, 30), (31, 30), (32, 30)] {

@@ -1,11 +1,11 @@
-//! Classes in order of a timestamp: a heap with four children per place, so that 32 768 classes are seven steps deep and
-//! the children of a place share a cache line.
+//! Classes sorted by a timestamp: a heap with four children per node, so that no entry of 32 768 is more than eight
+//! steps below the root and the children of a node share a cache line.
 
 use super::virtual_time::before;
 
 const CHILDREN: usize = 4;
 
-/// A class and its timestamp. Equal timestamps go by class.
+/// A class and its timestamp. Of equal timestamps the lower class comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub at: u64,
@@ -19,7 +19,7 @@ impl Entry {
     }
 }
 
-/// The heap.
+/// The heap; the entry with the earliest timestamp is at the root.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Heap {
     entries: Vec<Entry>,
@@ -57,7 +57,7 @@ impl Heap {
         Some(first)
     }
 
-    /// Takes the first away and puts another in, which costs less than the two apart.
+    /// Replaces the first entry by another one, which costs less than a `pop` and a `push`.
     #[inline]
     pub fn replace_first(&mut self, entry: Entry) {
         if !self.entries.is_empty() {
@@ -78,7 +78,7 @@ impl Heap {
         self.entries[place] = entry;
     }
 
-    /// Puts `entry` in from the top.
+    /// Inserts `entry` at the root and moves it down to its place.
     #[inline]
     fn sink(&mut self, entry: Entry) {
         let mut place = 0;
@@ -107,7 +107,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a sorted list.
+        /// The heap gives the order of a sorted list.
         #[test]
         fn the_first_is_the_least(steps in prop::collection::vec((0u8..3, 0u64..50), 1..300)) {
             let (mut heap, mut sorted) = (Heap::default(), Vec::<(u64, u32)>::new());

@@ -2,7 +2,8 @@
 //!
 //! Source: Karsten, "SI-WF2Q: WF2Q approximation with small constant execution overhead", INFOCOM 2006; "Approximation
 //! of generalized processor sharing with interleaved stratified timer wheels", IEEE/ACM ToN 18(3), 2010. 002 §4.3.2.4
-//! names it KPS. Texts and code were not at hand: what follows is our reading of abstracts and of what others cite.
+//! names it KPS. Neither the full texts nor the code were available: the algorithm below is reconstructed from the
+//! abstracts and from papers that cite them.
 //!
 //! ```text
 //! stratum i:         classes whose largest packet takes at most 2^i of virtual time, and more than half of it
@@ -12,14 +13,15 @@
 //! dequeue:           the earliest deadline of all strata; if none is released: V = the earliest start
 //! ```
 //!
-//! "Interleaved": in the order of deadlines strata come by turns, one of them every second place, one every fourth, and
-//! so on, so no ties need an order. S is at most a slot early and F at most a slot late, so with shares that fit the
-//! link a packet is sent by F + 1 slot + L, and the worst-case fairness index is at most 3 phi_k sigma + 2 phi_k L, as
-//! for QFQ; `tests/schedulers.rs` holds it. Cost: O(1). A slot keeps its classes by deadline, of which there are three, so
-//! that a release joins three lists; 25 strata at most are compared. State for each class: 24 bytes.
+//! "Interleaved": in the order of deadlines, one stratum has every second place, the next one every fourth, and so on,
+//! so that deadlines never tie. S is at most one slot early and F at most one slot late. With shares that fit the link
+//! a packet is therefore sent by F + 1 slot + L, and the worst-case fairness index is at most 3 phi_k sigma + 2 phi_k
+//! L, as for QFQ; `tests/schedulers.rs` checks it. Cost: O(1). A slot of a start wheel keeps its classes in three
+//! lists, one for each possible deadline, so that a release joins three lists; at most 25 strata are compared. State
+//! for each class: 24 bytes.
 //!
-//! DIFFERENCE: the source finds the earliest stratum by the pattern of interleaving; here those with packets are
-//! compared. Pinned by `strata_come_by_turns`.
+//! DIFFERENCE: the source finds the earliest stratum by the pattern of interleaving; here the deadlines of the strata
+//! with packets are compared. Pinned by `strata_come_by_turns`.
 
 use super::round::{Linked, NONE, Round};
 use super::virtual_time::{Clock, ONE, before, later, span, start};
@@ -29,12 +31,12 @@ use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Slots of a wheel. Timestamps span 3 of them, more only after changes of weights.
+/// Number of slots of a wheel. Timestamps span 3 slots, and more only after changes of weights.
 const SLOTS: u64 = 64;
-/// The last stratum: that of weight 1.
+/// Index of the last stratum, which holds the classes of weight 1.
 const MAX_STRATUM: u32 = 24;
 
-/// It has no parameters.
+/// KPS has no parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {}
@@ -61,10 +63,10 @@ impl SchedulerConfig for Config {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Class {
-    /// F of the packet at the head, or of the last one that was sent.
+    /// F of the packet at the head, or of the packet sent last while the class is idle.
     finish: u64,
     weight: Weight,
-    /// The class behind it in its slot.
+    /// The next class in the list of the slot.
     next: u32,
     stratum: u8,
 }
@@ -86,19 +88,19 @@ impl Linked for Class {
     }
 }
 
-/// The stratum with the least slot that holds the largest packet.
+/// The stratum with the smallest slot which holds the largest packet of a class.
 fn stratum_of(weight: Weight, max_packet: Bytes, least: u32) -> u8 {
     let bits = span(max_packet, weight).max(1).next_power_of_two().ilog2();
     bits.saturating_sub(least).min(MAX_STRATUM) as u8
 }
 
-/// `N` lists of classes for each slot. Slots are counted from the beginning of virtual time, modulo 2^64 / slot.
+/// A timer wheel with `N` lists of classes for each slot. Slots are numbered from virtual time 0, modulo 2^64 / slot.
 #[derive(Debug, Clone, PartialEq)]
 struct Wheel<const N: usize> {
     shift: u32,
-    /// The first slot that has classes, if any has.
+    /// The number of the first slot that has classes; meaningless while the wheel is empty.
     first: u64,
-    /// Bit n: the n-th slot after the first has classes.
+    /// Bit n is set if the n-th slot after the first has classes.
     full: u64,
     slots: Vec<[Round; N]>,
 }
@@ -108,19 +110,19 @@ impl<const N: usize> Wheel<N> {
         Self { shift, first: 0, full: 0, slots: vec![[Round::default(); N]; SLOTS as usize] }
     }
 
-    /// How far a slot is behind the first, in slots; negative before it.
+    /// The distance of a slot from the first one, in slots; negative if it lies before the first.
     fn behind(&self, slot: u64) -> i64 {
         let shift = self.shift;
         (slot.wrapping_sub(self.first) << shift) as i64 >> shift
     }
 
-    /// Where the first slot begins.
+    /// The virtual time at which the first slot begins.
     #[inline]
     fn begin(&self) -> u64 {
         self.first << self.shift
     }
 
-    /// The lists of a slot that is to get a class: the nearest one if it is too far.
+    /// The lists of the slot into which a class is to be put; the nearest possible slot if `slot` is outside the wheel.
     #[inline]
     fn slot(&mut self, slot: u64) -> &mut [Round; N] {
         if self.full == 0 {
@@ -144,7 +146,7 @@ impl<const N: usize> Wheel<N> {
         &mut self.slots[(self.first % SLOTS) as usize]
     }
 
-    /// The first slot is empty now.
+    /// Moves on from the first slot, which is empty now, to the next slot with classes.
     #[inline]
     fn advance(&mut self) {
         self.full &= !1;
@@ -158,20 +160,20 @@ impl<const N: usize> Wheel<N> {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Stratum {
-    /// A packet's deadline is in the slot of its start or in one of the two behind it: a list for each.
+    /// A packet's deadline is in the slot of its start or in one of the next two slots: one list for each case.
     starts: Wheel<3>,
     deadlines: Wheel<1>,
 }
 
 impl Stratum {
-    /// The deadline of the first slot: the middle of it.
+    /// The deadline of the first slot, which is the middle of that slot.
     #[inline]
     fn deadline(&self) -> u64 {
         self.deadlines.begin().wrapping_add(1 << self.deadlines.shift >> 1)
     }
 }
 
-/// The scheduler.
+/// The KPS scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kps {
     max_packet: Bytes,
@@ -180,16 +182,16 @@ pub struct Kps {
     classes: Vec<Class>,
     strata: Vec<Stratum>,
     least: u32,
-    /// Strata with classes in their start wheel.
+    /// Bit set of the strata with classes in their start wheel.
     waiting: u32,
-    /// Strata with classes in their deadline wheel.
+    /// Bit set of the strata with classes in their deadline wheel.
     released: u32,
-    /// The stratum of the class chosen last.
+    /// The stratum of the class that `dequeue` chose last.
     chosen: u8,
 }
 
 impl Kps {
-    /// Stamps the packet of `size` that begins at `start` and puts its class into a wheel.
+    /// Stamps the packet of `size` whose virtual start is `start` and puts its class into a wheel.
     #[inline]
     fn schedule(&mut self, class: u32, start: u64, size: Bytes) {
         let state = &mut self.classes[class as usize];
@@ -209,7 +211,7 @@ impl Kps {
         }
     }
 
-    /// Releases all slots that V has reached, each in three steps, however many classes it has.
+    /// Releases all slots that V has reached, each by joining three lists, however many classes it has.
     #[inline]
     fn release_due(&mut self) {
         let mut bits = self.waiting;
@@ -234,7 +236,7 @@ impl Kps {
         }
     }
 
-    /// The one of `strata` with the earliest time.
+    /// The stratum among `strata` whose `time` is earliest, with that time.
     #[inline]
     fn earliest(&self, strata: u32, time: impl Fn(&Stratum) -> u64) -> Option<(u8, u64)> {
         let (mut bits, mut least) = (strata, None);
@@ -263,10 +265,11 @@ impl Scheduler for Kps {
     fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
         if idle {
             if self.waiting | self.released == 0 {
+                // A new busy period starts: V is at least every F of the last one.
                 self.clock.at_least(self.last_finish);
             }
             let Class { finish, weight, .. } = self.classes[class as usize];
-            // It was released at most a slot early, which is less than two packets.
+            // A packet is released at most one slot early, and a slot is less than the time of two packets.
             let at = start(finish, self.clock.now, 3 * span(self.max_packet, weight));
             self.schedule(class, at, size);
         }
@@ -275,6 +278,7 @@ impl Scheduler for Kps {
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
         if self.released == 0 {
+            // No slot is released: V jumps to the earliest start, so that the link does not idle.
             let (_, start) = self.earliest(self.waiting, |stratum| stratum.starts.begin())?;
             self.clock.at_least(start);
         }
@@ -301,7 +305,7 @@ impl Scheduler for Kps {
         }
     }
 
-    /// A class that waits is served once more as it was stamped.
+    /// A class with packets is served once more by its old stamp.
     fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
         let known = self.classes.len();
         let state = self.classes.get_mut(class as usize).ok_or_else(|| no_class(class, known))?;

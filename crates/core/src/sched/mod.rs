@@ -1,8 +1,9 @@
-//! Scheduling: whose turn it is. A scheduler knows classes by index and packets by size, and owns no packet.
+//! Schedulers: which class is served next. A scheduler knows classes by index and packets by size, and owns no packet.
 //!
-//! [`Scheduled`] owns the packets: one queue for each class, all in one array. It tells a [`Scheduler`] what comes and
-//! asks it who goes. [`table`] has every scheduler by name. [`new_old`] are the rounds of flow queueing
-//! ([`fq`](crate::fq)), which puts an AQM into each queue and therefore serves itself.
+//! [`Scheduled`] owns the packets: one queue for each class, all in one array. It reports arrivals and departures to a
+//! [`Scheduler`] and asks it which class to serve. [`table`] lists every scheduler by name. [`new_old`] implements the
+//! rounds of flow queueing ([`fq`](crate::fq)), which puts an AQM into each queue and therefore does not use
+//! [`Scheduled`].
 
 pub mod classful;
 pub mod drr;
@@ -36,53 +37,55 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Decides whose turn it is among classes `0..classes()`.
+/// Decides which of the classes `0..classes()` is served next.
 ///
-/// The calls come in this order: `enqueue` at any time; `dequeue`, and if it named a class, `served` at once. Sizes are
-/// at least 1 and at most [`Scheduler::max_packet`]. A class without packets costs nothing but its memory.
+/// `enqueue` may be called at any time. When `dequeue` names a class, `served` must be the next call. Sizes are at
+/// least 1 byte and at most [`Scheduler::max_packet`]. A class without packets costs nothing but its memory.
 pub trait Scheduler {
-    /// How many classes there are.
+    /// Number of classes.
     fn classes(&self) -> usize;
 
-    /// The largest packet it can account for.
+    /// The largest packet that the scheduler can account for, in bytes.
     fn max_packet(&self) -> Bytes;
 
-    /// A packet of `size` joined the queue of `class`; `idle` tells that the class had none before.
+    /// Reports that a packet of `size` joined the queue of `class`; `idle` is true if that queue was empty before.
     fn enqueue(&mut self, class: u32, size: Bytes, idle: bool);
 
-    /// The class to serve next; `None` when no class has packets or (wireless) none that has may be served.
+    /// The class to serve next; `None` when no class has packets or, in a wireless scheduler, when the channels of all
+    /// classes with packets are bad.
     fn dequeue(&mut self) -> Option<u32>;
 
-    /// The packet of `size` at the head of `class`, the class just chosen, was taken; `head` is the size of its next.
+    /// Reports that the packet of `size` at the head of `class` was taken, where `class` is the answer of the last
+    /// `dequeue`; `head` is the size of the next packet of this class, `None` if its queue is empty now.
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>);
 
-    /// Changes the weight of a class, be it idle or not. Packets that wait may still be served by the old one.
+    /// Changes the weight of a class, idle or not. Packets that already wait may still be served by the old weight.
     ///
     /// # Errors
-    /// No such class, or a weight that does not fit to the others.
+    /// There is no such class, or the weight does not fit the weights of the other classes.
     fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError>;
 
-    /// The channel of `class` turned good or bad. Only wireless schedulers care.
+    /// Reports that the channel of `class` turned good or bad. Only wireless schedulers use this.
     fn set_channel(&mut self, class: u32, good: bool) {
         let _ = (class, good);
     }
 }
 
-/// How much of the link a class is to have, in proportion to the others: 1 to 2^20.
+/// The share of the link that a class gets in proportion to the other classes: 1 to 2^20.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct Weight(u32);
 
 impl Weight {
-    /// The least weight.
+    /// The smallest weight, 1.
     pub const ONE: Self = Self(1);
-    /// The largest weight: flows whose weights are the powers of two up to 2^20 can be told apart.
+    /// The largest weight, 2^20: flows whose weights are the powers of two up to 2^20 can be told apart.
     pub const MAX: Self = Self(1 << 20);
 
-    /// A weight.
+    /// Creates a weight from a number.
     ///
     /// # Errors
-    /// 0, or more than [`Weight::MAX`].
+    /// The number is 0 or more than [`Weight::MAX`].
     pub fn new(weight: u32) -> Result<Self, ConfigError> {
         match weight {
             1..=0x10_0000 => Ok(Self(weight)),
@@ -90,7 +93,7 @@ impl Weight {
         }
     }
 
-    /// As a number.
+    /// The weight as a number.
     pub const fn get(self) -> u32 {
         self.0
     }
@@ -116,25 +119,26 @@ impl fmt::Display for Weight {
     }
 }
 
-/// What a scheduler is made for.
+/// What a scheduler is built for: the weights of its classes and the size of their packets.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a> {
     /// The weight of each class; there are as many classes as weights.
     pub weights: &'a [Weight],
-    /// The largest packet there will be.
+    /// The largest packet that will be enqueued, in bytes.
     pub max_packet: Bytes,
 }
 
 impl Setup<'_> {
-    /// Largest packet that can be asked for.
+    /// The largest value that [`Setup::max_packet`] may have.
     pub const MAX_PACKET: Bytes = Bytes::new(1 << 20);
-    /// Sum of weights that can be asked for; above it the unit of virtual time would be too coarse.
+    /// The largest sum of weights. With a larger one the unit of virtual time would be too coarse.
     pub const MAX_TOTAL: u64 = 1 << 30;
 
-    /// Refuses what no scheduler can do.
+    /// Refuses a setup that no scheduler supports.
     ///
     /// # Errors
-    /// No class, too many, too large a sum of weights or a largest packet out of range.
+    /// There is no class, there are too many classes, the sum of the weights is too large, or the largest packet is out
+    /// of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.weights.is_empty() || self.weights.len() >= u32::MAX as usize {
             return Err(ConfigError::new("weights", "there must be at least one class and fewer than 2^32 - 1"));
@@ -154,20 +158,20 @@ impl Setup<'_> {
     }
 }
 
-/// The configuration of a scheduler is its factory.
+/// The configuration of a scheduler, which is also its factory.
 pub trait SchedulerConfig: Default + Clone + Serialize + DeserializeOwned + schemars::JsonSchema {
-    /// What it makes.
+    /// The type of the scheduler that this configuration builds.
     type Scheduler: Scheduler;
 
-    /// Refuses values that cannot work with these classes.
+    /// Refuses parameters that do not work with the classes of `setup`.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Names the first parameter that is out of its range.
     fn validate(&self, setup: &Setup<'_>) -> Result<(), ConfigError> {
         setup.validate()
     }
 
-    /// Makes the scheduler. Call only after [`SchedulerConfig::validate`].
+    /// Builds the scheduler. Call it only after [`SchedulerConfig::validate`].
     fn scheduler(&self, setup: &Setup<'_>) -> Self::Scheduler;
 }
 

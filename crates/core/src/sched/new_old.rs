@@ -1,7 +1,8 @@
-//! DRR++, the rounds of flow queueing: classes take turns, and bytes that a turn used too many count in the next.
+//! DRR++, the rounds of flow queueing: classes take turns, and the bytes by which a turn exceeded its quantum are taken
+//! from the next turn.
 //!
 //! Source: Shreedhar and Varghese, "Efficient fair queuing using deficit round robin", 1996; with two lists, "DRR++",
-//! as RFC 8290 §4.2 has it. Everything is an index into arrays made once; nothing is allocated later.
+//! as in RFC 8290 §4.2. All lists are indices into arrays that are allocated once.
 //!
 //! ```text
 //! a class begins:   to the end of the new list, deficit = quantum
@@ -11,14 +12,14 @@
 //!   it is empty:    from the new list to the end of the old one, if that has any; else it leaves
 //! ```
 //!
-//! Why an empty new class waits at the end of the old list: else a class with a packet now and then would be new each
-//! time, and old ones would starve (§4.2). Between two backlogged classes the difference of what they were sent is at
-//! most quantum + 2 largest packets. Cost: O(1) per turn; a packet of n quanta needs n turns.
+//! An empty new class moves to the end of the old list because otherwise a class with a packet now and then would be
+//! new each time, and the old classes would starve (§4.2). For two backlogged classes the bytes sent differ by at most
+//! quantum + 2 largest packets. Cost: O(1) per turn; a packet of n quanta needs n turns.
 
 use super::round::{Linked, NONE, Round};
 use crate::units::Bytes;
 
-/// A class in the rounds: what it may send, and the class behind it. Together, as a turn reads both.
+/// A class in the rounds: its deficit and the next class of its list, next to each other because a turn reads both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Class {
     deficit: i64,
@@ -41,7 +42,7 @@ impl Linked for Class {
     }
 }
 
-/// Two rounds over classes `0..n`: new ones go before old ones.
+/// Two rounds over the classes `0..n`: the classes of the new list go before those of the old one.
 #[derive(Debug, Clone)]
 pub struct NewOld {
     quantum: i64,
@@ -51,7 +52,7 @@ pub struct NewOld {
 }
 
 impl NewOld {
-    /// `classes` classes, none of them active. A quantum is at least 1 B.
+    /// Creates the rounds for `classes` classes, none of them active. A quantum of 0 B is taken as 1 B.
     pub fn new(classes: usize, quantum: Bytes) -> Self {
         Self {
             quantum: i64::try_from(quantum.get()).unwrap_or(i64::MAX).max(1),
@@ -61,20 +62,21 @@ impl NewOld {
         }
     }
 
-    /// Makes room for classes `0..classes`.
+    /// Makes room for the classes `0..classes`.
     pub fn grow_to(&mut self, classes: usize) {
         if classes > self.classes.len() {
             self.classes.resize(classes, Class::default());
         }
     }
 
-    /// True while a class is in one of the lists, be it with or without packets.
+    /// True while a class is in one of the lists, with or without packets.
     #[inline]
     pub fn is_active(&self, class: usize) -> bool {
         self.classes[class].active
     }
 
-    /// `class` has a packet: if it is in no list, it begins as a new one.
+    /// Reports that `class` has a packet: if the class is in no list, it joins the new list with a deficit of one
+    /// quantum.
     #[inline]
     pub fn activate(&mut self, class: usize) {
         let Class { deficit, active, .. } = &mut self.classes[class];
@@ -84,7 +86,8 @@ impl NewOld {
         }
     }
 
-    /// The class whose turn it is. It is to be answered with [`NewOld::spend`] or [`NewOld::found_empty`].
+    /// The class whose turn it is; `None` if both lists are empty. The caller must continue with [`NewOld::spend`] or
+    /// [`NewOld::found_empty`].
     #[inline]
     pub fn turn(&mut self) -> Option<usize> {
         loop {
@@ -94,21 +97,24 @@ impl NewOld {
             if *deficit > 0 {
                 return Some(class);
             }
+            // RFC 8290 §4.2: a turn is used up, the class gets a quantum and joins the end of the old list.
             *deficit += self.quantum;
             list.pop(&self.classes);
             self.old.push(&mut self.classes, class);
         }
     }
 
-    /// The class whose turn it is sends `size`.
+    /// Reports that `class`, whose turn it is, sends `size` bytes.
     #[inline]
     pub fn spend(&mut self, class: usize, size: Bytes) {
         self.classes[class].deficit -= i64::try_from(size.get()).unwrap_or(i64::MAX);
     }
 
-    /// The class whose turn it is has nothing to send.
+    /// Reports that the class whose turn it is has no packet: it moves from the new to the old list, or becomes
+    /// inactive.
     #[inline]
     pub fn found_empty(&mut self) {
+        // RFC 8290 §4.2: an empty new class joins the old list, so that it cannot be new again at once.
         if let Some(class) = self.new.pop(&self.classes) {
             if self.old.first().is_some() {
                 self.old.push(&mut self.classes, class);
@@ -126,7 +132,8 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// Classes with packets of these sizes; tells who is served, in order, until all is gone or `turns` were given.
+    /// Serves queues of packets of these sizes and returns the classes in order, until all queues are empty or `turns`
+    /// were given.
     fn serve(drr: &mut NewOld, queues: &mut [VecDeque<u64>], turns: usize) -> Vec<usize> {
         let mut served = Vec::new();
         while served.len() < turns {
@@ -195,9 +202,9 @@ mod tests {
         assert_eq!(serve(&mut drr, &mut queues, 7), [0, 1, 1, 1, 1, 1, 0]);
     }
 
-    /// A flow queue that comes anew has one quantum (RFC 8290 §4.2), whatever it had left. Class 0 leaves with 400 of 1000,
-    /// and in the other case with 500: it owed as much and was given a quantum when it was asked for its next packet. With
-    /// less than 501 it would send one packet of 500 and not two before it is class 1's turn.
+    /// A flow queue that becomes active again has one quantum (RFC 8290 §4.2), whatever deficit it left with. Class 0
+    /// leaves with 400 of 1000, or with 500: then it was 500 in debt and got a quantum at its next turn. With a deficit
+    /// below 501 it would send one packet of 500, and not two, before the turn of class 1.
     #[test]
     fn a_class_that_left_begins_with_one_quantum() {
         for first in [600, 1500] {

@@ -1,8 +1,8 @@
-//! Strict priority: the class of the largest weight goes first; those of one weight take turns, a packet each.
+//! Strict priority: the class with the largest weight goes first; classes of equal weight take turns, one packet each.
 //!
-//! Source: RFC 3290 §7.1.2; Linux sch_prio, where bands are numbered instead. A lower priority is served only when no
-//! higher one waits, and starves otherwise: there is no bound for it. Cost: O(1) plus a search for the first band with
-//! packets, 64 bands a step. State for each class: 8 bytes.
+//! Source: RFC 3290 §7.1.2; Linux sch_prio, which numbers the bands instead. A class is served only when no class of
+//! higher priority has packets. Its waiting time therefore has no bound, and it may starve. Cost: O(1) plus a search
+//! for the first band with packets, 64 bands per step. State for each class: 8 bytes.
 
 use super::round::{Linked, NONE, Round};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 
-/// It has no parameters.
+/// Strict priority has no parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {}
@@ -50,20 +50,20 @@ impl Linked for Class {
     }
 }
 
-/// The scheduler.
+/// The strict priority scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prio {
     max_packet: Bytes,
     classes: Vec<Class>,
     weights: Vec<Weight>,
-    /// Classes with packets, by weight, the largest first.
+    /// Classes with packets, one band for each weight, the band of the largest weight first.
     bands: Vec<Round>,
-    /// A bit for each band that has any.
+    /// Bit set of the bands that have classes, 64 bands per word.
     waiting: Vec<u64>,
 }
 
 impl Prio {
-    /// One band for each weight there is. Classes with packets keep their order within a band.
+    /// Rebuilds the bands, one for each weight. Classes with packets keep their order within a band.
     fn make_bands(&mut self) {
         let mut backlogged = Vec::new();
         for band in &mut self.bands {
@@ -124,7 +124,7 @@ impl Scheduler for Prio {
         }
     }
 
-    /// Makes the bands anew, which looks at all classes.
+    /// Rebuilds all bands, which visits every class.
     fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
         let known = self.weights.len();
         *self.weights.get_mut(class as usize).ok_or_else(|| no_class(class, known))? = weight;

@@ -11,15 +11,15 @@
 //! ```
 //!
 //! Worst-case fairness index in bytes: 3 phi_k sigma + 2 phi_k L, with phi_k the class's share, sigma its slot (less
-//! than twice L / weight, as bytes of the link) and L the largest packet: about 5 packets. `tests/schedulers.rs` holds
-//! it. Cost: O(1). State for each class: 32 bytes, all that a packet of it needs.
+//! than twice L / weight, as bytes of the link) and L the largest packet: about 5 packets. `tests/schedulers.rs` checks
+//! it. Cost: O(1). State for each class: 32 bytes, which is all that serving one of its packets reads.
 //!
 //! DIFFERENCE: virtual time has 36 bits below the byte and 25 groups (Linux 3.6: 30 and 20), so that weights up to 2^20
-//! have groups of their own (`each_power_of_two_of_weight_has_a_group_of_its_own`). The sum of weights is the true one, as
-//! in Linux since 3.8; before, and in FreeBSD's dummynet, it is a constant. Pinned by
+//! have groups of their own (`each_power_of_two_of_weight_has_a_group_of_its_own`). V advances by the true sum of
+//! weights, as in Linux since 3.8; older Linux and FreeBSD's dummynet use a constant sum. Pinned by
 //! `virtual_time_goes_on_with_the_true_sum_of_weights`.
-//! DIFFERENCE: classes of one slot are served in the order in which they came to it; Linux takes the latest first. The
-//! source leaves it open. Pinned by `the_least_rounded_finish_is_served_first`.
+//! DIFFERENCE: classes of one slot are served in the order in which they joined it; Linux serves the latest first. The
+//! source leaves the order open. Pinned by `the_least_rounded_finish_is_served_first`.
 
 use super::groups::{Groups, Stamp};
 use super::virtual_time::{ONE, changed, total};
@@ -29,7 +29,7 @@ use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// It has no parameters.
+/// QFQ has no parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {}
@@ -46,20 +46,20 @@ impl SchedulerConfig for Config {
     }
 }
 
-/// The scheduler.
+/// The QFQ scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Qfq {
     max_packet: Bytes,
     groups: Groups,
     total: u64,
-    /// 1 / sum of weights.
+    /// 1 / (sum of weights), in units of virtual time per byte.
     inverse: u64,
-    /// Weights as they were set last; a class with packets turns to a new one with its next packet.
+    /// Weights as they were set last; a class with packets takes its new weight with its next packet.
     weights: Vec<Weight>,
 }
 
 impl Qfq {
-    /// Gives a class that waits nowhere the weight that was set.
+    /// Gives a class that is in no slot the weight that was set last.
     fn renew_weight(&mut self, class: u32) {
         let inverse = ONE / u64::from(self.weights[class as usize].get());
         let group = self.groups.group_of(self.max_packet, inverse);
@@ -193,7 +193,7 @@ mod tests {
         assert!(other.queues.scheduler().groups.now < 1 << 60, "time has not wrapped");
     }
 
-    /// 1000 B move V by 1000 / 8, and by 1000 / 11 when the weight of one class has grown from 1 to 4.
+    /// 1000 B move V by 1000 / 8, and by 1000 / 11 after the weight of one class has grown from 1 to 4.
     #[test]
     fn virtual_time_goes_on_with_the_true_sum_of_weights() {
         let mut queues = qfq(&[1, 2, 5]);

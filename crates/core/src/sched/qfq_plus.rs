@@ -1,4 +1,5 @@
-//! QFQ+: QFQ among aggregates of classes of equal weight, DRR inside an aggregate. Most packets cost what DRR costs.
+//! QFQ+: QFQ among aggregates of classes of equal weight, DRR within an aggregate. Most packets cost as little as in
+//! DRR.
 //!
 //! Source: Valente, "Reducing the execution time of fair-queueing packet schedulers", Computer Communications 47, 2014;
 //! rules as in Linux since 3.8, net/sched/sch_qfq.c. Groups, slots and bitmaps are in `groups.rs`.
@@ -8,21 +9,22 @@
 //! in service:      until its classes have no packet or the budget is smaller than the next; DRR with quantum L inside
 //! it ends:         F = S + what it was sent / weight; if it still has packets S = F, F = S + budget / weight, wait
 //! then:            the aggregate that QFQ serves next gets a full budget
-//! it comes anew:   S as in QFQ, F = S + budget / weight;  if nobody is in service: V = S, it is
+//! it gets packets: S as in QFQ, F = S + budget / weight;  if none is in service: V = S, it is served
 //! after a packet:  V += size / (sum of all weights)
 //! ```
 //!
-//! Worst-case fairness index of a class: that of QFQ for its aggregate, shared by n, and what DRR adds: at most
-//! 3 phi_k sigma + 2 phi_k M L + 3 L with M = 8, and that of QFQ with M = 1. `tests/schedulers.rs` holds both. What an
-//! idle class leaves goes to the mates of its aggregate first: `an_idle_class_leaves_its_share_to_its_mates`. Cost:
-//! O(1), QFQ's steps once per budget. State: 16 bytes for each class, 64 for each aggregate.
+//! Worst-case fairness index of a class: the index of QFQ for its aggregate, shared by its n classes, plus what DRR
+//! adds. It is at most 3 phi_k sigma + 2 phi_k M L + 3 L with M = 8, and equal to that of QFQ with M = 1.
+//! `tests/schedulers.rs` checks both. The share of an idle class goes to the other classes of its aggregate first:
+//! `an_idle_class_leaves_its_share_to_its_mates`. Cost: O(1); the steps of QFQ are taken once per budget. State: 16
+//! bytes for each class, 64 for each aggregate.
 //!
-//! DIFFERENCE: one largest packet for all classes (Linux: one each, which splits aggregates further). Virtual time as in
-//! `qfq.rs`. Pinned by the twin.
+//! DIFFERENCE: one largest packet for all classes (Linux: one for each class, which splits aggregates further). Virtual
+//! time as in `qfq.rs`. Pinned by the twin.
 //! DIFFERENCE: a class with packets changes its weight at the end of its turn (Linux: at once, with a search through
 //! lists). Pinned by `a_new_weight_counts_from_the_next_turn`.
-//! DIFFERENCE: groups that V has reached turn eligible before an aggregate is put among them; in Linux only when the next
-//! one is chosen. Pinned by the twin.
+//! DIFFERENCE: groups that V has reached turn eligible before an aggregate is inserted; in Linux only when the next
+//! aggregate is chosen. Pinned by the twin.
 
 use super::groups::Groups;
 use super::round::{Linked, NONE, Round};
@@ -34,11 +36,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Parameters.
+/// Parameters of QFQ+.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How many classes of equal weight may form an aggregate (source and Linux: 8); 1 is QFQ with full budgets.
+    /// The largest number of classes in an aggregate (source and Linux: 8); with 1 it is QFQ with full budgets.
     pub aggregate: u32,
 }
 
@@ -48,7 +50,7 @@ impl Default for Config {
     }
 }
 
-/// A budget has to fit 32 bits.
+/// The largest value of `aggregate`: a budget must fit 32 bits.
 const MAX_AGGREGATE: u32 = 1024;
 
 impl SchedulerConfig for Config {
@@ -88,7 +90,7 @@ impl SchedulerConfig for Config {
 #[derive(Debug, Clone, PartialEq)]
 struct Class {
     deficit: u32,
-    /// Size of the packet at the head, 0 without packets.
+    /// Size of the packet at the head of the queue, 0 without packets.
     head: u32,
     next: u32,
     aggregate: u32,
@@ -111,22 +113,23 @@ impl Linked for Class {
     }
 }
 
-/// What QFQ serves. Its timestamps are in [`Groups`]. Aligned so that half a cache line holds it.
+/// A set of classes of equal weight, which QFQ schedules as one entity. Its timestamps are in [`Groups`]. The alignment
+/// keeps it within half a cache line.
 #[derive(Debug, Clone, PartialEq)]
 #[repr(align(32))]
 struct Aggregate {
     weight: Weight,
     classes: u32,
-    /// Its budget when all is there: the largest packet for each class, or for one if there is none left.
+    /// The full budget: one largest packet for each class, and at least one for an aggregate without classes.
     capacity: u32,
     budget: u32,
-    /// The budget that the current service began with.
+    /// The budget with which the current service began.
     full: u32,
-    /// Classes with packets.
+    /// The round of the classes with packets.
     active: Round,
 }
 
-/// The scheduler.
+/// The QFQ+ scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QfqPlus {
     max_packet: Bytes,
@@ -137,20 +140,20 @@ pub struct QfqPlus {
     /// The aggregate in service, or [`NONE`].
     in_service: u32,
     total: u64,
-    /// 1 / sum of weights.
+    /// 1 / (sum of weights), in units of virtual time per byte.
     inverse: u64,
     /// Weights as they were set last.
     weights: Vec<Weight>,
-    /// Classes whose aggregate is not yet one of their weight.
+    /// Number of classes whose weight was changed and which are still in an aggregate of the old weight.
     to_move: usize,
-    /// Aggregates with room, by weight.
+    /// Aggregates with room for another class, by weight.
     open: BTreeMap<Weight, Vec<u32>>,
-    /// Aggregates without classes.
+    /// Aggregates without classes, which are reused.
     unused: Vec<u32>,
 }
 
 impl QfqPlus {
-    /// Makes a class without packets one of an aggregate of its weight.
+    /// Adds a class without packets to an aggregate of its weight.
     fn join(&mut self, class: usize, weight: Weight) {
         let open = self.open.get(&weight).and_then(|open| open.last().copied());
         let at = open.unwrap_or_else(|| self.new_aggregate(weight));
@@ -162,7 +165,7 @@ impl QfqPlus {
         }
     }
 
-    /// Takes a class without packets out of its aggregate.
+    /// Removes a class without packets from its aggregate.
     fn leave(&mut self, class: usize) {
         let at = self.classes[class].aggregate;
         let aggregate = &mut self.aggregates[at as usize];
@@ -180,7 +183,7 @@ impl QfqPlus {
         }
     }
 
-    /// An aggregate without classes and not in service is kept for another weight.
+    /// Keeps an aggregate which has no classes and is not in service for reuse with another weight.
     #[cold]
     fn retire(&mut self, at: u32) {
         self.close(at);
@@ -204,7 +207,7 @@ impl QfqPlus {
         at
     }
 
-    /// The aggregate has no room, or is no more.
+    /// Removes an aggregate, which is full or retired, from those with room.
     fn close(&mut self, at: u32) {
         let weight = self.aggregates[at as usize].weight;
         if let Some(open) = self.open.get_mut(&weight) {
@@ -215,14 +218,14 @@ impl QfqPlus {
         }
     }
 
-    /// The number of classes changed, and with it the weight.
+    /// Adjusts the capacity and the weight of an aggregate after its number of classes changed.
     fn resize(&mut self, at: u32) {
         let Aggregate { weight, classes, ref mut capacity, .. } = self.aggregates[at as usize];
         *capacity = self.max_packet.get() as u32 * classes;
         self.groups.stamps[at as usize].inverse = ONE / (u64::from(weight.get()) * u64::from(classes));
     }
 
-    /// A class has packets that had none, or that waited in another aggregate.
+    /// Adds a class that now has packets to the round of its aggregate, and schedules the aggregate if it was idle.
     fn activate(&mut self, class: usize) {
         self.classes[class].deficit = self.max_packet.get() as u32;
         let at = self.classes[class].aggregate;
@@ -237,6 +240,7 @@ impl QfqPlus {
         let aggregate = &mut self.aggregates[at as usize];
         (aggregate.budget, aggregate.full) = (aggregate.capacity, aggregate.capacity);
         self.groups.stamps[at as usize].extend(aggregate.capacity.into());
+        // If no aggregate is in service, V becomes S and this one is served at once.
         if self.in_service == NONE {
             self.in_service = at;
             self.groups.now = self.groups.stamps[at as usize].start;
@@ -245,11 +249,13 @@ impl QfqPlus {
         }
     }
 
-    /// Ends the service of an aggregate and begins that of the next one, if there is one. Returns the first of its classes.
+    /// Ends the service of the aggregate `at` and begins that of the next one. Returns the first class of the next
+    /// aggregate, `None` if there is none.
     fn next_aggregate(&mut self, at: u32) -> Option<u32> {
         self.groups.look();
         let aggregate = &mut self.aggregates[at as usize];
         let stamp = &mut self.groups.stamps[at as usize];
+        // F counts the bytes that were sent, which may be fewer than the budget.
         let sent = aggregate.capacity.min(aggregate.full - aggregate.budget);
         stamp.extend(sent.into());
         if aggregate.active.first().is_some() {
@@ -271,7 +277,7 @@ impl QfqPlus {
         self.aggregates.get(self.in_service as usize)?.active.first().map(|class| class as u32)
     }
 
-    /// Ends the turn of a class while weights are new.
+    /// Ends the turn of a class while some weights are not yet applied.
     #[cold]
     fn end_turn_and_move(&mut self, class: usize) {
         let at = self.classes[class].aggregate;
@@ -282,7 +288,7 @@ impl QfqPlus {
         }
     }
 
-    /// Puts a class whose turn has ended into an aggregate of its new weight.
+    /// Moves a class whose turn has ended to an aggregate of its new weight.
     #[cold]
     fn change_aggregate(&mut self, class: usize) {
         let weight = self.weights[class];
@@ -321,7 +327,7 @@ impl Scheduler for QfqPlus {
         }
     }
 
-    // Once for each packet, from one place: a call of its own would only move registers.
+    // Inlined: `served` runs once for each packet and is called from one place, so a call would only move registers.
     #[inline(always)]
     fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
         let class = class as usize;
@@ -375,8 +381,8 @@ mod tests {
         (0..classes).map(|class| order.iter().filter(|served| **served == class).count()).collect()
     }
 
-    /// Two aggregates of two: weight 1 with a budget of 3000 for 0 and 1, weight 3 for 2 and 3. 0 and 1 came first and
-    /// are in service: a packet each. Then 2 and 3 until they have had three budgets.
+    /// Two aggregates of two classes: 0 and 1 have weight 1 and a budget of 3000 B, 2 and 3 have weight 3. Classes 0
+    /// and 1 came first, are in service and send one packet each. Then 2 and 3 send until they have used three budgets.
     #[test]
     fn an_aggregate_is_served_until_its_budget_is_used() {
         let mut queues = qfq_plus(2, &[1, 1, 3, 3]);
@@ -396,8 +402,8 @@ mod tests {
         }
     }
 
-    /// Classes 0 and 1 of weight 1 are mates, class 2 has weight 2. Without 1 the aggregate of 0 keeps the weight 2: half
-    /// of the link for 0. With M = 1 class 0 has a third.
+    /// Classes 0 and 1 of weight 1 share an aggregate, class 2 has weight 2. While 1 is idle, its aggregate keeps the
+    /// weight 2 and class 0 gets half of the link. With M = 1 class 0 gets a third.
     #[test]
     fn an_idle_class_leaves_its_share_to_its_mates() {
         for (most, due) in [(8, 150), (1, 100)] {
@@ -418,7 +424,7 @@ mod tests {
         assert!(shares.iter().zip([50i64, 400, 50]).all(|(got, due)| (*got as i64 - due).abs() <= 12), "{shares:?}");
     }
 
-    /// Weights that wander among many values: aggregates are used again, and all is served.
+    /// Weights change among many values: aggregates are reused, and all packets are served.
     #[test]
     fn aggregates_without_classes_are_used_again() {
         let mut queues = qfq_plus(2, &[1; 8]);

@@ -1,17 +1,18 @@
-//! A first-in first-out list of classes, linked through their array: nothing is allocated when a class comes or goes.
+//! A first-in first-out list of classes, linked through the array of classes. Nothing is allocated when a class joins
+//! or leaves.
 
-/// No class.
+/// The index that stands for "no class".
 pub(super) const NONE: u32 = u32::MAX;
 
 /// A class that can be in a list.
 pub(super) trait Linked {
-    /// The class behind it.
+    /// The index of the next class in the list; [`NONE`] at the end.
     fn next(&self) -> u32;
-    /// Puts a class behind it.
+    /// Sets the index of the next class in the list.
     fn set_next(&mut self, next: u32);
 }
 
-/// The list. Several may share the array, if no class is in two of them at once.
+/// A list of classes. Several lists may share one array if no class is in two of them at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Round {
     head: u32,
@@ -25,13 +26,13 @@ impl Default for Round {
 }
 
 impl Round {
-    /// The class at the front.
+    /// The class at the front; `None` if the list is empty.
     #[inline]
     pub fn first(&self) -> Option<usize> {
         (self.head != NONE).then_some(self.head as usize)
     }
 
-    /// Puts `class` at the end.
+    /// Appends `class` to the list.
     #[inline(always)]
     pub fn push<C: Linked>(&mut self, classes: &mut [C], class: usize) {
         classes[class].set_next(NONE);
@@ -42,7 +43,7 @@ impl Round {
         self.tail = class as u32;
     }
 
-    /// Puts all of `other` at the end.
+    /// Appends all classes of `other` in their order.
     #[inline]
     pub fn append<C: Linked>(&mut self, classes: &mut [C], other: Self) {
         if self.tail == NONE {
@@ -53,7 +54,7 @@ impl Round {
         }
     }
 
-    /// Puts the class at the front to the end.
+    /// Moves the class at the front to the end.
     #[inline(always)]
     pub fn rotate<C: Linked>(&mut self, classes: &mut [C]) {
         if self.head != self.tail {
@@ -65,7 +66,7 @@ impl Round {
         }
     }
 
-    /// Takes the class at the front away.
+    /// Removes the class at the front and returns it.
     #[inline(always)]
     pub fn pop<C: Linked>(&mut self, classes: &[C]) -> Option<usize> {
         let first = self.first()?;

@@ -1,53 +1,53 @@
-//! The packets of all classes, and the scheduler that picks among them.
+//! The queues of all classes, together with the scheduler which picks among them.
 
 use super::Scheduler;
 use crate::qdisc::{Backlog, ConservationError, DropReason, Stats};
 use crate::slab::{List, Slab, Taken};
 use crate::units::{Bytes, Limit};
 
-/// How much may wait. `None` is no limit but that of 4 GiB and 2^32 - 1 packets in each class.
+/// How much may wait. `None` means no limit except 4 GiB and 2^32 - 1 packets in each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// All classes together.
+    /// The limit of all classes together.
     pub total: Option<Limit>,
-    /// Each class.
+    /// The limit of each class.
     pub per_class: Option<Limit>,
 }
 
-/// Why a packet was not taken.
+/// Why a packet was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// There is no class of this index.
     Class,
-    /// It has no byte, or more than the scheduler was made for.
+    /// The packet has 0 bytes, or more than the largest packet of the scheduler.
     Size,
-    /// The queue of its class is full.
+    /// The queue of the packet's class is full.
     ClassFull,
     /// All queues together are full.
     Full,
 }
 
-/// A packet that was not taken.
+/// A packet that was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused<P> {
-    /// It goes back to its owner.
+    /// The packet, which goes back to its owner.
     pub packet: P,
-    /// Why.
+    /// The reason of the refusal.
     pub reason: Reason,
 }
 
-/// A packet whose turn it is.
+/// A packet that was dequeued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served<P> {
-    /// The packet.
+    /// The packet itself.
     pub packet: P,
-    /// Its class.
+    /// The class in whose queue the packet was.
     pub class: u32,
-    /// Its size.
+    /// The size of the packet.
     pub size: Bytes,
 }
 
-/// The queue of one class: 16 bytes, so that a turn reads little.
+/// The queue of one class: 16 bytes, so that serving a class touches little memory.
 #[derive(Debug, Clone, Copy, Default)]
 struct Queue {
     list: List,
@@ -55,7 +55,7 @@ struct Queue {
     bytes: u32,
 }
 
-/// A limit as two numbers, so that a check is two comparisons.
+/// A limit in packets and in bytes, so that a check is two comparisons.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     packets: u64,
@@ -78,9 +78,9 @@ impl Room {
     }
 }
 
-/// Queues of classes, served as `S` decides. `P` is whatever is to be kept of a packet.
+/// Queues of classes, served in the order that the scheduler `S` decides. `P` is what the caller keeps of a packet.
 ///
-/// Packets of a class leave in the order in which they came. Conservation: [`Scheduled::check`].
+/// Packets of one class leave in the order of their arrival. [`Scheduled::check`] verifies conservation.
 #[derive(Debug, Clone)]
 pub struct Scheduled<P, S> {
     scheduler: S,
@@ -94,7 +94,7 @@ pub struct Scheduled<P, S> {
 }
 
 impl<P, S: Scheduler> Scheduled<P, S> {
-    /// Empty queues.
+    /// Creates empty queues, one for each class of `scheduler`.
     pub fn new(scheduler: S, limits: Limits) -> Self {
         Self {
             queues: vec![Queue::default(); scheduler.classes()],
@@ -108,10 +108,10 @@ impl<P, S: Scheduler> Scheduled<P, S> {
         }
     }
 
-    /// Takes a packet of `size` for `class`.
+    /// Puts a packet of `size` into the queue of `class`.
     ///
     /// # Errors
-    /// The packet comes back when there is no room or no such class.
+    /// The packet comes back when its size is not allowed, there is no room, or there is no such class.
     #[inline]
     pub fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>> {
         self.stats.arrived.add(size);
@@ -142,7 +142,7 @@ impl<P, S: Scheduler> Scheduled<P, S> {
         Refused { packet, reason }
     }
 
-    /// The packet whose turn it is.
+    /// Takes the packet that the scheduler serves next; `None` if no packet may be served.
     #[inline]
     pub fn dequeue(&mut self) -> Option<Served<P>> {
         let class = self.scheduler.dequeue()?;
@@ -157,7 +157,7 @@ impl<P, S: Scheduler> Scheduled<P, S> {
         Some(Served { packet, class, size })
     }
 
-    /// The scheduler.
+    /// The scheduler, to read its state.
     pub fn scheduler(&self) -> &S {
         &self.scheduler
     }
@@ -167,28 +167,28 @@ impl<P, S: Scheduler> Scheduled<P, S> {
         &mut self.scheduler
     }
 
-    /// What waits.
+    /// The backlog of all classes.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }
 
-    /// What waits in one class; nothing in a class that does not exist.
+    /// The backlog of one class; zero for a class which does not exist.
     #[inline]
     pub fn class_backlog(&self, class: u32) -> Backlog {
         let queue = self.queues.get(class as usize).copied().unwrap_or_default();
         Backlog { packets: queue.packets.into(), bytes: queue.bytes.into() }
     }
 
-    /// Counters since the start. What was refused counts as dropped for want of room.
+    /// Counters since the start. Refused packets count as dropped for lack of room.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Conservation: arrived = sent + refused + waiting, in packets and bytes.
+    /// Verifies conservation: arrived = sent + refused + waiting, in packets and bytes.
     ///
     /// # Errors
-    /// The numbers when they do not add up.
+    /// Contains the numbers when they do not add up.
     pub fn check(&self) -> Result<(), ConservationError> {
         let mut waiting = Backlog::default();
         for queue in &self.queues {

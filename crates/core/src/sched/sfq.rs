@@ -1,8 +1,9 @@
-//! SFQ: stochastic fairness queueing, classes are hashed to buckets and buckets take turns.
+//! SFQ: stochastic fairness queueing. Classes are hashed to buckets, and buckets take turns.
 //!
-//! Source: McKenney, "Stochastic fairness queueing", INFOCOM 1990; turns of bytes with a deficit as in Linux sch_sfq. No
-//! state for each class is needed, which was the point: here the classes are the flows. Those of one bucket share its
-//! turn in the order of their packets. Every `perturb` packets the hash gets another key, so that no two share for long.
+//! Source: McKenney, "Stochastic fairness queueing", INFOCOM 1990; turns in bytes with a deficit as in Linux sch_sfq.
+//! The algorithm was designed to need no state for each flow; here the classes take the place of the flows. The classes
+//! of one bucket share its turn in the order of their packets. The key of the hash changes every `perturb` packets, so
+//! that no two classes share a bucket for long.
 //!
 //! ```text
 //! bucket = hash(class, key)
@@ -10,8 +11,9 @@
 //! its turn:            sends while deficit > 0, deficit -= size; then deficit += quantum and to the end of the round
 //! ```
 //!
-//! Packets of a class stay in order: a bucket keeps the order of classes, their queues that of packets. A class whose
-//! bucket changes may for a while be in both and have two turns. Weights have no meaning. Cost: O(1).
+//! Packets of a class stay in order: a bucket keeps the order of classes, and the queue of each class keeps the order
+//! of its packets. After a change of the key a class may be in two buckets for a while and have two turns. Weights have
+//! no effect. Cost: O(1).
 
 use super::round::{Linked, NONE, Round};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
@@ -21,17 +23,17 @@ use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of SFQ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How many buckets (Linux: 1024).
+    /// Number of buckets (Linux: 1024).
     pub buckets: u32,
-    /// Bytes per turn; by default the largest packet.
+    /// Bytes per turn; the default is the largest packet.
     pub quantum: Option<Bytes>,
-    /// After how many packets the hash changes; 0 is never.
+    /// Number of packets after which the key of the hash changes; 0 means never.
     pub perturb: u64,
-    /// The first key of the hash.
+    /// The initial key of the hash.
     pub key: u64,
 }
 
@@ -74,7 +76,7 @@ impl SchedulerConfig for Config {
 
 #[derive(Debug, Clone)]
 struct Bucket {
-    /// The classes of its packets.
+    /// The classes of the packets in this bucket, in the order of arrival.
     order: List,
     deficit: i64,
     next: u32,
@@ -91,7 +93,7 @@ impl Linked for Bucket {
     }
 }
 
-/// The scheduler.
+/// The SFQ scheduler.
 #[derive(Debug, Clone)]
 pub struct Sfq {
     classes: usize,
@@ -102,11 +104,11 @@ pub struct Sfq {
     until_perturb: u64,
     buckets: Vec<Bucket>,
     order: Slab<(), u32>,
-    /// Buckets with packets.
+    /// The buckets that have packets.
     round: Round,
 }
 
-/// The bucket of a class: multiplicative hashing of class and key, the upper bits scaled to the number of buckets.
+/// The bucket of a class: a multiplicative hash of class and key, whose upper bits are scaled to the number of buckets.
 fn bucket_of(class: u32, key: u64, buckets: usize) -> usize {
     let mixed = (u64::from(class) ^ key.rotate_left(32)).wrapping_add(key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -127,7 +129,8 @@ impl Scheduler for Sfq {
         let at = bucket_of(class, self.key, self.buckets.len());
         let bucket = &mut self.buckets[at];
         let was_empty = self.order.first(&bucket.order).is_none();
-        // `Scheduled` holds as many packets as there are entries here, and has fewer indices than they need.
+        // This list has one entry for each packet in `Scheduled`, whose number is below the number of indices: the push
+        // cannot fail.
         let _ = self.order.push(&mut bucket.order, (), class);
         if was_empty {
             bucket.deficit = self.quantum;
@@ -177,7 +180,7 @@ mod tests {
         queues(config, &vec![1; classes])
     }
 
-    /// Two classes that do not collide take turns; with one bucket they are a FIFO.
+    /// Two classes that do not collide take turns; with one bucket both form a FIFO.
     #[test]
     fn buckets_take_turns_and_within_one_the_first_goes_first() {
         let apart = (0..).find(|class| bucket_of(*class, 0, 1024) != bucket_of(0, 0, 1024)).unwrap();
@@ -189,8 +192,9 @@ mod tests {
         }
     }
 
-    /// Two classes share one of two buckets: the first sends its four packets. Then the key changes and `a`, not `b`,
-    /// belongs to the other bucket: its next packets take turns with those that `b` has in the old one.
+    /// Two classes share one of two buckets, and the first class sends its four packets. Then the key changes and moves
+    /// `a` but not `b` to the other bucket: the next packets of `a` take turns with those that `b` has in the old
+    /// bucket.
     #[test]
     fn another_key_parts_classes_that_shared_a_bucket() {
         let stays = |class: u32| bucket_of(class, 0, 2) == bucket_of(class, 1, 2);
@@ -213,7 +217,7 @@ mod tests {
             let mut counts = vec![0u32; buckets];
             (0..classes).for_each(|class| counts[bucket_of(class, key, buckets)] += 1);
             let chi: f64 = counts.iter().map(|count| (f64::from(*count) - 100.0).powi(2) / 100.0).sum();
-            // 99 degrees of freedom: 150 is five standard deviations above the mean, and dense keys hash better.
+            // For 99 degrees of freedom the mean is 99 and 170 is five standard deviations above it.
             assert!(chi < 170.0, "{chi} with key {key}");
         }
     }

@@ -1,4 +1,4 @@
-//! STFQ: start-time fair queueing, the packet with the least virtual start goes first.
+//! STFQ: start-time fair queueing. The packet with the smallest virtual start goes first.
 //!
 //! Source: Goyal, Vin, Cheng, "Start-time fair queueing: a scheduling algorithm for integrated services packet switching
 //! networks", SIGCOMM 1996.
@@ -9,11 +9,11 @@
 //! nothing waits:     V = the largest F there was
 //! ```
 //!
-//! V needs no weights and no rate, so the scheduler suits links whose rate changes. Between two classes that stay
-//! backlogged, what each was sent by weight differs by at most L_j / w_j + L_k / w_k (Theorem 1 of the source); how long
-//! a class waits grows with their number. `tests/schedulers.rs` holds the bound. A class that has packets when one comes
-//! has an F later than V, so only heads need a stamp: one heap of classes by S. Cost: O(log n). State for each class:
-//! 16 bytes and a place of 16 in the heap.
+//! V needs no weights and no rate, so the scheduler suits links whose rate changes. For two classes that stay
+//! backlogged, the normalized service (bytes sent / weight) differs by at most L_j / w_j + L_k / w_k (Theorem 1 of the
+//! source). The waiting time of a class grows with the number of classes. `tests/schedulers.rs` checks the bound. The F
+//! of a backlogged class is later than V, so only the packets at the heads need a stamp: one heap of classes sorted by
+//! S. Cost: O(log n). State for each class: 16 bytes and an entry of 16 bytes in the heap.
 
 use super::heap::{Entry, Heap};
 use super::virtual_time::{later, span, start};
@@ -23,7 +23,7 @@ use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// It has no parameters.
+/// STFQ has no parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {}
@@ -49,16 +49,16 @@ struct Class {
     weight: Weight,
 }
 
-/// The scheduler.
+/// The STFQ scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stfq {
     max_packet: Bytes,
     classes: Vec<Class>,
-    /// V.
+    /// V, the virtual time.
     now: u64,
-    /// The latest F there was.
+    /// The latest F of all packets so far.
     last_finish: u64,
-    /// Classes with packets, by S.
+    /// Classes with packets, sorted by S.
     waiting: Heap,
 }
 
@@ -75,6 +75,7 @@ impl Scheduler for Stfq {
     fn enqueue(&mut self, class: u32, _: Bytes, idle: bool) {
         if idle {
             if self.waiting.is_empty() {
+                // A new busy period starts: V is at least every F of the last one.
                 self.now = later(self.now, self.last_finish);
             }
             let Class { finish, weight } = self.classes[class as usize];
@@ -115,7 +116,8 @@ mod tests {
     use super::super::testing::{SHORTLY_BEFORE_THE_END, queues, same_order};
     use super::*;
 
-    /// Weights 1 and 2. S of 0: 0, 100, 200; of 1: 0, 50, 100, 150, 200, 250. Equal starts go by class.
+    /// Weights 1 and 2. S of class 0: 0, 100, 200; S of class 1: 0, 50, 100, 150, 200, 250. Of equal starts the lower
+    /// class goes first.
     #[test]
     fn the_least_start_goes_first() {
         let mut queues = queues(&Config::default(), &[1, 2]);
@@ -124,7 +126,8 @@ mod tests {
         assert_eq!(queues.serve(), [0, 1, 1, 0, 1, 1, 0, 1, 1]);
     }
 
-    /// After 3 packets of class 0 V = 200, so class 1 begins there: it is not paid for the time it was away.
+    /// After 3 packets of class 0, V = 200 and class 1 starts there: it is not compensated for the time in which it was
+    /// idle.
     #[test]
     fn a_class_that_comes_begins_at_the_start_of_the_packet_in_service() {
         let mut queues = queues(&Config::default(), &[1, 1]);
@@ -134,7 +137,7 @@ mod tests {
         assert_eq!(queues.serve(), [1, 0, 1, 0, 1, 0]);
     }
 
-    /// Class 0 sent 1500 alone. If V stayed at 0, class 1 would now go first with all it has.
+    /// Class 0 sent 1500 B alone. If V stayed at 0, class 1 would now send all of its packets first.
     #[test]
     fn a_busy_period_that_ended_is_forgotten() {
         let mut queues = queues(&Config::default(), &[1, 1]);

@@ -1,4 +1,4 @@
-//! Every scheduler by name: adding one is its file and one line in the table below.
+//! Every scheduler by name. A new scheduler needs its file and one line in the table below.
 
 use super::{Scheduler, SchedulerConfig, Setup, Weight};
 use crate::config::ConfigError;
@@ -7,12 +7,12 @@ use crate::units::Bytes;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
-/// Something that is done with a scheduler whose type is known, so that its calls are direct.
+/// An operation on a scheduler whose type is known at compile time, so that calls of the scheduler are direct.
 pub trait WithScheduler {
-    /// What comes of it.
+    /// The result of the operation.
     type Out;
 
-    /// Does it.
+    /// Runs the operation with `scheduler`.
     fn with<S: Scheduler + Clone>(self, scheduler: S) -> Self::Out;
 }
 
@@ -23,16 +23,17 @@ macro_rules! schedulers {
         #[serde(untagged)]
         pub enum AnySchedulerConfig { $(#[doc = $about] $variant(super::$module::Config),)* }
 
-        /// Any scheduler. Where its cost is to be measured, use [`AnySchedulerConfig::build_with`] instead.
+        /// Any scheduler, with a match in each call. To measure the cost of a scheduler use
+        /// [`AnySchedulerConfig::build_with`].
         #[derive(Debug, Clone)]
         pub enum AnyScheduler {
             $(#[doc = $about] $variant(<super::$module::Config as SchedulerConfig>::Scheduler),)*
         }
 
-        /// The names of all schedulers.
+        /// The names of all schedulers, in the order of the table.
         pub const NAMES: &[&str] = &[$($name,)*];
 
-        /// What a listing says of each.
+        /// The entry of each scheduler in a listing: name, description, source and parameters.
         pub fn entries() -> Vec<Entry> {
             vec![$(Entry {
                 name: $name, kind: "scheduler", about: $about, source: $source,
@@ -41,7 +42,7 @@ macro_rules! schedulers {
         }
 
         impl AnySchedulerConfig {
-            /// The default configuration of `name`.
+            /// The default configuration of the scheduler `name`; `None` if there is no such scheduler.
             pub fn default_of(name: &str) -> Option<Self> {
                 match name {
                     $($name => Some(Self::$variant(Default::default())),)*
@@ -49,10 +50,10 @@ macro_rules! schedulers {
                 }
             }
 
-            /// Reads the parameters of `name`; `None` if no such scheduler exists.
+            /// Reads the parameters of the scheduler `name`; `None` if there is no such scheduler.
             ///
             /// # Errors
-            /// Those of the deserializer, with its spans.
+            /// The errors of the deserializer, with their positions in the text.
             pub fn deserialize<'de, D: Deserializer<'de>>(name: &str, parameters: D) -> Option<Result<Self, D::Error>> {
                 match name {
                     $($name => Some(Deserialize::deserialize(parameters).map(Self::$variant)),)*
@@ -60,15 +61,15 @@ macro_rules! schedulers {
                 }
             }
 
-            /// Its name.
+            /// The name of the scheduler in configurations.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => $name,)* }
             }
 
-            /// Makes the scheduler.
+            /// Builds the scheduler.
             ///
             /// # Errors
-            /// The first parameter that is out of its range.
+            /// Names the first parameter that is out of its range.
             pub fn build(&self, setup: &Setup<'_>) -> Result<AnyScheduler, ConfigError> {
                 match self { $(Self::$variant(config) => {
                     config.validate(setup)?;
@@ -76,10 +77,10 @@ macro_rules! schedulers {
                 })* }
             }
 
-            /// Makes the scheduler and hands it on with its own type.
+            /// Builds the scheduler and passes it, with its own type, to `with`.
             ///
             /// # Errors
-            /// The first parameter that is out of its range.
+            /// Names the first parameter that is out of its range.
             pub fn build_with<W: WithScheduler>(&self, setup: &Setup<'_>, with: W) -> Result<W::Out, ConfigError> {
                 match self { $(Self::$variant(config) => {
                     config.validate(setup)?;

@@ -1,18 +1,18 @@
-//! What the tests of schedulers have in common.
+//! Helpers which the tests of the schedulers share.
 
 use super::{Limits, Scheduled, Scheduler, SchedulerConfig, Setup, Weight};
 use crate::rng::Streams;
 use crate::units::Bytes;
 
-/// Queues whose packets are numbered in the order in which they came.
+/// Queues whose packets are numbered in the order of their arrival.
 pub(super) struct Queues<S> {
     pub queues: Scheduled<u64, S>,
     next: u64,
-    /// The number of the packet that left last, for each class.
+    /// For each class, the number of the packet that left last.
     last: Vec<Option<u64>>,
 }
 
-/// Classes of these weights with packets up to 1500 B.
+/// Creates queues for classes with these weights; the largest packet has 1500 B.
 pub(super) fn queues<C: SchedulerConfig>(config: &C, weights: &[u32]) -> Queues<C::Scheduler> {
     let weights: Vec<Weight> = weights.iter().map(|w| Weight::new(*w).unwrap()).collect();
     let setup = Setup { weights: &weights, max_packet: Bytes::new(1500) };
@@ -29,7 +29,7 @@ impl<S: Scheduler> Queues<S> {
         }
     }
 
-    /// The classes of the next `n` packets; checks that none is overtaken within its class.
+    /// The classes of the next `n` packets. Checks that the packets of each class leave in order.
     pub fn serve_n(&mut self, n: usize) -> Vec<u32> {
         let mut order = Vec::new();
         while order.len() < n {
@@ -42,13 +42,13 @@ impl<S: Scheduler> Queues<S> {
         order
     }
 
-    /// All that waits.
+    /// The classes of all packets that wait.
     pub fn serve(&mut self) -> Vec<u32> {
         self.serve_n(usize::MAX)
     }
 }
 
-/// Two schedulers serve the same in the same order, over many packets of classes that come and go.
+/// Checks that two schedulers serve the classes in the same order while packets arrive and leave at random.
 pub(super) fn same_order<S: Scheduler>(mut one: Queues<S>, other: &mut Queues<S>) {
     let (mut random, classes) = (Streams::new(1).get("order"), one.last.len() as u64);
     for _ in 0..2000 {
@@ -65,5 +65,6 @@ pub(super) fn same_order<S: Scheduler>(mut one: Queues<S>, other: &mut Queues<S>
     assert_eq!(one.serve(), other.serve());
 }
 
-/// Slots of packets of 1500 B begin here, and 2^50 later, within some thousand packets, time is 0 again.
+/// A time 2^50 before virtual time wraps to 0. Slots of packets of 1500 B begin there, and time wraps after some
+/// thousand packets.
 pub(super) const SHORTLY_BEFORE_THE_END: u64 = 0u64.wrapping_sub(1 << 50);

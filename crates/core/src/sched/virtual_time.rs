@@ -1,45 +1,45 @@
-//! Virtual time in 64-bit integers: what a class of weight 1 was sent, in units of 2^-36 bytes.
+//! Virtual time as 64-bit integers: the bytes that a class of weight 1 was sent, in units of 2^-36 bytes.
 //!
-//! It wraps. Timestamps that are compared lie within 2^62 of each other: a packet has at most 2^20 bytes, so that one
-//! never moves a timestamp by more than 2^56.
+//! Virtual time wraps. Timestamps which are compared lie within 2^62 of each other: a packet has at most 2^20 bytes, so
+//! one packet moves a timestamp by at most 2^56.
 
 use super::{Setup, Weight};
 use crate::config::ConfigError;
 use crate::units::Bytes;
 
-/// Bits below the byte.
+/// The number of fractional bits of a byte.
 const SHIFT: u32 = 36;
-/// One byte for weight 1.
+/// The virtual time that one byte takes at weight 1.
 pub(super) const ONE: u64 = 1 << SHIFT;
 
-/// How far `size` bytes move a class of this weight.
+/// The virtual time that `size` bytes take at `weight`, rounded down.
 #[inline]
 pub(super) fn span(size: Bytes, weight: Weight) -> u64 {
     (size.get() << SHIFT) / u64::from(weight.get())
 }
 
-/// True when `a` is earlier than `b`.
+/// True if `a` is earlier than `b`.
 #[inline]
 pub(super) fn before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
 }
 
-/// The later of two.
+/// The later of two times.
 #[inline]
 pub(super) fn later(a: u64, b: u64) -> u64 {
     if before(a, b) { b } else { a }
 }
 
-/// Where a class begins that comes at `now` and was last sent until `finish`: max(F, V). F is at most `ahead` after V
-/// when a packet is sent, and less later: one that is further ahead is that of a class which was away for so long that
-/// time has wrapped.
+/// The virtual start S = max(F, V) of a class that becomes backlogged at `now` (V) and whose last packet had the finish
+/// time `finish` (F). F is at most `ahead` after V when a packet is sent, and V catches up afterwards. If F seems
+/// further ahead, virtual time has wrapped since the class was served last, and the class starts at V.
 #[inline]
 pub(super) fn start(finish: u64, now: u64, ahead: u64) -> u64 {
     if finish.wrapping_sub(now) <= ahead { finish } else { now }
 }
 
-/// The clock of all classes together: `size` bytes move it by size / (sum of all weights). Divisions keep their
-/// remainder, so that it is never behind a class that has exactly its share.
+/// The virtual clock V of all classes: `size` bytes move it by size / (sum of all weights). The remainder of each
+/// division is kept, so that V is never behind a class which receives exactly its share.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Clock {
     pub now: u64,
@@ -52,7 +52,7 @@ impl Clock {
         Self { now: 0, remainder: 0, total: total(weights) }
     }
 
-    /// `size` bytes were sent.
+    /// Moves the clock after `size` bytes were sent.
     #[inline]
     pub fn advance(&mut self, size: Bytes) {
         let work = (size.get() << SHIFT) + self.remainder;
@@ -60,7 +60,7 @@ impl Clock {
         self.now = self.now.wrapping_add(work / self.total);
     }
 
-    /// Not earlier than `at`.
+    /// Moves the clock forward to `at`, unless it is later already.
     #[inline]
     pub fn at_least(&mut self, at: u64) {
         if before(self.now, at) {
@@ -68,16 +68,16 @@ impl Clock {
         }
     }
 
-    /// True when a packet that starts at `start` may be served.
+    /// True if a packet with the virtual start `start` may be served.
     #[inline]
     pub fn has_reached(&self, start: u64) -> bool {
         !before(self.now, start)
     }
 
-    /// One weight changes.
+    /// Replaces one weight in the sum of weights.
     ///
     /// # Errors
-    /// The sum would be too large.
+    /// The sum would exceed [`Setup::MAX_TOTAL`].
     pub fn change(&mut self, from: Weight, to: Weight) -> Result<(), ConfigError> {
         self.total = changed(self.total, from, to)?;
         self.remainder = 0;
@@ -85,15 +85,15 @@ impl Clock {
     }
 }
 
-/// The sum of weights.
+/// The sum of the weights, at least 1.
 pub(super) fn total(weights: &[Weight]) -> u64 {
     weights.iter().map(|weight| u64::from(weight.get())).sum::<u64>().max(1)
 }
 
-/// The sum when one weight changes.
+/// The sum of the weights after one weight changed from `from` to `to`.
 ///
 /// # Errors
-/// It would be too large.
+/// The sum would exceed [`Setup::MAX_TOTAL`].
 pub(super) fn changed(total: u64, from: Weight, to: Weight) -> Result<u64, ConfigError> {
     let total = total - u64::from(from.get()) + u64::from(to.get());
     if total > Setup::MAX_TOTAL {

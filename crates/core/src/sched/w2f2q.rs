@@ -1,10 +1,11 @@
-//! W²F²Q: WF²Q+ for a wireless link: a class whose channel is bad is passed over, keeps its timestamps and is served
-//! first when its channel is good again.
+//! W²F²Q: WF²Q+ for a wireless link. A class whose channel is bad is skipped, keeps its timestamps and is served first
+//! when its channel is good again.
 //!
 //! Source: Yi, Seok, Kwon, Choi, Park, "W²F²Q: packet fair queuing in wireless packet networks", WoWMoM 2000, of which
-//! the abstract was at hand; 002 §4.2.5 for the model of two states and for the cost. The abstract says: based on WF²Q+;
-//! in WF²Q+ timestamps stay within a bound of V, so those beyond tell who lags and who leads; readjusting; graceful
-//! degradation. Our reading:
+//! only the abstract was available; 002 §4.2.5 for the two-state channel and for the cost. According to the abstract,
+//! the algorithm is based on WF²Q+, in which timestamps stay within a bound of V, so that timestamps beyond the bound
+//! identify lagging and leading classes; it has a readjustment and graceful degradation. This implementation reads it
+//! as follows:
 //!
 //! ```text
 //! S, F:              as in WF²Q+, for all classes, whatever their channel;  V += size / (sum of all weights)
@@ -15,9 +16,10 @@
 //! lead:              after a packet, S = min(S, V + lead / weight): a class pays back at most `lead` bytes
 //! ```
 //!
-//! The two bounds are the readjustment; `lead` is also what makes degradation graceful, as a class that leads waits for
-//! no more than that. With good channels only it is WF²Q+, packet by packet: `without_errors_it_is_wf2q_plus`. If all
-//! classes with packets have bad channels, none is served. Cost: O(n), as that of the source.
+//! The two bounds are the readjustment. The bound `lead` also makes the degradation graceful, since a leading class
+//! waits for at most that much. If all channels are good, the algorithm equals WF²Q+ packet by packet:
+//! `without_errors_it_is_wf2q_plus`. If all classes with packets have bad channels, no class is served. Cost: O(n), as
+//! in the source.
 
 use super::virtual_time::{Clock, before, later, span, start};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
@@ -26,17 +28,18 @@ use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of W²F²Q.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How much a class whose channel was bad may get back; by default 16 largest packets.
+    /// The most bytes that a class whose channel was bad is compensated with; the default is 16 largest packets.
     pub lag: Option<Bytes>,
-    /// How much a class that was served in place of others may have to give back; by default 16 largest packets.
+    /// The most bytes that a class which was served in place of others has to give back; the default is 16 largest
+    /// packets.
     pub lead: Option<Bytes>,
 }
 
-/// Bytes that are remembered at most: they must fit virtual time.
+/// The largest value of `lag` and `lead`: the bytes must fit virtual time.
 const MAX_BYTES: u64 = 1 << 25;
 const DEFAULT_PACKETS: u64 = 16;
 
@@ -74,10 +77,10 @@ impl SchedulerConfig for Config {
 struct Class {
     start: u64,
     finish: u64,
-    /// Size of the packet at the head; 0 without packets.
+    /// Size of the packet at the head of the queue; 0 without packets.
     head: Bytes,
     weight: Weight,
-    /// Where it is among those with packets.
+    /// The index of the class in the list of classes with packets.
     place: u32,
     good: bool,
 }
@@ -90,7 +93,7 @@ impl Class {
         self.finish = start.wrapping_add(span(head, self.weight));
     }
 
-    /// Forgets what it lags by more than `lag`.
+    /// Limits the lag to `lag` bytes: the virtual start becomes at least V - lag / weight.
     fn readjust(&mut self, now: u64, lag: Bytes) {
         let least = now.wrapping_sub(span(lag, self.weight));
         if before(self.start, least) {
@@ -99,7 +102,7 @@ impl Class {
     }
 }
 
-/// The scheduler.
+/// The W²F²Q scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct W2f2q {
     max_packet: Bytes,
@@ -108,11 +111,11 @@ pub struct W2f2q {
     clock: Clock,
     last_finish: u64,
     classes: Vec<Class>,
-    /// Classes with packets, in no order.
+    /// Classes with packets, in no particular order.
     backlogged: Vec<u32>,
 }
 
-/// The class with the earliest time, then the lowest index.
+/// The better of two candidates: the earlier time, and the lower class if times are equal.
 fn earliest(best: Option<(u64, u32)>, at: u64, class: u32) -> Option<(u64, u32)> {
     match best {
         Some((time, other)) if before(time, at) || (time == at && other < class) => best,
@@ -132,6 +135,7 @@ impl Scheduler for W2f2q {
     fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
         if idle {
             if self.backlogged.is_empty() {
+                // A new busy period starts: V is at least every F of the last one.
                 self.clock.at_least(self.last_finish);
             }
             let place = self.backlogged.len() as u32;
@@ -152,6 +156,7 @@ impl Scheduler for W2f2q {
             }
             least = earliest(least, state.start, *class);
         }
+        // V is at least the smallest S of all classes with packets, whatever their channels.
         self.clock.at_least(least?.0);
         for class in &self.backlogged {
             let state = &self.classes[*class as usize];
@@ -162,6 +167,7 @@ impl Scheduler for W2f2q {
                 }
             }
         }
+        // If only classes with bad channels have S <= V, the good class with the smallest S is served and leads.
         eligible.or(next).map(|(_, class)| class)
     }
 
@@ -170,6 +176,7 @@ impl Scheduler for W2f2q {
         let now = self.clock.now;
         let state = &mut self.classes[class as usize];
         let most = now.wrapping_add(span(self.lead, state.weight));
+        // Readjustment: a leading class gives back at most `lead` bytes.
         let start = if before(most, state.finish) { most } else { state.finish };
         match head {
             Some(head) => state.stamp(start, head),
@@ -218,8 +225,9 @@ mod tests {
         (0..classes).map(|class| order.iter().filter(|served| **served == class).count()).collect()
     }
 
-    /// While the channel of 1 is bad, 0 has the link: 10 packets. Then 1 is paid back. It lags by 10 packets of virtual
-    /// time 750 each for a sum of 2, so it is due 5; 0, served 10 where 5 were due, leads by 5.
+    /// While the channel of 1 is bad, class 0 has the link for 10 packets of 1500 B, which move V by 750 each (the sum
+    /// of weights is 2). Class 1 then lags by 5 packets; class 0, which sent 10 packets and was due 5, leads by 5.
+    /// Class 1 is served 10 packets in a row.
     #[test]
     fn a_class_is_paid_back_what_it_lost() {
         let mut queues = w2f2q(150_000, 150_000, &[1, 1]);
@@ -231,7 +239,8 @@ mod tests {
         assert_eq!(counts(&queues.serve_n(20), 2), [10, 10]);
     }
 
-    /// The same with bounds: two packets of lag are paid back, and no lead beyond two packets is given back.
+    /// Lag and lead are bounded by two packets: two packets of lag are compensated, and no more than two packets of
+    /// lead are given back.
     #[test]
     fn lag_and_lead_are_readjusted() {
         let mut queues = w2f2q(3000, 3000, &[1, 1]);
@@ -239,13 +248,14 @@ mod tests {
         queues.queues.scheduler_mut().set_channel(1, false);
         assert_eq!(queues.serve_n(20), [0; 20]);
         queues.queues.scheduler_mut().set_channel(1, true);
-        // 1 begins 3000 behind V and 0 is 3000 ahead: 1 is due 4 packets more than 0, and it meets V after 4.
+        // Class 1 starts 3000 behind V and class 0 is 3000 ahead: class 1 sends 4 packets before the two meet.
         let order = queues.serve_n(20);
         assert_eq!(order[..4], [1; 4]);
         assert_eq!(counts(&order, 2), [8, 12]);
     }
 
-    /// The channel of 1 is bad for so long that time wraps; 0 is alone, at a share of 1 of 2.
+    /// The channel of 1 is bad for so long that virtual time wraps. Class 0 is served alone; its weight is half of the
+    /// sum.
     #[test]
     fn a_channel_that_is_bad_for_very_long_is_not_taken_for_a_leader() {
         let mut queues = w2f2q(3000, 3000, &[1, 1]);

@@ -1,4 +1,4 @@
-//! WF²Q+: of the packets that a fluid system would have begun by now, the one that it would finish first.
+//! WF²Q+: of the packets that a fluid system would have started by now, the one that it would finish first is sent.
 //!
 //! Source: Bennett and Zhang, "Hierarchical packet fair queueing algorithms", IEEE/ACM ToN 5(5), 1997, §IV.
 //!
@@ -10,13 +10,14 @@
 //! after a packet:    V += size / (sum of all weights)
 //! ```
 //!
-//! Worst-case fairness index in bytes: L_k + (L - L_k) * weight / sum, with L_k the class's largest packet and L the
-//! largest of all (Theorem 4 of the source); one packet if all are equal. `tests/schedulers.rs` holds it. Two heaps
-//! keep the classes that may be served by F and those that may not yet by S. Cost: O(log n) per packet. State for each
-//! class: 16 bytes and a place of 16 in one heap.
+//! Worst-case fairness index in bytes: L_k + (L - L_k) * weight / sum, with L_k the largest packet of the class and L
+//! the largest of all (Theorem 4 of the source); it is one packet if all are equal. `tests/schedulers.rs` checks it.
+//! Two heaps keep the eligible classes (S <= V) sorted by F and the other classes sorted by S. Cost: O(log n) per
+//! packet. State for each class: 16 bytes and an entry of 16 bytes in one heap.
 //!
-//! DIFFERENCE: the sum is that of all classes, backlogged or not, as in the source where rates are reserved. FreeBSD's
-//! dummynet divides by the weights of classes with packets. Pinned by `idle_classes_keep_the_clock_slow_but_not_the_link`.
+//! DIFFERENCE: the sum of weights includes all classes, backlogged or not, as in the source, where rates are reserved.
+//! FreeBSD's dummynet divides by the weights of the classes with packets. Pinned by
+//! `idle_classes_keep_the_clock_slow_but_not_the_link`.
 
 use super::heap::{Entry, Heap};
 use super::virtual_time::{Clock, later, span, start};
@@ -26,7 +27,7 @@ use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// It has no parameters.
+/// WF²Q+ has no parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {}
@@ -49,28 +50,29 @@ impl SchedulerConfig for Config {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Class {
-    /// F of the packet at the head, or of the last one that was sent.
+    /// F of the packet at the head, or of the packet sent last while the class is idle.
     finish: u64,
     weight: Weight,
 }
 
-/// The scheduler.
+/// The WF²Q+ scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wf2qPlus {
     max_packet: Bytes,
     classes: Vec<Class>,
-    /// V.
+    /// V, the virtual time.
     clock: Clock,
-    /// The latest F there was.
+    /// The latest F of all packets so far.
     last_finish: u64,
-    /// Classes with S <= V, by F.
+    /// Classes with S <= V, sorted by F.
     eligible: Heap,
-    /// Classes with packets and S > V when they were looked at last, by S.
+    /// Classes with packets whose S was later than V at the last check, sorted by S.
     waiting: Heap,
 }
 
 impl Wf2qPlus {
-    /// Stamps the packet of `size` that begins at `start`.
+    /// Stamps the packet of `size` whose virtual start is `start`, and returns the class's entry for the heap of
+    /// eligible classes.
     #[inline]
     fn stamp(&mut self, class: u32, start: u64, size: Bytes) -> Entry {
         let state = &mut self.classes[class as usize];
@@ -79,7 +81,7 @@ impl Wf2qPlus {
         Entry { at: state.finish, class }
     }
 
-    /// The classes whose time has come may be served.
+    /// Moves the classes with S <= V to the heap of eligible classes.
     #[inline]
     fn release(&mut self) {
         while let Some(first) = self.waiting.first()
@@ -106,7 +108,7 @@ impl Scheduler for Wf2qPlus {
             return;
         }
         if self.eligible.is_empty() && self.waiting.is_empty() {
-            // A new busy period: what was before does not count.
+            // A new busy period starts: V is at least every F of the last one, so that earlier service does not count.
             self.clock.at_least(self.last_finish);
         }
         let Class { finish, weight } = self.classes[class as usize];
@@ -122,6 +124,7 @@ impl Scheduler for Wf2qPlus {
     #[inline]
     fn dequeue(&mut self) -> Option<u32> {
         if self.eligible.is_empty() {
+            // No class has S <= V: V jumps to the smallest S, so that the link does not idle.
             self.clock.at_least(self.waiting.first()?.at);
         }
         self.release();
@@ -195,8 +198,9 @@ mod tests {
         assert_eq!(queues.serve(), [0, 1, 0, 0, 0, 1, 0, 0]);
     }
 
-    /// Sum 1000, two classes of weight 1 have packets: V would move by 1/1000 for each byte, but jumps to the least S.
-    /// A class of weight 998 that comes then begins at V and has its share at once.
+    /// The sum of weights is 1000, and two classes of weight 1 have packets: V would move by 1/1000 for each byte, but
+    /// it jumps to the smallest S. A class of weight 998 which then becomes backlogged starts at V and has its share at
+    /// once.
     #[test]
     fn idle_classes_keep_the_clock_slow_but_not_the_link() {
         let mut queues = wf2q(&[1, 1, 998]);

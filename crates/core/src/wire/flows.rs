@@ -1,26 +1,26 @@
-//! Connections of real packets as dense indices: 5-tuple to [`FlowId`], in bounded memory.
+//! Connections of real packets as dense indices: a table from 5-tuple to [`FlowId`] in bounded memory.
 //!
-//! Both directions of a connection have one key. A table that is full says so ([`Tracking::Untracked`]) instead of
-//! taking an index from a living connection. The hash is keyed by the caller, so that who chooses ports and addresses
-//! cannot choose collisions, and so that nothing here draws random numbers.
+//! Both directions of a connection have one key. A full table returns [`Tracking::Untracked`] and does not take an
+//! index from a live connection. The caller provides the key of the hash, so that a sender who chooses ports and
+//! addresses cannot choose collisions, and so that this module draws no random numbers.
 //!
-//! Invariants: `len() <= capacity`; a [`FlowId`] names one key at a time; an index passes to another key only after
-//! its idle time.
+//! Invariants: `len() <= capacity`; a [`FlowId`] belongs to one key at a time; an index passes to another key only
+//! after its idle time.
 
 use super::headers::{Headers, IpVersion, Transport, be16};
 use super::numbers::Numbers;
 use crate::packet::{FlowId, TcpFlags};
 use crate::units::{Instant, Span};
 
-/// The bytes of a key: two addresses of 16 bytes, two ports, protocol, version.
+/// Length of a key in bytes: two addresses of 16 bytes, two ports, protocol, version.
 pub const KEY_LEN: usize = 38;
 
-/// A connection, the same in both directions.
+/// The key of a connection, which is equal for both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowKey([u8; KEY_LEN]);
 
 impl FlowKey {
-    /// The key of a packet; ports are zero where there are none to read. `None` if it is no IP packet.
+    /// The key of a packet; the ports are zero if the packet shows none. `None` if it is no IP packet.
     pub fn of(bytes: &[u8], headers: &Headers) -> Option<Self> {
         let (addresses, width, version) = match headers.version {
             IpVersion::V4 => (bytes.get(12..20)?, 4, 4),
@@ -47,32 +47,32 @@ impl FlowKey {
         Some(Self(key))
     }
 
-    /// Its bytes, to hash.
+    /// The bytes of the key, for hashing.
     pub fn as_bytes(&self) -> &[u8; KEY_LEN] {
         &self.0
     }
 }
 
-/// What the table says of a packet.
+/// The result of a lookup in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracking {
-    /// Its connection has this index.
+    /// The packet's connection has an index.
     Tracked {
-        /// The index.
+        /// The index of the connection.
         flow: FlowId,
-        /// The table has seen its first SYN; otherwise window scale and round trip time cannot be known, and the
-        /// index may have belonged to another connection before: show its TCP header to nobody.
+        /// True if the table saw the connection's first SYN. Otherwise window scale and round trip time are unknown,
+        /// and the index may have belonged to another connection before: the TCP header of the packet must stay hidden.
         from_syn: bool,
-        /// It was given just now: whatever was known of the index is of another connection.
+        /// True if the index was assigned just now: any state stored under it belongs to another connection.
         fresh: bool,
     },
-    /// There is no index for it: the table is full, or it is no IP packet.
+    /// There is no index: the table is full, or the packet is no IP packet.
     Untracked,
 }
 
 /// The keyed hash of a connection, supplied by the owner of the table.
 pub trait KeyHash {
-    /// Hashes a key.
+    /// The hash of `key`.
     fn hash(&self, key: &FlowKey) -> u64;
 }
 
@@ -82,12 +82,12 @@ impl<F: Fn(&FlowKey) -> u64> KeyHash for F {
     }
 }
 
-/// SipHash-2-4 under a 128-bit secret (Aumasson and Bernstein 2012): what a gateway should use.
+/// SipHash-2-4 with a 128-bit secret key (Aumasson and Bernstein 2012), recommended for gateways.
 #[derive(Debug, Clone, Copy)]
 pub struct SipHash(pub u64, pub u64);
 
 impl SipHash {
-    /// Hashes any bytes.
+    /// The hash of any bytes.
     pub fn of(&self, bytes: &[u8]) -> u64 {
         let mut v = [
             self.0 ^ 0x736f_6d65_7073_6575,
@@ -133,35 +133,36 @@ fn sip_rounds(v: &mut [u64; 4], rounds: usize) {
     }
 }
 
-/// Connections with an index.
+/// Connections with their indices.
 #[derive(Debug, Clone)]
 pub struct FlowTable<H> {
     hash: H,
     numbers: Numbers<FlowKey>,
-    /// Of each index: the SYN of its connection was seen.
+    /// For each index, whether the SYN of its connection was seen.
     from_syn: Vec<bool>,
 }
 
 impl<H: KeyHash> FlowTable<H> {
-    /// An empty table of at most `capacity` connections, whose slots are given away after `idle` without a packet.
+    /// Creates an empty table of at most `capacity` connections. The index of a connection is reassigned after `idle`
+    /// without a packet.
     ///
-    /// `idle` must be longer than any idle time of the elements that use the indices, so that these have forgotten a
-    /// connection before its index comes back as another one.
+    /// `idle` must be longer than any idle time of the elements which use the indices, so that they have forgotten a
+    /// connection before its index is reassigned.
     pub fn new(capacity: u32, idle: Span, hash: H) -> Self {
         Self { hash, numbers: Numbers::new(capacity, idle), from_syn: Vec::new() }
     }
 
-    /// Connections with an index now.
+    /// Number of connections which have an index now.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// True when no connection has an index.
+    /// True if no connection has an index.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The index of the packet in `bytes`, which has these `headers`. A new connection gets one if there is room.
+    /// The index of the packet in `bytes`, which has these `headers`. A new connection gets an index if there is room.
     pub fn lookup(&mut self, bytes: &[u8], headers: &Headers, now: Instant) -> Tracking {
         let Some(key) = FlowKey::of(bytes, headers) else { return Tracking::Untracked };
         let syn = match headers.transport {
@@ -174,7 +175,7 @@ impl<H: KeyHash> FlowTable<H> {
         self.lookup_key(key, syn, now)
     }
 
-    /// The same for a key that is already known; `syn` tells that the packet opens a connection.
+    /// The index of a connection whose key is already computed; `syn` is true if the packet opens a connection.
     pub fn lookup_key(&mut self, key: FlowKey, syn: bool, now: Instant) -> Tracking {
         let hash = self.hash.hash(&key);
         let Some((number, fresh)) = self.numbers.number(hash, key, now) else { return Tracking::Untracked };

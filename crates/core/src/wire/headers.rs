@@ -1,43 +1,44 @@
-//! Where things are in an IP packet: offsets only, no copies. Never reads beyond the buffer, never panics.
+//! The positions of the headers in an IP packet: offsets only, no copies. Parsing never reads beyond the buffer and
+//! never panics.
 
-/// What the first four bits say, if the header behind them makes sense.
+/// The version in the first four bits, if the header that follows is consistent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IpVersion {
-    /// RFC 791.
+    /// IPv4 (RFC 791).
     V4,
-    /// RFC 8200.
+    /// IPv6 (RFC 8200).
     V6,
-    /// Something else, or a header that contradicts itself or the buffer.
+    /// Another version, or a header which contradicts itself or the length of the buffer.
     Unknown,
 }
 
-/// What follows the IP header.
+/// The header after the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// A whole TCP header at `offset`; its data begin at `payload`.
+    /// A complete TCP header.
     Tcp {
-        /// Of the TCP header.
+        /// Offset of the TCP header in bytes.
         offset: usize,
-        /// Of its data.
+        /// Offset of the data after the TCP header in bytes.
         payload: usize,
     },
-    /// A whole UDP header at this offset.
+    /// A complete UDP header.
     Udp {
-        /// Of the UDP header.
+        /// Offset of the UDP header in bytes.
         offset: usize,
     },
-    /// A fragment, another protocol, or a header that contradicts itself. Holds the protocol number.
+    /// A fragment, another protocol, or an inconsistent header, with the protocol number.
     Other(u8),
 }
 
-/// The layout of one packet.
+/// The positions of the headers of one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
-    /// IP version.
+    /// The IP version.
     pub version: IpVersion,
-    /// What the IP packet carries.
+    /// The header after the IP header.
     pub transport: Transport,
-    /// Past the last byte of the IP packet; what follows in the buffer is padding.
+    /// Offset of the end of the IP packet in bytes; what follows in the buffer is padding.
     pub end: usize,
 }
 
@@ -47,11 +48,12 @@ const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const DESTINATION_OPTIONS: u8 = 60;
 const IPV6_HEADER: usize = 40;
-/// RFC 8200 §4.1 lists each extension header once, destination options twice; a longer chain is not followed.
+/// The largest number of IPv6 extension headers that are skipped. RFC 8200 §4.1 lists each one once, destination
+/// options twice.
 const MAX_EXTENSIONS: usize = 6;
 
 impl Headers {
-    /// Reads a buffer that begins with an IP header.
+    /// Parses a buffer that begins with an IP header.
     pub fn parse(bytes: &[u8]) -> Self {
         let parsed = match bytes.first().map(|b| b >> 4) {
             Some(4) => ipv4(bytes),
@@ -89,8 +91,8 @@ fn ipv6(bytes: &[u8]) -> Option<Headers> {
     Some(Headers { version: IpVersion::V6, transport: transport(bytes, protocol, offset, end), end })
 }
 
-/// The first header that is not hop-by-hop, routing or destination options, and where it is. A fragment header ends
-/// the walk, so fragments count as another protocol.
+/// The protocol and the offset of the first header after hop-by-hop, routing and destination options. A fragment header
+/// ends the walk, so that fragments count as another protocol.
 fn skip_extensions(bytes: &[u8], first: u8) -> (u8, usize) {
     let (mut next, mut at) = (first, IPV6_HEADER);
     for _ in 0..MAX_EXTENSIONS {
@@ -115,7 +117,7 @@ fn transport(bytes: &[u8], protocol: u8, offset: usize, end: usize) -> Transport
     found.unwrap_or(Transport::Other(protocol))
 }
 
-/// The 16 bits at `at`; zero beyond the end.
+/// The 16-bit word at `at` in network byte order; 0 beyond the end.
 pub(super) fn be16(bytes: &[u8], at: usize) -> u16 {
     match bytes.get(at..at + 2) {
         Some(word) => u16::from_be_bytes([word[0], word[1]]),

@@ -1,16 +1,16 @@
-//! Hosts of real packets as dense indices: address to [`NodeId`], in bounded memory.
+//! Hosts of real packets as dense indices: a table from address to [`NodeId`] in bounded memory.
 //!
-//! A node is a host, by its address. In IPv6 that is the first half of the address, a /64: the smallest network a
-//! subscriber is given (RFC 6177), in which a host takes as many addresses as it likes, and should (RFC 7934, RFC 8981).
-//! By whole addresses one host could be 2^64 nodes. The price: hosts of one /64 are one node, as are those behind one
-//! IPv4 address; and a host that has both versions is two.
+//! A node is a host, identified by its address. In IPv6 only the first half of the address counts, a /64: the smallest
+//! network that a subscriber gets (RFC 6177), in which a host may and should use many addresses (RFC 7934, RFC 8981).
+//! If whole addresses counted, one host could be 2^64 nodes. The price is that all hosts of one /64 are one node, as
+//! are all hosts behind one IPv4 address, and that a host with both versions is two nodes.
 //!
-//! Addresses that mean something on one link only are no hosts: no router forwards their packets (RFC 4291 §2.5.6 and §2.7,
-//! RFC 3927 §2.7, RFC 5771 §4). Kernels send such packets by themselves on each interface; as nodes these would have a
-//! share that nobody uses.
+//! Addresses which are valid on one link only are no hosts: no router forwards their packets (RFC 4291 §2.5.6 and §2.7,
+//! RFC 3927 §2.7, RFC 5771 §4). Kernels send such packets by themselves on each interface; as nodes these addresses
+//! would get shares that nobody uses.
 //!
-//! A source address that nothing checks can be forged. So the table is bounded like that of connections, and its hash is
-//! keyed; who may send which addresses is for the network before it to check (RFC 2827).
+//! A source address that no router verifies can be forged. Therefore the table is bounded, as the table of connections
+//! is, and its hash is keyed. Verifying source addresses is the task of the network before the gateway (RFC 2827).
 
 use super::flows::SipHash;
 use super::headers::{Headers, IpVersion};
@@ -19,16 +19,16 @@ use crate::packet::NodeId;
 use crate::units::{Instant, Span};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An end of a packet's way.
+/// One of the two ends of a packet's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
-    /// Who sent it.
+    /// The sender of the packet.
     Source,
-    /// Who is to get it.
+    /// The receiver of the packet.
     Destination,
 }
 
-/// What of an address tells a host from others: all of IPv4, the first 64 bits of IPv6.
+/// The part of an address that identifies a host: all of IPv4, the first 64 bits of IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HostKey {
     version: u8,
@@ -36,7 +36,7 @@ pub struct HostKey {
 }
 
 impl HostKey {
-    /// The host with this address; `None` for what is known on its own link only.
+    /// The host with this address; `None` for an address which is valid on its own link only.
     pub fn at(address: IpAddr) -> Option<Self> {
         let (version, prefix, on_link) = match address {
             IpAddr::V4(v4) => (4, v4.to_bits().into(), v4.is_link_local() || v4.is_broadcast() || is_link_group(v4)),
@@ -45,7 +45,7 @@ impl HostKey {
         (!on_link && !address.is_unspecified()).then_some(Self { version, prefix })
     }
 
-    /// The host at one end of a packet; `None` if it is no IP packet, or as [`HostKey::at`].
+    /// The host at one end of a packet; `None` if it is no IP packet or [`HostKey::at`] returns `None` for its address.
     pub fn of(bytes: &[u8], headers: &Headers, end: End) -> Option<Self> {
         let second = usize::from(end == End::Destination);
         let address: IpAddr = match headers.version {
@@ -63,17 +63,17 @@ impl HostKey {
     }
 }
 
-/// 224.0.0.0/24.
+/// True for 224.0.0.0/24, the multicast groups of the local link.
 fn is_link_group(v4: Ipv4Addr) -> bool {
     v4.octets()[..3] == [224, 0, 0]
 }
 
-/// Multicast of the interface or of the link: ff01 and ff02, whatever their flags.
+/// True for multicast addresses with the scope of the interface or the link: ff01 and ff02, with any flags.
 fn has_link_scope(v6: Ipv6Addr) -> bool {
     v6.is_multicast() && v6.octets()[1] & 0xf <= 2
 }
 
-/// Hosts with an index.
+/// Hosts with their indices.
 #[derive(Debug, Clone)]
 pub struct NodeTable {
     hash: SipHash,
@@ -81,32 +81,33 @@ pub struct NodeTable {
 }
 
 impl NodeTable {
-    /// An empty table of at most `capacity` hosts, whose indices are given away after `idle` without a packet.
+    /// Creates an empty table of at most `capacity` hosts. The index of a host is reassigned after `idle` without a
+    /// packet.
     ///
-    /// Touch a node with each packet of its flows, and let `idle` be no shorter than that of the table of flows: then no
-    /// flow that lives has a node that is another host by now, and there are never more nodes than flows.
+    /// Call [`NodeTable::touch`] for each packet of a node's flows, and choose `idle` at least as long as that of the
+    /// table of flows. Then the node of a live flow is never reassigned, and there are never more nodes than flows.
     pub fn new(capacity: u32, idle: Span, hash: SipHash) -> Self {
         Self { hash, nodes: Numbers::new(capacity, idle) }
     }
 
-    /// Hosts with an index now.
+    /// Number of hosts which have an index now.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// True when no host has an index.
+    /// True if no host has an index.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The index of `host`, and whether it was given just now: whatever was known of it is of another host. `None` when
-    /// there is no room.
+    /// The index of `host`, and whether it was assigned just now, in which case any state stored under it belongs to
+    /// another host. `None` if there is no room.
     pub fn number(&mut self, host: HostKey, now: Instant) -> Option<(NodeId, bool)> {
         let (number, fresh) = self.nodes.number(self.hash.of(&host.bytes()), host, now)?;
         Some((NodeId(number), fresh))
     }
 
-    /// A packet of one of the node's flows came. The index must be in use.
+    /// Marks a node as used by a packet of one of its flows. The index must be assigned.
     pub fn touch(&mut self, node: NodeId, now: Instant) {
         self.nodes.touch(node.0, now);
     }

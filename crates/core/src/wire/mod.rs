@@ -1,11 +1,11 @@
-//! Bytes of real packets: parsing without allocation, and rewriting that keeps checksums right.
+//! Bytes of real packets: parsing without allocation, and rewriting that keeps checksums correct.
 //!
-//! Follow one packet: [`Headers::parse`] finds what is where, [`FlowKey::of`] names its connection,
-//! [`FlowTable::lookup`] gives the connection a dense [`FlowId`], and a [`RealPacket`] joins the three and shows itself
-//! as any other [`Packet`]. Whose connection it is says [`NodeTable::number`].
+//! Follow one packet: [`Headers::parse`] finds the positions of its headers, [`FlowKey::of`] computes the key of its
+//! connection, [`FlowTable::lookup`] gives the connection a dense [`FlowId`], and a [`RealPacket`] combines the three
+//! and implements [`Packet`]. [`NodeTable::number`] finds the node that owns the connection.
 //!
-//! What is malformed, fragmented or of another protocol is passed on untouched: it still is a packet, but
-//! [`Packet::tcp`] shows nothing of it.
+//! Malformed packets, fragments and packets of other protocols are passed on unchanged: they still are packets, but
+//! [`Packet::tcp`] returns `None` for them.
 //!
 //! Sources: RFC 791 §3.1, RFC 8200 §3 and §4, RFC 9293 §3.1 and §3.2, RFC 7323 §2.2 and §3.2, RFC 3168 §5, RFC 1624.
 
@@ -26,17 +26,17 @@ pub use options::{ERN, ERN_LENGTH, TcpOptions};
 use crate::packet::{Ecn, Ern, FlowId, Packet, TcpFlags, TcpView};
 use crate::units::Bytes;
 
-/// Whether the transport checksum of a packet stands in its header already.
+/// Whether the transport checksum of a packet is already in its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TransportChecksum {
-    /// It does: rewriting must keep it right.
+    /// The checksum is present: rewriting must keep it correct.
     #[default]
     Complete,
-    /// The network card is to compute it later (checksum offload): rewriting must leave it alone.
+    /// The network card computes the checksum later (checksum offload): rewriting must not change it.
     Pending,
 }
 
-/// A packet as it came from an interface, from its IP header on.
+/// A packet as it came from an interface, starting at its IP header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RealPacket {
     bytes: Box<[u8]>,
@@ -48,10 +48,10 @@ pub struct RealPacket {
 }
 
 impl RealPacket {
-    /// The packet in `bytes`, which begin with the IP header and may end in padding.
+    /// Creates a packet from `bytes`, which begin with the IP header and may end in padding.
     ///
-    /// Use [`FlowTable::lookup`] for `flow`. A connection the table does not track from its SYN must not reach elements
-    /// that keep state per flow: see [`RealPacket::hide_tcp`].
+    /// Use [`FlowTable::lookup`] for `flow`. A connection that the table does not track from its SYN must not reach
+    /// elements which keep state for each flow: see [`RealPacket::hide_tcp`].
     pub fn new(bytes: impl Into<Box<[u8]>>, flow: FlowId) -> Self {
         let bytes = bytes.into();
         let headers = Headers::parse(&bytes);
@@ -63,31 +63,31 @@ impl RealPacket {
         Self { bytes, headers, options, flow, shows_tcp, checksum: TransportChecksum::Complete }
     }
 
-    /// The same packet with its TCP header out of sight of [`Packet::tcp`].
+    /// Hides the TCP header, so that [`Packet::tcp`] returns `None`.
     #[must_use]
     pub fn hide_tcp(mut self) -> Self {
         self.shows_tcp = false;
         self
     }
 
-    /// The same packet whose transport checksum is as told.
+    /// Sets whether the transport checksum is present.
     #[must_use]
     pub fn with_checksum(mut self, checksum: TransportChecksum) -> Self {
         self.checksum = checksum;
         self
     }
 
-    /// Its bytes, rewritten where they were.
+    /// The bytes of the packet, with all changes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Gives the buffer back.
+    /// Returns the buffer with the bytes of the packet.
     pub fn into_bytes(self) -> Box<[u8]> {
         self.bytes
     }
 
-    /// What is where.
+    /// The positions of the packet's headers.
     pub fn headers(&self) -> &Headers {
         &self.headers
     }
@@ -113,7 +113,7 @@ impl RealPacket {
         }
     }
 
-    /// Writes the 16-bit word at `at` and updates the checksum at `sum` for it.
+    /// Writes the 16-bit word at `at` and updates the checksum at `sum` accordingly.
     fn rewrite(&mut self, at: usize, value: u16, sum: usize) {
         let updated = checksum::update(self.u16_at(sum), self.u16_at(at), value);
         self.put_u16(at, value);
@@ -152,7 +152,7 @@ impl Packet for RealPacket {
         self.shows_tcp.then_some(self)
     }
 
-    /// Needs no state of the flow, so it is shown of hidden connections too.
+    /// Needs no state of the flow, and therefore also works for packets with a hidden TCP header.
     fn explicit_rate(&self) -> Ern {
         match self.headers.transport {
             Transport::Tcp { offset, .. } => Ern::new(self.bytes[offset + 12], self.options.rate),
@@ -161,7 +161,7 @@ impl Packet for RealPacket {
     }
 }
 
-/// Called only on what [`Packet::tcp`] showed.
+/// These methods are called only on the result of [`Packet::tcp`].
 impl TcpView for RealPacket {
     fn flow(&self) -> FlowId {
         self.flow

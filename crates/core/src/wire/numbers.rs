@@ -1,9 +1,10 @@
-//! Keys as dense numbers in bounded memory.
+//! A table that assigns dense numbers to keys, in bounded memory.
 //!
-//! A hash map finds a key's number; a list in order of last use makes expiry O(1). When all numbers are in use there is
-//! none for a new key, rather than one taken from a key that lives. Hashes come from outside, keyed by a secret.
+//! A hash map finds the number of a key; a list in order of last use makes expiry O(1). If all numbers are in use, a
+//! new key gets none, and no live key loses its number. The caller passes in hashes, which should be keyed by a secret.
 //!
-//! Invariants: `len() <= capacity`; a number names one key at a time; it passes to another key only after its idle time.
+//! Invariants: `len() <= capacity`; a number belongs to one key at a time; it passes to another key only after its idle
+//! time.
 
 use crate::recency::Recency;
 use crate::units::{Instant, Span};
@@ -14,7 +15,7 @@ use crate::units::{Instant, Span};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// Gives the map the hash that was computed outside.
+/// A hasher which returns the hash that the caller computed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Given(u64);
 
@@ -42,14 +43,14 @@ impl<K> Hash for Hashed<K> {
     }
 }
 
-/// The number of each key, found by the hash that was computed outside.
+/// The number of each key, found by the hash that the caller computed.
 #[expect(
     clippy::disallowed_types,
     reason = "keys are looked up and removed, and never iterated; the hash comes from outside"
 )]
 type Index<K> = HashMap<Hashed<K>, u32, BuildHasherDefault<Given>>;
 
-/// Keys with a number.
+/// Keys with their numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Numbers<K> {
     idle: Span,
@@ -61,7 +62,7 @@ pub(super) struct Numbers<K> {
 }
 
 impl<K: Clone + Eq> Numbers<K> {
-    /// At most `capacity` keys, whose numbers are given away after `idle` without use.
+    /// Creates a table for at most `capacity` keys. The number of a key is reassigned after `idle` without use.
     pub fn new(capacity: u32, idle: Span) -> Self {
         let room = (capacity as usize).min(1 << 16);
         Self {
@@ -74,12 +75,12 @@ impl<K: Clone + Eq> Numbers<K> {
         }
     }
 
-    /// Keys with a number now.
+    /// Number of keys which have a number now.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// The number of `key`, which is used now, and whether it was given just now; `None` when there is none left.
+    /// The number of `key` and whether it was assigned just now; marks the key as used. `None` if no number is left.
     pub fn number(&mut self, hash: u64, key: K, now: Instant) -> Option<(u32, bool)> {
         self.expire(now);
         let key = Hashed { hash, key };
@@ -94,13 +95,13 @@ impl<K: Clone + Eq> Numbers<K> {
         Some((number, known.is_none()))
     }
 
-    /// The key with this number, which must have one, is used now.
+    /// Marks the key with this number as used; the number must be assigned.
     pub fn touch(&mut self, number: u32, now: Instant) {
         self.recency.remove(0, number);
         self.recency.push(0, number, now);
     }
 
-    /// The number freed last, or a fresh one.
+    /// Assigns the number that was freed last, or a new one.
     fn claim(&mut self, key: Hashed<K>) -> u32 {
         let number = match self.free.pop() {
             Some(number) => {
@@ -116,7 +117,7 @@ impl<K: Clone + Eq> Numbers<K> {
         number
     }
 
-    /// Frees what has been idle for too long; each key is freed once, so this is O(1) amortized.
+    /// Frees the numbers of keys that were idle for too long. Each key is freed once, so the cost is O(1) amortized.
     fn expire(&mut self, now: Instant) {
         while let Some(number) = self.recency.expired(0, now, self.idle) {
             self.recency.remove(0, number);

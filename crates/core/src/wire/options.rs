@@ -1,16 +1,16 @@
 //! The TCP options an ACK-path element or a queue reads: MSS, window scale, timestamps (RFC 9293 §3.1 and §3.2,
 //! RFC 7323) and the rate of explicit rate notification (document 003 §III.A).
 //!
-//! The document leaves the kind of its option to IANA, which has not assigned one. Here it has an experimental kind of
-//! RFC 4727. The identifier that RFC 6994 §3 wants after such a kind does not fit into the document's 6 bytes; so a
-//! reader looks for the option only where the header bits, or the ECN field, announce it. Kind 254 would not do: a
-//! SYN of RFC 7609 has an option of that kind and length.
+//! The document leaves the kind of its option to IANA, which has not assigned one. This implementation uses an
+//! experimental kind of RFC 4727. The identifier that RFC 6994 §3 requires after such a kind does not fit into the
+//! document's 6 bytes, so a reader looks for the option only if the header bits or the ECN field announce it. Kind 254
+//! cannot be used, because a SYN of RFC 7609 has an option of that kind and length.
 
 use crate::packet::RateNotice;
 
-/// Kind of the option of explicit rate notification.
+/// Kind of the option for explicit rate notification.
 pub const ERN: u8 = 253;
-/// Length of that option, with kind and length.
+/// Length of the option for explicit rate notification in bytes, including kind and length.
 pub const ERN_LENGTH: u8 = 6;
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -18,22 +18,22 @@ const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
 const TIMESTAMPS: u8 = 8;
 
-/// Options that were present with their right length; the first of each kind counts.
+/// The options which are present with a valid length; of several options of one kind the first counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpOptions {
-    /// Maximum segment size.
+    /// Maximum segment size in bytes.
     pub mss: Option<u16>,
-    /// Window scale, as it was sent (RFC 7323 §2.3 caps it at 14 when it is used).
+    /// Window scale as it was sent, 0 to 255 (RFC 7323 §2.3 limits its use to 14).
     pub window_scale: Option<u8>,
-    /// TSval and TSecr.
+    /// Timestamps: TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    /// Window and round trip time of explicit rate notification.
+    /// Window and round trip time from explicit rate notification.
     pub rate: Option<RateNotice>,
 }
 
 impl TcpOptions {
-    /// Reads an options field. An option whose length cannot be right ends the reading, for what follows cannot be
-    /// found; options before it count.
+    /// Parses an options field. Parsing stops at an option with an invalid length, since the next option cannot be
+    /// found; the options before it count.
     pub fn parse(mut field: &[u8]) -> Self {
         let mut options = Self::default();
         while let Some((&kind, rest)) = field.split_first() {
@@ -104,7 +104,7 @@ mod tests {
         let field = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 1, 253, 6, 0x29, 0xe0, 0, 100];
         let rate = TcpOptions::parse(&field).rate.unwrap();
         assert_eq!((rate.cwnd().get(), rate.rtt_ms()), (10_720, 100));
-        // Of another length, or without a round trip time, it tells nothing.
+        // With a wrong length or without a round trip time the option is ignored.
         assert_eq!(TcpOptions::parse(&[253, 5, 0x29, 0xe0, 0]).rate, None);
         assert_eq!(TcpOptions::parse(&[253, 6, 0x29, 0xe0, 0, 0]).rate, None);
     }

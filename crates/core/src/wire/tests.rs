@@ -1,4 +1,4 @@
-//! Against etherparse: the same fields, and checksums that are right after any rewriting.
+//! Comparison with etherparse: fields are equal, and checksums are correct after any rewriting.
 
 use super::*;
 use crate::packet::RateNotice;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const FLOW: FlowId = FlowId(3);
 
-/// What a test chooses of a segment.
+/// The fields of a segment that a test can choose.
 #[derive(Debug, Clone)]
 struct Choice {
     v6: bool,
@@ -39,7 +39,7 @@ fn build(choice: &Choice) -> Vec<u8> {
     bytes
 }
 
-/// Sets the whole TOS byte or traffic class, with a header checksum computed from nothing.
+/// Sets the whole TOS byte or traffic class and recomputes the header checksum.
 fn set_tos(bytes: &mut [u8], tos: u8) {
     if bytes[0] >> 4 == 6 {
         bytes[0] = 0x60 | tos >> 4;
@@ -51,7 +51,7 @@ fn set_tos(bytes: &mut [u8], tos: u8) {
     }
 }
 
-/// Both checksums are what etherparse computes from nothing.
+/// Checks that both checksums equal those which etherparse computes.
 pub(crate) fn assert_checksums(bytes: &[u8]) {
     let sliced = SlicedPacket::from_ip(bytes).unwrap();
     let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("no TCP in {bytes:?}") };
@@ -198,7 +198,7 @@ fn both_directions_have_one_key_and_another_port_has_another() {
     back[22..24].copy_from_slice(&there[20..22]);
     assert_eq!(key(&there), key(&back));
     assert_ne!(key(&there), key(&build(&Choice { ports: (443, 50001), ..plain() })));
-    // The ports swapped but not the addresses: another connection.
+    // The ports are swapped but not the addresses: this is another connection.
     assert_ne!(key(&there), key(&build(&Choice { ports: (50000, 443), ..plain() })));
 }
 
@@ -209,7 +209,7 @@ fn a_table_finds_a_connection_from_its_bytes() {
         let bytes = build(choice);
         table.lookup(&bytes, &Headers::parse(&bytes), Instant::ZERO)
     };
-    // A SYN-ACK does not open a connection: its SYN was missed.
+    // A SYN-ACK does not open a connection, because its SYN was missed.
     let missed = Choice { syn: true, ..plain() };
     assert_eq!(lookup(&missed), Tracking::Tracked { flow: FlowId(0), from_syn: false, fresh: true });
     let mut bytes = build(&missed);
@@ -272,7 +272,7 @@ proptest! {
         prop_assert_eq!(tcp.timestamps().map(|(a, b)| u64::from(a) << 32 | u64::from(b)), stamps);
     }
 
-    /// Any sequence of rewrites leaves both checksums as if they were computed from nothing.
+    /// Any sequence of rewrites leaves both checksums equal to recomputed ones.
     #[test]
     fn checksums_survive_any_rewriting(choice in choices(), steps in prop::collection::vec(any::<Option<u16>>(), 0..20)) {
         let mut packet = RealPacket::new(build(&choice), FLOW);
@@ -286,7 +286,7 @@ proptest! {
         }
     }
 
-    /// Nothing but the window, the ECN bits and the checksums changes.
+    /// Only the window, the ECN bits and the checksums change.
     #[test]
     fn rewriting_touches_nothing_else(choice in choices(), window: u16) {
         let bytes = build(&choice);
@@ -298,7 +298,8 @@ proptest! {
         }
     }
 
-    /// Random bytes, and real packets cut and bent: never a panic, and what shows TCP lies within the buffer.
+    /// Random bytes, and truncated or modified real packets, never cause a panic, and a TCP header that is shown lies
+    /// within the buffer.
     #[test]
     fn no_bytes_make_it_panic(choice in choices(), noise in prop::collection::vec(any::<u8>(), 0..120),
                               cut in 0..120usize, bent in prop::collection::vec((0..60usize, any::<u8>()), 0..4)) {

@@ -1,4 +1,4 @@
-//! A small network in virtual time: one gateway, some clients, and whatever happens to bytes between them.
+//! A small network in virtual time: one gateway, some clients, and faults on the messages between them.
 
 use penstock_core::coop::client::{self, Client};
 use penstock_core::coop::gateway::{self, Gateway, Outgoing, Start, To};
@@ -9,12 +9,12 @@ use penstock_core::coop::state::{NodeId, Share, State};
 use penstock_core::units::{Instant, Rate, Span};
 use std::collections::BTreeMap;
 
-/// The longest way from one to the other.
+/// The largest one-way delay.
 pub const DELAY: Span = Span::from_millis(150);
 pub const LEASE: Span = Span::from_secs(2);
 pub const GAP: Span = Span::from_millis(10);
 
-/// A generator that is good enough for a test (splitmix64).
+/// A random number generator that is sufficient for tests (splitmix64).
 #[derive(Debug, Clone)]
 pub struct Dice(pub u64);
 
@@ -32,7 +32,7 @@ impl Dice {
     }
 }
 
-/// What the network does to a message, in percent.
+/// Probabilities of faults of a message, in percent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Faults {
     pub loss: u64,
@@ -59,9 +59,9 @@ pub struct Network {
     pub clients: Vec<Client>,
     pub faults: Faults,
     pub dice: Dice,
-    /// Every message that was ever on the air, for the attacker.
+    /// Every message that was ever sent, for the attacker.
     pub heard: Vec<Vec<u8>>,
-    /// Each decoded message, in the order in which it arrived.
+    /// Each decoded message, in the order of arrival.
     pub seen: Vec<(At, Message)>,
     config: gateway::Config,
     incarnation: u64,
@@ -103,7 +103,7 @@ impl Network {
         network
     }
 
-    /// A client that knows nothing but its ticket: class 0 to 3 in turn, weight 1 to 5.
+    /// Creates a client whose only state is its ticket: class 0 to 3 in turn, weight 1 to 5.
     fn life(&mut self, node: NodeId) -> Client {
         self.lives += 1;
         let share = Share::new((node.0 % 4) as u8, (1 + node.0 % 5) as u16).expect("a share");
@@ -116,7 +116,7 @@ impl Network {
         self.clients[at] = self.life(NodeId(at as u32));
     }
 
-    /// The gateway is gone, and another begins with nothing but the keys.
+    /// Replaces the gateway by a new one, which has only the keys.
     pub fn restart_gateway(&mut self) {
         self.incarnation += 1;
         let config = gateway::Config { bandwidth: self.gateway.bandwidth(), ..self.config.clone() };
@@ -171,13 +171,13 @@ impl Network {
         }
     }
 
-    /// Puts bytes on the air, whoever made them.
+    /// Sends bytes to `to`, as an attacker can.
     pub fn inject(&mut self, to: At, bytes: Vec<u8>, delay: Span) {
         self.count += 1;
         self.flying.insert((self.now + delay, self.count), (to, bytes));
     }
 
-    /// Something arrives, or someone's time has come. False if nothing is due before `end`.
+    /// Delivers a message or handles a timeout, whichever is next; false if nothing is due before `end`.
     pub fn step(&mut self, end: Instant) -> bool {
         let arrival = self.flying.keys().next().map(|(at, _)| *at);
         let timers = self.clients.iter().filter_map(Client::next_timeout).chain(self.gateway.next_timeout());
@@ -234,12 +234,12 @@ impl Network {
         }
     }
 
-    /// What must hold at any time.
+    /// Checks the invariants that hold at any time.
     pub fn check(&self) {
         assert!(self.gateway.granted() <= self.gateway.bandwidth().as_bps(), "the gateway gave out more than there is");
     }
 
-    /// What the clients believe, in bits per second.
+    /// The budgets that the clients assume, in bits per second.
     pub fn beliefs(&self) -> Vec<Option<u64>> {
         self.clients.iter().map(|client| client.budget_bps(self.now)).collect()
     }
@@ -248,7 +248,7 @@ impl Network {
         self.beliefs().into_iter().flatten().sum()
     }
 
-    /// What the gateway's books say.
+    /// The budgets of the clients according to the gateway, in bits per second.
     pub fn granted(&mut self) -> Vec<Option<u64>> {
         (0..self.clients.len() as u32).map(|node| self.gateway.granted_to(NodeId(node))).collect()
     }

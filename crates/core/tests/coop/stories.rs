@@ -1,4 +1,4 @@
-//! One thing at a time.
+//! Single situations: joining, leaving, losses, restarts and forged messages, one in each test.
 
 use crate::network::{At, DELAY, Faults, GAP, LEASE, Network, network_ring, state_ring};
 use penstock_core::coop::gateway::{Config, Gateway, Start};
@@ -15,7 +15,7 @@ fn fair(clients: u32) -> Network {
     Network::new(Policy::default(), 10 * MBIT, clients, 7)
 }
 
-/// A network whose clients are all in.
+/// A network whose clients are all admitted.
 fn joined(sharing: Sharing, clients: u32) -> Network {
     let mut network = Network::new(Policy::of(sharing), 10 * MBIT, clients, 7);
     (0..clients as usize).for_each(|at| network.open(at));
@@ -31,7 +31,7 @@ fn first(network: &Network, wanted: impl Fn(&Message) -> bool) -> Message {
 fn nodes_share_the_link_as_they_come_and_go() {
     let mut network = fair(3);
     network.open(0);
-    // Hello, invitation, hello, answer: four times the way at most.
+    // Hello, invitation, hello, answer: at most four one-way delays.
     network.run(DELAY * 4);
     assert_eq!(network.beliefs(), [Some(10 * MBIT), None, None]);
     network.open(1);
@@ -92,7 +92,7 @@ fn a_client_without_its_gateway_falls_back_within_a_lease() {
 fn a_client_that_vanishes_is_forgotten() {
     let mut network = joined(Sharing::UnweightedFair, 2);
     network.restart_client(1);
-    // A lease, an eighth of it until the table is looked through, and the message.
+    // A lease, an eighth of it until the table is swept, and the delay of the message.
     network.run(LEASE + LEASE.div(8) + DELAY + GAP);
     assert_eq!(network.beliefs(), [Some(10 * MBIT), None]);
     assert_eq!(network.gateway.counters().lapsed, 1);
@@ -216,7 +216,7 @@ fn a_state_cannot_be_made_or_lent() {
     for message in [made, lent] {
         network.gateway.handle(&message, NodeId(0), network.now, &mut Vec::new());
     }
-    // Right in itself, but it came from someone else.
+    // The message itself is valid, but another node sent it.
     let foreign = Message::ClientBye(Request { node: NodeId(1), ask: 1, state: answer.state });
     network.gateway.handle(&foreign, NodeId(0), network.now, &mut Vec::new());
     assert_eq!((network.gateway.counters().forged, network.gateway.counters().ignored), (2, 1));

@@ -1,4 +1,4 @@
-//! Everything at once.
+//! Random events, faults and attacks at once, over long runs.
 
 use crate::network::{At, DELAY, Dice, Faults, GAP, LEASE, Network, network_ring};
 use penstock_core::coop::keys::{Key, Keyring};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 const MBIT: u64 = 1_000_000;
 
-/// Something that someone does.
+/// One random event: a client opens or closes, a rate changes, a node restarts, or the attacker acts.
 fn happen(network: &mut Network, dice: &mut Dice) {
     let at = dice.below(network.clients.len() as u64) as usize;
     match dice.below(100) {
@@ -27,8 +27,8 @@ fn happen(network: &mut Network, dice: &mut Dice) {
     }
 }
 
-/// The attacker hears everything, sends what it heard again, in parts and changed; it also makes messages of its own,
-/// with the network's key but not the gateway's.
+/// The attacker receives every message and sends it again, whole, in parts or changed; it also makes messages of its
+/// own with the network's key but without the gateway's.
 fn attack(network: &mut Network, dice: &mut Dice, at: usize) {
     let to = if dice.chance(50) { At::Gateway } else { At::Client(at) };
     for _ in 0..dice.below(10) {
@@ -60,18 +60,18 @@ fn attack(network: &mut Network, dice: &mut Dice, at: usize) {
     network.inject(At::Gateway, encode(&message, &network_ring()), DELAY);
 }
 
-/// What the gateway holds, to see whether it changes.
+/// The state of the gateway, to detect changes.
 fn books(network: &mut Network) -> (u64, u64, Vec<Option<u64>>, u64) {
     let levels = *network.gateway.levels();
     (levels.incarnation, levels.seq, network.granted(), network.gateway.bandwidth().as_bps())
 }
 
-/// Runs for `span`. Whenever the gateway's books did not change for a lease and two ways, what clients believe is at most
-/// what the books say: the bound of docs/c2lp.md.
+/// Runs for `span` and checks the bound of docs/c2lp.md: if the gateway's state did not change for a lease and two
+/// one-way delays, the clients together assume at most the budgets that the gateway granted.
 struct Watch {
     books: (u64, u64, Vec<Option<u64>>, u64),
     since: Instant,
-    /// Times at which the bound was looked at.
+    /// How often the bound was checked.
     looked: u64,
 }
 
@@ -109,7 +109,7 @@ fn storm(policy: Policy, clients: u32, faults: Faults, seed: u64) -> u64 {
         let pause = Span::from_millis(if dice.chance(10) { 5000 } else { dice.below(400) });
         watch.run(&mut network, pause);
     }
-    // The storm is over: messages still come late and twice, and old ones again, but none is lost.
+    // The storm ends: messages still arrive late and twice, and old ones are repeated, but none is lost.
     network.faults.loss = 0;
     (0..clients as usize).for_each(|at| network.open(at));
     for _ in 0..10 {
@@ -117,8 +117,8 @@ fn storm(policy: Policy, clients: u32, faults: Faults, seed: u64) -> u64 {
     }
     let wants: Vec<bool> = (0..clients as usize).map(|at| at % 2 == 0).collect();
     (0..clients as usize).filter(|at| wants[*at]).for_each(|at| network.usable(at, None));
-    // A grace, the longest pause between two attempts (8 * 100 ms and half of that) with four ways, DyBRA's chain, and
-    // the bound.
+    // The grace period, the longest pause between two attempts (8 * 100 ms and half of that) with four one-way delays,
+    // the chain of DyBRA, and the bound.
     let attempt = Span::from_millis(1200) + DELAY * 4;
     let chain = (DELAY * 3 + GAP) * u64::from(clients + 1);
     watch.run(&mut network, LEASE + attempt + chain + LEASE + DELAY * 2);

@@ -1,4 +1,4 @@
-//! Every number against its definition, taken literally.
+//! Compares every measure with its definition, computed literally.
 
 use super::*;
 use crate::pairs::{EXACT, Pairs};
@@ -9,18 +9,19 @@ use proptest::prelude::*;
 struct Moment {
     all: u64,
     of: Vec<u64>,
-    /// Flows that had packets all through the event before this moment.
+    /// Flows that were busy through the whole event before this moment.
     busy: Vec<bool>,
 }
 
-/// A run written down: moments, and for each packet that left its flow, D when it came, Q then, and D when it left.
+/// The log of a run: moments, and for each packet that left its flow, D at its arrival, Q at its arrival, and D at its
+/// departure.
 #[derive(Default)]
 struct Log {
     moments: Vec<Moment>,
     packets: Vec<(usize, u64, u64, u64)>,
 }
 
-/// Random events: `Ok(flow)` arrives, `Err(flow)` leaves if it has a packet.
+/// Random events: `Ok(flow)` arrives, `Err(flow)` leaves if the flow has a packet.
 fn events(flows: usize) -> impl Strategy<Value = Vec<Result<usize, usize>>> {
     let one = (any::<bool>(), 0..flows).prop_map(|(comes, flow)| if comes { Ok(flow) } else { Err(flow) });
     prop::collection::vec(one, 1..60)
@@ -59,7 +60,7 @@ fn play(weights: &[u32], events: &[Result<usize, usize>]) -> (Log, Vec<Given>, I
     (log, given, indices)
 }
 
-/// Every [t1, t2] in which these flows are never empty; t1 = t2 is one too if a busy period holds it.
+/// Every interval [t1, t2] in which these flows are never empty; t1 = t2 counts if a busy period contains it.
 fn intervals<'a>(log: &'a Log, flows: &'a [usize]) -> impl Iterator<Item = (&'a Moment, &'a Moment)> {
     let last = log.moments.len();
     (0..last).flat_map(move |i| {
@@ -73,7 +74,7 @@ fn b_wfi(log: &Log, k: usize, phi: f64) -> f64 {
     intervals(log, &[k]).map(|(a, b)| lag(a, b)).fold(0.0, f64::max)
 }
 
-/// As B-WFI, from the moments at which flow k stops being empty.
+/// The B-WFI with t1 only at moments at which flow k stops being empty.
 fn lag(log: &Log, k: usize, phi: f64) -> f64 {
     let behind = |a: &Moment, b: &Moment| phi * (b.all - a.all) as f64 - (b.of[k] - a.of[k]) as f64;
     let begins = |a: &Moment| {
@@ -117,14 +118,14 @@ fn compare(weights: &[u32], events: &[Result<usize, usize>]) {
     }
     let all = worst.iter().copied().fold(0.0, f64::max);
     assert!(close(indices.at_least, all) && close(indices.at_most, all), "{indices:?}, {all}");
-    // The bound that stands in for it with more flows than there are rows.
+    // The bound that is reported if there are more flows than rows.
     let ranges: Vec<f64> = (0..n).map(|k| range(&log, k, phi[k])).collect();
     let mut sorted = ranges.clone();
     sorted.sort_by(|a, b| b.total_cmp(a));
     assert!(sorted.iter().take(2).sum::<f64>() >= all - 1e-9);
 }
 
-/// The widest that S_k - D gets in a busy period.
+/// The largest range of S_k - D in a busy period.
 fn range(log: &Log, k: usize, phi: f64) -> f64 {
     let moved = |a: &Moment, b: &Moment| ((b.of[k] - a.of[k]) as f64 / phi - (b.all - a.all) as f64).abs();
     intervals(log, &[k]).map(|(a, b)| moved(a, b)).fold(0.0, f64::max)
@@ -142,7 +143,8 @@ proptest! {
     }
 }
 
-/// Every pair after every event, by the definition of RFI: what rows see late and in part they see all the same.
+/// Every pair after every event, by the definition of RFI: rows that are updated late and partly still find every
+/// range.
 #[test]
 fn rows_miss_no_pair_of_many_flows() {
     let mut rng = penstock_core::rng::Streams::new(1).get("pairs");
@@ -168,7 +170,7 @@ fn rows_miss_no_pair_of_many_flows() {
         for (i, h) in (0..n).flat_map(|i| (0..n).map(move |h| (i, h))).filter(|(i, h)| i != h) {
             let now = service[i] - service[h];
             let (least, most) = z[i * n + h].unwrap_or((now, now));
-            // The service that empties a flow is the last of the common time.
+            // The service which empties a flow is the last of the common time.
             let range = (least.min(now), most.max(now));
             if z[i * n + h].is_some() {
                 worst[i] = worst[i].max(range.1 - range.0);
@@ -220,7 +222,7 @@ fn above_so_many_flows_the_index_is_between_two_bounds() {
     }
     (0..2 * EXACT as u32).for_each(|flow| meter.left(flow, flow, 0));
     let (given, indices) = meter.finish();
-    // Flows go once each in turn: a pair differs by 1 / phi at most.
+    // Flows are served once each in turn: the difference of a pair is at most 1 / phi.
     let exact = 2.0 * EXACT as f64;
     assert!(close(indices.at_least, exact), "{indices:?}");
     assert!(indices.at_most >= exact && indices.at_most <= 2.0 * exact, "{indices:?}");

@@ -144,7 +144,7 @@ fn the_threshold_may_be_a_chance_to_transmit() {
     assert_eq!(served(&[]), served(&[("intgr_th", "80%")]));
 }
 
-/// "Ranging linearly from 10^0 to 10^-4": the exponent, or the probability.
+/// "Ranging linearly from 10^0 to 10^-4": of the exponent, or of the probability.
 #[test]
 fn losses_go_from_all_to_one_in_ten_thousand() {
     let losses = |flags: &[(&str, &str)]| plan(&[&[("mode", "integrated"), ("flows", "20")], flags].concat()).losses;

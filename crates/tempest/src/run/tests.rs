@@ -5,7 +5,7 @@ fn report(flags: &str) -> Report {
     run(&Plan::of(&request(flags)).unwrap()).unwrap()
 }
 
-/// `flag value` pairs, as JSON would bring them.
+/// Parses `flag value` pairs, as a request in JSON would contain them.
 fn request(flags: &str) -> Request {
     let words: Vec<&str> = flags.split(' ').collect();
     let object = words.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].into())).collect();
@@ -55,7 +55,7 @@ fn time_in_ms_is_that_of_the_link() {
 
 #[test]
 fn throughput_is_weighted_by_what_was_sent() {
-    // Two stations: all is lost on the way to one, nothing on the way to the other. FIFO sends as much to each.
+    // Two stations: all packets to one are lost, none to the other. FIFO sends equally many to each.
     let report = report("alg fifo flows 4 qmax 40 n 8000 ploss 1:0 measure fairness");
     assert!((report.throughput.unwrap() - 0.5).abs() < 1e-9, "{:?}", report.throughput);
     assert_eq!(report.flows_detail.iter().map(|flow| flow.station).collect::<Vec<_>>(), [0, 1, 0, 1].map(Some));
@@ -75,7 +75,7 @@ fn the_harness_can_be_measured_alone() {
     assert!(report.ns_harness.is_some() && report.ns_per_packet.is_none() && report.flows_detail.is_empty());
 }
 
-/// Weights 20, 10 and 1 to 20 stations; the document's scenario.
+/// Weights 20, 10 and 1 at 20 stations; the scenario of the document.
 const EMERGENCY: &str = "flowsets 20::20,10::20,1::60 qmax 300 burst 1 n 100k measure fairness";
 
 #[test]
@@ -88,11 +88,11 @@ fn without_a_buffer_the_second_scheduler_has_no_say() {
     assert_eq!(delays(&wired), delays(&layered));
 }
 
-/// Losses from 1 to 0.0001 in equal steps: half arrives if nobody looks. If stations are served by weights 1 - p, and have
-/// packets, the mean of (1 - p)^2 over that of 1 - p arrives: 0.342 / 0.5 = 0.684. Bad stations run out of room to wait in,
-/// and good ones of packets, so it stays below that. With equal steps of the exponent the losses are a geometric series of
-/// ratio 0.61585: they sum up to 2.6030 and their squares to 1.6110, so 17.397 / 20 = 0.870 arrive, or
-/// (20 - 2 * 2.6030 + 1.6110) / 17.397 = 0.943.
+/// Losses from 1 to 0.0001 in equal steps: half of the packets arrive if the scheduler ignores the channel. If stations
+/// with packets are served by weights 1 - p, the part that arrives is the mean of (1 - p)^2 over the mean of 1 - p:
+/// 0.342 / 0.5 = 0.684. Bad stations fill the buffer and good ones run empty, so the result stays below. With equal
+/// steps of the exponent the losses are a geometric series of ratio 0.61585: they sum up to 2.6030 and their squares to
+/// 1.6110, so 17.397 / 20 = 0.870 arrive, or (20 - 2 * 2.6030 + 1.6110) / 17.397 = 0.943.
 #[test]
 fn a_buffer_and_a_law_of_weights_raise_throughput() {
     for (losses, nobody, most) in [("steps", 0.5, 0.684), ("powers", 0.8699, 0.9430)] {
@@ -106,7 +106,8 @@ fn a_buffer_and_a_law_of_weights_raise_throughput() {
     }
 }
 
-/// If thresholds count what waits in both layers, a phase sends all that came, and what came is what is sent.
+/// If the thresholds count the packets in both layers, a phase sends every packet that came, so the packets sent are
+/// those that came.
 #[test]
 fn the_second_scheduler_gives_no_more_than_it_was_given() {
     let sent = |qmac: u32| report(&format!("mode double alg hfs {EMERGENCY} qcount both qmac {qmac}")).throughput;
@@ -123,9 +124,10 @@ fn only_wireless_schedulers_look_at_the_channel() {
     assert!((drr.throughput.unwrap() - 0.5).abs() < 0.02, "{:?}", drr.throughput);
 }
 
-/// In equal steps the last four of twenty stations pass 80%: 1 - 0.9999 (19 - i) / 19 of what is sent arrives at
-/// i = 16..20, 0.921 in the mean. By powers those at i = 4..20 do: (0.6158^4 - 0.6158^20) / 0.38415 / 16 = 0.0234 is lost. A weight of 80 leaves out two of them in steps, which lose 1 and 0.947; the rest has
-/// 0.5526. By powers it leaves out the one that loses all: 1 - 1.6030 / 19 = 0.9156.
+/// With equal steps the last four of twenty stations exceed 80 %: 1 - 0.9999 (19 - i) / 19 of the packets arrive at i =
+/// 16..20, 0.921 on average. By powers the stations i = 4..20 do, and (0.6158^4 - 0.6158^20) / 0.38415 / 16 = 0.0234 of
+/// the packets are lost. A threshold of weight 80 excludes two stations with equal steps, whose losses are 1 and 0.947;
+/// the others reach 0.5526. By powers it excludes the station with a loss of 1: 1 - 1.6030 / 19 = 0.9156.
 #[test]
 fn a_wireless_scheduler_serves_good_stations_only() {
     for (losses, threshold, first, arrives) in [

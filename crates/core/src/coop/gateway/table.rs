@@ -1,49 +1,51 @@
-//! Which clients are there: a table of fixed size, so that a gateway's memory does not depend on how many come.
+//! The clients of a gateway, in a hash table of fixed size, so that memory does not depend on how many clients come.
 //!
-//! An entry is what a session of TCP would hold, had the protocol been carried by TCP: which message was the last. It
-//! makes a message that comes twice harmless.
+//! An entry is what a TCP connection would keep if the protocol were carried by TCP: the number of the last message.
+//! With it a repeated message has no effect.
 
 use crate::coop::policy::Assessment;
 use crate::coop::state::{NodeId, Share};
 use crate::units::Instant;
 
-/// Entries looked at before the table is taken to be full. At half load a longer run does not occur in practice.
+/// The number of places that are probed before the table counts as full. At half load longer runs do not occur in
+/// practice.
 const REACH: usize = 64;
 
-/// What is remembered of a client.
+/// What the gateway stores of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub node: NodeId,
     pub share: Share,
-    /// What it holds. None once it has gone: it is only remembered so that its old messages stay old.
+    /// The status and the claim of the client. `None` after it left: its entry stays so that its old messages are
+    /// recognised.
     pub assessment: Option<Assessment>,
-    /// The state it was sent last.
+    /// The sequence number of the state that the client was sent last.
     pub seq: u64,
-    /// The state it sent to get that one.
+    /// The sequence number of the state in the request that was answered with `seq`.
     pub before: u64,
-    /// When it is forgotten.
+    /// The time at which the entry is removed.
     pub until: Instant,
 }
 
-/// The table.
+/// An open-addressing hash table of clients.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     entries: Vec<Option<Entry>>,
 }
 
 impl Table {
-    /// Room for `clients`, at half load.
+    /// Creates a table for `clients` clients at half load.
     pub fn new(clients: u32) -> Self {
         let size = (u64::from(clients) * 2).next_power_of_two().max(REACH as u64);
         Self { entries: vec![None; size as usize] }
     }
 
-    /// Bytes, whoever is there.
+    /// Size of the table in bytes, which is constant.
     pub fn memory(&self) -> usize {
         std::mem::size_of_val(self.entries.as_slice())
     }
 
-    /// The entry of a node, or else the place where it may be put.
+    /// The place of a node's entry, or a free place for it; `None` if neither is within reach.
     pub fn find(&mut self, node: NodeId) -> Option<&mut Option<Entry>> {
         let (mask, start) = (self.entries.len() - 1, spread(node));
         let mut free = None;
@@ -57,7 +59,7 @@ impl Table {
         free.map(|at| &mut self.entries[at])
     }
 
-    /// Forgets those whose time has passed, and shows each that was still there.
+    /// Removes the entries whose time has passed, and passes those that still held a budget to `gone`.
     pub fn sweep(&mut self, now: Instant, mut gone: impl FnMut(&Entry)) {
         for place in &mut self.entries {
             if let Some(entry) = place.as_ref().filter(|entry| entry.until < now) {
@@ -72,7 +74,8 @@ impl Table {
     }
 }
 
-/// Ids of any pattern far apart: the finalizer of MurmurHash3, in which each bit of the id changes half of the result.
+/// A hash that spreads ids of any pattern: the finalizer of MurmurHash3, in which each bit of the id changes half of
+/// the result.
 fn spread(node: NodeId) -> usize {
     let mut x = node.0;
     x = (x ^ (x >> 16)).wrapping_mul(0x85eb_ca6b);
@@ -90,7 +93,7 @@ mod tests {
         Entry { node, share: Share::default(), assessment: Some(Assessment::GOOD), seq: 1, before: 0, until }
     }
 
-    /// Ids in a row, at equal distances, and anyhow.
+    /// Consecutive ids, ids at equal distances and random ids all find a place.
     #[test]
     fn everyone_finds_a_place() {
         let anyhow = |i: u32| i.wrapping_mul(i).wrapping_mul(2_654_435_761) ^ i;

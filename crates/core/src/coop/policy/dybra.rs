@@ -1,37 +1,38 @@
-//! DyBRA (2.3.2): clients that cannot use their share leave the rest to the others, one event at a time.
+//! DyBRA (2.3.2): clients that cannot use their share leave the rest to the other clients, in one step per event.
 //!
 //! ```text
 //! S_eff = BW - sum of what bad clients hold
 //! level = S_eff / (n - bad), never below BW / n
 //! ```
 //!
-//! With weights, n and bad are sums of weights. A client is good if it can use what it would get as a good one.
+//! With weights, n and bad are sums of weights. A client is good if it can use what it would get as a good client.
 //!
-//! DIFFERENCE: a client that returns to good gives back exactly what it held. Figure 2.32 adds S_eff / (n - bad) instead,
-//! and hands out more than there is (`the_literal_form_gives_out_more_than_there_is`); `literal` has that form.
-//! DIFFERENCE: S_eff is BW minus claims and no number of its own, so it cannot drift; Figure 2.31 then lets S_eff and the
-//! claims be BW together (`budgets_never_exceed_the_bandwidth`).
-//! DIFFERENCE: a bad client is compared with what it would get if it were good, and not with what the others get without
-//! it, which is undefined when all are bad (`all_clients_can_be_bad`).
-//! DIFFERENCE: no level is below BW / n, so that claims from before BW fell do not starve good clients; a bad client uses
-//! no more than the level (`good_clients_keep_an_equal_share_when_the_bandwidth_falls`). PINK has the same rule.
+//! DIFFERENCE: a client that returns to good gives back exactly what it held. Figure 2.32 adds S_eff / (n - bad)
+//! instead and grants more than BW (`the_literal_form_gives_out_more_than_there_is`); `literal` selects that form.
+//! DIFFERENCE: S_eff is computed as BW minus the claims and not kept separately, so it cannot drift. In Figure 2.31,
+//! S_eff and the claims then always add up to BW (`budgets_never_exceed_the_bandwidth`).
+//! DIFFERENCE: a bad client is compared with what it would get if it were good, and not with what the others get
+//! without it, which is undefined if all clients are bad (`all_clients_can_be_bad`).
+//! DIFFERENCE: no level is below BW / n, so that claims from before a fall of BW do not starve good clients; a bad
+//! client uses at most the level (`good_clients_keep_an_equal_share_when_the_bandwidth_falls`). PINK has this rule,
+//! too.
 
 use super::{Assessment, Policy};
 use crate::coop::state::{Claim, Share, Status};
 use crate::redistribution::redistribute;
 
-/// n, bad and what bad clients hold.
+/// The sums n and bad, and what bad clients hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dybra {
     capacity: u64,
     threshold: u64,
-    /// n, in units of weight.
+    /// n, the sum of all weights.
     total: u64,
-    /// bad, in units of weight.
+    /// bad, the sum of the weights of bad clients.
     bad: u64,
-    /// What bad clients hold together.
+    /// The sum of what bad clients hold, in bits per second.
     claims: u64,
-    /// S_eff of the figures, where they are followed to the letter.
+    /// S_eff, kept as in the figures; `None` unless the policy is `literal`.
     literal: Option<u64>,
 }
 
@@ -58,23 +59,24 @@ impl Dybra {
         self.total -= u64::from(share.weight);
     }
 
-    /// What good clients get per unit of weight.
+    /// What good clients get per unit of weight, in bits per second.
     pub fn level(&self) -> u64 {
         if let Some(s_eff) = self.literal {
             return s_eff / (self.total - self.bad).max(1);
         }
         match self.total - self.bad {
-            // Nobody to give it to. Bad clients keep what they hold, if there is as much.
+            // No client is good. Bad clients keep what they hold, if the capacity suffices.
             0 if self.claims <= self.capacity => self.capacity,
             0 => self.capacity / self.total.max(1),
             _ => self.shared(),
         }
     }
 
-    /// What is left by bad clients, for each unit of weight of the good ones, of which there are some.
+    /// The rest that bad clients leave, per unit of weight of the good clients. At least one client must be good.
     fn shared(&self) -> u64 {
         let (rate, good) = redistribute(self.capacity, self.total, self.bad, self.claims);
-        // Claims above an equal share each: everyone gets that share, rounded down so that the sum holds.
+        // The claims exceed an equal share each: every client gets that share, rounded down so that the sum stays
+        // within BW.
         let capped = self.claims > self.capacity - rate;
         if capped { self.capacity / self.total } else { rate / good }
     }
@@ -95,13 +97,13 @@ impl Dybra {
         Assessment { status: Status::Bad, claim }
     }
 
-    /// Moves from good to bad (Figure 2.31).
+    /// Moves a client from good to bad (Figure 2.31).
     fn lack(&mut self, share: Share, claim: Claim) {
         self.bad += u64::from(share.weight);
         self.claims += claim.as_bps();
     }
 
-    /// Moves from bad to good (Figure 2.32, mended): gives back what it held.
+    /// Moves a client from bad to good (Figure 2.32, corrected): what it held becomes free.
     fn recover(&mut self, share: Share, claim: Claim) {
         self.bad -= u64::from(share.weight);
         self.claims -= claim.as_bps();
@@ -113,7 +115,7 @@ impl Dybra {
         u128::from(before.abs_diff(now)) * 100 >= u128::from(before) * u128::from(self.threshold)
     }
 
-    /// Figures 2.31 to 2.33, line by line.
+    /// Follows Figures 2.31 to 2.33 line by line.
     fn used_to_the_letter(&mut self, share: Share, assessment: Assessment, claim: Claim) -> Assessment {
         let (c, weight) = (claim.as_bps(), u64::from(share.weight));
         let s_eff = self.literal.unwrap_or(self.capacity);

@@ -1,21 +1,21 @@
-//! Max-min fairness by water-filling, class by class: pour until everyone has what it claims or the level is the same.
+//! Max-min fairness by water-filling, class by class: the level rises until all claims are met or the capacity is used.
 //!
 //! ```text
 //! sum over clients of min(claim_i, w_i * level) = capacity
 //! ```
 //!
-//! Claims per unit of weight are rounded down to one of a finite set of values, sixteen in each octave, so a client loses
-//! at most 1/17 of what it could use. What is kept is the weight at each value: memory does not grow with clients, and
-//! one event costs one step, where DyBRA needs up to n (the source's remark after Theorem 1: with a finite number of
-//! values convergence is O(1)).
+//! Claims per unit of weight are rounded down to a finite set of values, sixteen per octave, so a client loses at most
+//! 1/17 of what it could use. Only the sum of weights at each value is kept: memory does not grow with the number of
+//! clients, and one event needs one step, where DyBRA needs up to n (the source's remark after Theorem 1: with a finite
+//! number of values the convergence is O(1)).
 
 use super::Assessment;
 use crate::coop::state::{CLASSES, Claim, Share, Status};
 
-/// Values in an octave.
+/// Number of values per octave.
 const STEPS: u64 = 16;
 const BITS: u32 = STEPS.ilog2();
-/// Values of a claim; the last stands for all.
+/// Number of values that a claim can have; the last one stands for an unlimited claim.
 const VALUES: usize = (64 - BITS as usize + 1) * STEPS as usize + 1;
 const EVERYTHING: usize = VALUES - 1;
 const WORDS: usize = VALUES.div_ceil(64);
@@ -32,7 +32,7 @@ fn index(x: u64) -> usize {
     (u64::from(shift + 1) * STEPS + ((x >> shift) & (STEPS - 1))) as usize
 }
 
-/// The value of an index.
+/// The value at an index.
 fn value(index: usize) -> u64 {
     let (octave, step) = (index as u64 / STEPS, index as u64 % STEPS);
     match octave {
@@ -42,11 +42,11 @@ fn value(index: usize) -> u64 {
     }
 }
 
-/// The clients of one class: how much weight claims each value.
+/// The clients of one class: the sum of weights at each value of a claim.
 #[derive(Debug, Clone)]
 struct Class {
     weights: [u64; VALUES],
-    /// Which values anyone claims.
+    /// Bit set of the values that at least one client claims.
     occupied: [u64; WORDS],
     /// The sum of all weights.
     total: u64,
@@ -67,7 +67,7 @@ impl Class {
         }
     }
 
-    /// Values that are claimed, from the lowest.
+    /// The indices of the values that are claimed, in ascending order.
     fn claimed(&self) -> impl Iterator<Item = usize> {
         self.occupied.iter().enumerate().flat_map(|(word, bits)| {
             let mut bits = *bits;
@@ -79,8 +79,8 @@ impl Class {
         })
     }
 
-    /// The level that uses up `capacity`, and what is used. If all claims are met, it is the one that whoever claims
-    /// most could have.
+    /// The level that uses up `capacity`, and the rate used. If all claims are met, the level is the one that the
+    /// client with the largest claim could have.
     fn pour(&self, capacity: u64) -> (u64, u64) {
         let (mut met, mut above) = (0u64, self.total);
         for at in self.claimed() {
@@ -99,7 +99,7 @@ impl Class {
     }
 }
 
-/// All classes, and the levels at which they stand.
+/// All classes with their levels.
 #[derive(Debug, Clone)]
 pub(super) struct Fill {
     capacity: u64,
@@ -163,7 +163,7 @@ impl Fill {
     }
 }
 
-/// Where a client's claim stands.
+/// The index of a client's claim per unit of weight.
 fn place(share: Share, claim: Claim) -> usize {
     if claim == Claim::ALL { EVERYTHING } else { index(claim.as_bps() / u64::from(share.weight)) }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 const ONE: Share = Share { class: 0, weight: 1 };
 const MBIT: u64 = 1_000_000;
 
-/// A policy and its clients, who are remembered here and not there.
+/// A policy and its clients; the policy itself stores no clients.
 struct Room {
     budgets: Budgets,
     clients: Vec<(Share, Assessment)>,
@@ -42,7 +42,7 @@ impl Room {
         self.clients[at].1 = self.budgets.used(share, assessment, Claim::bps(bps));
     }
 
-    /// What each may use.
+    /// The budget of each client, in bits per second.
     fn given(&mut self) -> Vec<u64> {
         let levels = self.budgets.levels();
         let of = |(share, assessment): &(Share, Assessment)| {
@@ -56,7 +56,7 @@ impl Room {
     }
 }
 
-/// The level that gives `claims` max-min fair rates, by sorting: slow and plain.
+/// The max-min fair rates of `claims` (weight, claim), computed by sorting.
 fn max_min(capacity: u64, claims: &[(u64, u64)]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..claims.len()).collect();
     order.sort_by_key(|i| claims[*i].1 / claims[*i].0);
@@ -103,7 +103,7 @@ fn lower_classes_get_the_reserve_and_what_is_left() {
     assert_eq!(room.given(), [8_951_424, 1_048_576]);
 }
 
-/// The testbed of 2.3.3: 10 clients on 20 Mbit/s; at 15 s half of them can use 0.5 Mbit/s only.
+/// The testbed of 2.3.3: 10 clients on 20 Mbit/s; at 15 s half of them can use only 0.5 Mbit/s.
 #[test]
 fn dybra_gives_what_bad_clients_leave_to_good_ones() {
     let mut room = Room::of(Sharing::Dybra, 20 * MBIT, 10);
@@ -115,7 +115,7 @@ fn dybra_gives_what_bad_clients_leave_to_good_ones() {
     assert_eq!(room.given(), [2 * MBIT; 10]);
 }
 
-/// Figure 2.33: a bad client stays bad and can use more, or less, by 20 % and not by 19 %.
+/// Figure 2.33: the claim of a bad client takes effect if it changes by 20 %, up or down, but not by 19 %.
 #[test]
 fn small_changes_of_bad_clients_do_not_count() {
     let mut room = Room::of(Sharing::Dybra, 10 * MBIT, 2);
@@ -174,7 +174,7 @@ fn one_event_can_take_n_steps_to_settle() {
         let chain = |sharing, threshold_percent| {
             let policy = Policy { threshold_percent, ..Policy::of(sharing) };
             let mut room = Room::new(policy, bw).with(n as usize);
-            // Clients tell what they can use also when they lack nothing: as they do to show that they are there.
+            // Clients also report what they can use when they lack nothing, as they do to renew their leases.
             (1..n).for_each(|i| room.used(i as usize, bound(i)));
             room.used(0, 0);
             let mut events = 0;
@@ -186,11 +186,11 @@ fn one_event_can_take_n_steps_to_settle() {
                 events += 1;
             }
         };
-        // e_1 to e_(n-1) follow from e_0: all are bad in the end.
+        // Event e_0 causes e_1 to e_(n-1): all clients are bad in the end.
         let (events, given) = chain(Sharing::Dybra, 0);
         assert_eq!(events, n - 1, "n = {n}");
         assert!((1..n).all(|i| given[i as usize] == bound(i)));
-        // Max-min knows what each can use, and has nothing left to be told.
+        // Max-min fairness knows what each client can use, so no further event is needed.
         assert_eq!(chain(Sharing::MaxMin, 0).0, 0, "n = {n}");
         // Client 1 lacks 1 / (n - 1) - 1 / n, which is 1 / n of what it has: less than 20 % of it if n > 5.
         if n > 5 {
@@ -199,7 +199,8 @@ fn one_event_can_take_n_steps_to_settle() {
     }
 }
 
-/// DyBRA beside water-filling: the same claims, told once. Told again as DyBRA asks for it, both end at one level.
+/// DyBRA beside water-filling with equal claims, each reported once. After the further reports that DyBRA asks for,
+/// both reach one level.
 #[test]
 fn dybra_comes_to_where_water_filling_is_at_once() {
     let claims: Vec<u64> = (0..10).map(|i| MBIT << (i / 2)).map(|c| c / MBIT * (1 << 20)).collect();
@@ -224,7 +225,7 @@ fn dybra_comes_to_where_water_filling_is_at_once() {
     assert_eq!(stepwise.given(), expected);
 }
 
-/// What happens to a room.
+/// An event in a test.
 #[derive(Debug, Clone)]
 enum Event {
     Join(u8, u16),

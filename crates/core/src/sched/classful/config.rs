@@ -1,4 +1,4 @@
-//! The parameters of classes and those of what serves them in one flat table.
+//! The parameters of the classes and of the scheduler or schedulers that serve them, in one flat table.
 
 use super::{Arrangement, Classful};
 use crate::config::tables::{read_two, written};
@@ -13,40 +13,40 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most classes.
+/// The largest number of classes.
 const MOST_FLOWS: u32 = 65_536;
-/// By default, each class may have this part of the limit of the link's queue.
+/// By default one class may use 1 / `CLASS_SHARE` of the limit of the link's queue.
 const CLASS_SHARE: u64 = 8;
 
-/// How a flow gets its class.
+/// How the class of a flow is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Classify {
-    /// By its index: flow i is in class i modulo the number of classes.
+    /// By the index of the flow: flow i is in class i modulo the number of classes.
     #[default]
     Index,
-    /// By a keyed hash, as in `fq`.
+    /// By a keyed hash, as in the discipline `fq`.
     Hash,
 }
 
-/// Parameters of the classes, whatever serves them.
+/// Parameters of the classes, independent of the scheduler.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Classes {
     /// Number of classes.
     pub flows: u32,
-    /// How a flow gets its class: by its "index", or by a keyed "hash".
+    /// How the class of a flow is found: by its "index", or by a keyed "hash".
     pub classify: Classify,
-    /// Weights of the classes as weight::number, again and again: "20::20,10::20,1::60" is 20 classes of weight 20, 20 of 10
-    /// and 60 of 1.
+    /// Weights of the classes as weight::number, repeated as often as needed: "20::20,10::20,1::60" is 20 classes of
+    /// weight 20, 20 of weight 10 and 60 of weight 1.
     pub weights: FlowSets,
-    /// Stations behind a wireless link: class i belongs to station i modulo this number.
+    /// Number of stations behind a wireless link: class i belongs to station i modulo this number.
     pub stations: u32,
-    /// How much each class may have waiting, in packets or bytes; null is an eighth of the link's queue.
+    /// The limit of each class, in packets or bytes; null is an eighth of the limit of the link's queue.
     pub class_limit: Option<Limit>,
-    /// The largest packet; a larger one counts as this one.
+    /// The largest packet; a larger packet is scheduled as if it had this size.
     pub max_packet: Bytes,
-    /// Key of the hash; null draws one when the first packet comes.
+    /// Key of the hash; null draws a key when the first packet arrives.
     pub perturbation: Option<u64>,
 }
 
@@ -65,10 +65,10 @@ impl Default for Classes {
 }
 
 impl Classes {
-    /// Refuses values that cannot work.
+    /// Refuses parameters that do not work.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Names the first parameter that is out of its range.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if !(1..=MOST_FLOWS).contains(&self.flows) {
             return Err(ConfigError::new("flows", format!("must be within 1 and {MOST_FLOWS}")));
@@ -91,7 +91,7 @@ impl Classes {
         self.weights.repeated(self.flows as usize)
     }
 
-    /// The limit of each class before a link.
+    /// The limit of each class in the queue of `link`.
     pub(super) fn limit_of_class(&self, link: &LinkFacts) -> Limit {
         self.class_limit.unwrap_or(match link.limit {
             Limit::Packets(n) => Limit::Packets((n / CLASS_SHARE).max(1)),
@@ -100,12 +100,12 @@ impl Classes {
     }
 }
 
-/// Classes, served as `A` says.
+/// Parameters of the classes and of the arrangement `A` of schedulers that serves them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config<A> {
-    /// The classes.
+    /// Parameters of the classes.
     pub classes: Classes,
-    /// What serves them.
+    /// The scheduler or schedulers, with their parameters.
     pub arrangement: A,
 }
 

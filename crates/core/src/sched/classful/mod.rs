@@ -1,14 +1,15 @@
 //! Packet schedulers as queue disciplines: a queue for each class of flows, and no AQM.
 //!
-//! Source: document 002 §4.1.2.1 (the packet classifier and the scheduler behind it), Figure 4.3. A flow's class is its
-//! index or its hash; [`Single`] serves classes with one scheduler, [`Layers`] and [`ByName`] with two and a prefetcher between them
-//! (the modular wireless architecture). A packet that finds its class or the whole queue full is refused.
+//! Source: document 002 §4.1.2.1 (the packet classifier and the scheduler behind it), Figure 4.3. The class of a flow
+//! is its index or its hash. [`Single`] serves the classes with one scheduler; [`Layers`] and [`ByName`] serve them
+//! with two schedulers and a prefetcher between them (the modular wireless architecture). A packet is refused if its
+//! class or the whole queue is full.
 //!
-//! What is told of stations ([`Fact::Channel`]) reaches the scheduler of a [`Single`] as good or bad, with the
-//! threshold of 20 % of §4.2.3.3 (only w2f2q listens), and the weights of the MAC-SAL of [`Layers`].
+//! The loss probabilities of stations ([`Fact::Channel`]) become a good or bad channel for the scheduler of a
+//! [`Single`], with the threshold of 20 % of §4.2.3.3 (only w2f2q uses it), and weights for the MAC-SAL of [`Layers`].
 //!
-//! DIFFERENCE: a packet larger than `max_packet` is scheduled as one of `max_packet`, so that it is not lost for a setting
-//! of the scheduler. Pinned by `a_packet_that_is_too_large_is_sent`.
+//! DIFFERENCE: a packet larger than `max_packet` is scheduled as one of `max_packet`, so that a parameter of the
+//! scheduler does not cause losses. Pinned by `a_packet_that_is_too_large_is_sent`.
 
 mod config;
 #[cfg(test)]
@@ -33,18 +34,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::marker::PhantomData;
 
-/// Keeps packets of classes and decides whose turn it is.
+/// Queues of classes, together with what decides which packet is sent next.
 pub trait Container<P> {
-    /// Takes a packet.
+    /// Puts a packet of `size` into the queue of `class`.
     ///
     /// # Errors
     /// The packet comes back when there is no room.
     fn enqueue(&mut self, class: u32, size: Bytes, packet: P) -> Result<(), Refused<P>>;
 
-    /// The packet whose turn it is.
+    /// Takes the packet to send next; `None` if no packet may be sent.
     fn dequeue(&mut self) -> Option<Served<P>>;
 
-    /// One of so many stations loses packets with this probability.
+    /// Sets the probability with which the channel to `station`, one of `stations`, loses packets.
     fn set_loss(&mut self, station: u32, stations: u32, loss: f64);
 }
 
@@ -79,27 +80,27 @@ impl<P, Q: Scheduler, M: Scheduler> Container<P> for Modular<P, Q, M> {
     }
 }
 
-/// What serves classes. It is the factory of its [`Container`].
+/// The scheduler or schedulers that serve the classes, as a configuration which builds its [`Container`].
 pub trait Arrangement: Default + Clone + Serialize + DeserializeOwned + JsonSchema {
-    /// What it builds.
+    /// The type that this arrangement builds.
     type Container<P: Packet>: Container<P>;
 
-    /// Refuses values that cannot work with these classes and so many stations.
+    /// Refuses parameters that do not work with the classes of `setup` and `stations` stations.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Names the first parameter that is out of its range.
     fn validate(&self, setup: &Setup<'_>, stations: u32) -> Result<(), ConfigError>;
 
-    /// Builds it. Call only after [`Arrangement::validate`].
+    /// Builds the container. Call it only after [`Arrangement::validate`].
     fn build<P: Packet>(&self, setup: &Setup<'_>, stations: u32, per_class: Limit) -> Self::Container<P>;
 }
 
-/// One scheduler.
+/// An arrangement of one scheduler.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Single<C>(pub C);
 
-/// That of the scheduler itself; a derived one would only refer to it.
+/// Uses the schema of the scheduler's configuration itself; a derived schema would only refer to it.
 impl<C: JsonSchema> JsonSchema for Single<C> {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         C::schema_name()
@@ -122,22 +123,22 @@ impl<C: SchedulerConfig> Arrangement for Single<C> {
     }
 }
 
-/// Two schedulers by the modular architecture, `Q` for flows and `M` for stations, with their defaults.
+/// Two schedulers in the modular architecture, `Q` for flows and `M` for stations, both with their default parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, bound = "")]
 #[schemars(bound = "Q: JsonSchema, M: JsonSchema")]
 pub struct Layers<Q, M> {
-    /// Q, how much the MAC-SAL holds, in packets or bytes; 0p is the scheduler of flows alone.
+    /// Q, the limit of the MAC-SAL, in packets or bytes; 0p uses the scheduler of flows alone.
     pub buffer: Buffer,
-    /// Weights of stations by their losses: "constant", "linear", "exponential" or "analogical".
+    /// How the weights of stations follow from their losses: "constant", "linear", "exponential" or "analogical".
     pub weighting: Weighting,
-    /// Which schedulers.
+    /// The types of the two schedulers.
     #[serde(skip)]
     of: PhantomData<(Q, M)>,
 }
 
 impl<Q, M> Default for Layers<Q, M> {
-    /// Q = 100 packets and analogical weights are what the document recommends (§4.2.5.4, §4.2.4.2).
+    /// Q = 100 packets and analogical weights, as the document recommends (§4.2.5.4, §4.2.4.2).
     fn default() -> Self {
         Self { buffer: Buffer(Limit::Packets(100)), weighting: Weighting::Analogical, of: PhantomData }
     }
@@ -174,22 +175,22 @@ impl<Q: SchedulerConfig, M: SchedulerConfig> Arrangement for Layers<Q, M> {
     }
 }
 
-/// Two schedulers by the modular architecture, both by name, with their defaults.
+/// Two schedulers in the modular architecture, chosen by name, both with their default parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ByName {
     /// The scheduler of flows, such as "qfq-plus".
     pub qos: String,
-    /// The scheduler of stations.
+    /// The scheduler of stations, such as "qfq-plus".
     pub mac: String,
-    /// Q, how much the MAC-SAL holds, in packets or bytes; 0p is the scheduler of flows alone.
+    /// Q, the limit of the MAC-SAL, in packets or bytes; 0p uses the scheduler of flows alone.
     pub buffer: Buffer,
-    /// Weights of stations by their losses: "constant", "linear", "exponential" or "analogical".
+    /// How the weights of stations follow from their losses: "constant", "linear", "exponential" or "analogical".
     pub weighting: Weighting,
 }
 
 impl Default for ByName {
-    /// HFS.
+    /// The two schedulers of HFS.
     fn default() -> Self {
         let qfq_plus = || "qfq-plus".to_owned();
         let Layers { buffer, weighting, .. } = Layers::<(), ()>::default();
@@ -230,18 +231,18 @@ impl Arrangement for ByName {
     }
 }
 
-/// Queues of classes before a link.
+/// A queue discipline made of queues of classes.
 #[derive(Debug, Clone)]
 pub struct Classful<P, C> {
     limit: Limit,
     flows: u32,
     stations: u32,
     max_packet: Bytes,
-    /// None: by index.
+    /// The classifier by hash; `None` if classes follow from indices.
     hash: Option<Classifier>,
-    /// The classes that were told of flows.
+    /// The classes that were set by [`Fact::Class`], by flow.
     told: Vec<u32>,
-    /// Apart, so that the enum of all disciplines stays small.
+    /// Boxed, so that the enum of all disciplines stays small.
     container: Box<C>,
     backlog: Backlog,
     stats: Stats,
@@ -249,7 +250,7 @@ pub struct Classful<P, C> {
 }
 
 impl<P: Packet, C: Container<P>> Classful<P, C> {
-    /// Empty queues. The parameters are valid.
+    /// Creates empty queues. The parameters must be valid.
     pub fn new(limit: Limit, classes: &Classes, container: C) -> Self {
         let hash = || Classifier::new(classes.flows, 1, classes.perturbation);
         Self {
@@ -266,7 +267,7 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
         }
     }
 
-    /// What keeps the packets, to read its state.
+    /// The container of the packets, to read its state.
     pub fn container(&self) -> &C {
         &self.container
     }
@@ -278,7 +279,8 @@ impl<P: Packet, C: Container<P>> Classful<P, C> {
         Enqueued::Dropped(DropReason::Overflow)
     }
 
-    /// Not with a hash. A flow that has packets should not be told of another class: they might be overtaken.
+    /// Sets the class of a flow; ignored if classes are found by hash. The class of a flow with packets should not
+    /// change, because its packets might be reordered.
     fn set_class(&mut self, flow: FlowId, class: u32) {
         let at = flow.0 as usize;
         let known = self.told.len() as u32;
@@ -338,5 +340,5 @@ impl<P: Packet, C: Container<P>> Qdisc<P> for Classful<P, C> {
     }
 }
 
-/// No AQM, and nothing that looks at ACKs.
+/// There is no AQM, and ACKs are not inspected.
 impl<P, C> AckPath for Classful<P, C> {}

@@ -9,7 +9,7 @@ use crate::units::Rate;
 type Plain = Config<Single<drr::Config>>;
 type Double = Config<Layers<drr::Config, drr::Config>>;
 
-/// A discipline, fed by hand.
+/// A discipline whose packets and times the test sets by hand.
 struct Bench<Q> {
     queue: Q,
     rng: Rng,
@@ -57,14 +57,14 @@ fn classes_have_the_weights_of_their_place() {
             bench.arrive(flow, 1000);
         }
     }
-    // Flow 2 begins the sets anew: weight 3.
+    // The sets of weights repeat from flow 2 on, which has weight 3.
     assert_eq!(bench.flows(7), [0, 0, 0, 1, 2, 2, 2]);
-    // Flow 4 is in the class of flow 0, whose turn comes after that of flow 1.
+    // Flow 4 shares the class of flow 0, whose turn comes after that of flow 1.
     bench.arrive(4, 1000);
     assert_eq!(bench.flows(12), [0, 0, 0, 1, 2, 2, 2, 4, 1, 1, 1, 1]);
 }
 
-/// 40 packets of room, an eighth for each class.
+/// A queue of 40 packets: each class may have an eighth.
 #[test]
 fn a_class_may_not_fill_the_queue() {
     let mut bench = bench(&Plain::default(), Limit::Packets(40));
@@ -95,7 +95,7 @@ fn a_packet_that_is_too_large_is_sent() {
     assert_eq!(bench.queue.stats().sent.bytes, 9000);
 }
 
-/// Two stations, one flow each; turns of one packet in the QoS layer, of 1 and 1000 packets in the MAC-SAL.
+/// Two stations with one flow each; turns of one packet in the QoS layer, of 1 and 1000 packets in the MAC-SAL.
 #[test]
 fn what_is_told_of_stations_reaches_the_mac_sal() {
     let config: Double = read("stations = 2\nbuffer = \"8p\"\nmax_packet = \"1000B\"").unwrap();
@@ -109,7 +109,7 @@ fn what_is_told_of_stations_reaches_the_mac_sal() {
     assert_eq!(bench.flows(8), [0, 1, 1, 1, 1, 0, 0, 0]);
 }
 
-/// The same schedulers under their own name and under that of their composition give the same.
+/// Two schedulers give equal results under the name of their composition and when both are named.
 #[test]
 fn a_composition_is_its_two_schedulers() {
     let named: Double = read("stations = 2\nbuffer = \"3p\"").unwrap();
@@ -132,8 +132,8 @@ fn a_composition_is_its_two_schedulers() {
     }
 }
 
-/// Two stations; up to a loss of 20 % a channel is good. With packets for the bad one alone, nothing is sent until it is
-/// good again.
+/// Two stations; a channel with a loss of up to 20 % is good. If only the bad station has packets, nothing is sent
+/// until its channel is good again.
 #[test]
 fn w2f2q_waits_for_a_good_channel() {
     let config: Config<Single<w2f2q::Config>> = read("stations = 2").unwrap();
@@ -150,8 +150,8 @@ fn w2f2q_waits_for_a_good_channel() {
     assert_eq!(bench.flows(4).len(), 2);
 }
 
-/// By hash, flows 0 and 4 need not meet in one of four classes; by index they do.
-/// By index flow 0 would be in the class of weight 1 and flow 1 in that of weight 3; flows beyond those told keep theirs.
+/// By hash, flows 0 and 4 need not share one of four classes; by index they do. By index, flow 0 would be in the class
+/// of weight 1 and flow 1 in that of weight 3; flows whose class is not set keep the class of their index.
 #[test]
 fn a_class_may_be_told() {
     let config: Plain = read("weights = \"1::1,3::1\"\nflows = 2\nmax_packet = \"1000B\"").unwrap();

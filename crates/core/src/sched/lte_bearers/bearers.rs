@@ -1,4 +1,4 @@
-//! Bearers as text: `1:100kbit/s,6,9`.
+//! Bearers written as text, such as `1:100kbit/s,6,9`.
 
 use crate::units::{Rate, UnitError};
 use schemars::JsonSchema;
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The QoS class identifiers that are known: whether they guarantee a bit rate, and ten times their priority, of which the
-/// least goes first. TS 23.203 Table 6.1.7: those of Release 8, and those of Release 12 for public safety.
+/// The known QoS class identifiers: number, whether a bit rate is guaranteed, and ten times the priority (the smallest
+/// goes first). TS 23.203 Table 6.1.7: those of Release 8, and those of Release 12 for public safety.
 const KNOWN: [(u8, bool, u8); 14] = [
     (1, true, 20),
     (2, true, 40),
@@ -24,7 +24,7 @@ const KNOWN: [(u8, bool, u8); 14] = [
     (69, false, 5),
     (70, false, 55),
 ];
-/// So many can be written.
+/// The largest number of bearers that a text may list.
 const MOST: usize = 256;
 
 /// A QoS class identifier.
@@ -36,7 +36,7 @@ pub struct Qci {
 }
 
 impl Qci {
-    /// One that is known.
+    /// The class identifier of this number; `None` if it is unknown.
     pub fn new(number: u8) -> Option<Self> {
         let known = KNOWN.iter().find(|known| known.0 == number);
         known.map(|(number, guarantees, priority)| Self {
@@ -46,55 +46,55 @@ impl Qci {
         })
     }
 
-    /// The least goes first.
+    /// Ten times the priority of TS 23.203; the smallest value goes first.
     pub fn priority(&self) -> u8 {
         self.priority
     }
 
-    /// The order of those that are not behind any promise: the excess of guarantees comes last.
+    /// The order among bearers that are not behind their rates: traffic beyond a guaranteed bit rate comes last.
     pub(super) fn after_guarantees(&self) -> (bool, u8) {
         (self.guarantees, self.priority)
     }
 }
 
-/// A list of bearers: each a class identifier, perhaps with a rate.
+/// A list of bearers: a class identifier each, optionally with a rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Written", into = "String")]
 #[schemars(with = "String")]
 pub struct Bearers(Vec<(Qci, Option<Rate>)>);
 
 impl Bearers {
-    /// From class identifiers and bits per second, all of which are known to be allowed.
+    /// Creates a list from class identifiers and rates in bits per second, which must be valid.
     pub(super) fn new(all: &[(u8, Option<u64>)]) -> Self {
         let bearer = |(qci, bps): &(u8, Option<u64>)| Some((Qci::new(*qci)?, bps.map(Rate::from_bps)));
         Self(all.iter().filter_map(bearer).collect())
     }
 
-    /// In order of their classes.
+    /// The class identifier and the rate of each bearer, in the order of their classes.
     pub fn kinds(&self) -> &[(Qci, Option<Rate>)] {
         &self.0
     }
 }
 
-/// A text that is no list of bearers.
+/// Why a text cannot be read as a list of bearers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BearersError {
     /// A class identifier is not in the table.
     #[error("{text:?} has no known QCI; there are {}", known())]
     UnknownQci {
-        /// The bearer as it was written.
+        /// The text of the bearer.
         text: String,
     },
     /// A rate cannot be read.
     #[error(transparent)]
     Rate(#[from] UnitError),
-    /// A class that guarantees a bit rate stands without one.
+    /// A rate is missing although the class guarantees a bit rate.
     #[error("QCI {qci} guarantees a bit rate: write it, such as \"{qci}:100kbit/s\"")]
     NoRate {
-        /// The class identifier.
+        /// The number of the class identifier.
         qci: u8,
     },
-    /// There are too many bearers.
+    /// The list has too many bearers.
     #[error("there are more than {MOST} bearers")]
     TooMany,
 }
@@ -125,7 +125,7 @@ impl FromStr for Bearers {
     }
 }
 
-/// A single class identifier may be a number, as a command line gives it.
+/// A list of bearers as text, or a single class identifier as a number, which a command line passes.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "bearers are a text, such as \"1:100kbit/s,6,9\"")]
 enum Written {

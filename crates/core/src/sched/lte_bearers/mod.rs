@@ -1,8 +1,10 @@
-//! Bearers of an LTE cell: guaranteed rates first, then the others by priority, then what guarantees leave over.
+//! Bearers of an LTE cell: guaranteed rates first, then the other bearers by priority, then the traffic beyond
+//! guarantees.
 //!
-//! Source: document 002 §2.1.2.2 (bearers with and without a guaranteed bit rate, first responders before civilians); 3GPP
-//! TS 36.321 §5.4.3.1, logical channel prioritization, for the two steps; TS 23.203 Table 6.1.7 for the priorities. Each
-//! flow is a bearer with a queue of its own. What kind of bearer its class tells ([`Fact::Class`]).
+//! Source: document 002 §2.1.2.2 (bearers with and without a guaranteed bit rate, first responders before civilians);
+//! 3GPP TS 36.321 §5.4.3.1, logical channel prioritization, for the two steps; TS 23.203 Table 6.1.7 for the
+//! priorities. Each flow is a bearer with a queue of its own; the class of the flow selects the kind of bearer
+//! ([`Fact::Class`]).
 //!
 //! ```text
 //! B(t) = rate (t - z), at most rate * bucket        the bucket of a bearer with a rate; z moves, not B
@@ -12,13 +14,14 @@
 //!         the allowance is rate * bucket, or a quantum if that is more
 //! ```
 //!
-//! State of a bearer: 72 bytes. Cost: O(1), with a rate O(log n) for n bearers of equal priority; a packet that is pushed
-//! out costs a look at all bearers.
+//! State of a bearer: 72 bytes. Cost: O(1), for bearers with a rate O(log n) with n bearers of equal priority; pushing
+//! out a packet visits all bearers.
 //!
-//! DIFFERENCE: step 2 of the standard serves strictly by priority, so that whoever exceeds a guarantee starves others.
-//! Here the excess of a guaranteed bit rate comes last. Pinned by `excess_of_a_guarantee_comes_after_the_others`.
-//! DIFFERENCE: the standard's bucket fills at whole milliseconds and lends once it holds something; here it fills all the
-//! time and lends from 0 on. Pinned by `a_guarantee_is_met_to_the_packet`.
+//! DIFFERENCE: step 2 of the standard serves strictly by priority, so that a bearer beyond its guarantee starves
+//! others. Here the traffic beyond a guaranteed bit rate comes last. Pinned by
+//! `excess_of_a_guarantee_comes_after_the_others`.
+//! DIFFERENCE: the standard's bucket fills at whole milliseconds and may go into debt when it is above 0; here it fills
+//! continuously and may go into debt from 0 on. Pinned by `a_guarantee_is_met_to_the_packet`.
 
 mod bearers;
 #[cfg(test)]
@@ -39,21 +42,23 @@ use crate::units::{Bytes, Instant, Limit, Serializer, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of the bearers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The bearer of each class: a QCI, with its rate after a colon: "1:100kbit/s,6,9". QCIs 1 to 4 and 65 to 67 need
-    /// one, which is guaranteed; of others it is a floor. Class k has the bearer k modulo their number.
+    /// The bearer of each class: a QCI, optionally with its rate after a colon: "1:100kbit/s,6,9". QCIs 1 to 4 and 65
+    /// to 67 need a rate, which is guaranteed; for other QCIs it is a floor. Class k has the bearer k modulo their
+    /// number.
     pub bearers: Bearers,
-    /// How long a bearer saves its rate while it sends nothing: the bucket size duration.
+    /// How long a bearer saves its rate while it sends nothing (the bucket size duration).
     pub bucket: Span,
     /// Bytes per turn among bearers of equal priority.
     pub quantum: Bytes,
 }
 
 impl Default for Config {
-    /// A call, a responder and a civilian. 100 ms is among the values of TS 36.331; a quantum is an Ethernet frame.
+    /// A voice call, a first responder and a civilian. 100 ms is among the values of TS 36.331; the quantum is an
+    /// Ethernet frame.
     fn default() -> Self {
         let bearers = Bearers::new(&[(1, Some(100_000)), (6, None), (9, None)]);
         Self { bearers, bucket: Span::from_millis(100), quantum: Bytes::new(1514) }
@@ -78,34 +83,35 @@ impl Discipline for Config {
     }
 }
 
-/// A flow with its queue.
+/// The queue of a flow and the state of its bucket.
 #[derive(Debug, Clone)]
 struct Bearer {
     list: List,
     packets: u32,
     bytes: u64,
-    /// When its bucket was empty, or will be.
+    /// The time z at which the bucket was or will be empty.
     z: Instant,
-    /// Its rate.
+    /// The rate of the bearer, if it has one.
     wire: Option<Serializer>,
-    /// How much of it may wait while the last in order still have more than theirs.
+    /// The bytes that the bearer keeps when packets are pushed out, as long as bearers later in order exceed their
+    /// allowances.
     allowance: u64,
-    /// It is in the heap.
+    /// True if the bearer is in the heap [`Band::behind`].
     waits: bool,
 }
 
-/// Bearers of equal priority.
+/// The bearers of one priority.
 #[derive(Debug, Clone)]
 struct Band {
     turns: NewOld,
-    /// Those with a rate and packets, by their `z`; perhaps some without packets.
+    /// Bearers with a rate and packets, sorted by `z`; an entry may be stale and its bearer without packets.
     behind: Heap,
     bearers: Vec<Bearer>,
-    /// Those that no flow has any more.
+    /// Places of bearers whose flows are gone.
     free: Vec<u32>,
 }
 
-/// Where the bearer of a flow is.
+/// The place of a flow's bearer: its class, band and index.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     class: u32,
@@ -115,17 +121,17 @@ struct Place {
 
 const NOWHERE: Place = Place { class: u32::MAX, band: 0, index: 0 };
 
-/// The queues before a link.
+/// The queues before a link, one for each bearer.
 #[derive(Debug, Clone)]
 pub struct LteBearers<P> {
     limit: Limit,
     bucket: Span,
     quantum: u64,
-    /// For each class the band, and the rate.
+    /// For each class, its band and its rate.
     kinds: Vec<(u32, Option<Serializer>)>,
-    /// In the order of step 2.
+    /// The bands, in the order of step 2.
     bands: Vec<Band>,
-    /// The bands with rates, in the order of step 1.
+    /// The bands which have rates, in the order of step 1.
     guaranteed: Vec<u32>,
     flows: Vec<Place>,
     slab: Slab<P, ()>,
@@ -163,7 +169,7 @@ impl<P: Packet> LteBearers<P> {
         }
     }
 
-    /// The bearer of a flow, made if it has none.
+    /// The bearer of a flow, created if the flow has none.
     #[inline]
     fn place(&mut self, flow: FlowId) -> Place {
         match self.flows.get(flow.0 as usize) {
@@ -218,7 +224,7 @@ impl<P: Packet> LteBearers<P> {
         Some(taken)
     }
 
-    /// Step 1: who is behind the rate that was promised.
+    /// Step 1: takes a packet of a bearer that is behind its rate.
     #[inline]
     fn behind(&mut self, now: Instant) -> Option<P> {
         for at in 0..self.guaranteed.len() {
@@ -233,7 +239,8 @@ impl<P: Packet> LteBearers<P> {
         None
     }
 
-    /// A packet of the first bearer behind its rate; `None` if it has none, or no rate any more.
+    /// Takes a packet of the first bearer in the heap of a band; `None` if that bearer has no packet or no rate any
+    /// more.
     #[inline]
     fn on_behalf(&mut self, band: usize, first: Entry, now: Instant) -> Option<P> {
         let index = first.class as usize;
@@ -251,7 +258,7 @@ impl<P: Packet> LteBearers<P> {
         Some(packet)
     }
 
-    /// Step 2: who has anything.
+    /// Step 2: takes a packet of the first band that has any.
     #[inline]
     fn in_turn(&mut self) -> Option<P> {
         for band in 0..self.bands.len() {
@@ -266,7 +273,7 @@ impl<P: Packet> LteBearers<P> {
         None
     }
 
-    /// Who loses a packet when all together have too much.
+    /// The bearer, by band and index, which loses a packet when the queue exceeds its limit.
     fn furthest_beyond(&self) -> Option<(usize, usize)> {
         let worst = |bearers: &[Bearer], beyond: fn(&Bearer) -> u64| {
             let of_band = bearers.iter().map(beyond).enumerate().map(|(index, bytes)| (bytes, index));
@@ -279,7 +286,7 @@ impl<P: Packet> LteBearers<P> {
         last(|bearer| bearer.bytes.saturating_sub(bearer.allowance)).or_else(|| last(|bearer| bearer.bytes))
     }
 
-    /// Pushes packets out until the queue is within its limit; true if the one at `position` was among them.
+    /// Pushes out packets until the queue is within its limit; true if the packet at `position` was among them.
     #[cold]
     fn shed<O: PacketObserver<P>>(&mut self, position: Position, now: Instant, observer: &mut O) -> bool {
         let mut gone = false;
@@ -296,7 +303,7 @@ impl<P: Packet> LteBearers<P> {
         observer.dropped(packet, DropReason::Overflow, now);
     }
 
-    /// A bearer that has packets stays what it is.
+    /// Sets the class of a flow. A bearer that has packets keeps its kind.
     fn set_class(&mut self, flow: FlowId, class: u32) {
         if let Some(place) = self.flows.get(flow.0 as usize).copied().filter(|place| place.class != NOWHERE.class) {
             let band = &mut self.bands[place.band as usize];
@@ -371,5 +378,5 @@ impl<P: Packet> Qdisc<P> for LteBearers<P> {
     }
 }
 
-/// No AQM, and nothing that looks at ACKs.
+/// There is no AQM, and ACKs are not inspected.
 impl<P> AckPath for LteBearers<P> {}

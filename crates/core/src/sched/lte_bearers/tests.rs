@@ -4,7 +4,7 @@ use crate::testing::Numbered;
 use crate::units::Rate;
 use proptest::prelude::*;
 
-/// A discipline, fed by hand. Bytes sent and dropped are counted for each flow.
+/// A discipline whose packets and times the test sets by hand. It counts the bytes sent and dropped for each flow.
 struct Bench {
     queue: LteBearers<Numbered>,
     rng: Rng,
@@ -53,8 +53,8 @@ impl Bench {
         (0..packets).map_while(|_| self.depart()).map(|packet| packet.flow).collect()
     }
 
-    /// Ten seconds of a link of 10 Mbit/s. Each flow sends packets of 1250 B, 1 ms on the wire, at so many bits per
-    /// millisecond; tells the kbit/s of each that were sent.
+    /// Simulates ten seconds of a link of 10 Mbit/s. Each flow sends packets of 1250 B, 1 ms on the wire, at the given
+    /// rate in bits per millisecond. Returns the rate of each flow in kbit/s.
     fn run(&mut self, rates: &[u64]) -> Vec<u64> {
         let (mut owed, mut sent) = (vec![0; rates.len()], vec![0; rates.len()]);
         for ms in 0..10_000 {
@@ -125,7 +125,8 @@ fn first_responders_go_before_civilians_and_a_floor_keeps_these_alive() {
 
 #[test]
 fn guarantees_go_by_priority_when_not_all_can_be_met() {
-    // MCPTT (0.7) before a call (2) before video (4): 6 and 6 and 6 Mbit/s on a link of 10.
+    // QCI 65, MCPTT (priority 0.7), before QCI 1, a call (2), before QCI 2, video (4): each sends 6 Mbit/s on a link of
+    // 10.
     let sent = bench("2:6Mbit/s,65:6Mbit/s,1:6Mbit/s", ROOM).run(&[6_000, 6_000, 6_000]);
     assert!(sent[1].abs_diff(6000) <= 1 && sent[2].abs_diff(4000) <= 60 && sent[0] < 60, "{sent:?}");
 }
@@ -154,7 +155,8 @@ fn the_longest_queue_pays_for_a_full_one() {
     assert_eq!(bench.arrive(2, 20_000), Enqueued::Dropped(DropReason::Overflow), "more than fits");
 }
 
-/// A responder's picture of 6 kB comes while two civilians fill the queue: they pay, down to a packet each.
+/// A first responder's picture of 6 kB arrives while two civilians fill the queue: the civilians lose packets, down to
+/// one each.
 #[test]
 fn civilians_pay_for_the_bursts_of_responders() {
     let mut bench = bench("9,6,9", Limit::Bytes(Bytes::new(10_000)));
@@ -162,12 +164,14 @@ fn civilians_pay_for_the_bursts_of_responders() {
     bench.fill(2, 1000, 4);
     bench.fill(1, 1000, 6);
     assert_eq!(bench.dropped.0, [0, 0, 2, 0, 2, 0]);
-    // 2000 and 2000 B are left of them, 6000 of the responder: each civilian may keep 1514 B, then he pays himself.
+    // The civilians have 2000 B each left and the responder 6000 B. Each civilian may keep 1514 B, then the responder
+    // loses packets.
     bench.fill(1, 1000, 4);
     assert_eq!(bench.dropped.0[6..], [2, 0, 1, 1]);
 }
 
-/// A bucket of 100 ms at 160 kbit/s is 2000 B: so much of the guaranteed bearer stays, and what is more goes first.
+/// A bucket of 100 ms at 160 kbit/s is 2000 B: that much of the guaranteed bearer stays, and the excess is pushed out
+/// first.
 #[test]
 fn the_excess_of_a_guarantee_is_pushed_out_first() {
     let mut bench = bench("1:160kbit/s,9", Limit::Bytes(Bytes::new(8000)));
@@ -187,7 +191,7 @@ fn a_class_says_which_bearer() {
     bench.queue.on_fact(&Fact::Class { flow: FlowId(1), class: 0 }, Instant::ZERO);
     bench.arrive(0, 1000);
     bench.arrive(1, 1000);
-    // Whoever waits stays what it is; afterwards it may change.
+    // A bearer with packets keeps its kind; without packets it may change.
     bench.queue.on_fact(&Fact::Class { flow: FlowId(0), class: 0 }, Instant::ZERO);
     assert_eq!(bench.flows(2), [1, 0]);
     bench.queue.on_fact(&Fact::Class { flow: FlowId(0), class: 0 }, Instant::ZERO);
@@ -197,7 +201,7 @@ fn a_class_says_which_bearer() {
     assert_eq!(bench.flows(2), [0, 1]);
 }
 
-/// A bearer without a rate in the place of one that had one is promised nothing.
+/// A bearer without a rate which reuses the place of a bearer with a rate has no guarantee.
 #[test]
 fn a_place_that_is_used_again_keeps_no_promise() {
     let mut bench = bench("8,9,9:1Mbit/s", ROOM);
@@ -220,7 +224,8 @@ fn parameters_that_cannot_be_are_refused() {
 }
 
 proptest! {
-    /// Whatever comes and whoever changes: nothing waits while the link is free, and no flow is reordered.
+    /// Whatever packets arrive and whatever classes change, no packet waits while the link is free, and no flow is
+    /// reordered.
     #[test]
     fn it_is_work_conserving_and_keeps_order(
         steps in prop::collection::vec((0..4u8, 0..8u32, 40..1500u64, 0..50_000_000u64), 1..300),

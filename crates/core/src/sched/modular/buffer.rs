@@ -1,4 +1,4 @@
-//! How Q is written: as a limit, or `0p`.
+//! The text form of Q, the size of the MAC-SAL: a limit such as `100p`, or `0p`.
 
 use crate::units::{Limit, UnitError};
 use schemars::JsonSchema;
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Q, how much the MAC-SAL holds; unlike the limit of a queue it may be 0.
+/// Q, the limit of the MAC-SAL; unlike the limit of a queue it may be 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Buffer(pub Limit);
 
 impl Buffer {
-    /// No MAC-SAL: the scheduler of flows alone.
+    /// There is no MAC-SAL: the scheduler of flows feeds the link.
     pub const NONE: Self = Self(Limit::Packets(0));
 }
 

@@ -1,9 +1,10 @@
-//! The modular wireless architecture: one scheduler for guarantees, a small buffer, and a second one that knows the channel.
+//! The modular wireless architecture: one scheduler for guarantees, a small buffer, and a second scheduler that knows
+//! the channel.
 //!
 //! Source: document 002 §4.1.2 (architecture), §4.2.1 (packet prefetcher), §4.2.2 (guarantees), §4.2.4 (HFS). The QoS
-//! layer schedules flows as on a wire. The prefetcher moves packets on into the MAC-SAL as long as that holds less
-//! than Q; the MAC-SAL schedules stations by weights that follow from what is known of their channels. Any scheduler may be in
-//! either place; HFS is QFQ+ in both.
+//! layer schedules flows as on a wired link. The prefetcher moves packets into the MAC-SAL as long as the MAC-SAL holds
+//! less than Q; the MAC-SAL schedules stations by weights which follow from the state of their channels. Any scheduler
+//! may be in either place; HFS uses QFQ+ in both.
 //!
 //! ```text
 //! S = bytes or packets in the MAC-SAL
@@ -13,20 +14,21 @@
 //! Q = 0:                        the QoS layer feeds the link
 //! ```
 //!
-//! The MAC-SAL is a shared buffer with virtual queues: only S is limited, never one station. It drops nothing.
+//! The MAC-SAL is a shared buffer with virtual queues: only S is limited, never a single station. It drops no packet.
 //!
 //! Guarantees, with Delta_i the most bytes that are prefetched after a packet of flow i and sent before it: flow i is
-//! sent at least what the QoS scheduler would have sent it, less Delta_i (Theorem 6), and the same by time (Theorem 7).
-//! `tests/modular.rs` holds both. Invariants: while S < Q the QoS layer is empty (or, wireless, may serve nobody);
-//! S < Q + the largest packet; packets of a flow leave in the order in which they came, as each layer keeps it. Cost: that
-//! of the two schedulers.
+//! sent at least what the QoS scheduler would have sent it, less Delta_i (Theorem 6); Theorem 7 bounds the delay of a
+//! packet accordingly. `tests/modular.rs` checks both. Invariants: while S < Q the QoS layer is empty or, if its
+//! scheduler is wireless, may serve no class; S < Q + the largest packet; packets of a flow leave in the order of
+//! arrival, as each layer keeps that order. Cost: that of the two schedulers.
 //!
-//! **What makes the throughput grow.** A MAC-SAL of finite size sends, in the long run, what it is given: packets that it
-//! holds back it sends later. It can favour good stations only if flows to bad ones offer less, and they do: what each
-//! flow may have waiting is limited in both layers together, as a sender's window or TEMPEST's controller does.
+//! **Why throughput grows.** A MAC-SAL of finite size sends, in the long run, what it is given: the packets which it
+//! holds back are sent later. It can favour good stations only if flows to bad stations offer less. They do, because
+//! the backlog of each flow is limited in both layers together, as a sender's window or TEMPEST's controller limits it.
 //!
-//! DIFFERENCE: no schedulers inside the queues of the MAC-SAL (Figure 4.3 draws them): they would reorder flows of one
-//! station against the QoS layer. Pinned by `flows_of_one_station_keep_the_order_of_the_qos_layer`.
+//! DIFFERENCE: the queues of the MAC-SAL have no schedulers of their own (Figure 4.3 draws some): such a scheduler
+//! would reorder the flows of one station against the QoS layer. Pinned by
+//! `flows_of_one_station_keep_the_order_of_the_qos_layer`.
 
 mod buffer;
 mod weighting;
@@ -42,51 +44,51 @@ use crate::config::ConfigError;
 use crate::qdisc::{Backlog, ConservationError};
 use crate::units::{Bytes, Limit};
 
-/// The most that a MAC-SAL may hold, in bytes or packets: what its queues can count.
+/// The largest limit of a MAC-SAL, in bytes or packets, which its queues can count.
 pub const MOST_BUFFER: u64 = 1 << 31;
 
-/// A packet in the MAC-SAL, and its flow.
+/// A packet in the MAC-SAL, with its flow.
 #[derive(Debug, Clone, Copy)]
 struct Prefetched<P> {
     packet: P,
     class: u32,
 }
 
-/// The two layers with the prefetcher between them. `Q` schedules flows, `M` stations.
+/// The two layers with the prefetcher between them. `Q` schedules flows, `M` schedules stations.
 #[derive(Debug, Clone)]
 pub struct Modular<P, Q, M> {
     qos: Scheduled<P, Q>,
     mac: Scheduled<Prefetched<P>, M>,
     /// The station of each flow.
     stations: Vec<u32>,
-    /// Q as two numbers: the MAC-SAL is filled while it holds less than both.
+    /// Q as a number of packets and of bytes: the MAC-SAL is filled while it holds less than both.
     buffer: Backlog,
-    /// What each flow may have waiting, and has, in both layers.
+    /// The limit of each flow in both layers together, as a number of packets and of bytes.
     per_class: Backlog,
     waiting: Vec<Backlog>,
     weighting: Weighting,
-    /// Of each station.
+    /// The loss probability of each station.
     losses: Vec<f64>,
 }
 
-/// What two layers are made of, beside their schedulers.
+/// What the two layers are built from, besides their schedulers.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The station of each flow.
     pub stations: Vec<u32>,
-    /// Q.
+    /// Q, the limit of the MAC-SAL; 0 packets means that the QoS layer feeds the link.
     pub buffer: Limit,
-    /// How weights of stations follow from their losses.
+    /// How the weights of stations follow from their losses.
     pub weighting: Weighting,
-    /// How much each flow may have waiting in both layers.
+    /// The limit of each flow in both layers together; `None` is no limit.
     pub per_class: Option<Limit>,
 }
 
 impl Plan {
-    /// Refuses what cannot be.
+    /// Refuses a plan that does not work with `flows` flows and `stations` stations.
     ///
     /// # Errors
-    /// A flow without a station, or a buffer that cannot be counted.
+    /// A flow has no station, or the buffer is larger than [`MOST_BUFFER`].
     pub fn validate(&self, flows: usize, stations: usize) -> Result<(), ConfigError> {
         if self.stations.len() != flows || self.stations.iter().any(|s| *s as usize >= stations) {
             let message = format!("each of the {flows} flows needs one of the {stations} stations");
@@ -100,7 +102,7 @@ impl Plan {
     }
 }
 
-/// A limit as two numbers, of which one is no limit. Q = 0 is 0 of both.
+/// A limit as a number of packets and of bytes, of which one is unlimited. Q = 0 is 0 of both.
 fn both(limit: Limit) -> Backlog {
     match limit {
         Limit::Packets(0) => Backlog::default(),
@@ -111,11 +113,11 @@ fn both(limit: Limit) -> Backlog {
 }
 
 impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
-    /// Empty layers. Stations are taken to lose nothing until [`Modular::set_loss`] says otherwise, and have the weights
-    /// with which `mac` was made.
+    /// Creates empty layers. All loss probabilities are 0 until [`Modular::set_loss`] changes them, and the stations
+    /// keep the weights with which `mac` was built.
     ///
     /// # Errors
-    /// Those of [`Plan::validate`], or a MAC-SAL that cannot account for the packets of the QoS layer.
+    /// Those of [`Plan::validate`], or the MAC-SAL's scheduler cannot account for the largest packet of the QoS layer.
     pub fn new(qos: Q, mac: M, plan: Plan) -> Result<Self, ConfigError> {
         plan.validate(qos.classes(), mac.classes())?;
         if mac.max_packet() < qos.max_packet() {
@@ -133,7 +135,7 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
         })
     }
 
-    /// Takes a packet of `size` for flow `class`.
+    /// Puts a packet of `size` into the queue of the flow `class`.
     ///
     /// # Errors
     /// The packet comes back when its flow has no room or there is no such flow.
@@ -149,7 +151,7 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
         Ok(())
     }
 
-    /// The packet whose turn it is; its class is the flow.
+    /// Takes the packet to send next; its class is the flow. `None` if no packet may be sent.
     #[inline]
     pub fn dequeue(&mut self) -> Option<Served<P>> {
         if self.buffer.packets == 0 {
@@ -163,7 +165,7 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
         Some(Served { packet, class, size })
     }
 
-    /// Fills the MAC-SAL as far as Q asks for.
+    /// Moves packets into the MAC-SAL while it holds less than Q.
     #[inline]
     fn prefetch(&mut self) {
         while self.wants_more() {
@@ -180,11 +182,11 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
         held.packets < self.buffer.packets && held.bytes < self.buffer.bytes
     }
 
-    /// The channel to `station` loses packets with this probability: weights follow, and the QoS scheduler is told
-    /// nothing. A station that does not exist is ignored.
+    /// Sets the probability with which the channel to `station` loses packets, and adjusts the weights of the stations.
+    /// The QoS scheduler is not affected. A station that does not exist is ignored.
     ///
     /// # Errors
-    /// The MAC-SAL's scheduler cannot have such a weight; the others are set.
+    /// The MAC-SAL's scheduler refuses a weight; the other weights are set.
     pub fn set_loss(&mut self, station: u32, loss: f64) -> Result<(), ConfigError> {
         match self.losses.get_mut(station as usize) {
             Some(known) => *known = loss,
@@ -193,7 +195,7 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
         self.set_weights()
     }
 
-    /// The same for all stations at once.
+    /// Sets the loss probabilities of all stations at once, and adjusts their weights.
     ///
     /// # Errors
     /// Those of [`Modular::set_loss`].
@@ -212,47 +214,47 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
         result
     }
 
-    /// The QoS layer.
+    /// The queues of the QoS layer, to read their state.
     pub fn qos(&self) -> &Scheduled<P, Q> {
         &self.qos
     }
 
-    /// The scheduler of flows, to change their weights.
+    /// The scheduler of flows, to change weights.
     pub fn qos_scheduler_mut(&mut self) -> &mut Q {
         self.qos.scheduler_mut()
     }
 
-    /// The scheduler of stations.
+    /// The scheduler of stations, to read its state.
     pub fn mac_scheduler(&self) -> &M {
         self.mac.scheduler()
     }
 
-    /// How many stations there are.
+    /// Number of stations.
     pub fn stations(&self) -> usize {
         self.losses.len()
     }
 
-    /// What waits in the MAC-SAL: S.
+    /// The backlog of the MAC-SAL, S.
     pub fn prefetched(&self) -> Backlog {
         self.mac.backlog()
     }
 
-    /// What the MAC-SAL holds for one station.
+    /// The backlog of one station in the MAC-SAL.
     pub fn station_backlog(&self, station: u32) -> Backlog {
         self.mac.class_backlog(station)
     }
 
-    /// What waits in both layers.
+    /// The backlog of both layers together.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         let (above, below) = (self.qos.backlog(), self.mac.backlog());
         Backlog { packets: above.packets + below.packets, bytes: above.bytes + below.bytes }
     }
 
-    /// Conservation in both layers, and that the MAC-SAL dropped nothing.
+    /// Verifies conservation in both layers, and that the MAC-SAL dropped no packet.
     ///
     /// # Errors
-    /// The numbers when they do not add up.
+    /// Contains the numbers when they do not add up.
     pub fn check(&self) -> Result<(), ConservationError> {
         self.qos.check()?;
         self.mac.check()?;

@@ -9,7 +9,7 @@ fn plan(stations: &[u32], buffer: Limit) -> Plan {
     Plan { stations: stations.to_vec(), buffer, weighting: Weighting::Analogical, per_class: None }
 }
 
-/// FIFO in both layers: two flows, each of its own station.
+/// FIFO in both layers, and two flows, each with a station of its own.
 fn plain(buffer: Limit) -> Modular<u32, Fifo, Fifo> {
     let fifo = || Fifo::new(2, SIZE);
     Modular::new(fifo(), fifo(), plan(&[0, 1], buffer)).unwrap()
@@ -33,7 +33,7 @@ fn drain<Q: Scheduler, M: Scheduler>(layers: &mut Modular<u32, Q, M>) -> Vec<u32
     order
 }
 
-/// Q = 2: the first two packets go on at once, the third when one of them is gone.
+/// Q = 2: the first two packets enter the MAC-SAL at once, the third when one of them was sent.
 #[test]
 fn packets_are_prefetched_while_there_are_fewer_than_q() {
     let mut layers = plain(Limit::Packets(2));
@@ -48,8 +48,8 @@ fn packets_are_prefetched_while_there_are_fewer_than_q() {
     assert_eq!(drain(&mut layers), [2, 3, 4]);
 }
 
-/// Q = 1000 B: with 600 B in the MAC-SAL one more packet goes on, whatever its size; with 1200 B none does. When the first
-/// is gone, 600 B are left and the third goes on; when that one is small, the fourth does, too.
+/// Q = 1000 B: with 600 B in the MAC-SAL one more packet is prefetched, whatever its size; with 1200 B none is. After
+/// the first was sent, 600 B are left and the third is prefetched; if that one is small, so is the fourth.
 #[test]
 fn q_in_bytes_is_passed_by_one_packet_at_most() {
     let mut layers = plain(Limit::Bytes(SIZE));
@@ -62,7 +62,7 @@ fn q_in_bytes_is_passed_by_one_packet_at_most() {
     assert_eq!(drain(&mut layers), [3, 4, 5]);
 }
 
-/// §4.2.1: distinct queues of Q / 2 would hold back what comes for a station that has its part already.
+/// §4.2.1: a separate queue of Q / 2 for each station would hold back packets of a station whose queue is full.
 #[test]
 fn one_station_may_fill_the_buffer() {
     let mut layers = plain(Limit::Packets(4));
@@ -81,15 +81,15 @@ fn without_a_buffer_the_qos_layer_feeds_the_link() {
     }
 }
 
-/// DRR over DRR; flows of weight 1, losses 0.75 and 0.25: weights 250 and 750. With turns of 250 and 750 packets the
-/// eight packets in the MAC-SAL leave station by station. Told other losses, the turns are still so long.
+/// DRR in both layers; flows of weight 1, losses 0.75 and 0.25: weights 250 and 750. With turns of 250 and 750 packets
+/// the eight packets in the MAC-SAL leave station by station.
 #[test]
 fn the_mac_sal_reorders_what_it_holds() {
     let mut layers = Modular::new(drr(&[1, 1]), drr(&[1, 1]), plan(&[0, 1], Limit::Packets(8))).unwrap();
     layers.set_losses(&[0.75, 0.25]).unwrap();
     offer(&mut layers, &[0, 1, 0, 1, 0, 1, 0, 1].map(|class| (class, 1000, 10 * class)));
     assert_eq!(drain(&mut layers), [0, 0, 0, 0, 10, 10, 10, 10]);
-    // Alone, the QoS layer alternates.
+    // Without a MAC-SAL the QoS layer alternates between the flows.
     let mut wired = Modular::new(drr(&[1, 1]), drr(&[1, 1]), plan(&[0, 1], Limit::Packets(0))).unwrap();
     offer(&mut wired, &[0, 1, 0, 1, 0, 1, 0, 1].map(|class| (class, 1000, 10 * class)));
     assert_eq!(drain(&mut wired), [0, 10, 0, 10, 0, 10, 0, 10]);
@@ -110,7 +110,7 @@ fn weights_follow_from_losses() {
     layers.set_loss(7, 0.5).unwrap();
 }
 
-/// Flows 0 and 1 belong to one station: in the MAC-SAL their packets are one queue.
+/// Flows 0 and 1 belong to one station: their packets share one queue in the MAC-SAL.
 #[test]
 fn flows_of_one_station_keep_the_order_of_the_qos_layer() {
     let mut layers = Modular::new(drr(&[1, 1, 1]), drr(&[1, 1]), plan(&[0, 0, 1], Limit::Packets(9))).unwrap();
@@ -119,7 +119,7 @@ fn flows_of_one_station_keep_the_order_of_the_qos_layer() {
     assert_eq!(order.into_iter().filter(|packet| *packet != 3).collect::<Vec<_>>(), [1, 2, 4, 5]);
 }
 
-/// A packet of flow 0 is in each layer: two in all.
+/// A flow with one packet in each layer has a backlog of two packets.
 #[test]
 fn a_flow_is_limited_in_both_layers_together() {
     for limit in [Limit::Packets(2), Limit::Bytes(Bytes::new(299))] {

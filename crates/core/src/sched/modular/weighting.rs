@@ -1,6 +1,6 @@
-//! What a station's channel is worth: the weights of the MAC-SAL.
+//! The weights of stations in the MAC-SAL, by the quality of their channels.
 //!
-//! Source: document 002 §4.2.4.2 and §4.3.2.6 (`-wdistr`). Stations stand in a list from the largest loss to the least.
+//! Source: document 002 §4.2.4.2 and §4.3.2.6 (`-wdistr`). Stations are sorted by loss, the largest first.
 //!
 //! | policy | weight of the station in place i of n, with loss p |
 //! |---|---|
@@ -9,37 +9,37 @@
 //! | exponential | 2^i |
 //! | analogical | (1 - p) * 1000 |
 //!
-//! DIFFERENCE: places count from 1, since a weight of 0 would be no service at all; for the same reason an analogical
+//! DIFFERENCE: places count from 1, because a weight of 0 would mean no service; for the same reason an analogical
 //! weight is at least 1. Pinned by `weights_are_those_of_the_table`.
-//! DIFFERENCE: with more than 20 stations only the best 20 have powers of two, the others 1: a weight is at most 2^20.
-//! Pinned by `only_the_best_twenty_have_powers_of_two`.
+//! DIFFERENCE: with more than 20 stations only the best 20 get powers of two and the others get 1, because a weight is
+//! at most 2^20. Pinned by `only_the_best_twenty_have_powers_of_two`.
 
 use crate::sched::Weight;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Analogical: the weight of a station without loss.
+/// The analogical weight of a station without loss.
 const WHOLE: f64 = 1000.0;
-/// The exponent of the largest weight.
+/// The exponent of the largest exponential weight.
 const MOST: usize = 20;
 
-/// How weights follow from losses.
+/// How the weights of stations follow from their losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weighting {
-    /// All alike: the channel is not looked at.
+    /// All weights are equal: losses have no effect.
     Constant,
-    /// By place in the list.
+    /// The weight is the place in the list.
     Linear,
-    /// Doubled from place to place.
+    /// The weight doubles from place to place.
     Exponential,
-    /// By the probability of success.
+    /// The weight is proportional to the probability of success.
     #[default]
     Analogical,
 }
 
 impl Weighting {
-    /// In the order of `-wdistr`.
+    /// All policies, in the order of `-wdistr`.
     pub const ALL: [Self; 4] = [Self::Constant, Self::Linear, Self::Exponential, Self::Analogical];
 
     /// The name in configurations.
@@ -52,7 +52,7 @@ impl Weighting {
         }
     }
 
-    /// The policy of that name.
+    /// The policy of this name; `None` if there is none.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
     }
@@ -75,7 +75,7 @@ impl Weighting {
         weights
     }
 
-    /// The largest weight there can be among so many stations.
+    /// The largest weight that any of `stations` stations can get.
     pub fn largest(self, stations: usize) -> Weight {
         clamped(match self {
             Self::Constant => 1,
