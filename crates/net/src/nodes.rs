@@ -114,9 +114,9 @@ impl Nodes {
 /// A packet as it was read from an interface, with its parsed headers.
 #[derive(Debug, Clone, Copy)]
 pub struct ParsedPacket<'a> {
-    /// The direction in which it travels.
+    /// Direction in which the packet travels.
     pub direction: Direction,
-    /// Its bytes from the IP header on.
+    /// Bytes of the packet from the IP header on.
     pub bytes: &'a [u8],
     /// Where each header begins, and what the headers say.
     pub headers: &'a Headers,

@@ -5,18 +5,18 @@
 //! files in this order:
 //!
 //! 1. [`scenario`] says what is simulated; [`network`] makes links, routes and flows of it; [`numbers`] lays out the
-//!   numbers of sources and owners.
+//!    numbers of sources and owners.
 //! 2. [`run`] is the loop, which takes [`event`]s in order; [`world`] moves packets between links.
 //! 3. [`flow`] has the two hosts of an application, [`actors::application`]; each kind of [`actors::Traffic`] has its
-//!   file.
+//!    file.
 //! 4. [`tcp`] is the endpoint which makes a [`segment`].
 //! 5. [`link`] is where a packet waits and travels; [`loss`] and [`stations`] decide whether the wire loses it;
-//!   [`probe`] measures queues, and [`capture`] writes packets to a file.
+//!    [`probe`] measures queues, and [`capture`] writes packets to a file.
 //! 6. The remaining actors push [`actors::action`]s, which the loop applies: [`actors::changes`] of links (a [`series`]
-//!   of steps from an [`orbit`] or from a file, [`recorded`]), [`actors::handovers`] of hosts, [`actors::cooperation`]
-//!   of a gateway with clients, and [`actors::connections`] which sessions open.
+//!    of steps from an [`orbit`] or from a file, [`recorded`]), [`actors::handovers`] of hosts, [`actors::cooperation`]
+//!    of a gateway with clients, and [`actors::connections`] which sessions open.
 //! 7. [`digest`], [`quantiles`] and [`seconds`] count what arrives; [`summary`] and [`table`] are the results;
-//!   [`tcp_trace`] samples the windows of connections.
+//!    [`tcp_trace`] samples the windows of connections.
 //!
 //! A scenario is a text, and a run of it returns a summary. In this example one TCP connection fills a link of 10
 //! Mbit/s:
