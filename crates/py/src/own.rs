@@ -85,7 +85,7 @@ impl PyLibrary {
         Some(found)
     }
 
-    /// Calls a method of the library for something that is not an algorithm and is never called during a run.
+    /// Calls the library's method `find` without noting that an algorithm is in use: for what is never called in a run.
     fn ask<'py>(
         &self,
         py: Python<'py>,
