@@ -19,7 +19,7 @@ pub struct Entry {
     pub at: Instant,
     /// How long it was in the queue.
     pub waited: Span,
-    /// Its flow.
+    /// Flow of the packet.
     pub flow: FlowId,
     /// Size of the IP packet.
     pub size: Bytes,

@@ -35,7 +35,7 @@ pub enum CannotTrace {
     /// The run has no flow with this number.
     #[error("there is no flow {id}; they are 0 to {last}")]
     NoFlow {
-        /// The number given.
+        /// Number of the flow that was asked for.
         id: u32,
         /// Number of the last flow that exists.
         last: usize,

@@ -74,7 +74,7 @@ pub enum ReplayError {
     Broken {
         /// Name of the discipline.
         name: String,
-        /// What it did.
+        /// What the discipline did.
         what: String,
     },
 }

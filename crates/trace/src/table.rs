@@ -8,7 +8,7 @@
 //! | `size` | bytes without link header | 1 to 1048560 |
 //! | `ecn` | the ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE | 0 to 3 |
 //! | `ern` | the header bits ERC and ENR of explicit rate notification: 2 for ERC, 1 for ENR | 0 to 3 |
-//! | `ern_cwnd` | the congestion window in the ERN option, in bytes; other values are rounded down | 0 to 2147450880 |
+//! | `ern_cwnd` | the congestion window in the ERN option, in bytes; rounded down to what it can hold | 0 to 2147450880 |
 //! | `ern_rtt_ms` | the round trip time in the ERN option; 0 means no option | 0 to 4095 |
 //!
 //! Lines that begin with `#` are comments.

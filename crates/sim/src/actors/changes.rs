@@ -104,7 +104,6 @@ pub enum Course {
 enum Does {
     /// Sets the values of the step and records them in the history with this index. With `at_once` a new rate also
     /// applies to the packet that is being transmitted.
-    /// being transmitted too.
     Become { history: usize, at_once: bool },
     /// Tells the discipline the rate.
     Tell,
