@@ -1,6 +1,6 @@
-//! Any bytes as a message of C2LP. Whether signed by the network's key or not: no panic in the codec, the gateway or the
-//! client, and what is read is written with the same bytes again. Whoever holds the network's key but not the gateway's
-//! changes nothing in the gateway's books but clients who have no ticket.
+//! Any bytes as a message of C2LP, signed by the network's key or not: the codec, the gateway and the client do not
+//! panic, and a message that can be read is written with the same bytes again. Whoever holds the network's key but not
+//! the gateway's can change nothing in the gateway's books except for clients without a ticket.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -43,7 +43,7 @@ fuzz_target!(|data: &[u8]| {
             gateway.handle(&message, sender(&message), now, &mut out);
             client.handle(&message, now, &mut sent);
         }
-        // What the machines say reaches the other side.
+        // The messages of each machine are delivered to the other side.
         for message in std::mem::take(&mut sent) {
             gateway.handle(&message, NodeId(1), now, &mut out);
         }

@@ -1,4 +1,4 @@
-//! Any text as a recorded link: no panic, every refusal has something to say, and what is read is in order and within
+//! Any text as a recorded link: no panic, every refusal has a message, and a series that is read is in order and within
 //! bounds.
 #![no_main]
 
@@ -9,7 +9,7 @@ use penstock_sim::series::Series;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // Bins and periods of many lengths.
+    // Bins and periods have many different lengths.
     let length = Span::from_millis(1 + data.len() as u64 * 7 % 1000);
     for read in [mahimahi(text, "fuzz", length), table(text, "fuzz", Some(length)), table(text, "fuzz", None)] {
         match read {

@@ -1,17 +1,18 @@
-//! Any bytes as a packet whose window is rewritten and that is marked: no panic, nothing but these fields and their
-//! checksums changes, a checksum keeps its relation to what it covers, and one that was right stays right to the bit.
+//! Any bytes as a packet whose window is rewritten and which is marked: no panic, and only these fields and their
+//! checksums change. A checksum keeps its difference from the correct value, and a correct checksum stays correct to
+//! the bit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use penstock_core::packet::{Ecn, FlowId, Packet, TcpView};
 use penstock_core::wire::{FlowKey, Headers, IpVersion, RealPacket, Transport, TransportChecksum};
 
-/// The ones' complement sum of the words, as its residue modulo 65535: slow and plain, as RFC 1071 §1 has it.
+/// The ones' complement sum of the words, as its residue modulo 65535: a slow and simple version of RFC 1071 §1.
 fn residue(bytes: &[u8]) -> u64 {
     bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0))).sum::<u64>() % 0xffff
 }
 
-/// The checksum of these bytes, whose own field holds zero.
+/// Computes the checksum of these bytes, in which the field of the checksum is zero.
 fn checksum(bytes: &[u8]) -> [u8; 2] {
     let mut sum: u32 = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum();
     while sum > 0xffff {
@@ -20,20 +21,20 @@ fn checksum(bytes: &[u8]) -> [u8; 2] {
     (!(sum as u16)).to_be_bytes()
 }
 
-/// Fills in the right checksum at `at` of what it covers.
+/// Writes the correct checksum of `covered` at `at`.
 fn make_right(covered: &mut [u8], at: usize) {
     covered[at..at + 2].fill(0);
     let right = checksum(covered);
     covered[at..at + 2].copy_from_slice(&right);
 }
 
-/// What differs between two packets of one length.
+/// Lists the places at which two packets of the same length differ.
 fn changed(before: &[u8], after: &[u8]) -> Vec<usize> {
     assert_eq!(before.len(), after.len());
     (0..before.len()).filter(|at| before[*at] != after[*at]).collect()
 }
 
-/// The window, with checksums as they come (`right` false) or made right before.
+/// Rewrites the window, with checksums as they come, or made correct before if `right` is true.
 fn set_window(mut bytes: Vec<u8>, window: u16, offset: usize, end: usize, right: bool) {
     let sum = offset + 16;
     if right {

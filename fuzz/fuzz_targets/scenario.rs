@@ -1,4 +1,4 @@
-//! Any text as a scenario: no panic, and every refusal has something to say.
+//! Any text as a scenario: no panic, and every refusal has a message.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

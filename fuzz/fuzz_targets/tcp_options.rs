@@ -1,11 +1,12 @@
-//! Any bytes as a TCP options field: no panic, and the same options as a second, plain reading of RFC 9293 §3.1 finds.
+//! Any bytes as the options of a TCP header: no panic, and the same options as a second, simple parser of RFC 9293 §3.1
+//! finds.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use penstock_core::packet::RateNotice;
 use penstock_core::wire::TcpOptions;
 
-/// All options (kind and data) up to the end of the list, or to the first whose length cannot be right.
+/// Lists all options (kind and data) up to the end of the list, or to the first one with an invalid length.
 fn list(field: &[u8]) -> Vec<(u8, &[u8])> {
     match field {
         [] | [0, ..] => Vec::new(),
@@ -18,12 +19,12 @@ fn list(field: &[u8]) -> Vec<(u8, &[u8])> {
     }
 }
 
-/// The data of the first option of this kind that has `N` bytes of it.
+/// Returns the data of the first option of this kind which has `N` bytes of data.
 fn first<const N: usize>(options: &[(u8, &[u8])], kind: u8) -> Option<[u8; N]> {
     options.iter().filter(|option| option.0 == kind).find_map(|option| option.1.try_into().ok())
 }
 
-/// The first rate with a round trip time above 0.
+/// Returns the first rate whose round trip time is above 0.
 fn rate(options: &[(u8, &[u8])]) -> Option<RateNotice> {
     let told = options.iter().filter(|option| option.0 == 253 && option.1.len() == 4);
     told.filter_map(|option| RateNotice::from_bytes(option.1.try_into().ok()?)).next()

@@ -1,4 +1,4 @@
-//! Any bytes as a trace: no panic, and what is read keeps the promises of `Arrivals`.
+//! Any bytes as a trace: no panic, and what is read satisfies the guarantees of `Arrivals`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

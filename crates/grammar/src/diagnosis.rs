@@ -1,23 +1,23 @@
-//! A mistake in a file: where it is, what is wrong, what is allowed.
+//! Diagnoses: a mistake in a file with its place, what is wrong, and what is allowed.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 
-/// A mistake in a file. [`Display`](fmt::Display) draws it below the line it is on, as compilers do.
+/// A mistake in a file. [`Display`](fmt::Display) shows it below its line, as compilers do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// The file, as it was named to the reader.
+    /// Name of the file, as the caller gave it.
     pub file: String,
-    /// The line, from 1 on.
+    /// Number of the line, beginning with 1.
     pub line: usize,
-    /// The column in characters, from 1 on.
+    /// Column in characters, beginning with 1.
     pub column: usize,
     /// What is wrong and what is allowed, as one sentence.
     pub what: String,
-    /// All names that are allowed here, if the mistake is a name.
+    /// All names that are allowed here, if the mistake is a name; otherwise empty.
     pub allowed: Vec<String>,
-    /// The sentence with the line of the file, ready to print.
+    /// The sentence together with the line of the file, ready to print.
     drawn: String,
 }
 
@@ -30,10 +30,11 @@ impl fmt::Display for Diagnosis {
 impl std::error::Error for Diagnosis {}
 
 impl Diagnosis {
-    /// Draws the mistake `what` at these bytes of `text`.
+    /// Creates the diagnosis of the mistake `what` at these bytes of `text`.
     pub fn new(text: &str, file: &str, span: Range<usize>, what: &str) -> Self {
         let start = boundary(text, span.start);
-        // Only the first line of a long span is underlined: a whole table underlined says less.
+        // Only the first line of a long span is underlined, because the begin of a table is easier to see than all of
+        // it.
         let line_end = text[start..].find('\n').map_or(text.len(), |n| start + n);
         let end = boundary(text, span.end.max(start)).min(line_end).max(start);
         let snippet = Snippet::source(text).path(file).annotation(AnnotationKind::Primary.span(start..end));
@@ -49,7 +50,7 @@ impl Diagnosis {
         }
     }
 
-    /// The same mistake with the names that are allowed in place of the one that was written.
+    /// Returns the diagnosis with the names that are allowed in place of the wrong name.
     #[must_use]
     pub fn with_allowed<S: Into<String>>(mut self, allowed: impl IntoIterator<Item = S>) -> Self {
         self.allowed = allowed.into_iter().map(Into::into).collect();
@@ -57,7 +58,7 @@ impl Diagnosis {
     }
 }
 
-/// The last boundary of a character that is not after `at`.
+/// Returns the last boundary of a character that is not after `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0)
 }

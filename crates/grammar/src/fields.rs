@@ -1,10 +1,10 @@
-//! The keys that a struct can have, from its `Deserialize`: nothing has to list them a second time.
+//! The keys that a struct can have, taken from its `Deserialize`, so that no second list of them is needed.
 
 use serde::Deserialize;
 use serde::de::{Error as _, value::Error};
 use serde::{Deserializer, forward_to_deserialize_any};
 
-/// The names of the fields of a struct whose `Deserialize` is derived, in their order. A type that is no struct has none.
+/// Returns the names of the fields of a struct whose `Deserialize` is derived, in their order; empty for other types.
 ///
 /// ```
 /// # use serde::Deserialize;
@@ -14,12 +14,12 @@ use serde::{Deserializer, forward_to_deserialize_any};
 /// ```
 pub fn of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     let mut names: &[&str] = &[];
-    // The error is the way out: the fields have been noted before it.
+    // The error is only a means to return early: the fields have been noted before it.
     let _ = T::deserialize(Ask(&mut names));
     names
 }
 
-/// Notes the fields it is asked for and then gives up.
+/// A deserializer which notes the names of the fields it is asked for, and then fails.
 struct Ask<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for Ask<'_> {

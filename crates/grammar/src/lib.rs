@@ -1,16 +1,18 @@
 //! The grammar of Penstock's TOML files: scenarios, and the configurations of programs that forward real packets.
 //!
-//! Every value keeps its position in the file, a quantity is a text with its unit (`"5ms"`), and a mistake is answered with
-//! its file, line and column, what is wrong, what is allowed, and the nearest name that exists. Tables that several files
-//! have in common are read here, so that they are alike everywhere. Open the files in this order:
+//! Every value keeps its position in the file, and a quantity is a text with its unit (`"5ms"`). A mistake is reported
+//! with file, line and column, what is wrong, what is allowed, and the nearest name that exists. Tables which several
+//! kinds of files share are read here, so that they are the same everywhere. Open the files in this order:
 //!
-//! 1. [`source`]: a file and its tree of values, each with its position; [`fields`]: the keys that a struct can have.
-//! 2. [`diagnosis`]: a mistake, drawn in the line it is on.
-//! 3. [`named`]: an algorithm by name with its parameters, from any table of algorithms: `{ name = "codel", target = "5ms" }`.
-//! 4. [`link`]: rate, delay, limit and loss of a link.
-//! 5. [`range`](mod@range): values within bounds.
+//! 1. [`source`] has a file and its tree of values, each with its position; [`fields`] finds the keys that a struct can
+//!    have.
+//! 2. [`diagnosis`] is a mistake, shown below its line.
+//! 3. [`named`] reads an algorithm with its parameters from any table of algorithms: `{ name = "codel", target = "5ms"
+//!    }`.
+//! 4. [`link`] has the rate, delay, limits and loss of a link.
+//! 5. [`range`](mod@range) checks values against bounds.
 //!
-//! Nothing here opens a file: the text is an argument.
+//! Nothing in this crate opens a file: the text is an argument.
 //!
 //! ```
 //! use penstock_core::units::Rate;

@@ -1,39 +1,39 @@
-//! What a link is, alike in scenarios and in the configurations of programs: rate, delay, what its queue may hold, and how
-//! often its wire loses a packet.
+//! The keys of a link, which are the same in scenarios and in the configurations of programs: rate, delay, limits of
+//! its queues, and the probability of loss.
 
 use crate::range::within;
 use penstock_core::config::ConfigError;
 use penstock_core::units::{Limit, Rate, Span};
 use serde::{Deserialize, Serialize};
 
-/// The fastest link, 1 Tbit/s.
+/// The highest rate of a link, 1 Tbit/s.
 pub const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000);
-/// The longest delay of a link.
+/// The longest propagation delay of a link, 10 minutes.
 pub const MAX_DELAY: Span = Span::from_secs(600);
 
-/// Keys of a link. Rate and delay hold in both directions, limit and loss from its first end to its second.
+/// The keys of a link. Rate and delay hold in both directions; limit and loss hold from its first end to its second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Link {
-    /// Rate, each way.
+    /// Rate of each direction.
     pub rate: Rate,
-    /// Delay, one way.
+    /// One-way propagation delay.
     pub delay: Span,
-    /// What the queue from the first end to the second may hold.
+    /// Limit of the queue from the first end to the second.
     #[serde(default = "thousand_packets")]
     pub limit: Limit,
-    /// What the queue of the other direction may hold.
+    /// Limit of the queue from the second end to the first.
     #[serde(default = "thousand_packets")]
     pub reverse_limit: Limit,
-    /// Probability with which the wire from the first end to the second loses a packet.
+    /// Probability, below 1, that the wire from the first end to the second loses a packet.
     #[serde(default)]
     pub loss: f64,
 }
 
 impl Link {
-    /// Refuses values that cannot work.
+    /// Checks that all values are allowed.
     ///
     /// # Errors
-    /// The first key that is out of its range.
+    /// Returns the first key whose value is not allowed.
     pub fn validate(&self) -> Result<(), ConfigError> {
         rate("rate", self.rate)?;
         delay("delay", self.delay)?;
@@ -41,15 +41,15 @@ impl Link {
     }
 }
 
-/// Returns what a queue may hold if the file says nothing: `"1000p"`.
+/// Returns the default limit of a queue, `"1000p"`.
 pub fn thousand_packets() -> Limit {
     Limit::Packets(1000)
 }
 
-/// Refuses a rate above [`MAX_RATE`].
+/// Checks that a rate is not above [`MAX_RATE`].
 ///
 /// # Errors
-/// `key`, with what is allowed.
+/// Names `key` and says what is allowed.
 pub fn rate(key: &'static str, rate: Rate) -> Result<(), ConfigError> {
     if rate.as_bps() <= MAX_RATE.as_bps() {
         return Ok(());
@@ -57,18 +57,18 @@ pub fn rate(key: &'static str, rate: Rate) -> Result<(), ConfigError> {
     Err(ConfigError::new(key, format!("{key} is {rate}; allowed is up to 1Tbit/s")))
 }
 
-/// Refuses a delay above [`MAX_DELAY`].
+/// Checks that a delay is not above [`MAX_DELAY`].
 ///
 /// # Errors
-/// `key`, with what is allowed.
+/// Names `key` and says what is allowed.
 pub fn delay(key: &'static str, delay: Span) -> Result<(), ConfigError> {
     within(key, &delay, Span::ZERO..=MAX_DELAY)
 }
 
-/// Refuses what is no probability below 1.
+/// Checks that a loss is a probability below 1.
 ///
 /// # Errors
-/// `key`, with what is allowed.
+/// Names `key` and says what is allowed.
 pub fn loss(key: &'static str, loss: f64) -> Result<(), ConfigError> {
     if (0.0..1.0).contains(&loss) {
         return Ok(());

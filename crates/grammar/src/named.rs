@@ -1,7 +1,8 @@
-//! An algorithm by name with its parameters, from any table of algorithms: disciplines, congestion controls, schedulers.
+//! Algorithms by name with their parameters, from any table of algorithms: disciplines, congestion controls,
+//! schedulers.
 //!
-//! It is written as a table, `{ name = "codel", target = "5ms" }`, or as its name alone, `"codel"`, if every parameter has
-//! its default.
+//! An algorithm is written as a table, `{ name = "codel", target = "5ms" }`, or as its name alone, `"codel"`, if all
+//! its parameters have a default.
 
 use crate::diagnosis::Diagnosis;
 use crate::source::{Source, Value};
@@ -16,36 +17,36 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-/// A table of algorithms that a file names.
+/// A table of algorithms which files can name.
 pub trait Registry {
-    /// The configuration of one of them.
+    /// The configuration of an algorithm of this table.
     type Config;
 
-    /// What one of them is called in messages, such as "algorithm".
+    /// Returns what messages call such an algorithm, for example "algorithm".
     fn what(&self) -> &'static str;
 
-    /// All names.
+    /// Returns the names of all algorithms.
     fn names(&self) -> &[&str];
 
-    /// The sentence that there is none of this name.
+    /// Returns the sentence which says that there is no algorithm of this name.
     fn unknown(&self, name: &str) -> String {
         unknown_name(self.what(), name, self.names())
     }
 
-    /// Reads the parameters of `name`; `None` if there is none of this name.
+    /// Reads the parameters of the algorithm `name`; `None` if there is no such algorithm.
     ///
     /// # Errors
-    /// Those of the deserializer, with its positions.
+    /// Returns the error of the deserializer, with its positions.
     fn read<'de, D: Deserializer<'de>>(&self, name: &str, parameters: D) -> Option<Result<Self::Config, D::Error>>;
 
-    /// Refuses parameters that cannot work together.
+    /// Checks that the parameters are allowed and fit together.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Returns the first parameter whose value is not allowed.
     fn validate(&self, config: &Self::Config) -> Result<(), ConfigError>;
 
-    /// An algorithm from outside, with its parameters as JSON: `None` if there is none of this name, an error if it cannot
-    /// be used.
+    /// Creates an algorithm of a library, with its parameters as JSON: `None` if there is no such algorithm, an error
+    /// if it cannot be used.
     fn foreign(
         &self,
         name: &str,
@@ -56,12 +57,12 @@ pub trait Registry {
     }
 }
 
-/// The queue disciplines of the registry, and those of a library.
+/// The queue disciplines of the registry and of a library.
 #[derive(Clone, Copy)]
 pub struct Disciplines<'a>(pub &'a dyn Library);
 
 impl Disciplines<'_> {
-    /// Those of the registry alone.
+    /// Returns the disciplines of the registry alone.
     pub fn built_in() -> Self {
         Self(&())
     }
@@ -91,7 +92,7 @@ impl Registry for Disciplines<'_> {
     }
 }
 
-/// The congestion controls of the core, and those of a library.
+/// The congestion controls of the core and of a library.
 #[derive(Clone, Copy)]
 pub struct Controls<'a>(pub &'a dyn Library);
 
@@ -122,7 +123,7 @@ impl Registry for Controls<'_> {
     }
 }
 
-/// A name and its parameters, as they are written.
+/// A name and its parameters, as they are in the file.
 struct Written<'a> {
     name: &'a str,
     name_at: Range<usize>,
@@ -131,11 +132,11 @@ struct Written<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Reads a name with its parameters.
+    /// Reads an algorithm with its parameters.
     ///
     /// # Errors
-    /// There is no such name, a parameter has no such key or value, or the parameters cannot work together; each at the
-    /// place of the name or parameter.
+    /// Fails if there is no such name, if a parameter does not exist or has a wrong value, or if the parameters do not
+    /// fit together; each error is at the place of the name or parameter.
     pub fn named<R: Registry>(&self, value: &Value<'a>, registry: &R) -> Result<R::Config, Diagnosis> {
         let written = self.written(value, registry)?;
         let Written { name, parameters, whole, .. } = &written;
@@ -177,8 +178,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What is wrong with a parameter, at its place. Some configurations are read by way of a buffer that forgets
-    /// positions; then the parameter is found by the name in the message, or as the first that cannot be read alone.
+    /// Finds the place of a wrong parameter. Some configurations are read by way of a buffer that loses positions; then
+    /// the parameter is found by its name in the message, or as the first one that cannot be read alone.
     fn parameter<R: Registry>(&self, written: &Written<'_>, error: &toml::de::Error, registry: &R) -> Diagnosis {
         let Written { name, parameters, whole, name_at } = written;
         let named = parameters.iter().find(|(key, _)| error.message().contains(&format!("`{}`", key.get_ref())));
@@ -193,7 +194,7 @@ impl<'a> Source<'a> {
         self.toml_at(place.unwrap_or(name_at.clone()), &format!("{name}: {}", error.message()))
     }
 
-    /// A name that is not built in may be one of a library.
+    /// Creates an algorithm of the library, after the name was not found among the built-in ones.
     fn foreign<R: Registry>(&self, written: &Written<'_>, registry: &R) -> Result<R::Config, Diagnosis> {
         let parameters: DeTable<'_> = written.parameters.clone();
         let whole = deserializer(parameters, written.whole.clone());
@@ -262,7 +263,7 @@ mod tests {
         assert!(mistake("aqm = 3").what.starts_with("integer is no algorithm"));
     }
 
-    /// Flow queueing reads its table by way of a map that keeps no positions.
+    /// Flow queueing reads its table by way of a map that loses positions.
     #[test]
     fn a_configuration_without_positions_finds_its_parameter() {
         let value = mistake("[aqm]\nname = \"fq-codel\"\nflows = 64\nquantum = 300");

@@ -1,17 +1,18 @@
-//! Values within bounds, each refused with the same sentence everywhere.
+//! Values with bounds; each violation is reported by the same sentence everywhere.
 
 use penstock_core::config::ConfigError;
 use penstock_core::units::Span;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// The longest time of a run, and of anything that happens in one: sums of such times stay far below 64 bits of nanoseconds.
+/// The longest duration of a run, and of anything within a run: sums of such times stay far below 64 bits of
+/// nanoseconds.
 pub const MAX_DURATION: Span = Span::from_secs(24 * 3600);
 
-/// Refuses a value outside its bounds.
+/// Checks that a value is within its bounds.
 ///
 /// # Errors
-/// `key` with "`key` is 2h; allowed are 0ns to 600s".
+/// Returns an error for `key` such as "`key` is 2h; allowed are 0ns to 600s".
 pub fn within<T: PartialOrd + Display>(
     key: &'static str,
     value: &T,
@@ -23,7 +24,7 @@ pub fn within<T: PartialOrd + Display>(
     Err(ConfigError::new(key, outside(key, value, allowed.start(), allowed.end())))
 }
 
-/// The sentence about a value outside its bounds.
+/// Returns the sentence about a value outside of its bounds.
 pub fn outside(key: &str, value: &impl Display, low: &impl Display, high: &impl Display) -> String {
     format!("{key} is {value}; allowed are {low} to {high}")
 }

@@ -1,6 +1,6 @@
 //! A TOML file and its tree of values, each with its position.
 //!
-//! The reader of TOML refuses what is nested deeper than 80 levels, so nothing here can exhaust the stack.
+//! The TOML parser refuses tables nested deeper than 80 levels, so nothing here can exhaust the stack.
 
 use crate::diagnosis::Diagnosis;
 use penstock_core::config::ConfigError;
@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 /// A value of a file with its position.
 pub type Value<'a> = Spanned<DeValue<'a>>;
 
-/// A file that is TOML.
+/// The text of a TOML file with its tree of values.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
     text: &'a str,
@@ -22,10 +22,10 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Reads a text; `file` is the name used in messages.
+    /// Reads a text; `file` is the name of the file in messages.
     ///
     /// # Errors
-    /// The first place that is no TOML.
+    /// Returns the first place at which the text is not TOML.
     pub fn parse(text: &'a str, file: &'a str) -> Result<Self, Diagnosis> {
         let tree =
             DeTable::parse(text).map_err(|e| Diagnosis::new(text, file, e.span().unwrap_or(0..0), e.message()))?;
@@ -33,17 +33,18 @@ impl<'a> Source<'a> {
         Ok(Self { text, file, root })
     }
 
-    /// The whole file as one table.
+    /// Returns the whole file as one table.
     pub fn root(&self) -> &Value<'a> {
         &self.root
     }
 
-    /// The value at a path of keys and indices of arrays; `None` if it is not written.
+    /// Returns the value at a path of keys and indices of arrays; `None` if the file does not have it.
     pub fn get(&self, path: &[&str]) -> Option<&Value<'a>> {
         path.iter().try_fold(&self.root, |here, key| step(here, key))
     }
 
-    /// Where the value at a path is; if it is not written, the nearest table or array around it.
+    /// Returns the bytes of the value at a path; if the file does not have it, those of the nearest table or array
+    /// around it.
     fn find(&self, path: &[&str]) -> Range<usize> {
         let mut here = &self.root;
         let mut span = 0..0;
@@ -55,38 +56,41 @@ impl<'a> Source<'a> {
         span
     }
 
-    /// The mistake `message` at the value at a path; at the nearest table around it if the key is not written.
+    /// Creates the diagnosis `message` at the value at a path; if the file does not have it, at the nearest table
+    /// around it.
     pub fn at(&self, path: &[&str], message: &str) -> Diagnosis {
         self.span(self.find(path), message)
     }
 
-    /// The mistake `message` at some bytes of the file.
+    /// Creates the diagnosis `message` at these bytes of the file.
     pub fn span(&self, span: Range<usize>, message: &str) -> Diagnosis {
         Diagnosis::new(self.text, self.file, span, message)
     }
 
-    /// The mistake that there is no `what` called `name`, at a path, with the nearest name and all there are.
+    /// Creates the diagnosis that there is no `what` called `name` at a path, with the nearest name and the list of all
+    /// names.
     pub fn unknown(&self, path: &[&str], what: &str, name: &str, known: &[&str]) -> Diagnosis {
         self.unknown_at(self.find(path), what, name, known)
     }
 
-    /// Like [`Source::unknown`], at some bytes of the file.
+    /// Creates the diagnosis that there is no `what` called `name`, like [`Source::unknown`], at these bytes of the
+    /// file.
     pub fn unknown_at(&self, span: Range<usize>, what: &str, name: &str, known: &[&str]) -> Diagnosis {
         self.span(span, &unknown_name(what, name, known)).with_allowed(known.iter().copied())
     }
 
-    /// Reads a value as some type.
+    /// Reads a value as a type.
     ///
     /// # Errors
-    /// What the type does not allow, at its place.
+    /// Returns what the type does not allow, at its place.
     pub fn read<T: DeserializeOwned>(&self, value: &Value<'a>) -> Result<T, Diagnosis> {
         T::deserialize(ValueDeserializer::from(value.clone())).map_err(|e| self.toml(&e, value.span()))
     }
 
-    /// A value as a table whose keys are all among these groups.
+    /// Returns a value as a table whose keys must all be in one of these groups.
     ///
     /// # Errors
-    /// It is no table, or the first key that is in none of the groups.
+    /// Fails if the value is not a table, or at the first key that is in none of the groups.
     pub fn table(&self, value: &Value<'a>, known: &[&'static [&'static str]]) -> Result<Table<'_, 'a>, Diagnosis> {
         let DeValue::Table(entries) = value.get_ref() else {
             let message = format!("invalid type: {}, expected a table", value.get_ref().type_str());
@@ -100,10 +104,10 @@ impl<'a> Source<'a> {
         Ok(Table { source: self, span: value.span(), entries: entries.clone() })
     }
 
-    /// A value as a list.
+    /// Returns a value as a list.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the value is not a list.
     pub fn list<'v>(&self, value: &'v Value<'a>) -> Result<&'v [Value<'a>], Diagnosis> {
         match value.get_ref() {
             DeValue::Array(list) => Ok(list),
@@ -114,18 +118,19 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What the reader of TOML says, at its place or else at `span`; an unknown name gets its neighbour.
+    /// Turns an error of the TOML parser into a diagnosis at its place, or at `span` if it has none. For an unknown
+    /// name it adds the nearest name that exists.
     pub fn toml(&self, error: &toml::de::Error, span: Range<usize>) -> Diagnosis {
         self.toml_at(error.span().unwrap_or(span), error.message())
     }
 
-    /// The same, at a place that is known better.
+    /// Turns a message of the TOML parser into a diagnosis at `span`, with the nearest name for an unknown name.
     pub(crate) fn toml_at(&self, span: Range<usize>, message: &str) -> Diagnosis {
         self.span(span, &with_suggestion(message)).with_allowed(expected(message).unwrap_or_default())
     }
 }
 
-/// One step down: a key of a table, or an index of an array.
+/// Returns the value under a key of a table or at an index of an array.
 fn step<'v, 'a>(value: &'v Value<'a>, key: &str) -> Option<&'v Value<'a>> {
     match value.get_ref() {
         DeValue::Table(table) => table.get(key),
@@ -134,7 +139,7 @@ fn step<'v, 'a>(value: &'v Value<'a>, key: &str) -> Option<&'v Value<'a>> {
     }
 }
 
-/// A table whose keys are known; each of its parts is a struct that takes the keys it has.
+/// A table whose keys have been checked; each of its parts is a struct that takes the keys it has.
 #[derive(Debug, Clone)]
 pub struct Table<'s, 'a> {
     source: &'s Source<'a>,
@@ -143,70 +148,70 @@ pub struct Table<'s, 'a> {
 }
 
 impl<'s, 'a> Table<'s, 'a> {
-    /// A table without entries, to [put](Table::put) some there; mistakes are told at `span`.
+    /// Creates a table without entries, to which [`put`](Table::put) adds some; its mistakes are reported at `span`.
     pub fn empty(source: &'s Source<'a>, span: Range<usize>) -> Self {
         Self { source, span, entries: DeTable::new() }
     }
 
-    /// Sets a key to a value that stands elsewhere in the file.
+    /// Sets a key to a value from elsewhere in the file.
     pub fn put(&mut self, key: &'a str, value: &Value<'a>) {
         self.entries.insert(Spanned::new(value.span(), key.into()), value.clone());
     }
 
-    /// Takes the value of a key out of the table.
+    /// Removes a key from the table and returns its value.
     pub fn take(&mut self, key: &str) -> Option<Value<'a>> {
         self.entries.remove(key)
     }
 
-    /// Takes over all entries of another table; they replace those with the same key.
+    /// Copies all entries of another table into this one; they replace entries with the same key.
     pub fn put_over(&mut self, other: &Self) {
         for (key, value) in &other.entries {
             self.entries.insert(key.clone(), value.clone());
         }
     }
 
-    /// The value of a key.
+    /// Returns the value of a key; `None` if the table does not have it.
     pub fn get(&self, key: &str) -> Option<&Value<'a>> {
         self.entries.get(key)
     }
 
-    /// Where the value of a key is, or the table if it is not written.
+    /// Returns the bytes of the value of a key, or those of the table if it does not have the key.
     pub fn place(&self, key: &str) -> Range<usize> {
         self.get(key).map_or(self.span.clone(), Spanned::span)
     }
 
-    /// The keys that are written, in their order.
+    /// Lists the keys of the table in their order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(|key| key.get_ref().as_ref())
     }
 
-    /// Reads those keys that the struct `T` has; the others stay for other parts.
+    /// Reads the keys that the struct `T` has; all others are left for other parts.
     ///
     /// # Errors
-    /// What the type does not allow, at its place.
+    /// Returns what the type does not allow, at its place.
     pub fn part<T: DeserializeOwned>(&self) -> Result<T, Diagnosis> {
         T::deserialize(self.only(crate::fields::of::<T>())).map_err(|e| self.source.toml(&e, self.span.clone()))
     }
 
-    /// The entries with these keys, to be read by somebody else; [`Source::toml`] places what goes wrong.
+    /// Returns a deserializer of the entries with these keys; [`Source::toml`] finds the place of its errors.
     pub fn only(&self, keys: &[&str]) -> ValueDeserializer<'a> {
         let wanted = self.entries.iter().filter(|(key, _)| keys.contains(&key.get_ref().as_ref()));
         let entries: DeTable<'a> = wanted.map(|(key, value)| (key.clone(), value.clone())).collect();
         ValueDeserializer::from(Spanned::new(self.span.clone(), DeValue::Table(entries)))
     }
 
-    /// Where the table is.
+    /// Returns the bytes of the table in the file.
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// A mistake of a configuration, at the key it names.
+    /// Turns a mistake of a configuration into a diagnosis at the key that it names.
     pub fn invalid(&self, error: &ConfigError) -> Diagnosis {
         self.source.span(self.place(error.key), &error.message)
     }
 }
 
-/// The names that serde's sentence about an unknown field or variant allows.
+/// Returns the allowed names in serde's sentence about an unknown field or variant; `None` for other sentences.
 fn expected(message: &str) -> Option<Vec<&str>> {
     let (_, rest) = message.split_once("unknown field `").or_else(|| message.split_once("unknown variant `"))?;
     let (_, allowed) = rest.split_once("`, expected ")?;

@@ -1,4 +1,4 @@
-//! Whatever text comes in, the answer is a value or a mistake with its place: nothing panics and nothing overflows the stack.
+//! For any text, reading returns a value or a mistake with its place: nothing panics and nothing overflows the stack.
 
 use penstock_grammar::link::Link;
 use penstock_grammar::named::Disciplines;
@@ -37,7 +37,7 @@ fn ten_thousand_levels_are_refused() {
     }
 }
 
-/// Each table within the limit of one key, one below the other: the depths of keys add up.
+/// Each header and each key is within the limit of nesting, but together they are deeper: their depths add up.
 #[test]
 fn depths_of_headers_and_keys_add_up_within_the_stack() {
     let seventy = vec!["a"; 70].join(".");

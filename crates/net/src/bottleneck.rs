@@ -1,7 +1,7 @@
-//! One direction of a bottleneck in virtual time: a queue discipline, a wire of some rate, a delay line.
+//! One direction of a bottleneck in virtual time: a queue discipline, a wire with a rate, and a delay line.
 //!
-//! Sans-IO: the owner tells the time and moves the packets. Transmissions begin when the previous one ended, not when
-//! the owner found time to ask, so a late owner delivers late but never slows the wire.
+//! Sans-IO: the caller passes the time and moves the packets. A transmission begins when the previous one has ended,
+//! not when the caller finds time to call, so a late caller delivers packets late but never slows the wire.
 
 use crate::histogram::Spans;
 use crate::journal::{Entry, Journal};
@@ -16,33 +16,33 @@ use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Serializer, Span};
 use std::collections::VecDeque;
 
-/// What a bottleneck is made of.
+/// The settings of a bottleneck.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The discipline; it has been validated.
+    /// The discipline; it must have been validated.
     pub aqm: AnyConfig,
     /// Rate of the wire, in bits of IP packets per second.
     pub rate: Rate,
-    /// One-way delay after the last bit was sent.
+    /// One-way delay after the last bit of a packet was sent.
     pub delay: Span,
-    /// What the queue may hold, beside the packet in transmission.
+    /// Limit of the queue, without the packet in transmission.
     pub limit: Limit,
 }
 
-/// Packets that appeared or vanished.
+/// Packets were lost or duplicated: the counters do not balance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unbalanced {
-    /// In the queue; the sentence of its discipline.
+    /// The counters of the queue do not balance; the text is that of the discipline.
     #[error("{0}")]
     Queue(String),
-    /// On the wire.
+    /// The counters of the wire do not balance.
     #[error("conservation is broken: {sent} packets sent, {delivered} delivered, {in_flight} in flight")]
     Wire {
-        /// Packets that left the queue.
+        /// Number of packets that left the queue.
         sent: u64,
-        /// Packets that were handed out.
+        /// Number of packets that were delivered.
         delivered: u64,
-        /// Packets between the two.
+        /// Number of packets between the two.
         in_flight: u64,
     },
 }
@@ -50,13 +50,13 @@ pub enum Unbalanced {
 /// A packet that leaves the bottleneck.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery<P> {
-    /// When it should leave; the owner may be late.
+    /// When the packet should leave; the caller may be late.
     pub due: Instant,
-    /// The packet.
+    /// The packet with its bytes.
     pub packet: P,
 }
 
-/// A packet and the time of its arrival.
+/// A packet with the time of its arrival.
 #[derive(Debug, Clone)]
 struct Stamped<P> {
     packet: P,
@@ -92,7 +92,7 @@ impl<P: Packet> Stamped<P> {
     }
 }
 
-/// Hands the fates of stamped packets on without the stamp, after noting them.
+/// Passes the fates of stamped packets on without the stamp, after writing them into the journal.
 struct Unstamped<'a, F>(&'a mut F, Option<&'a mut Journal>);
 
 impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Unstamped<'_, F> {
@@ -107,7 +107,7 @@ impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Unstamped<'
     }
 }
 
-/// A queue discipline before a wire before a delay line.
+/// A queue discipline followed by a wire and a delay line.
 #[derive(Debug)]
 pub struct Bottleneck<P: Packet> {
     qdisc: AnyQdisc<Stamped<P>>,
@@ -115,10 +115,10 @@ pub struct Bottleneck<P: Packet> {
     rng: Rng,
     wire: Serializer,
     delay: Span,
-    /// A packet is on the wire until `busy_until`.
+    /// True while a packet is on the wire, which is until `busy_until`.
     transmitting: bool,
     busy_until: Instant,
-    /// The last call of `on_wakeup`, which is not repeated for the same time.
+    /// When `on_wakeup` was called last; it is called only once for each time.
     woken: Option<Instant>,
     in_flight: VecDeque<Delivery<P>>,
     delivered: Backlog,
@@ -127,7 +127,7 @@ pub struct Bottleneck<P: Packet> {
 }
 
 impl<P: Packet> Bottleneck<P> {
-    /// An idle bottleneck.
+    /// Creates an idle bottleneck.
     pub fn new(config: &Config, rng: Rng) -> Self {
         let qdisc = config.aqm.build(&LinkFacts { rate: config.rate, limit: config.limit });
         Self {
@@ -146,12 +146,12 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// From now on what becomes of each packet is noted. Costs 40 bytes of memory per packet.
+    /// Keeps a journal of the fate of each packet from now on, which costs 40 bytes of memory per packet.
     pub fn keep_journal(&mut self) {
         self.journal.get_or_insert_default();
     }
 
-    /// What was noted, if it was to be.
+    /// Returns the journal; `None` if none is kept.
     pub fn journal(&self) -> Option<&Journal> {
         self.journal.as_ref()
     }
@@ -165,7 +165,8 @@ impl<P: Packet> Bottleneck<P> {
         self.qdisc.on_fact(&Fact::Owner { flow, node }, now);
     }
 
-    /// Takes a packet. Call after [`Bottleneck::poll`] answered `None` for this `now`, so that events stay in order.
+    /// Takes a packet. Must be called after [`Bottleneck::poll`] has returned `None` for this `now`, so that events
+    /// stay in order.
     pub fn arrive<F: PacketObserver<P>>(&mut self, mut packet: P, now: Instant, fates: &mut F) {
         debug_assert!(self.next_event().is_none_or(|at| at > now), "poll until there is nothing due, then arrive");
         if self.sees_segments
@@ -173,7 +174,7 @@ impl<P: Packet> Bottleneck<P> {
         {
             self.qdisc.outbound(segment, now);
         }
-        // The verdict is in the statistics and in `fates`.
+        // The verdict is counted in the statistics and passed to `fates`.
         let mut fate = Unstamped(fates, self.journal.as_mut());
         let _ = self.qdisc.enqueue(Stamped { packet, since: now }, now, &mut self.rng, &mut fate);
         if !self.transmitting {
@@ -181,22 +182,23 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// Shows the discipline a segment that came back from the far side.
+    /// Shows the discipline a segment that comes back from the far side.
     pub fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         if self.sees_segments {
             self.qdisc.inbound(segment, now);
         }
     }
 
-    /// When [`Bottleneck::poll`] next has something to do; changes only inside `arrive`, `inbound` and `poll`.
+    /// Returns when [`Bottleneck::poll`] next has something to do; the answer changes only in `arrive`, `inbound` and
+    /// `poll`.
     pub fn next_event(&self) -> Option<Instant> {
         let delivery = self.in_flight.front().map(|d| d.due);
         let transmitted = self.transmitting.then_some(self.busy_until);
         [delivery, transmitted, self.next_wakeup()].into_iter().flatten().min()
     }
 
-    /// Lives through all events up to `now` or up to the next packet that is due, which it returns. Call again until it
-    /// answers `None`.
+    /// Handles all events up to `now` or up to the next packet that is due, which it returns. Must be called again
+    /// until it returns `None`.
     pub fn poll<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) -> Option<Delivery<P>> {
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
             if self.in_flight.front().is_some_and(|d| d.due <= at) {
@@ -209,7 +211,7 @@ impl<P: Packet> Bottleneck<P> {
         None
     }
 
-    /// The discipline's timer, the end of a transmission, or both.
+    /// Handles the timer of the discipline, the end of a transmission, or both.
     fn step<F: PacketObserver<P>>(&mut self, at: Instant, fates: &mut F) {
         if self.next_wakeup().is_some_and(|wakeup| wakeup <= at) {
             self.woken = Some(at);
@@ -241,30 +243,30 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// Counters of the discipline.
+    /// Returns the counters of the discipline.
     pub fn stats(&self) -> &Stats {
         self.qdisc.stats()
     }
 
-    /// What waits in the queue.
+    /// Returns what waits in the queue.
     pub fn backlog(&self) -> Backlog {
         self.qdisc.backlog()
     }
 
-    /// What was handed out by `poll`.
+    /// Returns the number of packets and bytes that `poll` has delivered.
     pub fn delivered(&self) -> Backlog {
         self.delivered
     }
 
-    /// Times spent in the queue, from arrival to the first bit on the wire.
+    /// Returns the sojourn times, from arrival to the first bit on the wire.
     pub fn sojourn(&self) -> &Spans {
         &self.sojourn
     }
 
-    /// Conservation, through the queue and through the wire.
+    /// Checks that the queue and the wire have neither lost nor duplicated packets.
     ///
     /// # Errors
-    /// The numbers when they do not add up.
+    /// Returns the counters that do not balance.
     pub fn check(&self) -> Result<(), Unbalanced> {
         self.stats().check(self.backlog()).map_err(|e| Unbalanced::Queue(e.to_string()))?;
         let (sent, delivered) = (self.stats().sent.packets, self.delivered.packets);

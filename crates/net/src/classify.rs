@@ -1,4 +1,4 @@
-//! From bytes to a packet with a flow.
+//! The classifier: makes a packet with a flow from bytes.
 
 use crate::direction::Direction;
 use crate::nodes::{FlowOwner, Nodes, ParsedPacket, Side};
@@ -10,25 +10,26 @@ use penstock_core::wire::flows::SipHash;
 use penstock_core::wire::{FlowTable, Headers, IpVersion, RealPacket, Tracking};
 use serde::Serialize;
 
-/// Connections that can be told apart at a time.
+/// Number of connections that can be tracked at a time.
 const CAPACITY: u32 = 65_536;
-/// One past the last index: what is beyond is one flow to the disciplines.
+/// The flow of all packets without a tracked connection: one past the last index.
 const UNTRACKED: FlowId = FlowId(CAPACITY);
-/// Longer than any element of the registry remembers a silent connection by default.
+/// Idle time after which a connection is forgotten: longer than any element of the registry remembers one by default.
 const IDLE: Span = Span::from_secs(3600);
 
-/// Packets that no element on the ACK path is shown.
+/// Numbers of packets that are not shown to elements on the ACK path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Unclassified {
-    /// Not a whole IP packet.
+    /// Number of packets that are not complete IP packets.
     pub malformed: u64,
-    /// Of a connection for which there was no room.
+    /// Number of packets of connections for which the table had no room.
     pub untracked: u64,
-    /// Of a TCP connection whose SYN was not seen, or not TCP: forwarded and queued like any other.
+    /// Number of packets that are not TCP, or whose connection's SYN was not seen. They are forwarded and queued like
+    /// any other.
     pub not_from_syn: u64,
 }
 
-/// Names the flow of each packet.
+/// Assigns a flow to each packet.
 #[derive(Debug)]
 pub struct Classifier {
     flows: FlowTable<SipHash>,
@@ -37,7 +38,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// A classifier that has seen nothing. The hosts of this side are the nodes.
+    /// Creates a classifier that has seen no packet. The hosts on `side` are the nodes.
     pub fn new(streams: Streams, side: Side) -> Self {
         let secret = |name| {
             let mut secret = streams.get(name);
@@ -50,8 +51,8 @@ impl Classifier {
         }
     }
 
-    /// Makes a packet of the first `len` bytes of `buffer`, which travels in `direction`. Beside it stands the owner of its
-    /// flow, if disciplines must be told of the owner before the packet arrives.
+    /// Makes a packet of the first `len` bytes of `buffer`, which travels in `direction`. Returns the owner of its flow
+    /// as well, if disciplines must be told of the owner before the packet arrives.
     pub fn packet(
         &mut self,
         direction: Direction,
@@ -69,7 +70,7 @@ impl Classifier {
         };
         let owner = self.nodes.note(&ParsedPacket { direction, bytes, headers: &headers }, tracking, UNTRACKED, now);
         let packet = if headers.version == IpVersion::Unknown {
-            // Its length is that of the buffer, which must therefore fit: this one is copied.
+            // A packet has the length of its buffer, so the buffer must fit: these bytes are copied into a new one.
             self.unclassified.malformed += 1;
             let packet = RealPacket::new(bytes, flow);
             pool.give(buffer);
@@ -82,7 +83,7 @@ impl Classifier {
         (if shown { packet } else { packet.hide_tcp() }, owner)
     }
 
-    /// Packets that were hidden from elements on the ACK path.
+    /// Returns the numbers of packets that were not shown to elements on the ACK path.
     pub fn unclassified(&self) -> Unclassified {
         self.unclassified
     }
@@ -94,7 +95,7 @@ mod tests {
     use crate::nodes::STRANGERS;
     use penstock_core::packet::{NodeId, Packet};
 
-    /// A TCP segment of 41 bytes from 10.0.0.1:1 to 10.0.0.2:2 with one byte of data, without checksums.
+    /// A TCP segment of 41 bytes from 10.0.0.1:1 to 10.0.0.2:2, with one byte of data and without checksums.
     fn segment(flags: u8) -> [u8; 41] {
         let mut bytes = [0; 41];
         (bytes[0], bytes[3], bytes[9]) = (0x45, 41, 6);
@@ -130,7 +131,7 @@ mod tests {
     fn stale_bytes_of_a_buffer_never_leave_with_a_broken_packet() {
         let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
         pool.give(vec![0xaa; 1500].into_boxed_slice());
-        // The header claims 41 bytes, but only 30 came.
+        // The header claims 41 bytes, but only 30 arrived.
         let packet = classify(&mut classifier, &mut pool, &segment(0x02)[..30]);
         assert_eq!(packet.bytes(), &segment(0x02)[..30]);
         assert_eq!(classifier.unclassified().malformed, 1);

@@ -129,26 +129,26 @@ pub struct Options {
     pub list: bool,
 }
 
-/// What [`Options`] mean.
+/// The validated meaning of [`Options`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Left and right interface.
+    /// The left and the right interface.
     pub interfaces: [tun::Config; 2],
-    /// The namespaces of the two.
+    /// The namespaces of the left and the right interface; `None` is the current one.
     pub netns: [Option<String>; 2],
-    /// Forward and reverse bottleneck.
+    /// The forward and the reverse bottleneck.
     pub bottlenecks: [bottleneck::Config; 2],
     /// The side whose hosts are the nodes.
     pub nodes: Side,
-    /// Seed.
+    /// Seed of every random stream.
     pub seed: u64,
-    /// Stop after this time.
+    /// Duration of the run; `None` to run until a signal comes.
     pub duration: Option<Span>,
-    /// Never sleep.
+    /// True if the loop never sleeps.
     pub spin: bool,
-    /// SCHED_FIFO.
+    /// True for real-time scheduling (SCHED_FIFO).
     pub realtime: bool,
-    /// Where to write what became of each packet.
+    /// The file for the journal of packets; `None` without one.
     pub packets: Option<PathBuf>,
 }
 
@@ -165,10 +165,10 @@ impl fmt::Display for Plan {
 }
 
 impl Options {
-    /// Reads the configuration file, if there is one, and puts the options over it.
+    /// Reads the configuration file, if there is one, and applies the options over it.
     ///
     /// # Errors
-    /// The first mistake in the file or in the options.
+    /// Returns the first mistake in the file or in the options.
     pub fn plan(&self) -> Result<Plan, Error> {
         self.plan_with(&self.file()?)
     }
@@ -179,7 +179,7 @@ impl Options {
         File::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
     }
 
-    /// What the options mean, where they leave open what the file says.
+    /// Merges the options with the file: an option has precedence over the file.
     fn plan_with(&self, file: &File) -> Result<Plan, Error> {
         let run = &file.run;
         let spin = !self.realtime && (self.spin || run.spin.unwrap_or_default());
@@ -238,8 +238,8 @@ impl Options {
     }
 }
 
-/// The discipline that an option names with its parameters. Without a name, that of the file, with these parameters over
-/// its own.
+/// Returns the discipline that an option names, with the parameters of the options. Without such an option, returns the
+/// discipline of the file with these parameters over its own.
 fn discipline(
     option: &'static str,
     name: &Option<String>,
@@ -254,7 +254,7 @@ fn discipline(
     config.map_err(|source| Error::Settings { option, source })
 }
 
-/// Every algorithm with its parameters, as text.
+/// Returns a text that lists every algorithm with its parameters.
 pub fn listing() -> String {
     let mut text = String::new();
     for entry in entries() {

@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-/// Which way a packet travels.
+/// The direction in which a packet travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// From left to right.
+    /// From the left interface to the right one.
     Forward,
-    /// From right to left.
+    /// From the right interface to the left one.
     Reverse,
 }
 
@@ -21,7 +21,7 @@ impl Direction {
         self as usize
     }
 
-    /// The other direction.
+    /// Returns the opposite direction.
     pub const fn opposite(self) -> Self {
         match self {
             Self::Forward => Self::Reverse,

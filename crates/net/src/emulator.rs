@@ -1,4 +1,5 @@
-//! The loop: read what arrived, write what is due, sleep until the next event. One thread.
+//! The loop of the emulator: reads packets that arrived, writes packets that are due, and sleeps until the next event.
+//! It uses one thread.
 
 use crate::bottleneck::Delivery;
 use crate::classify::Classifier;
@@ -26,10 +27,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::fd::AsFd;
 
-/// Packets read from one side before the other side and the clock get their turn.
+/// Largest number of packets read from one side before the other side and the clock get their turn.
 const BATCH: usize = 32;
 
-/// A running bottleneck.
+/// A running bottleneck between two interfaces.
 pub struct Emulator {
     plan: Plan,
     path: Path<RealPacket>,
@@ -49,10 +50,10 @@ struct Wakeup {
 }
 
 impl Emulator {
-    /// Makes the interfaces and an idle bottleneck between them. From here on SIGINT and SIGTERM end the run.
+    /// Creates the interfaces and an idle bottleneck between them. From here on SIGINT and SIGTERM end the run.
     ///
     /// # Errors
-    /// What is missing, and what to do about it.
+    /// Returns what is missing, and what to do about it.
     pub fn open(plan: Plan, namespaces: &[Namespace; 2]) -> Result<Self, Error> {
         if namespaces[0].is(&namespaces[1]) {
             let message = "left and right must be in two namespaces, for packets between addresses of one never leave \
@@ -86,7 +87,7 @@ impl Emulator {
     /// Moves packets until the duration is over or a signal comes.
     ///
     /// # Errors
-    /// An interface is gone.
+    /// Fails if an interface was removed or the system refuses to wait.
     pub fn run(mut self) -> Result<Report, Error> {
         let end = self.plan.duration.map(|duration| Instant::ZERO + duration);
         loop {
@@ -118,12 +119,12 @@ impl Emulator {
         out.flush()
     }
 
-    /// CLOCK_MONOTONIC since the start.
+    /// Returns the time since the start by CLOCK_MONOTONIC.
     fn now(&self) -> Instant {
         Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Returns the time up to which everything has been written.
+    /// Writes all packets that are due; returns the time up to which everything has been written.
     fn write_what_is_due(&mut self) -> Instant {
         loop {
             let now = self.now();
@@ -139,7 +140,7 @@ impl Emulator {
         }
     }
 
-    /// Packets that travel in `direction` are read from the interface at its start.
+    /// Reads packets that travel in `direction` from the interface where this direction begins.
     fn read_what_came(&mut self, direction: Direction) -> Result<(), Error> {
         for _ in 0..BATCH {
             let mut buffer = self.pool.take();
@@ -172,7 +173,7 @@ impl Emulator {
         Ok(Wakeup { readable: [ready(0), ready(1)], stop: ready(2) })
     }
 
-    /// How long to sleep; `None` until something comes.
+    /// Returns how long to sleep; `None` without a limit.
     fn timeout(&self, end: Option<Instant>) -> Option<Span> {
         if self.plan.spin {
             return Some(Span::ZERO);
@@ -186,7 +187,7 @@ fn timespec(span: Span) -> TimeSpec {
     std::time::Duration::from_nanos(span.as_nanos()).into()
 }
 
-/// A descriptor that becomes readable at SIGINT or SIGTERM, which no longer kill.
+/// Returns a descriptor that becomes readable at SIGINT or SIGTERM, which no longer end the process.
 fn termination_signals() -> Result<SignalFd, Error> {
     let mut set = SigSet::empty();
     set.add(Signal::SIGINT);

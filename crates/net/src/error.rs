@@ -1,14 +1,14 @@
-//! What can go wrong, in words that say what to do.
+//! The errors of the emulator; each message says what to do.
 
 use penstock_core::settings::SettingsError;
 use penstock_grammar::Diagnosis;
 use std::io;
 use std::path::PathBuf;
 
-/// Why the emulator stopped or did not start.
+/// The reasons for which the emulator stopped or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An algorithm, or one of its parameters.
+    /// An algorithm does not exist, or one of its parameters is wrong.
     #[error("{option}: {source}; `--list` shows every algorithm with its parameters")]
     Settings {
         /// The option with the mistake.
@@ -16,64 +16,64 @@ pub enum Error {
         /// What is wrong.
         source: SettingsError,
     },
-    /// A mistake in the configuration file, drawn in its line.
+    /// There is a mistake in the configuration file; the message shows its line.
     #[error("{0}")]
     File(#[from] Box<Diagnosis>),
     /// The configuration file cannot be read.
     #[error("cannot read the configuration {}: {source}", .path.display())]
     NoFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Error of the system.
         source: io::Error,
     },
-    /// Options that do not fit each other.
+    /// Options contradict each other.
     #[error("{0}")]
     Options(String),
-    /// The namespace is not there.
+    /// The namespace does not exist.
     #[error("there is no network namespace {}{hint}; create one with `ip netns add NAME`, or give a path such as /proc/PID/ns/net", .path.display())]
     NoNamespace {
-        /// Where it was looked for.
+        /// Path where the namespace was expected.
         path: PathBuf,
-        /// Those that exist.
+        /// Namespaces that exist, as a part of the message.
         hint: String,
     },
     /// The namespace cannot be entered.
     #[error("cannot enter the network namespace {namespace}: {source}{}", advice(.source, "is it a network namespace?"))]
     Namespace {
-        /// As it was given.
+        /// Name of the namespace, as it was given.
         namespace: String,
-        /// Why not.
+        /// Error of the system.
         source: io::Error,
     },
-    /// There are no TUN devices.
+    /// The system has no TUN devices.
     #[error("/dev/net/tun is missing; load the module with `modprobe tun`, or give the container this device")]
     NoTun,
-    /// The interface cannot be made or configured.
+    /// The interface cannot be created or configured.
     #[error("cannot make the interface {name} in {namespace}: {source}{}", advice(.source, ""))]
     Tun {
-        /// The interface.
+        /// Name of the interface.
         name: String,
-        /// Its namespace.
+        /// Namespace of the interface.
         namespace: String,
-        /// Why not.
+        /// Error of the system.
         source: io::Error,
     },
-    /// `--realtime` was refused.
+    /// The system refused `--realtime`.
     #[error("--realtime: {0}; run as root or with CAP_SYS_NICE, or leave the option away")]
     Realtime(io::Error),
-    /// The system failed while packets were running.
+    /// A call of the system failed during the run.
     #[error("{what}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         what: &'static str,
-        /// Why it failed.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// 1 for a failure while running, 2 for what a person can put right.
+    /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Io { .. } => 1,
@@ -81,13 +81,13 @@ impl Error {
         }
     }
 
-    /// For `map_err`: `what` failed.
+    /// Creates the error for a failed action `what`; for `map_err`.
     pub(crate) fn io<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
         move |source| Self::Io { what, source: source.into() }
     }
 }
 
-/// What to do about an error of the system.
+/// Returns what to do about an error of the system.
 fn advice(source: &io::Error, otherwise: &str) -> String {
     let advice = match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => "run as root or with CAP_NET_ADMIN and CAP_SYS_ADMIN",

@@ -1,4 +1,5 @@
-//! The configuration file of `penstock-emulate`: what the options say, in tables that scenarios have as well.
+//! The configuration file of `penstock-emulate`: the same settings as the options, in tables which have the form of
+//! scenarios.
 //!
 //! ```toml
 //! mtu = 1500
@@ -18,7 +19,7 @@
 //! address = "10.77.0.1/24"
 //! ```
 //!
-//! An option that is given counts instead of what the file says.
+//! An option that is given has precedence over the file.
 
 use crate::nodes::Side;
 use crate::tun::Cidr;
@@ -33,64 +34,64 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::path::PathBuf;
 
-/// What a file says; what it does not say is `None`.
+/// The content of a file; what the file leaves out is `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct File {
-    /// The link.
+    /// The table `[link]`.
     pub link: Option<Link>,
-    /// What the other direction has for itself.
+    /// The keys of `[link]` which concern only the direction from right to left.
     pub reverse: ReverseKeys,
-    /// The disciplines of the two directions.
+    /// The disciplines of the two directions, forward first.
     pub aqm: [Option<AnyConfig>; 2],
-    /// The ends of the link, left and right.
+    /// The ends of the link, left first.
     pub ends: [EndKeys; 2],
-    /// The run.
+    /// The keys of the whole run.
     pub run: RunKeys,
 }
 
-/// Keys of `[link]` for the direction from right to left, beside `reverse_limit`, which every [`Link`] has.
+/// The keys of `[link]` for the direction from right to left, besides `reverse_limit`, which every [`Link`] has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct ReverseKeys {
-    /// Its rate.
+    /// Rate from right to left; `None` for that of the link.
     #[serde(rename = "reverse_rate")]
     pub rate: Option<Rate>,
-    /// Its delay.
+    /// Delay from right to left; `None` for that of the link.
     #[serde(rename = "reverse_delay")]
     pub delay: Option<Span>,
 }
 
-/// Keys of `[left]` and `[right]`.
+/// The keys of `[left]` and `[right]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndKeys {
-    /// The name of the interface.
+    /// Name of the interface.
     pub interface: Option<String>,
-    /// The namespace in which it is made.
+    /// Namespace in which the interface is created.
     pub netns: Option<String>,
-    /// Its address.
+    /// Address of the interface, with its prefix.
     pub address: Option<Cidr>,
 }
 
-/// Keys of the whole run.
+/// The keys of the whole run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct RunKeys {
-    /// Largest IP packet on both interfaces.
+    /// Largest IP packet on both interfaces, in bytes.
     pub mtu: Option<u16>,
     /// The side whose hosts are the nodes.
     pub nodes: Option<Side>,
     /// Seed of every random stream.
     pub seed: Option<u64>,
-    /// How long the run lasts.
+    /// Duration of the run.
     pub duration: Option<Span>,
-    /// Never sleep.
+    /// True if the loop never sleeps.
     pub spin: Option<bool>,
-    /// SCHED_FIFO.
+    /// True for real-time scheduling (SCHED_FIFO).
     pub realtime: Option<bool>,
-    /// The file in which the fate of each packet is written.
+    /// File to which the fate of each packet is written.
     pub packets: Option<PathBuf>,
 }
 
-/// The tables of a file.
+/// The tables of a configuration file.
 #[derive(Debug, Deserialize)]
 struct Tables {
     #[serde(rename = "link")]
@@ -106,10 +107,10 @@ struct Tables {
 }
 
 impl File {
-    /// Reads the text of a file; `name` is the one used in messages.
+    /// Reads the text of a file; `name` is the name of the file in messages.
     ///
     /// # Errors
-    /// The first mistake, with its line and column.
+    /// Returns the first mistake with its line and column.
     pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
         let source = Source::parse(text, name)?;
         let table = source.table(source.root(), &[fields::of::<RunKeys>(), fields::of::<Tables>()])?;

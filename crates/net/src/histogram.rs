@@ -1,17 +1,17 @@
-//! Times of many packets in constant memory, to three significant digits.
+//! Histograms of the times of many packets in constant memory, to three significant digits.
 
 use hdrhistogram::Histogram;
 use penstock_core::units::Span;
 use serde::Serialize;
 
-/// One hour: what is longer is counted as this.
+/// One hour; longer times are counted as one hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// A histogram of spans.
+/// A histogram of time spans.
 #[derive(Debug, Clone)]
 pub struct Spans(Histogram<u64>);
 
-/// The usual statistics of a histogram.
+/// The statistics of a histogram, in a unit that its field tells.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Percentiles {
     /// Mean.
@@ -22,7 +22,7 @@ pub struct Percentiles {
     pub p90: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// Largest.
+    /// Largest value.
     pub max: f64,
 }
 
@@ -33,33 +33,33 @@ impl Default for Spans {
 }
 
 impl Spans {
-    /// An empty histogram.
+    /// Creates an empty histogram.
     pub fn new() -> Self {
         Self(Histogram::new_with_bounds(1_000, LONGEST_NS, 3).expect("the bounds are constants and in order"))
     }
 
-    /// Counts one span.
+    /// Adds one span.
     #[inline]
     pub fn record(&mut self, span: Span) {
         self.0.saturating_record(span.as_nanos());
     }
 
-    /// How many spans were counted.
+    /// Returns the number of spans added.
     pub fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// True when none was counted.
+    /// True if no span was added.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The span that `percent` of all spans do not exceed; zero when there is none.
+    /// Returns the span that `percent` of all spans do not exceed; zero if there are none.
     pub fn percentile(&self, percent: f64) -> Span {
         Span::from_nanos(if self.is_empty() { 0 } else { self.0.value_at_percentile(percent) })
     }
 
-    /// Statistics in units of `unit`.
+    /// Returns the statistics in multiples of `unit`.
     pub fn percentiles(&self, unit: Span) -> Percentiles {
         let scaled = |span: Span| span.as_nanos() as f64 / unit.as_nanos() as f64;
         Percentiles {

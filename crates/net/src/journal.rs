@@ -1,28 +1,29 @@
-//! What became of each packet of a queue, for those who want to look closer than a histogram.
+//! A journal of the fate of each packet of a queue, for analyses that need more than a histogram.
 //!
-//! Kept in memory while packets run, since writing a file would make them late, and written as CSV at the end.
+//! The journal is kept in memory while packets are forwarded, because writing a file would delay them, and is written
+//! as CSV at the end.
 
 use penstock_core::packet::FlowId;
 use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Bytes, Instant, Span};
 use std::io::{self, Write};
 
-/// The first line. `t_ns` is the start of transmission or the time of the drop, since the start of the run; `bytes` are
-/// those of the IP packet; `fate` is `sent` or the word of a [`DropReason`].
+/// The first line of the CSV. `t_ns` is the start of transmission or the time of the drop, since the start of the run;
+/// `bytes` is the size of the IP packet; `fate` is `sent` or the word of a [`DropReason`].
 pub const CSV_HEADER: &str = "queue,t_ns,waited_ns,flow,bytes,fate";
 
-/// One packet.
+/// One packet that has left the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// When it left the queue, alive or not.
+    /// When it left the queue, sent or dropped.
     pub at: Instant,
-    /// How long it was there.
+    /// How long it was in the queue.
     pub waited: Span,
-    /// Its connection.
+    /// Flow of the packet.
     pub flow: FlowId,
-    /// Its size.
+    /// Size of the IP packet.
     pub size: Bytes,
-    /// Why it died, if it did.
+    /// Reason of its drop; `None` if it was sent.
     pub dropped: Option<DropReason>,
 }
 
@@ -31,20 +32,20 @@ pub struct Entry {
 pub struct Journal(Vec<Entry>);
 
 impl Journal {
-    /// One more.
+    /// Adds a packet.
     pub fn add(&mut self, entry: Entry) {
         self.0.push(entry);
     }
 
-    /// Those so far.
+    /// Returns the packets added so far.
     pub fn entries(&self) -> &[Entry] {
         &self.0
     }
 
-    /// A line per packet, each with the `name` of the queue.
+    /// Writes one line for each packet, with the `name` of the queue.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the error of the writer.
     pub fn write<W: Write>(&self, name: &str, out: &mut W) -> io::Result<()> {
         for Entry { at, waited, flow, size, dropped } in &self.0 {
             let (t, waited, fate) = (at.as_nanos(), waited.as_nanos(), dropped.map_or("sent", DropReason::fate));

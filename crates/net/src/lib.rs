@@ -1,14 +1,16 @@
-//! Real packets: a userspace bottleneck between two network namespaces that runs the queue disciplines of the registry.
+//! Real packets: a userspace bottleneck between two network namespaces, which runs the queue disciplines of the
+//! registry.
 //!
 //! Follow one packet by opening the files in this order:
 //!
-//! 1. [`cli`]: what a person asks for, [`file`](mod@file): the same in a file; [`error`]: what can be wrong with it and what to do about it.
-//! 2. [`netns`] and `tun`: an interface in each namespace, whose packets come to this process.
-//! 3. [`emulator`]: the loop that reads packets, sleeps until the next event and writes what is due; [`pool`]: buffers;
-//!    [`classify`]: from bytes to a packet with a flow; [`nodes`]: whose it is.
-//! 4. [`path`]: two bottlenecks, one for each [`direction`]; [`bottleneck`]: a queue discipline, a wire and a delay line.
-//!    Neither knows a clock or a file descriptor, so both are tested in virtual time.
-//! 5. `report`: what happened, with `emissions`: how late this machine wrote its packets; `journal`: what became of
+//! 1. [`cli`] has the options of the command, [`file`](mod@file) the same settings in a file, and [`error`] what can be
+//!    wrong with them and what to do about it.
+//! 2. [`netns`] and `tun` create an interface in each namespace, whose packets come to this process.
+//! 3. [`emulator`] is the loop that reads packets, sleeps until the next event and writes what is due; [`pool`] has the
+//!    buffers; [`classify`] makes packets with flows from bytes; [`nodes`] finds the node to which a flow belongs.
+//! 4. [`path`] has two bottlenecks, one for each [`direction`]; a [`bottleneck`] is a queue discipline, a wire and a
+//!    delay line. Neither uses a clock or a file descriptor, so both are tested in virtual time.
+//! 5. `report` has the results of a run, `emissions` how late this machine wrote its packets, `journal` the fate of
 //!    each packet.
 
 pub mod bottleneck;

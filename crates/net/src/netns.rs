@@ -1,4 +1,4 @@
-//! Network namespaces: finding one, and doing something inside it without leaving the own one.
+//! Network namespaces: finding one, and running code inside it without leaving the namespace of this process.
 
 use crate::error::Error;
 use nix::sched::{CloneFlags, setns};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where `ip netns` keeps its namespaces.
+/// The directory in which `ip netns` keeps its namespaces.
 const NAMED: &str = "/run/netns";
 
 /// An open namespace.
@@ -19,10 +19,11 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A name known to `ip netns`, or a path (something with a slash). `None` is the namespace of this process.
+    /// Opens a namespace: by a name of `ip netns`, or by a path (a text with a slash). `None` is the namespace of this
+    /// process.
     ///
     /// # Errors
-    /// There is no such namespace; the message names those that exist.
+    /// Fails if there is no such namespace; the message names those that exist.
     pub fn open(name: Option<&str>) -> Result<Self, Error> {
         let (label, path) = match name {
             None => ("the current namespace".to_owned(), PathBuf::from("/proc/thread-self/ns/net")),
@@ -35,20 +36,21 @@ impl Namespace {
         Ok(Self { label, file, identity: (about.dev(), about.ino()) })
     }
 
-    /// How to call it in messages.
+    /// Returns the name of the namespace for messages.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// True when both are the same namespace, however they were named.
+    /// True if both are the same namespace, whatever names they were given.
     pub fn is(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// Runs `work` inside, on a thread of its own that ends with it. What it opens there stays there.
+    /// Runs `work` in the namespace, on a thread of its own which ends with it. File descriptors that it opens stay in
+    /// that namespace.
     ///
     /// # Errors
-    /// The namespace cannot be entered, or what `work` says.
+    /// Fails if the namespace cannot be entered, or with the error of `work`.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
         let inside = || {
             setns(&self.file, CloneFlags::CLONE_NEWNET)

@@ -1,11 +1,12 @@
-//! Whose each flow is: that of the host on one side of the link, by its address.
+//! The owner of each flow: the host on one side of the link, by its address.
 //!
-//! The host on the left is the source of what travels forward and the destination of what comes back; so a connection has
-//! the same node whichever way its first packet goes, and both disciplines agree on it. Flows without a number - there is no
-//! room, or it is no IP packet - are of one node together. A flow of an address that is no host ([`HostKey::at`]) is nobody's.
+//! The host on the left is the source of packets that travel forward and the destination of packets in reverse; so a
+//! connection has the same node whatever the direction of its first packet, and both disciplines agree on it. Flows
+//! without a number - because the table is full, or because the packet is not an IP packet - belong to one common node.
+//! A flow of an address that is no host ([`HostKey::at`]) has no owner.
 //!
-//! A node is forgotten when its last flow is: both tables are of one size and one idle time, and a packet of a flow keeps
-//! its node. So there is room for the node of every flow that has a number.
+//! A node is forgotten together with its last flow: both tables have the same size and the same idle time, and a packet
+//! of a flow keeps its node. So there is room for the node of every flow that has a number.
 
 use crate::direction::Direction;
 use penstock_core::packet::{FlowId, NodeId};
@@ -13,24 +14,26 @@ use penstock_core::units::{Instant, Span};
 use penstock_core::wire::flows::SipHash;
 use penstock_core::wire::{End, Headers, HostKey, NodeTable, Tracking};
 
-/// The node of flows without a number, and of hosts for which there is none. The hosts of the table have the numbers after it.
+/// The common node of flows without a number, and of hosts for which the table has no room. The hosts of the table have
+/// the numbers after it.
 pub const STRANGERS: NodeId = NodeId(0);
 
 /// The side whose hosts are the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// The hosts on the left, where the clients are.
+    /// The hosts on the left, where clients usually are.
     #[default]
     Left,
     /// The hosts on the right.
     Right,
-    /// None: each flow is a node of its own.
+    /// No hosts: each flow is a node of its own.
     None,
 }
 
 impl Side {
-    /// The end of a packet that is on this side, if it travels in this direction.
+    /// Returns which end of a packet is on this side, if the packet travels in this direction; `None` for
+    /// [`Side::None`].
     fn end(self, direction: Direction) -> Option<End> {
         match (self, direction) {
             (Self::None, _) => None,
@@ -43,7 +46,7 @@ impl Side {
 /// The node which owns a flow. Disciplines must be told of it before the first packet of the flow arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowOwner {
-    /// The flow.
+    /// Number of the flow.
     pub flow: FlowId,
     /// The node to which the flow belongs.
     pub node: NodeId,
@@ -51,24 +54,24 @@ pub struct FlowOwner {
     pub fresh: bool,
 }
 
-/// The nodes of all flows.
+/// The nodes of all flows of a classifier.
 #[derive(Debug)]
 pub struct Nodes {
     side: Side,
     hosts: NodeTable,
-    /// By the index of the flow.
+    /// The node of each flow, by the index of the flow.
     owners: Vec<NodeId>,
-    /// Whether disciplines have been told that flows without a number belong to [`STRANGERS`].
+    /// True if disciplines have been told that flows without a number belong to [`STRANGERS`].
     told: bool,
 }
 
 impl Nodes {
-    /// Of flows of a table with this capacity and this idle time.
+    /// Creates the nodes for the flows of a table with this capacity and this idle time.
     pub fn new(side: Side, capacity: u32, idle: Span, hash: SipHash) -> Self {
         Self { side, hosts: NodeTable::new(capacity, idle, hash), owners: Vec::new(), told: false }
     }
 
-    /// Answers with the owner of the flow of this packet if disciplines have not been told of it. The flow is that of
+    /// Returns the owner of the flow of this packet if disciplines have not been told of it. The flow is that of
     /// `tracking`, or `untracked`.
     pub fn note(
         &mut self,
@@ -111,9 +114,9 @@ impl Nodes {
 /// A packet as it was read from an interface, with its parsed headers.
 #[derive(Debug, Clone, Copy)]
 pub struct ParsedPacket<'a> {
-    /// The direction in which it travels.
+    /// Direction in which the packet travels.
     pub direction: Direction,
-    /// Its bytes from the IP header on.
+    /// Bytes of the packet from the IP header on.
     pub bytes: &'a [u8],
     /// Where each header begins, and what the headers say.
     pub headers: &'a Headers,
@@ -129,7 +132,7 @@ mod tests {
     const IDLE: Span = Span::from_secs(10);
     const UNTRACKED: FlowId = FlowId(1000);
 
-    /// Flows and nodes as a classifier keeps them, but smaller.
+    /// A classifier's flows and nodes, with small tables.
     struct Bench {
         flows: FlowTable<SipHash>,
         nodes: Nodes,
@@ -141,7 +144,7 @@ mod tests {
             Self { flows, nodes: Nodes::new(side, capacity, IDLE, SipHash(3, 4)) }
         }
 
-        /// A datagram from 10.0.0.`source` to 10.0.0.`to`.
+        /// Handles a datagram from 10.0.0.`source` to 10.0.0.`to`.
         fn udp(&mut self, direction: Direction, source: (u8, u8), to: (u8, u8), s: u64) -> (FlowId, Option<FlowOwner>) {
             let mut bytes = [0; 28];
             (bytes[0], bytes[3], bytes[9]) = (0x45, 28, 17);
@@ -189,9 +192,10 @@ mod tests {
         assert_eq!(udp(2, 1, 5), owner(1, 2, true));
         assert_eq!(udp(3, 1, 6), owner(UNTRACKED.0, STRANGERS.0, false), "no room");
         assert_eq!(udp(4, 1, 6), None, "as was told");
-        // The first flow was idle for 11 s: flow and node are another's.
+        // The first flow was idle for 11 s: its number and its node are given to others.
         assert_eq!(udp(3, 1, 11), owner(0, 1, true));
-        // The second lives on at 12 s. At 22 s the flow of host 3 is free, and another of host 2 gets it.
+        // The second flow sends at 12 s. At 22 s the flow of host 3 is idle, and another flow of host 2 gets its
+        // number.
         assert_eq!(udp(2, 1, 12), None);
         assert_eq!(udp(2, 2, 22), owner(0, 2, false));
     }
@@ -219,7 +223,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes, in whatever time: what was told last of a flow is its host, by a map that is scanned each time.
+        /// For any packets at any times, the owner that was told last for a flow is its host, compared with a plain
+        /// map.
         #[test]
         fn each_flow_is_known_as_its_hosts(
             packets in prop::collection::vec((0..6u8, 0..3u8, any::<bool>(), 0..5u64), 1..300),

@@ -1,5 +1,5 @@
-//! Both directions between left and right. The discipline of each stands at the head of its link and sees, if it wants
-//! to, what the other direction delivers there: the ACKs of its own traffic.
+//! The path between left and right in both directions. The discipline of each direction stands before its link and can
+//! also see the segments which the opposite direction delivers there: the ACKs of its own traffic.
 
 use crate::bottleneck::{Bottleneck, Config, Delivery};
 use crate::direction::Direction;
@@ -9,12 +9,12 @@ use penstock_core::qdisc::PacketObserver;
 use penstock_core::rng::Streams;
 use penstock_core::units::Instant;
 
-/// A pair of bottlenecks.
+/// A bottleneck for each direction.
 #[derive(Debug)]
 pub struct Path<P: Packet>([Bottleneck<P>; 2]);
 
 impl<P: Packet> Path<P> {
-    /// An idle path.
+    /// Creates an idle path.
     pub fn new(forward: &Config, reverse: &Config, streams: Streams) -> Self {
         Self([
             Bottleneck::new(forward, streams.get("forward/aqm")),
@@ -22,12 +22,12 @@ impl<P: Packet> Path<P> {
         ])
     }
 
-    /// One of its directions.
+    /// Returns the bottleneck of a direction.
     pub fn direction(&self, direction: Direction) -> &Bottleneck<P> {
         &self.0[direction.index()]
     }
 
-    /// From now on what becomes of each packet is noted, in both directions.
+    /// Keeps a journal of the fate of each packet from now on, in both directions.
     pub fn keep_journals(&mut self) {
         self.0.iter_mut().for_each(Bottleneck::keep_journal);
     }
@@ -37,18 +37,19 @@ impl<P: Packet> Path<P> {
         self.0.iter_mut().for_each(|bottleneck| bottleneck.set_owner(owner, now));
     }
 
-    /// Takes a packet that travels in `direction`. Call after [`Path::poll`] answered `None` for this `now`.
+    /// Takes a packet that travels in `direction`. Must be called after [`Path::poll`] has returned `None` for this
+    /// `now`.
     pub fn arrive<F: PacketObserver<P>>(&mut self, direction: Direction, packet: P, now: Instant, fates: &mut F) {
         self.0[direction.index()].arrive(packet, now, fates);
     }
 
-    /// When [`Path::poll`] next has something to do.
+    /// Returns when [`Path::poll`] next has something to do; `None` if nothing is pending.
     pub fn next_event(&self) -> Option<Instant> {
         self.0.iter().filter_map(Bottleneck::next_event).min()
     }
 
-    /// Lives through the events of both directions in their order, up to `now` or up to the next packet that is due.
-    /// Call again until it answers `None`.
+    /// Handles the events of both directions in order, up to `now` or up to the next packet that is due, which it
+    /// returns. Must be called again until it returns `None`.
     pub fn poll<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) -> Option<(Direction, Delivery<P>)> {
         loop {
             let next = |d: Direction| self.direction(d).next_event().map(|at| (at, d));

@@ -1,10 +1,10 @@
-//! Buffers of one size that go round: after a while nothing is allocated any more.
+//! A pool of buffers of one size. Buffers are used again, so that after some time nothing is allocated any more.
 
 use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::Instant;
 use penstock_core::wire::RealPacket;
 
-/// Free buffers.
+/// The buffers that are free.
 #[derive(Debug)]
 pub struct Pool {
     free: Vec<Box<[u8]>>,
@@ -13,12 +13,12 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// An empty pool of buffers of `size` bytes.
+    /// Creates an empty pool of buffers of `size` bytes.
     pub fn new(size: usize) -> Self {
         Self { free: Vec::new(), size, allocated: 0 }
     }
 
-    /// A buffer with any content.
+    /// Takes a buffer, whose content is arbitrary; allocates one if none is free.
     pub fn take(&mut self) -> Box<[u8]> {
         self.free.pop().unwrap_or_else(|| {
             self.allocated += 1;
@@ -26,20 +26,20 @@ impl Pool {
         })
     }
 
-    /// Gives a buffer back; one of another size is thrown away.
+    /// Gives a buffer back; a buffer of another size is freed.
     pub fn give(&mut self, buffer: Box<[u8]>) {
         if buffer.len() == self.size {
             self.free.push(buffer);
         }
     }
 
-    /// Buffers made so far.
+    /// Returns the number of buffers allocated so far.
     pub fn allocated(&self) -> u64 {
         self.allocated
     }
 }
 
-/// The buffers of dropped packets come back.
+/// Takes the buffers of dropped packets back.
 impl PacketObserver<RealPacket> for Pool {
     fn dropped(&mut self, packet: RealPacket, _: DropReason, _: Instant) {
         self.give(packet.into_bytes());

@@ -1,4 +1,4 @@
-//! What happened in a run: as one JSON object, or as a table for people.
+//! The results of a run: as one JSON object, or as a table for people.
 
 use crate::bottleneck::{Bottleneck, Config};
 use crate::classify::Unclassified;
@@ -14,85 +14,85 @@ use penstock_core::units::{Limit, Span};
 use serde::Serialize;
 use std::fmt;
 
-/// A run in which more than one packet of a hundred was later than this is disturbed: its numbers say as much about the
-/// machine as about the discipline.
+/// Bound of the lateness of packets. If more than one packet of a hundred was later than this, the run is disturbed:
+/// its numbers depend on the machine as much as on the discipline.
 pub const DISTURBED_ABOVE: Span = Span::from_millis(1);
 
 const MILLISECOND: Span = Span::from_millis(1);
 const MICROSECOND: Span = Span::from_micros(1);
 
-/// A whole run.
+/// The results of a whole run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Length of the run.
+    /// Duration of the run in seconds.
     pub elapsed_s: f64,
-    /// Seed.
+    /// Seed of every random stream.
     pub seed: u64,
-    /// The 99th percentile of the lateness of a direction was above `disturbed_above_us`.
+    /// True if the 99th percentile of the lateness in a direction was above `disturbed_above_us`.
     pub disturbed: bool,
-    /// [`DISTURBED_ABOVE`].
+    /// The bound [`DISTURBED_ABOVE`] in microseconds.
     pub disturbed_above_us: f64,
-    /// Packets that no element on the ACK path was shown.
+    /// Numbers of packets that were not shown to elements on the ACK path.
     pub unclassified: Unclassified,
-    /// Left to right.
+    /// Results from left to right.
     pub forward: DirectionReport,
-    /// Right to left.
+    /// Results from right to left.
     pub reverse: DirectionReport,
 }
 
-/// One direction.
+/// The results of one direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DirectionReport {
-    /// The discipline.
+    /// Name of the discipline.
     pub aqm: String,
-    /// Its parameters.
+    /// Parameters of the discipline.
     pub parameters: AnyConfig,
-    /// Rate of the wire.
+    /// Rate of the wire in bits per second.
     pub rate_bps: u64,
-    /// One-way delay.
+    /// One-way delay in milliseconds.
     pub delay_ms: f64,
-    /// What the queue may hold.
+    /// Limit of the queue.
     pub limit: Limit,
-    /// What the sending interface gave.
+    /// Packets and bytes that the sending interface gave.
     pub arrived: Backlog,
-    /// What the receiving interface was given.
+    /// Packets and bytes that were given to the receiving interface.
     pub delivered: Backlog,
     /// Packets dropped, by cause.
     pub dropped: Dropped,
-    /// Packets marked CE.
+    /// Number of packets marked CE.
     pub marked: u64,
-    /// What waited in the queue at the end.
+    /// Packets and bytes that waited in the queue at the end.
     pub waiting: Backlog,
-    /// Packets on the wire or in the delay line at the end.
+    /// Number of packets on the wire or in the delay line at the end.
     pub in_flight: u64,
-    /// Packets that were due, but the receiving interface would not take them.
+    /// Number of packets that were due but refused by the receiving interface.
     pub refused: u64,
-    /// Time in the queue, of packets that left it alive.
+    /// Sojourn times in milliseconds of the packets that were not dropped.
     pub sojourn_ms: Percentiles,
-    /// How much later than due packets were written.
+    /// How much later than they were due packets were written, in microseconds.
     pub lateness_us: Percentiles,
 }
 
-/// Packets that died in the queue.
+/// Numbers of packets dropped at the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Dropped {
-    /// By the AQM, on arrival.
+    /// Number of packets that the AQM dropped on arrival.
     pub early: u64,
-    /// For want of room.
+    /// Number of packets dropped because there was no room.
     pub overflow: u64,
-    /// By the AQM, from the queue.
+    /// Number of packets that the AQM dropped from the queue.
     pub dequeue: u64,
 }
 
 impl Dropped {
-    /// All of them.
+    /// Returns the number of all packets dropped.
     pub fn total(&self) -> u64 {
         self.early + self.overflow + self.dequeue
     }
 }
 
 impl Report {
-    /// Reads the counters at the end of a run.
+    /// Creates the report from the counters at the end of a run.
     pub fn new<P: Packet>(
         plan: &Plan,
         path: &Path<P>,
@@ -140,7 +140,7 @@ impl DirectionReport {
         }
     }
 
-    /// Each number with its name, in the order of the table.
+    /// Lists each number with its name, in the order of the table.
     fn rows(&self) -> Vec<(&'static str, String)> {
         let Percentiles { mean, p50, p90, p99, max } = self.sojourn_ms;
         let late = &self.lateness_us;

@@ -1,18 +1,18 @@
-//! How the kernel wakes this thread: as exactly as it can, and before others if it is asked to.
+//! The scheduling of this thread by the kernel: exact timers, and on request a real-time priority.
 
 use crate::error::Error;
 use nix::sys::prctl::set_timerslack;
 use std::io;
 
-/// Low among real-time priorities: above every ordinary process, below the kernel's own threads.
+/// A low real-time priority: above every ordinary process, below the kernel's own threads.
 const PRIORITY: i32 = 10;
 
-/// Timers of this thread fire when they are due, not up to 50 us later.
+/// Lets timers of this thread fire when they are due, instead of up to 50 us later.
 pub fn exact_timers() -> Result<(), Error> {
     set_timerslack(1).map_err(Error::io("cannot set the timer slack"))
 }
 
-/// Runs this thread before all ordinary ones (SCHED_FIFO).
+/// Gives this thread precedence over all ordinary ones (SCHED_FIFO).
 #[expect(unsafe_code, reason = "no safe wrapper of sched_setscheduler is among the dependencies")]
 pub fn realtime() -> Result<(), Error> {
     // SAFETY: `sched_param` is plain data for which zero is valid; the call only reads it.

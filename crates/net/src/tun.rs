@@ -1,4 +1,4 @@
-//! A TUN interface in some namespace. No offloads: every packet is one IP packet of at most the MTU.
+//! A TUN interface in a namespace. It has no offloads: every packet is one IP packet of at most the MTU.
 
 use crate::error::Error;
 use crate::netns::Namespace;
@@ -8,18 +8,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
-/// A text that is no address with a prefix.
+/// A text that is not an address with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an address with its prefix; write 10.77.0.1/24 or fd77::1/64")]
 pub struct CidrError(String);
 
-/// An address with the length of its network's prefix.
+/// An IP address with the length of its network's prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub struct Cidr {
-    /// The address.
+    /// The IP address.
     pub address: IpAddr,
-    /// The length of the prefix.
+    /// Length of the prefix in bits.
     pub prefix: u8,
 }
 
@@ -45,25 +45,25 @@ impl TryFrom<String> for Cidr {
     }
 }
 
-/// The interface to make.
+/// The settings of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its address.
+    /// Address of the interface, with its prefix.
     pub address: Cidr,
-    /// Largest IP packet.
+    /// Largest IP packet in bytes (MTU).
     pub mtu: u16,
 }
 
-/// An interface that is up for as long as this lives.
+/// An interface, which is up for as long as this value exists.
 pub struct Tun(SyncDevice);
 
 impl Tun {
-    /// Makes the interface in a namespace.
+    /// Creates the interface in a namespace and sets it up.
     ///
     /// # Errors
-    /// Whatever the system refuses, and what to do about it.
+    /// Returns what the system refuses, and what to do about it.
     pub fn open(config: &Config, namespace: &Namespace) -> Result<Self, Error> {
         namespace.run(|| {
             Self::open_here(config).map_err(|source| match source.kind() {
@@ -85,10 +85,11 @@ impl Tun {
         Ok(Self(device))
     }
 
-    /// The next packet that the namespace sends, if there is one now; its length.
+    /// Reads the next packet that the namespace sends into `buffer`; returns its length, or `None` if there is none
+    /// now.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the error of the system.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.0.recv(buffer) {
             Ok(len) => Ok(Some(len)),
@@ -100,7 +101,7 @@ impl Tun {
     /// Hands a packet to the namespace.
     ///
     /// # Errors
-    /// Those of the system; the packet is lost.
+    /// Returns the error of the system; the packet is lost.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         self.0.send(packet).map(drop)
     }

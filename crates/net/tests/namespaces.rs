@@ -1,6 +1,8 @@
-//! Real TCP through the emulator, between two network namespaces. Skips, and says why, where that cannot be done.
+//! Real TCP through the emulator, between two network namespaces. Where that is not possible, the tests skip and say
+//! why.
 //!
-//! Numbers are compared with theory only when the emulator was on time: a busy machine proves nothing.
+//! Numbers are compared with theory only when the emulator was on time, because results of a busy machine prove
+//! nothing.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -17,12 +19,12 @@ use std::time::{Duration, Instant};
 const FULL: f64 = 10e6 * 1448.0 / 1500.0;
 /// Two ways of 10 ms and two transmissions of bare headers of 52 bytes.
 const LEAST_RTT_MS: f64 = 20.083;
-/// Reno halves its window at a loss. With no queue at all it then sends between half and all of the rate, three quarters
-/// in the mean; a queue only adds to that.
+/// Reno halves its window at a loss. Without any queue it then sends between half and all of the rate, three quarters
+/// on average; a queue only increases that.
 const RENO: f64 = 0.75;
 const ATTEMPTS: u32 = 3;
 
-/// Runs take turns, for two at a time would disturb each other.
+/// Runs are serialized, because two at a time would disturb each other.
 static TURN: Mutex<()> = Mutex::new(());
 static LABS: AtomicU32 = AtomicU32::new(0);
 
@@ -30,7 +32,7 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Why nothing can be tested here.
+/// Returns why nothing can be tested here; `None` if tests can run.
 fn impossible() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
         return Some("not root".into());
@@ -47,7 +49,7 @@ fn impossible() -> Option<String> {
     None
 }
 
-/// Two namespaces that end with this value.
+/// Two namespaces which exist as long as this value.
 struct Lab {
     left: String,
     right: String,
@@ -66,7 +68,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// A command inside a namespace, killed after `seconds` whatever happens.
+    /// Runs a command inside a namespace and kills it after `seconds` in any case.
     fn command(namespace: &str, seconds: u32, words: &[&str]) -> Command {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=1", &seconds.to_string(), "nsenter", &format!("--net=/run/netns/{namespace}")]);
@@ -83,7 +85,7 @@ impl Drop for Lab {
     }
 }
 
-/// A child that does not outlive the test.
+/// A child process that ends with the test.
 struct Running(Child);
 
 impl Running {
@@ -114,14 +116,14 @@ fn wait_for_line(reader: impl Read, word: &str) {
 fn start_emulator(lab: &Lab, arguments: &[&str]) -> Running {
     let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-emulate"));
     command.args(["--left-netns", &lab.left, "--right-netns", &lab.right, "--rate", "10Mbit/s", "--delay", "10ms"]);
-    // The duration is a safety net: the report comes at SIGTERM.
+    // The duration is only for safety: the report comes at SIGTERM.
     command.args(["--json", "--realtime", "--duration", "60s"]).args(arguments);
     let mut emulator = Running::spawn(command);
     wait_for_line(emulator.0.stderr.as_mut().unwrap(), "ready");
     emulator
 }
 
-/// Ends the emulator the way a person would, and reads its report.
+/// Ends the emulator with the signal a user would send, and reads its report.
 fn report(mut emulator: Running) -> Value {
     kill(Pid::from_raw(emulator.0.id() as i32), Signal::SIGTERM).unwrap();
     let mut text = String::new();
@@ -131,13 +133,13 @@ fn report(mut emulator: Running) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("the report is no JSON: {e}: {text}"))
 }
 
-/// What was seen in one run.
+/// The measurements of one run.
 struct Run {
     goodput: f64,
     retransmits: u64,
-    /// Mean round trip as the sender's TCP saw it.
+    /// Mean round trip time as the sender's TCP measured it.
     tcp_rtt_ms: f64,
-    /// Median round trip of small datagrams beside the bulk transfer.
+    /// Median round trip time of small datagrams beside the bulk transfer.
     rtt_ms: f64,
     report: Value,
 }
@@ -201,7 +203,7 @@ fn median_rtt_ms(lab: &Lab, stop: &AtomicBool) -> f64 {
             let sent = Instant::now();
             probe.send_to(&number.to_be_bytes(), "10.77.0.2:7007").unwrap();
             let mut answer = [0; 8];
-            // Echoes of earlier, lost probes do not count; nor does what comes while the transfer is warming up.
+            // Echoes of earlier, lost probes do not count, nor do those that arrive while the transfer is warming up.
             let mine = probe.recv(&mut answer).is_ok() && u64::from_be_bytes(answer) == number;
             if mine && begin.elapsed() > Duration::from_secs(2) {
                 round_trips.push(sent.elapsed().as_secs_f64() * 1e3);
@@ -214,7 +216,7 @@ fn median_rtt_ms(lab: &Lab, stop: &AtomicBool) -> f64 {
     })
 }
 
-/// Every packet is accounted for, disturbed or not.
+/// Every packet is accounted for, whether the run was disturbed or not.
 fn check_conservation(report: &Value) {
     for direction in ["forward", "reverse"] {
         let of = |pointer: &str| report[direction].pointer(pointer).and_then(Value::as_u64).unwrap();
@@ -225,7 +227,7 @@ fn check_conservation(report: &Value) {
     }
 }
 
-/// A run that was on time, if one can be had.
+/// Returns a run that was on time, if there is one after some attempts.
 fn undisturbed(arguments: &[&str]) -> Option<Run> {
     for attempt in 1..=ATTEMPTS {
         let lab = match Lab::new() {
@@ -285,7 +287,7 @@ fn red_drops_early_and_never_for_want_of_room() {
     assert!(red.forward("/dropped/early") > 0 && red.drops() == red.forward("/dropped/early"));
 }
 
-/// With room for less than two bandwidth-delay products.
+/// The queue has room for less than two bandwidth-delay products.
 #[test]
 fn pink_drops_nothing_where_tail_drop_does() {
     if skip() {

@@ -16,10 +16,10 @@ use std::net::{IpAddr, Ipv6Addr};
 const SIZE: usize = 1250;
 const RATE: Rate = Rate::from_bps(10_000_000);
 const TICKS: u64 = 10_000;
-/// Flows of the greedy host, which takes turns with them.
+/// Flows of the greedy host, which sends on them in turn.
 const MANY: u8 = 9;
 
-/// A datagram of [`SIZE`] bytes.
+/// Makes a datagram of [`SIZE`] bytes.
 fn datagram(from: IpAddr, to: IpAddr, port: u8) -> Vec<u8> {
     let mut bytes = vec![0; SIZE];
     let header = match (from, to) {
@@ -45,15 +45,15 @@ fn datagram(from: IpAddr, to: IpAddr, port: u8) -> Vec<u8> {
     bytes
 }
 
-/// How a pair of hosts is asked for its shares.
+/// The case of a pair of hosts whose shares are measured.
 struct Case {
     aqm: &'static str,
     settings: &'static [&'static str],
     side: Side,
     direction: Direction,
-    /// The address of the greedy host, by its flow.
+    /// Address of the greedy host, by its flow.
     greedy: fn(u8) -> IpAddr,
-    /// The address of the host with one flow.
+    /// Address of the host with one flow.
     modest: IpAddr,
 }
 
@@ -64,7 +64,7 @@ impl Case {
         Config { aqm, rate: RATE, delay: Span::ZERO, limit: Limit::Packets(1000) }
     }
 
-    /// Packets of the greedy and of the modest host that came through in ten seconds, of 10,000 each.
+    /// Returns how many packets of the greedy and of the modest host were delivered in ten seconds, of 10,000 each.
     fn shares(&self) -> (u64, u64) {
         let (here, other) = (Self::config(self.aqm, self.settings), Self::config("droptail", &[]));
         let mut path = match self.direction {
@@ -175,7 +175,7 @@ fn qrm_behind_pink_knows_the_nodes() {
     }
 }
 
-/// Who never heard of nodes does the same with and without them.
+/// Disciplines that ignore nodes do the same with and without them.
 #[test]
 fn other_disciplines_do_not_care() {
     for aqm in ["droptail", "codel", "red", "fq-codel", "pink", "pie"] {

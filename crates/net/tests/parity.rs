@@ -1,7 +1,7 @@
-//! The wire of the emulator and that of replay give each packet the same fate at the same time, with every discipline.
+//! The wires of the emulator and of replay give each packet the same fate at the same time, with every discipline.
 //!
-//! Where arrivals, ends of transmissions and timers fall on the same instants, the order of what happens then decides; so
-//! each discipline is tried with arrivals on the grid of transmissions and off it.
+//! Where arrivals, ends of transmissions and timers fall on the same time, their order decides; so each discipline is
+//! tried with arrivals on the grid of transmissions and beside it.
 
 use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, Ern, FlowId, NoTcp, Packet};
@@ -46,7 +46,7 @@ impl Packet for Token {
     }
 }
 
-/// What became of a packet: when it was dropped, or when its transmission ended.
+/// The fate of a packet: when it was dropped, or when its transmission ended.
 type Ended = Option<(Instant, Option<DropReason>, Ecn)>;
 
 struct Log(Vec<Ended>);
@@ -80,7 +80,7 @@ fn arrivals(on_grid: bool) -> Vec<Arrival> {
     out
 }
 
-/// Through the emulator in virtual time.
+/// Passes the packets through the emulator in virtual time.
 fn emulated(config: &AnyConfig, arrivals: &[Arrival]) -> Vec<Ended> {
     let config = Config { aqm: config.clone(), rate: LINK.rate, delay: Span::ZERO, limit: LINK.limit };
     let rng = Streams::new(SEED).get(&format!("replay/{}", config.aqm.name()));
@@ -101,7 +101,7 @@ fn emulated(config: &AnyConfig, arrivals: &[Arrival]) -> Vec<Ended> {
     log.0
 }
 
-/// Through replay, whose packets are told when their transmission begins.
+/// Passes the packets through replay, which reports a packet when its transmission begins.
 fn replayed(config: &AnyConfig, arrivals: &[Arrival]) -> Vec<Ended> {
     let outcome = replay(arrivals.iter().map(|arrival| Ok(*arrival)), config, LINK, SEED).unwrap();
     let time = |size: u32| LINK.rate.time_for(Bytes::new(size.into()));
@@ -122,7 +122,7 @@ fn every_packet_has_the_same_fate_through_both_wires() {
             let both = emulated(&config, &arrivals).into_iter().zip(replayed(&config, &arrivals));
             for (id, (ours, theirs)) in both.enumerate() {
                 let (Some(ours), Some(theirs)) = (ours, theirs) else { panic!("{name}: packet {id} never ended") };
-                // The remainder of a division may move the end of a transmission by a nanosecond.
+                // The remainder of a division may shift the end of a transmission by a nanosecond.
                 let apart = ours.0.as_nanos().abs_diff(theirs.0.as_nanos());
                 let same = (ours.1, ours.2) == (theirs.1, theirs.2) && apart <= u64::from(ours.1.is_none());
                 assert!(same, "{name}, packet {id}, on the grid {on_grid}: emulator {ours:?}, replay {theirs:?}");

@@ -1,4 +1,4 @@
-//! The bottleneck in virtual time, against arithmetic and queueing theory. No kernel, no clock.
+//! The bottleneck in virtual time, compared with arithmetic and queueing theory, without kernel and clock.
 
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
@@ -79,7 +79,7 @@ fn at(span: Span) -> Instant {
     Instant::ZERO + span
 }
 
-/// Everything due up to `now`, as (id, due).
+/// Returns everything that is due up to `now`, as (id, due).
 fn drain(b: &mut Bottleneck<Token>, now: Instant, log: &mut Log) -> Vec<(usize, Instant)> {
     std::iter::from_fn(|| b.poll(now, log)).map(|Delivery { due, packet }| (packet.id, due)).collect()
 }
@@ -99,19 +99,19 @@ fn a_lone_packet_takes_its_transmission_and_the_delay() {
 fn a_burst_leaves_one_transmission_apart_and_what_finds_no_room_dies() {
     let (mut b, mut log) = (bottleneck("droptail", "5p"), Log::default());
     (0..10).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
-    // One on the wire, five in the queue.
+    // One packet is on the wire, five are in the queue.
     let overflow: Vec<_> = (6..10).map(|id| (id, DropReason::Overflow)).collect();
     assert_eq!(log.dropped, overflow);
     let expected: Vec<_> = (0..6).map(|id| (id as usize, at(SERVICE * (id + 1) + DELAY))).collect();
     assert_eq!(drain(&mut b, at(Span::from_secs(1)), &mut log), expected);
-    // The last one waited for five transmissions; the histogram keeps three digits.
+    // The last packet waited for five transmissions; the histogram keeps three digits.
     let waited = b.sojourn().percentile(100.0).as_nanos() as f64 / (SERVICE * 5).as_nanos() as f64;
     assert!((waited - 1.0).abs() < 0.001, "{waited}");
     b.check().unwrap();
 }
 
-/// Ten packets at once, one of which is transmitted and five of which wait: the journal has the four that found no room
-/// first, and the time of each other one in the queue is that of those before it.
+/// Ten packets arrive at once; one is transmitted and five wait. The journal has the four that found no room first;
+/// each of the others waited in the queue for those before it.
 #[test]
 fn the_journal_tells_what_became_of_each_packet() {
     let (mut b, mut log) = (bottleneck("droptail", "5p"), Log::default());
@@ -156,7 +156,7 @@ fn random_arrivals_wait_as_queueing_theory_says() {
     assert_eq!(b.delivered().packets, 300_000);
 }
 
-/// Twice the capacity into a queue of 20: it is always full, and every second packet dies.
+/// Twice the capacity is offered to a queue of 20: it is always full, and every second packet is dropped.
 #[test]
 fn an_overloaded_tail_drop_queue_is_always_full() {
     let (mut b, mut log) = (bottleneck("droptail", "20p"), Log::default());
@@ -266,7 +266,7 @@ fn tokens(arrivals: &[(u64, u64, bool)]) -> Vec<(Instant, Token)> {
 }
 
 proptest! {
-    /// When the owner looks does not change when packets are due.
+    /// The time at which the caller polls does not change when packets are due.
     #[test]
     fn a_late_owner_does_not_slow_the_wire(arrivals in arrivals(), looks in prop::collection::vec(0..3_000_000u64, 0..50)) {
         let run = |looks: &[u64]| {
@@ -304,7 +304,7 @@ proptest! {
         prop_assert_eq!(b.backlog().packets, 0, "a second empties any of these queues");
         prop_assert_eq!(got.len() + log.dropped.len(), tokens.len());
         for pair in got.windows(2) {
-            // Times are whole nanoseconds, so one may be a nanosecond early.
+            // Times are whole nanoseconds, so a transmission may end a nanosecond early.
             let apart = pair[1].1.since(pair[0].1).as_nanos() + 1;
             prop_assert!(apart >= config.rate.time_for(Bytes::new(tokens[pair[1].0].1.size)).as_nanos());
         }

@@ -1,16 +1,16 @@
-//! From Rust values to what Python takes without loss.
+//! Conversion of Rust values to values that Python takes without loss.
 
 use penstock_sim::{Column, Table};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// `value` as JSON.
+/// Returns `value` as JSON.
 pub(crate) fn json<T: serde::Serialize + ?Sized>(value: &T) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
-/// `{table: {column: (dtype, little-endian bytes)}}`.
+/// Returns tables as `{table: {column: (dtype, little-endian bytes)}}`.
 pub(crate) fn tables<'py>(py: Python<'py>, tables: &[Table]) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     for table in tables {

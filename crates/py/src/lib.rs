@@ -1,4 +1,4 @@
-//! The Python binding: converts, and holds no algorithm.
+//! The Python binding: it converts values and holds no algorithm.
 
 mod convert;
 mod orbit;
@@ -16,7 +16,7 @@ create_exception!(penstock, ScenarioError, PyValueError, "A scenario that cannot
 create_exception!(penstock, TraceError, PyValueError, "A trace that cannot be read; its text says where and why.");
 create_exception!(penstock, BrokenInvariant, PyRuntimeError, "An invariant broke during a run; its text says which.");
 
-/// Every algorithm with its parameters, as JSON.
+/// Returns every algorithm with its parameters, as JSON.
 #[pyfunction]
 fn entries() -> PyResult<String> {
     convert::json(&penstock_core::registry::all_entries())

@@ -1,9 +1,9 @@
-//! The geometry of orbits.
+//! The geometry of satellite orbits for Python.
 
 use penstock_core::units::Span;
 use pyo3::prelude::*;
 
-/// A ring of satellites and where the ground stations are, as in `penstock.architecture.Orbit`.
+/// A ring of satellites and the positions of the ground stations, as in `penstock.architecture.Orbit`.
 #[pyclass(frozen, module = "penstock._penstock")]
 pub(crate) struct Orbit(penstock_sim::orbit::Orbit);
 
@@ -15,31 +15,31 @@ impl Orbit {
         Self(penstock_sim::orbit::Orbit { altitude_km, satellites, latitude, apart, processing })
     }
 
-    /// Of one turn around the earth.
+    /// Duration of one turn around the earth in seconds.
     #[getter]
     fn period_s(&self) -> f64 {
         self.0.period_s()
     }
 
-    /// True if it stays over one place.
+    /// True if the satellite stays over one place.
     #[getter]
     fn is_fixed(&self) -> bool {
         self.0.is_fixed()
     }
 
-    /// From one satellite to the next; infinite if it is fixed.
+    /// Time in seconds from one satellite to the next; infinite if the satellites are geostationary.
     #[getter]
     fn handover_s(&self) -> f64 {
         self.0.handover_s()
     }
 
-    /// Both stations always have the serving satellite above the horizon.
+    /// True if the serving satellite is always above the horizon of both stations.
     #[getter]
     fn is_seen(&self) -> bool {
         self.0.is_seen()
     }
 
-    /// One way, `t_s` after a satellite began to serve.
+    /// One-way delay in milliseconds, `t_s` seconds after a satellite began to serve.
     fn delay_ms(&self, t_s: f64) -> f64 {
         self.0.delay_ms(t_s)
     }

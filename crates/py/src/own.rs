@@ -1,9 +1,9 @@
-//! Algorithms written in Python: the core's foreign traits over Python objects. Files that a scenario names come the same
-//! way.
+//! Algorithms written in Python: the core's foreign traits implemented over Python objects. Files that a scenario names
+//! are read in the same way.
 //!
-//! `python/penstock/own.py` finds and makes the objects; here they are called. A run with such algorithms keeps the
-//! interpreter, because taking it for every call would cost more than the call. The first exception is kept, nothing is
-//! called after it, and the run is stopped when the current step of it is over.
+//! `python/penstock/own.py` finds and creates the objects; this file calls them. A run with such algorithms holds the
+//! interpreter all the time, because acquiring it for every call would cost more than the call. The first exception is
+//! kept, no object is called after it, and the run stops at the end of its current step.
 
 mod aqm;
 mod control;
@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The first exception of any Python algorithm in a run, and where it was raised.
+/// The first exception of any Python algorithm in a run, and the call that raised it.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {
     happened: AtomicBool,
@@ -30,7 +30,7 @@ impl Trouble {
         self.happened.load(Ordering::Relaxed)
     }
 
-    /// `what` is the end of a sentence: "in on_ack of my.py:MyCc".
+    /// Keeps an exception, if it is the first. `what` is the end of a sentence: "in on_ack of my.py:MyCc".
     fn tell(&self, error: PyErr, what: String) {
         if !self.happened.swap(true, Ordering::Relaxed) {
             *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some((error, what));
@@ -42,11 +42,11 @@ impl Trouble {
     }
 }
 
-/// A `penstock.own.Library`, or none.
+/// A `penstock.own.Library`, or nothing.
 pub(crate) struct PyLibrary {
     object: Option<Py<PyAny>>,
     trouble: Arc<Trouble>,
-    /// Something was found in it.
+    /// True if an algorithm was found in the library.
     used: AtomicBool,
 }
 
@@ -55,8 +55,8 @@ impl PyLibrary {
         Self { object, trouble: Arc::default(), used: AtomicBool::new(false) }
     }
 
-    /// Runs `step`, and lets other Python threads run meanwhile if no algorithm needs the interpreter. An exception of an
-    /// algorithm comes before any other failure: it may be its cause.
+    /// Runs `step`, and lets other Python threads run at the same time if no algorithm needs the interpreter. An
+    /// exception of an algorithm has precedence over any other error, because it may be the cause.
     pub fn run<T: Send>(&self, py: Python<'_>, step: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
         let done = if self.used.load(Ordering::Relaxed) { step() } else { py.detach(step) };
         match self.failure(py) {
@@ -65,7 +65,7 @@ impl PyLibrary {
         }
     }
 
-    /// What went wrong in an algorithm, to be raised.
+    /// Returns the exception of an algorithm, which must be raised; `None` if there was none.
     pub fn failure(&self, py: Python<'_>) -> Option<PyErr> {
         let (error, what) = self.trouble.take()?;
         let explained =
@@ -73,7 +73,7 @@ impl PyLibrary {
         Some(explained.map_or_else(|other| other, PyErr::from_value))
     }
 
-    /// Asks the library's method `find` for `name`: what it found, or why it cannot be used.
+    /// Calls the library's method `find` with `name`; returns what it found, or why that cannot be used.
     fn find<'py>(
         &self,
         py: Python<'py>,
@@ -85,7 +85,7 @@ impl PyLibrary {
         Some(found)
     }
 
-    /// The same of what is no algorithm: nothing of it is called while a run goes on.
+    /// Calls the library's method `find` without noting that an algorithm is in use: for what is never called in a run.
     fn ask<'py>(
         &self,
         py: Python<'py>,
@@ -135,13 +135,13 @@ impl Library for PyLibrary {
     }
 }
 
-/// The library refuses a name with a sentence of its own, which then stands beside the line of the scenario.
+/// True if the exception is a refusal of the library, whose sentence is shown at the line of the scenario.
 fn is_mistake(py: Python<'_>, error: &PyErr) -> bool {
     let kind = py.import("penstock.mistake").and_then(|module| module.getattr("MistakeError"));
     kind.is_ok_and(|kind| error.is_instance(py, &kind))
 }
 
-/// A method of an object, if its class has another than the base class: no call is made for nothing.
+/// Returns a method of an object if its class overrides that of the base class; otherwise there is nothing to call.
 fn method(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Py<PyAny>>> {
     let own = object.py().import("penstock.own")?;
     let found = own.call_method1("overridden", (object, name))?;

@@ -1,4 +1,4 @@
-//! Recorded arrivals through a queue discipline.
+//! Replay of recorded arrivals and of scripts of events, for Python.
 
 use crate::own::PyLibrary;
 use crate::{BrokenInvariant, TraceError, convert};
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// What a replay tells: the discipline's numbers, and what was left out of the trace.
+/// The results of a replay: the discipline's totals, and what was left out of the trace.
 #[derive(serde::Serialize)]
 struct Told {
     #[serde(flatten)]
@@ -84,7 +84,7 @@ fn end(nodes: &str) -> PyResult<Option<End>> {
     }
 }
 
-/// A discipline of the registry or of the library.
+/// Returns a discipline of the registry or of the library.
 fn config(library: &PyLibrary, aqm: &str, settings: &[String]) -> PyResult<AnyConfig> {
     let refused = |message: String| PyValueError::new_err(message);
     if !NAMES.contains(&aqm)
@@ -95,7 +95,7 @@ fn config(library: &PyLibrary, aqm: &str, settings: &[String]) -> PyResult<AnyCo
     config_from_settings(aqm, settings).map_err(|e| refused(e.to_string()))
 }
 
-/// A control of the table or of the library.
+/// Returns a congestion control of the table or of the library.
 fn control_config(library: &PyLibrary, cc: &str, settings: &[String]) -> PyResult<AnyControlConfig> {
     let refused = |message: String| PyValueError::new_err(message);
     if !cc::NAMES.contains(&cc)
@@ -106,15 +106,15 @@ fn control_config(library: &PyLibrary, cc: &str, settings: &[String]) -> PyResul
     control_from_settings(cc, settings).map_err(|e| refused(e.to_string()))
 }
 
-/// Texts `key=value` as parameters of an algorithm of the library.
+/// Converts texts `key=value` to parameters of an algorithm of the library.
 fn parameters(settings: &[String]) -> PyResult<Map<String, Value>> {
     let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
     let pairs = pairs.map_err(|e| PyValueError::new_err(e.to_string()))?;
     Ok(pairs.into_iter().map(|(key, value)| (key, value_of(&value))).collect())
 }
 
-/// Gives the congestion control `cc` the events of the file `script`; writes a row of CSV after each to `csv`. `library`
-/// finds controls that are not in the registry; `settings` are texts `key=value`.
+/// Plays the events of the file `script` to the congestion control `cc`, and writes a row of CSV to `csv` after each
+/// event. `library` finds controls that are not in the registry; `settings` are texts `key=value`.
 #[pyfunction]
 #[pyo3(signature = (script, cc, csv, library=None, settings=Vec::new()))]
 pub(crate) fn replay_control(
@@ -151,7 +151,8 @@ fn trace_error(trace: &str, error: &ReplayError) -> PyErr {
     }
 }
 
-/// Rows of CSV for a Python file; the first failure ends the writing and is told at the end.
+/// Writes rows of CSV to a Python file; after the first error nothing more is written, and the error is returned at the
+/// end.
 struct Rows {
     out: BufWriter<PyFile>,
     next_id: u64,
@@ -180,7 +181,7 @@ impl Rows {
     }
 }
 
-/// A binary file object of Python.
+/// A binary file object of Python as a writer.
 struct PyFile(Py<PyAny>);
 
 impl Write for PyFile {

@@ -1,4 +1,4 @@
-//! Packet schedulers on a list of events, for their readable twins.
+//! Packet schedulers driven by a list of events, for comparison with their readable twins.
 
 use penstock_core::sched::table::{AnySchedulerConfig, NAMES};
 use penstock_core::sched::{Limits, Scheduled, Scheduler, Setup, Weight};
@@ -10,9 +10,9 @@ fn mistake(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Gives the scheduler `name` the events ("arrive", class, size), ("depart", 0, 0), ("weight", class, weight) and
-/// ("channel", class, 0 or 1), then takes all that is left. Returns the numbers of packets, in order of arrival, as they
-/// leave; -1 where none did. `settings` are its parameters as JSON.
+/// Passes the events ("arrive", class, size), ("depart", 0, 0), ("weight", class, weight) and ("channel", class, 0 or
+/// 1) to the scheduler `name`, then takes all packets that are left. Returns the numbers of packets, in order of
+/// arrival, as they leave; -1 where no packet left. `settings` are the scheduler's parameters as JSON.
 #[pyfunction]
 #[pyo3(signature = (name, weights, events, max_packet=1500, settings="{}"))]
 pub(crate) fn schedule(

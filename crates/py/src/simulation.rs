@@ -1,4 +1,4 @@
-//! A run, driven from Python in steps so that it can show progress and be interrupted.
+//! A run which Python drives in steps, so that it can show progress and be interrupted.
 
 use crate::own::PyLibrary;
 use crate::{BrokenInvariant, ScenarioError, convert};
@@ -44,7 +44,8 @@ impl Run {
 
 impl Simulation {
     fn run(&self) -> MutexGuard<'_, Run> {
-        // A run with Python algorithms gives the interpreter away while it holds the lock: whoever waits must as well.
+        // A run with Python algorithms releases the interpreter while it holds the lock, so whoever waits for the lock
+        // must release it too.
         Python::attach(|py| self.run.lock_py_attached(py)).unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -91,12 +92,12 @@ impl Simulation {
         Ok(Self { resolved: scenario.resolved(), seed: scenario.seed, library, run })
     }
 
-    /// Simulates up to `seconds` more; true when the run is over. Other Python threads run meanwhile.
+    /// Simulates at most `seconds` more; returns true when the run is over. Other Python threads run at the same time.
     fn advance(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
         self.library.run(py, || self.run().advance(Span::from_secs_f64(seconds)))
     }
 
-    /// Looks at these flows, or at the first eight connections if none is named, every `interval` from now on; gives
+    /// Samples these flows, or the first eight connections if none is named, every `interval` from now on; returns
     /// their numbers.
     fn trace(&self, flows: Vec<u32>, interval: &str) -> PyResult<Vec<u32>> {
         let interval: Span = interval.parse().map_err(|e| PyValueError::new_err(format!("interval: {e}")))?;
@@ -108,25 +109,25 @@ impl Simulation {
         Ok(chosen)
     }
 
-    /// What was seen, as [`Simulation::tables`]; nothing is kept.
+    /// Returns the samples in the form of [`Simulation::tables`], and removes them.
     fn traced<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let tables = self.run().trace.take().map(TcpTrace::tables).unwrap_or_default();
         convert::tables(py, &tables)
     }
 
-    /// Simulated time so far.
+    /// Simulated time so far, in seconds.
     #[getter]
     fn now_s(&self) -> f64 {
         self.run().simulation.now().as_secs_f64()
     }
 
-    /// Simulated time at the end of the run.
+    /// Simulated time at the end of the run, in seconds.
     #[getter]
     fn duration_s(&self) -> f64 {
         self.run().simulation.duration().as_secs_f64()
     }
 
-    /// The seed in use.
+    /// Seed of the run.
     #[getter]
     fn seed(&self) -> u64 {
         self.seed
@@ -137,12 +138,12 @@ impl Simulation {
         &self.resolved
     }
 
-    /// What the run measured, as JSON; the same bytes for the same scenario and seed.
+    /// Returns the results of the run as JSON: the same bytes for the same scenario and seed.
     fn summary(&self) -> PyResult<String> {
         convert::json(&self.run().simulation.summary())
     }
 
-    /// `{table: {column: (dtype, little-endian bytes)}}`.
+    /// Returns tables as `{table: {column: (dtype, little-endian bytes)}}`.
     fn tables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         convert::tables(py, &self.run().simulation.tables())
     }

@@ -6,7 +6,7 @@ use penstock_tempest::{Plan, Request, RunError, run};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// Runs what `request`, a JSON object of flags and their texts, asks for and returns the report as JSON.
+/// Runs the test that `request`, a JSON object of flags and their texts, describes; returns the report as JSON.
 #[pyfunction]
 pub(crate) fn tempest(py: Python<'_>, request: &str) -> PyResult<String> {
     let mistake = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
@@ -19,7 +19,7 @@ pub(crate) fn tempest(py: Python<'_>, request: &str) -> PyResult<String> {
     convert::json(&report)
 }
 
-/// Every scheduler with its parameters, as JSON.
+/// Returns every scheduler with its parameters, as JSON.
 #[pyfunction]
 pub(crate) fn schedulers() -> PyResult<String> {
     convert::json(&table::entries())

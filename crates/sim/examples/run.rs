@@ -1,4 +1,4 @@
-//! Runs one scenario and prints its summary and its cost: `run FILE.toml [--seed N]`.
+//! Runs one scenario and prints its summary and what the run cost: `run FILE.toml [--seed N]`.
 
 use penstock_core::units::Span;
 use penstock_sim::{Scenario, Simulation};
@@ -37,7 +37,7 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// CPU time of this thread, as the scheduler counts it; zero where /proc does not tell.
+/// Returns the CPU time of this thread as the scheduler counts it; zero where /proc does not tell.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).unwrap_or(0.0) / 1e9

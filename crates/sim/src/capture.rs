@@ -1,4 +1,5 @@
-//! Packets of chosen queues, each with the reason of its drop or mark: as pcapng, or as CSV with the time each waited.
+//! Captures of the packets of chosen queues, each with the reason of its drop or mark: as pcapng, or as CSV with the
+//! time that each packet waited.
 
 use crate::segment::Segment;
 use penstock_core::packet::{Packet, TcpFlags, TcpView};
@@ -8,26 +9,26 @@ use penstock_trace::headers::{self, Ip, Tcp, Udp};
 use penstock_trace::pcapng::{MARK_COMMENT, Writer, drop_comment};
 use std::io::{self, Write};
 
-/// Where captures go.
+/// The writer to which a capture goes.
 pub type Sink = Box<dyn Write + Send>;
 
-/// The first line of a capture as CSV. `t_ns` is the start of transmission or the time of the drop, `bytes` those of the
-/// IP packet; `fate` is `sent`, `mark`, or the word of a [`DropReason`].
+/// The first line of a capture as CSV. `t_ns` is the start of transmission or the time of the drop, `bytes` the size of
+/// the IP packet; `fate` is `sent`, `mark`, or the word of a [`DropReason`].
 pub const CSV_HEADER: &str = "queue,t_ns,waited_ns,flow,bytes,fate";
 
-/// What a capture is written as.
+/// The file format of a capture.
 enum Form {
     Pcapng(Writer<Sink>),
-    /// With the names of the queues.
+    /// CSV, with the names of the captured queues.
     Csv(Sink, Vec<String>),
 }
 
-/// A capture of some of the queues of a run.
+/// A capture of chosen queues of a run.
 pub struct Capture {
     form: Form,
-    /// Interface in the file for each queue; `None` for queues that are not captured.
+    /// Interface in the file for each queue; `None` for a queue that is not captured.
     interfaces: Vec<Option<u32>>,
-    /// The first error of the writer; nothing is written after it.
+    /// The first error of the writer. After an error nothing more is written.
     error: Option<io::Error>,
 }
 
@@ -38,10 +39,10 @@ impl std::fmt::Debug for Capture {
 }
 
 impl Capture {
-    /// A capture of the queues for which `chosen` gives a name.
+    /// Creates a capture as pcapng of the queues for which `chosen` gives a name.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the error of the writer.
     pub fn new(out: Sink, chosen: &[Option<String>]) -> io::Result<Self> {
         let mut writer = Writer::new(out)?;
         let add = |name: &Option<String>| name.as_ref().map(|n| writer.add_interface(n, Bytes::ZERO)).transpose();
@@ -49,10 +50,10 @@ impl Capture {
         Ok(Self { form: Form::Pcapng(writer), interfaces, error: None })
     }
 
-    /// The same as CSV, with the columns of [`CSV_HEADER`].
+    /// Creates a capture as CSV of the queues for which `chosen` gives a name, with the columns of [`CSV_HEADER`].
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the error of the writer.
     pub fn csv(mut out: Sink, chosen: &[Option<String>]) -> io::Result<Self> {
         writeln!(out, "{CSV_HEADER}")?;
         let mut names = Vec::new();
@@ -66,10 +67,10 @@ impl Capture {
         Ok(Self { form: Form::Csv(out, names), interfaces, error: None })
     }
 
-    /// Ends the file.
+    /// Completes and flushes the file.
     ///
     /// # Errors
-    /// The first error of any write.
+    /// Returns the first error of any write.
     pub fn finish(self) -> io::Result<()> {
         match self.error {
             Some(error) => Err(error),
@@ -97,14 +98,14 @@ impl Capture {
     }
 }
 
-/// A packet enters a queue at the time it carries (`Segment::at`).
+/// Writes one row. `Segment::at` is the time at which the packet entered the queue.
 fn row(out: &mut Sink, name: &str, packet: &Segment, now: Instant, drop: Option<DropReason>) -> io::Result<()> {
     let fate = drop.map_or(if packet.is_marked() { "mark" } else { "sent" }, DropReason::fate);
     let (t, waited) = (now.as_nanos(), now.since(packet.at).as_nanos());
     writeln!(out, "{name},{t},{waited},{},{},{fate}", packet.flow, packet.size().get())
 }
 
-/// Hosts are numbered so that flow `f` runs from 10.(2f) to 10.(2f + 1).
+/// Returns the addresses of a packet. Hosts are numbered so that flow `f` runs from host 10.(2f) to host 10.(2f + 1).
 fn ip(packet: &Segment) -> Ip {
     let (client, server) = (2 * packet.flow + 1, 2 * packet.flow + 2);
     let (src, dst) = if packet.from_client() { (client, server) } else { (server, client) };
@@ -144,19 +145,19 @@ fn udp(packet: &Segment) -> headers::Headers {
     headers::udp(&Udp { ip: ip(packet), src_port, dst_port, payload: Bytes::new(packet.len.into()) })
 }
 
-/// What a queue tells the capture.
+/// The observer of one queue, which passes its packets to the capture.
 pub struct Recorder<'a> {
     capture: Option<&'a mut Capture>,
     queue: u32,
 }
 
 impl<'a> Recorder<'a> {
-    /// The recorder of one queue; it costs one test per drop when nothing is captured.
+    /// Creates the recorder of one queue. If nothing is captured, it costs one test per packet.
     pub fn new(capture: &'a mut Option<Capture>, queue: u32) -> Self {
         Self { capture: capture.as_mut(), queue }
     }
 
-    /// The packet begins its transmission.
+    /// Records that a packet begins its transmission.
     #[inline]
     pub fn sent(&mut self, packet: &Segment, now: Instant) {
         if let Some(capture) = &mut self.capture {
@@ -172,5 +173,5 @@ impl PacketObserver<Segment> for Recorder<'_> {
         }
     }
 
-    fn marked(&mut self, _: &Segment, _: Instant) {} // written when it is sent, with the mark
+    fn marked(&mut self, _: &Segment, _: Instant) {} // a marked packet is written when it is sent
 }

@@ -1,6 +1,6 @@
-//! A small histogram of times for every flow: log-linear buckets of 1/32 of an octave, stored only from the smallest
-//! to the largest value seen, in 16 bits each until one of them is full. (An HDR histogram of two digits takes 3.4 kB; this
-//! takes 64 or 128 bytes per octave.)
+//! A small histogram of times for every flow, with log-linear buckets of 1/32 of an octave. It stores only the buckets
+//! from the smallest to the largest value seen, in 16 bits each until one of them overflows. (An HDR histogram of two
+//! digits takes 3.4 kB; this one takes 64 or 128 bytes per octave.)
 
 use penstock_core::units::Span;
 
@@ -8,7 +8,7 @@ const MANTISSA_BITS: u32 = 5;
 /// Values are counted in units of 1024 ns.
 const UNIT_BITS: u32 = 10;
 
-/// One number per bucket.
+/// One counter per bucket, of 16 or 64 bits.
 #[derive(Debug, Clone)]
 enum Counts {
     Short(Vec<u16>),
@@ -28,7 +28,7 @@ fn insert<T: Copy + Default>(counts: &mut Vec<T>, before: usize, len: usize) {
 }
 
 impl Counts {
-    /// Counts one in a bucket; false if there is none, or it is full.
+    /// Adds one to a bucket; returns false if the bucket does not exist or its counter is full.
     #[inline]
     fn add(&mut self, index: usize) -> bool {
         match self {
@@ -50,7 +50,7 @@ impl Counts {
         }
     }
 
-    /// Makes room for `before` more buckets at the front, and `len` in all.
+    /// Makes room for `before` more buckets at the front, and for `len` in total.
     fn widen(&mut self, before: usize, len: usize) {
         match self {
             Self::Short(counts) => insert(counts, before, len),
@@ -73,7 +73,7 @@ impl Counts {
     }
 }
 
-/// Counts of times, with quantiles exact to 1.6 %.
+/// A histogram of times, with quantiles exact to 1.6 %.
 #[derive(Debug, Clone, Default)]
 pub struct Digest {
     first_key: u32,
@@ -92,7 +92,7 @@ fn key_of(ns: u64) -> u32 {
     ((exponent + 1) << MANTISSA_BITS) + ((value >> exponent) as u32 - (1 << MANTISSA_BITS))
 }
 
-/// The middle of a bucket.
+/// Returns the middle of a bucket in nanoseconds.
 fn value_of(key: u32) -> u64 {
     let (octave, mantissa) = (key >> MANTISSA_BITS, u64::from(key & ((1 << MANTISSA_BITS) - 1)));
     let (low, width) = match octave {
@@ -103,7 +103,7 @@ fn value_of(key: u32) -> u64 {
 }
 
 impl Digest {
-    /// Counts one value.
+    /// Adds one time.
     #[inline]
     pub fn record(&mut self, span: Span) {
         let ns = span.as_nanos();
@@ -117,7 +117,7 @@ impl Digest {
         self.sum_ns = self.sum_ns.saturating_add(ns);
     }
 
-    /// Counts a value for which there is no bucket, or a full one.
+    /// Adds a time whose bucket does not exist or is full.
     #[cold]
     fn make_room(&mut self, key: u32) {
         if self.total == 0 {
@@ -133,22 +133,22 @@ impl Digest {
         }
     }
 
-    /// How many values were counted.
+    /// Returns the number of times added.
     pub fn count(&self) -> u64 {
         self.total
     }
 
-    /// The smallest value; zero if there is none.
+    /// Returns the smallest time; zero if there are no times.
     pub fn min(&self) -> Span {
         Span::from_nanos(self.min_ns)
     }
 
-    /// The mean; zero if there is none.
+    /// Returns the mean; zero if there are no times.
     pub fn mean(&self) -> Span {
         Span::from_nanos(self.sum_ns / self.total.max(1))
     }
 
-    /// The value below or at which a share `q` of all values lies; zero if there is none.
+    /// Returns the time at or below which a share `q` of all times lies; zero if there are no times.
     pub fn quantile(&self, q: f64) -> Span {
         let rank = ((q * self.total as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -161,13 +161,13 @@ impl Digest {
         Span::ZERO
     }
 
-    /// The times counted, from the smallest: the middle of each bucket in use and how many are in it.
+    /// Iterates over the buckets in use, from the smallest: the middle of each and the number of times in it.
     pub fn buckets(&self) -> impl Iterator<Item = (Span, u64)> + '_ {
         let value = |i: usize| Span::from_nanos(value_of(self.first_key + i as u32).max(self.min_ns));
         (0..self.counts.len()).map(move |i| (value(i), self.counts.get(i))).filter(|(_, count)| *count > 0)
     }
 
-    /// Bytes on the heap.
+    /// Returns the number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         match &self.counts {
             Counts::Short(counts) => counts.capacity() * size_of::<u16>(),

@@ -1,18 +1,19 @@
-//! The event queue: a hierarchical timing wheel in exact order of (time, source).
+//! The event queue: a hierarchical timing wheel in the exact order of (time, source).
 //!
-//! Every source of events (a link, a timer, an application) owns one id and at most one pending event, so the queue is
-//! a set of intrusive lists over an array: no allocation, no comparison tree, and re-arming is O(1). Six levels of
-//! 512 slots, small enough to stay in the first cache. A slot of the finest level keeps its few events sorted; how much
-//! time it spans is chosen by how dense events are expected to be, so that few have to go through coarser levels.
+//! Every source of events (a link, a timer, an application) owns one id and has at most one pending event, so the queue
+//! is a set of intrusive lists over an array: it allocates nothing, has no comparison tree, and moves an event in O(1).
+//! It has six levels of 512 slots, which fit into the L1 cache. A slot of the finest level keeps its few events sorted.
+//! The time that a slot spans is chosen from the expected time between events, so that few events pass through coarser
+//! levels.
 
 use penstock_core::units::{Instant, Span};
 
-/// Who is called when an event is due.
+/// Number of a source of events.
 pub type SourceId = u32;
 
 const NONE: u32 = u32::MAX;
 const NOWHERE: u16 = u16::MAX;
-/// A tick is 2^8 ns to 2^20 ns (1 ms).
+/// A tick is a power of two: 2^8 ns (256 ns) to 2^20 ns (1 ms).
 const TICK_BITS: std::ops::RangeInclusive<u32> = 8..=20;
 const SLOT_BITS: u32 = 9;
 const SLOTS: usize = 1 << SLOT_BITS;
@@ -23,11 +24,11 @@ struct Entry {
     time: u64,
     prev: u32,
     next: u32,
-    /// `level * SLOTS + slot`, or `NOWHERE` when nothing is pending.
+    /// `level * SLOTS + slot`, or `NOWHERE` if no event is pending.
     place: u16,
 }
 
-/// One level: the head of each slot's list, and which slots are in use.
+/// One level of the wheel: the head of each slot's list, and bitmaps of the slots in use.
 #[derive(Debug, Clone)]
 struct Level {
     heads: Box<[u32; SLOTS]>,
@@ -52,7 +53,7 @@ impl Level {
         }
     }
 
-    /// The first slot in use at or after `from`.
+    /// Returns the first slot in use at or after `from`.
     #[inline]
     fn first_from(&self, from: usize) -> Option<usize> {
         if from >= SLOTS {
@@ -71,42 +72,43 @@ impl Level {
     }
 }
 
-/// Pending events of a fixed set of sources.
+/// The pending events of all sources, at most one for each.
 #[derive(Debug, Clone)]
 pub struct EventQueue {
     entries: Vec<Entry>,
     levels: [Level; LEVELS],
     tick_bits: u32,
-    /// The tick up to which coarser slots have been spread; no pending event is before it.
+    /// The current tick: coarser slots have been spread up to it, and no pending event is before it.
     tick: u64,
 }
 
 impl EventQueue {
-    /// Memory of one source.
+    /// Bytes of memory that one source takes.
     pub const BYTES_PER_SOURCE: usize = size_of::<Entry>();
 
-    /// A queue for sources `0..sources`, whose events come `gap` apart in the mean, as far as one can tell beforehand.
+    /// Creates a queue for sources `0..sources`, without events. `gap` is the expected mean time between two events; a
+    /// wrong value costs time but changes no order.
     pub fn new(sources: usize, gap: Span) -> Self {
         let tick_bits = gap.as_nanos().max(1).ilog2().clamp(*TICK_BITS.start(), *TICK_BITS.end());
         let entry = Entry { time: 0, prev: NONE, next: NONE, place: NOWHERE };
         Self { entries: vec![entry; sources], levels: std::array::from_fn(|_| Level::new()), tick_bits, tick: 0 }
     }
 
-    /// Makes room for sources up to `0..sources`.
+    /// Makes room for sources `0..sources`; never removes a source.
     pub fn grow_to(&mut self, sources: usize) {
         if sources > self.entries.len() {
             self.entries.resize(sources, Entry { time: 0, prev: NONE, next: NONE, place: NOWHERE });
         }
     }
 
-    /// When the event of `id` is due, if it has one.
+    /// Returns when the event of `id` is due; `None` if it has none.
     pub fn due(&self, id: SourceId) -> Option<Instant> {
         let entry = &self.entries[id as usize];
         (entry.place != NOWHERE).then(|| Instant::from_nanos(entry.time))
     }
 
-    /// Sets the event of `id` to `at`, in place of the one it had. Events at the same time come in the order of their
-    /// sources, so that it does not matter when they were set. `at` must not be before the last event taken.
+    /// Sets the event of `id` to `at` and replaces the one it had. Events at the same time come in the order of their
+    /// sources, whatever the order in which they were set. `at` must not be before the last event taken.
     #[inline(never)]
     pub fn set(&mut self, id: SourceId, at: Instant) {
         if self.entries[id as usize].place != NOWHERE {
@@ -115,15 +117,15 @@ impl EventQueue {
         self.link(id, at.as_nanos());
     }
 
-    // Apart, like other rare ways below, so that the common one needs no room on the stack.
+    // Not inlined, like other rare cases below, so that the common case needs no stack frame.
     #[inline(never)]
     fn move_to(&mut self, id: SourceId, at: Instant) {
         self.unlink(id);
         self.link(id, at.as_nanos());
     }
 
-    /// Sets the event of `id` to `at` unless it has one that is due no later; that one is then expected to set itself
-    /// again (a lazy timer).
+    /// Sets the event of `id` to `at`, unless its event is due no later. The owner of an earlier event is expected to
+    /// set it again when it is due (a lazy timer).
     #[inline]
     pub fn set_at_latest(&mut self, id: SourceId, at: Instant) {
         if self.due(id).is_none_or(|due| due > at) {
@@ -131,7 +133,7 @@ impl EventQueue {
         }
     }
 
-    /// Takes the next event that is due at or before `limit`.
+    /// Takes the next event that is due at or before `limit`; `None` if there is none.
     #[inline]
     pub fn pop_until(&mut self, limit: Instant) -> Option<(SourceId, Instant)> {
         loop {
@@ -151,7 +153,7 @@ impl EventQueue {
         }
     }
 
-    /// Moves the events of the next coarse slot to finer ones; false if none begins by `limit`.
+    /// Moves the events of the next coarse slot in use to finer slots; returns false if no such slot begins by `limit`.
     fn spread_next(&mut self, limit: Instant) -> bool {
         for level in 1..LEVELS {
             let shift = SLOT_BITS * level as u32;
@@ -197,7 +199,8 @@ impl EventQueue {
         self.levels[0].set(slot);
     }
 
-    /// The finest level is kept in order, searched from the tail, which is the head's `prev`.
+    /// Inserts an event into a slot of the finest level, which is kept sorted. The search begins at the tail, which is
+    /// the `prev` of the head.
     #[inline(never)]
     fn link_in_order(&mut self, id: SourceId, time: u64, slot: usize, head: SourceId) {
         let tail = self.entries[head as usize].prev;
@@ -216,8 +219,8 @@ impl EventQueue {
         self.entries[if next == NONE { head } else { next } as usize].prev = id;
     }
 
-    /// Coarser levels are lists in any order. What is beyond the coarsest frame (146 years at the least tick) is never
-    /// due.
+    /// Inserts an event into a coarser level, whose lists are not sorted. An event beyond the coarsest frame (146 years
+    /// with the smallest tick) is never due.
     #[inline(never)]
     fn link_far(&mut self, id: SourceId, time: u64, tick: u64, distance: u64) {
         let level = (1..LEVELS).find(|l| distance >> (SLOT_BITS * (*l as u32 + 1)) == 0);
@@ -240,7 +243,7 @@ impl EventQueue {
         self.entries[tail as usize].next = id;
     }
 
-    /// Takes the head of a slot of the finest level.
+    /// Removes the head of a slot of the finest level.
     #[inline]
     fn take_head(&mut self, slot: usize, id: SourceId) {
         let Entry { prev, next, .. } = self.entries[id as usize];
@@ -320,7 +323,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
-        /// Against a sorted list, with spans from nanoseconds to days.
+        /// The queue agrees with a sorted list, for spans from nanoseconds to days.
         #[test]
         fn order_is_that_of_a_sorted_list(gap in 0..40u32, steps in prop::collection::vec(prop_oneof![
             (0..40u32, 0..47u32, any::<u64>()).prop_map(|(id, bits, r)| Step::Set(id, r & ((1 << bits) - 1))),

@@ -5,29 +5,29 @@ use crate::actors::bulk::Tcp;
 use crate::digest::Digest;
 use penstock_core::units::Instant;
 
-/// One flow.
+/// One flow and what is measured of it.
 #[derive(Debug)]
 pub struct Flow {
-    /// The kind of its traffic, as scenarios and tables have it.
+    /// Name of the kind of traffic, as in scenarios and tables.
     pub kind: &'static str,
     /// When the application begins.
     pub start: Instant,
-    /// When it stops; `Instant::MAX` is never.
+    /// When the application stops; `Instant::MAX` means never.
     pub stop: Instant,
-    /// What its hosts do.
+    /// What the two hosts of the flow do.
     pub application: AnyApplication,
-    /// First entries in the table of routes: from the client, from the server.
+    /// Cursors at which its routes begin in the table of routes: from the client, from the server.
     pub routes: [u32; 2],
-    /// Round trip times seen by the client.
+    /// Round trip times that the client measured.
     pub rtt: Digest,
-    /// When all was delivered; `Instant::MAX` is not yet.
+    /// When all data was delivered; `Instant::MAX` means not yet.
     pub completed: Instant,
-    /// Bytes delivered up to the last full second.
+    /// Number of bytes delivered up to the last full second.
     pub counted: u64,
 }
 
 impl Flow {
-    /// Its TCP connection, if it has one that lasts as long as the flow.
+    /// Returns the TCP connection of the flow; `None` if it has none that lasts as long as the flow.
     #[inline]
     pub fn tcp(&self) -> Option<&Tcp> {
         match &self.application {
@@ -36,7 +36,7 @@ impl Flow {
         }
     }
 
-    /// The same, to be driven.
+    /// Returns the TCP connection of the flow mutably; `None` if it has none that lasts as long as the flow.
     #[inline]
     pub fn tcp_mut(&mut self) -> Option<&mut Tcp> {
         match &mut self.application {
@@ -45,22 +45,22 @@ impl Flow {
         }
     }
 
-    /// Payload bytes delivered to the application.
+    /// Returns the number of payload bytes delivered to the application.
     pub fn delivered(&self) -> u64 {
         self.application.get().delivered()
     }
 
-    /// Congestion window of the client in bytes; zero for what is not one TCP connection.
+    /// Returns the congestion window of the client in bytes; zero for a flow that is not a single TCP connection.
     pub fn cwnd(&self) -> u64 {
         self.tcp().map_or(0, |tcp| tcp.client.windows().0)
     }
 
-    /// Bytes of state on the heap.
+    /// Returns the number of bytes of state on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.application.heap_bytes() + self.rtt.heap_bytes()
     }
 
-    /// True if the flow sent, or could have, during all of `[from, to]`.
+    /// True if the flow was active during all of `[from, to]`: it had begun, had not stopped and was not complete.
     pub fn active_throughout(&self, from: Instant, to: Instant) -> bool {
         self.start <= from && self.completed.min(self.stop) >= to
     }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::tcp::Endpoint;
 
-    /// Memory per flow has a bar, and nearly every flow is a plain connection: all else is in boxes.
+    /// The memory of a flow is bounded. Nearly every flow is a plain connection; every other application is in a box.
     #[test]
     fn a_flow_is_two_endpoints_and_little_else() {
         assert!(size_of::<AnyApplication>() <= 2 * size_of::<Endpoint>() + 2 * size_of::<u64>());

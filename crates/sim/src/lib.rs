@@ -1,21 +1,25 @@
-//! The packet simulator: virtual time, links, hosts, TCP, traffic.
+//! The packet simulator: virtual time, links, hosts, TCP and applications.
 //!
-//! Deterministic for (scenario, seed): one thread, integer time, events of equal time in the order of their sources, a
-//! named random stream per consumer. Follow one packet by opening the files in this order:
+//! A run is deterministic for (scenario, seed): it uses one thread and integer time, handles events of equal time in
+//! the order of their sources, and gives each consumer of random numbers a named stream. To follow one packet, open the
+//! files in this order:
 //!
-//! 1. [`scenario`]: what is to be simulated; [`network`] makes links, routes and flows of it, [`numbers`] lays out who has
-//!    which number.
-//! 2. [`run`]: the loop takes [`event`]s in order; [`world`] moves packets between links.
-//! 3. [`flow`]: the two hosts of an application, [`actors::application`]; each kind of [`actors::Traffic`] has its file.
-//! 4. [`tcp`]: the endpoint that makes a [`segment`].
-//! 5. [`link`]: where it waits and travels, [`loss`], [`stations`]: or dies; [`probe`] measures, [`capture`] writes it down.
-//! 6. Who else acts, by [`actors::action`]s that the loop applies: [`actors::changes`] of links (a [`series`] of steps, from
-//!    an [`orbit`] or as [`recorded`]), [`actors::handovers`] of hosts, [`actors::cooperation`] of a gateway with clients,
-//!    [`actors::connections`] that sessions open.
-//! 7. [`digest`], [`quantiles`] and [`seconds`] count what arrives, [`summary`] and [`table`] tell it; [`tcp_trace`] looks
-//!    at windows from outside.
+//! 1. [`scenario`] says what is simulated; [`network`] makes links, routes and flows of it; [`numbers`] lays out the
+//!    numbers of sources and owners.
+//! 2. [`run`] is the loop, which takes [`event`]s in order; [`world`] moves packets between links.
+//! 3. [`flow`] has the two hosts of an application, [`actors::application`]; each kind of [`actors::Traffic`] has its
+//!    file.
+//! 4. [`tcp`] is the endpoint which makes a [`segment`].
+//! 5. [`link`] is where a packet waits and travels; [`loss`] and [`stations`] decide whether the wire loses it;
+//!    [`probe`] measures queues, and [`capture`] writes packets to a file.
+//! 6. The remaining actors push [`actors::action`]s, which the loop applies: [`actors::changes`] of links (a [`series`]
+//!    of steps from an [`orbit`] or from a file, [`recorded`]), [`actors::handovers`] of hosts, [`actors::cooperation`]
+//!    of a gateway with clients, and [`actors::connections`] which sessions open.
+//! 7. [`digest`], [`quantiles`] and [`seconds`] count what arrives; [`summary`] and [`table`] are the results;
+//!    [`tcp_trace`] samples the windows of connections.
 //!
-//! A scenario is a text, and its run answers with a summary. Here one TCP connection fills a link of 10 Mbit/s:
+//! A scenario is a text, and a run of it returns a summary. In this example one TCP connection fills a link of 10
+//! Mbit/s:
 //!
 //! ```
 //! use penstock_core::units::Span;

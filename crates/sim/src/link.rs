@@ -1,13 +1,15 @@
-//! Links: one direction each, with the packets in flight in order of arrival and at most one pending event.
+//! Links: each is one direction, holds its packets in flight in order of arrival, and has at most one pending event.
 //!
-//! A plain link has no limit: when a packet is given to it, its whole future on the link is known, and it is put
-//! straight into flight. A managed link has a queue discipline before it that decides at the end of each transmission.
-//! The link catches up with those decisions before anything else looks at it ([`Link::catch_up`]), each at its own time and in order, before
-//! any arrival of the same time; so they need no events, and one arrival per packet is all the event queue sees.
+//! A plain link has no limit. When a packet is given to it, the packet's whole future on the link is known, and the
+//! packet is put straight into flight. A managed link has a queue discipline before it, which decides at the end of
+//! each transmission. The link catches up with those decisions ([`Link::catch_up`]) before anything else reads or
+//! changes its state: each decision is taken at its own time, in order, and before any arrival of the same time.
+//! Decisions therefore need no events, and the event queue holds only one event per packet, its arrival.
 //!
-//! Not even that is needed where every packet goes on to a plain link that no other link feeds, the last one to its host:
-//! when its transmission begins, its arrival there is known as well. Such a link *relays* ([`Outlet::relayed`]); it wakes
-//! only to make decisions in time, before the first of their packets can arrive.
+//! Some links need no event for the arrival either. If every packet that leaves a managed link goes on to a plain link
+//! which no other link feeds, such as the last link to its host, then its arrival at the end of that plain link is
+//! known when its transmission begins. Such a link *relays* ([`Outlet::relayed`]). It wakes only to take decisions in
+//! time, before the first of their packets can arrive.
 
 use crate::capture::{Capture, Recorder};
 use crate::loss::Loss;
@@ -22,29 +24,29 @@ use penstock_core::rng::Rng;
 use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 use std::collections::VecDeque;
 
-/// Where links put what concerns others.
+/// What links hand over to the rest of the network.
 #[derive(Debug, Default)]
 pub struct Outlet {
-    /// The capture, if there is one.
+    /// The capture; `None` if nothing is captured.
     pub capture: Option<Capture>,
-    /// Packets that go on to the next link, each with the time at which it gets there.
+    /// Packets that go on to the next link, each with the time at which it arrives there.
     pub relayed: Vec<(Segment, Instant)>,
 }
 
-/// What changes about a link.
+/// A change of a property of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Alteration {
-    /// The rate; what is being transmitted keeps the old one.
+    /// Sets the rate; the packet that is being transmitted keeps the old rate.
     Rate(Rate),
-    /// The rate; the rest of what is being transmitted goes at the new one. The link must not relay.
+    /// Sets the rate, also for the rest of the packet that is being transmitted. The link must not relay.
     RateAtOnce(Rate),
-    /// The delay of what begins to be transmitted later.
+    /// Sets the delay of the packets whose transmission begins later.
     Delay(Span),
-    /// The probability of loss.
+    /// Sets the probability of loss.
     Loss(f64),
 }
 
-/// What a wire could have sent up to its last change of rate.
+/// The number of bits that a wire could have sent up to the last change of its rate.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Capacity {
     bits: f64,
@@ -52,55 +54,57 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// In bits, up to `now`, with `rate` since the last change.
+    /// Returns the capacity in bits up to `now`, with `rate` since the last change.
     fn until(&self, rate: Rate, now: Instant) -> f64 {
         self.bits + rate.as_bps() as f64 * now.since(self.since).as_secs_f64()
     }
 
-    /// At `now`, `rate` ends.
+    /// Adds the bits since the last change; until `now` the rate was `rate`.
     fn change(&mut self, rate: Rate, now: Instant) {
         *self = Self { bits: self.until(rate, now), since: now };
     }
 }
 
-/// What stands before a managed link.
+/// The queue before a managed link and the state that belongs to it.
 #[derive(Debug)]
 pub struct Queue {
-    /// The discipline.
+    /// The queue discipline.
     pub qdisc: AnyQdisc<Segment>,
-    /// Its random stream.
+    /// Random stream of the discipline.
     pub rng: Rng,
-    /// What is measured there, if it is looked at.
+    /// Measurements; `None` if this queue is not measured.
     pub probe: Option<Box<QueueProbe>>,
-    /// Index in captures.
+    /// Index of the queue in captures; `u32::MAX` if the queue is not measured.
     pub interface: u32,
-    /// It is captured: decisions are made at their time, so that the packets of all queues are written in order.
+    /// True if the queue is captured. Its link then takes every decision at its own time by an event, so that the
+    /// packets of all queues are written in order.
     pub eager: bool,
-    /// The discipline wants to see the segments of both directions.
+    /// True if the discipline wants to see the segments of both directions.
     pub sees_segments: bool,
-    /// What the wire loses of the packets put on it.
+    /// Random loss of packets on the wire, behind the queue.
     pub loss: Loss,
-    /// The link of the other direction whose discipline sees what this one delivers.
+    /// The link of the opposite direction whose discipline sees the segments that this link delivers; `None` if it does
+    /// not want to.
     pub ack_path_of: Option<u32>,
-    /// Packets go straight into flight on the next link.
+    /// True if packets go straight into flight on the next link, see the header of this file.
     pub relays: bool,
-    /// What waits, as of the last arrival or departure.
+    /// Backlog after the last arrival or departure.
     pub waiting: Backlog,
-    /// The discipline may ask to be woken, or waits for a channel.
+    /// True if the discipline may ask to be woken, or may wait for a channel to change.
     pub wakes: bool,
-    /// The discipline was told that it is empty.
+    /// True if the last `dequeue` returned no packet. The discipline is not asked again before something has changed.
     pub told_empty: bool,
-    /// What the link could have sent.
+    /// What the link could have sent, for the utilization.
     pub capacity: Capacity,
 }
 
 impl Queue {
-    /// The discipline is told a fact.
+    /// Tells the discipline a fact.
     pub fn tell(&mut self, fact: &Fact, now: Instant) {
         self.qdisc.on_fact(fact, now);
     }
 
-    /// The discipline is told of channels that have changed.
+    /// Lets the channels of stations change up to `now`, and tells the discipline those that have.
     fn look_at_channels(&mut self, now: Instant) {
         let (qdisc, told_empty) = (&mut self.qdisc, &mut self.told_empty);
         if let Some(stations) = &mut self.loss.stations {
@@ -111,7 +115,7 @@ impl Queue {
         }
     }
 
-    /// When a discipline that has packets and gives none is to be asked again.
+    /// Returns when a channel changes next, at which a discipline that holds packets but returned none is asked again.
     #[inline]
     fn next_channel(&self) -> Option<Instant> {
         let idle = self.told_empty && self.waiting.packets > 0;
@@ -119,18 +123,18 @@ impl Queue {
     }
 }
 
-/// What sends: packets leave it one after another and arrive a delay later.
+/// The transmitter of a link and its propagation delay: packets leave one after another and arrive one delay later.
 #[derive(Debug)]
 struct Line {
     wire: Serializer,
     delay: Span,
     busy_until: Instant,
-    /// The latest arrival so far: after a cut of the delay, none may come before it.
+    /// The latest arrival so far. After the delay was reduced, no packet may arrive before it.
     last_arrival: Instant,
 }
 
 impl Line {
-    /// Sends a packet of this size at `now`, or when it can; when it arrives.
+    /// Sends a packet of this size at `now`, or when the wire becomes free; returns when it arrives.
     #[inline]
     fn transmit(&mut self, size: Bytes, now: Instant) -> Instant {
         self.busy_until = self.busy_until.max(now) + self.wire.send(size);
@@ -138,7 +142,7 @@ impl Line {
         self.last_arrival
     }
 
-    /// Sends a packet that waits in its place, from the hop of `cursor`.
+    /// Sends a packet that is stored in its place already; the hop at `cursor` is this link.
     #[inline]
     fn carry(&mut self, packet: &mut Segment, cursor: u32, now: Instant) {
         packet.at = self.transmit(packet.size(), now);
@@ -146,26 +150,26 @@ impl Line {
     }
 }
 
-/// One direction of a link: two cache lines, the state of the wire and the packet on it.
+/// One direction of a link. Its two cache lines hold the state of the wire and the first packet in flight.
 ///
-/// Packets in flight stand in order of arrival. The first is kept in place: on the access links of many thousand hosts
-/// it is the only one, and a buffer elsewhere would cost a cache miss each time.
+/// Packets in flight are stored in order of arrival, the first one within the link itself: on the access links of many
+/// thousand hosts it is the only one, and a separate buffer would cost a cache miss each time.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {
     line: Line,
-    /// The discipline of a managed link.
+    /// The queue of a managed link; `None` for a plain link.
     pub queue: Option<Box<Queue>>,
     #[allow(clippy::box_collection)] // a pointer instead of four words keeps the link within two cache lines
     others: Option<Box<VecDeque<Segment>>>,
-    /// The first packet in flight; none if its time is [`EMPTY`], and then there are no others.
+    /// The first packet in flight. If its time is [`EMPTY`], no packet is in flight.
     first: Segment,
 }
 
 const EMPTY: Instant = Instant::MAX;
 
 impl Link {
-    /// An idle link.
+    /// Creates an idle link; a plain one if `queue` is `None`.
     pub fn new(wire: Serializer, delay: Span, queue: Option<Box<Queue>>) -> Self {
         let mut first = Segment::tcp(0, true, TcpFlags(0));
         first.at = EMPTY;
@@ -173,7 +177,7 @@ impl Link {
         Self { line, queue, others: None, first }
     }
 
-    /// Takes a packet; true if the link's event may have changed.
+    /// Takes a packet that arrives at `now`; returns true if the link's event may have changed.
     #[inline]
     pub fn offer(&mut self, packet: &mut Segment, now: Instant, outlet: &mut Outlet) -> bool {
         if self.queue.is_some() {
@@ -184,17 +188,20 @@ impl Link {
         self.take(packet, now)
     }
 
-    /// Takes a packet on a plain link at `now`, which may be later than the time of the run; true if it is the first.
+    /// Takes a packet on a plain link at `now`, which may be later than the time of the run; returns true if no other
+    /// packet is in flight.
     #[inline]
     pub fn take(&mut self, packet: &Segment, now: Instant) -> bool {
         self.take_as(packet, packet.cursor, now)
     }
 
-    /// Like [`Link::take`], of a packet whose cursor is not what it says but `cursor`.
+    /// Takes a packet on a plain link at `now`, with `cursor` in place of the packet's own; returns true if no other
+    /// packet is in flight.
     #[inline(always)]
     pub fn take_as(&mut self, packet: &Segment, cursor: u32, now: Instant) -> bool {
         let is_first = self.first.at == EMPTY;
-        // Written in place: writing a few bytes before the copy of the whole would stall it (store forwarding).
+        // The packet is copied before its fields change: a write of a few bytes before the copy of all would stall the
+        // copy (store forwarding).
         let place = match is_first {
             true => {
                 self.first = *packet;
@@ -206,7 +213,8 @@ impl Link {
         is_first
     }
 
-    /// Takes a packet on a plain link, which `write` makes in place; true if it is the first.
+    /// Takes a packet on a plain link which `write` constructs in its place; returns true if no other packet is in
+    /// flight.
     #[inline]
     pub fn send(&mut self, cursor: u32, now: Instant, write: impl FnOnce(&mut Segment)) -> bool {
         let is_first = self.first.at == EMPTY;
@@ -278,7 +286,8 @@ impl Link {
         }
     }
 
-    /// Makes the decisions that were due up to and at `now`: timers of the discipline, then the next transmission.
+    /// Takes all decisions that were due up to and at `now`, in order: timers of the discipline and the begins of
+    /// transmissions.
     #[inline]
     pub fn catch_up(&mut self, now: Instant, outlet: &mut Outlet) {
         let Some(queue) = &self.queue else { return };
@@ -305,8 +314,9 @@ impl Link {
         }
     }
 
-    /// The link's event is due: it catches up, and gives what was first in flight, which arrives unless its time is
-    /// later. (An option of so large a value would be copied again and again.)
+    /// Handles the event of the link: it catches up, and returns the first packet in flight. The packet arrives now
+    /// only if its time is not later than `now`; otherwise it stays in flight. (An `Option` of so large a value would
+    /// be copied several times.)
     #[inline]
     pub fn on_event(&mut self, now: Instant, outlet: &mut Outlet) -> Segment {
         if self.queue.is_some() {
@@ -327,7 +337,7 @@ impl Link {
         (self.first.at != EMPTY).then_some(self.first.at)
     }
 
-    /// When the link next has something to do.
+    /// Returns when the link has something to do next; `None` if it has nothing to do.
     #[inline(always)]
     pub fn next_event(&self) -> Option<Instant> {
         let arrival = self.first_arrival();
@@ -339,8 +349,9 @@ impl Link {
 
     #[inline(never)]
     fn next_of_queue(&self, queue: &Queue, arrival: Option<Instant>) -> Option<Instant> {
-        // What is not yet on the wire arrives after what is: only an empty wire must be woken to transmit. A relayed
-        // packet arrives later than the delay after its turn: that is early enough to decide.
+        // A packet that is not on the wire yet arrives after all that are: only an empty wire needs an event to
+        // transmit. A relayed packet arrives later than one delay after its transmission begins: a decision at that
+        // time is early enough.
         let turn =
             if queue.relays && !queue.eager { self.line.busy_until + self.line.delay } else { self.line.busy_until };
         let transmit = || (queue.waiting.packets > 0 && !queue.told_empty).then_some(turn);
@@ -356,7 +367,7 @@ impl Link {
         [next, queue.qdisc.next_wakeup(), queue.next_channel()].into_iter().flatten().min()
     }
 
-    /// A segment of the other direction passes this link's gateway: its discipline sees it.
+    /// Shows a segment of the opposite direction, which passes the gateway of this link, to the discipline.
     pub fn inbound(&mut self, segment: &mut Segment, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
         if let Some(queue) = &mut self.queue {
@@ -364,7 +375,7 @@ impl Link {
         }
     }
 
-    /// Something about the link changes at `now`.
+    /// Applies a change of the link at `now`.
     pub fn alter(&mut self, alteration: Alteration, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
         match alteration {
@@ -379,7 +390,7 @@ impl Link {
         }
     }
 
-    /// The discipline is told a fact at `now`.
+    /// Tells the discipline a fact at `now`.
     pub fn tell(&mut self, fact: &Fact, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
         if let Some(queue) = &mut self.queue {
@@ -405,14 +416,14 @@ impl Link {
         self.line.busy_until = now + Span::from_nanos((work / u128::from(rate.as_bps())) as u64);
         let arrival = self.line.busy_until + self.line.delay;
         let mut in_flight = std::iter::once(&mut self.first).chain(self.others.iter_mut().flat_map(|o| o.iter_mut()));
-        // The last one is on its way already if the wire lost the packet that is being transmitted.
+        // The last packet in flight has left the wire already if the wire lost the packet that is being transmitted.
         if let Some(last) = in_flight.next_back().filter(|last| last.at != EMPTY && last.at >= end + self.line.delay) {
             last.at = in_flight.next_back().map_or(arrival, |earlier| arrival.max(earlier.at));
             self.line.last_arrival = last.at;
         }
     }
 
-    /// Stations lose other shares of their packets from `now` on.
+    /// Replaces the probabilities of loss of the stations from `now` on.
     pub fn set_stations(&mut self, losses: &[f64], now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
         if let Some(queue) = &mut self.queue
@@ -420,12 +431,12 @@ impl Link {
         {
             stations.replace(losses, |station, loss| queue.qdisc.on_fact(&Fact::Channel { station, loss }, now));
             queue.told_empty = false;
-            // Asked at once, not from when it last gave nothing.
+            // The discipline is asked now, not at the time at which it last returned no packet.
             self.line.busy_until = self.line.busy_until.max(now);
         }
     }
 
-    /// Takes out what waits of these flows, in order for each.
+    /// Takes the packets of these flows out of the queue and appends them to `taken`, in order within each flow.
     pub fn take_out(
         &mut self,
         flows: impl Iterator<Item = FlowId>,
@@ -442,7 +453,7 @@ impl Link {
         queue.waiting = queue.qdisc.backlog();
     }
 
-    /// What is in flight of these flows is gone; tells how many packets that were.
+    /// Removes the packets of these flows that are in flight; returns how many there were.
     pub fn lose_in_flight(&mut self, flows: &[u32]) -> u64 {
         let goes = |packet: &Segment| packet.at != EMPTY && flows.contains(&packet.flow);
         let mut lost = u64::from(goes(&self.first));
@@ -461,17 +472,17 @@ impl Link {
         lost
     }
 
-    /// What a managed link could have sent by `now`, in bits.
+    /// Returns how many bits a managed link could have sent by `now`; zero for a plain link.
     pub fn capacity_bits(&self, now: Instant) -> f64 {
         self.queue.as_ref().map_or(0.0, |queue| queue.capacity.until(self.line.wire.rate(), now))
     }
 
-    /// Rate of the link.
+    /// Returns the current rate of the link.
     pub fn rate(&self) -> Rate {
         self.line.wire.rate()
     }
 
-    /// Delay of the link.
+    /// Returns the current propagation delay of the link.
     pub fn delay(&self) -> Span {
         self.line.delay
     }

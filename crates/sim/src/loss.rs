@@ -1,8 +1,8 @@
-//! Random loss on a wire: each packet is lost with the same probability, independent of all others; behind a wireless link,
-//! with that of its station besides.
+//! Random loss on a wire: each packet is lost with the same probability, independent of all others. Behind a wireless
+//! link it may also be lost with the probability of its station.
 //!
-//! It stands behind the queue: a lost packet was sent, took its time on the wire and did not arrive, so the books of
-//! the queue balance as without it.
+//! The loss comes after the queue: a lost packet was sent and took its time on the wire, but did not arrive, so the
+//! counters of the queue balance as they do without loss.
 
 use crate::stations::Stations;
 use penstock_core::packet::FlowId;
@@ -13,24 +13,24 @@ use penstock_core::rng::Rng;
 pub struct Loss {
     probability: f64,
     rng: Rng,
-    /// Packets lost so far.
+    /// Number of packets lost so far.
     pub lost: u64,
-    /// Who is behind a wireless link.
+    /// The stations behind a wireless link; `None` for other links.
     pub stations: Option<Box<Stations>>,
 }
 
 impl Loss {
-    /// Loses packets with `probability`, within [0, 1). Draws from a stream of its own.
+    /// Creates a loss with this probability, within [0, 1). `rng` is a random stream of its own.
     pub fn new(probability: f64, rng: Rng) -> Self {
         Self { probability, rng, lost: 0, stations: None }
     }
 
-    /// The probability becomes this one.
+    /// Sets the probability, within [0, 1).
     pub fn set(&mut self, probability: f64) {
         self.probability = probability;
     }
 
-    /// True if the packet of this flow that is being sent now is lost.
+    /// Decides whether the packet of this flow that is being sent now is lost.
     #[inline]
     pub fn strikes(&mut self, flow: FlowId) -> bool {
         let mut lost = self.probability > 0.0 && self.rng.uniform() < self.probability;
@@ -53,7 +53,7 @@ mod tests {
         let n = 200_000;
         let struck = (0..n).filter(|_| loss.strikes(FlowId(0))).count() as f64;
         assert_eq!(struck, loss.lost as f64);
-        // Binomial: mean 2000, standard deviation 44.5; the bound is five of them.
+        // The number of losses is binomial with mean 2000 and standard deviation 44.5; the bound is five of them.
         assert!((struck - 2000.0).abs() < 223.0, "{struck} of {n}");
     }
 

@@ -1,4 +1,4 @@
-//! From a scenario to links, routes and flows.
+//! The network of a run: makes links, routes and flows of a scenario.
 
 mod moves;
 
@@ -25,45 +25,45 @@ use penstock_core::units::{Instant, Limit, Rate, Serializer, Span};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A queue that is looked at.
+/// A queue which is measured, with its link and its flows.
 #[derive(Debug)]
 pub struct Bottleneck {
-    /// Its name.
+    /// Name of the link and direction.
     pub name: String,
-    /// Its discipline.
+    /// Name of the queue discipline.
     pub aqm: String,
-    /// Its link.
+    /// The direction of the link before which it stands.
     pub link: LinkDir,
-    /// The flows that cross it from client to server.
+    /// Numbers of the flows that cross it from client to server.
     pub flows: Vec<u32>,
 }
 
-/// Everything a run needs.
+/// All parts of a run, before its first event.
 #[derive(Debug)]
 pub struct Network {
-    /// Numbers of sources and owners.
+    /// The layout of the numbers of sources and owners.
     pub layout: Layout,
-    /// Links, each one direction.
+    /// All links, each one direction, in the order of [`Layout`].
     pub links: Vec<Link>,
-    /// Routes, one after the other, each ended by [`END`].
+    /// All routes in one table, each ended by [`END`].
     pub routes: Vec<u32>,
-    /// Flows.
+    /// All flows, in the order of their numbers.
     pub flows: Vec<Flow>,
-    /// Those that forge connections, in order.
+    /// Numbers of the flows that forge connections, in order.
     pub floods: Vec<u32>,
-    /// Queues that are looked at.
+    /// The queues which are measured.
     pub bottlenecks: Vec<Bottleneck>,
-    /// Connections of sessions; none is open yet.
+    /// Connections of sessions, of which none is open yet.
     pub connections: Connections,
-    /// Changes of links.
+    /// Changes of links during the run.
     pub changes: Changes,
-    /// Hosts that move, in the order of their times.
+    /// Moves of hosts, in the order of their times.
     pub moves: Vec<Move>,
-    /// The gateway and its clients.
+    /// The gateway and its clients; `None` without `[cooperation]`.
     pub cooperation: Option<Box<Cooperation>>,
 }
 
-/// Builds the network of a scenario.
+/// Builds the network of a scenario, which must have been checked.
 pub fn build(scenario: &Scenario) -> Network {
     let mut builder = Builder {
         scenario,
@@ -91,7 +91,7 @@ pub fn build(scenario: &Scenario) -> Network {
     builder.finish(classes)
 }
 
-/// The settings of each flow, in the order of their numbers.
+/// Lists the settings of each flow, in the order of their numbers.
 fn each_flow(scenario: &Scenario) -> impl Iterator<Item = &FlowSpec> {
     scenario.flows.iter().flat_map(|spec| std::iter::repeat_n(spec, spec.count as usize))
 }
@@ -109,9 +109,9 @@ struct Builder<'a> {
     moves: Vec<Move>,
     cooperation: Option<Box<Cooperation>>,
     graph: Graph<'a>,
-    /// Paths already found.
+    /// Paths that were computed already, by their two routers.
     paths: BTreeMap<(&'a str, &'a str), Vec<LinkDir>>,
-    /// The routers of the hosts of each flow, as far as they have moved.
+    /// The routers at which the client and the server of each flow are, after the moves handled so far.
     ends: Vec<[&'a str; 2]>,
 }
 
@@ -143,9 +143,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A link relays if no packet that leaves it is looked at before it is on a plain link. Plain links after the first
-    /// of a route carry the packets of that route alone. A link whose rate changes during a transmission does not relay:
-    /// when packets arrive is not known beforehand.
+    /// Decides which links relay. A link relays if nothing reads or changes a packet between its queue and the next
+    /// plain link. Every plain link after the first one of a route carries packets of that route alone. A link whose
+    /// rate changes during a transmission does not relay, because the arrival of the packet is not known when its
+    /// transmission begins.
     fn tell_which_relay(&mut self) {
         for hop in self.routes.windows(2) {
             let plain = self.links.get(hop[1] as usize).is_some_and(|next| next.queue.is_none());
@@ -160,7 +161,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The queues of all links that have one.
+    /// Iterates over the queues of all managed links.
     fn queues(&mut self) -> impl Iterator<Item = &mut Queue> {
         self.links.iter_mut().filter_map(|link| link.queue.as_deref_mut())
     }
@@ -168,7 +169,8 @@ impl<'a> Builder<'a> {
     fn add_duplex(&mut self, spec: &'a LinkSpec) {
         let forward = self.add_link(spec, &spec.queue, &spec.name, (spec.link.limit, spec.link.loss));
         let backward = self.add_link(spec, &spec.reverse_queue, &spec.reverse_name(), (spec.link.reverse_limit, 0.0));
-        // What a link delivers has passed the other direction's far end: its discipline may want to see it.
+        // A packet which one direction delivers passes the gateway of the opposite direction, whose discipline may want
+        // to see it.
         for (here, there) in [(forward, backward), (backward, forward)] {
             let sees = self.links[here as usize].queue.as_ref().is_some_and(|q| q.sees_segments);
             if let Some(queue) = &mut self.links[there as usize].queue {
@@ -250,7 +252,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Numbers the nodes to which flows belong, if there is a gateway or the scenario names a node.
+    /// Numbers the nodes to which flows belong. Does nothing if there is no gateway and the scenario names no node.
     fn add_nodes(&mut self) {
         let named = self.scenario.flows.iter().any(|spec| spec.node.is_some());
         if !named && self.scenario.cooperation.is_none() {
@@ -278,8 +280,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The gateway's and the clients' machines, with routes of their own for what they say. The last links of these
-    /// carry other packets besides, so nothing is relayed.
+    /// Creates the gateway and its clients, with routes for their messages. The last links of these routes carry
+    /// packets of flows as well, so no link relays.
     fn cooperate(&mut self, spec: &'a Spec, nodes: Vec<(&'a FlowSpec, Vec<u32>)>) {
         let (link, gateway) = (LinkDir::forward(spec.link), self.scenario.links[spec.link].a.as_str());
         let mut setups = Vec::new();
@@ -310,7 +312,7 @@ impl<'a> Builder<'a> {
         self.queues().for_each(|queue| queue.relays = false);
     }
 
-    /// Queues with classes learn those of flows that have one, which are given.
+    /// Tells all queues the classes of the flows that have one; returns these classes by flow.
     fn tell_classes(&mut self) -> BTreeMap<u32, u32> {
         let classes = (0..).zip(each_flow(self.scenario)).filter_map(|(flow, spec)| Some((flow, spec.class?)));
         let classes: BTreeMap<u32, u32> = classes.collect();
@@ -321,7 +323,7 @@ impl<'a> Builder<'a> {
         classes
     }
 
-    /// Adds a route over these links; where it begins in the table of routes.
+    /// Adds a route over these links; returns the cursor at which it begins in the table of routes.
     fn add_links(&mut self, parts: &[&[LinkDir]]) -> u32 {
         let start = self.routes.len() as u32;
         self.routes.extend(parts.iter().flat_map(|part| part.iter()).map(|link| link.place()));
@@ -329,12 +331,12 @@ impl<'a> Builder<'a> {
         start
     }
 
-    /// The link with which a route begins.
+    /// Returns the first link of a route.
     fn first_link(&self, route: u32) -> LinkDir {
         LinkDir::at(self.routes[route as usize])
     }
 
-    /// A host pair with access links of its own, and the routes between the two.
+    /// Adds a client and a server, each with an access link, and returns their routes to each other.
     fn add_hosts(&mut self, spec: &'a FlowSpec, id: u32) -> [u32; 2] {
         let access = &self.scenario.access;
         let client = self.add_access(access.rate, spec.access_delay.unwrap_or(access.delay));
@@ -349,27 +351,27 @@ impl<'a> Builder<'a> {
         self.add_routes([client, server], &there)
     }
 
-    /// Routes between two hosts with these access links, there and back.
+    /// Adds the routes between two hosts with these access links: from the client, then from the server.
     fn add_routes(&mut self, [client, server]: [LinkDir; 2], there: &[LinkDir]) -> [u32; 2] {
         let forth = self.add_links(&[&[client], there, &[server.reverse()]]);
         [forth, self.add_links(&[&[server], &way_back(there), &[client.reverse()]])]
     }
 
-    /// The access link of a host; the direction from it.
+    /// Adds the access link of a host; returns the direction from the host.
     fn add_access(&mut self, rate: Rate, delay: Span) -> LinkDir {
         let from_host = LinkDir::at(self.links.len() as u32);
         self.links.extend((0..2).map(|_| Link::new(Serializer::new(rate), delay, None)));
         from_host
     }
 
-    /// Links of the path of least delay. The scenario was checked: it exists.
+    /// Returns the links of the path of least delay, which exists because the scenario was checked.
     fn path(&mut self, from: &'a str, to: &'a str) -> Vec<LinkDir> {
         let graph = &self.graph;
         self.paths.entry((from, to)).or_insert_with(|| graph.shortest(from, to).unwrap_or_default()).clone()
     }
 }
 
-/// The links of a path in the other direction.
+/// Returns the links of a path in the opposite direction.
 fn way_back(path: &[LinkDir]) -> Vec<LinkDir> {
     path.iter().rev().map(|link| link.reverse()).collect()
 }

@@ -1,6 +1,6 @@
-//! The layout of numbers: sources of events, owners of packets, directions of links. No other file reckons with them.
+//! The layout of numbers: sources of events, owners of packets, directions of links. Only this file computes with them.
 //!
-//! **Sources of events** are numbered in this order, and events of one time come in this order:
+//! **Sources of events** are numbered in this order. Events which are due at the same time are handled in this order:
 //!
 //! | source | how many |
 //! |---|---|
@@ -20,134 +20,136 @@
 //! | nodes of `[cooperation]`, for what they and the gateway say to each other | one each |
 //! | connections that sessions open | as many as there are |
 //!
-//! Invariant: a number decodes to what it was made of, and the reverse (tested for all).
+//! Invariant: decoding the number of a source or an owner gives that source or owner, and encoding that gives the
+//! number (tested for all numbers).
 
 use crate::tcp::Role;
 
-/// Connections that a flood forges before it begins anew: what a table of flows with this many entries would see as new.
+/// Number of connections that a flood forges before it starts over: a table of flows with this many entries would take
+/// each of them for a new flow.
 pub const FORGED: u32 = 1 << 15;
 
-/// The number of the first connection that a flood forges, in a run with so many flows.
+/// Returns the number of the first connection that a flood forges, in a run with this many flows.
 pub const fn first_forged(flows: u32, flood: u32) -> u32 {
     flows + flood * FORGED
 }
 
-/// One direction of a duplex link, as its place in the list of all links. The two directions stand side by side: those
-/// of the scenario's links first, forward before reverse, then those of the hosts' access links, from the host before
-/// to the host.
+/// One direction of a duplex link, as its place in the list of all links. The two directions of a link stand side by
+/// side. The links of the scenario come first, each with forward before reverse. The access links of hosts follow, each
+/// with the direction from the host before the direction to the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkDir(u32);
 
 impl LinkDir {
-    /// Names the forward direction of the duplex link with this number.
+    /// Returns the forward direction of the duplex link with this number.
     pub const fn forward(duplex: usize) -> Self {
         Self(2 * duplex as u32)
     }
 
-    /// Names the direction that stands at this place.
+    /// Returns the direction at this place in the list of all links.
     #[inline]
     pub const fn at(place: u32) -> Self {
         Self(place)
     }
 
-    /// The other direction of the same link.
+    /// Returns the opposite direction of the same link.
     #[inline]
     pub const fn reverse(self) -> Self {
         Self(self.0 ^ 1)
     }
 
-    /// True for the direction from the first end to the second, or from a host.
+    /// True for the direction from the first end to the second; on an access link, for the direction from the host.
     pub const fn is_forward(self) -> bool {
         self.0 & 1 == 0
     }
 
-    /// The number of the duplex link.
+    /// Returns the number of the duplex link.
     pub const fn duplex(self) -> usize {
         self.0 as usize / 2
     }
 
-    /// Its place in the list of all links.
+    /// Returns the place of this direction in the list of all links.
     #[inline]
     pub const fn place(self) -> u32 {
         self.0
     }
 
-    /// Its place in the list of all links, as an index.
+    /// Returns the place of this direction in the list of all links, as an index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Who has an event.
+/// A source of events: what an event belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// A link, one direction.
+    /// One direction of a link.
     Link(LinkDir),
     /// The timer of one side of a flow's connection.
     Timer {
-        /// The flow.
+        /// Number of the flow.
         flow: u32,
-        /// The side.
+        /// Side of the connection whose timer it is.
         side: Role,
     },
-    /// The application of a flow.
+    /// The application of the flow with this number.
     Application(u32),
-    /// The clock of whole seconds.
+    /// The clock which ticks at every whole second.
     Clock,
-    /// Changes of links and moves of hosts.
+    /// The next change of a link or move of a host.
     Changes,
     /// The gateway of `[cooperation]`.
     Gateway,
-    /// The client of a node.
+    /// The client of the node with this number.
     Client(u32),
     /// The timer of one side of a connection that a session opened.
     Connection {
-        /// The connection.
+        /// Number of the connection.
         number: u32,
-        /// The side.
+        /// Side of the connection whose timer it is.
         side: Role,
     },
 }
 
-/// Whose packet it is.
+/// The owner of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// A flow's.
+    /// The packet belongs to the flow with this number.
     Flow(u32),
-    /// A connection that a flood forged.
+    /// The packet belongs to a connection that a flood forged.
     Forged {
-        /// The flood, in the order of the flows that are floods.
+        /// Index of the flood among the flows that are floods.
         flood: u32,
-        /// The connection, below [`FORGED`].
+        /// Number of the connection within the flood, below [`FORGED`].
         connection: u32,
     },
-    /// What a node and its gateway say to each other.
+    /// The packet is a message between the node with this number and its gateway.
     Message(u32),
-    /// A connection that a session opened.
+    /// The packet belongs to the connection with this number, which a session opened.
     Connection(u32),
 }
 
-/// Where the numbers of each kind begin in one run.
+/// The first number of each kind of source and owner in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    // First numbers of sources.
+    // The first number of each kind of source.
     timers: u32,
     applications: u32,
     clock: u32,
     gateway: u32,
     connection_timers: u32,
-    // First numbers of owners.
+    // The first number of each kind of owner.
     flows: u32,
     messages: u32,
     connections: u32,
-    /// Directions of the scenario's links.
+    /// Number of directions of the scenario's links.
     between_routers: u32,
 }
 
 impl Layout {
-    /// Lays out the numbers of a run with so many duplex links between routers, flows (each with two duplex access
-    /// links), floods among the flows, and nodes that cooperate, if there is a gateway.
+    /// Lays out the numbers of a run: `duplex_links` between routers, `flows` with two duplex access links each,
+    /// `floods` among the flows, and the cooperating `nodes`, which are `None` without a gateway.
     pub const fn new(duplex_links: u32, flows: u32, floods: u32, nodes: Option<u32>) -> Self {
         let between_routers = 2 * duplex_links;
         let timers = between_routers + 4 * flows;
@@ -172,22 +174,22 @@ impl Layout {
         }
     }
 
-    /// Directions of the scenario's links; they stand before those of hosts.
+    /// Returns the number of directions of the scenario's links, which precede those of hosts.
     pub const fn between_routers(&self) -> usize {
         self.between_routers as usize
     }
 
-    /// Directions of all links.
+    /// Returns the number of directions of all links.
     pub const fn links(&self) -> usize {
         self.timers as usize
     }
 
-    /// Sources of events when `connections` numbers of connections are in use.
+    /// Returns the number of sources of events while `connections` numbers of connections are in use.
     pub const fn sources(&self, connections: u32) -> usize {
         self.connection_timers as usize + 2 * connections as usize
     }
 
-    /// The number of a source of events.
+    /// Returns the number of a source of events.
     #[inline(always)]
     pub const fn source(&self, source: Source) -> u32 {
         match source {
@@ -202,7 +204,7 @@ impl Layout {
         }
     }
 
-    /// The source of events with this number.
+    /// Returns the source of events with this number.
     #[inline(always)]
     pub const fn decode(&self, number: u32) -> Source {
         if number < self.timers {
@@ -226,7 +228,7 @@ impl Layout {
         }
     }
 
-    /// The number that packets of an owner carry.
+    /// Returns the number that the packets of an owner carry.
     #[inline]
     pub const fn number(&self, owner: Owner) -> u32 {
         match owner {
@@ -237,7 +239,7 @@ impl Layout {
         }
     }
 
-    /// Whose packets carry this number.
+    /// Returns the owner of the packets that carry this number.
     #[inline]
     pub const fn owner(&self, number: u32) -> Owner {
         if number < self.flows {
@@ -253,7 +255,7 @@ impl Layout {
     }
 }
 
-/// Of the two numbers of a connection the even one is the client's.
+/// Tells the side of a connection from the index of its timer: even for the client, odd for the server.
 #[inline(always)]
 const fn side(index: u32) -> Role {
     if index.is_multiple_of(2) { Role::Client } else { Role::Server }
@@ -266,7 +268,7 @@ mod tests {
 
     const SIDES: [Role; 2] = [Role::Client, Role::Server];
 
-    /// All sources of a run, in the order in which events of one time come.
+    /// Lists all sources of a run, in the order in which events of the same time are handled.
     fn sources(layout: &Layout, flows: u32, nodes: Option<u32>, connections: u32) -> Vec<Source> {
         let links = (0..layout.links() as u32).map(|place| Source::Link(LinkDir::at(place)));
         let timers = (0..flows).flat_map(|flow| SIDES.map(|side| Source::Timer { flow, side }));
@@ -283,7 +285,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every number is taken once, in the order of the table, and says what it was made of.
+        /// Every number belongs to one source, in the order of the table in the header, and decodes to that source.
         #[test]
         fn sources_and_their_numbers_go_round(
             duplex in 1..20u32, flows in 0..20u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,
@@ -297,7 +299,8 @@ mod tests {
             }
         }
 
-        /// The same for owners; of the many forged connections the first and the last.
+        /// Every number belongs to one owner and decodes to it. Of the forged connections the first and the last are
+        /// tested.
         #[test]
         fn owners_and_their_numbers_go_round(
             flows in 0..20u32, floods in 0..3u32, nodes in prop::option::of(0..9u32), open in 0..9u32,

@@ -1,48 +1,51 @@
-//! Delay over a satellite, from the geometry of its orbit.
+//! The propagation delay of a path over a satellite, from the geometry of its orbit.
 //!
-//! Satellites stand at equal distances on one circular orbit over the equator, and both ground stations see them. The one
-//! that serves is the nearest to the middle between both; half-way to the next one the terminal changes to that. With
-//! make-before-break both are connected while it changes, and both are equally far away: the delay turns and does not jump.
-//! The way is a bent pipe: up, down, and what modems and gateways take.
+//! Satellites have equal distances on one circular orbit over the equator, and both ground stations see them. The
+//! serving satellite is the one nearest to the middle between the stations; half-way to the next satellite the terminal
+//! changes over. With make-before-break both satellites are connected during the change and have the same distance, so
+//! the delay has a turning point and no jump. The path is a bent pipe: uplink, downlink, and the processing of modems
+//! and gateways.
 //!
-//! Kepler's third law gives the period, the law of cosines the length of the way. Cosines are those of `libm`, so that
-//! every machine gets the same delays.
+//! Kepler's third law gives the period, the law of cosines the length of the path. Cosines are computed by `libm`, so
+//! that every machine gets the same delays.
 
 use crate::series::{Point, Series, Values};
 use penstock_core::units::Span;
 use std::f64::consts::TAU;
 
-/// Equatorial radius of the earth, WGS 84.
+/// Equatorial radius of the earth in km (WGS 84).
 const EARTH_KM: f64 = 6378.137;
-/// The earth's gravitation in km^3/s^2, WGS 84.
+/// Gravitational constant of the earth in km^3/s^2 (WGS 84).
 const GRAVITY: f64 = 398_600.441_8;
-/// One turn of the earth.
+/// One rotation of the earth (a sidereal day) in seconds.
 const DAY_S: f64 = 86_164.090_5;
 const LIGHT_KM_S: f64 = 299_792.458;
 
-/// A ring of satellites and where the ground stations are.
+/// A ring of satellites and the positions of the ground stations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Orbit {
-    /// Height over the equator.
+    /// Altitude over the equator in km.
     pub altitude_km: f64,
-    /// How many there are.
+    /// Number of satellites.
     pub satellites: u32,
-    /// Of both stations, in degrees.
+    /// Latitude of both stations in degrees.
     pub latitude: f64,
-    /// Longitude from one station to the other, in degrees.
+    /// Difference of the stations' longitudes in degrees.
     pub apart: f64,
-    /// What modems, gateways and framing take, one way.
+    /// One-way delay of modems, gateways and framing.
     pub processing: Span,
 }
 
 impl Orbit {
-    /// One way of processing with which round trips over [`Orbit::PRESETS`] are those of the architecture's source.
+    /// One-way processing delay with which the round trip times over [`Orbit::PRESETS`] match those of the
+    /// architecture's source.
     pub const PROCESSING: Span = Span::from_millis(35);
-    /// A geostationary satellite; O3b; the height of Iridium and its satellites in a plane.
+    /// Well-known orbits: geostationary; O3b (MEO); the altitude of Iridium and the number of satellites in one of its
+    /// planes (LEO).
     pub const PRESETS: [(&str, Self); 3] =
         [("geo", Self::over(35_786.0, 1)), ("meo", Self::over(8_063.0, 8)), ("leo", Self::over(780.0, 11))];
 
-    /// Stations that stand together on the equator.
+    /// Creates an orbit with both ground stations at one place on the equator.
     pub const fn over(altitude_km: f64, satellites: u32) -> Self {
         Self { altitude_km, satellites, latitude: 0.0, apart: 0.0, processing: Self::PROCESSING }
     }
@@ -51,18 +54,19 @@ impl Orbit {
         EARTH_KM + self.altitude_km
     }
 
-    /// Seconds of one turn around the earth.
+    /// Returns the duration of one turn around the earth in seconds.
     pub fn period_s(&self) -> f64 {
         let radius = self.radius_km();
         TAU * (radius * radius * radius / GRAVITY).sqrt()
     }
 
-    /// True if it stays over one place: within a minute of the earth's own turn.
+    /// True if the satellite stays over one place: its period is within a minute of the earth's rotation.
     pub fn is_fixed(&self) -> bool {
         (self.period_s() - DAY_S).abs() < 60.0
     }
 
-    /// Seconds from one satellite to the next, for who stands on the earth; infinite if it is fixed.
+    /// Returns the time in seconds from one satellite to the next, for an observer on the earth; infinite if the
+    /// satellites are geostationary.
     pub fn handover_s(&self) -> f64 {
         if self.is_fixed() {
             return f64::INFINITY;
@@ -71,7 +75,7 @@ impl Orbit {
         1.0 / turns_per_s / f64::from(self.satellites)
     }
 
-    /// Milliseconds, one way, `t_s` after a satellite began to serve.
+    /// Returns the one-way delay in milliseconds, `t_s` seconds after a satellite began to serve.
     pub fn delay_ms(&self, t_s: f64) -> f64 {
         let passed = t_s / self.handover_s();
         let angle = if self.is_fixed() { 0.0 } else { self.spacing() * (passed - passed.floor() - 0.5) };
@@ -79,19 +83,19 @@ impl Orbit {
         ways / LIGHT_KM_S * 1e3 + self.processing.as_millis_f64()
     }
 
-    /// True if both stations have the serving satellite above the horizon all the time.
+    /// True if the serving satellite is always above the horizon of both stations.
     pub fn is_seen(&self) -> bool {
         let furthest = if self.is_fixed() { 0.0 } else { self.spacing() / 2.0 } + self.apart.abs() / 2.0;
         self.cosine(furthest) > EARTH_KM / self.radius_km()
     }
 
-    /// So many steps of at most `step` make one passage.
+    /// Returns the number of steps of at most `step` in one passage of a satellite.
     pub fn steps(&self, step: Span) -> u64 {
         if self.is_fixed() { 1 } else { (self.handover_s() / step.as_secs_f64()).ceil() as u64 }
     }
 
-    /// The delay as a series of steps of at most `step`, each with the delay of its middle to the microsecond, when the
-    /// first satellite has served for as long as `served`.
+    /// Returns the delay as a series of steps of at most `step`; each step has the delay at its middle, rounded to a
+    /// microsecond. At the begin of the series the first satellite has already served for `served`.
     pub fn series(&self, step: Span, served: Span) -> Series {
         let at = |t_s| Span::from_micros((self.delay_ms(t_s) * 1e3).round() as u64);
         let delay = |t_s| Values { delay: Some(at(t_s)), ..Values::default() };
@@ -104,12 +108,13 @@ impl Orbit {
         Series::new((0..steps).map(point).collect(), Some(Span::from_secs_f64(passage))).entered(served)
     }
 
-    /// Degrees between satellites.
+    /// Returns the angle between two satellites in degrees.
     fn spacing(&self) -> f64 {
         360.0 / f64::from(self.satellites)
     }
 
-    /// Of the angle between a station and the point below the satellite, seen from the earth's centre.
+    /// Returns the cosine of the angle between a station and the point below the satellite, seen from the centre of the
+    /// earth.
     fn cosine(&self, longitude: f64) -> f64 {
         libm::cos(self.latitude.to_radians()) * libm::cos(longitude.to_radians())
     }
@@ -132,7 +137,7 @@ mod tests {
         assert!((found - expected).abs() <= by, "{found} is not {expected}");
     }
 
-    /// Seconds and milliseconds of a series.
+    /// Lists the times in seconds and the delays in milliseconds of a series.
     fn times(series: &Series) -> Vec<(f64, f64)> {
         let delay = |point: &Point| point.values.delay.map_or(0.0, Span::as_millis_f64);
         series.points().iter().map(|point| (point.at.as_secs_f64(), delay(point))).collect()
@@ -150,7 +155,8 @@ mod tests {
         near(MEO.handover_s(), 45.0 * 60.0, 1.0);
     }
 
-    /// The architecture's source (2.1.2.6): GEO at least 500 to 550 ms, MEO 200 ms on average, LEO less than 100 ms.
+    /// The source of the architecture (2.1.2.6) gives GEO at least 500 to 550 ms, MEO 200 ms on average, LEO less than
+    /// 100 ms.
     #[test]
     fn round_trips_are_those_of_the_source() {
         let mean = |orbit: Orbit| {
@@ -162,7 +168,8 @@ mod tests {
         assert!(mean(LEO) < 100.0, "{}", mean(LEO));
     }
 
-    /// Overhead it is up and down again: 2 x 8063 km. Half-way to the next of 8: the law of cosines for 22.5 degrees.
+    /// Overhead, the path goes up and down: 2 x 8063 km. Half-way to the next of 8 satellites, the law of cosines
+    /// applies with 22.5 degrees.
     #[test]
     fn delay_at_the_zenith_and_at_handover() {
         near(MEO.delay_ms(MEO.handover_s() / 2.0) - 35.0, 2.0 * 8063.0 / 299.792_458, 1e-9);
@@ -205,7 +212,8 @@ mod tests {
         near(lowest, LEO.handover_s() / 2.0, 5.0);
     }
 
-    /// 2700.05 s of a passage in steps of 10 s are 271; each has the delay of its middle, to the microsecond.
+    /// A passage of 2700.05 s has 271 steps of at most 10 s; each step has the delay at its middle, rounded to a
+    /// microsecond.
     #[test]
     fn a_step_has_the_delay_of_its_middle() {
         let (steps, times) = (MEO.steps(Span::from_secs(10)), times(&MEO.series(Span::from_secs(10), Span::ZERO)));
@@ -218,7 +226,8 @@ mod tests {
         }
     }
 
-    /// 300 s are left of this satellite, 31 steps of 9.96 s: the delay grows, and the next one has the same backwards.
+    /// This satellite serves for another 300 s, which are 31 steps of 9.96 s: the delay grows, and with the next
+    /// satellite it falls again in the same way.
     #[test]
     fn a_run_can_begin_amid_a_passage() {
         let times = times(&MEO.series(Span::from_secs(10), Span::from_secs(2400)));

@@ -1,4 +1,4 @@
-//! What is measured at a queue: delay of each packet that leaves, bytes waiting over time, invariants.
+//! Measurements at a queue: the delay of each packet that leaves, the bytes waiting over time, and invariants.
 
 use crate::segment::Segment;
 use hdrhistogram::Histogram;
@@ -9,7 +9,7 @@ use penstock_core::units::{Bytes, Instant, Span};
 const MICROSECOND: u64 = 1_000;
 const HOUR: u64 = 3_600_000_000_000;
 
-/// Times of one kind, with quantiles to three digits and an exact mean, smallest and largest.
+/// A histogram of times, with quantiles exact to three digits and an exact mean, minimum and maximum.
 #[derive(Debug)]
 pub struct TimeHistogram {
     counts: Histogram<u64>,
@@ -26,7 +26,7 @@ impl Default for TimeHistogram {
 }
 
 impl TimeHistogram {
-    /// Counts one time.
+    /// Adds one time.
     #[inline]
     pub fn record(&mut self, span: Span) {
         let ns = span.as_nanos();
@@ -36,70 +36,70 @@ impl TimeHistogram {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// How many were counted.
+    /// Returns the number of times added.
     pub fn count(&self) -> u64 {
         self.counts.len()
     }
 
-    /// Their mean; zero if there is none.
+    /// Returns the mean in nanoseconds; zero if there are no times.
     pub fn mean_ns(&self) -> f64 {
         self.sum_ns as f64 / self.count().max(1) as f64
     }
 
-    /// The smallest.
+    /// Returns the smallest time in nanoseconds; `u64::MAX` if there are no times.
     pub fn min_ns(&self) -> u64 {
         self.min_ns
     }
 
-    /// The largest; zero if there is none.
+    /// Returns the largest time in nanoseconds; zero if there are no times.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The time at or below which a share `q` of all lies; zero if there is none.
+    /// Returns the time in nanoseconds at or below which a share `q` of all times lies; zero if there are no times.
     pub fn quantile_ns(&self, q: f64) -> u64 {
         if self.count() == 0 { 0 } else { self.counts.value_at_quantile(q).clamp(self.min_ns, self.max_ns) }
     }
 }
 
-/// What a queue did in a stretch of time.
+/// What a queue did in an interval of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    /// Bytes that left.
+    /// Number of bytes that left the queue.
     pub sent: u64,
-    /// Most bytes waiting.
+    /// Largest number of bytes waiting.
     pub max_bytes: u64,
-    /// Mean of bytes waiting, over time.
+    /// Mean of the bytes waiting, over time.
     pub mean_bytes: f64,
-    /// Mean queueing delay of the packets that left; not a number if none did.
+    /// Mean queueing delay of the packets that left; NaN if none did.
     pub mean_delay_ns: f64,
 }
 
-/// Measurements of one queue.
+/// The measurements of one queue.
 #[derive(Debug)]
 pub struct QueueProbe {
-    /// Queueing delay of packets sent.
+    /// Queueing delay of the packets that were sent.
     pub delay: TimeHistogram,
     /// Integral of bytes waiting over time, in byte-nanoseconds.
     area: u128,
     last_change: Instant,
-    /// Most bytes ever waiting.
+    /// Largest number of bytes waiting in the whole run.
     pub max_bytes: u64,
-    /// Most bytes waiting since [`QueueProbe::take_window`].
+    /// Largest number of bytes waiting since the last [`QueueProbe::take_window`].
     window_max: u64,
     window_sent: u64,
-    /// When the window began; `area`, sum and number of delays then.
+    /// When the window began, and at that time: `area`, the sum of delays, the number of delays.
     window_begin: (Instant, u128, u128, u64),
-    /// TCP segments with payload and UDP datagrams sent.
+    /// Number of TCP segments with payload and UDP datagrams sent.
     pub data_packets: u64,
-    /// The invariant on bytes waiting.
+    /// The invariant on the bytes waiting; `None` without one.
     max_allowed: Option<Bytes>,
-    /// When and by how much the invariant was first broken.
+    /// When the invariant was first violated, and how many bytes waited then.
     pub broken: Option<(Instant, u64)>,
 }
 
 impl QueueProbe {
-    /// Nothing measured yet; `max_allowed` is the invariant on bytes waiting.
+    /// Creates a probe without measurements; `max_allowed` is the invariant on the bytes waiting.
     pub fn new(max_allowed: Option<Bytes>) -> Self {
         Self {
             delay: TimeHistogram::default(),
@@ -115,14 +115,15 @@ impl QueueProbe {
         }
     }
 
-    /// The backlog, as it stood since the last change, is about to change.
+    /// Adds the time since the last change. Must be called before each change; `backlog` is what has waited since the
+    /// last one.
     #[inline]
     pub fn before_change(&mut self, backlog: Backlog, now: Instant) {
         self.area += u128::from(backlog.bytes) * u128::from(now.since(self.last_change).as_nanos());
         self.last_change = now;
     }
 
-    /// A packet was taken or refused; `backlog` is what waits now.
+    /// Records an arrival, whether it was enqueued or dropped; `backlog` is what waits after it.
     #[inline]
     pub fn after_arrival(&mut self, backlog: Backlog) {
         self.max_bytes = self.max_bytes.max(backlog.bytes);
@@ -135,7 +136,7 @@ impl QueueProbe {
         }
     }
 
-    /// A packet leaves the queue.
+    /// Records a packet which leaves the queue to be sent.
     #[inline]
     pub fn on_departure(&mut self, packet: &Segment, now: Instant) {
         self.delay.record(now.since(packet.at));
@@ -145,7 +146,7 @@ impl QueueProbe {
         }
     }
 
-    /// Mean of bytes waiting over `[0, now]`, given what waits now.
+    /// Returns the mean of the bytes waiting over `[0, now]`; `backlog` is what waits now.
     pub fn mean_bytes(&self, backlog: Backlog, now: Instant) -> f64 {
         self.area_until(backlog, now) as f64 / now.as_nanos().max(1) as f64
     }
@@ -154,7 +155,7 @@ impl QueueProbe {
         self.area + u128::from(backlog.bytes) * u128::from(now.since(self.last_change).as_nanos())
     }
 
-    /// What happened since the last call, given what waits now.
+    /// Returns the measurements since the last call and begins a new window; `backlog` is what waits now.
     pub fn take_window(&mut self, backlog: Backlog, now: Instant) -> Window {
         let (begin, area, delays_ns, packets) = self.window_begin;
         let (until, left) = (self.area_until(backlog, now), self.delay.count() - packets);
@@ -182,8 +183,8 @@ mod tests {
         Backlog { packets: u64::from(bytes > 0), bytes }
     }
 
-    /// 1000 B wait from 250 to 750 ms and from 1900 to 2100 ms: 500, 100 and 100 B on average. The first is sent 500 ms
-    /// after it came, the second 200 ms.
+    /// 1000 B wait from 250 to 750 ms and from 1900 to 2100 ms, which is 500, 100 and 100 B on average. The first
+    /// packet is sent 500 ms after its arrival, the second 200 ms after.
     #[test]
     fn a_window_is_a_mean_over_its_own_time() {
         let mut probe = QueueProbe::new(None);

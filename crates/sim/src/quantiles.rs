@@ -1,10 +1,10 @@
-//! Quantiles as summaries have them, and numbers rounded for files.
+//! Quantiles in the form of summaries, and the rounding of numbers for files.
 
 use crate::digest::Digest;
 use penstock_core::units::Span;
 use serde::Serialize;
 
-/// Quantiles of a quantity.
+/// Quantiles of a quantity, in the unit of the field that holds them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Quantiles {
     /// Arithmetic mean.
@@ -17,12 +17,12 @@ pub struct Quantiles {
     pub p90: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// Largest.
+    /// Largest value.
     pub max: f64,
 }
 
 impl Quantiles {
-    /// Nearest-rank quantiles of a list; zeros without a value.
+    /// Computes nearest-rank quantiles of a list; all are zero for an empty list.
     pub fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -35,30 +35,30 @@ impl Quantiles {
     }
 }
 
-/// Rounds to six digits after the point: more than any of these numbers mean, and files stay small.
+/// Rounds to six decimal places: more than any of these numbers is accurate to, while files stay small.
 pub fn round(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }
 
-/// A digest that also knows the largest time.
+/// A digest of times which also knows the exact largest time.
 #[derive(Debug, Clone, Default)]
 pub struct Times {
-    /// The times.
+    /// Digest of the times.
     pub digest: Digest,
     max: Span,
 }
 
 impl Times {
-    /// Counts one time.
+    /// Adds one time.
     pub fn record(&mut self, span: Span) {
         self.digest.record(span);
         self.max = self.max.max(span);
     }
 
-    /// In milliseconds.
+    /// Returns the quantiles in milliseconds.
     pub fn quantiles_ms(&self) -> Quantiles {
         let ms = |span: Span| round(span.as_millis_f64());
-        // The middle of the last bucket may lie above all that is in it.
+        // The middle of the last bucket may lie above the largest time.
         let at = |q: f64| ms(self.digest.quantile(q).min(self.max));
         Quantiles {
             mean: ms(self.digest.mean()),

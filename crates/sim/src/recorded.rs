@@ -1,25 +1,27 @@
-//! Recorded links: the texts of traces and tables, made into series.
+//! Recorded links: the texts of traces and tables, converted to series.
 //!
-//! A trace of Mahimahi (its manual page `mm-link`, and the README of its traces) has a line for each 1500 B that can go: the
-//! millisecond at which they can. Bytes count, so that two smaller packets can share a line and a packet can begin with
-//! what another left. When the trace ends it begins again, as many milliseconds later as its last line says.
+//! A Mahimahi trace (described in the manual page of `mm-link` and in the README of its traces) has a line for each
+//! opportunity to send 1500 B, with its time in milliseconds. Bytes are counted: two smaller packets can share a line,
+//! and a packet can begin with the bytes that the packet before it left. After its last line the trace begins again,
+//! shifted by the time of that line.
 //!
-//! DIFFERENCE: a link here has a rate and no list of chances. A trace becomes the rates at which as many bits go in each
-//! stretch of at least a bin (`a_stretch_carries_as_many_packets_as_the_trace`, and in `tests/series.rs`
-//! `a_busy_link_sends_as_many_packets_as_its_trace_has_chances`). An outage has the rate of what ends it, so that a link
-//! stands still for no longer than the trace does (`an_outage_is_a_stretch_of_its_own`).
-//! DIFFERENCE: empty lines are no mistake (`a_stretch_ends_with_a_packet_and_all_of_its_millisecond`).
+//! DIFFERENCE: a link has a rate here and no list of opportunities. A trace is converted to rates, each of which sends
+//! as many bits as the trace does in an interval of at least one bin (`a_stretch_carries_as_many_packets_as_the_trace`,
+//! and in `tests/series.rs` `a_busy_link_sends_as_many_packets_as_its_trace_has_chances`). An outage has the rate that
+//! follows from the packet at its end, so that a link stands still for no longer than the trace does
+//! (`an_outage_is_a_stretch_of_its_own`).
+//! DIFFERENCE: empty lines are allowed (`a_stretch_ends_with_a_packet_and_all_of_its_millisecond`).
 //!
-//! A table is CSV with a header: `t_s`, and what becomes of the link from then on.
+//! A table is CSV with a header: `t_s`, and the values of the link from that time on.
 
 use crate::series::{Point, Series, Values};
 use penstock_core::units::{Rate, Span};
 
-/// Longest text in bytes.
+/// Largest size of a text in bytes.
 pub const MAX_BYTES: usize = 64 << 20;
-/// Most lines.
+/// Largest number of lines.
 pub const MAX_LINES: usize = 10_000_000;
-/// Latest time of a line.
+/// Latest time of a line in seconds.
 const MAX_TIME_S: u64 = 24 * 3600;
 const MAX_RATE_BPS: f64 = 1e12;
 const MAX_DELAY_MS: f64 = 600_000.0;
@@ -29,15 +31,15 @@ const PACKET_BITS: u64 = 1500 * 8;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {what}", line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct RecordedError {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// The line, from 1 on, if the mistake is that of one.
+    /// Number of the line, beginning with 1; `None` if the mistake concerns the whole file.
     pub line: Option<usize>,
-    /// What is wrong and what is allowed.
+    /// What is wrong, and what is allowed.
     pub what: String,
 }
 
-/// What is wrong in a text, with the number of its line if the mistake is that of one.
+/// What is wrong in a text, with the number of the line; `None` if it concerns the whole text.
 struct Mistake {
     line: Option<usize>,
     what: String,
@@ -59,18 +61,18 @@ impl From<String> for Mistake {
     }
 }
 
-/// The rates of a trace of Mahimahi whose name is `file`, over stretches of at least `bin`.
+/// Reads the Mahimahi trace in the file called `file`; each rate holds for at least `bin`, except around outages.
 ///
 /// # Errors
-/// What is wrong, with file and line.
+/// Returns what is wrong, with file and line.
 pub fn mahimahi(text: &str, file: &str, bin: Span) -> Result<Series, RecordedError> {
     chances(text).and_then(|chances| rates(&chances, bin)).map_err(|mistake| mistake.in_file(file))
 }
 
-/// The series of a table whose name is `file`. With `every` it repeats, else it ends with its last row.
+/// Reads the table in the file called `file`. With `every` the series repeats, otherwise it ends with the last row.
 ///
 /// # Errors
-/// What is wrong, with file and line.
+/// Returns what is wrong, with file and line.
 pub fn table(text: &str, file: &str, every: Option<Span>) -> Result<Series, RecordedError> {
     let points = rows(text).map_err(|mistake| mistake.in_file(file))?;
     let last = points.last().map_or(Span::ZERO, |point| point.at);
@@ -83,7 +85,8 @@ pub fn table(text: &str, file: &str, every: Option<Span>) -> Result<Series, Reco
     }
 }
 
-/// The lines that are not empty, with their numbers. Too long a text is refused before it is read.
+/// Iterates over the lines that are not empty, with their numbers. A text that is too long is refused before it is
+/// read.
 fn lines(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, Mistake> {
     if text.len() > MAX_BYTES {
         return Err(Mistake::from(format!("has {} bytes; allowed are {MAX_BYTES}", text.len())));
@@ -95,18 +98,18 @@ fn lines(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, Mistake> {
     Ok((1..).zip(text.lines()).map(|(number, line)| (number, line.trim())).filter(|(_, line)| !line.is_empty()))
 }
 
-/// A line of a wrong file may be long.
+/// Quotes a line in a message, shortened because a line of a wrong file may be long.
 fn quoted(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     if short.len() < text.len() { format!("{short:?}...") } else { format!("{short:?}") }
 }
 
-/// The milliseconds of a trace, in order.
+/// Reads the times of a trace in milliseconds, in order.
 fn chances(text: &str) -> Result<Vec<u64>, Mistake> {
     let mut chances: Vec<u64> = Vec::new();
     for (number, line) in lines(text)? {
         let told = |what: String| Mistake::from(what).in_line(number);
-        // `parse` would take a sign.
+        // Only digits are allowed, because `parse` would accept a sign.
         let digits = line.bytes().all(|byte| byte.is_ascii_digit());
         let Some(ms) = line.parse::<u64>().ok().filter(|_| digits) else {
             return Err(told(format!("{} is not a whole number of milliseconds", quoted(line))));
@@ -125,8 +128,8 @@ fn chances(text: &str) -> Result<Vec<u64>, Mistake> {
     Ok(chances)
 }
 
-/// The rate of each stretch. A stretch ends with a packet, and all packets of one millisecond belong to it. It may be shorter
-/// than a bin if nothing goes for as long as that after it: an outage is a stretch of its own.
+/// Computes the rate of each interval. An interval ends with a packet and contains all packets of that millisecond. It
+/// may be shorter than a bin if no packet follows for the length of a bin: an outage is an interval of its own.
 fn rates(chances: &[u64], bin: Span) -> Result<Series, Mistake> {
     let bin_ms = bin.as_nanos().div_ceil(1_000_000).max(1);
     let mut points = Vec::new();
@@ -149,7 +152,7 @@ fn rates(chances: &[u64], bin: Span) -> Result<Series, Mistake> {
     Ok(Series::new(points, chances.last().map(|last| Span::from_millis(*last))))
 }
 
-/// What a column of a table says.
+/// A column of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
     Time,
@@ -167,7 +170,7 @@ impl Column {
     }
 }
 
-/// The columns that the header of a table names.
+/// Reads the columns that the header of a table names.
 fn header(line: &str) -> Result<Vec<Column>, Mistake> {
     let names = Column::names();
     let mut columns = Vec::new();
@@ -247,7 +250,7 @@ mod tests {
         mahimahi(text, "cell.mahi", Span::from_millis(bin_ms))
     }
 
-    /// 10 packets in 100 ms, nothing for 400 ms, then two at once at 500 ms: 10 x 12 kbit / 0.1 s, 2 x 12 kbit / 0.4 s.
+    /// 10 packets go in 100 ms, none for 400 ms, then two at 500 ms: 10 x 12 kbit / 0.1 s, then 2 x 12 kbit / 0.4 s.
     #[test]
     fn a_stretch_carries_as_many_packets_as_the_trace() {
         let series = trace("10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n500\n500\n", 100).unwrap();
@@ -255,7 +258,8 @@ mod tests {
         assert_eq!(series.every(), Some(Span::from_millis(500)));
     }
 
-    /// Stretches of at least 25 ms: 10, 20 and 30 end the first; 30 is in it twice; 60 and 61 are shorter, and the last.
+    /// Intervals last at least 25 ms: 10, 20 and 30 are in the first, which has two packets at 30; 60 and 61 are in a
+    /// shorter interval, the last one.
     #[test]
     fn a_stretch_ends_with_a_packet_and_all_of_its_millisecond() {
         let series = trace("10\n20\n30\n30\n\n60\n61\n", 25).unwrap();
@@ -263,7 +267,8 @@ mod tests {
         assert_eq!(trace("0\n0\n1\n", 1).map(|series| played(&series)), Ok(vec![(0, 36_000_000)]));
     }
 
-    /// Nothing goes for 50 ms after 30 ms: that stretch of 10 ms stands alone, and so does the outage.
+    /// No packet goes for 50 ms after 30 ms: the interval of 10 ms before the outage stands alone, and so does the
+    /// outage.
     #[test]
     fn an_outage_is_a_stretch_of_its_own() {
         let series = trace("10\n20\n30\n80\n90\n100\n", 20).unwrap();
@@ -272,7 +277,7 @@ mod tests {
         assert_eq!(played(&trace("0\n50\n", 20).unwrap()), [(0, 2 * 12_000_000 / 50)]);
     }
 
-    /// The README of Mahimahi's traces: a file with nothing but "1" is 12 Mbit/s.
+    /// From the README of the Mahimahi traces: a file with the single line "1" is a link of 12 Mbit/s.
     #[test]
     fn one_line_is_a_link_of_one_rate() {
         let series = trace("1", 100).unwrap();
@@ -295,7 +300,7 @@ mod tests {
         told(&long, 100, &format!(":1: \"{}\"... is not a whole number of milliseconds", "9".repeat(40)));
     }
 
-    /// 84,000 packets in a millisecond are 1.008 Tbit/s.
+    /// 84,000 packets in one millisecond are 1.008 Tbit/s.
     #[test]
     fn a_trace_is_no_faster_than_a_link_can_be() {
         let told = trace(&"1\n".repeat(84_000), 1).unwrap_err().to_string();

@@ -1,8 +1,9 @@
-//! The run: the loop that takes events in order, moves packets between links and hosts, and applies what actors do.
+//! The run: the loop which takes events in order, moves packets between links and hosts, and applies the actions of
+//! actors.
 //!
-//! One event is one call of `Simulation::dispatch`. TCP, which is nearly all there is to do, is driven directly: a segment
-//! comes to its endpoint, which sends what it may now. Every other actor pushes [`Action`](crate::actors::action::Action)s
-//! (`run/apply.rs`).
+//! Each event is one call of `Simulation::dispatch`. Most events concern TCP, which the loop drives directly: a segment
+//! arrives at its endpoint, and the endpoint sends what it may send now. Every other actor pushes
+//! [`Action`](crate::actors::action::Action)s, which `run/apply.rs` applies.
 
 mod apply;
 mod sessions;
@@ -31,38 +32,38 @@ use penstock_core::packet::Packet;
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Bytes, Instant, Span};
 
-/// What did not hold in a run.
+/// A violation which [`Simulation::advance`] found in a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// The counters of a queue do not balance.
     #[error("queue {queue:?}: {message}")]
     Books {
-        /// The queue.
+        /// Name of the queue.
         queue: String,
-        /// What does not balance.
+        /// Which counters do not balance.
         message: String,
     },
-    /// The invariant `max_queue` of the scenario.
+    /// A queue held more bytes than the invariant `max_queue` of the scenario allows.
     #[error("invariant max_queue: {} bytes waited at {queue:?} at {:.6} s", bytes.get(), at.as_secs_f64())]
     MaxQueue {
-        /// The queue.
+        /// Name of the queue.
         queue: String,
-        /// How much waited.
+        /// Number of bytes that waited.
         bytes: Bytes,
-        /// When it first did.
+        /// When the queue first exceeded the bound.
         at: Instant,
     },
-    /// The invariant `no_drops` of the scenario.
+    /// A queue dropped packets although the scenario has the invariant `no_drops`.
     #[error("invariant no_drops: {packets} packets were dropped at {queue:?}")]
     NoDrops {
-        /// The queue.
+        /// Name of the queue.
         queue: String,
-        /// How many packets were dropped.
+        /// Number of packets dropped.
         packets: u64,
     },
 }
 
-/// What stays the same throughout a run.
+/// What stays constant throughout a run.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub name: String,
@@ -76,21 +77,21 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Actors {
     pub flows: Vec<Flow>,
-    /// The flows that forge connections.
+    /// Numbers of the flows which forge connections.
     floods: Vec<u32>,
-    /// Those that sessions open.
+    /// The connections which sessions open.
     pub connections: Connections,
     pub changes: Changes,
-    /// Hosts that move; none in most runs.
+    /// Hosts that move; `None` in most runs.
     pub handovers: Option<Box<Handovers>>,
-    /// The gateway and its clients; none in most runs.
+    /// The gateway and its clients; `None` in most runs.
     pub cooperation: Option<Box<Cooperation>>,
 }
 
-/// What is measured.
+/// What is measured in a run.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// Events handled.
+    /// Number of events handled.
     pub events: u64,
     pub bottlenecks: Vec<Bottleneck>,
     /// Round trip times of all flows.
@@ -105,12 +106,12 @@ pub struct Simulation {
     pub(crate) world: World,
     pub(crate) actors: Actors,
     pub(crate) measured: Measured,
-    /// What actors want done; empty between events.
+    /// Pushed actions which are not applied yet; empty between events.
     actions: Vec<Action>,
 }
 
 impl Simulation {
-    /// Builds the network and the flows.
+    /// Builds the network and the flows of a scenario, at time zero.
     pub fn new(scenario: &Scenario) -> Self {
         let network = network::build(scenario);
         let mut simulation = Self {
@@ -151,19 +152,20 @@ impl Simulation {
         self.cooperate(|cooperation, context| cooperation.start(context));
     }
 
-    /// Writes the packets of the queues named in `[output] pcapng` to `out`; of all bottlenecks if none is named.
-    /// Call before the run begins.
+    /// Writes the packets of the queues named in `[output] pcapng` to `out` as pcapng; if none is named, those of all
+    /// bottlenecks. Must be called before the run begins.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the error of the writer.
     pub fn capture_to(&mut self, out: Sink, scenario: &Scenario) -> std::io::Result<()> {
         self.begin_capture(scenario, |names| Capture::new(out, names))
     }
 
-    /// The same as CSV, with the columns of [`crate::capture::CSV_HEADER`].
+    /// Writes the packets that [`Simulation::capture_to`] would write as CSV, with the columns of
+    /// [`crate::capture::CSV_HEADER`].
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the error of the writer.
     pub fn capture_csv_to(&mut self, out: Sink, scenario: &Scenario) -> std::io::Result<()> {
         self.begin_capture(scenario, |names| Capture::csv(out, names))
     }
@@ -185,28 +187,28 @@ impl Simulation {
         Ok(())
     }
 
-    /// Ends the capture.
+    /// Ends the capture and flushes its file.
     ///
     /// # Errors
-    /// The first error of any write to it.
+    /// Returns the first error of any write to the capture.
     pub fn finish_capture(&mut self) -> std::io::Result<()> {
         self.world.outlet.capture.take().map_or(Ok(()), Capture::finish)
     }
 
-    /// Simulated time so far.
+    /// Returns the simulated time that has passed.
     pub fn now(&self) -> Instant {
         self.world.now
     }
 
-    /// Simulated time at the end of the run.
+    /// Returns the simulated time at which the run ends, counted from zero.
     pub fn duration(&self) -> Span {
         self.plan.end.since(Instant::ZERO)
     }
 
-    /// Simulates up to `by` more; true when the run is over.
+    /// Simulates at most `by` more of simulated time; returns true when the run is over.
     ///
     /// # Errors
-    /// An invariant of the scenario broke, or the books of a queue do not balance.
+    /// Fails if an invariant of the scenario is violated or the counters of a queue do not balance.
     pub fn advance(&mut self, by: Span) -> Result<bool, Broken> {
         let limit = (self.world.now + by).min(self.plan.end);
         while let Some((source, now)) = self.world.events.pop_until(limit) {
@@ -234,7 +236,7 @@ impl Simulation {
         }
     }
 
-    /// Brings the queues that are looked at up to now.
+    /// Lets the queues that are measured catch up to now.
     fn catch_up(&mut self) {
         for bottleneck in &self.measured.bottlenecks {
             self.world.catch_up(bottleneck.link);
@@ -278,7 +280,8 @@ impl Simulation {
         }
     }
 
-    /// A packet reached the end of a link: an element on the ACK path sees it, then it goes on.
+    /// Handles a packet at the end of a link: an element on the ACK path sees it, then the packet goes to its next link
+    /// or host.
     #[inline]
     fn deliver(&mut self, packet: &mut Segment, ack_path_of: Option<u32>) {
         if let Some(forward) = ack_path_of
@@ -293,7 +296,7 @@ impl Simulation {
         }
     }
 
-    /// A packet comes to the link at this place, or goes elsewhere if its host has moved.
+    /// Gives a packet to the link at this place, or diverts the packet if its host has moved.
     #[inline(never)]
     fn offer(&mut self, place: u32, packet: &mut Segment) {
         if self.actors.handovers.is_some() && self.is_diverted(LinkDir::at(place), packet) {
@@ -302,12 +305,12 @@ impl Simulation {
         self.world.offer(place, packet);
     }
 
-    /// A packet comes to the link at its cursor.
+    /// Gives a packet to the link at its cursor.
     fn send(&mut self, packet: &mut Segment) {
         self.offer(self.world.hop(packet.cursor), packet);
     }
 
-    /// True if a packet that comes to a link goes elsewhere, as its host has moved.
+    /// Diverts a packet that comes to a link if its host has moved; returns true if the link must not take the packet.
     #[inline(never)]
     fn is_diverted(&mut self, link: LinkDir, packet: &Segment) -> bool {
         let mover = match self.world.layout.owner(packet.flow) {
@@ -357,7 +360,7 @@ impl Simulation {
         }
     }
 
-    /// A packet whose number is none of a flow.
+    /// Handles a packet whose number is not that of a flow.
     #[inline(never)]
     fn on_other_owner(&mut self, packet: &Segment) {
         match self.world.layout.owner(packet.flow) {
@@ -371,7 +374,7 @@ impl Simulation {
         }
     }
 
-    /// Sends what an endpoint has to send and keeps its timer.
+    /// Sends all that an endpoint may send now and sets its timer.
     #[inline]
     fn pump(&mut self, index: usize, side: Role) {
         let World { now, layout, events, links, routes, .. } = &mut self.world;
@@ -398,7 +401,7 @@ impl Simulation {
         }
     }
 
-    /// The same for a host whose first link has a queue.
+    /// Sends all that an endpoint may send now and sets its timer, on a host whose first link has a queue.
     #[inline(never)]
     fn pump_managed(&mut self, index: usize, side: Role) {
         let (now, cursor) = (self.world.now, self.actors.flows[index].routes[side as usize]);
@@ -412,7 +415,7 @@ impl Simulation {
         }
     }
 
-    /// One end of a flow's connection.
+    /// Returns one endpoint of a flow's connection; `None` for a flow without a connection of its own.
     fn endpoint(&mut self, index: usize, side: Role) -> Option<&mut crate::tcp::Endpoint> {
         self.actors.flows[index].tcp_mut().map(|tcp| tcp.end(side))
     }
@@ -425,14 +428,14 @@ impl Simulation {
             endpoint.on_timer(now);
             self.pump(index, side);
         } else {
-            // A lazy timer: what it was set for has moved.
+            // The timer is lazy: its deadline was moved after the event had been set.
             self.world.set_event(Source::Timer { flow: index as u32, side }, at);
         }
     }
 
     // Applications.
 
-    /// The application begins, stops, or does what it does next.
+    /// Starts, stops or wakes the application of a flow, whichever is due now.
     #[inline(never)]
     fn on_application(&mut self, id: u32) {
         let flow = &mut self.actors.flows[id as usize];
@@ -462,7 +465,7 @@ impl Simulation {
         }
     }
 
-    /// A packet for an application that is not a TCP connection.
+    /// Hands a packet to an application that is not a TCP connection.
     #[inline(never)]
     fn on_application_packet(&mut self, index: usize, packet: &Segment) {
         let Self { world, actors, actions, .. } = self;
@@ -472,7 +475,7 @@ impl Simulation {
         self.apply();
     }
 
-    // The gateway and its clients. These are apart, like the two below, so that the loop stays small.
+    // The gateway and its clients. These functions are not inlined, so that the loop stays small.
 
     #[inline(never)]
     fn on_gateway(&mut self) {
@@ -518,18 +521,19 @@ impl Simulation {
         self.world.set_event(Source::Clock, self.world.now + Span::from_secs(1));
     }
 
-    /// The run second by second, and what changed on links; empty without `[output] series`.
+    /// Returns the tables of the run by seconds and of the changes of links; empty without `[output] series`.
     pub fn tables(&self) -> Vec<Table> {
         self.measured.seconds.tables().into_iter().chain(self.actors.changes.table()).collect()
     }
 
-    /// Numbers that connections of `http` and `web` flows have, or had until a minute ago.
+    /// Returns how many numbers of connections `http` and `web` flows occupy. A number stays occupied for a minute
+    /// after its connection has ended.
     pub fn connection_numbers(&self) -> usize {
         self.actors.connections.numbers()
     }
 
-    /// Bytes of state kept for each flow: endpoints, its four access links, its pending events, its measurements;
-    /// packets in flight and the connections that sessions open are not counted.
+    /// Returns the mean number of bytes of state for each flow: endpoints, four access links, pending events and
+    /// measurements. Packets in flight and the connections that sessions open are not counted.
     pub fn bytes_per_flow(&self) -> usize {
         let flows = &self.actors.flows;
         let heap: usize = flows.iter().map(Flow::heap_bytes).sum();

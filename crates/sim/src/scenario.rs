@@ -1,8 +1,8 @@
-//! Scenarios: what is to be simulated, as the files say it.
+//! Scenarios: what is simulated, as the files describe it.
 //!
-//! The format is described in `docs/scenarios.md`. The types are here and in the files of the same names as the tables;
-//! they know nothing of files. `read.rs` and its folder make them of TOML and answer a mistake with the line it is on,
-//! `write.rs` writes a scenario back with every default; [`paths`] tells who can reach whom.
+//! The format is described in `docs/scenarios.md`. The types are here and in the files which have the names of the
+//! tables; they do not depend on the file format. `read.rs` and its folder read them from TOML and report a mistake
+//! with its line, `write.rs` writes a scenario with all defaults, and [`paths`] finds the paths between routers.
 
 mod handovers;
 pub mod paths;
@@ -26,22 +26,22 @@ use penstock_core::units::{Bytes, Rate, Span};
 /// One queue of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueSpec {
-    /// Its discipline.
+    /// The discipline with its parameters.
     pub config: AnyConfig,
-    /// The stations behind it, if the link is wireless.
+    /// The stations behind the link; empty for a link that is not wireless.
     pub stations: Vec<StationSpec>,
-    /// It appears in summaries.
+    /// True if the queue is measured and appears in summaries.
     pub looked_at: bool,
 }
 
 /// A duplex link between two routers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkSpec {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// One end.
+    /// Router at the first end.
     pub a: String,
-    /// The other end.
+    /// Router at the second end.
     pub b: String,
     /// Rate, delay, limits and loss.
     pub link: Link,
@@ -52,102 +52,102 @@ pub struct LinkSpec {
 }
 
 impl LinkSpec {
-    /// The name of the queue from `b` to `a`.
+    /// Returns the name of the queue from `b` to `a`.
     pub fn reverse_name(&self) -> String {
         format!("{}-reverse", self.name)
     }
 }
 
-/// The links of hosts.
+/// The access links of hosts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Access {
-    /// Rate.
+    /// Rate in both directions.
     pub rate: Rate,
-    /// Delay, one way.
+    /// One-way propagation delay.
     pub delay: Span,
 }
 
 /// A group of equal flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowSpec {
-    /// What their applications do.
+    /// The kind of their traffic.
     pub traffic: Traffic,
-    /// How many.
+    /// Number of flows.
     pub count: u64,
-    /// Start of the first.
+    /// When the first flow starts.
     pub start: Span,
-    /// Distance between starts.
+    /// Time between the starts of two consecutive flows.
     pub start_step: Span,
-    /// Random spread of each start.
+    /// Upper bound of the random time that is added to each start.
     pub start_spread: Span,
-    /// When they stop.
+    /// When the flows stop; `None` if they do not.
     pub stop: Option<Span>,
-    /// Delay of the client's access link.
+    /// Delay of the client's access link; `None` for that of [`Access`].
     pub access_delay: Option<Span>,
-    /// The node whose sockets they are; each its own if there is none.
+    /// Name of the node to which the flows belong; with `None` each flow is a node of its own.
     pub node: Option<String>,
-    /// The class they are of, where a discipline has classes; their numbers if there is none.
+    /// Class of the flows in disciplines with classes; with `None` the discipline derives it from the flow's number.
     pub class: Option<u32>,
-    /// Their part of the node's budget is in proportion to this.
+    /// Weight of each flow among the flows of its node: its part of the node's budget is proportional to it.
     pub weight: u32,
-    /// Router of the clients.
+    /// Router to which the clients are attached.
     pub from: String,
-    /// Router of the servers.
+    /// Router to which the servers are attached.
     pub to: String,
-    /// Their TCP.
+    /// TCP settings; the default for traffic that does not use TCP.
     pub tcp: TcpConfig,
 }
 
-/// What must hold at every instant.
+/// Conditions that must hold throughout a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Invariants {
-    /// Most bytes waiting at any bottleneck.
+    /// Largest number of bytes that may wait at any bottleneck; `None` without a bound.
     pub max_queue: Option<Bytes>,
-    /// No packet is dropped at any bottleneck.
+    /// True if no packet may be dropped at any bottleneck.
     pub no_drops: bool,
 }
 
-/// What is written down.
+/// What a run records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Output {
-    /// Tables per flow and second.
+    /// True if tables by seconds are kept.
     pub series: bool,
-    /// Queues to capture.
+    /// Names of the queues to capture; empty for all bottlenecks.
     pub pcapng: Vec<String>,
 }
 
 /// A checked scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// Its name.
+    /// Name of the scenario.
     pub name: String,
     /// Simulated time.
     pub duration: Span,
-    /// The seed of all randomness.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// Seconds left out of per-second statistics.
+    /// Time at the beginning which the statistics by seconds leave out.
     pub warmup: Span,
     /// Links between routers.
     pub links: Vec<LinkSpec>,
-    /// Links of hosts.
+    /// Access links of hosts.
     pub access: Access,
     /// Groups of flows.
     pub flows: Vec<FlowSpec>,
-    /// What changes on the links.
+    /// Changes of links, in the order of the file.
     pub changes: Vec<Change>,
-    /// Hosts that move, in the order of their times.
+    /// Moves of hosts, in the order of their times.
     pub handovers: Vec<Handover>,
-    /// The gateway that gives out budgets.
+    /// The gateway that grants budgets; `None` without `[cooperation]`.
     pub cooperation: Option<Cooperation>,
-    /// What must hold.
+    /// Conditions that must hold throughout a run.
     pub invariants: Invariants,
-    /// What is written down.
+    /// What a run records.
     pub output: Output,
     resolved: String,
 }
 
 impl Scenario {
-    /// The scenario with every default written out, as TOML that reads as the same scenario.
+    /// Returns the scenario as TOML with every default written out, which reads as the same scenario.
     pub fn resolved(&self) -> String {
         self.resolved.replacen("seed = SEED", &format!("seed = {}", self.seed), 1)
     }

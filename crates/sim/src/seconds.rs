@@ -1,4 +1,4 @@
-//! The run second by second: goodput of each flow, fairness, queues.
+//! Measurements by seconds: the goodput of each flow, fairness, and queues.
 
 use crate::flow::Flow;
 use crate::link::Link;
@@ -7,7 +7,7 @@ use crate::table::{Column, Table};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Span};
 
-/// What was seen at the end of each second.
+/// What was measured at the end of each second.
 #[derive(Debug, Default)]
 pub struct Seconds {
     keep_series: bool,
@@ -27,7 +27,7 @@ pub struct Seconds {
     queue_delay_ms: Vec<f64>,
 }
 
-/// Jain's index `(sum x)^2 / (n sum x^2)`; `None` without flows or when all rates are zero.
+/// Returns Jain's index `(sum x)^2 / (n sum x^2)`; `None` without flows or if all rates are zero.
 pub fn jain(rates: impl Iterator<Item = f64>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for rate in rates {
@@ -39,12 +39,12 @@ pub fn jain(rates: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 impl Seconds {
-    /// Nothing seen yet; `keep_series` keeps a row per flow and second.
+    /// Creates an empty record; with `keep_series` it keeps a row for each second of each flow and each queue.
     pub fn new(keep_series: bool) -> Self {
         Self { keep_series, ..Self::default() }
     }
 
-    /// A second ends at `now`.
+    /// Closes the second which ends at `now`.
     pub fn close(
         &mut self,
         now: Instant,
@@ -94,7 +94,7 @@ impl Seconds {
         }
     }
 
-    /// The series as tables.
+    /// Returns the series as tables; no tables without `keep_series`.
     pub fn tables(&self) -> Vec<Table> {
         if !self.keep_series {
             return Vec::new();

@@ -3,66 +3,67 @@
 use penstock_core::packet::{Ecn, Ern, FlowId, Packet, RateNotice, TcpFlags, TcpView};
 use penstock_core::units::{Bytes, Instant};
 
-/// Most SACK blocks a segment carries: what fits beside timestamps (RFC 2018 §3).
+/// Largest number of SACK blocks in a segment, which is what fits beside timestamps (RFC 2018 §3).
 pub const MAX_SACK: usize = 3;
 
 const IP_HEADER: u8 = 20;
 const UDP_HEADER: u8 = 8;
 const TCP_HEADER: u8 = 20;
 
-/// What the header of a TCP segment says besides flags and numbers.
+/// The options which only a SYN carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SynOptions {
-    /// Maximum segment size.
+    /// Maximum segment size in bytes.
     pub mss: u16,
-    /// Window scale, if offered.
+    /// Window scale; `None` if it is not offered.
     pub window_scale: Option<u8>,
-    /// SACK permitted.
+    /// True if SACK is permitted.
     pub sack_permitted: bool,
 }
 
-/// A packet in the simulator. Payload is counted, not carried.
+/// A packet in the simulator. It counts its payload in bytes and does not carry it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// When it entered the queue it waits in, or will arrive at the end of the link it travels.
+    /// In a queue: when the packet entered it. On a link: when the packet arrives at the end of the link.
     pub at: Instant,
-    /// Flow.
+    /// Number of the owner, see [`crate::numbers::Owner`].
     pub flow: u32,
-    /// Where its next hop stands in the table of routes.
+    /// Place of the packet's next hop in the table of routes.
     pub cursor: u32,
-    /// Sequence number of its first byte.
+    /// Sequence number of the first byte; for UDP the number of the datagram.
     pub seq: u32,
     /// Acknowledgment number.
     pub ack: u32,
-    /// TSval.
+    /// TSval of the timestamps option; valid if [`Segment::has_timestamps`].
     pub tsval: u32,
-    /// TSecr.
+    /// TSecr of the timestamps option; valid if [`Segment::has_timestamps`].
     pub tsecr: u32,
-    /// SACK blocks; on a SYN the options of [`Segment::syn_options`]. With a rate, the last one holds that.
+    /// SACK blocks; on a SYN the options of [`Segment::syn_options`]. In a segment with an ERN option the last block
+    /// holds the rate.
     blocks: [(u32, u32); MAX_SACK],
-    /// Bytes of payload.
+    /// Payload in bytes.
     pub len: u16,
-    /// Window field, unscaled.
+    /// Window field of the header, unscaled.
     pub window: u16,
     /// TCP flags; zero for UDP.
     pub flags: TcpFlags,
-    /// Bytes of IP and transport headers.
+    /// Length of the IP and transport headers in bytes.
     header: u8,
     bits: u8,
-    /// How many SACK blocks, and what is told by ERN.
+    /// Number of SACK blocks, and flags of ERN.
     sacks: u8,
 }
 
 const ECN_MASK: u8 = 0b11;
 const UDP: u8 = 1 << 2;
 const TIMESTAMPS: u8 = 1 << 3;
-/// Sent by the side that opened the connection.
+/// The side that opened the connection sent the packet.
 const FROM_CLIENT: u8 = 1 << 4;
 const RETRANSMISSION: u8 = 1 << 5;
-/// Marked CE by the queue it is in.
+/// The queue in which the packet is, or which it just left, marked it CE.
 const MARKED: u8 = 1 << 6;
 
-// In `sacks`:
+// Bits of the field `sacks`:
 const SACK_COUNT: u8 = 0b11;
 const ERN_CAPABLE: u8 = 1 << 2;
 const ERN_TELLS_RATE: u8 = 1 << 3;
@@ -70,7 +71,7 @@ const ERN_OPTION: u8 = 1 << 4;
 const RATE_BLOCK: usize = MAX_SACK - 1;
 
 impl Segment {
-    /// A TCP segment without options.
+    /// Creates a TCP segment without options.
     pub fn tcp(flow: u32, from_client: bool, flags: TcpFlags) -> Self {
         Self {
             at: Instant::ZERO,
@@ -90,7 +91,7 @@ impl Segment {
         }
     }
 
-    /// A UDP datagram with a sequence number in its payload.
+    /// Creates a UDP datagram from the client, with a sequence number in its payload of `len` bytes.
     pub fn udp(flow: u32, seq: u32, len: u16) -> Self {
         let mut packet = Self::tcp(flow, true, TcpFlags(0));
         packet.header = IP_HEADER + UDP_HEADER;
@@ -100,7 +101,7 @@ impl Segment {
         packet
     }
 
-    /// The same, sent by either side.
+    /// Creates a UDP datagram from either side, with a sequence number in its payload of `len` bytes.
     pub fn udp_of(flow: u32, seq: u32, len: u16, from_client: bool) -> Self {
         let mut packet = Self::udp(flow, seq, len);
         if !from_client {
@@ -109,7 +110,8 @@ impl Segment {
         packet
     }
 
-    /// Adds the options of a SYN: MSS 4 bytes, SACK-permitted 2 (padded to 4 unless timestamps follow), scale 3 + 1.
+    /// Adds the options of a SYN: MSS with 4 bytes, SACK-permitted with 2 (padded to 4 unless timestamps are present),
+    /// scale with 3 and 1 of padding.
     pub fn set_syn_options(&mut self, options: SynOptions) {
         let scale = options.window_scale.map_or(u32::MAX, u32::from);
         self.blocks[0] = (u32::from(options.mss), scale);
@@ -118,7 +120,7 @@ impl Segment {
         self.header += 4 + sack + if options.window_scale.is_some() { 4 } else { 0 };
     }
 
-    /// The options of a SYN; `None` on other segments.
+    /// Returns the options of a SYN; `None` on other segments.
     pub fn syn_options(&self) -> Option<SynOptions> {
         let (mss, scale) = self.blocks[0];
         self.flags.has(TcpFlags::SYN).then(|| SynOptions {
@@ -128,19 +130,20 @@ impl Segment {
         })
     }
 
-    /// Adds timestamps (10 bytes, padded to 12; on a SYN they fill SACK-permitted's padding).
+    /// Adds timestamps: 10 bytes, padded to 12. On a SYN, SACK-permitted takes the place of the padding.
     pub fn set_timestamps(&mut self, tsval: u32, tsecr: u32) {
         (self.tsval, self.tsecr) = (tsval, tsecr);
         self.bits |= TIMESTAMPS;
         self.header += 12;
     }
 
-    /// True with the timestamps option.
+    /// True if the segment has the timestamps option.
     pub fn has_timestamps(&self) -> bool {
         self.bits & TIMESTAMPS != 0
     }
 
-    /// Tells routers of the flow's rate; the option takes 6 bytes, padded to 8. Before SACK blocks, and not for a SYN.
+    /// Adds what ERN tells routers of the flow; a rate takes an option of 6 bytes, padded to 8. Must be called before
+    /// SACK blocks are added, and not on a SYN.
     pub fn set_explicit_rate(&mut self, ern: Ern) {
         let bit = |on: bool, bit: u8| if on { bit } else { 0 };
         self.sacks |= bit(ern.capable, ERN_CAPABLE) | bit(ern.tells_rate, ERN_TELLS_RATE);
@@ -151,7 +154,8 @@ impl Segment {
         }
     }
 
-    /// Adds one SACK block; those beyond [`MAX_SACK`], one less beside a rate, are left out. Not for a SYN.
+    /// Adds one SACK block. A block is left out if the segment has [`MAX_SACK`] blocks already, or one less beside a
+    /// rate. Must not be called on a SYN.
     pub fn add_sack(&mut self, start: u32, end: u32) {
         let n = usize::from(self.sacks & SACK_COUNT);
         let room = if self.sacks & ERN_OPTION == 0 { MAX_SACK } else { RATE_BLOCK };
@@ -162,47 +166,47 @@ impl Segment {
         }
     }
 
-    /// Its SACK blocks, most recent first.
+    /// Returns the SACK blocks, most recent first.
     pub fn sacks(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.sacks & SACK_COUNT)]
     }
 
-    /// True for UDP.
+    /// True for a UDP datagram.
     pub fn is_udp(&self) -> bool {
         self.bits & UDP != 0
     }
 
-    /// True when the side that opened the connection sent it.
+    /// True if the side that opened the connection sent the packet.
     pub fn from_client(&self) -> bool {
         self.bits & FROM_CLIENT != 0
     }
 
-    /// Sets the ECN field.
+    /// Sets the ECN field of the IP header.
     pub fn set_ecn(&mut self, ecn: Ecn) {
         self.bits = (self.bits & !ECN_MASK) | ecn as u8;
     }
 
-    /// Marks it as a retransmission, for traces and statistics.
+    /// Marks the segment as a retransmission, for traces and statistics.
     pub fn set_retransmission(&mut self) {
         self.bits |= RETRANSMISSION;
     }
 
-    /// True for a retransmission.
+    /// True if the segment is a retransmission.
     pub fn is_retransmission(&self) -> bool {
         self.bits & RETRANSMISSION != 0
     }
 
-    /// True when the queue it is in, or just left, marked it.
+    /// True if the queue in which the packet is, or which it just left, marked it CE.
     pub fn is_marked(&self) -> bool {
         self.bits & MARKED != 0
     }
 
-    /// It enters the next queue.
+    /// Forgets the mark of the last queue, when the packet enters the next one. The ECN field keeps CE.
     pub fn clear_marked(&mut self) {
         self.bits &= !MARKED;
     }
 
-    /// Bytes of sequence space it takes: payload, SYN, FIN.
+    /// Returns the length in sequence space: payload, plus one each for SYN and FIN.
     pub fn sequence_len(&self) -> u32 {
         let one = |flag| u32::from(self.flags.has(flag));
         u32::from(self.len) + one(TcpFlags::SYN) + one(TcpFlags::FIN)

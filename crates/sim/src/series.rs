@@ -1,34 +1,35 @@
-//! What becomes of a link over time: points of a series, one after the other, and states that follow each other by lot. Two
+//! The values of a link over time: points of a series in order, and states which follow each other at random. Two
 //! states, good and bad, are how Lutz et al. describe the channel from a satellite to a car ("The Land Mobile Satellite
-//! Communication Channel", IEEE Trans. Veh. Technol. 40(2), 1991); here they say what becomes of packets, not of signals.
+//! Communication Channel", IEEE Trans. Veh. Technol. 40(2), 1991); here the states concern packets, not signals.
 //!
-//! A series may be long; it is shared by all that play it, each with a place of its own, and every step costs the same.
+//! A series may be long. All players of a series share it, each with a position of its own, and every step has the same
+//! cost.
 
 use penstock_core::rng::Rng;
 use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
 
-/// What a link becomes; what is not said stays.
+/// New values of a link; a value which is `None` stays as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Values {
-    /// The new rate.
+    /// The new rate in both directions or in one, as the change says.
     pub rate: Option<Rate>,
-    /// The new delay, one way.
+    /// The new one-way delay.
     pub delay: Option<Span>,
-    /// The new probability with which the wire loses a packet.
+    /// The new probability that the wire loses a packet.
     pub loss: Option<f64>,
 }
 
-/// A point of a series.
+/// A point of a series: new values at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// When, since the beginning of the series.
+    /// Time since the beginning of the series.
     pub at: Span,
-    /// What the link becomes.
+    /// The values from this time on.
     pub values: Values,
 }
 
-/// Points in the order of their times; the link stays as the last one left it, or begins again.
+/// Points in the order of their times. After the last point the link keeps its values, or the series begins again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     points: Vec<Point>,
@@ -36,24 +37,26 @@ pub struct Series {
 }
 
 impl Series {
-    /// `points` have ascending times, all before `every`.
+    /// Creates a series. The times of `points` increase, and all are before `every`, the time after which the series
+    /// repeats.
     pub fn new(points: Vec<Point>, every: Option<Span>) -> Self {
         debug_assert!(points.is_sorted_by(|a, b| a.at < b.at), "points are in order");
         debug_assert!(points.last().zip(every).is_none_or(|(last, every)| last.at < every), "points fit in a round");
         Self { points, every }
     }
 
-    /// Its points.
+    /// Returns the points of the series.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// How long until it begins again, if it does.
+    /// Returns the time after which the series begins again; `None` if it does not repeat.
     pub fn every(&self) -> Option<Span> {
         self.every
     }
 
-    /// The same series as it goes on when `since` of its round has passed: the point in force comes at once.
+    /// Returns the series as it continues after `since` of its period: the point in force at that time comes first, at
+    /// time zero.
     pub fn entered(self, since: Span) -> Self {
         let Some(every) = self.every else { return self };
         let since = Span::from_nanos(since.as_nanos() % every.as_nanos().max(1));
@@ -67,31 +70,33 @@ impl Series {
     }
 }
 
-/// A state of a link that has several.
+/// A state of a link which has several states.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct State {
-    /// What the link is in it.
+    /// The values of the link in this state.
     pub values: Values,
-    /// How long it lasts, in the mean.
+    /// Mean time for which the state lasts.
     pub lasts: Span,
 }
 
-/// States by lot: each lasts for an exponentially distributed time, then comes any of the others with equal chance.
+/// A random walk through states: each lasts for an exponentially distributed time, and each of the other states follows
+/// with equal probability.
 #[derive(Debug, Clone)]
 pub struct Walk {
     states: Arc<[State]>,
-    /// The state that comes next.
+    /// Index of the state that comes next.
     state: usize,
     rng: Rng,
 }
 
 impl Walk {
-    /// Begins in the first of the states, of which there are some. Two walks with equal streams go the same way.
+    /// Creates a walk that begins in the first of the states, of which there is at least one. Two walks with equal
+    /// random streams take the same steps.
     pub fn new(states: Arc<[State]>, rng: Rng) -> Self {
         Self { states, state: 0, rng }
     }
 
-    /// The state that begins now, and for how long.
+    /// Returns the values of the state that begins now, and how long it lasts.
     fn step(&mut self) -> (Values, Span) {
         let state = self.states[self.state];
         let lasts = Span::from_secs_f64(self.rng.exponential(state.lasts.as_secs_f64())).max(Span::from_nanos(1));
@@ -102,10 +107,10 @@ impl Walk {
     }
 }
 
-/// Who plays a series or walks through states: it knows what comes next, and when. A copy takes the same steps.
+/// Plays a series or a walk: it knows the next step and its time. A clone takes the same steps.
 #[derive(Debug, Clone)]
 pub struct Player {
-    /// When its next step is due; never, if it has none left.
+    /// When the next step is due; `Instant::MAX` if no step is left.
     pub due: Instant,
     what: What,
 }
@@ -117,18 +122,18 @@ enum What {
 }
 
 impl Player {
-    /// Plays a series from `begin` on.
+    /// Creates a player that begins the series at `begin`.
     pub fn of_series(series: Arc<Series>, begin: Instant) -> Self {
         let due = series.points.first().map_or(Instant::MAX, |point| begin + point.at);
         Self { due, what: What::Series { series, round: begin, place: 0 } }
     }
 
-    /// Walks from `begin` on.
+    /// Creates a player that begins the walk at `begin`.
     pub fn of_walk(walk: Walk, begin: Instant) -> Self {
         Self { due: begin, what: What::Walk(walk) }
     }
 
-    /// The same, each step later by `by`.
+    /// Returns the player with every step later by `by`.
     pub fn later(mut self, by: Span) -> Self {
         self.due += by;
         if let What::Series { round, .. } = &mut self.what {
@@ -137,7 +142,7 @@ impl Player {
         self
     }
 
-    /// Takes the step that is due.
+    /// Takes the step that is due; returns its values and sets the time of the next step.
     pub fn step(&mut self) -> Values {
         match &mut self.what {
             What::Walk(walk) => {
@@ -172,7 +177,7 @@ mod tests {
         Series::new(points, every.map(Span::from_secs))
     }
 
-    /// Seconds and losses of the first steps.
+    /// Lists the time in seconds and the loss of the first steps.
     fn steps(series: Series, begin: u64, count: usize) -> Vec<(f64, f64)> {
         let mut player = Player::of_series(Arc::new(series), Instant::ZERO + Span::from_secs(begin));
         let mut step = || (player.due.as_secs_f64(), player.step().loss.unwrap_or(-1.0));
@@ -192,8 +197,8 @@ mod tests {
         assert_eq!((player.due, player.step()), (Instant::MAX, Values::default()));
     }
 
-    /// A round of 10 s with points at 0, 4 and 8 s, entered after 5 s: 4 s is in force, 8 s comes 3 s later, the next
-    /// round 5 s later and its second point 9 s later; 10 s later all is as it was.
+    /// A period of 10 s with points at 0, 4 and 8 s is entered after 5 s: the values of 4 s hold at once, those of 8 s
+    /// come 3 s later, the next period 5 s later, and its second point 9 s later. Entering 10 s later changes nothing.
     #[test]
     fn a_series_can_be_entered_amid_its_round() {
         let amid = series(&[(0, 0.0), (4, 0.4), (8, 0.8)], Some(10)).entered(Span::from_secs(25));
@@ -216,7 +221,7 @@ mod tests {
         Player::of_walk(Walk::new(states.collect(), Streams::new(1).get("sky/states")), Instant::ZERO)
     }
 
-    /// The mean of n exponential times has a standard error of the mean over the root of n.
+    /// The mean of n exponential times has a standard error of the mean over the square root of n.
     #[test]
     fn two_states_alternate_and_last_as_long_as_they_say() {
         let mut player = walk(&[20, 5]);
@@ -233,7 +238,8 @@ mod tests {
         }
     }
 
-    /// Of three states each goes to both others with chance 1/2: n departures have a deviation of half the root of n.
+    /// Of three states each is followed by either of the others with probability 1/2: the count over n steps has a
+    /// standard deviation of half the square root of n.
     #[test]
     fn of_several_states_each_goes_to_every_other_with_equal_chance() {
         let mut player = walk(&[1, 1, 1]);
@@ -266,7 +272,7 @@ mod tests {
         }
     }
 
-    /// 100,000 steps by a player with one place: each is the next one, none is looked at twice.
+    /// A player with one position takes 100,000 steps: each takes the next point, and no point is read twice.
     #[test]
     fn a_long_series_takes_one_step_at_a_time() {
         let points: Vec<_> = (0..100_000).map(|ms| Point { at: Span::from_millis(ms), values: loss(0.5) }).collect();

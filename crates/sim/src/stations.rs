@@ -1,9 +1,9 @@
 //! A wireless link: packets for different stations are lost with different probabilities, and the discipline is told.
 //!
-//! Flow i belongs to station i modulo their number, as classes do in the disciplines that know stations. What is known of
-//! the channels ([`penstock_core::csi`]) is looked at whenever the discipline is asked for a packet; no event is needed,
-//! but for one: a discipline that gives nothing, since every station with packets is in a bad state, is asked again
-//! when a channel changes.
+//! Flow i belongs to station i modulo the number of stations, like the classes in the disciplines that know stations.
+//! The knowledge of the channels ([`penstock_core::csi`]) is updated whenever the discipline is asked for a packet, and
+//! this needs no event of its own, with one exception: a discipline that returns no packet because every station with
+//! packets is in a bad state is asked again when a channel changes.
 
 use penstock_core::csi::{Channel, Csi};
 use penstock_core::packet::FlowId;
@@ -14,41 +14,42 @@ use penstock_core::units::Instant;
 #[derive(Debug)]
 pub struct Stations {
     csi: Csi,
-    /// For the channels' own changes.
+    /// Random stream for the changes of the channels.
     changes: Rng,
-    /// For the fates of packets.
+    /// Random stream for the losses of packets.
     fates: Rng,
 }
 
 impl Stations {
-    /// A station for each channel; `None` without any. Draws from two streams of its own.
+    /// Creates one station for each channel; returns `None` without channels. `changes` and `fates` are two random
+    /// streams which belong to the stations alone.
     pub fn new(channels: Vec<Channel>, mut changes: Rng, fates: Rng) -> Option<Box<Self>> {
         let csi = Csi::new(channels, &mut changes);
         (!csi.is_empty()).then(|| Box::new(Self { csi, changes, fates }))
     }
 
-    /// Tells the loss of each station, as it is.
+    /// Calls `tell` with each station and its current probability of loss.
     pub fn tell(&self, mut tell: impl FnMut(u32, f64)) {
         (0..self.csi.len()).for_each(|station| tell(station as u32, self.csi.loss(station)));
     }
 
-    /// Lets the channels change up to `now`, and tells each loss that did.
+    /// Lets the channels change up to `now`, and calls `tell` for each station whose probability of loss has changed.
     #[inline]
     pub fn advance(&mut self, now: Instant, mut tell: impl FnMut(u32, f64)) {
         self.csi.advance(now, &mut self.changes, |station, loss| tell(station as u32, loss));
     }
 
-    /// Other losses from now on.
+    /// Replaces the probabilities of loss of all stations, and calls `tell` for each that has changed.
     pub fn replace(&mut self, losses: &[f64], mut tell: impl FnMut(u32, f64)) {
         self.csi.replace(losses, |station, loss| tell(station as u32, loss));
     }
 
-    /// When a channel changes next, if ever.
+    /// Returns when a channel changes next; `None` if no channel will.
     pub fn next_change(&self) -> Option<Instant> {
         Some(self.csi.next_change()).filter(|at| *at != Instant::MAX)
     }
 
-    /// True if a packet of this flow, sent now, is lost.
+    /// Decides whether a packet of this flow which is sent now is lost.
     #[inline]
     pub fn strikes(&mut self, flow: FlowId) -> bool {
         let loss = self.csi.loss(flow.0 as usize % self.csi.len());
@@ -78,7 +79,7 @@ mod tests {
             }
         }
         assert_eq!((lost[0], lost[3], lost[2], lost[5]), (0, 0, 20_000, 20_000));
-        // Binomial: 6000 with a standard deviation of 64.8; the bound is five of them.
+        // The number of losses is binomial with mean 6000 and a standard deviation of 64.8; the bound is five of them.
         assert!([lost[1], lost[4]].iter().all(|n| n.abs_diff(6000) < 324), "{lost:?}");
     }
 

@@ -1,4 +1,4 @@
-//! The result of a run: totals as one JSON object, and tables by column.
+//! The result of a run: totals as one JSON object, and tables stored by column.
 
 use crate::actors::Measures;
 use crate::digest::Digest;
@@ -13,46 +13,46 @@ use penstock_core::qdisc::Qdisc;
 use penstock_core::units::Instant;
 use serde::Serialize;
 
-/// Bytes waiting.
+/// Bytes waiting in a queue.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QueueBytes {
-    /// Mean over time.
+    /// Mean over time, in bytes.
     pub mean: f64,
-    /// Largest.
+    /// Largest number of bytes.
     pub max: u64,
 }
 
-/// One bottleneck, over the whole run.
+/// Totals of one bottleneck over the whole run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BottleneckSummary {
-    /// Its name.
+    /// Name of the link and direction.
     pub name: String,
-    /// Its queue discipline.
+    /// Name of the queue discipline.
     pub aqm: String,
-    /// Share of the link's rate in use, of all bits sent.
+    /// Bits sent, lost packets included, as a share of what the link could have sent.
     pub utilization: f64,
-    /// Bits sent per second, with headers.
+    /// Bits sent per second, headers included.
     pub throughput_bps: f64,
-    /// Payload of the flows that cross it, delivered to applications, per second.
+    /// Payload in bits per second which the flows that cross this bottleneck delivered to applications.
     pub goodput_bps: f64,
-    /// TCP segments with payload and UDP datagrams sent.
+    /// Number of TCP segments with payload and UDP datagrams sent.
     pub packets: u64,
-    /// Packets of any kind sent.
+    /// Number of packets of any kind sent.
     pub packets_all: u64,
-    /// Packets dropped for want of room.
+    /// Number of packets dropped because there was no room.
     pub drops_overflow: u64,
-    /// Packets dropped by the AQM.
+    /// Number of packets dropped by the AQM.
     pub drops_aqm: u64,
-    /// Bytes dropped, for any reason.
+    /// Number of bytes dropped, for any reason.
     pub dropped_bytes: u64,
-    /// Packets marked CE.
+    /// Number of packets marked CE.
     pub marks: u64,
-    /// Packets sent that the wire lost.
+    /// Number of packets which were sent and lost on the wire.
     pub lost: u64,
-    /// What the algorithm tells of itself, if it does.
+    /// Numbers that the algorithm reports of itself; absent if it reports none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<serde_json::Value>,
-    /// Time in the queue of packets sent.
+    /// Queueing delay of the packets sent, in milliseconds.
     pub queue_delay_ms: Quantiles,
     /// Bytes waiting, without the packet on the wire.
     pub queue_bytes: QueueBytes,
@@ -61,9 +61,9 @@ pub struct BottleneckSummary {
 /// Round trip times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RttSummary {
-    /// Smallest.
+    /// Smallest round trip time.
     pub min: f64,
-    /// Mean.
+    /// Mean round trip time.
     pub mean: f64,
     /// 10th percentile.
     pub p10: f64,
@@ -75,78 +75,78 @@ pub struct RttSummary {
     pub p99: f64,
 }
 
-/// One flow.
+/// Totals of one flow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FlowSummary {
-    /// Its number.
+    /// Number of the flow.
     pub id: u32,
-    /// `bulk`, `transfer`, and so on.
+    /// Name of the kind of traffic: `bulk`, `transfer`, and so on.
     pub kind: &'static str,
-    /// Congestion control; empty for UDP.
+    /// Name of the congestion control; empty for UDP.
     pub cc: String,
-    /// When it began.
+    /// When the flow began, in seconds.
     pub start_s: f64,
-    /// Payload delivered per second while it was active.
+    /// Payload delivered per second while the flow was active, in bits per second.
     pub goodput_bps: f64,
-    /// Payload delivered.
+    /// Payload delivered, in bytes.
     pub delivered_bytes: u64,
-    /// From its start until all was delivered; `null` if it was not, or has no end.
+    /// Seconds from the start until all was delivered; `null` if it was not, or if the flow has no end.
     pub completion_s: Option<f64>,
-    /// Segments sent again.
+    /// Number of segments retransmitted.
     pub retransmits: u64,
-    /// Retransmission timeouts.
+    /// Number of retransmission timeouts.
     pub timeouts: u64,
-    /// Round trip times as its sender measured them.
+    /// Round trip times as the flow's sender measured them.
     pub rtt_ms: RttSummary,
-    /// What its application measured of itself; the key is the kind of measures.
+    /// What the application measured of itself, under the name of its kind of measures.
     #[serde(flatten, skip_serializing_if = "Measures::is_none")]
     pub measures: Measures,
 }
 
-/// Jain's index.
+/// Jain's fairness index, computed in three ways.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JainSummary {
-    /// Of the TCP flows' goodput over the time each was active.
+    /// Index of the goodput of all TCP flows, each over the time it was active.
     pub overall: f64,
-    /// Mean over the seconds after the warm-up.
+    /// Mean of the indices of the seconds after the warm-up.
     pub mean_1s: f64,
-    /// The worst second after the warm-up.
+    /// Lowest index of a second after the warm-up.
     pub worst_1s: f64,
 }
 
-/// A whole run. The same bytes for the same scenario and seed.
+/// The result of a whole run: the same bytes for the same scenario and seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Name of the scenario.
     pub name: String,
-    /// Simulated seconds.
+    /// Simulated time in seconds.
     pub duration_s: f64,
-    /// Seconds left out of per-second statistics.
+    /// Seconds at the beginning which the statistics by seconds leave out.
     pub warmup_s: f64,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Events handled.
+    /// Number of events handled.
     pub events: u64,
-    /// Queues that are looked at.
+    /// The queues which are measured.
     pub bottlenecks: Vec<BottleneckSummary>,
-    /// Flows.
+    /// The flows, in the order of their numbers.
     pub flows: Vec<FlowSummary>,
-    /// Fairness.
+    /// Fairness among the TCP flows.
     pub jain: JainSummary,
-    /// Goodput of all flows together, per second, after the warm-up.
+    /// Goodput of all flows together in bits per second, by seconds after the warm-up.
     pub goodput_1s_bps: Quantiles,
     /// Round trip times of all flows together.
     pub rtt_ms: RttSummary,
-    /// Of `[[handovers]]`.
+    /// What became of the packets of hosts that moved; absent without `[[handovers]]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handovers: Option<crate::actors::handovers::Counters>,
-    /// Of `[cooperation]`.
+    /// Counters of the gateway and its clients; absent without `[cooperation]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooperation: Option<crate::actors::cooperation::Summary>,
 }
 
 impl Simulation {
-    /// What the run measured so far.
+    /// Returns the results up to now.
     pub fn summary(&self) -> Summary {
         let (now, plan, actors, measured) = (self.now(), &self.plan, &self.actors, &self.measured);
         let mut of_connections = vec![Counters::default(); actors.flows.len()];
@@ -209,13 +209,13 @@ fn delay(probe: &QueueProbe) -> Quantiles {
     }
 }
 
-/// Payload delivered per second while a flow was active.
+/// Returns the payload delivered per second while a flow was active, in bits per second.
 fn goodput(flow: &Flow, now: Instant) -> f64 {
     let active = flow.completed.min(flow.stop).min(now).since(flow.start).as_secs_f64();
     if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { 0.0 }
 }
 
-/// Of a flow whose open connections have counted `open`.
+/// Summarizes a flow. `open` are the counters of its connections that are still open.
 fn flow_summary(id: u32, flow: &Flow, open: Counters, now: Instant) -> FlowSummary {
     let application = flow.application.get();
     let mut counters = application.counters();
@@ -253,7 +253,7 @@ fn all_rtts(rtt: &TimeHistogram) -> RttSummary {
     RttSummary { min, mean: round(rtt.mean_ns() / 1e6), p10: at(0.1), p50: at(0.5), p90: at(0.9), p99: at(0.99) }
 }
 
-/// Without a second to judge, an index is 1: nobody was treated unfairly.
+/// Computes the fairness of the run. An index over no seconds is 1: no flow was treated unfairly.
 fn fairness(sim: &Simulation) -> JainSummary {
     let tcp = sim.actors.flows.iter().filter(|flow| flow.tcp().is_some() && flow.start < sim.now());
     let overall = jain(tcp.map(|flow| goodput(flow, sim.now())));

@@ -1,21 +1,21 @@
-//! Tables by column, as runs hand them out.
+//! Tables stored by column: the form in which a run returns its results.
 
 /// One column of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Column {
-    /// Unsigned 64-bit integers.
+    /// A column of unsigned 64-bit integers.
     U64(Vec<u64>),
-    /// Floating point numbers.
+    /// A column of floating point numbers.
     F64(Vec<f64>),
-    /// Unsigned 32-bit integers.
+    /// A column of unsigned 32-bit integers.
     U32(Vec<u32>),
 }
 
 /// A table with named columns of equal length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its name, which is also its file's.
+    /// Name of the table and of the file to which it is written.
     pub name: &'static str,
-    /// Columns; names end with their unit.
+    /// The columns with their names; a name ends with the unit of its values.
     pub columns: Vec<(&'static str, Column)>,
 }

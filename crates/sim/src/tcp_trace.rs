@@ -1,7 +1,7 @@
-//! The windows of chosen connections over time.
+//! Samples of the congestion windows of chosen connections over time.
 //!
-//! Sampling is done from outside: the run is brought to the time of each sample and looked at, so a run that is not traced
-//! pays nothing, and one that is has the same results.
+//! Sampling happens outside of the run: the run advances to the time of each sample and its state is read. A run
+//! without samples pays nothing, and a sampled run has the same results.
 
 use crate::run::{Broken, Simulation};
 use crate::table::{Column, Table};
@@ -9,48 +9,48 @@ use crate::tcp::{Growth, Snapshot};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::{Instant, Rate, Span};
 
-/// What the numbers of the column `state` mean. A connection is `closed` before its handshake and after its end.
+/// The names of the numbers in the column `state`. A connection is `closed` before its handshake and after its end.
 pub const STATES: [&str; 5] = ["closed", "slow_start", "congestion_avoidance", "recovery", "loss"];
 
-/// Connections that are traced if none is named.
+/// Number of connections that are traced if no flow is named.
 const DEFAULT_FLOWS: usize = 8;
-/// Rows of the table of flows: what fits into memory with ease.
+/// Largest number of rows of the table of flows, which fits into memory easily.
 const MAX_ROWS: u64 = 20_000_000;
 
-/// What stands for "none" in columns of whole numbers: no threshold yet, no pace.
+/// The value for "none" in columns of whole numbers: no threshold yet, or no pacing.
 pub const NONE: u64 = u64::MAX;
 
-/// Why flows cannot be traced.
+/// The reasons for which flows cannot be traced.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CannotTrace {
-    /// None was named, and none could be.
+    /// No flow was named, and the run has no flow that could be traced.
     #[error("no flow has a TCP connection that lasts: bulk and transfer flows have")]
     NoConnection,
     /// The interval is zero.
     #[error("the interval is 0: it must be longer")]
     NoInterval,
-    /// As many samples as this do not fit into memory with ease.
+    /// This number of samples is too large for the memory.
     #[error("{0} samples; at most {MAX_ROWS} are taken: fewer flows or a longer interval")]
     TooManySamples(u64),
-    /// A flow does not exist.
+    /// The run has no flow with this number.
     #[error("there is no flow {id}; they are 0 to {last}")]
     NoFlow {
-        /// The flow.
+        /// Number of the flow that was asked for.
         id: u32,
-        /// The last flow that exists.
+        /// Number of the last flow that exists.
         last: usize,
     },
-    /// A flow has no connection of its own.
+    /// The flow has no connection of its own.
     #[error("flow {id} is {kind}: bulk and transfer flows have a TCP connection that lasts")]
     OtherKind {
-        /// The flow.
+        /// Number of the flow.
         id: u32,
-        /// The kind of its traffic.
+        /// Name of its kind of traffic.
         kind: &'static str,
     },
 }
 
-/// Samples of connections and of the queues that are looked at.
+/// Samples of connections and of the measured queues.
 #[derive(Debug, Clone)]
 pub struct TcpTrace {
     flows: Vec<u32>,
@@ -84,10 +84,12 @@ struct QueueColumns {
 }
 
 impl TcpTrace {
-    /// Traces these flows, or the first eight connections if none is named, every `interval`.
+    /// Creates a trace of these flows every `interval`; if none is named, of the first eight flows that have a
+    /// connection.
     ///
     /// # Errors
-    /// A flow that does not exist or has no connection of its own, an interval of zero, too many samples.
+    /// Fails if a flow does not exist or has no connection of its own, if the interval is zero, or with too many
+    /// samples.
     pub fn new(sim: &Simulation, flows: &[u32], interval: Span) -> Result<Self, CannotTrace> {
         let chosen = if flows.is_empty() { first_connections(sim) } else { flows.to_vec() };
         for flow in &chosen {
@@ -107,15 +109,15 @@ impl TcpTrace {
         Ok(Self { flows: chosen, interval, next, of_flows: Default::default(), of_queues: Default::default() })
     }
 
-    /// The flows that are traced.
+    /// Returns the numbers of the traced flows.
     pub fn flows(&self) -> &[u32] {
         &self.flows
     }
 
-    /// As [`Simulation::advance`], with a look at every sample's time.
+    /// Advances the run as [`Simulation::advance`] does, and takes every sample at its time.
     ///
     /// # Errors
-    /// Those of [`Simulation::advance`].
+    /// Returns the errors of [`Simulation::advance`].
     pub fn advance(&mut self, sim: &mut Simulation, by: Span) -> Result<bool, Broken> {
         let until = sim.now() + by;
         while self.next <= until {
@@ -149,7 +151,8 @@ impl TcpTrace {
         }
     }
 
-    /// The samples, as `tcp_trace` and `queue_trace`; drops and marks count from the start.
+    /// Returns the samples as the tables `tcp_trace` and `queue_trace`; drops and marks are counted from the start of
+    /// the run.
     pub fn tables(self) -> Vec<Table> {
         let (flows, queues) = (self.of_flows, self.of_queues);
         let tcp = vec![
@@ -190,7 +193,7 @@ impl FlowColumns {
     }
 }
 
-/// The place in [`STATES`].
+/// Returns the index of a state in [`STATES`].
 fn code(state: Growth) -> u32 {
     match state {
         Growth::SlowStart => 1,

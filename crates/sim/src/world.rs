@@ -1,4 +1,4 @@
-//! What moves packets: links, routes, pending events, and the time.
+//! The network which moves packets: links, routes, pending events, and the time.
 
 use crate::event::EventQueue;
 use crate::link::{Link, Outlet};
@@ -7,61 +7,62 @@ use crate::segment::Segment;
 use penstock_core::packet::FlowId;
 use penstock_core::units::{Instant, Rate, Span};
 
-/// In the table of routes: the packet is at its host.
+/// The entry in the table of routes which ends a route: the packet is at its host.
 pub const END: u32 = u32::MAX;
 
-/// The network as it stands at one time of a run.
+/// The state of the network at one time of a run.
 #[derive(Debug)]
 pub struct World {
     /// Simulated time.
     pub now: Instant,
-    /// Numbers of sources and owners.
+    /// The layout of the numbers of sources and owners.
     pub layout: Layout,
-    /// Pending events, one at most for each source.
+    /// Pending events, at most one for each source.
     pub events: EventQueue,
-    /// Links, one direction each, in the order of [`Layout`].
+    /// All links, each one direction, in the order of [`Layout`].
     pub links: Vec<Link>,
-    /// Routes, one after the other, each a list of places of links ended by [`END`].
+    /// All routes in one table: each is a list of places of links, ended by [`END`].
     pub routes: Vec<u32>,
-    /// What links hand to others.
+    /// What links hand over: captured packets and relayed packets.
     pub outlet: Outlet,
 }
 
-/// A rough guess of the time between events: each packet of 1000 bytes on each managed link, and its ACK, make three.
+/// Estimates the time between two events: each packet of 1000 bytes on a managed link causes three events, its ACK
+/// included.
 fn event_gap(links: &[Link]) -> Span {
     let bps: u64 = links.iter().filter(|link| link.queue.is_some()).map(|link| link.rate().as_bps()).sum();
     Span::from_nanos(8_000_000_000_000 / 3 / bps.max(1))
 }
 
 impl World {
-    /// Puts a network at time zero, with no event pending.
+    /// Creates a network at time zero, with no event pending.
     pub fn new(layout: Layout, links: Vec<Link>, routes: Vec<u32>) -> Self {
         let events = EventQueue::new(layout.sources(0), event_gap(&links));
         Self { now: Instant::ZERO, layout, events, links, routes, outlet: Outlet::default() }
     }
 
-    /// The rate of a link.
+    /// Returns the current rate of a link.
     pub fn rate(&self, link: LinkDir) -> Rate {
         self.links[link.index()].rate()
     }
 
-    /// The place of the link to which a route leads at this cursor; [`END`] at the host.
+    /// Returns the place of the link to which a route leads at this cursor; [`END`] if the packet is at its host.
     #[inline]
     pub fn hop(&self, cursor: u32) -> u32 {
         self.routes[cursor as usize]
     }
 
-    /// True if a link is on the route that begins at a cursor of the table.
+    /// True if a link is on the route that begins at this cursor.
     pub fn crosses(&self, cursor: u32, link: LinkDir) -> bool {
         crosses(&self.routes, cursor, link)
     }
 
-    /// The number that packets of an owner carry.
+    /// Returns the number that packets of an owner carry.
     pub fn number(&self, owner: Owner) -> u32 {
         self.layout.number(owner)
     }
 
-    /// Sets the event of a source; a time that has passed means now.
+    /// Sets the event of a source; a time in the past means now.
     pub fn set_event(&mut self, source: Source, at: Instant) {
         self.events.set(self.layout.source(source), at.max(self.now));
     }
@@ -80,19 +81,19 @@ impl World {
         }
     }
 
-    /// Sets the event of a link that something was done to.
+    /// Sets the event of a link whose state was changed from outside.
     pub fn review(&mut self, link: LinkDir) {
         if let Some(next) = self.links[link.index()].next_event() {
             self.events.set_at_latest(link.place(), next.max(self.now));
         }
     }
 
-    /// Brings a queue up to now: decisions that were due are made.
+    /// Lets a link catch up: its discipline takes the decisions that were due until now, each at its own time.
     pub fn catch_up(&mut self, link: LinkDir) {
         self.links[link.index()].catch_up(self.now, &mut self.outlet);
     }
 
-    /// Takes out what waits before a link of the owners with these numbers.
+    /// Takes the packets of these owners out of the queue of a link and appends them to `taken`.
     pub fn take_out(&mut self, link: LinkDir, numbers: &[u32], taken: &mut Vec<Segment>) {
         let flows = numbers.iter().map(|number| FlowId(*number));
         self.links[link.index()].take_out(flows, self.now, &mut self.outlet, taken);
@@ -100,7 +101,7 @@ impl World {
         self.review(link);
     }
 
-    /// Puts what links relayed into flight on the next.
+    /// Puts the packets which links have relayed into flight on their next links.
     #[inline]
     pub fn relay(&mut self) {
         if !self.outlet.relayed.is_empty() {
@@ -124,7 +125,7 @@ impl World {
     }
 }
 
-/// True if a link is on the route that begins at a cursor of a table of routes.
+/// True if a link is on the route that begins at this cursor of a table of routes.
 pub fn crosses(routes: &[u32], cursor: u32, link: LinkDir) -> bool {
     routes[cursor as usize..].iter().take_while(|hop| **hop != END).any(|hop| *hop == link.place())
 }

@@ -1,4 +1,4 @@
-//! Captures: what a reader finds in the file is what the summary counts.
+//! Captures: what a reader finds in the file agrees with what the summary counts.
 
 use penstock_core::units::{Instant, Span};
 use penstock_sim::summary::Summary;
@@ -8,7 +8,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file of this test alone.
+/// A file which only this test uses.
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -22,8 +22,8 @@ fn captured(text: &str, path: &Path) -> Summary {
     simulation.summary()
 }
 
-/// Two bottlenecks: RED that marks what can be marked and is too short for bursts, and CoDel. The first loses packets
-/// on its wire, which its queue, and so the capture, does not know.
+/// Two bottlenecks: RED, which marks packets where it can and is too short for bursts, and CoDel. The first one loses
+/// packets on its wire; its queue, and therefore the capture, does not know of these losses.
 const TWO_HOPS: &str = r#"
 duration = "6s"
 seed = 3
@@ -52,12 +52,12 @@ from = "r1"
 to = "r2"
 "#;
 
-/// Packets that were sent or dropped at any bottleneck.
+/// Counts the packets that were sent or dropped at any bottleneck.
 fn all_packets(summary: &Summary) -> u64 {
     summary.bottlenecks.iter().map(|b| b.packets_all + b.drops_overflow + b.drops_aqm).sum()
 }
 
-/// One packet as `tshark` tells it.
+/// One packet as `tshark` reports it.
 #[derive(Debug)]
 struct Row {
     ns: u64,
@@ -76,7 +76,7 @@ fn has_tshark() -> bool {
     found
 }
 
-/// Seconds with nine digits, as nanoseconds; anything else would not be nanosecond resolution.
+/// Converts seconds with nine decimal places to nanoseconds; fails on any other resolution.
 fn nanoseconds(text: &str) -> u64 {
     let (whole, fraction) = text.split_once('.').expect("a fraction of a second");
     assert_eq!(fraction.len(), 9, "{text} is not in nanoseconds");
@@ -87,7 +87,7 @@ fn tshark(path: &Path) -> Vec<Row> {
     let fields =
         ["frame.time_epoch", "frame.interface_name", "frame.comment", "frame.len", "ip.dsfield.ecn", "tcp.seq_raw"];
     let mut command = Command::new("tshark");
-    // Without name resolution and without stream analysis: only what is in the packets.
+    // Without name resolution and analysis of streams: only the contents of the packets are wanted.
     command
         .args(["-n", "-o", "tcp.analyze_sequence_numbers:false", "-T", "fields", "-E", "separator=|", "-r"])
         .arg(path);
@@ -139,7 +139,7 @@ fn tshark_counts_the_drops_and_marks_of_the_summary() {
     assert_eq!(rows.len() as u64, all_packets(&summary));
 }
 
-/// A packet is marked while it waits and is written when it is sent, so the marks of packets still waiting are missing.
+/// A packet is marked while it waits but written when it is sent, so the marks of packets that still wait are missing.
 #[test]
 fn marked_packets_carry_ce_and_say_who_set_it() {
     if !has_tshark() {
@@ -219,7 +219,7 @@ fn capturing_and_stepping_change_neither_the_run_nor_the_file() {
     let scenario = Scenario::parse(TWO_HOPS, "capture.toml").unwrap();
     let mut without = Simulation::new(&scenario);
     without.advance(Span::MAX).unwrap();
-    // A captured queue decides at the time and not when it is looked at, which takes more events.
+    // A captured queue takes decisions at their own time by events, which needs more events.
     assert_eq!(Summary { events: 0, ..without.summary() }, Summary { events: 0, ..summary });
     let mut simulation = Simulation::new(&scenario);
     simulation.capture_to(Box::new(BufWriter::new(File::create(&stepped).unwrap())), &scenario).unwrap();
@@ -228,7 +228,7 @@ fn capturing_and_stepping_change_neither_the_run_nor_the_file() {
     assert!(std::fs::read(whole).unwrap() == std::fs::read(stepped).unwrap());
 }
 
-/// Of the first hop, whose every packet was sent or dropped and waited as long as the summary says.
+/// The capture of the first hop: every packet was sent or dropped, and waited as long as the summary says.
 #[test]
 fn as_csv_every_packet_has_its_fate_and_the_time_it_waited() {
     let path = file("rows.csv");

@@ -1,4 +1,4 @@
-//! Links that change while a run goes on, and floods of SYNs.
+//! Links that change during a run, and floods of SYNs.
 
 use penstock_core::units::Span;
 use penstock_sim::summary::Summary;
@@ -35,7 +35,7 @@ packet_size = "1222B"
     )
 }
 
-/// A column of the table of queues, second by second.
+/// Returns a column of the table of queues by seconds.
 fn column(simulation: &Simulation, name: &str) -> Vec<f64> {
     let tables = simulation.tables();
     let table = tables.iter().find(|t| t.name == "queue_seconds").unwrap();
@@ -44,13 +44,14 @@ fn column(simulation: &Simulation, name: &str) -> Vec<f64> {
     values.clone()
 }
 
-/// Mbit/s that left the bottleneck in each second.
+/// Returns the rate in Mbit/s at which the bottleneck sent in each second.
 fn by_second(simulation: &Simulation) -> Vec<f64> {
     column(simulation, "throughput_bps").iter().map(|bps| (bps / 1e5).round() / 10.0).collect()
 }
 
-/// Little's law: what waits is what leaves in the time that it waits. 20 packets of 1250 B wait but for the moment between
-/// a departure and the next arrival: each waits for 19 or 20 transmissions of 1 ms. At half the rate it waits twice as long.
+/// Little's law: the number waiting is the rate of departures times the delay. There are 20 packets of 1250 B, except
+/// between a departure and the next arrival: each packet waits for 19 or 20 transmissions of 1 ms. At half the rate it
+/// waits twice as long.
 #[test]
 fn the_mean_queue_is_its_rate_times_its_delay() {
     let simulation = simulate(&busy("[[changes]]\nlink = \"bottleneck\"\nat = \"4s\"\nrate = \"5Mbit/s\"\n"));
@@ -63,7 +64,8 @@ fn the_mean_queue_is_its_rate_times_its_delay() {
     }
 }
 
-/// Half the rate in every second pair of seconds. The first packet comes after its access link, hence 9.99 or so.
+/// The rate is halved in every second pair of seconds. The first packet needs time on its access link, hence about
+/// 9.99.
 #[test]
 fn a_busy_link_sends_what_its_rate_of_the_moment_allows() {
     let changes = r#"
@@ -95,7 +97,8 @@ fn a_wire_that_begins_to_lose_loses_from_then_on() {
     let changes = "[[changes]]\nlink = \"bottleneck\"\nat = \"4s\"\nloss = 0.5\ndirection = \"forward\"\n";
     let summary = run(&busy(changes));
     let (lost, sent) = (summary.bottlenecks[0].lost as f64, summary.bottlenecks[0].packets_all as f64);
-    // Half of the second half; binomial with n = 4000 has a deviation of 32: the bound is five of them.
+    // Half of the packets of the second half are lost; the binomial count with n = 4000 has a standard deviation of 32,
+    // and the bound is five of them.
     assert!((lost - sent / 4.0).abs() < 160.0, "{lost} of {sent}");
 }
 
@@ -113,14 +116,14 @@ receive_buffer = "200kB"
 kind = "bulk"
 "#;
 
-/// Were packets to overtake each other, the receiver would report gaps and the sender would send again.
+/// If packets overtook each other, the receiver would report gaps and the sender would retransmit.
 #[test]
 fn packets_do_not_overtake_each_other_when_a_path_becomes_shorter() {
     let changes = "[[changes]]\nlink = \"bottleneck\"\nat = \"5s\"\nevery = \"2s\"\ndelay = \"10ms\"\n\
                    [[changes]]\nlink = \"bottleneck\"\nat = \"6s\"\nevery = \"2s\"\ndelay = \"100ms\"\n";
     let summary = run(&format!("{TRANSFER}{changes}"));
     assert_eq!(summary.flows[0].retransmits, 0);
-    // Base round trips: 200 ms before, 20 ms within.
+    // The base round trip times are 200 ms before the change and 20 ms after it.
     assert!(summary.flows[0].rtt_ms.min < 25.0, "{:?}", summary.flows[0].rtt_ms.min);
     let before = run(TRANSFER);
     assert!(summary.flows[0].delivered_bytes > before.flows[0].delivered_bytes, "a shorter path lets more through");
@@ -138,7 +141,8 @@ fn what_changes_does_not_depend_on_the_steps_of_a_run() {
     assert_eq!(serde_json::to_string(&simulation.summary()).unwrap(), whole);
 }
 
-/// 100 SYNs of 52 B (MSS, SACK-permitted and scale, 4 B each) in 10 s, each answered once on the way back.
+/// 100 SYNs of 52 B (MSS, SACK-permitted and scale, 4 B each) are sent in 10 s, and each is answered once in the other
+/// direction.
 #[test]
 fn a_flood_sends_syns_that_are_answered_and_go_no_further() {
     let text = r#"

@@ -1,4 +1,4 @@
-//! Every congestion control over whole connections: what each is known for, on a path where the answer follows from its
+//! Every congestion control over whole connections: its known properties, on paths where the result follows from its
 //! rule.
 
 use penstock_core::cc::NAMES;
@@ -13,7 +13,7 @@ fn run(text: &str) -> Summary {
     simulation.summary()
 }
 
-/// One flow over 10 Mbit/s and a round trip of 40 ms: 50 kB fill the path.
+/// One flow over 10 Mbit/s with a round trip time of 40 ms: 50 kB fill the path.
 fn path(cc: &str, buffer: &str, more: &str) -> String {
     format!(
         r#"
@@ -27,9 +27,9 @@ fn path(cc: &str, buffer: &str, more: &str) -> String {
     )
 }
 
-/// A buffer of one bandwidth-delay product: every control keeps the link busy. But Noordwijk, which is not made for losses:
-/// its delta divides 19 gaps by 20, so it sends 5 % too much, fills 50 kB in a second, and then needs two trains, another
-/// second, to find its timer again. It has a path of its own below.
+/// With a buffer of one bandwidth-delay product every control keeps the link busy. The exception is Noordwijk, which is
+/// not made for losses: its delta divides 19 gaps by 20, so it sends 5 % too much, fills 50 kB in a second, and then
+/// needs two trains, another second, to find its timer again. It has a path of its own below.
 #[test]
 fn every_control_fills_a_path_with_a_buffer_of_its_size() {
     for cc in NAMES.iter().filter(|cc| **cc != "noordwijk") {
@@ -41,8 +41,9 @@ fn every_control_fills_a_path_with_a_buffer_of_its_size() {
     }
 }
 
-/// A buffer of ten bandwidth-delay products, 500 kB or 400 ms: who counts losses fills it; who looks at delay or models
-/// the path does not. BBR's window is two bandwidth-delay products, so at most one waits, 40 ms, and some quanta.
+/// The buffer is ten bandwidth-delay products, 500 kB or 400 ms. Controls that react to losses fill it; those that
+/// react to delay or model the path do not. BBR's window is two bandwidth-delay products, so at most one of them waits,
+/// 40 ms, and some quanta.
 #[test]
 fn delay_and_models_keep_a_large_buffer_empty() {
     let queue = |cc: &str| run(&path(cc, "500kB", "")).bottlenecks[0].queue_delay_ms.p50;
@@ -68,8 +69,8 @@ fn noordwijk_fills_the_satellite_link_it_was_made_for() {
     assert!(noordwijk > 0.9, "{noordwijk}");
 }
 
-/// The smallest transfers, and losses: every control brings all of the data over a path that loses one packet in a
-/// hundred, both with SACK and without.
+/// The smallest transfers with losses: every control delivers all data over a path that loses one packet in a hundred,
+/// with SACK and without.
 #[test]
 fn every_control_brings_a_transfer_to_its_end_over_a_lossy_path() {
     for cc in NAMES {
@@ -87,8 +88,8 @@ fn every_control_brings_a_transfer_to_its_end_over_a_lossy_path() {
     }
 }
 
-/// Random losses do not tell of congestion. At one in a hundred and 40 ms Reno's law gives 1.22/sqrt(0.01) = 12 segments
-/// per round trip, 2.4 Mbit/s; BBR's model knows nothing of losses, and Westwood+ finds the path as wide as before.
+/// Random losses are no sign of congestion. At one loss in a hundred and 40 ms Reno's law gives 1.22/sqrt(0.01) = 12
+/// segments per round trip, 2.4 Mbit/s. BBR's model ignores losses, and Westwood+ measures the path as wide as before.
 #[test]
 fn random_losses_cost_a_model_little() {
     let goodput = |cc: &str| {
@@ -100,8 +101,8 @@ fn random_losses_cost_a_model_little() {
     assert!(reno < 4.0 && westwood > 1.3 * reno && bbr > 8.0, "{reno} {westwood} {bbr}");
 }
 
-/// With one loss in 250 segments Reno's law gives 1.31 MSS/(RTT sqrt(p)) = 1.66 Mbit/s over 100 ms, and Hybla's is that
-/// of 25 ms: four times as much.
+/// With one loss in 250 segments Reno's law gives 1.31 MSS/(RTT sqrt(p)) = 1.66 Mbit/s over 100 ms. Hybla has the rate
+/// of a path of 25 ms: four times as much.
 #[test]
 fn hybla_does_on_a_long_path_what_reno_does_on_a_short_one() {
     let goodput = |cc: &str| {
@@ -116,7 +117,8 @@ fn hybla_does_on_a_long_path_what_reno_does_on_a_short_one() {
 
 const STEP: &str = r#"aqm = { name = "red", min_threshold = "15p", max_threshold = "16p", max_probability = 1.0, weight = 1.0, ecn = true }"#;
 
-/// A queue that marks all above 15 kB, 12 ms: DCTCP and Prague stay there without a loss, and fill the link.
+/// A queue marks all packets above 15 kB, which is 12 ms: DCTCP and Prague stay there without a loss, and fill the
+/// link.
 #[test]
 fn behind_a_step_of_marks_scalable_controls_keep_a_short_queue_and_a_full_link() {
     for cc in ["dctcp", "prague"] {
@@ -129,9 +131,9 @@ fn behind_a_step_of_marks_scalable_controls_keep_a_short_queue_and_a_full_link()
     }
 }
 
-/// 48 segments fill the path, 665 more the buffer. Slow start doubles until it overflows. The round that doubles a window
-/// of 48 at most to 96 and the next make a queue that the lowest round trip time of the third shows: it begins with 192 at
-/// most, and five rounds of a quarter more make 192 1.25^5 = 586 of it.
+/// 48 segments fill the path, another 665 the buffer. Slow start doubles the window until the buffer overflows. HyStart
+/// notices the queue by the lowest round trip time of the third round, after one round has doubled a window of at most
+/// 48 to 96 and the next one to 192; then five rounds that grow by a quarter give 192 1.25^5 = 586 segments.
 #[test]
 fn hystart_avoids_the_losses_of_slow_start() {
     let losses = |hystart: bool| {
@@ -147,8 +149,8 @@ fn hystart_avoids_the_losses_of_slow_start() {
     assert!(goodput > 8e6, "{goodput}");
 }
 
-/// An ACK of two segments lets two go: back to back without pacing, of which the second waits 0.42 ms at the first link.
-/// BBR sends them 0.84 ms apart, at the rate of the second link.
+/// An ACK of two segments allows two more. Without pacing they leave back to back, and the second waits 0.42 ms at the
+/// first link. BBR sends them 0.84 ms apart, at the rate of the second link.
 #[test]
 fn paced_segments_do_not_wait_for_each_other() {
     let first_queue = |cc: &str| {

@@ -1,4 +1,4 @@
-//! A gateway, its clients and QRM in whole runs; expected numbers from the source, by hand.
+//! A gateway, its clients and QRM in whole runs; expected numbers are from the source or computed by hand.
 
 use penstock_core::units::Span;
 use penstock_sim::summary::Summary;
@@ -31,7 +31,7 @@ fn files(nodes: u32, cc: &str, form: &str) -> String {
     )
 }
 
-/// Table 2.1: 47 and 93 s. 10 and 20 MB with 52 bytes of headers for each 500 take 44.2 and 88.3 s at the least.
+/// Table 2.1 has 47 and 93 s. 10 and 20 MB with 52 bytes of headers for each 500 take at least 44.2 and 88.3 s.
 #[test]
 fn transfers_end_when_table_2_1_says_whatever_the_control() {
     for (nodes, paper, least) in [(2, 47.0, 44.1), (4, 93.0, 88.3)] {
@@ -46,7 +46,7 @@ fn transfers_end_when_table_2_1_says_whatever_the_control() {
     }
 }
 
-/// Everyone who says goodbye is forgotten, and what they held is given back.
+/// Every node that says goodbye is forgotten, and its budget is given back.
 #[test]
 fn nodes_come_and_go() {
     let summary = run(&files(4, "cubic", "on"));
@@ -55,7 +55,7 @@ fn nodes_come_and_go() {
     assert_eq!((coop.lapsed, coop.forged), (0, 0));
 }
 
-/// A node that opens three connections gets no more than one with a single one. Weights 1, 1 and 2 are 1/4, 1/4, 1/2.
+/// A node that opens three connections gets no more than a node with one. The weights 1, 1 and 2 give 1/4, 1/4, 1/2.
 #[test]
 fn a_node_gets_its_budget_however_many_sockets_it_opens() {
     let summary = run(r#"
@@ -72,13 +72,13 @@ fn a_node_gets_its_budget_however_many_sockets_it_opens() {
     let rates: Vec<f64> = summary.flows.iter().map(|f| f.goodput_bps / 1e6).collect();
     let payload = 1448.0 / 1500.0;
     for (rate, expected) in rates.iter().zip([2.0, 0.5, 0.5, 1.0]) {
-        // Whole segments: at 0.5 Mbit/s and 100 ms, 4 of 4.17.
+        // The window has whole segments: at 0.5 Mbit/s and 100 ms, 4 of 4.17.
         assert!(*rate < expected * payload && *rate > expected * payload * 0.9, "{rates:?}");
     }
 }
 
-/// The gateway stops at 20 s. With a lease of 5 s clients believe it until 25 s at most, then each is plain CUBIC again,
-/// which fills the queue that was empty.
+/// The gateway stops at 20 s. With a lease of 5 s clients use their budgets until 25 s at most; then each is plain
+/// CUBIC again, which fills the queue that was empty.
 #[test]
 fn when_the_gateway_falls_silent_controls_are_the_plain_ones() {
     let text = |silent: &str| {
@@ -100,7 +100,7 @@ fn when_the_gateway_falls_silent_controls_are_the_plain_ones() {
     assert!(silent.bottlenecks[0].queue_bytes.max > 98_000);
 }
 
-/// §3.1.5: clients behind 20 Mbit/s and 350 ms, of which some obey nothing.
+/// §3.1.5: clients behind 20 Mbit/s and 350 ms, some of which ignore their budgets.
 fn attack(aqm: &str, good: u32, others: &str) -> String {
     format!(
         r#"
@@ -114,13 +114,14 @@ fn attack(aqm: &str, good: u32, others: &str) -> String {
     )
 }
 
-/// The least that a good node delivered, as a part of an even share of the link in 30 s.
+/// The smallest amount that a good node delivered, as a share of an equal part of the link in 30 s.
 fn worst(summary: &Summary, good: usize, nodes: f64) -> f64 {
     let least = summary.flows[..good].iter().map(|f| f.delivered_bytes).min().unwrap_or(0);
     least as f64 * nodes / (20e6 / 8.0 * 30.0)
 }
 
-/// A flood of UDP at twice the rate of the link, in one of five nodes; 702 + 2 ms and tolerance make a bound of 1.85 MB.
+/// One of five nodes floods with UDP at twice the rate of the link; 702 + 2 ms and the tolerance give a bound of 1.85
+/// MB.
 #[test]
 fn qrm_gives_a_flood_the_share_of_its_node() {
     let flood = r#"{ kind = "cbr", rate = "40Mbit/s", node = "attacker" }"#;
@@ -133,7 +134,7 @@ fn qrm_gives_a_flood_the_share_of_its_node() {
     assert_eq!(guarded.flows[..4].iter().map(|f| f.retransmits).sum::<u64>(), 0, "good nodes lose nothing");
 }
 
-/// A node that never registers gets nothing; forged SYNs get what one node may open.
+/// A node that never registers gets nothing; forged SYNs get as much as a node may use to open connections.
 #[test]
 fn who_does_not_register_is_refused() {
     let text = attack(
@@ -151,7 +152,7 @@ fn who_does_not_register_is_refused() {
     assert!(worst(&summary, 4, 5.0) > 0.8, "the two others hold shares they do not use, {}", worst(&summary, 4, 5.0));
 }
 
-/// A client that sends others' states and says goodbye in their names changes nothing for them.
+/// A client that sends the states of others and says goodbye in their names has no effect on them.
 #[test]
 fn lies_about_budgets_change_nothing_for_others() {
     for lie in ["claims", "replays"] {
@@ -168,8 +169,8 @@ fn lies_about_budgets_change_nothing_for_others() {
     }
 }
 
-/// A receiver that acknowledges five segments it does not have, and never misses one: its sender sees no loss and fills
-/// its access link. QRM leaves it its node's budget.
+/// A receiver acknowledges five segments that it does not have, and never reports a loss: its sender sees no loss and
+/// fills its access link. QRM limits the sender to the budget of its node.
 #[test]
 fn acknowledgments_of_what_did_not_arrive_gain_nothing() {
     let liar = r#"{ kind = "bulk", node = "liar", tcp = { optimistic_ack = "5kB", c2ml = "off" } }"#;
@@ -178,7 +179,8 @@ fn acknowledgments_of_what_did_not_arrive_gain_nothing() {
     assert!(worst(&open, 4, 5.0) < 0.6, "{}", worst(&open, 4, 5.0));
 }
 
-/// Figure 2.34 in small: a node whose channel falls to 0.5 of its 2 Mbit/s gives the rest to the others under DyBRA.
+/// Figure 2.34 on a small scale: the channel of a node falls from 2 to 0.5 Mbit/s, and DyBRA gives the rest to the
+/// others.
 #[test]
 fn dybra_gives_what_a_bad_channel_leaves_to_others() {
     let text = |sharing: &str| {
@@ -202,7 +204,7 @@ fn dybra_gives_what_a_bad_channel_leaves_to_others() {
             "#
         )
     };
-    // 45 s of 3.5 instead of 2 Mbit/s are 8.4 MB more, at most.
+    // 45 s at 3.5 instead of 2 Mbit/s are at most 8.4 MB more.
     let (even, dybra) = (run(&text("unweighted-fair")), run(&text("dybra")));
     let gain = dybra.flows[0].delivered_bytes as f64 - even.flows[0].delivered_bytes as f64;
     assert!((6.5e6..8.4e6).contains(&gain), "{gain}");
@@ -231,7 +233,7 @@ fn mistakes_are_told() {
 }
 
 /// Each connection of a session is a socket of its node. Two nodes have 2 Mbit/s each, of which 500 of 552 bytes are
-/// payload: 1.81. One sends without end; the other has four connections, with a pause after each transfer.
+/// payload: 1.81. One node sends without end; the other has four connections, each with a pause after a transfer.
 #[test]
 fn sessions_share_the_budget_of_their_node() {
     let text = |aqm: &str, c2ml: &str| {
@@ -266,7 +268,8 @@ fn sessions_share_the_budget_of_their_node() {
     assert!(bulk < 1.5, "without cooperation, more connections have more: {bulk} Mbit/s");
 }
 
-/// Pages of one node, one connection each: the node joins with each and leaves with each, once all is acknowledged.
+/// One node loads pages, one connection each: the node joins with each connection and leaves with it, after all is
+/// acknowledged.
 #[test]
 fn a_session_joins_and_leaves_with_its_connections() {
     let summary = run(r#"
@@ -282,7 +285,7 @@ fn a_session_joins_and_leaves_with_its_connections() {
     assert_eq!((coop.joined, coop.left, coop.clients, coop.granted_bps), (pages, pages, 0, 0));
 }
 
-/// The same without a gateway, PINK before QRM.
+/// PINK stands before QRM, without a gateway.
 fn pink_before_qrm(good: u32, others: &str) -> String {
     attack("pink", good, others)
         .replace(r#"name = "pink""#, r#"name = "pink", queue = "qrm""#)
@@ -290,8 +293,9 @@ fn pink_before_qrm(good: u32, others: &str) -> String {
         .replace(r#", c2ml = "on""#, "")
 }
 
-/// PINK hands out what QRM will take: four nodes have beside a flood what they have beside a fifth that obeys, and lose
-/// nothing. Told nothing, PINK would give each a quarter of the link, and QRM refuse all beyond a fifth.
+/// PINK grants what QRM will accept: beside a flood four nodes get what they get beside a fifth node that obeys, and
+/// lose nothing. Without this knowledge PINK would give each a quarter of the link, and QRM would drop everything
+/// beyond a fifth.
 #[test]
 fn pink_before_qrm_loses_nothing_to_a_flood() {
     let flood = r#"{ kind = "cbr", rate = "40Mbit/s", node = "attacker" }"#;
@@ -299,14 +303,15 @@ fn pink_before_qrm_loses_nothing_to_a_flood() {
     let (kept, whole) = (worst(&attacked, 4, 5.0), worst(&clean, 4, 5.0));
     assert!(kept > 0.97 * whole && whole > 0.8, "{kept} of {whole}");
     assert_eq!(attacked.flows[..4].iter().map(|f| f.retransmits).sum::<u64>(), 0);
-    // Alone in the first 0.7 s, then a fifth: (0.7 x 20 + 29.3 x 4) / 30 = 4.37 Mbit/s, of which 1200 of 1228 are payload.
+    // A node is alone in the first 0.7 s, then has a fifth: (0.7 x 20 + 29.3 x 4) / 30 = 4.37 Mbit/s, of which 1200 of
+    // 1228 are payload.
     assert!(attacked.flows[4].goodput_bps < 4.3e6);
-    // Theorem 2 with its tolerance, and three segments of each node.
+    // Theorem 2 with its tolerance, and three segments for each node.
     assert!(attacked.bottlenecks[0].queue_bytes.max < 1_848_000 + 5 * 4500);
 }
 
-/// 64 flows at 10 Mbit/s and 103 ms have less than two segments each, which PINK writes as windows of one and two. QRM
-/// takes them as they come.
+/// 64 flows at 10 Mbit/s and 103 ms have less than two segments each, which PINK writes as windows of one and two
+/// segments. QRM accepts them.
 #[test]
 fn qrm_takes_the_whole_segments_of_small_windows() {
     let text = |queue: &str| {

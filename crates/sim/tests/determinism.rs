@@ -1,11 +1,12 @@
-//! The same scenario and seed give the same bytes: twice, in threads, in steps, from the resolved file, in any build.
+//! The same scenario and seed give the same bytes: in two runs, in threads, in steps, from the resolved file, in any
+//! build.
 
 use penstock_core::units::Span;
 use penstock_sim::summary::Summary;
 use penstock_sim::{Scenario, Simulation, Table};
 use std::path::Path;
 
-/// Something of everything: two bottlenecks, three algorithms, random loss, all kinds of traffic.
+/// A scenario with something of everything: two bottlenecks, three algorithms, random loss, all kinds of traffic.
 const MIXED: &str = r#"
 name = "mixed"
 duration = "8s"
@@ -63,7 +64,7 @@ fn parse(text: &str) -> Scenario {
     Scenario::parse(text, "mixed.toml").unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Advances in steps; the summary as it is written, and the tables.
+/// Runs in steps; returns the written summary and the tables.
 fn run_in_steps(scenario: &Scenario, step: Span) -> (String, Vec<Table>) {
     let mut simulation = Simulation::new(scenario);
     while !simulation.advance(step).unwrap() {}
@@ -74,7 +75,7 @@ fn run(scenario: &Scenario) -> (String, Vec<Table>) {
     run_in_steps(scenario, Span::MAX)
 }
 
-/// Guards the other tests: of what they compare, something happened.
+/// Checks that something happened in each part that the other tests compare.
 #[test]
 fn the_mixed_scenario_exercises_what_it_names() {
     let mut simulation = Simulation::new(&parse(MIXED));
@@ -155,8 +156,8 @@ fn small_steps_equal_one_big_step() {
     }
 }
 
-/// The file holds the scenario and, after a line `# summary`, what came of it. It must be the same in debug and release
-/// builds and on every machine. After a change that is meant: `PENSTOCK_GOLDEN=write cargo test -p penstock-sim`.
+/// A golden file holds the scenario and, after a line `# summary`, its result, which must be the same in debug and
+/// release builds and on every machine. After an intended change: `PENSTOCK_GOLDEN=write cargo test -p penstock-sim`.
 #[test]
 fn the_golden_summary_stands() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/summary.txt");
@@ -164,7 +165,7 @@ fn the_golden_summary_stands() {
     let (config, expected) = golden.split_once("\n# summary\n").expect("the file has two parts");
     let mut simulation = Simulation::new(&parse(config));
     simulation.advance(Span::MAX).unwrap();
-    // How many events a run takes is the business of the simulator, not a result.
+    // The number of events is a property of the simulator and not a result.
     let summary = Summary { events: 0, ..simulation.summary() };
     let actual = serde_json::to_string_pretty(&summary).unwrap();
     if std::env::var_os("PENSTOCK_GOLDEN").is_some_and(|v| v == "write") {

@@ -1,8 +1,8 @@
-//! RED-ERN and its senders together, on the testbed of document 003 §IV: NewReno, segments of 536 bytes, round trips of
-//! all five categories, a target of 14 ms, a queue of 800 packets.
+//! RED-ERN together with its senders, on the testbed of document 003 §IV: NewReno, segments of 536 bytes, round trip
+//! times of all five categories, a target of 14 ms, a queue of 800 packets.
 //!
-//! All SYNs reach the queue within 5 ms, before it builds up. A SYN that RED drops is repeated without ECN (RFC 3168
-//! §6.1.1.1), and its flow would be none that can tell a rate.
+//! All SYNs reach the queue within 5 ms, before it builds up. A SYN that RED drops is retransmitted without ECN (RFC
+//! 3168 §6.1.1.1), and its flow could not announce its rate.
 
 use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, Ern};
@@ -19,7 +19,7 @@ use std::path::Path;
 /// Access delays of the left side that, with 8 ms and 1 ms, make the paper's mean one-way delays 16, 30, 60, 120, 210 ms.
 const DELAYS_MS: [u32; 5] = [7, 21, 51, 111, 201];
 
-/// Queue, and options of the senders.
+/// The queue, and the options of the senders.
 type Scheme = (&'static str, &'static str);
 const RED_ERN: Scheme = (r#"name = "red-ern""#, "ecn = true, ern = true");
 const BY_ECT1: Scheme = (r#"name = "red-ern", identify = "ect1""#, "ecn = true, ern = true, ern_ect1 = true");
@@ -53,7 +53,7 @@ fn run(scheme: Scheme, others: &str) -> Summary {
     simulation.summary()
 }
 
-/// Mean goodput of each category, and Jain's index of all long flows.
+/// Returns the mean goodput of each category, and Jain's index of all long flows.
 fn shares(summary: &Summary) -> ([f64; 5], f64) {
     let rates: Vec<f64> = summary.flows.iter().filter(|f| f.kind == "bulk").map(|f| f.goodput_bps).collect();
     let (sum, squares) = (rates.iter().sum::<f64>(), rates.iter().map(|r| r * r).sum::<f64>());
@@ -105,7 +105,7 @@ fn flows_that_do_not_respond_are_dropped_and_the_others_share_the_rest() {
     assert!(lost, "each UDP flow loses some");
 }
 
-/// What is on the wire is what captures hold, and a captured trace drives the queue again.
+/// Packets on the wire are in captures, and a captured trace drives the queue again.
 #[test]
 fn captures_hold_the_rates_and_replays_see_them() {
     let mut scenario = scenario(RED_ERN, "60s", "[output]\npcapng = [\"bottleneck\"]\n");

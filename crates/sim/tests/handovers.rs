@@ -1,4 +1,4 @@
-//! Hosts that move from cell to cell: what is forwarded, what waits, what is lost, and when.
+//! Hosts that move from cell to cell: which packets are forwarded, held or lost, and when.
 
 use penstock_sim::summary::Summary;
 use penstock_sim::{Scenario, Simulation};
@@ -16,7 +16,7 @@ links = [
   { name = "s1-2", a = "enb2", b = "core", rate = "100Mbit/s", delay = "50ms", limit = "9999p", reverse_limit = "9999p" },
 ]
 "#;
-/// One more, nearer to the core and without an X2 link of its own.
+/// A third cell, nearer to the core and without an X2 link.
 const THIRD: &str = r#"  { name = "cell3", a = "ue3", b = "enb3", rate = "10Mbit/s", delay = "7ms", limit = "9999p", reverse_limit = "9999p", aqm = AQM },
   { name = "s1-3", a = "enb3", b = "core", rate = "100Mbit/s", delay = "20ms", limit = "9999p", reverse_limit = "9999p" },
 "#;
@@ -95,8 +95,8 @@ fn slowest_ms(summary: &Summary) -> f64 {
     summary.flows[0].measures.voip().unwrap().delivery.delay_ms.max
 }
 
-/// A packet each 20 ms. From 1001 to 1051 ms there is no cell: those of 1020 and 1040 ms wait, the first for 31 ms. Beyond
-/// the 55 ms of the way are only microseconds of transmission.
+/// A packet is sent every 20 ms. From 1001 to 1051 ms the host has no cell: the packets of 1020 and 1040 ms wait, the
+/// first one for 31 ms. Besides the 55 ms of the path there are only microseconds of transmission.
 #[test]
 fn what_a_host_sends_meanwhile_waits_for_the_new_cell() {
     let handover = to_cell2("1001ms", "x2-lossless") + "\ninterruption = \"50ms\"";
@@ -108,8 +108,9 @@ fn what_a_host_sends_meanwhile_waits_for_the_new_cell() {
     assert!(call.sent - call.received <= 3, "only those that are under way at the end are missing");
 }
 
-/// No interruption. The core learns of the new way at 1051 ms; until then it sends to the old cell, where packets arrive
-/// 50 ms later: those of 960 to 1040 ms are forwarded. Over X2 that takes 1 ms more, through the core 100 ms more.
+/// There is no interruption. The core learns of the new route at 1051 ms; until then it sends to the old cell, where
+/// packets arrive 50 ms later: those of 960 to 1040 ms are forwarded. Over X2 that takes 1 ms more, through the core
+/// 100 ms more.
 #[test]
 fn forwarding_takes_the_way_of_the_procedure() {
     for (procedure, slowest) in [("x2-lossless", 56.0), ("x2-seamless", 56.0), ("s1", 155.0)] {
@@ -143,7 +144,8 @@ fn a_host_may_go_to_and_fro() {
 
 #[test]
 fn news_that_were_overtaken_do_not_count() {
-    // The core learns of cell 2 at 1050 ms and of the return at 1060 ms; were the first news the last, it would forward.
+    // The core learns of cell 2 at 1050 ms and of the return at 1060 ms. If the older message took effect last, packets
+    // would be forwarded.
     let there = to_cell2("1000ms", "x2-lossless") + "\ninterruption = \"0ms\"";
     let again = back("1010ms", "x2-lossless") + "\ninterruption = \"0ms\"";
     let moves = run(&text(DROPTAIL, &[&call(DOWN)], &[&there, &again]));
@@ -152,7 +154,7 @@ fn news_that_were_overtaken_do_not_count() {
     assert!(call.sent - call.received <= 3);
 }
 
-/// A second phone behind the first: the way to its cell leads over the cell that was left.
+/// A second phone behind the first one: the path to its cell leads over the cell that was left.
 #[test]
 fn the_way_to_a_cell_may_lead_over_the_one_that_was_left() {
     let [up, down] = overloads();
@@ -195,7 +197,8 @@ fn only_those_that_are_named_move() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
-    /// However a host moves about: what was sent arrives, but for what the summary says was lost in the air.
+    /// However a host moves, every packet that was sent arrives, except for those that the summary counts as lost in
+    /// the air.
     #[test]
     fn every_packet_arrives_once_or_was_lost_in_the_air(
         moves in prop::collection::vec((1..400_000u64, 0..60_000u64, 0..3usize, 0..2usize), 0..8),
@@ -237,7 +240,7 @@ fn it_is_the_same_again_and_written_back() {
     assert_eq!(run(&text), run(&scenario.resolved()).clone_named("cells"));
 }
 
-/// The same summary under another name.
+/// Returns the summary with another name.
 trait Named {
     fn clone_named(self, name: &str) -> Self;
 }

@@ -1,4 +1,4 @@
-//! Scripted segment ladders: given arrivals, expected departures with numbers, flags, windows, options and times.
+//! Scripted ladders of segments: given arrivals, they check departures with numbers, flags, windows, options and times.
 //!
 //! Each file of `ladders/` holds ladders that begin with `== title (source)`. A line is `TIME OP ...`, in order of time:
 //!
@@ -107,7 +107,7 @@ impl Ladder {
         if state == State::Established { Ok(()) } else { Err(format!("connect ended in {state:?}")) }
     }
 
-    /// One line with its time.
+    /// Runs one line at its time.
     fn step(&mut self, at: Instant, op: &str, rest: &str) -> Result<(), String> {
         let number = || rest.parse::<u64>().map_err(|_| format!("{rest:?} is not a number"));
         let equal = |what: &str, got: u64, want: u64| {
@@ -171,7 +171,7 @@ impl Ladder {
     }
 }
 
-/// A segment as it is written.
+/// A segment as a line of a ladder writes it.
 #[derive(Default)]
 struct Expected {
     flags: u8,
@@ -275,7 +275,7 @@ fn number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("{text:?} is not a number"))
 }
 
-/// The peer's segment.
+/// Makes the segment of the peer.
 fn build(text: &str, from_client: bool) -> Result<Segment, String> {
     let want = Expected::parse(text)?;
     let mut segment = Segment::tcp(0, from_client, TcpFlags(want.flags));
@@ -350,7 +350,7 @@ fn run(body: &[(usize, &str)]) -> Result<(), (usize, String)> {
     ladder.step(ladder.now, "quiet", "").map_err(|e| (last, format!("after the last line: {e}")))
 }
 
-/// Runs every ladder of a file; gives how many there were.
+/// Runs every ladder of a file; returns how many there were.
 fn run_file(name: &str) -> usize {
     let path = format!("{}/tests/ladders/{name}.ladder", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));

@@ -1,4 +1,4 @@
-//! Networks: packets take the path they should, books balance whatever the scenario, invariants stop a run.
+//! Networks: packets take the right paths, counters balance in every scenario, and invariants stop a run.
 
 use penstock_core::cc;
 use penstock_core::registry::NAMES;
@@ -23,7 +23,7 @@ fn queue<'a>(summary: &'a Summary, name: &str) -> &'a BottleneckSummary {
     summary.bottlenecks.iter().find(|b| b.name == name).unwrap_or_else(|| panic!("{name} is not in the summary"))
 }
 
-/// A second of datagrams of 1250 B with headers, one every 10 ms: at 0, 10, ..., 990 ms.
+/// Datagrams of 1250 B with headers for a second, one every 10 ms: at 0, 10, ..., 990 ms.
 fn cbr(from: &str, to: &str) -> String {
     format!(
         r#"[[flows]]
@@ -77,7 +77,7 @@ fn a_reversed_flow_sends_its_data_against_the_hops_and_only_acks_along() {
     assert!(summary.flows[0].goodput_bps > 4e6, "{:?}", summary.flows[0]);
 }
 
-/// Links with a delay each, all looked at in both directions; one flow.
+/// Links with these delays, all measured in both directions, and one flow.
 fn graph(links: &[(&str, &str, &str, &str)], from: &str, to: &str) -> String {
     let mut text = String::from("duration = \"2s\"\n[topology]\nkind = \"graph\"\n");
     for (name, a, b, delay) in links {
@@ -89,7 +89,7 @@ fn graph(links: &[(&str, &str, &str, &str)], from: &str, to: &str) -> String {
     text + &format!("[[flows]]\nkind = \"transfer\"\nsize = \"1MB\"\nfrom = \"{from}\"\nto = \"{to}\"\n")
 }
 
-/// Checks which links a flow uses: there, and on the same ones back; and its least round trip.
+/// Checks which links a flow uses, that packets return on the same links, and the smallest round trip time.
 fn takes(summary: &Summary, links: &[(&str, bool)], rtt_ms: f64) {
     for (link, used) in links {
         for direction in ["", "-reverse"] {
@@ -147,7 +147,7 @@ fn a_wire_loses_its_share_and_the_books_of_the_queue_do_not_notice() {
     assert_eq!(hop.packets_all, DATAGRAMS, "sent, whether lost or not");
     assert_eq!(hop.drops_overflow + hop.drops_aqm, 0);
     assert_eq!(summary.flows[0].delivered_bytes, (DATAGRAMS - hop.lost) * 1222);
-    // Binomial: mean 30, standard deviation 4.6; the bound is four of them.
+    // The count is binomial with mean 30 and standard deviation 4.6; the bound is four of them.
     assert!((12..=48).contains(&hop.lost), "{}", hop.lost);
 }
 
@@ -165,11 +165,11 @@ flows = [{ kind = "bulk", count = 2 }]
 fn a_queue_beyond_its_invariant_stops_the_run_with_a_sentence() {
     assert!(try_run(&format!("{OVERLOAD}max_queue = \"30kB\"")).is_ok(), "the limit of the queue holds");
     let sentence = try_run(&format!("{OVERLOAD}max_queue = \"20kB\"")).unwrap_err().to_string();
-    // The first packet of 1052 B beyond 20 kB broke it.
+    // The invariant was violated by the first packet of 1052 B beyond 20 kB.
     let bytes = sentence.strip_prefix("invariant max_queue: ").and_then(|s| s.split(' ').next()).unwrap();
     assert!((20_001..=21_052).contains(&bytes.parse::<u64>().unwrap()), "{sentence}");
     assert!(sentence.contains("bytes waited at \"bottleneck\" at "), "{sentence}");
-    // It cannot be before the first round trip, 40 ms, nor later than slow start takes to send 30 kB.
+    // The violation cannot come before the first round trip, 40 ms, nor later than slow start takes to send 30 kB.
     let at = sentence.rsplit("at ").next().and_then(|s| s.strip_suffix(" s")).unwrap();
     assert!((0.04..1.0).contains(&at.parse::<f64>().unwrap()), "{sentence}");
 }
@@ -201,7 +201,8 @@ fn queue_table() -> impl Strategy<Value = String> {
     })
 }
 
-/// A chain of routers `n0`, `n1`, ... with a link to each from an earlier one, so that all are connected, and some more.
+/// A chain of routers `n0`, `n1`, ..., each with a link from an earlier one, so that all are connected, and some more
+/// links.
 fn links() -> impl Strategy<Value = (usize, String)> {
     let chain = proptest::collection::vec((queue_table(), any::<prop::sample::Index>()), 1..4);
     let more = proptest::collection::vec((queue_table(), any::<[prop::sample::Index; 2]>()), 0..3);
@@ -256,11 +257,11 @@ fn scenario() -> impl Strategy<Value = String> {
         })
 }
 
-/// What must be true of any run. That arrived = dropped + sent + waiting at every queue, in packets and in bytes, is
+/// Conditions that hold in any run. That arrived = dropped + sent + waiting at every queue, in packets and in bytes, is
 /// checked by the run itself.
 fn check(summary: &Summary, scenario: &Scenario) {
     for (bottleneck, link) in summary.bottlenecks.iter().zip(&scenario.links) {
-        // The packet on the wire counts as sent when it begins.
+        // The packet on the wire counts as sent from the begin of its transmission.
         let one_more = 3100.0 * 8.0 / (link.link.rate.as_bps() as f64 * summary.duration_s);
         assert!(bottleneck.utilization <= 1.0 + one_more, "{bottleneck:?}");
         assert!(bottleneck.lost <= bottleneck.packets_all && bottleneck.packets <= bottleneck.packets_all);
@@ -312,7 +313,7 @@ proptest! {
         prop_assert_eq!(again.summary(), summary);
     }
 
-    /// Whatever a file holds, reading it gives a scenario or a message.
+    /// For any file, reading gives a scenario or a message.
     #[test]
     fn no_text_panics(text in scenario(), at in any::<prop::sample::Index>(), junk in "\\PC{0,4}", cut in 0usize..8) {
         let start = (0..=at.index(text.len())).rev().find(|i| text.is_char_boundary(*i)).unwrap();

@@ -49,7 +49,8 @@ invariants = {{ max_queue = "{bdp}", no_drops = true }}
     simulation.summary()
 }
 
-/// Steady within 2 % from the 10th to the 90th percentile, and the mean within 3 % of what can be had.
+/// Goodput is steady within 2 % from the 10th to the 90th percentile, and its mean is within 3 % of the possible
+/// goodput.
 fn assert_goodput(testbed: &Testbed, flows: u32, summary: &Summary) {
     let goodput = &summary.goodput_1s_bps;
     assert!(goodput.p10 >= 0.98 * goodput.p90, "{flows} flows: {goodput:?}");
@@ -88,7 +89,7 @@ fn satellite_all_at_once_and_within_a_second() {
     }
 }
 
-/// 10 Mbit/s, 100 ms and 8 flows, as in Table 2, with more to say of PINK and of the link.
+/// 10 Mbit/s, 100 ms and 8 flows, as in Table 2, with further keys of PINK and of the link.
 fn dsl(aqm: &str, more: &str) -> Summary {
     let text = format!(
         r#"
@@ -108,8 +109,8 @@ count = 8
     simulation.summary()
 }
 
-/// A rate that is 30 % too high fills the queue until the estimator sees it: within ten round trips of sixty seconds, or the
-/// 90th percentile would be higher.
+/// A rate that is 30 % too high fills the queue until the estimator notices it, which takes less than ten round trips
+/// of sixty seconds; otherwise the 90th percentile would be higher.
 #[test]
 fn a_rate_that_is_too_high_is_found_out() {
     let summary = dsl("rate = \"13Mbit/s\", rate_from = \"estimated\"", "");
@@ -120,7 +121,7 @@ fn a_rate_that_is_too_high_is_found_out() {
     assert!(believed.bottlenecks[0].queue_delay_ms.p90 > 20.0, "believed, it does harm: {:?}", believed.bottlenecks[0]);
 }
 
-/// From 20 round trips after the slow start on, every second is within the bar.
+/// From 20 round trips after slow start on, every second is within the bound.
 #[test]
 fn a_rate_that_is_too_low_is_found_out() {
     let summary = dsl("rate = \"7Mbit/s\", rate_from = \"estimated\"", "");
@@ -131,7 +132,7 @@ fn a_rate_that_is_too_low_is_found_out() {
     assert!(believed.bottlenecks[0].utilization < 0.75, "believed, it wastes: {}", believed.bottlenecks[0].utilization);
 }
 
-/// The link has half its rate in every second ten seconds.
+/// The link has half its rate in every second interval of ten seconds.
 const HALVED: &str = r#"
 [[changes]]
 link = "bottleneck"
@@ -165,7 +166,8 @@ fn a_rate_that_changes_is_followed_when_told_and_when_estimated() {
     );
 }
 
-/// Eight transfers over 100 Mbit/s and 100 ms, with a flood of 1000 SYNs per second from 5 s on or without; Mbit/s.
+/// Eight transfers over 100 Mbit/s and 100 ms, with a flood of 1000 SYNs per second from 5 s on or without one; in
+/// Mbit/s.
 fn flooded(sampling: &str, per_second: Option<u32>) -> f64 {
     let flood =
         per_second.map_or(String::new(), |n| format!(", {{ kind = \"synflood\", per_second = {n}, start = \"5s\" }}"));
@@ -195,17 +197,17 @@ fn a_flood_of_syns_costs_what_it_takes_of_the_link_and_no_more() {
     assert!(unprotected < 0.5 * calm, "without protection the damage shows: {unprotected} of {calm} Mbit/s");
 }
 
-/// A source that sends at half the rate of the link, and eight flows that obey: their goodput and the 90th percentile of
-/// their round trips.
+/// A source sends at half the rate of the link beside eight flows that obey; returns the goodput of the flows and the
+/// 90th percentile of their round trip times.
 fn beside_udp(aqm: &str) -> (f64, f64) {
     let udp = "[[flows]]\nkind = \"cbr\"\nrate = \"5Mbit/s\"\npacket_size = \"1000B\"\nstart = \"5s\"\n";
     let summary = dsl(aqm, udp);
     (summary.flows[..8].iter().map(|f| f.goodput_bps).sum(), summary.rtt_ms.p90)
 }
 
-/// In one queue the source takes what it wants and fills it: Theorem 1 knows of no such source. With room in reserve the
-/// queue stays empty, and the flows have the rest. With a queue for each flow they keep eight ninths of the link, and
-/// what waits longer than its share allows is not theirs.
+/// In one queue the source takes what it wants and fills the queue, because Theorem 1 assumes that no such source
+/// exists. With a reserve the queue stays empty, and the flows have the rest. With a queue for each flow they keep
+/// eight ninths of the link, and the packets that wait longer than their share allows are not theirs.
 #[test]
 fn who_obeys_no_window_is_dealt_with_by_room_in_reserve_or_by_a_queue_for_each_flow() {
     let (_, rtt) = beside_udp("queue = \"fifo\"");
@@ -295,8 +297,8 @@ invariants = {{ no_drops = true }}
     }
 }
 
-/// At 0.5 Mbit/s a full packet takes 17 ms and those of a handshake 1 ms: by the round trip of the latter a seventh of the
-/// link would be idle.
+/// At 0.5 Mbit/s a full packet takes 17 ms and the packets of a handshake 1 ms: with the round trip time of the
+/// handshake a seventh of the link would be idle.
 #[test]
 fn a_slow_link_is_used_though_full_packets_take_longer_than_those_of_the_handshake() {
     let text = r#"

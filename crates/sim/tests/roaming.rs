@@ -1,12 +1,12 @@
-//! Nodes that keep to budgets and move: what becomes of their datagrams, their budgets and their sockets.
+//! Nodes that keep to budgets and move: the fate of their datagrams, their budgets and their sockets.
 
 use penstock_core::units::Span;
 use penstock_sim::summary::Summary;
 use penstock_sim::{Scenario, Simulation};
 use proptest::prelude::*;
 
-/// Three cells behind a gateway with 4 Mbit/s and 100 ms to the far end, one of them for who stays; another has 100 ms to it without the gateway, and a
-/// link to the gateway of its own.
+/// Three cells behind a gateway with 4 Mbit/s and 100 ms to the far end, one of them for a node which stays. A fourth
+/// cell has a path of 100 ms to the far end without the gateway, and a link of its own to the gateway.
 const LAND: &str = r#"[topology]
 kind = "graph"
 access_rate = "100Mbit/s"
@@ -25,7 +25,7 @@ links = [
 ]
 "#;
 
-/// A network, its flows and who moves; `rest` is what stands before the tables.
+/// A network with its flows and moves; `rest` is the text before the tables.
 fn text(rest: &str, flows: &[&str], handovers: &[String]) -> String {
     let flows: String = flows.iter().map(|flow| format!("[[flows]]\n{}\n", flow.replace(", ", "\n"))).collect();
     let handovers: String = handovers.iter().map(|handover| format!("[[handovers]]\n{handover}\n")).collect();
@@ -38,7 +38,7 @@ fn moves(at_ms: u64, from: &str, to: &str, procedure: &str) -> String {
     format!("at = \"{at_ms}ms\"\nfrom = \"{from}\"\nto = \"{to}\"\nprocedure = \"{procedure}\"")
 }
 
-/// What a run looked like every 10 ms, with the index as its time.
+/// The state of a run every 10 ms; the index is the time.
 struct Run {
     steps: Vec<Summary>,
 }
@@ -48,7 +48,7 @@ impl Run {
         Self::every(text, 10)
     }
 
-    /// Whatever happens, the budgets in the books add up to no more than the link has.
+    /// The sum of the budgets in the gateway's books never exceeds the rate of the link.
     fn every(text: &str, step_ms: u64) -> Self {
         let scenario = Scenario::parse(text, "roaming.toml").unwrap_or_else(|e| panic!("{e}\n{text}"));
         let mut simulation = Simulation::new(&scenario);
@@ -72,13 +72,13 @@ impl Run {
         self.steps[at_ms / 10].cooperation.as_ref().unwrap().clients
     }
 
-    /// When there are so many clients for the first time, at or after `from_ms`.
+    /// Returns the first time, at or after `from_ms`, at which there are this many clients.
     fn when_clients(&self, count: u32, from_ms: usize) -> usize {
         let steps = (from_ms..10 * self.steps.len()).step_by(10);
         steps.into_iter().find(|at| self.clients(*at) == count).expect("it comes to that")
     }
 
-    /// What a flow delivered from one time to another, in Mbit/s of its payload.
+    /// Returns what a flow delivered between two times, in Mbit/s of its payload.
     fn mbps(&self, flow: usize, from_ms: usize, to_ms: usize) -> f64 {
         let at = |ms: usize| self.steps[ms / 10].flows[flow].delivered_bytes as f64;
         8e-3 * (at(to_ms) - at(from_ms)) / (to_ms - from_ms) as f64

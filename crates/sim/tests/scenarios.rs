@@ -1,11 +1,12 @@
-//! Scenario files: a mistake gives one message with file, line and what is allowed; what is accepted runs and routes.
+//! Scenario files: a mistake gives one message with file, line and what is allowed; a scenario that is accepted runs
+//! and routes.
 
 use penstock_core::cc::{AnyControlConfig, cubic};
 use penstock_core::units::Span;
 use penstock_sim::summary::Summary;
 use penstock_sim::{Scenario, Simulation};
 
-/// A scenario that is right; each mistake replaces one piece of it. The first line is line 1.
+/// A correct scenario; each mistake replaces one piece of it. The first line is line 1.
 const GOOD: &str = r#"name = "good"
 duration = "2s"
 seed = 1
@@ -63,13 +64,13 @@ fn run(text: &str) -> Summary {
     simulation.summary()
 }
 
-/// The number of the line on which a piece of a text is.
+/// Returns the number of the line on which a piece of a text is.
 fn line_of(text: &str, piece: &str) -> usize {
     let at = text.find(piece).unwrap_or_else(|| panic!("{piece:?} is not in the text"));
     text[..at].matches('\n').count() + 1
 }
 
-/// `good` with one piece replaced is refused, once, at the line where `place` is then, with all these words.
+/// Checks that `good` with one piece replaced is refused, at the line where `place` is then, with all these words.
 fn refused(good: &str, piece: &str, by: &str, place: &str, words: &[&str]) {
     assert_eq!(good.matches(piece).count(), 1, "{piece:?} is there once");
     let text = good.replacen(piece, by, 1);
@@ -298,7 +299,7 @@ fn changes_name_their_link_and_what_becomes_of_it() {
     self::refused(GOOD, "[output]", elsewhere, "bottelneck", &["no link", "did you mean \"bottleneck\"?"]);
 }
 
-/// `GOOD` with this change is refused.
+/// Checks that `GOOD` with this change is refused.
 fn refused_change(rest: &str, place: &str, words: &[&str]) {
     refused(GOOD, "[output]", &format!("[[changes]]\nlink = \"bottleneck\"\n{rest}\n[output]"), place, words);
 }
@@ -365,7 +366,7 @@ fn a_flood_needs_its_rate() {
     refused(GOOD, "kind = \"bulk\"", bulk, "per_second", &["means nothing for kind \"bulk\""]);
 }
 
-/// `GOOD` with its bulk flows replaced by these lines is refused.
+/// Checks that `GOOD` with its bulk flows replaced by these lines is refused.
 fn refused_flow(flow: &str, place: &str, words: &[&str]) {
     refused(GOOD, "kind = \"bulk\"\ncount = 2", flow, place, words);
 }

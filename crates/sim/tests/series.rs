@@ -1,4 +1,4 @@
-//! Links that change by a series: an orbit, a recorded trace, a table, states by lot.
+//! Links that change by a series: an orbit, a recorded trace, a table, random states.
 
 use penstock_core::foreign::{Config, Control, Library, LibraryError};
 use penstock_core::units::Span;
@@ -6,7 +6,7 @@ use penstock_sim::{Column, Scenario, Simulation};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Files by their names.
+/// A library of files by their names.
 struct Files(BTreeMap<&'static str, String>);
 
 impl Library for Files {
@@ -70,7 +70,7 @@ link = "bottleneck"
     )
 }
 
-/// A column of the table of changes, forward.
+/// Returns a column of the table of changes, forward.
 fn changed(simulation: &Simulation, name: &str) -> Vec<f64> {
     let tables = simulation.tables();
     let table = tables.iter().find(|t| t.name == "link_changes").unwrap();
@@ -152,7 +152,8 @@ fn states_by_lot_share_the_time_as_their_means_say() {
     assert_ne!(changed(&simulate(&other), "t_s"), changed(&simulation, "t_s"), "the seed decides");
 }
 
-/// O3b, 2400 of 2700 s into a passage: 300 s later the next satellite is as far away as this one was at first.
+/// O3b, 2400 of 2700 s into a passage: 300 s later the next satellite is as far away as the first one was at the begin
+/// of its service.
 #[test]
 fn an_orbit_gives_the_delay_of_its_geometry() {
     let orbit = "orbit = { altitude_km = 8063, satellites = 8, step = \"60s\", served = \"2400s\" }\n";

@@ -1,4 +1,4 @@
-//! Windows over time, where the answer is known by hand.
+//! Windows over time, in cases where the result can be computed by hand.
 
 use penstock_core::units::Span;
 use penstock_sim::tcp_trace::{NONE, STATES};
@@ -51,7 +51,7 @@ fn slow_start_doubles_each_round_trip() {
     assert_eq!(numbers(&tables, "tcp_trace", "pacing_bps")[150 / 50 - 1], NONE);
 }
 
-/// A window that overflows the queue: recovery is seen, the threshold is half of the flight, and then growth is linear.
+/// A window overflows the queue: recovery is visible, the threshold is half of the flight, and then growth is linear.
 #[test]
 fn a_loss_is_seen_as_recovery_and_half_the_window() {
     let text = SLOW_START.replace("1000p", "100p").replace("\"1s\"", "\"10s\"").replace("100Mbit", "10Mbit");
@@ -62,7 +62,7 @@ fn a_loss_is_seen_as_recovery_and_half_the_window() {
     let recovery = state.iter().position(|s| *s == 3).expect("recovery");
     assert_eq!(ssthresh[recovery - 1], NONE);
     let after = recovery + state[recovery..].iter().position(|s| *s != 3).expect("its end");
-    // The flight is the window, and what limited transmit let go beyond it (RFC 3042): at most two segments.
+    // The flight is the window, and at most two segments which limited transmit allows beyond it (RFC 3042).
     assert!((cwnd[recovery]..=cwnd[recovery] + 2000).contains(&(2 * ssthresh[recovery])), "half of the flight");
     assert!(cwnd[after].abs_diff(ssthresh[after]) <= 1000 && STATES[state[after] as usize] == "congestion_avoidance");
     let drops = numbers(&tables, "queue_trace", "dropped_packets");
@@ -92,7 +92,8 @@ fn what_cannot_be_traced_is_refused() {
     assert!(refused(&[0], Span::from_nanos(1)).contains("at most"));
 }
 
-/// RFC 8257 and prague need ECN: chosen without a word on it they have it, and `ecn = false` beside them is refused.
+/// DCTCP (RFC 8257) and Prague need ECN: a scenario that names them without `ecn` gets it, and `ecn = false` is
+/// refused.
 #[test]
 fn controls_that_count_marks_bring_ecn_with_them() {
     let text = |tcp: &str| SLOW_START.replace("cc = \"newreno\"", tcp);

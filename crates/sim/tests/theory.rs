@@ -41,7 +41,7 @@ fn constant_for_random_losses() -> f64 {
     segments / round_trips
 }
 
-/// The published constant and the derivation agree, so that the test below rests on both.
+/// The published constant and the derivation agree, so the test below rests on both.
 #[test]
 fn the_constant_of_random_losses_follows_from_the_fluid() {
     let c = constant_for_random_losses();
@@ -121,7 +121,7 @@ fn a_buffer_of_one_bdp_keeps_the_link_busy_and_a_smaller_one_does_not() {
     assert!((eighth / expected - 1.0).abs() < 0.05, "{eighth} against {expected}");
 }
 
-/// Equal round trips, equal windows, one queue: within a long run nobody is ahead by much.
+/// With equal round trip times, equal windows and one queue, no flow gets much more than another in a long run.
 #[test]
 fn two_equal_flows_share_equally() {
     let text = r#"

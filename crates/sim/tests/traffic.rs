@@ -1,4 +1,4 @@
-//! Traffic of applications: what is sent, what is measured of it, against hand calculation and theory.
+//! Traffic of applications: what is sent and measured, compared with hand calculation and theory.
 
 use penstock_core::units::Span;
 use penstock_sim::summary::{FlowSummary, Summary};
@@ -34,14 +34,15 @@ mss = "1000B"
     )
 }
 
-/// The summary of a run of one group of flows.
+/// Returns the summary of a run of one group of flows.
 fn flows(duration: &str, flows: &str) -> Vec<FlowSummary> {
     run(&dumbbell(duration, &format!("[[flows]]\n{flows}"))).flows
 }
 
 // http.
 
-/// The way of a packet of `bytes` through the empty dumbbell, in ms: 10 ms, twice at 1 Gbit/s, once at 10 Mbit/s.
+/// Returns the time in ms that a packet of `bytes` takes through the empty dumbbell: 10 ms, twice at 1 Gbit/s, once at
+/// 10 Mbit/s.
 fn way(bytes: f64) -> f64 {
     10.0 + bytes * 8.0 * (2.0 / 1e6 + 1.0 / 1e4)
 }
@@ -56,19 +57,19 @@ fn ten_packets() -> f64 {
 fn http_transfers_come_at_the_times_worked_out_by_hand() {
     let http = &flows("20s", "kind = \"http\"\npackets = 10\nidle = \"5s\"")[0];
     let transfers = http.measures.transfers().unwrap();
-    // Begun at 0 s, 5.04 s, 10.08 s, 15.12 s: each takes 0.04 s.
+    // The transfers begin at 0 s, 5.04 s, 10.08 s, 15.12 s: each takes 0.04 s.
     assert_eq!((transfers.started, transfers.count, transfers.failed), (4, 4, 0));
     let took = &transfers.completion_ms;
     assert!((took.mean - ten_packets()).abs() < 0.01, "{took:?} against {}", ten_packets());
     assert!((took.max - took.mean).abs() < 1e-3, "all alike: {took:?}");
     assert_eq!((http.delivered_bytes, transfers.bytes), (40_000, 40_000));
     assert_eq!((http.kind, http.cc.as_str(), http.retransmits), ("http", "cubic", 0));
-    // Without any key it is the session of the source: 30 packets, 5 s.
+    // Without any key it is the session of the source: 30 packets, then 5 s idle.
     let plain = &flows("20s", "kind = \"http\"")[0];
     assert_eq!((plain.delivered_bytes, plain.measures.transfers().unwrap().count), (4 * 30_000, 4));
 }
 
-/// Over the same connection only the first transfer waits for a handshake.
+/// Over one connection only the first transfer waits for a handshake.
 #[test]
 fn a_connection_that_stays_open_is_greeted_once() {
     let http = &flows("20s", "kind = \"http\"\npackets = 10\nconnection = \"same\"")[0];
@@ -98,7 +99,8 @@ fn idle_times_may_be_exponential() {
     assert!((count as f64 - expected).abs() < 5.0 * expected.sqrt() + 20.0, "{count} against {expected}");
 }
 
-/// With a wire that loses every third packet, transfers end late or their connections are given up, and the session goes on.
+/// On a wire that loses every third packet, transfers end late or their connections are given up, and the session
+/// continues.
 #[test]
 fn sessions_survive_heavy_loss() {
     for connection in ["new", "same"] {
@@ -180,7 +182,7 @@ fn memory_is_bounded_by_a_minute_of_arrivals() {
     assert!(simulation.summary().flows[0].measures.transfers().unwrap().count > 8_500);
 }
 
-/// More than the link can take: what is open is bounded, what finds no room is counted.
+/// More transfers arrive than the link can carry: the open ones are bounded, and those without room are counted.
 #[test]
 fn an_overload_is_refused_when_ten_thousand_are_open() {
     let text = "kind = \"web\"\nper_second = 3000\nmean_size = \"50kB\"\nshape = 3.0";
@@ -356,7 +358,7 @@ fn all_kinds_together_give_the_same_bytes_in_steps_on_threads_and_from_the_resol
     assert!(json(&run_scenario(&resolved, Span::MAX)) == whole);
 }
 
-/// What one flow draws does not depend on the others: the calls are the same with more web traffic beside them.
+/// The random numbers of one flow do not depend on the others: calls are the same with more web traffic beside them.
 #[test]
 fn flows_draw_from_streams_of_their_own() {
     let sent = |text: &str| -> Vec<u64> {
@@ -381,7 +383,7 @@ fn new_keys_are_only_those_of_new_kinds() {
     }
 }
 
-/// The mix of `docs/scenarios.md`, as it stands there: it is read, and every application gets something done.
+/// The mix of `docs/scenarios.md`, word for word: it can be read, and every application makes progress.
 #[test]
 fn the_mix_of_the_documentation_runs() {
     let page = include_str!("../../../docs/scenarios.md");
@@ -394,7 +396,7 @@ fn the_mix_of_the_documentation_runs() {
     assert!(kinds.iter().all(|kind| summary.flows.iter().any(|f| f.kind == *kind)));
 }
 
-/// A thousand of each, all at once: every flow gets something done.
+/// A thousand flows of each kind at the same time: every flow makes progress.
 #[test]
 fn a_thousand_flows_of_a_kind_share_a_link() {
     for kind in ["http", "voip", "web\"\nper_second = 1\nmean_size = \"2kB", "video\"\nrate = \"50kbit/s"] {

@@ -1,4 +1,4 @@
-//! Wireless links: loss for each station, disciplines that are told of it, real TCP and UDP over both.
+//! Wireless links: a loss for each station, disciplines that know it, and simulated TCP and UDP over both.
 
 use penstock_core::units::Span;
 use penstock_sim::summary::Summary;
@@ -36,7 +36,7 @@ fn streams(count: u32) -> String {
     format!("[[flows]]\nkind = \"cbr\"\nrate = \"1Mbit/s\"\npacket_size = \"972B\"\ncount = {count}\n")
 }
 
-/// Of all packets sent, those that arrived.
+/// Returns the share of all packets sent that arrived.
 fn normalized(summary: &Summary) -> f64 {
     let bottleneck = &summary.bottlenecks[0];
     1.0 - bottleneck.lost as f64 / bottleneck.packets_all as f64
@@ -49,7 +49,7 @@ fn each_flow_loses_what_its_station_loses() {
     // 1250 packets sent by each flow, a few of them still on their way at the end.
     assert!([arrived[0], arrived[3]].iter().all(|n| (1240..=1250).contains(n)), "{arrived:?}");
     assert_eq!((arrived[2], arrived[5]), (0, 0));
-    // Binomial: 625 with a standard deviation of 17.7; the bound is five of them.
+    // The count is binomial with mean 625 and standard deviation 17.7; the bound is five of them.
     assert!([arrived[1], arrived[4]].iter().all(|n| n.abs_diff(623) < 90), "{arrived:?}");
     let expected = 2.0 * (1250.0 + 625.0);
     assert!((summary.bottlenecks[0].lost as f64 - expected).abs() < 150.0, "{}", summary.bottlenecks[0].lost);
@@ -75,8 +75,8 @@ fn what_a_bad_station_is_sent_waits_in_the_mac_sal() {
     assert!((knowing - 0.8).abs() < 0.01, "{knowing}");
 }
 
-/// W²F²Q sends nothing to the station in bad condition while it is. When it has packets for that one only, the link is
-/// idle, and goes on at the moment at which the channel is good again.
+/// W²F²Q sends nothing to a station while its channel is bad. When it has packets for that station only, the link is
+/// idle, and continues at the moment when the channel is good again.
 #[test]
 fn an_idle_link_goes_on_when_a_channel_becomes_good() {
     let change = "[[changes]]\nlink = \"bottleneck\"\nat = \"5s\"\nstations = [0.0, 0.0]\n";
@@ -95,7 +95,7 @@ fn an_idle_link_goes_on_when_a_channel_becomes_good() {
     assert!(summary.flows.iter().all(|flow| flow.delivered_bytes / 972 > 110), "{:?}", summary.bottlenecks[0]);
 }
 
-/// At 5 s the stations change places.
+/// At 5 s the two stations exchange their losses.
 #[test]
 fn a_change_of_channels_is_told() {
     let change = "[[changes]]\nlink = \"bottleneck\"\nat = \"5s\"\nstations = [1.0, 0.0]\n";
@@ -110,7 +110,7 @@ fn a_change_of_channels_is_told() {
     assert!((normalized(&summary) - 0.8).abs() < 0.02, "{}", normalized(&summary));
 }
 
-/// TCP stays away from a station that loses half of what it is sent, and the good one has the link.
+/// TCP uses little of the link to a station that loses half of its packets, and the good station has the rest.
 #[test]
 fn tcp_and_udp_run_over_lossy_stations() {
     let flows = "[[flows]]\nkind = \"bulk\"\ncount = 4\n";

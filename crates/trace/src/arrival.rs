@@ -1,4 +1,4 @@
-//! What a replay needs to know of a packet, and the table that numbers flows and nodes.
+//! What a replay must know of a packet, and the tables that number flows and nodes.
 
 use penstock_core::packet::{Ecn, Ern, FlowId, NodeId};
 use penstock_core::units::{Bytes, Instant};
@@ -8,33 +8,35 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 
-/// The largest packet a trace may hold: sixteen IP packets of full length, as receive offload joins them.
+/// The largest packet that a trace may hold: sixteen IP packets of full length, which receive offload may join.
 pub const MAX_SIZE: Bytes = Bytes::new(65_535 * 16);
 
-/// The latest time a trace may hold, about eleven days after its start. Algorithms with timers are stepped through
-/// the time of the trace, so a time in nanoseconds since 1970 would keep them busy for hours.
+/// The latest time that a trace may hold, about eleven days after its start. Algorithms with timers are stepped through
+/// the time of the trace, so a time in nanoseconds since 1970 would take them hours.
 pub const MAX_TIME: Instant = Instant::from_nanos(1_000_000 * 1_000_000_000);
 
-/// A packet that arrives at a queue.
+/// The arrival of a packet at a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
-    /// When, since the start of the trace.
+    /// Time since the start of the trace.
     pub t: Instant,
-    /// Its flow: dense, in order of first appearance. Both directions of a connection share one.
+    /// Flow of the packet. Flows are numbered 0, 1, 2, ... in order of first appearance, and both directions of a
+    /// connection are one flow.
     pub flow: FlowId,
-    /// The flow as the trace calls it: the number in a CSV file; for captures the same as `flow`.
+    /// Number of the flow in the trace: that of a CSV file; for captures equal to `flow`.
     pub label: u64,
-    /// Whose flow it is, if that is known and asked for: the same for all packets of the flow, dense likewise.
+    /// Node that owns the flow; `None` if it is not known or was not asked for. Nodes are numbered 0, 1, 2, ..., and
+    /// all packets of a flow have the same node.
     pub node: Option<NodeId>,
-    /// The packet without its link header.
+    /// Size of the packet without its link header.
     pub size: Bytes,
-    /// Its ECN field.
+    /// ECN field of the packet.
     pub ecn: Ecn,
-    /// What it tells of its flow's rate.
+    /// Explicit rate notification in the packet's headers.
     pub ern: Ern,
 }
 
-/// The number of each key.
+/// The number of each key that has appeared.
 #[expect(clippy::disallowed_types, reason = "keys are looked up, and never iterated")]
 type Known<K> = HashMap<K, u32>;
 
@@ -51,29 +53,29 @@ impl<K> Default for FlowTable<K> {
 }
 
 impl<K: Hash + Eq> FlowTable<K> {
-    /// The number of the flow `key`.
+    /// Returns the number of the flow `key`, which is a new one when the key first appears.
     pub fn id(&mut self, key: K) -> FlowId {
         let next = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
         FlowId(*self.known.entry(key).or_insert(next))
     }
 }
 
-/// Numbers nodes likewise: a flow is of the host at one end of its first packet.
+/// Numbers nodes 0, 1, 2, ... in order of first appearance. A flow belongs to the host at one end of its first packet.
 #[derive(Debug, Clone)]
 pub struct Nodes {
     end: End,
     hosts: FlowTable<HostKey>,
-    /// By the number of the flow.
+    /// The node of each flow, by the number of the flow.
     owners: Vec<NodeId>,
 }
 
 impl Nodes {
-    /// Hosts at this end of the first packet of each flow.
+    /// Creates an empty table; the nodes are the hosts at this end of the first packet of each flow.
     pub fn new(end: End) -> Self {
         Self { end, hosts: FlowTable::default(), owners: Vec::new() }
     }
 
-    /// The node of a flow, one of whose packets went from `source` to `destination`.
+    /// Returns the node of a flow, one of whose packets went from `source` to `destination`.
     pub fn of(&mut self, flow: FlowId, source: IpAddr, destination: IpAddr) -> NodeId {
         if let Some(node) = self.owners.get(flow.0 as usize) {
             return *node;
@@ -101,7 +103,8 @@ mod tests {
         let host = |n: u8| IpAddr::from([10, 0, 0, n]);
         let of = |end| {
             let mut nodes = Nodes::new(end);
-            // Two flows of host 1, the answer of the first, a flow of host 2 to host 1, which sends its second packet.
+            // Two flows of host 1, the answer to the first one, and a flow from host 2 to host 1, whose host sends a
+            // second packet.
             let packets = [(0, 1, 9), (1, 1, 8), (0, 9, 1), (2, 2, 1), (1, 1, 8)];
             packets.map(|(flow, from, to)| nodes.of(FlowId(flow), host(from), host(to)).0)
         };

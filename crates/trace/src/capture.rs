@@ -1,13 +1,13 @@
-//! Frames of pcap and pcapng captures, read one after the other with little memory.
+//! Reads the frames of pcap and pcapng captures one after another, with little memory.
 //!
 //! Source: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. A length that a file claims is compared with a limit
-//! before anything is read, and memory grows with the bytes that are there, not with those that are claimed. Every
+//! before anything is read, and memory grows with the bytes that are in the file, not with those that it claims. Every
 //! error names the packet and the byte at which its record begins.
 //!
-//! It is written by hand because files in use break what the `pcap-file` crate (2.0) asks of them: it refuses a
-//! packet longer than the snap length, which is what a snap length is for; it refuses options without an end mark,
-//! which is allowed; and it reads pcapng times as nanoseconds whatever the interface says. The tests use it as an
-//! independent writer.
+//! This reader is written by hand because files in use break what the `pcap-file` crate (2.0) demands: the crate
+//! refuses a packet longer than the snap length, although snap lengths exist to cut such packets; it refuses options
+//! without an end mark, which the format allows; and it reads pcapng times as nanoseconds whatever the interface says.
+//! The tests use the crate as an independent writer.
 
 use crate::error::ReadError;
 use crate::link::LinkType;
@@ -15,19 +15,20 @@ use std::io::Read;
 
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// The most bytes of one packet in a pcap file.
+/// Largest number of bytes of one packet in a pcap file.
 const MAX_RECORD: u32 = 65_535 * 16 + 1024;
 
-/// The longest block of a pcapng file.
+/// Largest length of a block of a pcapng file, in bytes.
 const MAX_BLOCK: u32 = 16 << 20;
 
-/// The most interfaces of one section of a pcapng file.
+/// Largest number of interfaces in one section of a pcapng file.
 const MAX_INTERFACES: usize = 65_536;
 
 /// The first four bytes of a pcapng file.
 pub const PCAPNG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// The byte order and the nanoseconds per unit of a pcap file's fractions, from its first four bytes.
+/// Returns the byte order of a pcap file and the unit of its fractions of a second in nanoseconds, from its first four
+/// bytes; `None` if these are not those of a pcap file.
 pub fn pcap_magic(magic: [u8; 4]) -> Option<(Order, u32)> {
     Some(match magic {
         [0xa1, 0xb2, 0xc3, 0xd4] => (Order::Big, 1000),
@@ -38,7 +39,7 @@ pub fn pcap_magic(magic: [u8; 4]) -> Option<(Order, u32)> {
     })
 }
 
-/// Byte order of a file or section.
+/// The byte order of a file or section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// Most significant byte first.
@@ -48,7 +49,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The number at `at`; zero outside of `bytes`, whose length callers have checked.
+    /// Returns the number at `at`; zero outside of `bytes`, whose length callers have checked.
     fn u16(self, bytes: &[u8], at: usize) -> u16 {
         let raw = bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).unwrap_or_default();
         if self == Self::Big { u16::from_be_bytes(raw) } else { u16::from_le_bytes(raw) }
@@ -60,18 +61,18 @@ impl Order {
     }
 }
 
-/// What a capture says of one frame; its bytes are in the buffer that was lent.
+/// What a capture says of one frame; the bytes of the frame are in the buffer that the caller passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// Nanoseconds since 1970, if the capture has a time for it.
+    /// Time in nanoseconds since 1970; `None` if the capture has no time for the frame.
     pub epoch_ns: Option<i128>,
-    /// How to find the IP header.
+    /// Link type, which tells where the IP header is.
     pub link: LinkType,
-    /// Length on the wire, with link header.
+    /// Length on the wire in bytes, with the link header.
     pub original_len: u32,
 }
 
-/// A capture being read.
+/// A capture which is being read.
 #[derive(Debug)]
 pub struct Capture<R> {
     bytes: Source<R>,
@@ -88,7 +89,7 @@ impl<R: Read> Capture<R> {
     /// Reads the header of a pcap file.
     ///
     /// # Errors
-    /// [`ReadError::Capture`] when it is cut short or its link type is not supported.
+    /// Returns [`ReadError::Capture`] if the header is incomplete or its link type is not supported.
     pub fn pcap(reader: R) -> Result<Self, ReadError> {
         let mut bytes = Source::new("pcap", reader);
         let mut header = Vec::new();
@@ -107,11 +108,11 @@ impl<R: Read> Capture<R> {
     /// Reads the first block of a pcapng file.
     ///
     /// # Errors
-    /// [`ReadError::Capture`] when it is not a section header.
+    /// Returns [`ReadError::Capture`] if the first block is not a section header.
     pub fn pcapng(reader: R) -> Result<Self, ReadError> {
         let mut bytes = Source::new("pcapng", reader);
         let mut block = Vec::new();
-        // The order only matters for the block's type, which reads the same both ways.
+        // Either byte order will do here, because the type of this block is the same in both.
         match bytes.block(Order::Little, &mut block)? {
             Some((SECTION_HEADER, order)) => {
                 Ok(Self { bytes, kind: Kind::Pcapng { order, interfaces: Vec::new(), block } })
@@ -120,10 +121,11 @@ impl<R: Read> Capture<R> {
         }
     }
 
-    /// The next frame, its captured bytes in `data`; `None` at the end of the file.
+    /// Reads the next frame and puts its captured bytes into `data`; `None` at the end of the file.
     ///
     /// # Errors
-    /// [`ReadError::Capture`] with the packet and the byte at which its record begins. Do not go on after an error.
+    /// Returns [`ReadError::Capture`] with the packet and the byte at which its record begins. After an error this
+    /// function must not be called again.
     pub fn next_frame(&mut self, data: &mut Vec<u8>) -> Result<Option<Frame>, ReadError> {
         let bytes = &mut self.bytes;
         match &mut self.kind {
@@ -149,16 +151,16 @@ impl<R: Read> Capture<R> {
     }
 }
 
-/// Bytes with a memory of where the current record began.
+/// A source of bytes which knows where the current record began.
 #[derive(Debug)]
 struct Source<R> {
     format: &'static str,
     reader: R,
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     offset: u64,
-    /// Where the current record or block begins.
+    /// Offset at which the current record or block begins.
     begin: u64,
-    /// The packet that is being read, from 1.
+    /// Number of the packet that is being read, beginning with 1.
     packet: u64,
 }
 
@@ -171,7 +173,7 @@ impl<R: Read> Source<R> {
         ReadError::Capture { format: self.format, packet: self.packet, offset: self.begin, what: what.into() }
     }
 
-    /// Reads `n` bytes, or fewer at the end of the file, into `into`.
+    /// Reads `n` bytes into `into`, or fewer at the end of the file; returns how many.
     fn up_to(&mut self, n: u32, into: &mut Vec<u8>) -> Result<usize, ReadError> {
         into.clear();
         let read = self.reader.by_ref().take(u64::from(n)).read_to_end(into);
@@ -187,7 +189,7 @@ impl<R: Read> Source<R> {
         Ok(())
     }
 
-    /// One record of a pcap file.
+    /// Reads one record of a pcap file.
     fn record(
         &mut self,
         order: Order,
@@ -214,7 +216,8 @@ impl<R: Read> Source<R> {
         Ok(Some(Frame { epoch_ns: Some(i128::from(seconds) * NS_PER_S + ns), link, original_len }))
     }
 
-    /// One block of a pcapng file: its type, the byte order that holds from it on, and its body in `body`.
+    /// Reads one block of a pcapng file and puts its body into `body`; returns the type of the block and the byte order
+    /// from it on.
     fn block(&mut self, order: Order, body: &mut Vec<u8>) -> Result<Option<(u32, Order)>, ReadError> {
         self.begin = self.offset;
         match self.up_to(12, body)? {
@@ -263,20 +266,20 @@ const ENHANCED_PACKET: u32 = 6;
 /// An interface of a pcapng section.
 #[derive(Debug, Clone)]
 struct Interface {
-    /// The link type, or why it cannot be read; a problem only once a packet refers to it.
+    /// The link type, or why it cannot be read, which is an error only if a packet refers to the interface.
     link: Result<LinkType, String>,
     snaplen: u32,
     resolution: Resolution,
-    /// Seconds to add to every time.
+    /// Seconds that are added to every time.
     offset_s: i64,
 }
 
-/// The unit of time stamps.
+/// The unit of timestamps.
 #[derive(Debug, Clone, Copy)]
 enum Resolution {
-    /// 10^-n seconds.
+    /// A unit of 10^-n seconds.
     Decimal(u32),
-    /// 2^-n seconds.
+    /// A unit of 2^-n seconds.
     Binary(u32),
 }
 
@@ -335,7 +338,7 @@ fn offset_option(order: Order, value: &[u8]) -> i64 {
     (high << 32 | low) as i64
 }
 
-/// The frame of a packet block, its bytes in `data`; `None` for other blocks.
+/// Reads the frame of a packet block and puts its bytes into `data`; `None` for blocks without a packet.
 fn packet_block(
     kind: u32,
     order: Order,
@@ -362,7 +365,7 @@ fn packet_block(
     let (captured, original_len, epoch_ns) = if kind == SIMPLE_PACKET {
         let original = order.u32(body, 0);
         let limit = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
-        // The captured length is not written: it is what the block can hold of the packet.
+        // The block does not give the captured length, which is as much of the packet as the block can hold.
         (original.min(limit).min((body.len() - fixed) as u32), original, None)
     } else {
         let ticks = u64::from(order.u32(body, 4)) << 32 | u64::from(order.u32(body, 8));
@@ -445,7 +448,8 @@ mod tests {
     fn pcapng_times_follow_the_resolution_of_their_interface() {
         use InterfaceDescriptionOption::{IfTsOffset, IfTsResol};
         let ticks = 3 << 30;
-        // 10^-6 s when nothing is said; 10^-9; 2^-30, of which 3 * 2^30 are three seconds; moved by 2^33 seconds.
+        // The unit is 10^-6 s by default; 10^-9 s; 2^-30 s, where 3 * 2^30 units are three seconds; and with an offset
+        // of 2^33 seconds.
         let cases = [
             (vec![], i128::from(ticks) * 1000),
             (vec![IfTsResol(9)], i128::from(ticks)),
@@ -501,7 +505,7 @@ mod tests {
         [&kind.to_le_bytes()[..], &length, body, &length].concat()
     }
 
-    /// A section with one interface of raw IP, nanoseconds and snap length 3, whose options have no end mark.
+    /// A section with one interface for raw IP with nanoseconds and snap length 3, whose options have no end mark.
     fn section(then: &[Vec<u8>]) -> Vec<u8> {
         let header = [0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255];
         let interface = [101, 0, 0, 0, 3, 0, 0, 0, 9, 0, 1, 0, 9, 0, 0, 0];
@@ -517,7 +521,8 @@ mod tests {
 
     #[test]
     fn older_and_simpler_packet_blocks_are_read() {
-        // Interface 0 with 9 drops before; then a packet of which only the snap length is there, without a time.
+        // A packet of interface 0, with 9 drops before it; then a packet without a time, of which only the snap length
+        // was captured.
         let old = [0, 0, 9, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 40, 0, 0, 0, b'o', b'k', 0, 0];
         let simple = [40, 0, 0, 0, b'a', b'b', b'c', 0];
         let ng = section(&[block(OBSOLETE_PACKET, &old), block(SIMPLE_PACKET, &simple)]);

@@ -1,17 +1,19 @@
-//! A script of events through a congestion control: what its window is after each.
+//! Plays a script of events to a congestion control, and reports its window after each event.
 //!
-//! CSV with a header row and these columns in any order; others are ignored, as are lines that begin with `#`.
+//! A script is CSV with a header row and these columns in any order. Other columns are ignored, and so are lines that
+//! begin with `#`.
 //!
 //! | column | meaning | allowed |
 //! |---|---|---|
 //! | `t_us` | when, in microseconds | 0 to 10^12, never less than the line before |
 //! | `event` | `ack`, `loss`, `ecn`, `rto` or `recovered` | |
-//! | `segments` | of an ACK: how many are acknowledged; of the others: how many are in flight, 0 for a full window | 0 to 2^20 |
-//! | `rtt_us` | of an ACK: the round trip time it tells, 0 for none; of the others without meaning | 0 to 10^9 |
+//! | `segments` | of an ACK: number of segments acknowledged; otherwise: number in flight, 0 for a full window | 0 to 2^20 |
+//! | `rtt_us` | of an ACK: the round trip time it gives, 0 for none; otherwise without meaning | 0 to 10^9 |
 //!
-//! The script is the endpoint: it calls the control as the table in `penstock_core::cc` says. The window is always in use.
-//! From a loss to `recovered` ACKs go only to controls that measure; an ECN echo is recovered from at once. Rates are
-//! those of the ACKs of the last round trip. A burst that is due begins before the event.
+//! The script takes the part of the endpoint: it calls the control as the table in `penstock_core::cc` prescribes. The
+//! window is always in use. From a loss to `recovered`, ACKs go only to controls that measure; after an ECN echo
+//! recovery ends at once. Rate samples are computed from the ACKs of the last round trip. A burst that is due begins
+//! before the event.
 
 use crate::error::ReadError;
 use crate::table::{failure, number, places};
@@ -22,7 +24,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::Read;
 
-/// The header of the rows that come out.
+/// The header of the rows which a replay returns.
 pub const COLUMNS: &str = "t_us,event,cwnd_segments,ssthresh_segments,pacing_bps";
 const NAMES_IN: [&str; 4] = ["t_us", "event", "segments", "rtt_us"];
 const EVENTS: [(&str, Event); 5] = [
@@ -52,7 +54,8 @@ impl Event {
     }
 }
 
-/// The control after an event. Displayed as a row of CSV; a threshold or pace that does not exist is empty.
+/// The state of the control after an event. It is displayed as a row of CSV, with an empty cell for a threshold or a
+/// pacing rate that does not exist.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     t_us: u64,
@@ -74,7 +77,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A script being played.
+/// A script which is being played.
 #[derive(Debug)]
 pub struct Replay<R> {
     reader: csv::Reader<R>,
@@ -85,18 +88,19 @@ pub struct Replay<R> {
 }
 
 impl<R: Read> Replay<R> {
-    /// Makes the control with segments of 1448 bytes and an initial window of ten. What is wrong with the header of the
-    /// script is told by the first row.
+    /// Creates the control with segments of 1448 bytes and an initial window of ten segments. An error in the header of
+    /// the script is returned with the first row.
     pub fn new(reader: R, cc: &AnyControlConfig) -> Self {
         let cc = cc.build(&SETUP, 1);
         let reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
         Self { reader, at: [None; 4], record: ByteRecord::new(), last_us: 0, player: Player::new(cc) }
     }
 
-    /// Plays the next event; `None` at the end of the script.
+    /// Plays the next event and returns the state after it; `None` at the end of the script.
     ///
     /// # Errors
-    /// [`ReadError::Table`] with line, column and what is allowed. Do not go on after an error.
+    /// Returns [`ReadError::Table`] with the line, the column and what is allowed. After an error this function must
+    /// not be called again.
     pub fn next_row(&mut self) -> Result<Option<Row>, ReadError> {
         if self.at == [None; 4] {
             let header = self.reader.byte_headers().map_err(|e| failure(&e))?;
@@ -139,7 +143,7 @@ impl<R: Read> Replay<R> {
     }
 }
 
-/// The endpoint that the script stands for.
+/// The endpoint whose part the script takes.
 #[derive(Debug)]
 struct Player {
     cc: AnyCc,
@@ -147,10 +151,10 @@ struct Player {
     min_rtt: Span,
     delivered: u64,
     lost: u64,
-    /// Deliveries of the last round trip: when, and what was delivered by then.
+    /// Deliveries of the last round trip: the time of each, and the number of bytes delivered by then.
     history: VecDeque<(Instant, u64)>,
     recovering: bool,
-    /// What is in flight of the bursts, for a control that sends in bursts.
+    /// Bytes in flight of bursts, for a control that sends in bursts.
     bursts: u64,
 }
 
@@ -227,7 +231,7 @@ impl Player {
         }
     }
 
-    /// What was delivered since the last delivery that is a round trip old.
+    /// Computes the rate sample over the time since the last delivery that is at least a round trip old.
     fn rate(&mut self, now: Instant, in_flight: u64) -> Option<RateSample> {
         if !self.cc.requirements().rate {
             return None;
@@ -268,8 +272,8 @@ mod tests {
         Ok(rows)
     }
 
-    /// NewReno by hand (RFC 5681): slow start, a loss with 11 in flight, an ACK in recovery, one of a window of 5.5 after it,
-    /// a mark with 7 in flight, a timeout with 4.
+    /// NewReno computed by hand (RFC 5681): slow start, a loss with 11 segments in flight, an ACK in recovery, an ACK
+    /// after it with a window of 5.5 segments, a mark with 7 in flight, a timeout with 4.
     #[test]
     fn newreno_by_hand() {
         let script = "t_us,event,segments,rtt_us\n\
@@ -289,8 +293,8 @@ mod tests {
         );
     }
 
-    /// 20 segments per 100 ms, evenly: once a round trip has passed, BBR's model is 2.3168 Mbit/s, and Startup's pace 0.99
-    /// 2.885 times that.
+    /// 20 segments are delivered evenly in every 100 ms: after one round trip the bandwidth of BBR's model is 2.3168
+    /// Mbit/s, and the pacing rate of Startup is 0.99 times 2.885 times that.
     #[test]
     fn bbr_measures_the_rate_of_the_script() {
         let mut script = String::from("t_us,event,segments,rtt_us\n");
@@ -314,7 +318,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Any bytes are played or refused, and any script of events is played to its end by every control.
+        /// Any bytes are played or refused, and every control plays any script of events to its end.
         #[test]
         fn nothing_stops_the_player(
             noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),

@@ -1,4 +1,4 @@
-//! What can be wrong with a trace or its replay. Each message says where and what is allowed.
+//! The errors of reading a trace and of replaying it. Each message says where the mistake is and what is allowed.
 
 use penstock_core::config::ConfigError;
 
@@ -8,73 +8,73 @@ pub enum ReadError {
     /// The file cannot be opened.
     #[error("cannot open {path}: {source}")]
     Open {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why not.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Reading stopped.
+    /// An error of the system while reading.
     #[error("reading stopped after byte {offset}: {source}")]
     Io {
-        /// Bytes read before.
+        /// Number of bytes read before.
         offset: u64,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// The file is none of the formats.
+    /// The file has none of the supported formats.
     #[error("{0}; a trace is a pcap or pcapng capture, or CSV with the columns t_ns,flow,size,ecn")]
     Format(String),
-    /// A capture that breaks its format.
+    /// A capture violates its format.
     #[error("{format}: packet {packet}, at byte {offset}: {what}")]
     Capture {
-        /// `pcap` or `pcapng`.
+        /// Format of the capture: `pcap` or `pcapng`.
         format: &'static str,
-        /// The packet that was being read, counted from 1.
+        /// Number of the packet that was being read, beginning with 1.
         packet: u64,
-        /// Where its record or block begins.
+        /// Offset at which its record or block begins.
         offset: u64,
-        /// What is wrong and what is allowed.
+        /// What is wrong, and what is allowed.
         what: String,
     },
-    /// A table that breaks its format.
+    /// A table violates its format.
     #[error("CSV line {line}: {what}")]
     Table {
-        /// The line, counted from 1.
+        /// Number of the line, beginning with 1.
         line: u64,
-        /// The column, what is wrong and what is allowed.
+        /// The column, what is wrong, and what is allowed.
         what: String,
     },
 }
 
-/// A replay that cannot be finished.
+/// A replay that cannot be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The trace could not be read to its end.
     #[error(transparent)]
     Trace(#[from] ReadError),
-    /// A parameter cannot work.
+    /// A parameter is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Arrivals are not in order of time.
+    /// The arrivals are not in order of time.
     #[error("packet {id} arrives at {t_ns} ns, before its predecessor; sort the arrivals by time")]
     Backwards {
-        /// The packet, counted from 0.
+        /// Number of the packet, beginning with 0.
         id: u64,
-        /// Its time.
+        /// Time of its arrival in nanoseconds.
         t_ns: u64,
     },
-    /// An arrival that no trace may hold.
+    /// An arrival has a size or a time that no trace may hold.
     #[error("packet {id}: a size of 1 to 1048560 bytes and a time of at most 10^15 ns are allowed")]
     OutOfRange {
-        /// The packet, counted from 0.
+        /// Number of the packet, beginning with 0.
         id: u64,
     },
-    /// The discipline broke its contract.
+    /// The discipline violated the contract of queue disciplines.
     #[error("{name} broke the contract of a queue discipline: {what}")]
     Broken {
-        /// The algorithm.
+        /// Name of the discipline.
         name: String,
-        /// What it did.
+        /// What the discipline did.
         what: String,
     },
 }

@@ -1,7 +1,7 @@
-//! The bytes of simulated packets: IPv4 with TCP or UDP headers from plain fields, for captures.
+//! The bytes of simulated packets for captures: IPv4 with TCP or UDP headers, made from plain values.
 //!
 //! Source: RFC 791 §3.1, RFC 9293 §3.1, RFC 768, RFC 2018 §3, RFC 7323 §2.2 and §3.2. Checksums are those of a packet
-//! whose payload is all zeros, which adds nothing to them: the payload itself need not be captured.
+//! whose payload is all zeros, which does not change them; so the payload need not be captured.
 
 use penstock_core::packet::{Ecn, Ern, TcpFlags};
 use penstock_core::units::Bytes;
@@ -9,24 +9,24 @@ use penstock_core::wire::{ERN, ERN_LENGTH};
 
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
-/// TCP options fill at most 40 bytes.
+/// Largest length of TCP options in bytes.
 const MAX_OPTIONS: usize = 40;
 
-/// The IP part of a packet.
+/// The values in the IP header of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ip {
-    /// Number of the sending host: `10.a.b.c` from its lower 24 bits.
+    /// Number of the sending host; its address is `10.a.b.c` with the lower 24 bits of the number.
     pub src: u32,
-    /// Number of the receiving host.
+    /// Number of the receiving host; its address is `10.a.b.c` with the lower 24 bits of the number.
     pub dst: u32,
-    /// ECN field.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
 }
 
-/// A TCP segment. The options it carries are those that are set.
+/// The values in a TCP segment. It carries those options that are set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tcp<'a> {
-    /// IP part.
+    /// Values of the IP header.
     pub ip: Ip,
     /// Port of the sender.
     pub src_port: u16,
@@ -36,49 +36,50 @@ pub struct Tcp<'a> {
     pub seq: u32,
     /// Acknowledgment number.
     pub ack: u32,
-    /// Flags.
+    /// TCP flags.
     pub flags: TcpFlags,
     /// Window field, unscaled.
     pub window: u16,
-    /// Bytes of payload.
+    /// Payload in bytes.
     pub payload: Bytes,
-    /// Maximum segment size.
+    /// Maximum segment size; `None` leaves the option out.
     pub mss: Option<u16>,
-    /// Window scale.
+    /// Window scale; `None` leaves the option out.
     pub window_scale: Option<u8>,
-    /// SACK permitted.
+    /// True if the segment carries the option SACK-permitted.
     pub sack_permitted: bool,
-    /// TSval and TSecr.
+    /// TSval and TSecr; `None` leaves the option out.
     pub timestamps: Option<(u32, u32)>,
     /// Bits and option of explicit rate notification.
     pub ern: Ern,
-    /// SACK blocks, left and right edge; as many as fit are written (three beside timestamps, else four).
+    /// SACK blocks, each with its left and right edge. As many as fit are written: three beside timestamps, otherwise
+    /// four.
     pub sack: &'a [(u32, u32)],
 }
 
-/// A UDP datagram.
+/// The values in a UDP datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Udp {
-    /// IP part.
+    /// Values of the IP header.
     pub ip: Ip,
     /// Port of the sender.
     pub src_port: u16,
     /// Port of the receiver.
     pub dst_port: u16,
-    /// Bytes of payload.
+    /// Payload in bytes.
     pub payload: Bytes,
 }
 
-/// The headers of a packet and the length it has with its payload.
+/// The headers of a packet, and its length with the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headers {
-    /// IP header and transport header.
+    /// IP header, followed by the transport header.
     pub bytes: Vec<u8>,
-    /// The whole packet.
+    /// Length of the whole packet.
     pub original_len: Bytes,
 }
 
-/// The address of a host: `10.a.b.c` from the lower 24 bits of its number.
+/// Returns the address of a host: `10.a.b.c` with the lower 24 bits of its number.
 pub const fn address(host: u32) -> [u8; 4] {
     let [_, a, b, c] = host.to_be_bytes();
     [10, a, b, c]
@@ -109,13 +110,13 @@ pub fn udp(datagram: &Udp) -> Headers {
     }
     let mut headers = packet(&datagram.ip, PROTOCOL_UDP, header, 6, datagram.payload);
     if headers.bytes[26..28] == [0, 0] {
-        // Zero would say that there is no checksum (RFC 768).
+        // A checksum of zero would mean that there is none (RFC 768).
         headers.bytes[26..28].copy_from_slice(&[0xff, 0xff]);
     }
     headers
 }
 
-/// Options in the order and with the padding that Linux uses, so that each 32-bit field is aligned.
+/// Writes options in the order and with the padding of Linux, so that each 32-bit field is aligned.
 fn tcp_options(segment: &Tcp<'_>) -> Vec<u8> {
     let mut options = Vec::with_capacity(MAX_OPTIONS);
     if let Some(mss) = segment.mss {
@@ -151,7 +152,7 @@ fn tcp_options(segment: &Tcp<'_>) -> Vec<u8> {
     options
 }
 
-/// Puts the IP header before `transport`, whose checksum field is at `checksum_at`, and fills in both checksums.
+/// Puts the IP header before `transport`, whose checksum is at `checksum_at`, and fills in both checksums.
 fn packet(ip: &Ip, protocol: u8, mut transport: Vec<u8>, checksum_at: usize, payload: Bytes) -> Headers {
     let transport_len = transport.len() as u64 + payload.get();
     let original_len = Bytes::new(20 + transport_len);
@@ -166,7 +167,8 @@ fn packet(ip: &Ip, protocol: u8, mut transport: Vec<u8>, checksum_at: usize, pay
 
     let mut bytes = vec![0x45, ip.ecn as u8];
     bytes.extend_from_slice(&field16(original_len.get()).to_be_bytes());
-    // Identification 0 is right for what is never fragmented (RFC 6864 §4.1): the flag "don't fragment" is set.
+    // Identification 0 is correct for packets that are never fragmented (RFC 6864 §4.1); the flag "don't fragment" is
+    // set.
     bytes.extend_from_slice(&[0, 0, 0x40, 0, 64, protocol, 0, 0]);
     bytes.extend_from_slice(&src);
     bytes.extend_from_slice(&dst);
@@ -176,12 +178,12 @@ fn packet(ip: &Ip, protocol: u8, mut transport: Vec<u8>, checksum_at: usize, pay
     Headers { bytes, original_len }
 }
 
-/// A 16-bit length; 0 when it does not fit, as captures of packets write that a network card was to split.
+/// Returns a 16-bit length; 0 if it does not fit, as in captures of packets that the network card was to split.
 fn field16(length: u64) -> u16 {
     u16::try_from(length).unwrap_or(0)
 }
 
-/// The Internet checksum (RFC 1071).
+/// Computes the Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> [u8; 2] {
     let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
     let mut sum: u32 = words.sum();

@@ -1,18 +1,21 @@
-//! Traces: pcap, pcapng and CSV in, pcapng out, and replay of arrivals through any queue discipline.
+//! Traces: reads pcap, pcapng and CSV, writes pcapng, and replays arrivals through any queue discipline.
 //!
 //! Follow a trace by opening the files in this order:
 //!
-//! 1. [`arrival`]: what a replay needs of a packet; [`mod@read`]: any trace file, told apart by its first bytes.
-//! 2. `capture`: frames of pcap and pcapng files; `link`: the IP packet inside a frame; `table`: CSV.
-//! 3. [`replay`](mod@replay): arrivals through a queue discipline at the rate of a link; [`record`]: what became of one
-//!    packet; [`summary`]: the run in numbers.
-//! 4. [`control`]: a script of events through a congestion control.
-//! 5. [`pcapng`]: a capture that says why each packet died; [`headers`]: the bytes of simulated packets.
+//! 1. [`arrival`] is what a replay must know of a packet; [`mod@read`] reads any trace, whose format it recognizes by
+//!    the first bytes.
+//! 2. `capture` reads the frames of pcap and pcapng files, `link` finds the IP packet inside a frame, `table` reads
+//!    CSV.
+//! 3. [`replay`](mod@replay) passes arrivals through a queue discipline at the rate of a link; [`record`] is the fate
+//!    of one packet; [`summary`] has the totals of a replay.
+//! 4. [`control`] plays a script of events to a congestion control.
+//! 5. [`pcapng`] writes a capture that says why each packet was dropped; [`headers`] has the bytes of simulated
+//!    packets.
 //!
-//! Nothing here reads a clock: the time of a trace is the time in its file.
+//! Nothing in this crate reads a clock: the time of a trace is the time in its file.
 //!
-//! A trace is replayed through a discipline before a link. Here three packets of 1000 bytes come at once, the link needs a
-//! millisecond for each, and the queue has room for one:
+//! A trace is replayed through a discipline before a link. In this example three packets of 1000 bytes arrive at once,
+//! the link needs a millisecond for each, and the queue has room for one:
 //!
 //! ```
 //! use penstock_core::config::LinkFacts;

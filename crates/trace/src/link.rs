@@ -1,4 +1,4 @@
-//! The IP packet inside a captured frame: its length, ECN field and the five values that name its flow.
+//! The IP packet inside a captured frame: its length, its ECN field and the five values that identify its flow.
 
 use crate::arrival::MAX_SIZE;
 use penstock_core::packet::{Ecn, Ern};
@@ -6,14 +6,14 @@ use penstock_core::units::Bytes;
 use penstock_core::wire::TcpOptions;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Link types that can be read, with the numbers captures use for them.
+/// The supported link types, with their numbers in captures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkType {
-    /// BSD loopback: four bytes of address family in the order of the capturing machine (0, 108).
+    /// BSD loopback: four bytes of address family in the byte order of the capturing machine (0, 108).
     Loopback,
-    /// Ethernet, with any number of VLAN tags up to four (1).
+    /// Ethernet with up to four VLAN tags (1).
     Ethernet,
-    /// The IP header comes first (12, 14, 101, 228, 229).
+    /// No link header: the IP header comes first (12, 14, 101, 228, 229).
     RawIp,
     /// Linux cooked capture (113).
     Cooked,
@@ -22,10 +22,10 @@ pub enum LinkType {
 }
 
 impl LinkType {
-    /// The link type of a capture's number.
+    /// Returns the link type with this number in captures.
     ///
     /// # Errors
-    /// A sentence with the numbers that can be read.
+    /// Returns a sentence with the numbers that are supported.
     pub fn from_number(number: u32) -> Result<Self, String> {
         Ok(match number {
             0 | 108 => Self::Loopback,
@@ -42,7 +42,7 @@ impl LinkType {
         })
     }
 
-    /// Where the IP header begins; `None` when the frame carries something else or is cut before it.
+    /// Returns where the IP header begins; `None` if the frame carries no IP packet or is cut before the header.
     fn ip_offset(self, frame: &[u8]) -> Option<usize> {
         match self {
             Self::RawIp => Some(0),
@@ -54,32 +54,32 @@ impl LinkType {
     }
 }
 
-/// The five values that name a flow, smaller end first, so that both directions have the same key.
+/// The five values that identify a flow, with the smaller end first, so that both directions have the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     ends: [(IpAddr, u16); 2],
     protocol: u8,
 }
 
-/// What a trace needs of an IP packet.
+/// What a trace must know of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpPacket {
-    /// Flow. Fragments have no ports: all of a pair of hosts share one key per protocol.
+    /// Key of the flow. Fragments have no ports: all fragments between two hosts share one key per protocol.
     pub key: FlowKey,
-    /// Who sent it.
+    /// Address of the sender.
     pub source: IpAddr,
-    /// Who was to get it.
+    /// Address of the receiver.
     pub destination: IpAddr,
-    /// Length of the packet from its own header.
+    /// Length of the packet according to its own header.
     pub size: Bytes,
-    /// ECN field.
+    /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// What its TCP header tells of its flow's rate, as far as it was captured.
+    /// Explicit rate notification in the TCP header, as far as it was captured.
     pub ern: Ern,
 }
 
 /// Finds the IP packet in a captured frame of `original_len` bytes on the wire; `None` if there is none, or if too
-/// little of it was captured to tell its flow.
+/// little of the packet was captured to identify its flow.
 pub fn ip_packet(link: LinkType, frame: &[u8], original_len: u32) -> Option<IpPacket> {
     let at = link.ip_offset(frame)?;
     let ip = frame.get(at..)?;
@@ -100,7 +100,7 @@ fn is_ip(ethertype: u16) -> bool {
     matches!(ethertype, 0x0800 | 0x86dd)
 }
 
-/// Steps over VLAN tags (802.1Q, 802.1ad and the older number for stacked tags).
+/// Skips VLAN tags (802.1Q, 802.1ad and the older number for stacked tags).
 fn ethernet_payload(frame: &[u8]) -> Option<usize> {
     (0..=4).map(|tags| 12 + 4 * tags).find_map(|at| match be16(frame, at) {
         Some(0x8100 | 0x88a8 | 0x9100) => None,
@@ -114,7 +114,7 @@ fn key(src: IpAddr, dst: IpAddr, protocol: u8, ports: (u16, u16)) -> FlowKey {
     FlowKey { ends, protocol }
 }
 
-/// TCP, UDP, DCCP, SCTP and UDP-Lite begin with their ports; other protocols count as having none.
+/// Returns the ports of TCP, UDP, DCCP, SCTP and UDP-Lite, whose headers begin with them; zeros for other protocols.
 fn ports(protocol: u8, transport: &[u8]) -> Option<(u16, u16)> {
     match protocol {
         6 | 17 | 33 | 132 | 136 => Some((be16(transport, 0)?, be16(transport, 2)?)),
@@ -122,7 +122,8 @@ fn ports(protocol: u8, transport: &[u8]) -> Option<(u16, u16)> {
     }
 }
 
-/// What a TCP header tells; nothing for other protocols, or if less than the fixed part was captured.
+/// Reads the explicit rate notification of a TCP header; empty for other protocols, or if less than the fixed part was
+/// captured.
 fn explicit_rate(protocol: u8, transport: &[u8]) -> Ern {
     match transport.get(12) {
         Some(byte_12) if protocol == 6 && transport.len() >= 20 => {
@@ -133,7 +134,8 @@ fn explicit_rate(protocol: u8, transport: &[u8]) -> Ern {
     }
 }
 
-/// A length of zero is written by captures of packets that the network card was to split: take the wire's.
+/// Returns the size of a packet. If its header says zero, as in captures of packets that the network card was to split,
+/// it is the length on the wire.
 fn size(header_says: u64, on_wire: u64) -> Bytes {
     Bytes::new(if header_says == 0 { on_wire } else { header_says })
 }
@@ -174,7 +176,7 @@ fn ipv6(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
     })
 }
 
-/// Steps over the extension headers (at most eight) to the protocol, its ports and its rate.
+/// Skips the extension headers (at most eight); returns the protocol, its ports and its rate notification.
 fn ipv6_transport(mut next: u8, mut rest: &[u8]) -> Option<(u8, (u16, u16), Ern)> {
     for _ in 0..8 {
         match next {

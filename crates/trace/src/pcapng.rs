@@ -1,5 +1,5 @@
-//! Writes pcapng captures that say why each packet died: nanosecond times, one interface per queue, and the fate of a
-//! packet in its comment, where Wireshark shows it.
+//! Writes pcapng captures that say why each packet was dropped: with nanosecond times, one interface per queue, and the
+//! fate of a packet in its comment, which Wireshark shows.
 //!
 //! Source: draft-ietf-opsawg-pcapng, §4.1 (section header), §4.2 (interface), §4.3 (enhanced packet). Link type 101:
 //! a packet begins with its IP header.
@@ -14,7 +14,7 @@ const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 
-/// The comment of a packet that was dropped.
+/// Returns the comment of a packet that was dropped.
 pub const fn drop_comment(reason: DropReason) -> &'static str {
     match reason {
         DropReason::Early => "drop_early: the AQM refused it on arrival",
@@ -26,11 +26,11 @@ pub const fn drop_comment(reason: DropReason) -> &'static str {
 /// The comment of a packet that was marked.
 pub const MARK_COMMENT: &str = "mark: the AQM set CE instead of dropping it";
 
-/// A capture being written. Give a buffered writer.
+/// A capture which is being written. The writer should be buffered.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    /// The most bytes kept of a packet, per interface.
+    /// Largest number of bytes kept of a packet, for each interface.
     snaplens: Vec<u32>,
     body: Vec<u8>,
 }
@@ -39,7 +39,7 @@ impl<W: Write> Writer<W> {
     /// Writes the section header.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the error of the writer.
     pub fn new(out: W) -> io::Result<Self> {
         let mut writer = Self { out, snaplens: Vec::new(), body: Vec::new() };
         writer.body.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
@@ -51,11 +51,11 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Describes one more queue and gives its number. Of each of its packets at most `snaplen` bytes are kept; zero
-    /// means all.
+    /// Adds an interface for one more queue and returns its number. At most `snaplen` bytes of each packet are kept;
+    /// zero keeps all.
     ///
     /// # Errors
-    /// Those of the writer; [`io::ErrorKind::InvalidInput`] when the name is longer than 65535 bytes.
+    /// Returns the error of the writer, or [`io::ErrorKind::InvalidInput`] if the name is longer than 65535 bytes.
     pub fn add_interface(&mut self, name: &str, snaplen: Bytes) -> io::Result<u32> {
         let snaplen = u32::try_from(snaplen.get()).unwrap_or(0);
         self.body.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
@@ -69,11 +69,11 @@ impl<W: Write> Writer<W> {
         Ok((self.snaplens.len() - 1) as u32)
     }
 
-    /// Writes a packet of `original_len` bytes, of which `bytes` are at hand, beginning with the IP header.
+    /// Writes a packet of `original_len` bytes, of which `bytes` are available, beginning with the IP header.
     ///
     /// # Errors
-    /// Those of the writer; [`io::ErrorKind::InvalidInput`] when no such interface was added, when `bytes` are more
-    /// than the packet has, or when the comment is longer than 65535 bytes.
+    /// Returns the error of the writer, or [`io::ErrorKind::InvalidInput`] if no such interface was added, if `bytes`
+    /// are more than the packet has, or if the comment is longer than 65535 bytes.
     pub fn packet(
         &mut self,
         iface: u32,
@@ -101,10 +101,10 @@ impl<W: Write> Writer<W> {
         self.block(6)
     }
 
-    /// Flushes and gives the writer back.
+    /// Flushes the writer and returns it.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the error of the writer.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -116,7 +116,7 @@ impl<W: Write> Writer<W> {
 
     fn option(&mut self, code: u16, value: &[u8]) -> io::Result<()> {
         let Ok(length) = u16::try_from(value.len()) else {
-            // Half a block must not be left behind for the next one.
+            // An incomplete body must not become a part of the next block.
             self.body.clear();
             return Err(invalid("a name or comment is longer than 65535 bytes"));
         };
@@ -131,7 +131,7 @@ impl<W: Write> Writer<W> {
         self.body.extend_from_slice(&[0; 4]);
     }
 
-    /// Writes the body that was put together as one block of this type.
+    /// Writes the assembled body as one block of this type.
     fn block(&mut self, kind: u32) -> io::Result<()> {
         let length = (self.body.len() as u32 + 12).to_le_bytes();
         self.out.write_all(&kind.to_le_bytes())?;

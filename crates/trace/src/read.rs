@@ -1,4 +1,4 @@
-//! Any trace, told apart by its first bytes, as a sequence of arrivals.
+//! Reads any trace as a sequence of arrivals; the format is recognized by the first bytes.
 
 use crate::arrival::{Arrival, FlowTable, MAX_TIME, Nodes};
 use crate::capture::{Capture, PCAPNG_MAGIC, pcap_magic};
@@ -10,23 +10,23 @@ use penstock_core::wire::End;
 use std::io::{BufReader, Chain, Cursor, Read};
 use std::path::Path;
 
-/// What was left out or bent while a capture was read.
+/// What was left out or changed while a capture was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Notes {
-    /// Frames of the file.
+    /// Number of frames in the file.
     pub frames: u64,
-    /// Frames left out: no IP packet in them, or too little of it was captured.
+    /// Number of frames left out because they hold no IP packet or too little of it was captured.
     pub not_ip: u64,
-    /// Frames left out: the capture has no time for them.
+    /// Number of frames left out because the capture has no time for them.
     pub untimed: u64,
-    /// Packets stamped earlier than their predecessor; they are taken to arrive together with it.
+    /// Number of packets with an earlier time than the packet before; they are taken to arrive together with it.
     pub out_of_order: u64,
 }
 
-/// A reader whose first bytes were looked at.
+/// A reader whose first bytes have been read and are read again.
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// The arrivals of a trace, in order of time. Ends after the first error.
+/// The arrivals of a trace, in order of time. The iterator ends after the first error.
 #[derive(Debug)]
 pub struct Arrivals<R> {
     source: Source<Peeked<R>>,
@@ -44,7 +44,7 @@ enum Source<R> {
 /// Opens a trace file.
 ///
 /// # Errors
-/// [`ReadError::Open`], and those of [`read`].
+/// Returns [`ReadError::Open`], or an error of [`read`].
 #[expect(clippy::disallowed_types, reason = "the one function of this crate that opens a file")]
 pub fn open(path: &Path) -> Result<Arrivals<BufReader<std::fs::File>>, ReadError> {
     let file =
@@ -52,12 +52,12 @@ pub fn open(path: &Path) -> Result<Arrivals<BufReader<std::fs::File>>, ReadError
     read(BufReader::new(file))
 }
 
-/// Reads a trace: pcap, pcapng or CSV, told apart by the first bytes. Give a buffered reader.
+/// Reads a trace, which is pcap, pcapng or CSV, recognized by the first bytes. The reader should be buffered.
 ///
-/// The times of a capture are counted from its first packet; those of CSV are taken as they are.
+/// The times of a capture are counted from its first packet; the times of CSV are used as they are.
 ///
 /// # Errors
-/// [`ReadError::Format`] when it is none of these; the errors of the format's header.
+/// Returns [`ReadError::Format`] if the format is none of these, or an error in the header of the format.
 pub fn read<R: Read>(mut reader: R) -> Result<Arrivals<R>, ReadError> {
     let mut start = Vec::with_capacity(4);
     reader.by_ref().take(4).read_to_end(&mut start).map_err(|source| ReadError::Io { offset: 0, source })?;
@@ -89,15 +89,15 @@ pub fn read<R: Read>(mut reader: R) -> Result<Arrivals<R>, ReadError> {
 }
 
 impl<R: Read> Arrivals<R> {
-    /// Tells from now on whose each flow is: the host at this end of its first packet. A capture in which flows begin has
-    /// the hosts that open them at the source, whichever way its packets go; one of what goes to clients has these at the
-    /// destination. CSV knows no hosts.
+    /// Gives each flow an owner from now on: the host at this end of the first packet of the flow. In a capture which
+    /// contains the begin of its flows, the hosts that open them are at the source, whatever the direction of later
+    /// packets; in a capture of traffic to clients, the clients are at the destination. CSV has no hosts.
     #[must_use]
     pub fn with_nodes(self, end: End) -> Self {
         Self { nodes: Some(Nodes::new(end)), ..self }
     }
 
-    /// What was left out or bent so far; all zero for CSV, which is refused instead.
+    /// Returns what was left out or changed so far; all zero for CSV, whose mistakes are errors.
     pub fn notes(&self) -> Notes {
         self.notes
     }

@@ -1,24 +1,24 @@
-//! One packet of a replay: when it came, and what became of it.
+//! One packet of a replay: when it arrived, and what became of it.
 
 use penstock_core::packet::Ecn;
 use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Instant, Span};
 use std::io::{self, Write};
 
-/// The columns of a table of packets, whose rows [`Record::write_csv`] writes.
+/// The columns of the table of packets whose rows [`Record::write_csv`] writes.
 pub const COLUMNS: &str = "id,t_arr_ns,flow,size,fate,t_fate_ns,sojourn_ns,ecn_out";
 
-/// How a packet ended.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It left the queue for the link.
+    /// The packet left the queue for the link.
     Sent,
-    /// It was dropped.
+    /// The packet was dropped for this reason.
     Dropped(DropReason),
 }
 
 impl Fate {
-    /// The word used in traces and tables.
+    /// Returns the word for this fate in traces and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sent => "sent",
@@ -27,25 +27,25 @@ impl Fate {
     }
 }
 
-/// One packet of a replay. Its place in the trace, from 0, is its id.
+/// One packet of a replay. Its id is its place in the trace, beginning with 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// When it arrived.
+    /// When the packet arrived.
     pub t_arr: Instant,
-    /// When it left the queue or was dropped.
+    /// When the packet left the queue or was dropped.
     pub t_fate: Instant,
-    /// The flow as the trace calls it.
+    /// Number of the flow in the trace.
     pub flow: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// How it ended.
+    /// Fate of the packet.
     pub fate: Fate,
-    /// Its ECN field at the end.
+    /// ECN field of the packet at the end.
     pub ecn_out: Ecn,
 }
 
 impl Record {
-    /// Time from arrival to fate.
+    /// Returns the time from arrival to fate.
     pub fn sojourn(&self) -> Span {
         self.t_fate.since(self.t_arr)
     }
@@ -53,7 +53,7 @@ impl Record {
     /// Writes the packet as a row under [`COLUMNS`].
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the error of the writer.
     pub fn write_csv(&self, id: u64, out: &mut impl Write) -> io::Result<()> {
         let (arr, fate_at, sojourn) = (self.t_arr.as_nanos(), self.t_fate.as_nanos(), self.sojourn().as_nanos());
         let (flow, size, fate, ecn) = (self.flow, self.size, self.fate.name(), self.ecn_out as u8);

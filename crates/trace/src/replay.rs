@@ -1,18 +1,18 @@
-//! Replay: recorded arrivals through any queue discipline before a link of a given rate.
+//! Replay: recorded arrivals pass through any queue discipline before a link of a given rate.
 //!
-//! The link asks for a packet when it becomes free, and when a packet comes while it is free. A packet leaves the
-//! queue when its transmission begins, so its sojourn time is the queueing time that an AQM sees. Everything that
-//! happens at one instant happens in a fixed order:
+//! The link asks for a packet when it becomes free, and when a packet arrives while it is free. A packet leaves the
+//! queue when its transmission begins, so its sojourn time is the queueing delay that an AQM sees. Events of the same
+//! time are handled in a fixed order:
 //!
-//! 1. timers of the discipline: they judge the queue as it was up to now;
-//! 2. the link becomes free and takes the next packet: a place is free before the next packet needs it;
-//! 3. the arrival, which goes on to the link at once if that is idle and nothing waits before it.
+//! 1. timers of the discipline, which see the queue as it was before that time;
+//! 2. the link becomes free and takes the next packet, which makes room before the next packet arrives;
+//! 3. the arrival, which goes to the link at once if that is idle and nothing waits.
 //!
-//! Between the last arrival and the end the queue is drained. Packets are told in the order of their arrival, and only
-//! those whose fate is open are held in memory. The random numbers are those of the stream `replay/<algorithm>`.
-//! A discipline hears whose a flow is before its first packet, if the trace says so ([`Arrival::node`]).
-//! A trace has one direction and no headers: what an algorithm does to ACKs is not seen here. Of what headers tell, only
-//! the rates of explicit rate notification are kept.
+//! After the last arrival the queue is drained. Packets are reported in the order of their arrival, and only those
+//! whose fate is open are kept in memory. Random numbers come from the stream `replay/<algorithm>`. A discipline is
+//! told the owner of a flow before the first packet of the flow, if the trace knows the owner ([`Arrival::node`]). A
+//! trace has one direction and no headers, so the effect of an algorithm on ACKs is not visible here. Of the headers
+//! only the rates of explicit rate notification are kept.
 
 use crate::arrival::{Arrival, MAX_SIZE, MAX_TIME};
 use crate::error::{ReadError, ReplayError};
@@ -28,15 +28,15 @@ use penstock_core::units::{Bytes, Instant, Rate, Serializer};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-/// A discipline that asks to be woken this often without time going on will ask for ever.
+/// A discipline that asks to be woken this often at one time is taken to ask for ever.
 const MAX_WAKEUPS_PER_INSTANT: u32 = 1_000_000;
 
-/// A finished replay.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Every packet, in the order of arrival.
+    /// All packets, in the order of arrival.
     pub packets: Vec<Record>,
-    /// The run in numbers.
+    /// Totals of the replay.
     pub summary: Summary,
 }
 
@@ -44,17 +44,17 @@ impl Outcome {
     /// Writes all packets as CSV with the columns [`COLUMNS`].
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the error of the writer.
     pub fn write_csv(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{COLUMNS}")?;
         self.packets.iter().zip(0..).try_for_each(|(packet, id)| packet.write_csv(id, out))
     }
 }
 
-/// Replays a trace and keeps every packet.
+/// Replays a trace and keeps a record of every packet.
 ///
 /// # Errors
-/// Those of the trace, a configuration that is not valid, and arrivals out of order.
+/// Returns an error of the trace, of a configuration that is not valid, or of arrivals that are out of order.
 pub fn replay(
     arrivals: impl IntoIterator<Item = Result<Arrival, ReadError>>,
     config: &AnyConfig,
@@ -66,11 +66,11 @@ pub fn replay(
     Ok(Outcome { packets, summary })
 }
 
-/// Replays a trace of any length in little memory: `each` is told of every packet, in the order of arrival, as soon as
-/// its fate and those of all before it are known.
+/// Replays a trace of any length in little memory: calls `each` for every packet, in the order of arrival, as soon as
+/// the fates of this packet and of all before it are known.
 ///
 /// # Errors
-/// As [`replay`].
+/// Returns the errors of [`replay`].
 pub fn replay_each(
     arrivals: impl IntoIterator<Item = Result<Arrival, ReadError>>,
     config: &AnyConfig,
@@ -95,7 +95,7 @@ fn run<Q: Qdisc<Job>, F: FnMut(&Record)>(
     run.finish()
 }
 
-/// What travels through the discipline.
+/// What passes through the discipline for a packet.
 #[derive(Debug, Clone, Copy)]
 struct Job {
     id: u64,
@@ -128,14 +128,14 @@ impl Packet for Job {
     }
 }
 
-/// Packets whose fate, or that of one before them, is open.
+/// The packets whose own fate, or that of a packet before them, is open.
 struct Ledger<F> {
     open: VecDeque<(Record, bool)>,
-    /// Id of the first of them.
+    /// Id of the first of these packets.
     first: u64,
     tally: Tally,
     each: F,
-    /// A packet that was sent or dropped twice, or that never came.
+    /// A packet that was sent or dropped twice, or that never arrived.
     stray: Option<u64>,
 }
 
@@ -180,7 +180,7 @@ impl<F: FnMut(&Record)> PacketObserver<Job> for Ledger<F> {
     fn marked(&mut self, _: &Job, _: Instant) {}
 }
 
-/// A replay on its way.
+/// A replay in progress.
 struct Run<Q, F> {
     name: String,
     queue: Q,
@@ -188,10 +188,10 @@ struct Run<Q, F> {
     wire: Serializer,
     ledger: Ledger<F>,
     now: Instant,
-    /// When the transmission under way ends; `None` while the link is idle.
+    /// When the current transmission ends; `None` while the link is idle.
     free_at: Option<Instant>,
     wakeups_now: u32,
-    /// Flows that came so far: they are numbered in that order.
+    /// Number of flows that have appeared; they are numbered in this order.
     flows: u32,
 }
 
@@ -215,7 +215,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         ReplayError::Broken { name: self.name.clone(), what: what.into() }
     }
 
-    /// Lets everything happen that comes before an arrival at `t`.
+    /// Handles everything that happens before an arrival at `t`.
     fn advance_to(&mut self, t: Instant) -> Result<(), ReplayError> {
         if t < self.now {
             return Err(ReplayError::Backwards { id: self.ledger.next_id(), t_ns: t.as_nanos() });
@@ -225,7 +225,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         Ok(())
     }
 
-    /// The next timer or departure, if there is one until `until`.
+    /// Handles the next timer or departure; returns false if there is none until `until`.
     fn step(&mut self, until: Instant) -> Result<bool, ReplayError> {
         let wakeup = self.queue.next_wakeup().map_or(Instant::MAX, |t| t.max(self.now));
         let free = self.free_at.unwrap_or(Instant::MAX);
@@ -271,14 +271,15 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         Ok(())
     }
 
-    /// An idle link takes a packet if one waits. It does not ask an empty queue again: that was told when it fell idle.
+    /// Lets an idle link take a packet if one waits. An empty queue is not asked again: it said so when the link became
+    /// idle.
     fn offer(&mut self) {
         if self.free_at.is_none() && self.queue.backlog().packets > 0 {
             self.take();
         }
     }
 
-    /// The link asks for a packet and begins to send it.
+    /// Lets the link ask for a packet and begin to transmit it.
     fn take(&mut self) {
         if let Some(job) = self.queue.dequeue(self.now, &mut self.rng, &mut self.ledger) {
             let end = self.now + self.wire.send(job.size);
@@ -288,7 +289,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         }
     }
 
-    /// Goes on until nothing waits and the link is idle. Timers may go on for ever; they are then left alone.
+    /// Continues until no packet waits and the link is idle. Timers that would fire for ever are then ignored.
     fn drain(&mut self) -> Result<(), ReplayError> {
         let mut idle_since = self.now;
         while self.free_at.is_some() || self.queue.backlog().packets > 0 {
@@ -334,7 +335,7 @@ mod tests {
     /// At this rate 1000 bytes take a millisecond.
     const RATE: Rate = Rate::from_bps(8_000_000);
 
-    /// Lets packets go only at whole multiples of 10 ms, one each time, and writes down what it is asked.
+    /// Releases packets only at whole multiples of 10 ms, one each time, and records the calls it gets.
     #[derive(Default)]
     struct Gate {
         waiting: VecDeque<Job>,
@@ -342,11 +343,11 @@ mod tests {
         next: Option<Instant>,
         stats: Stats,
         log: Vec<(u64, &'static str)>,
-        /// Never names a time.
+        /// If true, it never asks to be woken.
         mute: bool,
-        /// Names the same time for ever.
+        /// If true, it asks to be woken at the same time for ever.
         frantic: bool,
-        /// Tells of each packet twice.
+        /// If true, it reports each packet twice.
         doubles: bool,
     }
 
@@ -413,7 +414,8 @@ mod tests {
             run.advance_to(arrival.t).unwrap();
             run.arrive(&arrival).unwrap();
         }
-        // Until 20 ms the link sends the packet it was given at 10 ms: only timers and arrivals are seen meanwhile.
+        // Until 20 ms the link transmits the packet it got at 10 ms: in the meantime there are only timers and
+        // arrivals.
         let expected = [
             (1, "arrival"),
             (1, "departure"),
@@ -435,7 +437,7 @@ mod tests {
         let arrivals = [at(1), at(2), at(20)].map(Ok);
         let summary = run(Run::new("gate", Gate::default(), RATE, 1, each), arrivals).unwrap();
         assert_eq!(sent, [(Fate::Sent, 10), (Fate::Sent, 20), (Fate::Sent, 30)]);
-        // From 1 ms to 40 ms, three times 10 ms of transmission.
+        // The run lasts from 1 ms to 40 ms; the last 30 ms are three transmissions.
         assert_eq!((summary.duration_s, summary.sojourn_ms.max), (0.039, 18.0));
         assert!((summary.utilization - 30.0 / 39.0).abs() < 1e-12);
     }

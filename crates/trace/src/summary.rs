@@ -1,4 +1,4 @@
-//! A replay in numbers.
+//! The totals of a replay.
 
 use crate::record::{Fate, Record};
 use hdrhistogram::Histogram;
@@ -9,40 +9,40 @@ use serde::Serialize;
 /// What became of the packets of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// The algorithm.
+    /// Name of the algorithm.
     pub aqm: String,
-    /// Packets that arrived.
+    /// Number of packets that arrived.
     pub packets: u64,
-    /// Bytes that arrived.
+    /// Number of bytes that arrived.
     pub bytes: u64,
-    /// Packets sent.
+    /// Number of packets sent.
     pub sent: u64,
-    /// Bytes sent.
+    /// Number of bytes sent.
     pub sent_bytes: u64,
-    /// Packets the AQM refused on arrival.
+    /// Number of packets that the AQM dropped on arrival.
     pub drop_early: u64,
-    /// Packets that found no room, or had to make room.
+    /// Number of packets dropped because there was no room for them, or to make room for others.
     pub drop_overflow: u64,
-    /// Packets the AQM dropped from the queue.
+    /// Number of packets that the AQM dropped from the queue.
     pub drop_dequeue: u64,
-    /// Packets marked CE here.
+    /// Number of packets that the discipline marked CE.
     pub marked: u64,
     /// Seconds from the first arrival to the end of the last transmission, or to the last drop if that is later.
     pub duration_s: f64,
-    /// Bits sent per second of that time.
+    /// Bits sent per second of `duration_s`.
     pub throughput_bps: f64,
     /// Throughput as a share of the link's rate.
     pub utilization: f64,
-    /// Time in the queue of the packets that were sent.
+    /// Sojourn times in milliseconds of the packets that were sent.
     pub sojourn_ms: Sojourn,
 }
 
-/// A distribution of times in milliseconds. Mean and maximum are exact; percentiles are good to 0.1 %.
+/// A distribution of times in milliseconds. Mean and maximum are exact; percentiles are exact to 0.1 %.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Sojourn {
     /// Mean.
     pub mean: f64,
-    /// A tenth of the packets waited no longer.
+    /// 10th percentile.
     pub p10: f64,
     /// Median.
     pub p50: f64,
@@ -50,11 +50,11 @@ pub struct Sojourn {
     pub p90: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// Longest.
+    /// Largest value.
     pub max: f64,
 }
 
-/// Collects what a [`Summary`] says.
+/// Collects the numbers of a [`Summary`].
 #[derive(Debug)]
 pub(crate) struct Tally {
     summary: Summary,
@@ -83,12 +83,12 @@ impl Tally {
             utilization: 0.0,
             sojourn_ms: Sojourn::default(),
         };
-        // Any time of a run fits: from a nanosecond to 2^62 of them, with three digits.
+        // The bounds hold any time of a run: from one nanosecond to 2^62 of them, with three digits.
         let sojourns = Histogram::new_with_bounds(1, 1 << 62, 3).expect("the bounds are constants that fit");
         Self { summary, rate, sojourns, sojourn_sum_ns: 0, sojourn_max_ns: 0, first: None, end: Instant::ZERO }
     }
 
-    /// The link is busy until `end`.
+    /// Records that the link is busy until `end`.
     pub(crate) fn busy_until(&mut self, end: Instant) {
         self.end = self.end.max(end);
     }
@@ -127,7 +127,7 @@ impl Tally {
     }
 
     fn sojourn(&self) -> Sojourn {
-        // The histogram answers with the upper end of a bucket, which may lie above every value in it.
+        // The histogram returns the upper end of a bucket, which may be above every value in it.
         let quantile = |q: f64| self.sojourns.value_at_quantile(q).min(self.sojourn_max_ns) as f64 / 1e6;
         if self.summary.sent == 0 {
             return Sojourn::default();

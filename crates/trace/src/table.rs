@@ -1,5 +1,5 @@
-//! Arrivals from CSV: a header row with the columns `t_ns`, `flow`, `size` and `ecn` in any order. The next three may be
-//! there, with empty cells for 0; others are ignored.
+//! Arrivals from CSV. The header row names the columns `t_ns`, `flow`, `size` and `ecn` in any order. Three further
+//! columns are optional, and an empty cell in them means 0; all others are ignored.
 //!
 //! | column | meaning | allowed |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | `size` | bytes without link header | 1 to 1048560 |
 //! | `ecn` | the ECN field: 0 not capable, 1 ECT(1), 2 ECT(0), 3 CE | 0 to 3 |
 //! | `ern` | the header bits ERC and ENR of explicit rate notification: 2 for ERC, 1 for ENR | 0 to 3 |
-//! | `ern_cwnd` | the congestion window its option tells, in bytes; what the option cannot hold is rounded down | 0 to 2147450880 |
-//! | `ern_rtt_ms` | the round trip time its option tells; 0 is no option | 0 to 4095 |
+//! | `ern_cwnd` | the congestion window in the ERN option, in bytes; rounded down to what it can hold | 0 to 2147450880 |
+//! | `ern_rtt_ms` | the round trip time in the ERN option; 0 means no option | 0 to 4095 |
 //!
 //! Lines that begin with `#` are comments.
 
@@ -22,14 +22,14 @@ use std::io::Read;
 use std::ops::RangeInclusive;
 
 const COLUMNS: [&str; 7] = ["t_ns", "flow", "size", "ecn", "ern", "ern_cwnd", "ern_rtt_ms"];
-/// So many of them must be there.
+/// Number of columns that must be present, the first ones of the list.
 const REQUIRED: usize = 4;
 
-/// A table of arrivals being read.
+/// A table of arrivals which is being read.
 #[derive(Debug)]
 pub struct Table<R> {
     reader: csv::Reader<R>,
-    /// Where each of [`COLUMNS`] is.
+    /// The place of each of [`COLUMNS`] in a row; `None` if the table does not have it.
     at: [Option<usize>; COLUMNS.len()],
     record: ByteRecord,
     flows: FlowTable<u64>,
@@ -40,7 +40,7 @@ impl<R: Read> Table<R> {
     /// Reads the header row.
     ///
     /// # Errors
-    /// [`ReadError::Table`] when a column is missing or there twice.
+    /// Returns [`ReadError::Table`] if a column is missing or present twice.
     pub fn new(reader: R) -> Result<Self, ReadError> {
         let mut reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
         let header = reader.byte_headers().map_err(|e| failure(&e))?.clone();
@@ -49,10 +49,11 @@ impl<R: Read> Table<R> {
         Ok(Self { reader, at, record: ByteRecord::new(), flows: FlowTable::default(), last: 0 })
     }
 
-    /// The next arrival; `None` at the end of the table.
+    /// Returns the next arrival; `None` at the end of the table.
     ///
     /// # Errors
-    /// [`ReadError::Table`] with line, column and what is allowed. Do not go on after an error.
+    /// Returns [`ReadError::Table`] with the line, the column and what is allowed. After an error this function must
+    /// not be called again.
     pub fn next_arrival(&mut self) -> Result<Option<Arrival>, ReadError> {
         if !self.reader.read_byte_record(&mut self.record).map_err(|e| failure(&e))? {
             return Ok(None);
@@ -103,7 +104,7 @@ impl<R: Read> Table<R> {
     }
 }
 
-/// Where each of the columns is; the first `required` of them must be there.
+/// Returns the place of each of the columns; the first `required` of them must be present.
 pub(crate) fn places<const N: usize>(
     header: &ByteRecord,
     line: u64,
@@ -123,7 +124,7 @@ pub(crate) fn places<const N: usize>(
     Ok(at)
 }
 
-/// The number in a cell; a cell that is not there is empty.
+/// Returns the number in a cell; a cell that is missing is empty.
 pub(crate) fn number(
     record: &ByteRecord,
     place: Option<usize>,

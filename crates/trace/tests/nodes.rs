@@ -13,7 +13,7 @@ use penstock_trace::replay::{Outcome, replay};
 /// 1000 bytes take a millisecond, and each host sends as much every millisecond.
 const RATE: Rate = Rate::from_bps(8_000_000);
 const TICKS: u32 = 10_000;
-/// The second flow that appears is the host's that has only one.
+/// The second flow to appear belongs to the host with only one flow.
 const MODEST: u64 = 1;
 
 /// Raw IP packets in a pcap file of microseconds: host 1 takes turns with nine flows, host 2 has one, both to host 9, or all
@@ -49,7 +49,7 @@ fn replayed(aqm: &str, settings: &[&str], nodes: Option<End>, back: bool) -> Out
     replay(arrivals, &config, LinkFacts { rate: RATE, limit: Limit::Packets(1000) }, 1).unwrap()
 }
 
-/// Packets sent of the greedy and of the modest host.
+/// Returns the number of packets sent of the greedy and of the modest host.
 fn shares(aqm: &str, settings: &[&str], nodes: Option<End>, back: bool) -> (u64, u64) {
     let outcome = replayed(aqm, settings, nodes, back);
     let sent = outcome.packets.iter().filter(|packet| packet.fate == Fate::Sent);
@@ -81,14 +81,14 @@ fn without_nodes_who_opens_more_gets_more() {
     assert!((9 * 1008..=9 * 1020).contains(&many), "{many}");
 }
 
-/// At the other end there is one host. It has all of the link, a packet of which takes 1 ms: 9999 + 105.
+/// At the other end there is only one host. It has all of the link, of which a packet takes 1 ms: 9999 + 105.
 #[test]
 fn one_host_at_the_other_end_has_it_all() {
     let (many, one) = shares("qrm", &[], Some(End::Destination), false);
     assert!((10_102..=10_105).contains(&(many + one)), "{many} and {one}");
 }
 
-/// Behind PINK accounts are three segments deeper: 4500 bytes, 9 ms more.
+/// Behind PINK the accounts are deeper by three segments: 4500 bytes, 9 ms more.
 #[test]
 fn qrm_behind_pink_knows_the_nodes() {
     let (many, one) = shares("pink", &["queue=qrm"], Some(End::Source), false);

@@ -1,5 +1,5 @@
-//! What the writer writes is read back by others: by tshark where it is installed, by the `pcap-file` crate, and by
-//! this crate's own reader.
+//! What the writer writes is read by others: by tshark where it is installed, by the `pcap-file` crate, and by this
+//! crate's own reader.
 
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
@@ -70,7 +70,7 @@ fn capture() -> Vec<u8> {
 
 /// Runs tshark over the capture, one line of fields per packet; `None` where it is not installed.
 fn tshark(fields: &[&str]) -> Option<Vec<String>> {
-    // The tests of one process run side by side: each call has a file of its own.
+    // The tests of one process run in parallel, so each call has its own file.
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("penstock-trace-{}-{call}.pcapng", std::process::id()));

@@ -1,4 +1,4 @@
-//! Traces are told apart by content, and what is bent or left out of a capture is counted.
+//! The format of a trace is recognized by its content, and what is changed or left out of a capture is counted.
 
 use penstock_core::packet::Ecn;
 use penstock_core::units::Bytes;
@@ -8,7 +8,7 @@ use penstock_trace::read::{Notes, open, read};
 use proptest::prelude::*;
 use std::path::Path;
 
-/// A pcap file of microseconds with raw IP packets of 128 bytes; a packet without ports stands for what is not IP.
+/// A pcap file with microseconds and raw IP packets of 128 bytes; a packet without ports stands for one that is not IP.
 fn pcap(packets: &[(u32, u32, Option<u16>)]) -> Vec<u8> {
     let mut file = Vec::new();
     for field in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 96, 101] {

@@ -1,4 +1,4 @@
-//! Replays whose result follows by hand.
+//! Replays whose results can be computed by hand.
 
 use penstock_core::config::LinkFacts;
 use penstock_core::registry::AnyConfig;
@@ -19,8 +19,8 @@ fn droptail_csv(trace: &str, limit: Limit) -> String {
     String::from_utf8(csv).unwrap()
 }
 
-/// Four packets at once before a queue of two: one goes, two wait, one dies. The fifth comes just as the link becomes
-/// free, which leaves a place for it. The sixth finds everything done.
+/// Four packets arrive at once before a queue of two: one is sent, two wait, one is dropped. The fifth arrives when the
+/// link becomes free, which makes room for it. The sixth finds an idle link.
 #[test]
 fn droptail_sends_what_fits_in_order() {
     let trace = "t_ns,flow,size,ecn\n\
@@ -58,7 +58,8 @@ fn an_empty_trace_is_replayed_in_no_time() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever comes, every discipline accounts for each packet once, in order of arrival, and again in the same way.
+    /// For any arrivals, every discipline accounts for each packet once, in order of arrival, and does so again in the
+    /// same way.
     #[test]
     fn every_discipline_accounts_for_every_packet(
         packets in proptest::collection::vec((0u64..3_000_000, 0u64..5, 40u64..2000, 0u8..4), 1..200),

@@ -13,10 +13,10 @@ use penstock_core::units::{Bytes, Instant, Limit, Rate};
 use penstock_trace::arrival::Arrival;
 use penstock_trace::replay::replay_each;
 
-/// Nanoseconds that 1000 bytes take at 8 Mbit/s.
+/// Time in nanoseconds that 1000 bytes take at 8 Mbit/s.
 const SERVICE_NS: f64 = 1e6;
 
-/// Mean wait in service times, and the shares of arrivals that wait 0, up to S, and S to 2 S.
+/// Returns the mean wait in service times, and the shares of arrivals that wait 0, up to S, and S to 2 S.
 fn m_d_1(load: f64, packets: u64, seed: u64) -> (f64, [f64; 3]) {
     let mut rng = Streams::new(seed).get("arrivals");
     let mut clock = 0.0;

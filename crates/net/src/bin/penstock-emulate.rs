@@ -11,12 +11,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match run(&Options::parse()) {
         Ok(text) => {
-            // Nobody is there to be told if the reader has gone.
+            // If the reader of the output has gone, nobody can be told of the error.
             let _ = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
         Err(error) => {
-            // A mistake in a file is drawn with its line, and begins with "error" itself.
+            // A mistake in a file is shown with its line, and that text begins with "error" itself.
             let heading = if matches!(error, Error::File(_)) { "" } else { "error: " };
             let _ = writeln!(std::io::stderr(), "{heading}{error}");
             ExitCode::from(error.exit_code())
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The text to print at the end.
+/// Runs the command; returns the text to print at the end.
 fn run(options: &Options) -> Result<String, Error> {
     if options.list {
         return Ok(listing());

@@ -1,4 +1,4 @@
-//! AQMs in Python.
+//! AQMs written in Python.
 
 use super::{Trouble, method, seconds};
 use penstock_core::aqm::Meta;
@@ -14,7 +14,7 @@ use pyo3::types::PyString;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A packet that an AQM judges, and the queue as it finds it.
+/// A packet that an AQM judges, and the state of the queue when it does.
 #[pyclass(frozen, get_all, module = "penstock._penstock")]
 pub(crate) struct Packet {
     now_s: f64,
@@ -26,7 +26,7 @@ pub(crate) struct Packet {
     queue_bytes: u64,
 }
 
-/// A `penstock.own.AqmMaker`.
+/// The settings of a Python AQM, a `penstock.own.AqmMaker`.
 #[derive(Debug)]
 struct Maker {
     maker: Py<PyAny>,
@@ -34,7 +34,7 @@ struct Maker {
     trouble: Arc<Trouble>,
 }
 
-/// The factory of what `maker` makes.
+/// Returns the factory of the AQMs that `maker` creates.
 pub(super) fn factory(
     maker: Bound<'_, PyAny>,
     name: &str,
@@ -53,7 +53,7 @@ impl MakeAqm for Maker {
     }
 }
 
-/// An object with its methods, bound once.
+/// A Python object with its methods, which are looked up once.
 #[derive(Debug)]
 struct Born {
     object: Py<PyAny>,
@@ -75,7 +75,8 @@ impl Born {
     }
 }
 
-/// An AQM. Its object is made when the first packet comes, for only then the queue's random numbers are at hand.
+/// An AQM. Its object is created when the first packet arrives, because the random numbers of the queue are not
+/// available before.
 #[derive(Debug)]
 struct PyAqm {
     name: Arc<str>,
@@ -86,7 +87,7 @@ struct PyAqm {
 }
 
 impl PyAqm {
-    /// Does something with the interpreter, unless something went wrong before.
+    /// Runs `act` with the interpreter, unless an exception was raised before.
     fn attempt<T>(&self, what: &str, act: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
         if self.trouble.happened() {
             return None;
@@ -174,7 +175,7 @@ impl ForeignAqm for PyAqm {
         self.tell_time("on_empty", |born| &born.on_empty, now);
     }
 
-    /// An AQM in Python has no method for facts: what it needs of the link it is told when it is made.
+    /// An AQM in Python has no method for facts. It learns what it needs of the link when it is created.
     fn on_fact(&mut self, _: &Fact, _: Instant) {}
 
     fn copy(&self) -> Box<dyn ForeignAqm> {

@@ -1,4 +1,4 @@
-//! Congestion controls in Python.
+//! Congestion controls written in Python.
 
 use super::{Trouble, method, seconds};
 use penstock_core::cc::{self, Advice, CongestionControl, Requirements, Setup};
@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The largest window and threshold: sums with them stay far from the end of 64 bits.
+/// The largest window and threshold, with which sums stay far below the limit of 64 bits.
 const MOST: f64 = (1u64 << 50) as f64;
 
-/// What an ACK tells.
+/// What a control learns from an ACK.
 #[pyclass(frozen, get_all, module = "penstock._penstock")]
 pub(crate) struct Ack {
     now_s: f64,
@@ -29,7 +29,7 @@ pub(crate) struct Ack {
     delivery_rate_bps: Option<f64>,
 }
 
-/// A congestion signal.
+/// A signal of congestion.
 #[pyclass(frozen, get_all, module = "penstock._penstock")]
 pub(crate) struct Loss {
     now_s: f64,
@@ -58,7 +58,7 @@ impl Ack {
     }
 }
 
-/// A `penstock.own.ControlMaker`.
+/// The settings of a Python control, a `penstock.own.ControlMaker`.
 #[derive(Debug)]
 struct Maker {
     maker: Py<PyAny>,
@@ -67,7 +67,7 @@ struct Maker {
     trouble: Arc<Trouble>,
 }
 
-/// The factory of what `maker` makes.
+/// Returns the factory of the controls that `maker` creates.
 pub(super) fn factory(
     maker: &Bound<'_, PyAny>,
     name: &str,
@@ -75,7 +75,7 @@ pub(super) fn factory(
     trouble: &Arc<Trouble>,
 ) -> PyResult<Control> {
     let (ack_per_segment, accurate_ecn, ect1) = maker.getattr("requirements")?.extract()?;
-    // Rates cost little beside the interpreter, so whoever asks has them.
+    // Rate samples cost little compared with the interpreter, so every control gets them.
     let requirements = Requirements { rate: true, ack_per_segment, accurate_ecn, ect1 };
     let maker = Maker { maker: maker.clone().unbind(), name: name.into(), requirements, trouble: trouble.clone() };
     Ok(Control::new(name, parameters, Arc::new(maker)))
@@ -108,7 +108,7 @@ impl MakeCc for Maker {
     }
 }
 
-/// The methods of an object, bound once.
+/// The methods of a Python object, which are looked up once.
 #[derive(Debug)]
 struct Methods {
     on_ack: Option<Py<PyAny>>,
@@ -121,12 +121,13 @@ struct Methods {
     adopt: Py<PyAny>,
 }
 
-/// A control, with what it said last: windows are asked for far more often than they change.
+/// A control with its last windows and pacing rate, which are kept because they are read far more often than they
+/// change.
 #[derive(Debug)]
 struct PyControl {
     name: Arc<str>,
     trouble: Arc<Trouble>,
-    /// `None` if it could not be made.
+    /// The object and its methods; `None` if it could not be created.
     object: Option<(Py<PyAny>, Arc<Methods>)>,
     requirements: Requirements,
     mss: u64,
@@ -136,7 +137,7 @@ struct PyControl {
 }
 
 impl PyControl {
-    /// Does something with the interpreter, unless something went wrong before.
+    /// Runs `act` with the interpreter, unless an exception was raised before.
     fn attempt(&mut self, what: &str, act: impl FnOnce(&mut Self, Python<'_>) -> PyResult<()>) {
         if self.trouble.happened() {
             return;
@@ -161,7 +162,7 @@ impl PyControl {
         self.read(object)
     }
 
-    /// Takes over the windows and the pace.
+    /// Reads the windows and the pacing rate of the object.
     fn read(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = object.py();
         self.cwnd = bytes(&object.getattr(intern!(py, "cwnd"))?, "cwnd")?.max(self.mss);
@@ -235,7 +236,7 @@ impl CongestionControl for PyControl {
         Instant::MAX
     }
     fn on_burst(&mut self, _: Instant, _: u64) {}
-    /// A window that stays keeps its fraction of a byte.
+    /// Applies an advice. A window that does not change keeps its fraction of a byte.
     fn advise(&mut self, advice: Advice) {
         let Advice::Adopt { cwnd, ssthresh } = advice else { return };
         if (cwnd, ssthresh) == (self.cwnd, self.ssthresh) {
@@ -275,7 +276,7 @@ fn number(value: &Bound<'_, PyAny>, name: &str, allowed: &str) -> PyResult<f64> 
 
 fn bytes(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     let found = number(value, name, "a number of bytes, 0 or more")?;
-    // No threshold is infinite, which is how the endpoint knows that there was no signal yet.
+    // Infinity means that there is no threshold: the endpoint then knows that there was no signal yet.
     Ok(if found.is_infinite() && name == "ssthresh" { u64::MAX } else { found.min(MOST) as u64 })
 }
 

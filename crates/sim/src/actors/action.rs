@@ -1,8 +1,8 @@
-//! What actors see of a run and what they do to it.
+//! The interface between actors and a run: what actors see, and the actions by which they change it.
 //!
-//! An actor changes its own state and nothing else. What it wants done to others it pushes as [`Action`]s, which the loop
-//! ([`crate::run`]) applies one after another, in their order. What an action makes other actors do is applied before the
-//! next one.
+//! An actor changes its own state and nothing else. For every other effect it pushes an [`Action`], and the loop
+//! ([`crate::run`]) applies the actions one after another, in order. Actions that other actors push while one action is
+//! applied come before the next one.
 
 use crate::link::Alteration;
 use crate::numbers::{LinkDir, Owner, Source};
@@ -11,99 +11,102 @@ use crate::world::World;
 use penstock_core::fact::Fact;
 use penstock_core::units::{Instant, Rate};
 
-/// A TCP connection that sends for an application: a flow's own, or one that its session opened.
+/// A TCP connection that sends for an application: the flow's own connection, or one that its session opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Socket {
-    /// The connection of a flow that has one for as long as it lasts.
+    /// The connection of the flow with this number, which lasts as long as the flow.
     Flow(u32),
-    /// A connection opened by a session.
+    /// The connection with this number, which a session opened.
     Connection(u32),
 }
 
-/// What a session gives to a connection to send.
+/// Data that a session gives to a connection to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Bytes.
+    /// Number of bytes.
     pub size: u64,
-    /// The connection is closed after them.
+    /// True if the connection is closed after these bytes.
     pub last: bool,
 }
 
-/// What a new connection is made of, besides the TCP of its flow.
+/// The settings of a new connection, besides the TCP settings of its flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opening {
-    /// The flow whose session opens it.
+    /// Number of the flow whose session opens the connection.
     pub flow: u32,
-    /// Initial sequence numbers: the client's, the server's.
+    /// Initial sequence numbers: the client's, then the server's.
     pub iss: [u32; 2],
 }
 
-/// Whose packets a host's are.
+/// Whose packets are concerned when a host moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mover {
-    /// Those of a flow and its connections.
+    /// The packets of a flow and of its connections.
     Flow(u32),
-    /// What a node and its gateway say to each other.
+    /// The messages between a node and its gateway.
     Node(u32),
 }
 
-/// What an actor wants done.
+/// An action: an effect that an actor asks the loop for.
 #[derive(Debug, Clone, Copy)]
 pub enum Action {
-    /// A packet goes to the link at its cursor in the table of routes.
+    /// Gives a packet to the link at its cursor in the table of routes.
     Send(Segment),
-    /// The event of a source is due at this time, or now if that has passed.
+    /// Sets the event of a source to this time; a time in the past means now.
     Await(Source, Instant),
-    /// The client of a connection sends what it has.
+    /// Lets the client of a connection send what it may send now.
     Pump(Socket),
-    /// The client of a connection gets a part of its node's budget, or none any more, and sends what it may send now.
+    /// Gives the client of a connection a part of its node's budget, or none (`None`), and lets it send what it may
+    /// send now.
     Budget(Socket, Option<Rate>),
-    /// The path of a connection is another one, and so is its round trip time.
+    /// Tells the client of a connection that its path, and with it the round trip time, has changed.
     PathChanged(Socket),
-    /// A session opens a connection and gives it something to send.
+    /// Opens a connection for a session and gives it a request to send.
     Open(Opening, Request),
-    /// A session gives an open connection something to send.
+    /// Gives an open connection a request to send.
     Write(u32, Request),
-    /// A session closes an open connection.
+    /// Closes an open connection from the client's side.
     Close(u32),
-    /// Something about a link changes.
+    /// Changes a property of a link.
     Alter(LinkDir, Alteration),
-    /// The stations behind a link lose the shares in this place of the list in [`super::changes`].
+    /// Sets the probabilities of loss of the stations behind a link to those at this index of the list in
+    /// [`super::changes`].
     Stations(LinkDir, usize),
-    /// All alterations of a link at this time are made: its next event may be another.
+    /// Sets the next event of a link anew, after all its alterations at this time.
     Review(LinkDir),
-    /// The discipline of a link is told a fact.
+    /// Tells the discipline of a link a fact.
     Tell(LinkDir, Fact),
-    /// One end of a flow, or of what a node and its gateway say to each other, sends by another route.
+    /// Changes the route by which one end of a flow, of a node or of its gateway sends.
     Reroute {
-        /// Whose packets.
+        /// Whose packets are concerned.
         who: Mover,
-        /// The end: 0 is the client, 1 the server or the gateway.
+        /// The end: 0 for the client, 1 for the server or the gateway.
         end: usize,
-        /// Where the route begins in the table of routes.
+        /// Cursor at which the new route begins in the table of routes.
         route: u32,
     },
-    /// A host left its cell: what waits before its links there comes to them once more, and so goes elsewhere.
+    /// A host leaves its cell: packets in the queues of the cell's links are taken out and offered to these links
+    /// again, which diverts them.
     Leave {
-        /// Whose packets.
+        /// Whose packets are concerned.
         who: Mover,
-        /// The links of the cell: from the host, to it.
+        /// The links of the cell: from the host, then to the host.
         cell: [LinkDir; 2],
-        /// What is in the air is lost.
+        /// True if packets in flight on the links of the cell are lost.
         loses_air: bool,
     },
-    /// The client of a node attached to another cell.
+    /// Tells the gateway that the client of a node attached to another cell.
     Attached {
-        /// The node.
+        /// Number of the node.
         node: u32,
-        /// The link of the old cell, from the host.
+        /// The link of the old cell, in the direction from the host.
         old: LinkDir,
-        /// The link of the new cell, from the host.
+        /// The link of the new cell, in the direction from the host.
         new: LinkDir,
     },
 }
 
-/// What an actor sees, and where it puts its actions.
+/// What an actor sees of a run, and where it pushes its actions.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// Simulated time.
@@ -113,34 +116,34 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Opens a view of the world as it stands.
+    /// Creates a view of the current state of the world.
     #[inline]
     pub fn new(world: &'a World, actions: &'a mut Vec<Action>) -> Self {
         Self { now: world.now, world, actions }
     }
 
-    /// Does something, after what was done before.
+    /// Pushes an action, to be applied after those pushed before.
     #[inline]
     pub fn act(&mut self, action: Action) {
         self.actions.push(action);
     }
 
-    /// The rate of a link.
+    /// Returns the current rate of a link.
     pub fn rate(&self, link: LinkDir) -> Rate {
         self.world.rate(link)
     }
 
-    /// The place of the link to which a route leads at this cursor.
+    /// Returns the place of the link to which a route leads at this cursor.
     pub fn hop(&self, cursor: u32) -> u32 {
         self.world.hop(cursor)
     }
 
-    /// True if a link is on the route that begins at a cursor.
+    /// True if a link is on the route that begins at this cursor.
     pub fn crosses(&self, cursor: u32, link: LinkDir) -> bool {
         self.world.crosses(cursor, link)
     }
 
-    /// The number that packets of an owner carry.
+    /// Returns the number that packets of an owner carry.
     pub fn number(&self, owner: Owner) -> u32 {
         self.world.number(owner)
     }

@@ -1,7 +1,7 @@
-//! Applications: what a flow's hosts do, behind one trait.
+//! Applications: what the two hosts of a flow do, behind one trait.
 //!
-//! A flow has one application, which is both its ends. It has one event: when it wakes. It is made of the settings of its
-//! kind ([`Traffic`](super::Traffic)).
+//! A flow has one application, which acts at both ends. The application has at most one pending event, its next
+//! wake-up. It is made from the settings of its kind ([`Traffic`](super::Traffic)).
 
 use super::Measures;
 use super::action::{Action, Context};
@@ -15,136 +15,140 @@ use std::sync::Arc;
 /// What happened to a connection that an application opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
-    /// It has this number.
+    /// The connection was opened and has this number.
     Opened(u32),
-    /// So many more bytes reached the server.
+    /// This number of further bytes reached the server.
     Delivered(u64),
-    /// A transfer is complete.
+    /// A transfer over the connection is complete.
     Complete {
-        /// Its bytes.
+        /// Size of the transfer in bytes.
         size: u64,
-        /// When it began.
+        /// When the transfer began.
         began: Instant,
     },
-    /// It is over.
+    /// The connection has ended.
     Over {
-        /// Its number.
+        /// Number of the connection.
         number: u32,
-        /// What it counted.
+        /// What its client counted.
         counters: Counters,
-        /// A transfer was under way: the connection was given up.
+        /// True if a transfer was under way, which means that the connection was given up.
         unfinished: bool,
     },
 }
 
-/// The application of a flow.
+/// The application of a flow. Its methods return the time of the next wake-up, or `None` to keep the pending one, if
+/// any.
 pub trait Application: Debug + Send {
-    /// It begins; when it wakes next, if it does.
+    /// Begins; returns when to wake next.
     fn start(&mut self, host: &mut Host<'_>) -> Option<Instant> {
         self.wake(host)
     }
 
-    /// The time it asked for has come; when it wakes next, if it does.
+    /// Acts at the time it asked for; returns when to wake next.
     fn wake(&mut self, host: &mut Host<'_>) -> Option<Instant>;
 
-    /// The flow stops. Told in place of [`Application::wake`], the first time this is due at or after the flow's end.
+    /// Ends, because the flow stops. Called in place of [`Application::wake`] at the first wake-up at or after the
+    /// flow's stop.
     fn stop(&mut self, _: &mut Host<'_>) {}
 
-    /// A packet of the flow, or of a connection that it forged, arrived at one of its ends.
+    /// Takes a packet of the flow, or of a connection it forged, which arrived at one of its ends.
     fn receive(&mut self, packet: &Segment, host: &mut Host<'_>);
 
-    /// A connection that it opened has something to tell; when the application wakes next, if that changes.
+    /// Takes news of a connection that it opened; returns when to wake next, or `None` if that does not change.
     fn hear(&mut self, _: News, _: &mut Host<'_>) -> Option<Instant> {
         None
     }
 
-    /// Payload bytes delivered.
+    /// Returns the number of payload bytes delivered.
     fn delivered(&self) -> u64;
 
-    /// Congestion control; empty without TCP.
+    /// Returns the name of the congestion control; empty without TCP.
     fn cc(&self) -> &str {
         ""
     }
 
-    /// Counters of its connections that are over, or of its only one.
+    /// Returns the counters of its connections that have ended, or of its only connection.
     fn counters(&self) -> Counters {
         Counters::default()
     }
 
-    /// What it measured, for the summary of its flow.
+    /// Returns what the application measured, for the summary of its flow.
     fn measures(&self) -> Measures {
         Measures::None
     }
 
-    /// TCP of the connections that it opens, if it does. Each of them is a socket of its own for `[cooperation]`; the flow
-    /// itself is none.
+    /// Returns the TCP settings of the connections that the application opens; `None` if it opens none. For
+    /// `[cooperation]` each of these connections is a socket, and the flow itself is not.
     fn connects_by(&self) -> Option<&Arc<TcpConfig>> {
         None
     }
 
-    /// It sends packets of connections that do not exist; each such flow has [`crate::numbers::FORGED`] numbers for them.
+    /// True if the application sends packets of connections that do not exist. Each such flow has
+    /// [`crate::numbers::FORGED`] numbers for them.
     fn forges(&self) -> bool {
         false
     }
 
-    /// Bytes of state, on the heap or not.
+    /// Returns the number of bytes of its state, on the heap or not.
     fn bytes(&self) -> usize;
 }
 
-/// What an application is made with.
+/// What is needed to create an application.
 #[derive(Debug)]
 pub struct Setup<'a> {
-    /// The number of its flow.
+    /// Number of its flow.
     pub flow: u32,
-    /// TCP of the flow.
+    /// TCP settings of the flow.
     pub tcp: &'a Arc<TcpConfig>,
-    /// Random numbers.
+    /// The random streams of the run.
     pub streams: &'a Streams,
-    /// The first of the numbers that it has for forged connections, if it needs some.
+    /// The first number for forged connections, for an application which forges them.
     pub forged: u32,
 }
 
 impl Setup<'_> {
-    /// A random stream of the flow, named after what it decides.
+    /// Returns the random stream of the flow with this name, which says what the stream decides.
     pub fn stream(&self, what: &str) -> penstock_core::rng::Rng {
         self.streams.get(&format!("flow{}/{what}", self.flow))
     }
 }
 
-/// The hosts of a flow, as its application sees them.
+/// The two hosts of a flow, as its application sees them.
 #[derive(Debug)]
 pub struct Host<'a> {
     /// Simulated time.
     pub now: Instant,
-    /// The number of the flow.
+    /// Number of the flow.
     pub flow: u32,
-    /// When the flow stops; `Instant::MAX` is never.
+    /// When the flow stops; `Instant::MAX` means never.
     pub stop: Instant,
     routes: [u32; 2],
     context: Context<'a>,
 }
 
 impl<'a> Host<'a> {
-    /// Opens the hosts of a flow, with the first entries of their routes: from the client, from the server.
+    /// Creates the view of a flow's hosts. `routes` are the cursors at which their routes begin: from the client, from
+    /// the server.
     #[inline]
     pub fn new(context: Context<'a>, flow: u32, stop: Instant, routes: [u32; 2]) -> Self {
         Self { now: context.now, flow, stop, routes, context }
     }
 
-    /// The client sends a packet.
+    /// Sends a packet from the client.
     #[inline]
     pub fn send(&mut self, mut packet: Segment) {
         (packet.cursor, packet.at) = (self.routes[0], self.now);
         self.context.act(Action::Send(packet));
     }
 
-    /// The server sends a packet.
+    /// Sends a packet from the server.
     pub fn answer(&mut self, mut packet: Segment) {
         (packet.cursor, packet.at) = (self.routes[1], self.now);
         self.context.act(Action::Send(packet));
     }
 
-    /// Does something else.
+    /// Pushes any other action.
     pub fn act(&mut self, action: Action) {
         self.context.act(action);
     }

@@ -1,4 +1,4 @@
-//! One TCP connection: an endless stream (`bulk`), or a file (`transfer`).
+//! One TCP connection for the whole flow: an endless stream (`bulk`) or a file (`transfer`).
 
 use super::AnyApplication;
 use super::action::{Action, Socket};
@@ -10,21 +10,21 @@ use penstock_core::config::ConfigError;
 use penstock_core::units::{Bytes, Instant};
 use serde::{Deserialize, Serialize};
 
-/// How much an endless stream has to send: more than any run can.
+/// Number of bytes of an endless stream: more than any run can send.
 const ENDLESS: u64 = 1 << 60;
 
-/// As much as TCP lets it send.
+/// The settings of `bulk`: the client always has data to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bulk;
 
-/// One file.
+/// The settings of `transfer`: one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// Its bytes.
+    /// Size of the file in bytes.
     pub size: Bytes,
 }
 
-/// Keys of `kind = "bulk"`: none.
+/// The keys of `kind = "bulk"`, which has none of its own.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct BulkKeys {}
 
@@ -39,7 +39,7 @@ impl Settings for Bulk {
     }
 }
 
-/// Keys of `kind = "transfer"`.
+/// The keys of `kind = "transfer"`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct TransferKeys {
     size: Bytes,
@@ -61,27 +61,27 @@ impl Settings for Transfer {
 }
 
 impl Bulk {
-    /// Makes its connection.
+    /// Creates the connection.
     pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
         AnyApplication::Tcp(Tcp::new(setup, u64::MAX))
     }
 }
 
 impl Transfer {
-    /// Makes its connection.
+    /// Creates the connection.
     pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
         AnyApplication::Tcp(Tcp::new(setup, self.size.get()))
     }
 }
 
-/// A connection with both its ends.
+/// A TCP connection with both its endpoints.
 #[derive(Debug)]
 pub struct Tcp {
-    /// Who opens it and sends.
+    /// The endpoint that opens the connection and sends.
     pub client: Endpoint,
-    /// Who receives.
+    /// The endpoint that receives.
     pub server: Endpoint,
-    /// Bytes of the file; `u64::MAX` if there is no end.
+    /// Size of the file in bytes; `u64::MAX` for an endless stream.
     size: u64,
 }
 
@@ -92,7 +92,7 @@ impl Tcp {
         Self { client: end(Role::Client), server: end(Role::Server), size }
     }
 
-    /// One of the ends.
+    /// Returns one of the two endpoints.
     #[inline]
     pub fn end(&mut self, side: Role) -> &mut Endpoint {
         match side {
@@ -101,13 +101,13 @@ impl Tcp {
         }
     }
 
-    /// True when the server has all of the file.
+    /// True if the server has received the whole file.
     #[inline]
     pub fn is_complete(&self) -> bool {
         self.server.delivered() >= self.size
     }
 
-    /// Bytes of both ends on the heap.
+    /// Returns the number of bytes of both endpoints on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.client.heap_bytes() + self.server.heap_bytes()
     }
@@ -125,7 +125,7 @@ impl Application for Tcp {
     }
 
     fn wake(&mut self, _: &mut Host<'_>) -> Option<Instant> {
-        None // it waits for the flow's end alone
+        None // its only wake-up is the stop of the flow
     }
 
     fn stop(&mut self, host: &mut Host<'_>) {
@@ -133,7 +133,7 @@ impl Application for Tcp {
         host.act(Action::Pump(Socket::Flow(host.flow)));
     }
 
-    /// The loop does this itself, without the detour.
+    /// The loop drives the two endpoints itself and never calls this for a TCP flow.
     fn receive(&mut self, packet: &Segment, host: &mut Host<'_>) {
         self.end(Role::receiver_of(packet)).on_segment(packet, host.now);
     }

@@ -1,4 +1,4 @@
-//! Datagrams at a constant rate, all the time (`cbr`) or during exponential on-times (`onoff`).
+//! UDP datagrams at a constant rate, all the time (`cbr`) or during exponential on-times (`onoff`).
 
 use super::AnyApplication;
 use super::application::{Application, Host, Setup};
@@ -12,29 +12,29 @@ use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 use penstock_grammar::link;
 use serde::{Deserialize, Serialize};
 
-/// UDP at a constant rate.
+/// The settings of `cbr`: datagrams at a constant rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cbr {
-    /// Rate of the IP packets.
+    /// Rate of the IP packets, headers included.
     pub rate: Rate,
-    /// Payload of the packets: one size, or several.
+    /// Payload sizes of the packets; at least one.
     pub packet_size: Vec<Bytes>,
-    /// How often each of these sizes is sent, in proportion to the others.
+    /// Weights of these sizes: each size is sent in proportion to its weight.
     pub packet_weights: Vec<f64>,
 }
 
-/// UDP at a constant rate during exponential on-times.
+/// The settings of `onoff`: datagrams at a constant rate during exponential on-times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnOff {
-    /// What is sent during an on-time.
+    /// The datagrams of an on-time.
     pub on: Cbr,
-    /// Mean of on-times.
+    /// Mean duration of on-times.
     pub mean_on: Span,
-    /// Mean of off-times.
+    /// Mean duration of off-times.
     pub mean_off: Span,
 }
 
-/// Keys of `kind = "cbr"`.
+/// The keys of `kind = "cbr"`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CbrKeys {
     rate: Rate,
@@ -72,7 +72,7 @@ impl Settings for Cbr {
     }
 }
 
-/// Keys of `kind = "onoff"`.
+/// The keys of `kind = "onoff"`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OnOffKeys {
     rate: Rate,
@@ -98,14 +98,14 @@ impl Settings for OnOff {
 }
 
 impl Cbr {
-    /// Makes its source.
+    /// Creates the source of datagrams and its sink.
     pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
         AnyApplication::other(Datagrams::new(self, None, setup))
     }
 }
 
 impl OnOff {
-    /// Makes its source.
+    /// Creates the source of datagrams and its sink.
     pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
         AnyApplication::other(Datagrams::new(&self.on, Some((self.mean_on, self.mean_off)), setup))
     }
@@ -115,13 +115,13 @@ impl OnOff {
 #[derive(Debug)]
 struct Datagrams {
     clock: Serializer,
-    /// Bytes of each, unless there is a mix.
+    /// Payload of each packet, unless there is a mix of sizes.
     payload: u16,
     mix: Option<Mix>,
-    /// Means of on-times and off-times; `None` sends all the time.
+    /// Mean durations of on-times and of off-times; with `None` datagrams are sent all the time.
     times: Option<(Span, Span)>,
     rng: Rng,
-    /// End of the current on-time; zero before the first.
+    /// End of the current on-time; zero before the first one.
     on_until: Instant,
     next_seq: u32,
     received: u64,
@@ -144,7 +144,7 @@ impl Datagrams {
     }
 
     fn draw(&mut self, mean: Span) -> Span {
-        // At least a nanosecond, so that a chain of on-times and off-times always moves forward.
+        // At least one nanosecond, so that time advances in every chain of on-times and off-times.
         Span::from_secs_f64(self.rng.exponential(mean.as_secs_f64())).max(Span::from_nanos(1))
     }
 }

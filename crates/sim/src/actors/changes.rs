@@ -1,8 +1,9 @@
-//! What changes on the links while a run goes on: rate, delay, loss, by single steps or by a series of them.
+//! Changes of links during a run: rate, delay and loss, by single steps or by a series of steps.
 //!
-//! A packet that is being transmitted keeps the rate with which it began when a step comes, while the rates of a series
-//! hold for its rest. A shorter delay does not let packets overtake each other. A discipline may be told of a new rate
-//! late, or not at all; what tells it plays the same series once more.
+//! A packet that is being transmitted when a single step comes keeps the rate with which its transmission began; the
+//! rates of a series apply to the rest of the packet. After the delay has been reduced, packets still do not overtake
+//! each other. A discipline may be told of a new rate late, or not at all: a second copy of the series tells it, later
+//! by that time.
 
 mod history;
 
@@ -21,96 +22,96 @@ use std::sync::Arc;
 /// The directions of a link that a change concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Both.
+    /// Both directions.
     Both,
-    /// From its first end to its second.
+    /// The direction from the first end to the second.
     Forward,
-    /// From its second end to its first.
+    /// The direction from the second end to the first.
     Reverse,
 }
 
 impl Way {
-    /// All of them, with their words.
+    /// All variants with their words in scenarios.
     pub const ALL: [(&'static str, Self); 3] =
         [("both", Self::Both), ("forward", Self::Forward), ("reverse", Self::Reverse)];
 
-    /// The word of scenarios.
+    /// Returns the word in scenarios.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, way)| *way == self).map_or("both", |(name, _)| name)
     }
 }
 
-/// A change of a link.
+/// A change of a link, or a series of changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The index of the link among those of the scenario.
+    /// Index of the link among those of the scenario.
     pub link: usize,
-    /// When it happens, or begins.
+    /// When the change happens, or when its series begins.
     pub at: Span,
-    /// Which directions.
+    /// The directions that change.
     pub way: Way,
-    /// What becomes of the link.
+    /// How the link changes.
     pub course: Course,
-    /// How long after a change of the rate the discipline is told.
+    /// How long after a change of the rate the discipline is told of it.
     pub tell_after: Span,
-    /// The discipline is told at all.
+    /// True if the discipline is told of new rates at all.
     pub told: bool,
 }
 
-/// What becomes of a link.
+/// The course of a change: one step or a series of steps.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Course {
-    /// One step.
+    /// One step, which may be repeated.
     Step {
-        /// What the link becomes.
+        /// The new rate, delay and loss.
         values: Values,
-        /// The new losses of the stations behind the link, forward.
+        /// The new probabilities of loss of the stations behind the link, forward; `None` leaves them as they are.
         stations: Option<Vec<f64>>,
-        /// How long until it happens again.
+        /// Time until the step is repeated; `None` if it happens once.
         every: Option<Span>,
     },
-    /// The delay over satellites.
+    /// The delay of a path over satellites.
     Orbit {
-        /// They and the ground stations.
+        /// The satellites and the ground stations.
         orbit: Orbit,
-        /// For how long at most a delay is held.
+        /// The longest time for which one value of the delay is kept.
         step: Span,
-        /// How long the first satellite has served at the beginning.
+        /// For how long the first satellite has been in use when the change begins.
         served: Span,
     },
-    /// The rates of a trace of Mahimahi.
+    /// The rates of a Mahimahi trace.
     Trace {
-        /// The name of the file.
+        /// Name of the file.
         file: String,
-        /// The shortest stretch with one rate.
+        /// The shortest interval with one rate.
         bin: Span,
-        /// What the file says.
+        /// The steps in the file.
         series: Arc<Series>,
     },
-    /// What a table says.
+    /// The steps of a table of times.
     Table {
-        /// The name of the file.
+        /// Name of the file.
         file: String,
-        /// What the file says.
+        /// The steps in the file.
         series: Arc<Series>,
     },
     /// Random states, one after another.
     States(Arc<[State]>),
 }
 
-/// What a step does to one direction of a link.
+/// What an entry does to its direction of a link.
 #[derive(Debug, Clone, Copy)]
 enum Does {
-    /// The link becomes what the step says, and the history of this number is told; a rate may hold at once, for what is
-    /// being transmitted too.
+    /// Sets the values of the step and records them in the history with this index. With `at_once` a new rate also
+    /// applies to the packet that is being transmitted.
     Become { history: usize, at_once: bool },
-    /// Its discipline is told of the rate.
+    /// Tells the discipline the rate.
     Tell,
-    /// Its stations have the losses in this place of the list.
+    /// Sets the probabilities of loss of the stations to those at this index of the list.
     Stations(usize),
 }
 
-/// One for each direction of a link that changes, however many steps there are.
+/// One series for one direction of a link, however many steps it has.
 #[derive(Debug)]
 struct Entry {
     player: Player,
@@ -118,30 +119,30 @@ struct Entry {
     does: Does,
 }
 
-/// A link as it is when the run begins.
+/// The properties of a link when the run begins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Before {
-    /// Its name, after which its random numbers are named.
+    /// Name of the link, from which its random streams are named.
     pub name: String,
-    /// Its rate, in both directions.
+    /// Rate in both directions.
     pub rate: Rate,
-    /// Its delay, in both directions.
+    /// Propagation delay in both directions.
     pub delay: Span,
-    /// The probabilities of loss, forward and reverse.
+    /// Probabilities of loss: forward, reverse.
     pub losses: [f64; 2],
 }
 
-/// All changes of a run, in the order of the file.
+/// All changes of a run, in the order of the scenario.
 #[derive(Debug, Default)]
 pub struct Changes {
     entries: Vec<Entry>,
-    /// What stations lose, for the changes that say so.
+    /// Probabilities of loss of stations, for the changes that have them.
     losses: Vec<Vec<f64>>,
     histories: Vec<History>,
 }
 
 impl Changes {
-    /// Prepares changes of these links; what becomes of them is kept for a table if `keeps_rows`.
+    /// Prepares changes of these links. With `keeps_rows` the values of the links are recorded for a table.
     pub fn new(changes: &[Change], links: &[Before], streams: &Streams, keeps_rows: bool) -> Self {
         let mut all = Self { histories: history::of(changes, links, keeps_rows), ..Self::default() };
         for (place, change) in changes.iter().enumerate() {
@@ -170,7 +171,7 @@ impl Changes {
         }
     }
 
-    /// When the next one is due.
+    /// Returns when the next change is due; `None` if no more will come.
     pub fn next(&self) -> Option<Instant> {
         self.entries.iter().map(|e| e.player.due).min().filter(|at| *at != Instant::MAX)
     }
@@ -194,16 +195,17 @@ impl Changes {
             }
             touched.push(entry.link);
         }
-        // A link's next event is only known when all that happens to it at one time has happened.
+        // The next event of a link is known only after all its changes at this time.
         touched.into_iter().for_each(|link| context.act(Action::Review(link)));
     }
 
-    /// What the stations of a link lose after the change of this number, see [`Action::Stations`].
+    /// Returns the probabilities of loss at this index of the list, see [`Action::Stations`].
     pub fn losses(&self, place: usize) -> &[f64] {
         &self.losses[place]
     }
 
-    /// What links became: the table `link_changes`, if anything changes and the run keeps tables.
+    /// Returns the values of the links over time as the table `link_changes`; `None` if nothing changes or the run
+    /// keeps no tables.
     pub fn table(&self) -> Option<Table> {
         history::table(&self.histories)
     }
@@ -221,17 +223,18 @@ fn player(course: &Course, begin: Instant, stream: impl FnOnce() -> Rng) -> Play
     }
 }
 
-/// Rate, delay or loss are said.
+/// True if the change sets rate, delay or loss.
 fn becomes(change: &Change) -> bool {
     !matches!(change.course, Course::Step { values, .. } if values == Values::default())
 }
 
-/// The rate of a series holds at once: were a packet to keep the rate of an outage, it would take the good time after it.
+/// True if new rates of a change apply at once: with a series, a packet that kept the rate of an outage would block the
+/// wire for long after the outage.
 pub fn changes_rate_at_once(change: &Change) -> bool {
     !matches!(change.course, Course::Step { .. }) && has_rates(&change.course)
 }
 
-/// There are rates of which the discipline may be told.
+/// True if the course has rates of which the discipline may be told.
 fn has_rates(course: &Course) -> bool {
     match course {
         Course::Step { values, .. } => values.rate.is_some(),
@@ -248,7 +251,7 @@ fn alterations(values: Values, at_once: bool) -> impl Iterator<Item = Alteration
     rate.into_iter().chain(values.delay.map(Alteration::Delay)).chain(values.loss.map(Alteration::Loss))
 }
 
-/// The directions of the link that a change concerns.
+/// Returns the directions of the link that a change concerns.
 pub fn directions(change: &Change) -> impl Iterator<Item = LinkDir> {
     let forward = LinkDir::forward(change.link);
     let ways: &[bool] = match change.way {
@@ -259,8 +262,8 @@ pub fn directions(change: &Change) -> impl Iterator<Item = LinkDir> {
     ways.iter().map(move |is_forward| if *is_forward { forward } else { forward.reverse() })
 }
 
-/// The stream of random numbers of a change by random states: one for both directions and for what tells the discipline.
-/// The second such change of a link has a stream of its own.
+/// Names the random stream of a change by random states. Both directions and the copy that tells the discipline draw
+/// the same states from streams of this name. A second such change of the link has another name.
 fn stream_name(changes: &[Change], links: &[Before], place: usize) -> String {
     let link = changes[place].link;
     let is_random = |change: &&Change| change.link == link && matches!(change.course, Course::States(_));
@@ -278,7 +281,7 @@ mod tests {
     use penstock_core::foreign::{Config, Control, Library, LibraryError};
     use serde_json::{Map, Value};
 
-    /// One file, whatever its name.
+    /// Serves this text for any file name.
     struct File(String);
 
     impl Library for File {
@@ -305,9 +308,9 @@ mod tests {
         network::build(scenario).changes
     }
 
-    /// 100,000 chances, one per millisecond, in stretches of 1 ms: two directions, each with
-    /// an entry that changes the link and one that tells the discipline.
-    /// Each is asked once for each step and has nothing to search.
+    /// A trace has 100,000 opportunities, one per millisecond, in intervals of 1 ms. Each of its two directions has an
+    /// entry that changes the link and one that tells the discipline. Each entry is called once for each step and has
+    /// nothing to search.
     #[test]
     fn a_long_trace_costs_as_much_per_step_as_a_short_one() {
         let trace: String = (1..=100_000).map(|ms| format!("{ms}\n")).collect();

@@ -1,9 +1,11 @@
-//! Cooperation in a run: the gateway at the sending end of a bottleneck, a client at each node behind it, and their messages.
+//! Cooperation in a run: the gateway at the sending end of a bottleneck, a client at each node behind it, and their
+//! messages.
 //!
-//! The machines are those of [`penstock_core::coop`]. Their bytes travel as UDP datagrams over the links between the hosts
-//! and the gateway's router, where they wait and are lost like others. A node's budget is divided among its open sockets
-//! and reaches their congestion control; a queue discipline that holds nodes to their budgets is told them as well. Flows whose
-//! hosts move may come to the bottleneck, or leave it, and count as long as they cross it.
+//! The state machines are those of [`penstock_core::coop`]. Their messages travel as UDP datagrams over the links
+//! between the hosts and the gateway's router, where they wait and are lost like other packets. The budget of a node is
+//! divided among its open sockets and limits their congestion control. A queue discipline that holds nodes to their
+//! budgets is told the budgets as well. When hosts move, their flows may begin or cease to cross the bottleneck; they
+//! count while they cross it.
 use super::action::{Action, Context, Socket};
 use crate::numbers::{LinkDir, Owner, Source};
 use crate::segment::Segment;
@@ -19,108 +21,110 @@ use penstock_core::units::{Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// The most datagrams that are on their way; older ones were lost.
+/// The largest number of datagrams that are kept as in transit; older ones count as lost.
 const ON_THE_WAY: usize = 1 << 16;
 
-/// What a node does that it should not.
+/// A way in which a node violates the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lie {
-    /// It never registers.
+    /// The node never registers.
     Silent,
-    /// It says that it can use ten times the bottleneck.
+    /// The node claims that it can use ten times the rate of the bottleneck.
     Claims,
-    /// It sends what the gateway told others, and goodbye in their name.
+    /// The node sends states which the gateway gave to others, and says goodbye in the name of others.
     Replays,
 }
 
 impl Lie {
-    /// All of them, with their words.
+    /// All variants with their words in scenarios.
     pub const ALL: [(&'static str, Self); 3] =
         [("silent", Self::Silent), ("claims", Self::Claims), ("replays", Self::Replays)];
 }
 
-/// What is special about a node.
+/// The special settings of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSpec {
-    /// As flows name it.
+    /// Name of the node, as flows give it.
     pub name: String,
-    /// The link whose rate it can use at most.
+    /// The link whose rate limits what the node can use (CSI); `None` without such a link.
     pub csi: Option<usize>,
-    /// What it does that it should not.
+    /// How the node violates the protocol; `None` if it does not.
     pub lie: Option<Lie>,
 }
 
-/// A gateway at the sending end of a link, and clients at all nodes whose flows cross it.
+/// The settings of `[cooperation]`: a gateway at the sending end of a link, and clients at all nodes whose flows cross
+/// the link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
-    /// The index of the link among those of the scenario; its first end is where the gateway is.
+    /// Index of the link among those of the scenario; the gateway is at its first end.
     pub link: usize,
-    /// Who gets how much.
+    /// The policy by which the gateway divides the rate.
     pub policy: Policy,
-    /// How long a budget is believed.
+    /// How long a client may use a budget before it must be renewed.
     pub lease: Span,
-    /// How often budgets are told.
+    /// Interval at which the gateway advertises budgets.
     pub advertise: Span,
-    /// When the gateway falls silent.
+    /// When the gateway ceases to send; `None` if it does not.
     pub silent_from: Option<Span>,
-    /// Nodes about which something is special.
+    /// Nodes with special settings.
     pub nodes: Vec<NodeSpec>,
 }
 
-/// Where the connection of a flow stands.
+/// The state of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketState {
-    /// Not yet opened.
+    /// The socket was not opened yet.
     New,
-    /// Open.
+    /// The socket is open.
     Open,
-    /// Closed.
+    /// The socket was closed.
     Closed,
 }
 
-/// A flow, as a socket of its node.
+/// A flow as a socket of its node.
 #[derive(Debug, Clone, Copy)]
 pub struct Member {
-    /// Its node.
+    /// Number of its node.
     pub node: u32,
-    /// Its part of the node's budget is in proportion to this.
+    /// Weight of the socket: its part of the node's budget is proportional to it.
     pub weight: u32,
-    /// It crosses the bottleneck. If not, it has no part; that changes when hosts move.
+    /// True if the flow crosses the bottleneck; otherwise it has no part of the budget. This changes when hosts move.
     pub crosses: bool,
-    /// The flow itself is no socket: each connection that its sessions open is one.
+    /// True if each connection that its sessions open is a socket. The flow itself is then not a socket.
     pub opens_connections: bool,
-    /// Where it stands.
+    /// State of the socket.
     pub socket: SocketState,
 }
 
-/// A client host.
+/// A client host and what is known of it.
 #[derive(Debug)]
 struct Node {
-    /// Its machine.
+    /// The state machine of the client.
     client: Client,
-    /// What it divides among whom.
+    /// The budget and the sockets among which it is divided.
     sockets: Sockets,
-    /// Its flows.
+    /// Numbers of its flows.
     flows: Vec<u32>,
-    /// The open connections of its sessions, with their weights.
+    /// The open connections of its sessions, each with its weight.
     connections: Vec<(u32, u32)>,
-    /// First entries in the table of routes: to the gateway, from it.
+    /// Cursors of its routes in the table of routes: to the gateway, from the gateway.
     routes: [u32; 2],
-    /// The link, one direction, whose rate it can use at most (CSI). If it was the node's cell it is that of the next.
+    /// The direction of the link whose rate limits what the node can use (CSI). If this was the node's cell, it becomes
+    /// the new cell after a move.
     csi: Option<LinkDir>,
-    /// What it does that it should not.
+    /// How the node violates the protocol; `None` if it does not.
     lie: Option<Lie>,
-    /// What the discipline was last told.
+    /// The budget that the discipline was last told.
     told: Option<Rate>,
 }
 
-/// A flow whose client sends by another route.
+/// A flow whose client now sends by another route.
 #[derive(Debug, Clone)]
 pub struct Rerouted {
-    /// The flow.
+    /// Number of the flow.
     pub flow: u32,
-    /// The first entry of its new route in the table of routes.
+    /// Cursor of the new route in the table of routes.
     pub route: u32,
     /// The open connections of its sessions.
     pub connections: Vec<u32>,
@@ -136,28 +140,28 @@ impl Rerouted {
 /// The settings of a client host.
 #[derive(Debug, Clone)]
 pub struct NodeSetup {
-    /// Its flows.
+    /// Numbers of its flows.
     pub flows: Vec<u32>,
-    /// As in [`Node`].
+    /// Cursors of its routes in the table of routes: to the gateway, from the gateway.
     pub routes: [u32; 2],
-    /// As in [`Node`].
+    /// The direction of the link whose rate limits what the node can use (CSI).
     pub csi: Option<LinkDir>,
-    /// As in [`Node`].
+    /// How the node violates the protocol; `None` if it does not.
     pub lie: Option<Lie>,
 }
 
-/// The gateway and all clients.
+/// The gateway and all clients of a run.
 #[derive(Debug)]
 pub struct Cooperation {
-    /// The bottleneck, in the direction that is shared.
+    /// The bottleneck, in the direction whose rate is divided.
     link: LinkDir,
     gateway: Gateway,
-    /// When the gateway falls silent; `Instant::MAX` is never.
+    /// When the gateway ceases to send; `Instant::MAX` means never.
     silent_from: Instant,
     nodes: Vec<Node>,
-    /// Of each flow.
+    /// Every flow, in the order of their numbers.
     members: Vec<Member>,
-    /// What a client and the gateway have to send; kept so that nothing is allocated anew.
+    /// Messages that a client or the gateway has to send; the buffers are kept so that nothing is allocated anew.
     to_gateway: Vec<Message>,
     from_gateway: Vec<gateway::Outgoing>,
     ring: Keyring,
@@ -169,37 +173,37 @@ pub struct Cooperation {
     overheard: Option<(NodeId, Signed)>,
 }
 
-/// What cooperation came to.
+/// The results of cooperation at the end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
-    /// Clients that hold a budget at the end.
+    /// Number of clients that hold a budget at the end.
     pub clients: u32,
-    /// What they hold together.
+    /// Sum of their budgets, in bits per second.
     pub granted_bps: u64,
-    /// The rate that is shared.
+    /// The rate that is divided, in bits per second.
     pub bandwidth_bps: u64,
-    /// Datagrams sent.
+    /// Number of datagrams sent.
     pub messages: u64,
-    /// Their bytes, without headers.
+    /// Bytes of these datagrams, without headers.
     pub message_bytes: u64,
-    /// Clients let in.
+    /// Number of clients admitted.
     pub joined: u64,
-    /// Clients that said goodbye.
+    /// Number of clients that said goodbye.
     pub left: u64,
-    /// Clients of which nothing was heard for a lease.
+    /// Number of clients removed because the gateway had heard nothing of them for one lease.
     pub lapsed: u64,
-    /// Requests whose answer was given again.
+    /// Number of requests that were repeated and got the same answer again.
     pub repeated: u64,
-    /// Requests that were too old to count.
+    /// Number of requests that were ignored because they were too old.
     pub stale: u64,
-    /// States of others, or not signed by the gateway.
+    /// Number of requests with the state of another node, or with a state that the gateway had not signed.
     pub forged: u64,
-    /// Messages that were none for a gateway, or spoke for another node.
+    /// Number of messages that are not meant for a gateway, or that speak for another node.
     pub ignored: u64,
 }
 
 impl Cooperation {
-    /// Machines for a scenario that was checked; each flow crosses the bottleneck or not.
+    /// Creates the state machines for a scenario that was checked.
     pub fn new(spec: &Spec, bandwidth: Rate, nodes: Vec<NodeSetup>, members: Vec<Member>, streams: &Streams) -> Self {
         let mut secrets = streams.get("cooperation/keys");
         let mut key = [0; 32];
@@ -239,7 +243,7 @@ impl Cooperation {
         }
     }
 
-    /// Puts a message into a datagram: its number and its length.
+    /// Stores a message as a datagram in transit; returns the number and the length of the datagram.
     fn pack(&mut self, message: &Message) -> (u32, u16) {
         if let Message::AckHello(answer) | Message::AckUsed(answer) = message {
             self.overheard = Some((answer.node, answer.state));
@@ -255,20 +259,21 @@ impl Cooperation {
         (self.first.wrapping_add(self.datagrams.len() as u32 - 1), len)
     }
 
-    /// The message in the datagram of that number.
+    /// Returns the message in the datagram with this number; `None` if it is no longer kept or cannot be decoded.
     fn unpack(&self, number: u32) -> Option<Message> {
         let bytes = self.datagrams.get(number.wrapping_sub(self.first) as usize)?;
         message::decode(bytes, &self.ring).ok()
     }
 
-    /// What a node that lies sends in place of a message.
+    /// Returns the message that a node sends instead, if the node violates the protocol; otherwise the message itself.
     fn twisted(&self, node: usize, message: Message) -> Message {
         match (self.nodes[node].lie, message) {
             (Some(Lie::Claims), Message::UsedBw(request, _)) => {
                 Message::UsedBw(request, Claim::bps(self.bandwidth.as_bps().saturating_mul(10)))
             }
             (Some(Lie::Replays), Message::UsedBw(request, claim)) => match self.overheard {
-                // In turn: another's state as one's own, and goodbye in another's name.
+                // The node alternates: it sends the state of another node as its own, then says goodbye in the name of
+                // that node.
                 Some((_, state)) if request.ask % 2 == 0 => Message::UsedBw(Request { state, ..request }, claim),
                 Some((victim, state)) => Message::ClientBye(Request { node: victim, state, ..request }),
                 None => message,
@@ -277,22 +282,22 @@ impl Cooperation {
         }
     }
 
-    /// How many nodes take part.
+    /// Returns the number of nodes that take part.
     pub fn nodes(&self) -> u32 {
         self.nodes.len() as u32
     }
 
-    /// Where the route of a node to the gateway begins in the table of routes.
+    /// Returns the cursor of the route from a node to the gateway.
     pub fn route_from(&self, node: u32) -> u32 {
         self.nodes[node as usize].routes[0]
     }
 
-    /// A node sends and receives its messages by another route from now on.
+    /// Changes the route by which one end of a node's messages sends: 0 is the client, 1 the gateway.
     pub fn reroute(&mut self, node: u32, end: usize, route: u32) {
         self.nodes[node as usize].routes[end] = route;
     }
 
-    /// What came of it.
+    /// Returns the results up to now.
     pub fn summary(&self) -> Summary {
         let Counters { joined, left, lapsed, repeated, stale, forged, ignored, .. } = *self.gateway.counters();
         Summary {
@@ -312,26 +317,26 @@ impl Cooperation {
     }
 }
 
-// What a run tells it.
+// The inputs from the run.
 impl Cooperation {
-    /// Before the run: what nodes can use, and when the gateway speaks first.
+    /// Starts the machines before the run: tells clients what they can use, and sets the gateway's timer.
     pub fn start(&mut self, context: &mut Context<'_>) {
         (0..self.nodes()).for_each(|node| self.tell_usable(node, context));
         await_source(Source::Gateway, self.gateway.next_timeout(), context);
         if self.silent_from > Instant::ZERO {
-            // Nobody has registered yet, and the discipline knows.
+            // No node has registered yet, so the discipline is told that no node has a budget.
             for node in (0..self.nodes()).map(NodeId) {
                 context.act(Action::Tell(self.link, Fact::Budget { node, budget: None }));
             }
         }
     }
 
-    /// The connection of a flow, or its source of datagrams, opened.
+    /// Handles a flow whose TCP connection or source of datagrams opens.
     pub fn socket_opens(&mut self, flow: u32, context: &mut Context<'_>) {
         self.turn_socket(flow, SocketState::New, SocketState::Open, context);
     }
 
-    /// It closed.
+    /// Handles a flow whose TCP connection or source of datagrams closes.
     pub fn socket_closes(&mut self, flow: u32, context: &mut Context<'_>) {
         self.turn_socket(flow, SocketState::Open, SocketState::Closed, context);
     }
@@ -348,7 +353,7 @@ impl Cooperation {
         }
     }
 
-    /// A session of a flow opened a connection.
+    /// Handles a connection that a session of a flow opens.
     pub fn connection_opens(&mut self, flow: u32, number: u32, context: &mut Context<'_>) {
         let Member { node, weight, crosses, .. } = self.members[flow as usize];
         if crosses {
@@ -357,7 +362,7 @@ impl Cooperation {
         }
     }
 
-    /// The connection is over.
+    /// Handles a connection of a session that has ended.
     pub fn connection_closes(&mut self, flow: u32, number: u32, context: &mut Context<'_>) {
         let Member { node, weight, crosses, .. } = self.members[flow as usize];
         if crosses {
@@ -366,10 +371,10 @@ impl Cooperation {
         }
     }
 
-    /// The clients of flows send by other routes now, each given with its route and its open connections. Some cross the
-    /// bottleneck that did not, or no longer.
+    /// Handles flows whose clients send by other routes now, each with its route and its open connections. Some of them
+    /// may have begun or ceased to cross the bottleneck.
     pub fn routes_changed(&mut self, flows: &[Rerouted], context: &mut Context<'_>) {
-        // A window is a budget times a round trip time, and that is another one now.
+        // A window is the budget times the round trip time, which has changed.
         for flow in flows {
             flow.sockets().for_each(|socket| context.act(Action::PathChanged(socket)));
         }
@@ -377,12 +382,13 @@ impl Cooperation {
         let turned = |flow: &&Rerouted| self.members[flow.flow as usize].crosses != crosses(flow);
         let mut turned: Vec<(&Rerouted, bool)> =
             flows.iter().filter(turned).map(|flow| (flow, crosses(flow))).collect();
-        // Those that come are first: a node that has a socket there before and after does not say goodbye.
+        // Flows which begin to cross come first: then a node that has a socket before and after does not say goodbye in
+        // between.
         turned.sort_by_key(|(flow, crosses)| (!crosses, flow.flow));
         turned.into_iter().for_each(|(flow, crosses)| self.turn_member(flow, crosses, context));
     }
 
-    /// A flow becomes a socket of its node, or is none any more and on its own; its connections likewise.
+    /// Makes a flow and its connections sockets of their node, or takes them out of the node's budget.
     fn turn_member(&mut self, flow: &Rerouted, crosses: bool, context: &mut Context<'_>) {
         let member = &mut self.members[flow.flow as usize];
         member.crosses = crosses;
@@ -401,7 +407,8 @@ impl Cooperation {
         }
     }
 
-    /// A node attached to another cell. If its channel is what limits it, that is another one.
+    /// Handles a node that has attached to another cell. If the link of its cell limits what it can use, the new cell's
+    /// link does so from now on.
     pub fn node_attached(&mut self, node: u32, old: LinkDir, new: LinkDir, context: &mut Context<'_>) {
         let csi = &mut self.nodes[node as usize].csi;
         if csi.is_some_and(|link| link.duplex() == old.duplex()) {
@@ -410,7 +417,7 @@ impl Cooperation {
         self.tell_usable(node, context);
     }
 
-    /// The rates of links changed.
+    /// Handles a change of the rates of links: the gateway and the clients learn the new rates.
     pub fn rates_changed(&mut self, context: &mut Context<'_>) {
         let bandwidth = context.rate(self.link);
         if bandwidth != self.gateway.bandwidth() && context.now < self.silent_from {
@@ -420,7 +427,7 @@ impl Cooperation {
         (0..self.nodes()).for_each(|node| self.tell_usable(node, context));
     }
 
-    /// The gateway's timer is due.
+    /// Handles the timer of the gateway.
     pub fn wake_gateway(&mut self, context: &mut Context<'_>) {
         if context.now < self.silent_from {
             self.gateway.poll(context.now, &mut self.from_gateway);
@@ -428,14 +435,14 @@ impl Cooperation {
         }
     }
 
-    /// The timer of a node's client is due.
+    /// Handles the timer of a node's client.
     pub fn wake_client(&mut self, node: u32, context: &mut Context<'_>) {
         self.nodes[node as usize].client.poll(context.now, &mut self.to_gateway);
         self.after_client(node, context);
         self.hand_out(node, context);
     }
 
-    /// A datagram of a node arrived, at the gateway or at the client.
+    /// Handles a datagram of a node that arrives at the gateway or at the client.
     pub fn receive(&mut self, node: u32, packet: &Segment, context: &mut Context<'_>) {
         let Some(message) = self.unpack(packet.seq) else { return };
         if !packet.from_client() {
@@ -449,9 +456,10 @@ impl Cooperation {
     }
 }
 
-// What it does then.
+// The effects of these inputs.
 impl Cooperation {
-    /// A node has one socket more, or one less: the first joins, the last leaves, and the parts of all change.
+    /// Counts a socket that opens or closes at a node. With the first socket the node joins, with the last one it
+    /// leaves; the parts of all sockets change.
     fn count_socket(&mut self, node: u32, weight: u32, opens: bool, context: &mut Context<'_>) {
         let Node { client, sockets, lie, .. } = &mut self.nodes[node as usize];
         let changes = if opens { sockets.open(weight) } else { sockets.close(weight) };
@@ -466,7 +474,7 @@ impl Cooperation {
         self.hand_out(node, context);
     }
 
-    /// A node learns by CSI what it can use, if that is less than its gateway could give.
+    /// Tells a client what its node can use according to CSI, if that is less than the rate of the bottleneck.
     fn tell_usable(&mut self, node: u32, context: &mut Context<'_>) {
         let Node { client, csi, .. } = &mut self.nodes[node as usize];
         if let Some(link) = csi {
@@ -476,7 +484,7 @@ impl Cooperation {
         }
     }
 
-    /// Sends what a client has to send and keeps its timer.
+    /// Sends the messages of a client, if it has any, and sets its timer.
     fn after_client(&mut self, node: u32, context: &mut Context<'_>) {
         let mut messages = std::mem::take(&mut self.to_gateway);
         for message in messages.drain(..) {
@@ -487,7 +495,7 @@ impl Cooperation {
         await_source(Source::Client(node), self.nodes[node as usize].client.next_timeout(), context);
     }
 
-    /// Tells the discipline, sends what the gateway has to send, and keeps its timer.
+    /// Tells the discipline the budgets, sends the messages of the gateway, and sets its timer.
     fn after_gateway(&mut self, context: &mut Context<'_>) {
         self.tell_discipline(context);
         let mut messages = std::mem::take(&mut self.from_gateway);
@@ -515,7 +523,7 @@ impl Cooperation {
         context.act(Action::Send(packet));
     }
 
-    /// The sockets of a node get their parts of its budget: flows first, then the connections of sessions.
+    /// Gives the sockets of a node their parts of its budget: first flows, then the connections of sessions.
     fn hand_out(&mut self, node: u32, context: &mut Context<'_>) {
         let Node { client, sockets, flows, connections, .. } = &mut self.nodes[node as usize];
         sockets.set_budget(client.budget(context.now));
@@ -530,7 +538,7 @@ impl Cooperation {
         }
     }
 
-    /// A discipline that holds nodes to their budgets learns what changed.
+    /// Tells a discipline that holds nodes to their budgets which budgets have changed.
     fn tell_discipline(&mut self, context: &mut Context<'_>) {
         for (node, state) in (0..).map(NodeId).zip(&mut self.nodes) {
             let budget = self.gateway.granted_to(node).map(Rate::from_bps);
@@ -548,7 +556,7 @@ fn await_source(source: Source, next: Option<Instant>, context: &mut Context<'_>
     }
 }
 
-/// A lease as the scenario has it if it says nothing.
+/// Default of the lease of a budget.
 pub const LEASE: Span = Span::from_secs(10);
-/// How often the gateway tells the levels if the scenario says nothing.
+/// Default of the interval at which the gateway advertises its levels.
 pub const ADVERTISE: Span = Span::from_secs(1);

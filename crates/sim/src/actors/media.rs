@@ -1,10 +1,10 @@
-//! What arrives of a stream of datagrams: one-way delay, jitter, loss.
+//! Reception of a stream of datagrams: one-way delay, jitter and loss.
 //!
 //! Source: RFC 3550 (§6.4.1 and A.8 for the interarrival jitter, A.3 for loss). A datagram carries the time at which it
-//! was sent, in the fields that hold the timestamps of TCP.
+//! was sent, in the fields which hold the timestamps of a TCP segment.
 //!
-//! A datagram that was sent after the last one that arrived may still be under way; it does not count as lost
-//! (A.3 counts up to the highest number received).
+//! A datagram that was sent after the last one that arrived may still be in transit; it does not count as lost (A.3
+//! counts up to the highest number received).
 
 use crate::quantiles::Times;
 use crate::quantiles::{Quantiles, round};
@@ -12,31 +12,31 @@ use crate::segment::Segment;
 use penstock_core::units::{Instant, Span};
 use serde::Serialize;
 
-/// A datagram that tells when it was sent.
+/// Creates a datagram that carries the time at which it was sent.
 pub fn datagram(flow: u32, seq: u32, len: u16, now: Instant) -> Segment {
     let mut packet = Segment::udp(flow, seq, len);
     (packet.tsval, packet.tsecr) = ((now.as_nanos() >> 32) as u32, now.as_nanos() as u32);
     packet
 }
 
-/// When a datagram was sent.
+/// Returns the time at which a datagram was sent.
 pub fn sent_at(packet: &Segment) -> Instant {
     Instant::from_nanos(u64::from(packet.tsval) << 32 | u64::from(packet.tsecr))
 }
 
-/// The receiving end of a stream.
+/// The receiving end of a stream of datagrams.
 #[derive(Debug, Clone, Default)]
 pub struct Reception {
-    /// Datagrams that arrived.
+    /// Number of datagrams that arrived.
     pub received: u64,
-    /// Their payload.
+    /// Their payload in bytes.
     pub bytes: u64,
     /// Their one-way delays.
     pub delay: Times,
-    /// Datagrams up to the highest number that arrived.
+    /// Number of datagrams up to the highest number that arrived.
     expected: u64,
     last_transit: Span,
-    /// J of RFC 3550, in nanoseconds.
+    /// Estimate J of RFC 3550, in nanoseconds.
     jitter_ns: f64,
     jitter_sum_ns: f64,
     jitter_max_ns: f64,
@@ -45,33 +45,33 @@ pub struct Reception {
 /// Interarrival jitter in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Jitter {
-    /// Mean of the estimate over all packets.
+    /// Mean of the estimate J over all packets.
     pub mean: f64,
-    /// Its largest value.
+    /// Largest value of the estimate.
     pub max: f64,
-    /// Its value at the end: what a receiver would report.
+    /// Value of the estimate at the end, which a receiver would report.
     pub last: f64,
 }
 
-/// What became of the datagrams.
+/// What became of the datagrams of a stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Delivery {
-    /// Sent.
+    /// Number of datagrams sent.
     pub sent: u64,
-    /// Arrived.
+    /// Number of datagrams that arrived.
     pub received: u64,
-    /// Lost, of those up to the last that arrived.
+    /// Number of datagrams lost, among those up to the last one that arrived.
     pub lost: u64,
-    /// Share lost, of those up to the last that arrived.
+    /// Share of datagrams lost, among those up to the last one that arrived.
     pub loss: f64,
-    /// One-way delays.
+    /// One-way delays in milliseconds.
     pub delay_ms: Quantiles,
-    /// Jitter.
+    /// Interarrival jitter in milliseconds.
     pub jitter_ms: Jitter,
 }
 
 impl Reception {
-    /// A datagram arrived; its delay.
+    /// Takes a datagram that arrived; returns its one-way delay.
     pub fn receive(&mut self, packet: &Segment, now: Instant) -> Span {
         let transit = now.since(sent_at(packet));
         if self.received > 0 {
@@ -89,12 +89,12 @@ impl Reception {
         transit
     }
 
-    /// Datagrams up to the highest number that arrived.
+    /// Returns the number of datagrams up to the highest number that arrived.
     pub fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// What became of `sent` datagrams.
+    /// Returns what became of the datagrams, of which `sent` were sent.
     pub fn delivery(&self, sent: u64) -> Delivery {
         let lost = self.expected.saturating_sub(self.received);
         let ms = |ns: f64| round(ns / 1e6);
@@ -121,8 +121,8 @@ mod tests {
         Instant::ZERO + Span::from_millis(n)
     }
 
-    /// Sent at 0, 20, 40, 60, 80 ms; the fourth is lost. Delays 10, 26, 10, 10 ms: D = 16, 16, 0, so that J is 1,
-    /// 1 + 15/16 and 31/16 - 31/256 ms.
+    /// Datagrams are sent at 0, 20, 40, 60 and 80 ms, and the fourth is lost. With delays of 10, 26, 10 and 10 ms, D is
+    /// 16, 16, 0 ms, so that J is 1, 1 + 15/16 and 31/16 - 31/256 ms.
     #[test]
     fn jitter_is_that_of_rfc_3550_and_loss_counts_the_gap() {
         let mut reception = Reception::default();
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(Reception::default().delivery(7).loss, 0.0);
     }
 
-    /// Times of more than 32 bits of nanoseconds (4.3 s) survive.
+    /// The time survives even if it needs more than 32 bits of nanoseconds (4.3 s).
     #[test]
     fn a_datagram_knows_when_it_was_sent() {
         let late = Instant::from_nanos(86_400_000_000_123);

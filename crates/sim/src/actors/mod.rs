@@ -1,12 +1,12 @@
-//! Actors of a run, state and behaviour together, and the table of all kinds of traffic.
+//! The actors of a run, each with its state and its behaviour, and the table of all kinds of traffic.
 //!
-//! An actor changes its own state and nothing else; what it wants done to others it pushes as [`action`]s. Applications stand
-//! behind one trait ([`application`]): [`bulk`], [`cbr`], [`synflood`], [`sessions`] of transfers with their [`connections`],
-//! [`voip`] and [`video`] over what they have in common ([`media`]), with random [`sizes`]. [`changes`] alter links,
-//! [`handovers`] move hosts, [`cooperation`] divides the rate of a bottleneck among nodes.
+//! An actor changes its own state and nothing else; for every other effect it pushes [`action`]s. Applications
+//! implement one trait ([`application`]): [`bulk`], [`cbr`], [`synflood`], [`sessions`] of transfers with their
+//! [`connections`], [`voip`] and [`video`] with their common part ([`media`]), and random [`sizes`]. [`changes`] alter
+//! links, [`handovers`] move hosts, and [`cooperation`] divides the rate of a bottleneck among nodes.
 //!
-//! A new kind of traffic is its file and here its module, its line in the table at the end, and, if it measures what no
-//! other does, a variant of [`Measures`].
+//! A new kind of traffic needs its file, its module here, its line in the table at the end, and a variant of
+//! [`Measures`] if it measures something of its own.
 
 pub mod action;
 pub mod application;
@@ -35,61 +35,62 @@ use settings::{FlowFacts, Settings};
 use video::VideoSummary;
 use voip::VoipSummary;
 
-/// What an application measured of itself. Its key in the summary of the flow is the name of the variant in small letters.
+/// What an application measured of itself. In the summary of the flow its key is the name of the variant in small
+/// letters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Measures {
-    /// Nothing that the flow does not tell.
+    /// The application measures nothing besides what every flow does.
     #[default]
     #[serde(skip)]
     None,
-    /// What became of transfers, of `http` and `web`.
+    /// The transfers of `http` and `web` flows.
     Transfers(Transfers),
-    /// How a call went, of `voip`.
+    /// The quality of a `voip` call.
     Voip(VoipSummary),
-    /// How frames went, of `video`.
+    /// The frames of a `video` flow.
     Video(VideoSummary),
 }
 
 impl Measures {
-    /// True if there is nothing to tell.
+    /// True if the application measures nothing of its own.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
 
-    /// What became of transfers.
+    /// Returns the measures of transfers; `None` for other kinds.
     pub fn transfers(&self) -> Option<&Transfers> {
         if let Self::Transfers(transfers) = self { Some(transfers) } else { None }
     }
 
-    /// How a call went.
+    /// Returns the measures of a call; `None` for other kinds.
     pub fn voip(&self) -> Option<&VoipSummary> {
         if let Self::Voip(voip) = self { Some(voip) } else { None }
     }
 
-    /// How frames went.
+    /// Returns the measures of a video; `None` for other kinds.
     pub fn video(&self) -> Option<&VideoSummary> {
         if let Self::Video(video) = self { Some(video) } else { None }
     }
 }
 
-/// An application, with what nearly every flow has in place.
+/// Any application. The one that nearly every flow has is stored in place, all others in a box.
 #[allow(clippy::large_enum_variant)] // nearly every flow is TCP: a box would cost a cache miss and save nothing
 #[derive(Debug)]
 pub enum AnyApplication {
     /// A TCP connection that lasts as long as its flow.
     Tcp(Tcp),
-    /// Anything else.
+    /// Any other application.
     Other(Box<dyn Application>),
 }
 
 impl AnyApplication {
-    /// Puts an application behind a pointer.
+    /// Puts an application into a box.
     pub fn other(application: impl Application + 'static) -> Self {
         Self::Other(Box::new(application))
     }
 
-    /// Any application, to be asked.
+    /// Returns the application for reading.
     pub fn get(&self) -> &dyn Application {
         match self {
             Self::Tcp(tcp) => tcp,
@@ -97,7 +98,7 @@ impl AnyApplication {
         }
     }
 
-    /// Any application, to be told.
+    /// Returns the application mutably.
     pub fn get_mut(&mut self) -> &mut dyn Application {
         match self {
             Self::Tcp(tcp) => tcp,
@@ -105,7 +106,7 @@ impl AnyApplication {
         }
     }
 
-    /// Bytes of state on the heap.
+    /// Returns the number of bytes of state on the heap.
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::Tcp(tcp) => tcp.heap_bytes(),
@@ -114,27 +115,28 @@ impl AnyApplication {
     }
 }
 
-/// Makes the enum of all kinds of traffic from one line for each: variant, settings, word in scenarios, over TCP or not.
+/// Makes the enum of all kinds of traffic from one line for each kind: variant, settings, word in scenarios, and
+/// whether it uses TCP.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident($settings:ty) = $word:literal, $tcp:literal;)*) => {
-        /// What the application of a flow does, with its settings.
+        /// The kind of traffic of a flow, with its settings.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Traffic {
             $($(#[$doc])* $variant($settings),)*
         }
 
         impl Traffic {
-            /// The words of all kinds, as scenarios have them.
+            /// The words of all kinds, as they are written in scenarios.
             pub const NAMES: &'static [&'static str] = &[$($word),*];
 
-            /// The word of scenarios and tables.
+            /// Returns the word of this kind in scenarios and tables.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => $word,)*
                 }
             }
 
-            /// The keys of a kind that scenarios call by this word, beside those of all flows; none if there is no such kind.
+            /// Returns the keys of the kind with this word, besides those of all flows; empty if there is no such kind.
             pub fn keys_of(word: &str) -> &'static [&'static str] {
                 match word {
                     $($word => fields::of::<<$settings as Settings>::Keys>(),)*
@@ -142,7 +144,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The keys without which a kind means nothing.
+            /// Returns the keys that the kind with this word must have; empty if there is no such kind.
             pub fn needed_by(word: &str) -> &'static [&'static str] {
                 match word {
                     $($word => <$settings as Settings>::NEEDED,)*
@@ -150,11 +152,11 @@ macro_rules! kinds {
                 }
             }
 
-            /// Reads the keys of a kind; `None` if there is no such kind. The inner error is that of a key that can be read
-            /// but cannot be.
+            /// Reads the keys of a kind; `None` if there is no such kind. The inner error is that of a key whose value
+            /// can be read but is not allowed.
             ///
             /// # Errors
-            /// Those of the deserializer.
+            /// Returns the error of the deserializer.
             pub fn read<'de, D: Deserializer<'de>>(
                 word: &str, keys: D, flow: &FlowFacts,
             ) -> Option<Result<Result<Self, ConfigError>, D::Error>> {
@@ -167,14 +169,14 @@ macro_rules! kinds {
                 }
             }
 
-            /// True if it sends over TCP connections, so that the settings of `[tcp]` concern it.
+            /// True if the kind sends over TCP connections, so that the settings of `[tcp]` concern it.
             pub fn uses_tcp(&self) -> bool {
                 match self {
                     $(Self::$variant(_) => $tcp,)*
                 }
             }
 
-            /// Makes the application of one flow.
+            /// Creates the application of one flow.
             pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
                 match self {
                     $(Self::$variant(settings) => settings.build(setup),)*
@@ -182,7 +184,7 @@ macro_rules! kinds {
             }
         }
 
-        /// Writes the keys of the kind, as [`Traffic::read`] reads them.
+        /// Writes the keys of the kind in the form that [`Traffic::read`] reads.
         impl Serialize for Traffic {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 match self {
@@ -194,22 +196,22 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Sends as much as TCP lets it.
+    /// A TCP connection that always has data to send.
     Bulk(bulk::Bulk) = "bulk", true;
-    /// Sends one file over TCP, then closes.
+    /// One file over TCP, after which the connection is closed.
     Transfer(bulk::Transfer) = "transfer", true;
-    /// UDP at a constant rate.
+    /// UDP datagrams at a constant rate.
     Cbr(cbr::Cbr) = "cbr", false;
-    /// UDP at a constant rate during exponential on-times.
+    /// UDP datagrams at a constant rate during exponential on-times.
     OnOff(cbr::OnOff) = "onoff", false;
-    /// SYNs of forged sources, never followed by anything.
+    /// SYNs from forged sources, whose handshakes are never completed.
     SynFlood(synflood::SynFlood) = "synflood", false;
-    /// TCP transfers one after the other, with idle times between.
+    /// TCP transfers one after another, with idle times between them.
     Http(sessions::Http) = "http", true;
     /// TCP transfers that arrive at random.
     Web(sessions::Web) = "web", true;
     /// One direction of a call over UDP.
     Voip(voip::Voip) = "voip", false;
-    /// Video frames over UDP.
+    /// Frames of a video over UDP.
     Video(video::Video) = "video", false;
 }

@@ -1,5 +1,5 @@
-//! Transfers over TCP that come one after the other (`http`) or at random (`web`), each measured from its request to the
-//! arrival of its last byte.
+//! Transfers over TCP, which begin one after another (`http`) or at random (`web`). Each is measured from its request
+//! to the arrival of its last byte.
 //!
 //! Sources:
 //! - `http`: *Active queue management exploiting the rate information in TCP-IP networks*, section IV.E: sessions that
@@ -7,9 +7,9 @@
 //! - `web`: *On the search of efficient AQM for large delay networks*, section 4: short flows that arrive as a Poisson
 //!   process, each with a number of bytes from a Pareto distribution of shape 1.3 and mean 50 kB.
 //!
-//! The connections themselves are in [`super::connections`]; here is when there is one and what it transfers.
+//! [`super::connections`] has the connections themselves; this file decides when a transfer begins and how large it is.
 //!
-//! DIFFERENCE: "approximately 30" is 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
+//! DIFFERENCE: "approximately 30" packets are 30 (`http_transfers_come_at_the_times_worked_out_by_hand`).
 
 use super::action::{Action, Opening, Request};
 use super::application::{Application, Host, News, Setup};
@@ -28,45 +28,45 @@ use penstock_grammar::range::{MAX_DURATION, within};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The time between two transfers of a session.
+/// The idle time between two transfers of a session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Idle {
-    /// Always the same.
+    /// The same time after every transfer.
     Constant(Span),
-    /// Exponential with this mean.
+    /// An exponential time with this mean.
     Exponential(Span),
 }
 
-/// One transfer after the other.
+/// Transfers one after another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Http {
-    /// Bytes of each.
+    /// Size of each transfer.
     pub size: Bytes,
-    /// From the end of one to the begin of the next.
+    /// Time from the end of a transfer to the begin of the next.
     pub idle: Idle,
-    /// All over one connection, which stays open.
+    /// True if all transfers use one connection, which stays open.
     pub same_connection: bool,
 }
 
-/// Transfers that arrive at random, each over a connection of its own.
+/// Transfers that arrive at random as a Poisson process, each over a connection of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Web {
     /// Mean number of arrivals per second.
     pub per_second: f64,
-    /// Mean size.
+    /// Mean size of a transfer.
     pub mean_size: Bytes,
     /// Shape of the Pareto distribution of sizes.
     pub shape: f64,
-    /// Sizes above are cut to this.
+    /// Upper bound of sizes, to which larger ones are cut; `None` without a bound.
     pub max_size: Option<Bytes>,
 }
 
-/// Transfers per second of one flow.
+/// Largest number of transfers per second of one flow.
 const MAX_PER_SECOND: f64 = 10_000.0;
 const DISTRIBUTIONS: [&str; 2] = ["constant", "exponential"];
 const CONNECTIONS: [&str; 2] = ["new", "same"];
 
-/// Keys of `kind = "http"`.
+/// The keys of `kind = "http"`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HttpKeys {
     size: Option<Bytes>,
@@ -76,7 +76,7 @@ pub struct HttpKeys {
     connection: Option<String>,
 }
 
-/// True if the second of two words is written, false if the first is, or nothing.
+/// True if the scenario gives the second of two words for this key; false if it gives the first word or none.
 fn is_second(key: &'static str, word: Option<&String>, words: [&str; 2]) -> Result<bool, ConfigError> {
     let word = word.map_or(words[0], String::as_str);
     match words.iter().position(|known| *known == word) {
@@ -124,7 +124,7 @@ impl Settings for Http {
     }
 }
 
-/// Keys of `kind = "web"`.
+/// The keys of `kind = "web"`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct WebKeys {
     per_second: Option<f64>,
@@ -175,10 +175,10 @@ impl Settings for Web {
     }
 }
 
-/// No transfer is larger than this: a petabyte.
+/// Largest size of a transfer: 2^50 bytes, about a petabyte.
 const LARGEST: u64 = 1 << 50;
 
-/// What the sessions of a flow do.
+/// The kind of sessions of a flow, with its settings.
 #[derive(Debug, Clone, Copy)]
 enum Plan {
     Http(Http),
@@ -186,57 +186,58 @@ enum Plan {
 }
 
 impl Http {
-    /// Makes a session.
+    /// Creates the application of one flow.
     pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
         AnyApplication::other(Sessions::new(Plan::Http(*self), setup))
     }
 }
 
 impl Web {
-    /// Makes a source of transfers.
+    /// Creates the application of one flow.
     pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
         AnyApplication::other(Sessions::new(Plan::Web(*self), setup))
     }
 }
 
-/// Transfers below this many bytes make a class, those below the next another, and so on; the last has no limit.
+/// Upper bounds in bytes of the classes of sizes. A transfer belongs to the first class whose bound is above its size;
+/// the last class has no bound.
 pub const CLASSES: [u64; 3] = [10_000, 100_000, 1_000_000];
 
-/// The transfers of a flow.
+/// The sessions of a flow and their transfers.
 #[derive(Debug)]
 struct Sessions {
     plan: Plan,
-    /// TCP of every connection.
+    /// TCP settings of every connection.
     tcp: Arc<TcpConfig>,
     times: Rng,
     sizes: Rng,
-    /// Initial sequence numbers.
+    /// Random stream for initial sequence numbers.
     iss: Rng,
-    /// The first arrival of a Poisson process has a time before it, too.
+    /// False until the first wake-up: in a Poisson process a random time precedes the first arrival as well.
     begun: bool,
-    /// The open connection of a session with `same_connection`.
+    /// Number of the open connection of a session with `same_connection`; `None` while there is none.
     connection: Option<u32>,
-    /// Connections that are open.
+    /// Number of connections that are open.
     open: u32,
-    /// Transfers begun.
+    /// Number of transfers begun.
     started: u64,
-    /// Transfers whose connection was given up.
+    /// Number of transfers whose connection was given up.
     failed: u64,
-    /// Arrivals that found [`MAX_OPEN`] connections.
+    /// Number of arrivals that were refused because [`MAX_OPEN`] connections were open.
     refused: u64,
-    /// Payload delivered.
+    /// Number of payload bytes delivered.
     delivered: u64,
-    /// Of all connections that are over.
+    /// Counters of all connections that have ended.
     counters: Counters,
     all: Times,
     classes: [(Times, u64); CLASSES.len() + 1],
 }
 
-/// Most connections that one `web` flow has at a time: beyond it people go elsewhere, and memory ends somewhere.
+/// Largest number of connections that one `web` flow has open at a time, which bounds its memory.
 pub const MAX_OPEN: u32 = 10_000;
 
 impl Sessions {
-    /// Plans transfers, of which none has begun.
+    /// Creates sessions that have begun no transfer.
     fn new(plan: Plan, setup: &Setup<'_>) -> Self {
         Self {
             plan,
@@ -257,7 +258,8 @@ impl Sessions {
         }
     }
 
-    /// The size of the transfer to begin at `now`, if there is one, and when the next begins, if that is known.
+    /// Returns the size of the transfer that begins at `now`, or `None` without one, and when the next one begins, if
+    /// that is known.
     fn next_transfer(&mut self, now: Instant) -> (Option<u64>, Option<Instant>) {
         match self.plan {
             Plan::Http(http) => {
@@ -275,7 +277,7 @@ impl Sessions {
         if !std::mem::replace(&mut self.begun, true) {
             return None;
         }
-        // Drawn in any case: what arrives later does not depend on what was refused.
+        // The size is drawn in any case, so that the later sizes do not depend on which transfers were refused.
         let size = Pareto::with_mean(web.mean_size.get() as f64, web.shape).draw(&mut self.sizes);
         if self.open >= MAX_OPEN {
             self.refused += 1;
@@ -286,12 +288,12 @@ impl Sessions {
         Some((size.ceil() as u64).min(most))
     }
 
-    /// True if all transfers go over one connection.
+    /// True if all transfers use one connection.
     fn keeps_connection(&self) -> bool {
         matches!(self.plan, Plan::Http(http) if http.same_connection)
     }
 
-    /// A transfer of `size` bytes that began at `began` is complete.
+    /// Records a transfer of `size` bytes that began at `began` and is complete now.
     fn complete(&mut self, size: u64, began: Instant, now: Instant) {
         let took = now.since(began);
         self.all.record(took);
@@ -301,8 +303,9 @@ impl Sessions {
         *bytes += size;
     }
 
-    /// After the end of a transfer of a session: when the next begins, unless the flow stops before. Then a connection
-    /// that was kept is closed. Other transfers come by themselves.
+    /// Returns when the session begins its next transfer, after the end of one. If the flow stops before that time,
+    /// returns `None` and closes a connection that was kept open. Transfers of `web` do not depend on the end of
+    /// others.
     fn await_next(&mut self, host: &mut Host<'_>) -> Option<Instant> {
         let next = match self.plan {
             Plan::Web(_) => None,
@@ -359,7 +362,7 @@ impl Application for Sessions {
         next
     }
 
-    /// Packets are those of its connections.
+    /// Packets of these flows belong to their connections, which the loop drives.
     fn receive(&mut self, _: &Segment, _: &mut Host<'_>) {}
 
     fn hear(&mut self, news: News, host: &mut Host<'_>) -> Option<Instant> {
@@ -412,35 +415,35 @@ impl Application for Sessions {
     }
 }
 
-/// Transfers of a range of sizes.
+/// The transfers of one class of sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SizeClass {
-    /// The smallest size of the class; the next class begins where it ends.
+    /// Smallest size of the class in bytes; the next class begins at its end.
     pub from_bytes: u64,
-    /// Complete transfers.
+    /// Number of complete transfers.
     pub count: u64,
-    /// Their mean size.
+    /// Mean size of these transfers in bytes.
     pub mean_bytes: f64,
-    /// From the opening of the connection until the last byte was delivered.
+    /// Time in milliseconds from the opening of the connection until the last byte was delivered.
     pub completion_ms: Quantiles,
 }
 
-/// How the transfers of a flow went.
+/// The results of the transfers of a flow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Transfers {
-    /// Begun.
+    /// Number of transfers begun.
     pub started: u64,
-    /// Complete.
+    /// Number of transfers completed.
     pub count: u64,
-    /// Whose connection was given up.
+    /// Number of transfers whose connection was given up.
     pub failed: u64,
-    /// For which there was no room.
+    /// Number of transfers refused because too many connections were open.
     pub refused: u64,
-    /// Payload of the complete ones.
+    /// Payload bytes of the complete transfers.
     pub bytes: u64,
-    /// From the request until the last byte was delivered.
+    /// Time in milliseconds from the request until the last byte was delivered.
     pub completion_ms: Quantiles,
-    /// By size, for `web`; classes without a transfer are left out.
+    /// The transfers by size, only for `web`; classes without a transfer are left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_size: Vec<SizeClass>,
 }

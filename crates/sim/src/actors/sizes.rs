@@ -1,6 +1,6 @@
-//! Random sizes: Pareto, lognormal factors, a mix of given sizes.
+//! Random sizes: Pareto distributions, lognormal factors, and mixes of given sizes.
 //!
-//! All use `libm`, so that every machine draws the same.
+//! All functions use `libm`, so that every machine draws the same values.
 
 use penstock_core::rng::Rng;
 use penstock_core::units::Bytes;
@@ -10,7 +10,7 @@ use std::f64::consts::TAU;
 /// One size, or a list of them.
 #[derive(Debug, Clone)]
 pub struct OneOrMore(
-    /// The sizes.
+    /// The sizes, at least one.
     pub Vec<Bytes>,
 );
 
@@ -47,7 +47,8 @@ impl Serialize for OneOrMore {
     }
 }
 
-/// `P(X > x) = (least / x)^shape` for `x >= least`; with a shape up to 2 the variance is infinite.
+/// The Pareto distribution `P(X > x) = (least / x)^shape` for `x >= least`. With a shape up to 2 its variance is
+/// infinite.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pareto {
     least: f64,
@@ -55,40 +56,40 @@ pub struct Pareto {
 }
 
 impl Pareto {
-    /// Of this mean, which is `shape least / (shape - 1)`; the shape is above 1.
+    /// Creates the distribution with this mean, which equals `shape least / (shape - 1)`; the shape must be above 1.
     pub fn with_mean(mean: f64, shape: f64) -> Self {
         Self { least: mean * (shape - 1.0) / shape, shape }
     }
 
-    /// The smallest value.
+    /// Returns the smallest value.
     pub fn least(&self) -> f64 {
         self.least
     }
 
-    /// One value: `least U^(-1/shape)` with `U` uniform in (0, 1].
+    /// Draws one value: `least U^(-1/shape)` with `U` uniform in (0, 1].
     pub fn draw(&self, rng: &mut Rng) -> f64 {
         self.least * libm::pow(1.0 - rng.uniform(), -1.0 / self.shape)
     }
 }
 
-/// A factor `exp(sigma Z - sigma^2 / 2)` with `Z` normal: its mean is 1.
+/// Draws a factor `exp(sigma Z - sigma^2 / 2)` with `Z` standard normal; the mean of the factor is 1.
 pub fn lognormal(rng: &mut Rng, sigma: f64) -> f64 {
-    // Box and Muller; the second value of the pair is not kept, so that each draw takes two numbers.
+    // Box-Muller transform. The second value of the pair is not kept, so that each draw takes two random numbers.
     let radius = libm::sqrt(-2.0 * libm::log(1.0 - rng.uniform()));
     let normal = radius * libm::cos(TAU * rng.uniform());
     libm::exp(sigma * normal - sigma * sigma / 2.0)
 }
 
-/// Some sizes, each as often as its weight says.
+/// A mix of sizes, each of which is drawn as often as its weight says.
 #[derive(Debug, Clone)]
 pub struct Mix {
-    /// Each size with the sum of the weights up to it.
+    /// The cumulative weight up to each size, and the size.
     steps: Vec<(f64, u16)>,
     rng: Rng,
 }
 
 impl Mix {
-    /// Of sizes and as many weights.
+    /// Creates a mix of sizes with as many weights.
     pub fn new(sizes: &[u16], weights: &[f64], rng: Rng) -> Self {
         let sums = weights.iter().scan(0.0, |sum, weight| {
             *sum += weight;
@@ -97,7 +98,7 @@ impl Mix {
         Self { steps: sums.zip(sizes.iter().copied()).collect(), rng }
     }
 
-    /// One of them.
+    /// Draws one of the sizes.
     pub fn draw(&mut self) -> u16 {
         let Some((total, last)) = self.steps.last().copied() else { return 0 };
         let at = self.rng.uniform() * total;
@@ -116,7 +117,7 @@ mod tests {
         Streams::new(1).get(name)
     }
 
-    /// Shape 2.5 has a finite variance: `mean^2 / (shape (shape - 2))`, here 0.8 of the mean squared.
+    /// With shape 2.5 the variance is finite: `mean^2 / (shape (shape - 2))`, here 0.8 of the squared mean.
     #[test]
     fn a_pareto_has_the_mean_it_is_made_for() {
         let (pareto, mut rng) = (Pareto::with_mean(50_000.0, 2.5), stream("pareto"));
@@ -125,7 +126,7 @@ mod tests {
         assert!((mean - 50_000.0).abs() < 5.0 * error, "{mean}");
     }
 
-    /// The tail of the web traffic of large delay networks: shape 1.3, mean 50 kB, hence 11,538 B at least.
+    /// The web traffic of large delay networks has shape 1.3 and mean 50 kB, hence no size below 11,538 B.
     #[test]
     fn a_pareto_has_the_tail_it_is_named_for() {
         let (pareto, mut rng) = (Pareto::with_mean(50_000.0, 1.3), stream("tail"));
@@ -140,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Mean 1, and `ln` of it normal: mean `-sigma^2/2`, deviation sigma.
+    /// The mean is 1 and the logarithm is normal with mean `-sigma^2/2` and standard deviation sigma.
     #[test]
     fn a_lognormal_factor_keeps_the_mean() {
         let (sigma, mut rng) = (0.5f64, stream("lognormal"));
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(lognormal(&mut rng, 0.0), 1.0, "without spread there is none");
     }
 
-    /// The IMIX of packet sizes, 7 : 4 : 1.
+    /// The IMIX of packet sizes has weights 7 : 4 : 1.
     #[test]
     fn a_mix_draws_each_size_as_often_as_its_weight_says() {
         let mut mix = Mix::new(&[12, 548, 1472], &[7.0, 4.0, 1.0], stream("mix"));

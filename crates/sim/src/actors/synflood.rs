@@ -1,5 +1,5 @@
-//! SYNs of forged sources, never followed by anything (`synflood`). The victim answers each; the answers are
-//! ignored.
+//! A SYN flood (`synflood`): SYNs from forged sources, whose handshakes are never completed. The victim answers each of
+//! them; the answers are ignored.
 
 use super::AnyApplication;
 use super::application::{Application, Host, Setup};
@@ -11,20 +11,20 @@ use penstock_core::packet::TcpFlags;
 use penstock_core::units::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
-/// A flood.
+/// The settings of a SYN flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SynFlood {
-    /// SYNs per second.
+    /// Number of SYNs per second.
     pub per_second: u32,
 }
 
-/// Keys of `kind = "synflood"`.
+/// The keys of `kind = "synflood"`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Keys {
     per_second: f64,
 }
 
-/// A whole number is written as one.
+/// Writes a whole number without a decimal point.
 impl Serialize for Keys {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([("per_second", self.per_second as u64)])
@@ -48,21 +48,21 @@ impl Settings for SynFlood {
 }
 
 impl SynFlood {
-    /// Makes its source.
+    /// Creates the source of SYNs and its victim.
     pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
         let gap = Span::from_nanos(1_000_000_000 / u64::from(self.per_second.max(1)));
         AnyApplication::other(Flood { gap, first: setup.forged, sent: 0 })
     }
 }
 
-/// The options of a host that would be in earnest.
+/// The options of a SYN that a real host would send.
 const OPTIONS: SynOptions = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
 
-/// A source of SYNs, each of a connection of its own, and its victim.
+/// A source of SYNs, each of a connection of its own, and the victim.
 #[derive(Debug)]
 struct Flood {
     gap: Span,
-    /// The first of its connections: a number that no flow has.
+    /// Number of the first forged connection, which no flow has.
     first: u32,
     sent: u32,
 }
@@ -70,7 +70,7 @@ struct Flood {
 impl Application for Flood {
     fn wake(&mut self, host: &mut Host<'_>) -> Option<Instant> {
         let mut syn = Segment::tcp(self.first + self.sent % FORGED, true, TcpFlags::SYN);
-        syn.seq = self.sent.wrapping_mul(64_000); // as far apart as initial sequence numbers are
+        syn.seq = self.sent.wrapping_mul(64_000); // spread like initial sequence numbers
         syn.set_syn_options(OPTIONS);
         syn.window = u16::MAX;
         self.sent = self.sent.wrapping_add(1);

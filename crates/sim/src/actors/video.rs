@@ -1,11 +1,12 @@
-//! Video in real time: frames at a fixed pace, each as a burst of datagrams.
+//! Real-time video: frames at a fixed rate, each sent as a burst of datagrams.
 //!
-//! A group of pictures begins with an I-frame that is `i_ratio` times as large as the others, so that the mean over the
-//! group is that of the rate; every frame varies by a lognormal factor of mean 1. (RFC 8593 §5 models encoders in the same
-//! way: frame sizes that scatter around the target, and large frames among them.) All datagrams of a frame are given to
-//! the access link at once, which is what makes video bursty to a queue (RFC 7928 §7.2).
+//! A group of pictures begins with an I-frame, which is `i_ratio` times as large as the other frames; the mean of the
+//! group gives the rate asked for. The size of every frame varies by a lognormal factor of mean 1. (RFC 8593 §5 models
+//! encoders in the same way: frame sizes vary around a target, and some frames are large.) All datagrams of a frame are
+//! given to the access link at once, which makes video bursty for a queue (RFC 7928 §7.2).
 //!
-//! A frame is played if all of it arrives within the deadline. What depends on lost frames is not modelled.
+//! A frame is played if all of its datagrams arrive before its deadline. The dependence of frames on lost frames is not
+//! modelled.
 
 use super::application::{Application, Host, Setup};
 use super::media::{self, Delivery, Reception};
@@ -22,31 +23,31 @@ use penstock_grammar::link;
 use penstock_grammar::range::{MAX_DURATION, within};
 use serde::{Deserialize, Serialize};
 
-/// RTP before each part of a frame (RFC 3550 §5.1).
+/// Bytes of the RTP header before each part of a frame (RFC 3550 §5.1).
 const RTP_HEADER: u16 = 12;
-/// Most datagrams of a frame: as many as their number in 16 bits allows.
+/// Largest number of datagrams of a frame, which is counted in 16 bits.
 const MAX_PARTS: u64 = u16::MAX as u64;
 
-/// What the encoder does.
+/// The settings of the encoder and of the player.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Video {
-    /// Mean rate of the frames themselves, without headers.
+    /// Mean rate of the frames, without headers.
     pub rate: Rate,
     /// Frames per second.
     pub fps: f64,
-    /// Frames from one I-frame to the next.
+    /// Number of frames from one I-frame to the next.
     pub gop: u32,
-    /// Size of an I-frame over that of the others.
+    /// Size of an I-frame divided by that of the other frames.
     pub i_ratio: f64,
-    /// Deviation of the logarithm of a frame's size.
+    /// Standard deviation of the logarithm of a frame's size.
     pub spread: f64,
-    /// Payload of a datagram, with the RTP header.
+    /// Payload of a datagram, RTP header included.
     pub packet_size: Bytes,
-    /// A frame that arrives later than this after it was sent is not played.
+    /// Longest time from the sending of a frame until all of it has arrived; a later frame is not played.
     pub deadline: Span,
 }
 
-/// Keys of `kind = "video"`.
+/// The keys of `kind = "video"`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Keys {
     rate: Rate,
@@ -111,33 +112,33 @@ impl Settings for Video {
 }
 
 impl Video {
-    /// Makes the source of frames and the player.
+    /// Creates the source of frames and the player.
     pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
         AnyApplication::other(Stream::new(*self, setup.stream("frames")))
     }
 
-    /// The mean of all frames.
+    /// Returns the mean size of all frames, in bytes.
     pub fn mean_frame(&self) -> f64 {
         self.rate.bytes_per_sec() / self.fps
     }
 
-    /// The mean of I-frames, or of the others: a group has one of the former.
+    /// Returns the mean size of I-frames or of the other frames, in bytes. A group has one I-frame.
     fn mean_of(&self, i_frame: bool) -> f64 {
         let other = self.mean_frame() * f64::from(self.gop) / (self.i_ratio + f64::from(self.gop - 1));
         if i_frame { other * self.i_ratio } else { other }
     }
 
-    /// The mean of the larger frames.
+    /// Returns the mean size of the larger kind of frames, in bytes.
     pub fn largest_mean(&self) -> f64 {
         self.mean_of(true)
     }
 
-    /// What fits in as many datagrams as a frame may have.
+    /// Returns the largest number of bytes that fit into the datagrams of one frame.
     pub fn largest_frame(&self) -> f64 {
         (self.body() * MAX_PARTS) as f64
     }
 
-    /// Bytes of a frame in a datagram.
+    /// Returns the number of bytes of a frame in a full datagram.
     fn body(&self) -> u64 {
         self.packet_size.get() - u64::from(RTP_HEADER)
     }
@@ -158,17 +159,17 @@ struct Stream {
     player: Player,
 }
 
-/// The datagrams of one frame.
+/// The datagrams of one frame, as an iterator.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     flow: u32,
     number: u32,
     first: u32,
-    /// Datagrams in all, and those already taken.
+    /// Number of datagrams of the frame, and how many of them were sent.
     parts: u16,
     taken: u16,
     bytes: u64,
-    /// Bytes of it in a full datagram.
+    /// Bytes of the frame in a full datagram.
     body: u64,
     at: Instant,
 }
@@ -184,17 +185,17 @@ impl Iterator for Frame {
         self.bytes -= body;
         let seq = self.first.wrapping_add(self.taken.into());
         let mut packet = media::datagram(self.flow, seq, body as u16 + RTP_HEADER, self.at);
-        // Which frame and how many datagrams it has: fields that UDP does not use.
+        // The number of the frame and of its datagrams are in header fields that UDP does not use.
         (packet.ack, packet.window) = (self.number, self.parts);
         self.taken += 1;
         Some(packet)
     }
 }
 
-/// Puts frames together. Datagrams of a flow arrive in order.
+/// Assembles frames. The datagrams of a flow arrive in order.
 #[derive(Debug, Default)]
 struct Player {
-    /// The last frame of which something arrived: its number, its datagrams, and how many of them came.
+    /// The last frame of which a datagram arrived: its number, its number of datagrams, and how many of them arrived.
     frame: u32,
     parts: u16,
     arrived: u16,
@@ -216,35 +217,35 @@ impl Player {
         }
     }
 
-    /// Frames of which something is known to be missing: of those before the last, which may still become whole.
+    /// Returns the number of incomplete frames before the last one, which may still be completed.
     fn lost(&self) -> u64 {
         let last_is_whole = self.parts > 0 && self.arrived == self.parts;
         u64::from(self.frame) + u64::from(last_is_whole) - self.played - self.late
     }
 }
 
-/// What became of the frames.
+/// The number of frames by what became of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Frames {
-    /// Sent.
+    /// Number of frames sent.
     pub sent: u64,
-    /// Whole in time.
+    /// Number of frames that were complete before their deadline.
     pub played: u64,
-    /// Whole, but too late.
+    /// Number of frames that were complete after their deadline.
     pub late: u64,
-    /// Not whole, of those before the last that arrived.
+    /// Number of incomplete frames, among those before the last of which a datagram arrived.
     pub lost: u64,
-    /// From the sending of a frame until it was whole.
+    /// Time in milliseconds from the sending of a frame until it was complete.
     pub delay_ms: Quantiles,
 }
 
-/// How a stream went.
+/// The results of a video stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VideoSummary {
-    /// Packets.
+    /// What became of the datagrams.
     #[serde(flatten)]
     pub delivery: Delivery,
-    /// Frames.
+    /// What became of the frames.
     pub frames: Frames,
 }
 
@@ -254,7 +255,7 @@ impl Stream {
         Self { config, rng, frames_sent: 0, packets_sent: 0, reception, player }
     }
 
-    /// The frame to send now and the time of the next.
+    /// Returns the frame to send now and the time of the next frame.
     fn send(&mut self, flow: u32, now: Instant) -> (Frame, Instant) {
         let config = &self.config;
         let mean = config.mean_of(self.frames_sent.is_multiple_of(config.gop));
@@ -276,7 +277,7 @@ impl Stream {
         (frame, now + config.interval())
     }
 
-    /// A datagram arrived at the other end.
+    /// Takes a datagram that arrived at the other end.
     fn take(&mut self, packet: &Segment, now: Instant) {
         let delay = self.reception.receive(packet, now);
         self.player.receive(packet, delay, self.config.deadline);
@@ -347,7 +348,8 @@ mod tests {
         frame.map(|packet| u64::from(packet.len - RTP_HEADER)).sum()
     }
 
-    /// 2 Mbit/s at 25 frames per second are 10 kB; a group of one I-frame and nine others has 100 kB in 6 + 9 shares.
+    /// 2 Mbit/s at 25 frames per second are 10 kB per frame. A group of one I-frame and nine others has 100 kB, divided
+    /// into 6 + 9 shares.
     #[test]
     fn a_group_of_pictures_has_one_large_frame_and_the_rate_asked_for() {
         let mut stream = stream(video(0.0));
@@ -364,7 +366,7 @@ mod tests {
         assert_eq!(now, Instant::ZERO + Span::from_millis(800));
     }
 
-    /// 40 kB in bodies of 1200 B: 33 full ones and 400 B, each with 12 B of RTP.
+    /// A frame of 40 kB in parts of 1200 B has 33 full parts and one of 400 B, each with 12 B of RTP.
     #[test]
     fn a_frame_is_cut_into_numbered_datagrams() {
         let mut stream = stream(video(0.0));
@@ -376,7 +378,7 @@ mod tests {
         assert_eq!(next.map(|p| (p.ack, p.seq)).next(), Some((1, 34)));
     }
 
-    /// The deviation of a lognormal factor of spread 0.4 is sqrt(exp(0.16) - 1) = 0.417.
+    /// The standard deviation of a lognormal factor of spread 0.4 is sqrt(exp(0.16) - 1) = 0.417.
     #[test]
     fn frames_scatter_and_the_rate_stays() {
         let mut stream = stream(Video { gop: 1, i_ratio: 1.0, ..video(0.4) });
@@ -385,8 +387,8 @@ mod tests {
         assert!((mean / 10_000.0 - 1.0).abs() < 5.0 * 0.417 / f64::from(n).sqrt(), "{mean}");
     }
 
-    /// Frame 0 whole after 20 ms, frame 1 without its second datagram, frame 2 not at all, frame 3 whole too late, frame 4
-    /// begun.
+    /// Frame 0 is complete after 20 ms, frame 1 lacks its second datagram, frame 2 is lost, frame 3 is complete too
+    /// late, and of frame 4 only a part has arrived.
     #[test]
     fn frames_are_played_late_or_lost() {
         let mut stream = stream(Video { gop: 1, i_ratio: 1.0, ..video(0.0) });
@@ -408,7 +410,8 @@ mod tests {
         let frames = stream.summary().frames;
         assert_eq!((frames.sent, frames.played, frames.late, frames.lost), (5, 1, 1, 2));
         assert_eq!(frames.delay_ms.max, 151.0);
-        // 9 datagrams a frame; the six of frame 4 that did not come are later than the last that did.
+        // A frame has 9 datagrams. The six datagrams of frame 4 that did not arrive come after the last one that did,
+        // so they do not count as lost.
         assert_eq!((stream.summary().delivery.sent, stream.summary().delivery.lost), (45, 10));
     }
 }

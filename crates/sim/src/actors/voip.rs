@@ -1,9 +1,8 @@
-//! A call: G.711 over RTP, and how it sounds.
+//! A telephone call: G.711 over RTP, and an estimate of its quality.
 //!
-//! Sources: ITU-T G.711 (64 kbit/s) in packets of 20 ms (RFC 3551 §4.2), hence 160 B, with 12 B of RTP before them
-//! (RFC 3550 §5.1) and 28 B of UDP and IPv4: 200 B fifty times a second. Talk spurts and pauses: ITU-T P.59,
-//! means of 1.004 s and 1.587 s. Quality: the E-model of ITU-T G.107 with all its defaults except delay and loss,
-//!
+//! Sources: ITU-T G.711 (64 kbit/s) in packets of 20 ms (RFC 3551 §4.2), which are 160 B, with 12 B of RTP (RFC 3550
+//! §5.1) and 28 B of UDP and IPv4: 200 B fifty times a second. Talk spurts and pauses: ITU-T P.59, with means of 1.004
+//! s and 1.587 s. Quality: the E-model of ITU-T G.107 with its default values for all but delay and loss,
 //! ```text
 //! R      = 93.2 - Id - Ie,eff                                                   G.107 §7.1, defaults
 //! Id     = 0.024 d + 0.11 (d - 177.3) H(d - 177.3)                              d in ms, mouth to ear
@@ -11,14 +10,16 @@
 //! MOS    = 1 + 0.035 R + R (R - 60) (100 - R) 7e-6, from 1 (R <= 0) to 4.5      G.107 Annex B
 //! ```
 //!
-//! with Ie = 0 and Bpl = 25.1 for G.711 with concealment of losses (G.113 Appendix I), BurstR = 1 (random losses). The
-//! line for Id is the approximation of Cole and Rosenbluth (Voice over IP performance monitoring, CCR 31(2), 2001).
+//! with Ie = 0 and Bpl = 25.1 for G.711 with concealment of losses (G.113 Appendix I) and BurstR = 1 (random losses).
+//! The formula for Id is the approximation of Cole and Rosenbluth (Voice over IP performance monitoring, CCR 31(2),
+//! 2001).
 //!
-//! DIFFERENCE: P.59 describes two speakers by four states; here each direction is on and off for exponential times of
-//! P.59's means (`talk_spurts_have_the_means_of_p59`).
+//! DIFFERENCE: P.59 describes two speakers by four states; here each direction is on and off for exponential times with
+//! the means of P.59 (`talk_spurts_have_the_means_of_p59`).
 //!
-//! A receiver plays all packets with the same delay; later ones are lost to it. The delay is the one that sounds best
-//! (`the_best_playout_delay_weighs_delay_against_loss`): no rule of a certain phone, but a bound for all that keep one delay.
+//! A receiver plays all packets with the same delay; a packet that arrives later is lost to it. The delay is chosen to
+//! give the best rating (`the_best_playout_delay_weighs_delay_against_loss`). This is no algorithm of a certain phone
+//! but an upper bound for all receivers with a fixed playout delay.
 
 use super::application::{Application, Host, Setup};
 use super::media::{self, Delivery, Reception};
@@ -32,24 +33,24 @@ use penstock_core::units::{Instant, Span};
 use penstock_grammar::range::{MAX_DURATION, within};
 use serde::{Deserialize, Serialize};
 
-/// Time between packets, which is also the speech in each.
+/// Time between two packets, which is also the duration of the speech in each.
 const PACKET_TIME: Span = Span::from_millis(20);
-/// 160 B of speech and 12 B of RTP.
+/// UDP payload of a packet: 160 B of speech and 12 B of RTP.
 const PAYLOAD: u16 = 172;
-/// Means of talk spurts and pauses (ITU-T P.59).
+/// Mean durations of talk spurts and of pauses (ITU-T P.59).
 pub const P59: (Span, Span) = (Span::from_millis(1004), Span::from_millis(1587));
 
-/// The shortest mean of talk spurts and pauses.
+/// Smallest mean that talk spurts and pauses may have.
 const SHORTEST: Span = Span::from_millis(1);
 
-/// How a caller speaks.
+/// The settings of a call: how its speaker talks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Voip {
-    /// Means of talk spurts and pauses; `None` sends all the time.
+    /// Mean durations of talk spurts and of pauses; with `None` packets are sent all the time.
     pub spurts: Option<(Span, Span)>,
 }
 
-/// Keys of `kind = "voip"`.
+/// The keys of `kind = "voip"`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Keys {
     talk_spurts: Option<bool>,
@@ -78,13 +79,13 @@ impl Settings for Voip {
 }
 
 impl Voip {
-    /// Makes one direction of a call.
+    /// Creates one direction of a call.
     pub fn build(&self, setup: &Setup<'_>) -> AnyApplication {
         AnyApplication::other(Call::new(*self, setup.stream("spurts")))
     }
 }
 
-/// One direction of a call.
+/// One direction of a call, sender and receiver.
 #[derive(Debug)]
 struct Call {
     config: Voip,
@@ -94,15 +95,15 @@ struct Call {
     reception: Reception,
 }
 
-/// How a call went.
+/// The quality of a call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VoipSummary {
-    /// Packets.
+    /// What became of the packets.
     #[serde(flatten)]
     pub delivery: Delivery,
-    /// From the sending of a packet until it is played; the delay that gives the best `r`.
+    /// Time in milliseconds from the sending of a packet until it is played: the delay that gives the best `r`.
     pub playout_ms: f64,
-    /// Share of packets that arrived, but after their turn.
+    /// Share of packets that arrived, but too late to be played.
     pub late: f64,
     /// Transmission rating R of the E-model.
     pub r: f64,
@@ -115,7 +116,7 @@ impl Call {
         Self { config, rng, sent: 0, talks_until: Instant::ZERO, reception: Reception::default() }
     }
 
-    /// The packet to send now and the time of the next.
+    /// Returns the packet to send now and the time of the next packet.
     fn send(&mut self, flow: u32, now: Instant) -> (Segment, Instant) {
         if let Some((talk, _)) = self.config.spurts
             && self.sent == 0
@@ -175,7 +176,7 @@ impl Application for Call {
     }
 }
 
-/// R for a delay from mouth to ear and a share of packets lost.
+/// Returns the rating R for a delay from mouth to ear and a share of packets lost.
 pub fn rating(delay: Span, loss: f64) -> f64 {
     let d = delay.as_millis_f64();
     let id = 0.024 * d + 0.11 * (d - 177.3).max(0.0);
@@ -183,7 +184,7 @@ pub fn rating(delay: Span, loss: f64) -> f64 {
     93.2 - id - 95.0 * percent / (percent + 25.1)
 }
 
-/// The mean opinion score of a rating (G.107 Annex B).
+/// Returns the mean opinion score of a rating (G.107 Annex B).
 pub fn mos(r: f64) -> f64 {
     if r <= 0.0 {
         return 1.0;
@@ -193,8 +194,8 @@ pub fn mos(r: f64) -> f64 {
     (1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6).max(1.0)
 }
 
-/// The playout delay that gives the best rating, the share that comes too late for it, and the rating. Without a packet
-/// there is nothing to hear: 0.
+/// Returns the playout delay that gives the best rating, the share of packets that are too late for it, and the rating.
+/// If no packet arrived, the rating is 0.
 fn best_playout(reception: &Reception) -> (Span, f64, f64) {
     let expected = reception.expected().max(1) as f64;
     let mut in_time = 0;
@@ -211,7 +212,8 @@ mod tests {
     use super::*;
     use penstock_core::rng::Streams;
 
-    /// G.107: with all defaults R is 93.2 and MOS 4.41; Table B.1 has the limits of the classes of user satisfaction.
+    /// With all defaults of G.107, R is 93.2 and MOS 4.41. Table B.1 has the limits of the classes of user
+    /// satisfaction.
     #[test]
     fn ratings_give_the_scores_of_g107() {
         let hundredths = |r: f64| (mos(r) * 100.0).round() / 100.0;
@@ -222,7 +224,7 @@ mod tests {
         assert_eq!((mos(-5.0), mos(3.0), mos(100.0)), (1.0, 1.0, 4.5));
     }
 
-    /// By hand: 100 ms cost 2.4; 200 ms cost 4.8 + 0.11 * 22.7 = 7.297; 1 % of loss costs 95/26.1 = 3.640.
+    /// Computed by hand: 100 ms cost 2.4; 200 ms cost 4.8 + 0.11 * 22.7 = 7.297; 1 % of loss costs 95/26.1 = 3.640.
     #[test]
     fn delay_and_loss_cost_what_the_formulas_say() {
         let r = |ms, loss| (rating(Span::from_millis(ms), loss) * 1000.0).round() / 1000.0;
@@ -241,8 +243,8 @@ mod tests {
         call
     }
 
-    /// One of 1000 packets comes 500 ms late: it is better lost (0.38) than waited for (51). Of two halves with 10 and
-    /// 60 ms one would rather wait 50 ms more (1.2) than lose half (63).
+    /// If one of 1000 packets comes 500 ms late, losing it (0.38) costs less than waiting for it (51). If half of the
+    /// packets take 10 ms and half 60 ms, waiting 50 ms more (1.2) costs less than losing half of them (63).
     #[test]
     fn the_best_playout_delay_weighs_delay_against_loss() {
         let mut delays = vec![10; 1000];
@@ -271,9 +273,9 @@ mod tests {
         assert_eq!((packet.size().get(), packet.flow, next), (200, 3, Instant::ZERO + Span::from_millis(20)));
     }
 
-    /// A spurt of exponential length T has ceil(T / 20 ms) packets: 1 / (1 - exp(-20/1004)) in the mean; the time from
-    /// spurt to spurt is 20 ms for each of them and the pause. Both are (nearly) exponential, so that the mean of n has
-    /// an error of 1/sqrt(n) of itself; the bound is five times that.
+    /// A spurt of exponential length T has ceil(T / 20 ms) packets, which is 1 / (1 - exp(-20/1004)) in the mean. The
+    /// time from spurt to spurt is 20 ms for each of these packets plus the pause. Both are nearly exponential, so the
+    /// mean of n values has a relative error of 1/sqrt(n); the bound is five times that.
     #[test]
     fn talk_spurts_have_the_means_of_p59() {
         let mut call = Call::new(Voip { spurts: Some(P59) }, Streams::new(1).get("call"));

@@ -1,4 +1,4 @@
-//! Routes of hosts that move: those from their new cells, and those on which packets are sent after them.
+//! Routes of hosts that move: the routes from their new cells, and the routes on which packets are forwarded to them.
 
 use super::{Builder, way_back};
 use crate::actors::action::Mover;
@@ -8,7 +8,7 @@ use crate::scenario::{Handover, Procedure};
 use penstock_core::units::Instant;
 use std::collections::BTreeSet;
 
-/// The link from a host into the network, and the router to which it leads.
+/// A cell: the link from a host into the network, and the router to which that link leads.
 #[derive(Debug, Clone, Copy)]
 struct Cell<'a> {
     up: LinkDir,
@@ -28,7 +28,7 @@ impl<'a> Builder<'a> {
             let one = self.one_move(handover, *flow);
             self.moves.push(one);
         }
-        // A node is where the clients of its flows are.
+        // A node moves with the clients of its flows.
         let owner = |one: &Move| match one.who {
             Mover::Flow(flow) if !one.server => self.nodes.get(flow as usize).copied(),
             _ => None,
@@ -40,11 +40,12 @@ impl<'a> Builder<'a> {
                 let is_it = |other: &Move| (other.who, other.leaves, other.new) == (one.who, one.leaves, one.new);
                 self.moves.iter().any(is_it)
             };
-            // Flows of a node may move by another procedure, in a table of their own; the node moves by that of the first.
+            // Other flows of the node may move by another procedure, in a table of their own; the node moves by the
+            // procedure of the first.
             let one = one.filter(|one| !known(one));
             self.moves.extend(one);
         }
-        // Packets may be turned back between any two links.
+        // A packet may be turned back between any two links, so no link relays.
         self.queues().for_each(|queue| queue.relays = false);
     }
 
@@ -55,7 +56,8 @@ impl<'a> Builder<'a> {
         let server = before[1] == handover.from;
         let other = before[usize::from(!server)];
         let ways = [before, after].map(|[from, to]| self.path(from, to));
-        // The cell's link from the host: the first of the way, or the last of the way back.
+        // The link of the cell in the direction from the host: the first link of the path for a client, the reverse of
+        // the last one for a server.
         let up = |way: &[LinkDir]| if server { way.last().map(|link| link.reverse()) } else { way.first().copied() };
         let cells =
             [0, 1].map(|at| up(&ways[at]).unwrap_or(LinkDir::at(0))).map(|up| Cell { up, base: self.far_end(up) });
@@ -77,8 +79,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The client of a node moves, if there is a gateway. At the gateway's own router no link is between them but the host's,
-    /// which is its cell there.
+    /// Plans the move of a node's client; `None` without a gateway. A client at the gateway's own router has no link to
+    /// the gateway but its access link, which is then its cell.
     fn node_move(&mut self, handover: &'a Handover, node: u32) -> Option<Move> {
         let (spec, cooperation) = (self.scenario.cooperation.as_ref()?, self.cooperation.as_ref()?);
         let gateway = self.scenario.links[spec.link].a.as_str();
@@ -108,7 +110,8 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// From the old base station to the new one.
+    /// Returns the path on which packets are forwarded from the old base station to the new one. By S1 it passes the
+    /// other end's router.
     fn between(&mut self, handover: &Handover, [old, new]: [Cell<'a>; 2], other: &'a str) -> Vec<LinkDir> {
         match handover.procedure {
             Procedure::S1 => [self.path(old.base, other), self.path(other, new.base)].concat(),
@@ -116,21 +119,22 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// When the other end has learnt of the new way: the message goes as packets do.
+    /// Returns when the other end has learnt of the new route: the message travels from the new base station as long as
+    /// a packet does.
     fn switches(&mut self, handover: &Handover, base: &'a str, other: &'a str) -> Instant {
         let delay = |link: &LinkDir| self.scenario.links[link.duplex()].link.delay;
         let way = self.path(base, other);
         way.iter().map(delay).fold(Instant::ZERO + handover.at + handover.interruption, |at, delay| at + delay)
     }
 
-    /// Routes of a flow's hosts to each other by another way, and the links to the client and to the server. The links of the
-    /// hosts themselves are the first and the last of each route.
+    /// Adds the routes between a flow's hosts over the path `way`; returns them and the access links to the client and
+    /// to the server. The first and the last link of each route are access links.
     fn add_routes_of(&mut self, flow: u32, way: &[LinkDir]) -> ([u32; 2], [LinkDir; 2]) {
         let firsts = self.flows[flow as usize].routes.map(|route| self.first_link(route));
         (self.add_routes(firsts, way), firsts.map(LinkDir::reverse))
     }
 
-    /// The router to which a link of the scenario leads.
+    /// Returns the router to which a link of the scenario leads.
     fn far_end(&self, link: LinkDir) -> &'a str {
         let spec = &self.scenario.links[link.duplex()];
         if link.is_forward() { &spec.b } else { &spec.a }
@@ -143,8 +147,8 @@ mod tests {
     use crate::network::build;
     use crate::scenario::Scenario;
 
-    /// A call by one procedure, a file by another: two flows and one node move. Single flows are nodes, too; who is served is
-    /// none.
+    /// A call moves by one procedure and a file by another: two flows and one node move. A single flow is a node as
+    /// well, but a server belongs to no node.
     #[test]
     fn a_node_moves_once_with_its_flows() {
         let moves = |node: &str, of: [&str; 2], cooperation: &str| {

@@ -1,4 +1,4 @@
-//! Actions: what actors want done, applied one after another.
+//! Actions: what actors ask the loop to do, applied one after another.
 
 use super::Simulation;
 use crate::actors::action::{Action, Context, Mover, Socket};
@@ -9,7 +9,7 @@ use crate::tcp::Role;
 use penstock_core::units::Rate;
 
 impl Simulation {
-    /// Applies what actors pushed.
+    /// Applies all pending actions.
     #[inline]
     pub(super) fn apply(&mut self) {
         if !self.actions.is_empty() {
@@ -17,8 +17,8 @@ impl Simulation {
         }
     }
 
-    /// Applies the actions from this one on. What an action makes other actors push is applied before the next, so that
-    /// the order is that of calls.
+    /// Applies the pending actions from index `first` on. Actions that are pushed while one action is applied come
+    /// before the next one, so that the order is that of nested calls.
     pub(super) fn apply_from(&mut self, first: usize) {
         let mut next = first;
         while next < self.actions.len() {
@@ -65,7 +65,7 @@ impl Simulation {
         }
     }
 
-    /// Tells the gateway and its clients something, if there are any, and applies what they do.
+    /// Calls `tell` with the gateway and its clients, if the run has any, and applies the actions they push.
     pub(super) fn cooperate(&mut self, tell: impl FnOnce(&mut Cooperation, &mut Context<'_>)) {
         let Some(cooperation) = &mut self.actors.cooperation else { return };
         let first = self.actions.len();
@@ -106,8 +106,8 @@ impl Simulation {
         }
     }
 
-    /// A flow's socket opens when its application begins. It closes when the application stops; that of a TCP connection
-    /// only when all is acknowledged.
+    /// Opens or closes the socket of a flow in the view of the gateway. It opens when the application begins and closes
+    /// when the application stops; that of a TCP connection stays open until all data is acknowledged.
     pub(super) fn turn_socket(&mut self, flow: u32, stops: bool) {
         let waits_for_acks = self.actors.flows[flow as usize].tcp().is_some();
         self.cooperate(|cooperation, context| match stops {
@@ -117,7 +117,7 @@ impl Simulation {
         });
     }
 
-    /// The client of a flow may have nothing left to send.
+    /// Closes the socket of a flow if its client has nothing left to send or to have acknowledged.
     pub(super) fn review_socket(&mut self, index: usize) {
         if self.actors.flows[index].tcp().is_some_and(|tcp| tcp.client.all_acked()) {
             self.cooperate(|cooperation, context| cooperation.socket_closes(index as u32, context));
@@ -147,14 +147,14 @@ impl Simulation {
                 handovers.counters.lost_in_air += lost.iter().sum::<u64>();
             }
         }
-        // Their cursors are still those of the old cell's links, from where they go on elsewhere.
+        // The cursors of these packets still point to the links of the old cell; the packets are diverted from there.
         for mut packet in waiting {
             packet.at = self.world.now;
             self.send(&mut packet);
         }
     }
 
-    /// The numbers that the packets of a host carry.
+    /// Lists the numbers that the packets of a host carry.
     fn numbers_of(&self, who: Mover) -> Vec<u32> {
         match who {
             Mover::Flow(flow) => {
@@ -165,7 +165,7 @@ impl Simulation {
         }
     }
 
-    /// Cooperation learns which flows' clients send by another route since their hosts moved.
+    /// Tells the gateway and its clients which flows send by a new route since their hosts moved.
     pub(super) fn tell_of_routes(&mut self) {
         let Some(handovers) = &mut self.actors.handovers else { return };
         let flows = handovers.take_rerouted();

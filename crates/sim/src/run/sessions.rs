@@ -1,4 +1,4 @@
-//! Connections that sessions open: between the flow that owns one, its endpoints, and the loop.
+//! Connections that sessions open: the loop connects the flow that owns one with its endpoints.
 
 use super::Simulation;
 use crate::actors::action::{Context, Opening, Request};
@@ -9,7 +9,7 @@ use crate::tcp::Role;
 use crate::world::World;
 
 impl Simulation {
-    /// Opens a connection and gives it something to send.
+    /// Opens a connection and gives it a first request to send.
     pub(super) fn open_connection(&mut self, opening: Opening, request: Request) {
         let World { now, layout, .. } = self.world;
         let (flow, number) = (opening.flow, self.actors.connections.take_number(now));
@@ -27,7 +27,7 @@ impl Simulation {
         self.write(number, request);
     }
 
-    /// Gives an open connection something to send.
+    /// Gives an open connection a request to send.
     pub(super) fn write(&mut self, number: u32, request: Request) {
         self.actors.connections.write(number, request, self.world.now);
         self.pump_connection(number, Role::Client);
@@ -39,7 +39,7 @@ impl Simulation {
         self.pump_connection(number, Role::Client);
     }
 
-    /// A segment of a connection arrives.
+    /// Handles a segment of a connection that arrives at one of its ends.
     pub(super) fn on_connection(&mut self, number: u32, packet: &Segment) {
         let (now, side) = (self.world.now, Role::receiver_of(packet));
         let Some(connection) = self.actors.connections.get_mut(number) else { return };
@@ -60,7 +60,7 @@ impl Simulation {
         self.release_if_over(number);
     }
 
-    /// Sends what an endpoint of a connection has to send and keeps its timer.
+    /// Sends all that an endpoint of a connection may send now and sets its timer.
     pub(super) fn pump_connection(&mut self, number: u32, side: Role) {
         let now = self.world.now;
         let Some(connection) = self.actors.connections.get_mut(number) else { return };
@@ -79,7 +79,7 @@ impl Simulation {
         }
     }
 
-    /// The timer of a connection, lazy as those of flows are.
+    /// Handles the event of a connection's timer, which is lazy like the timers of flows.
     #[inline(never)]
     pub(super) fn on_connection_timer(&mut self, number: u32, side: Role) {
         let now = self.world.now;
@@ -96,7 +96,7 @@ impl Simulation {
         }
     }
 
-    /// Forgets a connection that both sides closed, or one gave up.
+    /// Removes a connection which both sides have closed or one side has given up.
     fn release_if_over(&mut self, number: u32) {
         let Some(remains) = self.actors.connections.release_if_over(number, self.world.now) else { return };
         self.cooperate(|cooperation, context| cooperation.connection_closes(remains.owner, number, context));
@@ -104,7 +104,7 @@ impl Simulation {
         self.tell_owner(remains.owner, over);
     }
 
-    /// The application that opened a connection hears of it; what it does is applied.
+    /// Tells the application which opened a connection some news of it and applies the actions that follow.
     fn tell_owner(&mut self, flow: u32, news: News) {
         let Self { world, actors, actions, .. } = self;
         let owner = &mut actors.flows[flow as usize];

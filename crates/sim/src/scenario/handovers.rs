@@ -1,48 +1,48 @@
-//! Hosts that move from one cell to another while the run goes on: `[[handovers]]`.
+//! Hosts that move from one cell to another during a run: `[[handovers]]`.
 
 use penstock_core::units::Span;
 
 /// The procedure of a handover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Procedure {
-    /// Between neighbours; nothing is lost.
+    /// X2 between neighbouring cells; no packet is lost.
     X2Lossless,
-    /// Between neighbours; what is in the air is lost.
+    /// X2 between neighbouring cells; packets in flight on the radio link are lost.
     X2Seamless,
-    /// Through the core network; nothing is lost.
+    /// S1 through the core network; no packet is lost.
     S1,
 }
 
 impl Procedure {
-    /// All of them, with their words.
+    /// All procedures with their words in scenarios.
     pub const ALL: [(&'static str, Self); 3] =
         [("x2-lossless", Self::X2Lossless), ("x2-seamless", Self::X2Seamless), ("s1", Self::S1)];
 
-    /// The word of scenarios.
+    /// Returns the word of the procedure in scenarios.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, one)| *one == self).map_or("s1", |(name, _)| name)
     }
 }
 
-/// Hosts that move.
+/// A move of hosts from one cell to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handover {
-    /// When they leave their cell.
+    /// When the hosts leave the old cell.
     pub at: Span,
-    /// Its router.
+    /// Router of the old cell.
     pub from: String,
-    /// The router of the cell to which they go.
+    /// Router of the new cell.
     pub to: String,
-    /// How.
+    /// Procedure of the handover.
     pub procedure: Procedure,
-    /// How long they exchange nothing.
+    /// How long the hosts can neither send nor receive.
     pub interruption: Span,
-    /// The numbers of their flows.
+    /// Numbers of the flows that move.
     pub flows: Vec<u32>,
 }
 
 impl Handover {
-    /// What is in the air when they leave is lost.
+    /// True if packets in flight on the radio link are lost when the hosts leave.
     pub fn loses_air(&self) -> bool {
         self.procedure == Procedure::X2Seamless
     }

@@ -1,4 +1,4 @@
-//! Paths between the routers of a scenario: who can reach whom, over which links.
+//! Paths between the routers of a scenario.
 
 use super::LinkSpec;
 use crate::numbers::LinkDir;
@@ -6,7 +6,7 @@ use penstock_core::units::{Rate, Span};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// One direction of a link, seen from the router at which it begins.
+/// One direction of a link, as an edge from the router at which it begins.
 #[derive(Debug, Clone, Copy)]
 struct Edge<'a> {
     to: &'a str,
@@ -14,14 +14,14 @@ struct Edge<'a> {
     link: LinkDir,
 }
 
-/// The routers of a scenario with the links between them.
+/// The routers of a scenario and the links between them.
 #[derive(Debug)]
 pub struct Graph<'a> {
     edges: BTreeMap<&'a str, Vec<Edge<'a>>>,
 }
 
 impl<'a> Graph<'a> {
-    /// Makes the graph of these links; their places in the list are their numbers.
+    /// Creates the graph of these links; the number of a link is its place in the list.
     pub fn new(links: &'a [LinkSpec]) -> Self {
         let mut edges: BTreeMap<&str, Vec<Edge<'_>>> = BTreeMap::new();
         for (index, spec) in links.iter().enumerate() {
@@ -33,8 +33,9 @@ impl<'a> Graph<'a> {
         Self { edges }
     }
 
-    /// The path of least delay; of equal ones that with the fewest links, then that whose links come first in the
-    /// scenario. `None` when there is no path. (Dijkstra's algorithm over delay, number of links, links.)
+    /// Returns the path of least delay; `None` if there is no path. Among equal delays the path with the fewest links
+    /// wins, then the one whose links come first in the scenario. (Dijkstra's algorithm over delay, number of links,
+    /// links.)
     pub fn shortest(&self, from: &str, to: &str) -> Option<Vec<LinkDir>> {
         let mut done = BTreeSet::new();
         let mut open = BinaryHeap::from([Reverse((Span::ZERO, 0, Vec::<LinkDir>::new(), from))]);
@@ -54,13 +55,12 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The first link on the path from one router to another, as an index into those of the scenario; `None` when there is
-/// no path.
+/// Returns the index of the first link on the path from one router to another; `None` if there is no path.
 pub fn first_link(links: &[LinkSpec], from: &str, to: &str) -> Option<usize> {
     Graph::new(links).shortest(from, to)?.first().map(|link| link.duplex())
 }
 
-/// The rate of the slowest link on the path from one router to another; `None` when there is no path.
+/// Returns the rate of the slowest link on the path from one router to another; `None` if there is no path.
 pub fn slowest(links: &[LinkSpec], from: &str, to: &str) -> Option<Rate> {
     let path = Graph::new(links).shortest(from, to)?;
     path.iter().map(|link| links[link.duplex()].link.rate).min()

@@ -1,4 +1,5 @@
-//! Reading of scenarios: TOML in, a checked [`Scenario`] out, or a diagnosis that shows the line and says what is allowed.
+//! Reading of scenarios from TOML: the result is a checked [`Scenario`], or a diagnosis that shows the line and says
+//! what is allowed.
 //!
 //! The keys of each table stand in a struct beside the functions that check them: those of the whole file here, the others
 //! in the folder.
@@ -82,18 +83,18 @@ struct InvariantKeys {
 }
 
 impl Scenario {
-    /// Reads a scenario; `file` is the name used in messages.
+    /// Reads a scenario; `file` is the name of the file in messages.
     ///
     /// # Errors
-    /// The first mistake, with its line.
+    /// Returns the first mistake with its line.
     pub fn parse(text: &str, file: &str) -> Result<Self, Diagnosis> {
         Self::parse_with(text, file, &())
     }
 
-    /// Reads a scenario whose algorithms may also be those of a library, and which may name files that it reads.
+    /// Reads a scenario which may use algorithms of a library and may name files that the library reads.
     ///
     /// # Errors
-    /// The first mistake, with its line.
+    /// Returns the first mistake with its line.
     pub fn parse_with(text: &str, file: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
         let source = Source::parse(text, file)?;
         let keys = source.read(source.root())?;
@@ -101,7 +102,7 @@ impl Scenario {
     }
 }
 
-/// A file that is being read.
+/// A scenario file that is being read and checked.
 struct Checker<'a> {
     source: &'a Source<'a>,
     keys: Keys,
@@ -151,7 +152,7 @@ impl Checker<'_> {
         Err(self.source.at(path, &outside(what, &value, &low, &high)))
     }
 
-    /// A mistake of a configuration, at the key it names within the table at a path.
+    /// Turns a mistake of a configuration into a diagnosis at the key that it names, in the table at a path.
     fn placed<T>(&self, path: &[&str], checked: Result<T, ConfigError>) -> Check<T> {
         checked.map_err(|e| self.source.at(&[path, &[e.key]].concat(), &e.message))
     }

@@ -7,10 +7,10 @@ use penstock_grammar::range::MAX_DURATION;
 use serde::{Deserialize, Serialize};
 
 const MAX_DISTANCE_M: f64 = 1e6;
-/// The packet whose loss a signal-to-noise ratio tells.
+/// Size of the packet from which a signal-to-noise ratio gives the loss.
 const PACKET: Bytes = Bytes::new(1500);
 
-/// The channel to one station, as it is written.
+/// The channel to one station, in the form of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
@@ -18,17 +18,17 @@ const PACKET: Bytes = Bytes::new(1500);
                  or { technology, near_m, far_m, period }"
 )]
 pub enum StationSpec {
-    /// Its loss.
+    /// A constant probability of loss.
     Loss(f64),
-    /// Two states that come and go.
+    /// Two states, good and bad, which alternate.
     Markov(Markov),
-    /// A signal-to-noise ratio.
+    /// A constant signal-to-noise ratio.
     Signal(Signal),
-    /// A station that moves.
+    /// A station that moves towards the antenna and away.
     Moving(Moving),
 }
 
-/// Two states that come and go.
+/// The channel with two alternating states.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Markov {
@@ -38,7 +38,7 @@ pub struct Markov {
     mean_bad: Span,
 }
 
-/// A signal-to-noise ratio.
+/// The channel with a signal-to-noise ratio.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signal {
@@ -46,7 +46,7 @@ pub struct Signal {
     snr_db: f64,
 }
 
-/// A station that moves.
+/// The channel of a moving station.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moving {
@@ -57,7 +57,7 @@ pub struct Moving {
 }
 
 impl StationSpec {
-    /// Its channel.
+    /// Returns the model of the channel.
     pub fn channel(&self) -> Channel {
         match self {
             Self::Loss(loss) => Channel::Fixed(*loss),
@@ -71,7 +71,7 @@ impl StationSpec {
         }
     }
 
-    /// What is wrong with its numbers.
+    /// Returns what is wrong with the numbers of the channel; `None` if they are allowed.
     pub(super) fn mistake(&self) -> Option<String> {
         let no_probability = |loss: f64| !(0.0..=1.0).contains(&loss);
         match self {

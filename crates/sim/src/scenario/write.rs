@@ -1,4 +1,4 @@
-//! Writing of scenarios: TOML with every default in it, which reads as the same scenario.
+//! Writing of scenarios as TOML with all defaults, which reads as the same scenario.
 
 mod changes;
 
@@ -6,7 +6,7 @@ use super::{Cooperation, FlowSpec, Handover, Lie, LinkSpec, NodeSpec, QueueSpec,
 use serde::Serialize;
 use toml::{Table, Value};
 
-/// The scenario as TOML with every default written out. Every topology is written as a graph or a dumbbell.
+/// Writes the scenario as TOML with all defaults. Every topology is written as a graph or a dumbbell.
 pub(super) fn write(scenario: &Scenario) -> String {
     let mut root = Table::new();
     root.insert("name".into(), scenario.name.clone().into());
@@ -45,7 +45,7 @@ pub(super) fn write(scenario: &Scenario) -> String {
     toml::to_string(&root).unwrap_or_default().replacen("seed = \"SEED\"", "seed = SEED", 1)
 }
 
-/// A graph may look like a dumbbell and yet be none: a queue that is not looked at.
+/// True if the topology can be written as a dumbbell; a graph with a queue that is not measured cannot.
 fn is_dumbbell(scenario: &Scenario) -> bool {
     let [link] = scenario.links.as_slice() else { return false };
     let named = link.name == "bottleneck" && link.a == "left" && link.b == "right";
@@ -73,14 +73,14 @@ fn invariants(scenario: &Scenario) -> Value {
     Value::Table(table)
 }
 
-/// A configuration as a table; parameters that are derived from the link have no value and are left out.
+/// Writes a configuration as a table. Parameters that are derived from the link have no value and are left out.
 fn algorithm(queue: &QueueSpec) -> Value {
     let mut table = Table::from_iter([("name".to_owned(), Value::String(queue.config.name().into()))]);
     table.extend(keys(&queue.config));
     Value::Table(table)
 }
 
-/// What serializes as a table, as its keys; those without a value are left out.
+/// Writes the keys of a value which serializes as a table; keys without a value are left out.
 fn keys(value: &impl Serialize) -> Table {
     match Value::try_from(value) {
         Ok(Value::Table(table)) => table,
@@ -88,7 +88,7 @@ fn keys(value: &impl Serialize) -> Table {
     }
 }
 
-/// The stations behind a link, if there are any.
+/// Writes the stations behind a link; `None` if there are none.
 fn stations(queue: &QueueSpec) -> Option<Value> {
     Value::try_from(&queue.stations).ok().filter(|_| !queue.stations.is_empty())
 }
@@ -103,7 +103,7 @@ fn link(spec: &LinkSpec) -> Value {
     table.insert("aqm".into(), algorithm(&spec.queue));
     table.insert("bottleneck".into(), spec.queue.looked_at.into());
     table.extend(stations(&spec.queue).map(|stations| ("stations".to_owned(), stations)));
-    // To name the discipline of the way back is to look at it.
+    // A queue of the reverse direction whose discipline is named in the file is measured.
     if spec.reverse_queue.looked_at || !spec.queue.looked_at {
         table.insert("reverse_aqm".into(), algorithm(&spec.reverse_queue));
     }

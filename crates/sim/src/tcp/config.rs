@@ -1,4 +1,4 @@
-//! What a host's TCP does and does not do. Defaults are those of a current Linux host; the options exist to match the
+//! The options of a host's TCP. The defaults are those of a current Linux host; the options exist to match the
 //! simulators that papers used.
 
 use penstock_core::cc::c2ml::Form;
@@ -7,7 +7,7 @@ use penstock_core::config::ConfigError;
 use penstock_core::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
-/// The sender's rule for segments that the peer's window makes short (silly window avoidance).
+/// The sender's rule for short segments when the peer's window is small (silly window avoidance).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SillyWindow {
@@ -18,26 +18,26 @@ pub enum SillyWindow {
     Strict,
 }
 
-/// Options of one TCP endpoint.
+/// The options of one TCP endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TcpConfig {
-    /// Congestion control, with its parameters.
+    /// The congestion control with its parameters.
     pub cc: AnyControlConfig,
-    /// The control keeps to the budget that a gateway gives its node: "off", "on", or "literal" (Figure 2.13).
+    /// Whether the control keeps to the budget that a gateway gives its node: "off", "on", or "literal" (Figure 2.13).
     pub c2ml: Form,
     /// Largest payload of a segment.
     pub mss: Bytes,
     /// Initial window in segments (RFC 6928).
     pub initial_window: u32,
-    /// First slow start threshold; none is without limit (RFC 5681 §3.1: arbitrarily high).
+    /// Initial slow start threshold; `None` is without limit (RFC 5681 §3.1: arbitrarily high).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<Bytes>,
     /// Selective acknowledgments (RFC 2018, RFC 6675).
     pub sack: bool,
     /// Proportional rate reduction (RFC 6937).
     pub prr: bool,
-    /// Losses are told by time and the end of a flight is probed: RACK-TLP (RFC 8985). Needs `sack`.
+    /// RACK-TLP (RFC 8985): losses are detected by time, and the end of a flight is probed. Needs `sack`.
     pub rack: bool,
     /// Limited transmit (RFC 3042).
     pub limited_transmit: bool,
@@ -47,25 +47,26 @@ pub struct TcpConfig {
     pub window_scaling: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
-    /// Explicit rate notification (document 003 §III.A); works where ECN was agreed.
+    /// Explicit rate notification (document 003 §III.A); has an effect only if ECN was negotiated.
     pub ern: bool,
-    /// With `ern`: tell ERN-capable segments by ECT(1) instead of header bits (document 003 §V).
+    /// With `ern`: ERN-capable segments are announced by ECT(1) instead of header bits (document 003 §V).
     pub ern_ect1: bool,
-    /// A receiver that lies: it acknowledges this much beyond what it has, and counts what was lost as if it had it.
+    /// A misbehaving receiver: it acknowledges this number of bytes beyond what it has received, and treats lost data
+    /// as received.
     pub optimistic_ack: Bytes,
-    /// No delayed ACK.
+    /// Every segment is acknowledged at once, without delayed ACKs.
     pub ack_every_segment: bool,
-    /// Longest wait of an ACK (RFC 5681 §4.2: at most 500 ms).
+    /// Longest delay of an ACK (RFC 5681 §4.2: at most 500 ms).
     pub delayed_ack_timeout: Span,
-    /// Floor of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux 200 ms).
+    /// Lower bound of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux 200 ms).
     pub min_rto: Span,
-    /// Floor of the timeout's variance term, `max(G, 4 RTTVAR)` (RFC 6298 §2.3; Linux 200 ms).
+    /// Lower bound of the timeout's variance term, `max(G, 4 RTTVAR)` (RFC 6298 §2.3; Linux 200 ms).
     pub rto_granularity: Span,
-    /// The largest window advertised.
+    /// Size of the receive buffer, which bounds the advertised window.
     pub receive_buffer: Bytes,
-    /// The most data that may be unacknowledged.
+    /// Size of the send buffer, which bounds the unacknowledged data.
     pub send_buffer: Bytes,
-    /// The sender's rule for short segments.
+    /// The sender's rule for short segments (silly window avoidance).
     pub silly_window: SillyWindow,
 }
 
@@ -99,10 +100,10 @@ impl Default for TcpConfig {
 }
 
 impl TcpConfig {
-    /// Refuses values that cannot work.
+    /// Checks that all values are allowed and fit together.
     ///
     /// # Errors
-    /// The first option that is out of its range.
+    /// Returns the first option whose value is not allowed.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.cc.validate()?;
         if self.needs_ecn() && !self.ecn {
@@ -138,7 +139,7 @@ impl TcpConfig {
         within("rto_granularity", ms(self.rto_granularity), 0, 60_000, "ms")
     }
 
-    /// What a control is told of this host, for segments of `mss` bytes.
+    /// Returns what a control must know of this host, for segments of `mss` bytes.
     pub(super) fn setup(&self, mss: u64) -> cc::Setup {
         cc::Setup {
             mss,
@@ -147,20 +148,20 @@ impl TcpConfig {
         }
     }
 
-    /// True if the control counts marks, and so works only with `ecn`.
+    /// True if the control counts marks, and therefore works only with `ecn`.
     pub fn needs_ecn(&self) -> bool {
         self.cc.requirements().accurate_ecn
     }
 
-    /// The control of a new connection with segments of `mss` bytes whose SYN has number `iss`: that tells one foreign
-    /// control from another.
+    /// Creates the control of a new connection with segments of `mss` bytes. `iss`, the number of the connection's SYN,
+    /// distinguishes one foreign control from another.
     pub(super) fn control(&self, mss: u64, iss: u32) -> AnyCc {
         let setup = self.setup(mss);
         let headers = if self.timestamps { 52 } else { 40 }; // IPv4 20, TCP 20, timestamps 12
         self.cc.build(&setup, iss.into()).with_budget(&setup, self.c2ml, headers)
     }
 
-    /// The smallest scale with which the receive buffer can be told; at most 14 (RFC 7323 §2.3).
+    /// Returns the smallest window scale with which the receive buffer can be advertised; at most 14 (RFC 7323 §2.3).
     pub(super) fn window_scale(&self) -> u8 {
         (0..14).find(|s| self.receive_buffer.get() >> s <= 0xffff).unwrap_or(14)
     }

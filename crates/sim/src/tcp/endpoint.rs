@@ -1,7 +1,7 @@
-//! One side of a connection: handshake, close and timers (RFC 9293 §3.3, §3.5, §3.6), around a sender and a receiver.
+//! One side of a connection: handshake, close and timers (RFC 9293 §3.3, §3.5, §3.6), with a sender and a receiver.
 //!
-//! How to drive it: give it segments ([`Endpoint::on_segment`]) and times ([`Endpoint::on_timer`], at or after
-//! [`Endpoint::deadline`]); after each, take what it wants to send with [`Endpoint::transmit`] until there is no more.
+//! To drive an endpoint, give it segments ([`Endpoint::on_segment`]) and call [`Endpoint::on_timer`] at or after
+//! [`Endpoint::deadline`]. After each of these calls, call [`Endpoint::transmit`] until it returns no more segments.
 
 use super::config::TcpConfig;
 use super::receiver::Receiver;
@@ -14,55 +14,55 @@ use penstock_core::packet::TcpFlags;
 use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
 
-/// How often a SYN or SYN-ACK is sent again before the connection is given up; Linux's `tcp_syn_retries`.
+/// How often a SYN or SYN-ACK is retransmitted before the connection is given up (`tcp_syn_retries` of Linux).
 const MAX_GREETING_RETRIES: u16 = 6;
 
-/// Which side of a connection.
+/// The side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Opens it.
+    /// The side that opens the connection.
     Client,
-    /// Is opened.
+    /// The side that accepts the connection.
     Server,
 }
 
 impl Role {
-    /// The side to which a segment goes.
+    /// Returns the side to which a segment is sent.
     #[inline(always)]
     pub fn receiver_of(segment: &Segment) -> Self {
         if segment.from_client() { Self::Server } else { Self::Client }
     }
 }
 
-/// Where the connection stands. Closing is told by [`Endpoint::is_done`] and the halves themselves.
+/// The state of the handshake. The states of closing are in the two halves, see [`Endpoint::is_done`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// No connection; also after a reset.
+    /// There is no connection, or it was reset.
     Closed,
-    /// Waiting for a SYN.
+    /// The server waits for a SYN.
     Listen,
-    /// SYN sent.
+    /// The client has sent its SYN.
     SynSent,
-    /// SYN received and answered.
+    /// A SYN was received and answered.
     SynReceived,
-    /// The handshake is done.
+    /// The handshake is complete.
     Established,
 }
 
 /// What an endpoint is about to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outgoing {
-    /// Data, or a probe.
+    /// Data, or a probe of the peer's window.
     Data(Next),
-    /// An acknowledgment alone.
+    /// An ACK without data.
     Ack,
-    /// SYN or SYN-ACK.
+    /// A SYN or SYN-ACK.
     Greeting,
     /// A reset.
     Reset,
 }
 
-/// One side of a connection.
+/// One side of a connection, with both its halves.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     config: Arc<TcpConfig>,
@@ -72,23 +72,23 @@ pub struct Endpoint {
     iss: u32,
     sender: Sender,
     receiver: Receiver,
-    /// SYN or SYN-ACK is to be sent.
+    /// True if a SYN or SYN-ACK must be sent.
     greet: bool,
-    /// When to greet again; `Instant::MAX` is never.
+    /// When the SYN or SYN-ACK must be retransmitted; `Instant::MAX` means never.
     greeted_at: Instant,
     greetings: u16,
     timestamps: bool,
     scaling: bool,
     ecn: bool,
-    /// A reset to be sent; rare, hence elsewhere.
+    /// A reset that must be sent. It is rare, so it is in a box.
     reset: Option<Box<Segment>>,
     close_with_peer: bool,
-    /// Not yet taken; `Span::MAX` is none.
+    /// The round trip time sample that was not taken yet; `Span::MAX` if there is none.
     rtt_sample: Span,
 }
 
 impl Endpoint {
-    /// A closed client or a listening server with the given initial sequence number.
+    /// Creates a closed client or a listening server with this initial sequence number.
     pub fn new(config: Arc<TcpConfig>, flow: u32, role: Role, iss: u32) -> Self {
         let state = if role == Role::Client { State::Closed } else { State::Listen };
         Self {
@@ -111,12 +111,12 @@ impl Endpoint {
         }
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the handshake.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Both directions are closed and acknowledged, or the connection was reset.
+    /// True if both directions are closed and acknowledged, or if the connection was reset.
     pub fn is_done(&self) -> bool {
         match self.state {
             State::Closed => self.greetings > 0 || self.role == Role::Server,
@@ -125,42 +125,42 @@ impl Endpoint {
         }
     }
 
-    /// Payload bytes delivered in order to the application.
+    /// Returns the number of payload bytes delivered in order to the application.
     pub fn delivered(&self) -> u64 {
         self.receiver.delivered()
     }
 
-    /// Payload bytes of this side that the peer acknowledged.
+    /// Returns the number of payload bytes of this side that the peer has acknowledged.
     pub fn acked(&self) -> u64 {
         self.sender.acked(self.iss)
     }
 
-    /// True when the peer acknowledged this side's FIN.
+    /// True if the peer has acknowledged the FIN of this side.
     pub fn all_acked(&self) -> bool {
         self.sender.finished()
     }
 
-    /// Counters of the sending half.
+    /// Returns the counters of the sending half.
     pub fn counters(&self) -> Counters {
         self.sender.counters
     }
 
-    /// Congestion window and slow start threshold in bytes.
+    /// Returns the congestion window and the slow start threshold, in bytes.
     pub fn windows(&self) -> (u64, u64) {
         (self.sender.cc.cwnd(), self.sender.cc.ssthresh())
     }
 
-    /// The sending half as it stands; `None` unless the handshake is done.
+    /// Returns the state of the sending half; `None` until the handshake is complete.
     pub fn snapshot(&self) -> Option<Snapshot> {
         (self.state == State::Established).then(|| self.sender.snapshot())
     }
 
-    /// Name of the congestion control.
+    /// Returns the name of the congestion control.
     pub fn cc_name(&self) -> &str {
         self.sender.cc.name()
     }
 
-    /// The gateway's budget for this connection; true if the control heeds it.
+    /// Sets the budget that the gateway grants to this connection; returns true if the control uses it.
     pub fn set_budget(&mut self, budget: Option<Rate>) -> bool {
         self.sender.cc.cooperation().is_some_and(|cc| {
             cc.set_budget(budget);
@@ -168,28 +168,28 @@ impl Endpoint {
         })
     }
 
-    /// The way to the peer is another one since `now`, and so is its round trip time.
+    /// Tells that the path to the peer, and with it the round trip time, changed at `now`.
     pub fn path_changed(&mut self, now: Instant) {
         self.sender.rtt.path_changed(now);
     }
 
-    /// Bytes of the control's state on the heap.
+    /// Returns the number of bytes of the control's state on the heap.
     pub fn heap_bytes(&self) -> usize {
         self.sender.heap_bytes()
     }
 
-    /// Smoothed round trip time; zero before the first sample.
+    /// Returns the smoothed round trip time; zero before the first sample.
     pub fn srtt(&self) -> Span {
         self.sender.rtt.srtt()
     }
 
-    /// The round trip time sample of the last segment taken, once.
+    /// Takes the round trip time sample of the last segment; `None` if there is none or it was taken already.
     pub fn take_rtt_sample(&mut self) -> Option<Span> {
         let sample = std::mem::replace(&mut self.rtt_sample, Span::MAX);
         (sample != Span::MAX).then_some(sample)
     }
 
-    /// A client opens the connection.
+    /// Opens the connection of a client.
     pub fn open(&mut self) {
         if self.state == State::Closed && self.role == Role::Client {
             self.state = State::SynSent;
@@ -197,33 +197,33 @@ impl Endpoint {
         }
     }
 
-    /// The application gives `n` more bytes to send.
+    /// Gives the endpoint `n` more bytes to send.
     pub fn write(&mut self, n: u64) {
         self.sender.write(n);
     }
 
-    /// The application stops: what was not yet sent is forgotten, then the connection closes.
+    /// Discards what was not sent yet and closes the connection.
     pub fn stop(&mut self) {
         self.sender.truncate();
         self.close();
     }
 
-    /// The application has no more to send.
+    /// Closes the sending direction after all bytes written.
     pub fn close(&mut self) {
         self.sender.close();
     }
 
-    /// The application reads only what [`Endpoint::read`] takes.
+    /// Lets the application read only by [`Endpoint::read`]; without this call it reads at once.
     pub fn read_by_hand(&mut self) {
         self.receiver.read_by_hand();
     }
 
-    /// The application reads up to `n` bytes.
+    /// Reads up to `n` bytes for the application.
     pub fn read(&mut self, n: u64) {
         self.receiver.read(n, self.sender.mss());
     }
 
-    /// The application aborts: a reset is sent.
+    /// Aborts the connection with a reset.
     pub fn abort(&mut self) {
         if !matches!(self.state, State::Closed | State::Listen) {
             let mut reset = self.template(TcpFlags::RST.with(TcpFlags::ACK), Instant::ZERO, false);
@@ -235,7 +235,7 @@ impl Endpoint {
         }
     }
 
-    /// The earliest time at which [`Endpoint::on_timer`] has something to do.
+    /// Returns the earliest time at which [`Endpoint::on_timer`] has something to do; `None` if no timer is set.
     #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         if self.state == State::Closed {
@@ -247,7 +247,7 @@ impl Endpoint {
         (first != Instant::MAX).then_some(first)
     }
 
-    /// Time passed.
+    /// Handles all timers that are due at `now`.
     pub fn on_timer(&mut self, now: Instant) {
         if self.receiver.ack_at <= now {
             self.receiver.ack_at = Instant::MAX;
@@ -272,11 +272,11 @@ impl Endpoint {
             self.sender.on_persist();
         }
         if let Some(needs) = self.sender.needs.as_mut().filter(|needs| needs.wake <= now) {
-            needs.wake = Instant::MAX; // whoever drives this asks for segments next
+            needs.wake = Instant::MAX; // the caller asks for segments next
         }
     }
 
-    /// A segment arrived.
+    /// Takes a segment that arrived at `now`.
     #[inline]
     pub fn on_segment(&mut self, segment: &Segment, now: Instant) {
         match self.state {
@@ -288,7 +288,7 @@ impl Endpoint {
         }
     }
 
-    /// RFC 9293 §3.10.7.1: a segment for no connection is answered with a reset.
+    /// Answers a segment for which there is no connection with a reset (RFC 9293 §3.10.7.1).
     fn refuse(&mut self, segment: &Segment) {
         if segment.flags.has(TcpFlags::RST) {
             return;
@@ -330,7 +330,7 @@ impl Endpoint {
         }
         self.learn(segment);
         if acks_syn {
-            // RFC 3168 §6.1.1: ECE without CWR agrees to ECN.
+            // RFC 3168 §6.1.1: a SYN-ACK with ECE and without CWR agrees to ECN.
             self.ecn &= segment.flags.has(TcpFlags::ECE) && !segment.flags.has(TcpFlags::CWR);
             self.sample_handshake(segment, now);
             self.establish();
@@ -355,7 +355,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes the peer's SYN: its number, its options, its window.
+    /// Takes the number, the options and the window of the peer's SYN.
     fn learn(&mut self, syn: &Segment) {
         let options = syn.syn_options().unwrap_or_default();
         self.timestamps &= syn.has_timestamps();
@@ -370,7 +370,7 @@ impl Endpoint {
     }
 
     fn sample_handshake(&mut self, segment: &Segment, now: Instant) {
-        // Karn: without timestamps a retransmitted SYN gives no sample.
+        // Karn's algorithm: without timestamps a retransmitted SYN gives no sample.
         let sample = if self.timestamps && segment.has_timestamps() {
             Span::from_micros(timestamp(now).wrapping_sub(segment.tsecr).into())
         } else {
@@ -396,7 +396,8 @@ impl Endpoint {
 
     fn on_established(&mut self, segment: &Segment, now: Instant) {
         if segment.flags.has(TcpFlags::RST) {
-            // RFC 5961 §3.2: only an exact match resets; within the window it is challenged.
+            // RFC 5961 §3.2: only a reset with the exact number is accepted; one within the window is answered with a
+            // challenge ACK.
             if segment.seq == self.receiver.ack_number() {
                 self.state = State::Closed;
             } else if self.receiver.in_window(segment.seq) {
@@ -420,7 +421,7 @@ impl Endpoint {
         }
     }
 
-    /// The next segment to send now, if any.
+    /// Returns the next segment to send now; `None` if there is none.
     pub fn transmit(&mut self, now: Instant) -> Option<Segment> {
         let next = self.next(now)?;
         let mut segment = Segment::tcp(self.flow, self.role == Role::Client, TcpFlags(0));
@@ -428,7 +429,7 @@ impl Endpoint {
         Some(segment)
     }
 
-    /// What is to be sent now, if anything. Whoever asks must let it be written by [`Endpoint::emit`].
+    /// Returns what to send now; `None` if there is nothing. The caller must write it with [`Endpoint::emit`].
     #[inline(always)]
     pub fn next(&mut self, now: Instant) -> Option<Outgoing> {
         if self.state != State::Established {
@@ -443,7 +444,7 @@ impl Endpoint {
         }
     }
 
-    /// What is sent before and after the connection stands.
+    /// Returns what to send outside of an established connection.
     #[cold]
     fn next_other(&self) -> Option<Outgoing> {
         match self.state {
@@ -452,7 +453,7 @@ impl Endpoint {
         }
     }
 
-    /// Makes `segment` what [`Endpoint::next`] told.
+    /// Writes what [`Endpoint::next`] returned into `segment`.
     #[inline]
     pub fn emit(&mut self, segment: &mut Segment, next: Outgoing, now: Instant) {
         match next {
@@ -481,7 +482,7 @@ impl Endpoint {
         segment
     }
 
-    /// SYN or SYN-ACK with its options; the window field of both is not scaled.
+    /// Creates a SYN or SYN-ACK with its options; the window field of both is not scaled.
     fn greeting(&mut self, now: Instant) -> Segment {
         let answering = self.state == State::SynReceived;
         let mut flags = TcpFlags::SYN;
@@ -489,7 +490,7 @@ impl Endpoint {
             flags = flags.with(TcpFlags::ACK);
         }
         if self.ecn {
-            // RFC 3168 §6.1.1; a repeated SYN falls back to no ECN (§6.1.1.1).
+            // RFC 3168 §6.1.1. A retransmitted SYN does not offer ECN (§6.1.1.1).
             flags = flags.with(if answering { TcpFlags::ECE } else { TcpFlags::ECE.with(TcpFlags::CWR) });
             if self.greetings > 0 && !answering {
                 flags = TcpFlags::SYN;

@@ -1,51 +1,51 @@
-//! Explicit rate notification: the sender tells routers once per round trip how fast it sends (document 003 §III.A).
+//! Explicit rate notification: once per round trip the sender tells routers its rate (document 003 §III.A).
 
 use super::config::TcpConfig;
 use crate::segment::Segment;
 use penstock_core::packet::{Ecn, Ern, Packet, RateNotice};
 use penstock_core::units::{Bytes, Span};
 
-/// What announces the option.
+/// How a segment shows that its sender is capable of ERN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// Nothing is told.
+    /// The connection does not use ERN.
     Nothing,
-    /// Header bits.
+    /// By bits of the header.
     Bits,
-    /// ECT(1) (§V).
+    /// By ECT(1) in the IP header (§V).
     Ect1,
 }
 
-/// What is known when a segment leaves.
+/// The state of the sender when a segment leaves.
 #[derive(Debug, Clone, Copy)]
 pub struct Sending {
-    /// First byte not acknowledged.
+    /// Number of the first byte that is not acknowledged.
     pub una: u64,
-    /// Past the last byte of new data in the segment; `None` if it holds none.
+    /// The number after the last byte of new data in the segment; `None` if it holds no new data.
     pub new_end: Option<u64>,
-    /// Congestion window.
+    /// Congestion window in bytes.
     pub cwnd: u64,
-    /// Slow start threshold.
+    /// Slow start threshold in bytes.
     pub ssthresh: u64,
     /// Smoothed round trip time; zero before the first sample.
     pub srtt: Span,
 }
 
-/// Decides which segments tell what.
+/// Decides which segments carry ERN and which of them carry a rate.
 #[derive(Debug, Clone)]
 pub struct RateTeller {
     by: By,
-    /// The end of the segment that told last: a round trip is over when it is acknowledged.
+    /// End of the last segment that carried a rate. When it is acknowledged, a round trip is over.
     told: u64,
 }
 
 impl RateTeller {
-    /// Tells nothing until [`RateTeller::agree`].
+    /// Creates a teller which sends nothing until [`RateTeller::agree`].
     pub fn new() -> Self {
         Self { by: By::Nothing, told: 0 }
     }
 
-    /// The handshake agreed on ECN, or not. Without it no router could answer a rate.
+    /// Sets whether the handshake has agreed on ECN. Without ECN no router could answer a rate.
     pub fn agree(&mut self, ecn: bool, config: &TcpConfig) {
         self.by = match (ecn && config.ern, config.ern_ect1) {
             (false, _) => By::Nothing,
@@ -54,14 +54,14 @@ impl RateTeller {
         };
     }
 
-    /// True when segments are to be shown to [`RateTeller::tell`].
+    /// True if segments must be passed to [`RateTeller::tell`].
     #[inline]
     pub fn is_active(&self) -> bool {
         self.by != By::Nothing
     }
 
-    /// Writes what is told into a segment with data. In slow start that is nothing: the flow may end before it hears of
-    /// a mark (§II).
+    /// Writes ERN into a segment with data. In slow start nothing is written, because the flow may end before a mark
+    /// reaches it (§II).
     pub fn tell(&mut self, segment: &mut Segment, now: Sending) {
         if segment.len == 0 || now.cwnd < now.ssthresh {
             return;

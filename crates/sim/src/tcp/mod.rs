@@ -1,8 +1,8 @@
-//! TCP as a modern host has it: sans-IO endpoints that are given segments and times and asked for segments.
+//! TCP as in a modern host: sans-IO endpoints which take segments and times and return segments.
 //!
-//! [`Endpoint`] is one side of a connection, both directions at once: it owns the handshake, the close and the
-//! timers, and joins a `sender.rs` (windows, loss recovery) to a `receiver.rs` (reassembly, ACK policy). Which window
-//! algorithm runs is the business of `penstock_core::cc`.
+//! [`Endpoint`] is one side of a connection with both directions: it implements the handshake, the close and the
+//! timers, and contains a sender (`sender.rs`: windows, loss recovery) and a receiver (`receiver.rs`: reassembly, ACK
+//! policy). The algorithms of the congestion window are in `penstock_core::cc`.
 
 mod config;
 mod endpoint;

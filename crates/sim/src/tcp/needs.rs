@@ -1,15 +1,17 @@
-//! What some controls need of the sender and most do without: rate samples, pacing, bursts.
+//! Services of the sender which only some controls need: rate samples, pacing and bursts.
 //!
-//! Sources: draft-cheng-iccrg-delivery-rate-estimation (samples), RFC 9002 §7.7 in spirit (a pacer with a departure time).
+//! Sources: draft-cheng-iccrg-delivery-rate-estimation (rate samples), RFC 9002 §7.7 in spirit (a pacer with a
+//! departure time).
 //!
-//! A record per segment in flight says what was delivered when it was sent. An ACK picks the newest record that it covers:
-//! the sample is what was delivered since, over the longer of the time it took to send and to be acknowledged.
+//! A record for each segment in flight says how much had been delivered when the segment was sent. An ACK selects the
+//! newest record that it covers. The rate sample is the amount delivered since then, over the longer of the time to
+//! send it and the time to acknowledge it.
 
 use penstock_core::cc::{RateSample, Requirements};
 use penstock_core::units::{Bytes, Instant, Rate, Span};
 use std::collections::VecDeque;
 
-/// A segment in flight.
+/// A segment in flight, with the state of delivery when it was sent.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     end: u64,
@@ -20,28 +22,29 @@ struct Sent {
     app_limited: bool,
 }
 
-/// The state; only for controls that want it.
+/// The state of these services; kept only for controls that need one of them.
 #[derive(Debug, Clone)]
 pub struct Needs {
     pub requirements: Requirements,
-    /// When something held back may go; `Instant::MAX` is never.
+    /// When a segment that was held back may be sent; `Instant::MAX` means never.
     pub wake: Instant,
-    /// The next segment leaves no earlier.
+    /// Earliest time at which the next segment may leave.
     depart: Instant,
     records: VecDeque<Sent>,
     delivered: u64,
     delivered_at: Instant,
     first_sent: Instant,
-    /// What is delivered below this was sent while the application had too little; 0 is nothing.
+    /// Data below this count of delivered bytes was sent while the application had too little to send; 0 if there is
+    /// none.
     app_limited: u64,
-    /// Bytes sent again because they were lost.
+    /// Number of bytes that were retransmitted because they were lost.
     pub lost: u64,
-    /// The end of the newest data that was SACKed by the ACK at hand.
+    /// End of the newest data that the current ACK reports as SACKed.
     pub sacked_end: u64,
 }
 
 impl Needs {
-    /// For a sender whose first byte has the number `first`.
+    /// Creates the state for a sender whose first byte has the number `first`.
     pub fn new(requirements: Requirements, first: u64) -> Self {
         Self {
             requirements,
@@ -57,12 +60,12 @@ impl Needs {
         }
     }
 
-    /// Bytes on the heap, this included.
+    /// Returns the number of bytes on the heap, with those of the state itself.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.records.capacity() * size_of::<Sent>()
     }
 
-    /// True if pacing holds everything back, until the time for which the timer is then set.
+    /// True if pacing forbids to send at `now`; the wake-up is then set to the time at which sending is allowed.
     pub fn held(&mut self, now: Instant) -> bool {
         let held = now < self.depart;
         if held {
@@ -71,14 +74,14 @@ impl Needs {
         held
     }
 
-    /// A segment leaves: the next does after the time it takes at the pacing rate.
+    /// Records that a segment leaves: the next one may leave after the time that this one takes at the pacing rate.
     pub fn paced(&mut self, now: Instant, bytes: u64, rate: Option<Rate>) {
         if let Some(rate) = rate {
             self.depart = self.depart.max(now) + rate.time_for(Bytes::new(bytes));
         }
     }
 
-    /// `[.., end)` is sent, or sent again; `pipe` is what was in the network before.
+    /// Records that data up to `end` was sent or retransmitted; `pipe` is the number of bytes in flight before.
     pub fn sent(&mut self, end: u64, pipe: u64, now: Instant) {
         if !self.requirements.rate {
             return;
@@ -101,12 +104,13 @@ impl Needs {
         }
     }
 
-    /// There was nothing to send although the window was open.
+    /// Records that there was no data to send although the window was open.
     pub fn nothing_to_send(&mut self, pipe: u64) {
         self.app_limited = (self.delivered + pipe).max(1);
     }
 
-    /// An ACK: everything below `una` arrived, `delivered` counts with what was SACKed.
+    /// Takes an ACK and returns its rate sample, if it gives one. Everything below `una` has arrived; `delivered`
+    /// includes what was SACKed.
     pub fn sample(&mut self, una: u64, delivered: u64, pipe: u64, min_rtt: Span, now: Instant) -> Option<RateSample> {
         if !self.requirements.rate {
             return None;
@@ -135,7 +139,7 @@ impl Needs {
         let sent = newest?;
         self.first_sent = sent.at;
         let interval = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
-        // §3.3: what is shorter than a round trip is of two ACKs that came together.
+        // §3.3: an interval shorter than a round trip comes from two ACKs that arrived together.
         (interval >= min_rtt).then_some(RateSample {
             prior_delivered: sent.delivered,
             interval,
@@ -160,7 +164,8 @@ mod tests {
         Needs::new(Requirements { rate: true, ..Requirements::default() }, 0)
     }
 
-    /// Ten segments at once, acknowledged 10 ms apart from 100 ms on: the ACK of the fourth is the fourth in 130 ms.
+    /// Ten segments are sent at once and acknowledged every 10 ms from 100 ms on: the fourth ACK acknowledges the
+    /// fourth segment at 130 ms.
     #[test]
     fn a_sample_is_what_was_delivered_since_the_segment_was_sent() {
         let mut needs = needs();
@@ -173,12 +178,12 @@ mod tests {
             assert_eq!((sample.prior_delivered, sample.interval), (0, MS(100 + 10 * i)));
             needs.sent(11_000 + i * 1000, 9000 - i * 1000, at(100 + 10 * i));
         }
-        // What the first ACK let go, sent at 100 ms when 1000 bytes were delivered, is acknowledged at 200 ms.
+        // A segment sent after the first ACK, at 100 ms when 1000 bytes were delivered, is acknowledged at 200 ms.
         let sample = needs.sample(11_000, 11_000, 9000, MS(100), at(200)).expect("a sample");
         assert_eq!((sample.prior_delivered, sample.interval, sample.in_flight), (1000, MS(100), 9000));
     }
 
-    /// A compressed pair of ACKs: what took long to send is not faster than that.
+    /// Two ACKs arrive compressed: data that took long to send did not travel faster than it was sent.
     #[test]
     fn the_longer_of_sending_and_acknowledging_counts() {
         let mut needs = needs();

@@ -1,6 +1,6 @@
-//! Proportional rate reduction: how much may be sent in recovery (RFC 6937).
+//! Proportional rate reduction: how many bytes may be sent in recovery (RFC 6937).
 
-/// The state of RFC 6937 §3; bytes.
+/// The state variables of RFC 6937 §3, in bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Prr {
     delivered: u64,
@@ -9,12 +9,12 @@ pub struct Prr {
 }
 
 impl Prr {
-    /// Recovery begins with so much in flight.
+    /// Begins recovery with `flight` bytes in flight (RecoverFS).
     pub fn new(flight: u64) -> Self {
         Self { delivered: 0, out: 0, recover_fs: flight }
     }
 
-    /// `sndcnt` for this ACK.
+    /// Returns `sndcnt`, the bytes that may be sent after this ACK, which delivered `delivered` bytes.
     pub fn send_count(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) -> u64 {
         self.delivered += delivered;
         if pipe > ssthresh {
@@ -22,7 +22,7 @@ impl Prr {
                 (u128::from(self.delivered) * u128::from(ssthresh)).div_ceil(u128::from(self.recover_fs.max(1)));
             return (target as u64).saturating_sub(self.out);
         }
-        // Slow start reduction bound.
+        // The slow start reduction bound (PRR-SSRB).
         let limit = self.delivered.saturating_sub(self.out).max(delivered) + mss;
         (ssthresh - pipe).min(limit)
     }
@@ -34,8 +34,8 @@ mod tests {
 
     const MSS: u64 = 1000;
 
-    /// Takes ACKs that each deliver one segment, and tells for each the pipe after it and how many segments were sent. As
-    /// in the figures of §4 all is counted in segments, and what was lost is not in the pipe.
+    /// Takes ACKs which each deliver one segment; returns, after each of them, the pipe and the number of segments
+    /// sent. As in the figures of §4, everything is counted in segments, and lost segments are not in the pipe.
     fn recovery(flight: u64, lost: u64, ssthresh: u64, acks: u64) -> (Vec<u64>, Vec<u64>) {
         let mut prr = Prr::new(flight);
         let (mut pipe, mut pipes, mut sent) = (flight - lost, Vec::new(), Vec::new());
@@ -50,9 +50,9 @@ mod tests {
         (pipes, sent)
     }
 
-    /// §3: sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out. Of 20 segments one is lost, half of 20 is to
-    /// stay: a segment for the first ACK, and then for every other one. The 17th finds the pipe at ssthresh, where the bound
-    /// leaves no room; from then on each ACK lets one go, and 10 stay in flight.
+    /// §3: sndcnt = CEIL(prr_delivered * ssthresh / RecoverFS) - prr_out. One of 20 segments is lost, and ssthresh is
+    /// 10. The first ACK and then every other one sends a segment. At the 17th ACK the pipe is at ssthresh, where the
+    /// bound leaves no room; from then on each ACK sends one segment, and 10 stay in flight.
     #[test]
     fn every_other_ack_sends_a_segment_while_the_pipe_is_above_ssthresh() {
         let (pipes, sent) = recovery(20, 1, 10, 18);
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(pipes, [19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 10, 10]);
     }
 
-    /// With ssthresh at seven tenths, as CUBIC has it: after n ACKs ceil(0.7 n) segments are out.
+    /// ssthresh is seven tenths of the flight, as with CUBIC: after n ACKs ceil(0.7 n) segments were sent.
     #[test]
     fn the_proportion_is_that_of_ssthresh_to_what_was_in_flight() {
         let (_, sent) = recovery(20, 1, 14, 16);
@@ -69,9 +69,10 @@ mod tests {
         assert_eq!(out[9], 7);
     }
 
-    /// The slow start reduction bound. 15 of 20 segments are lost and the pipe is at 5 with ssthresh 10: limit =
-    /// MAX(prr_delivered - prr_out, DeliveredData) + MSS. The first ACK sends two, as the second does: 2 delivered - 2
-    /// out is less than the 1 that was delivered now. The pipe grows by one for each ACK until it is 10.
+    /// The slow start reduction bound applies: 15 of 20 segments are lost, the pipe is 5 and ssthresh 10, with limit =
+    /// MAX(prr_delivered - prr_out, DeliveredData) + MSS. The first ACK sends two segments, and so does the second: 2
+    /// delivered - 2 out is less than the 1 segment that it delivers. The pipe grows by one for each ACK until it is
+    /// 10.
     #[test]
     fn below_ssthresh_it_is_slow_start() {
         let (pipes, sent) = recovery(20, 15, 10, 8);
@@ -79,8 +80,8 @@ mod tests {
         assert_eq!(pipes, [6, 7, 8, 9, 10, 10, 10, 10]);
     }
 
-    /// The bound counts what was not sent before: three ACKs delivered three segments while the application had nothing,
-    /// so 3 + 1 may go with the third, and no more than fit below ssthresh.
+    /// The bound includes what was not sent before: three ACKs deliver three segments while the application has no
+    /// data, so the third may send 3 + 1 segments, but no more than fit below ssthresh.
     #[test]
     fn what_was_not_sent_may_be_sent_later_up_to_ssthresh() {
         for (ssthresh, allowed) in [(10, 4), (6, 3)] {
@@ -90,7 +91,8 @@ mod tests {
         }
     }
 
-    /// An ACK that delivers several segments counts all of them: 3 of 12, of which half may be out.
+    /// An ACK that delivers several segments counts all of them: of 12 segments 3 were delivered, of which half may be
+    /// sent.
     #[test]
     fn bytes_are_rounded_up_and_what_is_out_is_taken_off() {
         let mut prr = Prr::new(12_000);
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(prr.send_count(1000, 8000, 6000, MSS), 0, "more is out than the proportion");
     }
 
-    /// Exactly at ssthresh the bound holds, and leaves no room.
+    /// With the pipe exactly at ssthresh, the bound applies and leaves no room.
     #[test]
     fn at_ssthresh_nothing_is_sent() {
         assert_eq!(Prr::new(20_000).send_count(4000, 10_000, 10_000, MSS), 0);

@@ -1,6 +1,6 @@
-//! RACK: which segments are lost, by the time at which they were sent. TLP: a probe for losses at the end of a flight.
+//! RACK detects lost segments by the times at which they were sent. TLP probes for losses at the end of a flight.
 //!
-//! Source: RFC 8985. An option beside the counting rule of RFC 6675 in [`scoreboard`](super::scoreboard).
+//! Source: RFC 8985. It is an alternative to the counting rule of RFC 6675 in [`scoreboard`](super::scoreboard).
 //!
 //! ```text
 //! newest    the segment sent last among those delivered; RACK.rtt its round trip time              §6.2 step 2
@@ -19,11 +19,11 @@
 //! | lost | no |
 //! | sent again | yes, from its new time on |
 //!
-//! Invariants: the records cover `una..nxt` without gaps; `lost` and `sacked` are the sums of what they name. Cost: O(1)
-//! per ACK while nothing is SACKed or sent again, else O(flight).
+//! Invariants: the records cover `una..nxt` without gaps; `lost` and `sacked` are the sums of the bytes of lost and of
+//! SACKed segments. Cost: O(1) per ACK while nothing is SACKed or retransmitted, otherwise O(flight).
 //!
-//! DIFFERENCE: min_RTT is that of the whole connection, not of a window of time (§6.2 step 1 leaves it open). Pinned by
-//! `the_smallest_sample_is_that_of_the_whole_connection`.
+//! DIFFERENCE: min_RTT is the minimum over the whole connection, not over a window of time (§6.2 step 1 allows both).
+//! Pinned by `the_smallest_sample_is_that_of_the_whole_connection`.
 
 use penstock_core::units::{Instant, Span};
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ const PERSIST: u32 = 16; // recoveries; §6.2 step 4
 const MAX_ACK_DELAY: Span = Span::from_millis(200); // §7.2 TLP.max_ack_delay; Linux's
 const PTO_WITHOUT_SAMPLE: Span = Span::from_secs(1); // §7.2
 
-/// A segment in flight.
+/// A segment in flight and what is known of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Sent {
     start: u64,
@@ -49,35 +49,36 @@ impl Sent {
         self.end - self.start
     }
 
-    /// RACK_sent_after of §6.2: which of two was sent later; of one time the one further on in the stream.
+    /// Returns the key of RACK_sent_after (§6.2): the segment with the larger key was sent later; of two sent at the
+    /// same time, that with the higher end.
     fn key(&self) -> (Instant, u64) {
         (self.at, self.end)
     }
 }
 
-/// What an ACK tells RACK beside numbers.
+/// What RACK learns from an ACK besides sequence numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
     pub now: Instant,
-    /// The echoed timestamp, if there are timestamps; microseconds.
+    /// The echoed timestamp in microseconds; `None` without timestamps.
     pub echo: Option<u32>,
     pub srtt: Span,
     pub min_rtt: Span,
-    /// Fast or timeout recovery is under way.
+    /// True during fast recovery and after a timeout.
     pub recovering: bool,
 }
 
-/// The probe of the tail.
+/// State of the tail loss probe.
 #[derive(Debug, Clone, PartialEq)]
 struct Tail {
     at: Instant,
     due: bool,
-    /// `nxt` when the probe was sent, until what became of it is known.
+    /// The end of the flight when the probe was sent; `None` if no probe is outstanding.
     end: Option<u64>,
     again: bool,
 }
 
-/// State of RACK and TLP.
+/// The state of RACK and TLP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rack {
     flight: VecDeque<Sent>,
@@ -87,22 +88,22 @@ pub struct Rack {
     segments_again: u32,
     newest: Option<(Instant, u64)>,
     rtt: Span,
-    /// The end of the highest segment delivered (RACK.fack).
+    /// End of the highest segment delivered (RACK.fack).
     highest: u64,
     reordered: bool,
-    /// The multiple of a quarter of the round trip that is waited (RACK.reo_wnd_mult).
+    /// The reordering window in quarters of the minimum round trip time (RACK.reo_wnd_mult).
     patience: u32,
-    /// Recoveries until it is forgotten.
+    /// Number of recoveries until `patience` returns to 1 (RACK.reo_wnd_persist).
     persist: u32,
-    /// `nxt` when a D-SACK last made it grow, until that is acknowledged; else 0.
+    /// The end of the flight when a D-SACK last increased `patience`, until that end is acknowledged; otherwise 0.
     grown_at: u64,
-    /// When more may be lost; `Instant::MAX` is never.
+    /// When further segments may have to be declared lost; `Instant::MAX` means never.
     check_at: Instant,
     tail: Tail,
 }
 
 impl Rack {
-    /// Of a sender whose first byte has the number `first`.
+    /// Creates the state of a sender whose first byte has the number `first`.
     pub fn new(first: u64) -> Self {
         Self {
             flight: VecDeque::new(),
@@ -122,27 +123,27 @@ impl Rack {
         }
     }
 
-    /// Bytes on the heap, this included.
+    /// Returns the number of bytes on the heap, with those of the state itself.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.flight.capacity() * size_of::<Sent>()
     }
 
-    /// The earliest of its timers.
+    /// Returns when the earliest timer is due; `Instant::MAX` means never.
     pub fn deadline(&self) -> Instant {
         self.check_at.min(self.tail.at)
     }
 
-    /// Bytes thought to be in the network.
+    /// Returns the number of bytes in flight.
     pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
         nxt - una - self.sacked - self.lost
     }
 
-    /// True when some segment is lost and was not sent again.
+    /// True if some segment is lost and was not retransmitted.
     pub fn any_lost(&self) -> bool {
         self.lost > 0
     }
 
-    /// The first such segment.
+    /// Returns the first segment that is lost and was not retransmitted.
     pub fn next_lost(&self) -> Option<(u64, u64)> {
         if self.lost == 0 {
             return None;
@@ -150,17 +151,17 @@ impl Rack {
         self.flight.iter().find(|sent| sent.lost).map(|sent| (sent.start, sent.end))
     }
 
-    /// The first segment that was not SACKed.
+    /// Returns the first segment that was not SACKed.
     pub fn first(&self) -> Option<(u64, u64)> {
         self.flight.iter().find(|sent| !sent.sacked).map(|sent| (sent.start, sent.end))
     }
 
-    /// New data leaves.
+    /// Records that new data was sent.
     pub fn sent(&mut self, start: u64, end: u64, now: Instant) {
         self.flight.push_back(Sent { start, end, at: now, again: false, sacked: false, lost: false });
     }
 
-    /// The segment that begins at `start` leaves again.
+    /// Records that the segment which begins at `start` was retransmitted.
     pub fn sent_again(&mut self, start: u64, now: Instant) {
         let position = self.flight.partition_point(|sent| sent.end <= start);
         let Some(sent) = self.flight.get_mut(position) else { return };
@@ -169,7 +170,7 @@ impl Rack {
         (sent.at, sent.again, sent.lost) = (now, true, false);
     }
 
-    /// §6.2 steps 2 and 3: everything below `una` arrived.
+    /// Handles a cumulative ACK: everything below `una` arrived (§6.2 steps 2 and 3).
     pub fn advance(&mut self, una: u64, arrival: &Arrival) {
         while let Some(mut sent) = self.flight.front().copied().filter(|sent| sent.start < una) {
             let part = sent.end.min(una) - sent.start;
@@ -189,7 +190,7 @@ impl Rack {
         }
     }
 
-    /// §6.2 steps 2 and 3: a SACK block.
+    /// Handles a SACK block (§6.2 steps 2 and 3).
     pub fn sack(&mut self, start: u64, end: u64, arrival: &Arrival) {
         let mut position = self.flight.partition_point(|sent| sent.start < start);
         while let Some(sent) = self.flight.get_mut(position).filter(|sent| sent.end <= end) {
@@ -214,7 +215,8 @@ impl Rack {
         }
         let rtt = arrival.now.since(sent.at);
         if sent.again {
-            // It may be the first transmission that arrived.
+            // The ACK may be of the first transmission: it is ignored if its timestamp is older than the
+            // retransmission.
             let before = |echo: u32| (echo.wrapping_sub(super::sequence::timestamp(sent.at)) as i32) < 0;
             if arrival.echo.is_some_and(before) || rtt < arrival.min_rtt {
                 return;
@@ -224,7 +226,7 @@ impl Rack {
         self.newest = self.newest.max(Some(sent.key()));
     }
 
-    /// §6.2 step 4.
+    /// Returns the reordering window (§6.2 step 4).
     fn reordering_window(&self, arrival: &Arrival) -> Span {
         if !self.reordered && (arrival.recovering || self.segments_sacked >= DUP_THRESH) {
             return Span::ZERO;
@@ -232,7 +234,8 @@ impl Rack {
         (arrival.min_rtt * u64::from(self.patience)).div(4).min(arrival.srtt)
     }
 
-    /// §6.2 step 4: an ACK up to `una`, which may say that something arrived twice.
+    /// Handles an ACK up to `una`; `twice` is true if it reports a segment that arrived twice. Then the window grows,
+    /// at most once per round trip (§6.2 step 4).
     pub fn note_twice(&mut self, una: u64, nxt: u64, twice: bool) {
         if una >= self.grown_at {
             self.grown_at = 0;
@@ -244,7 +247,7 @@ impl Rack {
         }
     }
 
-    /// §6.2 step 4: a recovery is over.
+    /// Ends a recovery; after 16 of them the reordering window returns to its initial size (§6.2 step 4).
     pub fn recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -252,7 +255,7 @@ impl Rack {
         }
     }
 
-    /// §6.2 step 5. Sets the timer for what may be lost but is not yet.
+    /// Declares segments lost whose time is over, and sets the timer for those whose time will come (§6.2 step 5).
     pub fn detect(&mut self, arrival: &Arrival) {
         self.check_at = Instant::MAX;
         let Some(newest) = self.newest else { return };
@@ -272,7 +275,7 @@ impl Rack {
         }
     }
 
-    /// §6.3: the retransmission timer fired. The first segment is lost, and what was sent long ago.
+    /// Handles a retransmission timeout: the first segment is lost, and all that were sent long enough ago (§6.3).
     pub fn timed_out(&mut self, arrival: &Arrival) {
         let patience = self.rtt + self.reordering_window(arrival);
         let mut first = true;
@@ -285,7 +288,7 @@ impl Rack {
         self.forget_probe();
     }
 
-    /// §7.2: after new data or an ACK of some, in the open state.
+    /// Sets the timer of the probe, after new data was sent or acknowledged outside of recovery (§7.2).
     pub fn schedule_probe(&mut self, in_flight: u64, mss: u64, srtt: Span, rto_at: Instant, now: Instant) {
         if self.tail.end.is_some() || self.sacked > 0 || in_flight == 0 {
             self.tail.at = Instant::MAX;
@@ -296,7 +299,7 @@ impl Rack {
         self.tail.at = (now + timeout).min(rto_at);
     }
 
-    /// True once when the time for a probe has come.
+    /// Returns true once when the timer of the probe is due.
     pub fn probe_timer_fires(&mut self, now: Instant) -> bool {
         let fires = self.tail.at <= now;
         if fires {
@@ -306,17 +309,17 @@ impl Rack {
         fires
     }
 
-    /// True once when a probe is to be sent.
+    /// Returns true once when a probe must be sent.
     pub fn take_due_probe(&mut self) -> bool {
         std::mem::take(&mut self.tail.due)
     }
 
-    /// §7.3: new data is the probe; `end` is past it.
+    /// Records that new data up to `end` serves as the probe (§7.3).
     pub fn probed_with_news(&mut self, end: u64) {
         (self.tail.end, self.tail.again) = (Some(end), false);
     }
 
-    /// §7.3: there is nothing new: the last segment leaves again.
+    /// Returns the last segment, to be retransmitted as the probe because there is no new data (§7.3).
     pub fn probe_last(&mut self, now: Instant) -> Option<(u64, u64)> {
         let last = *self.flight.back()?;
         self.sent_again(last.start, now);
@@ -324,8 +327,8 @@ impl Rack {
         Some((last.start, last.end))
     }
 
-    /// §7.4.2. True if the probe made up for the loss of the last segment, of which nothing else would tell. `twice` is
-    /// the end of what a D-SACK tells.
+    /// Returns true if the probe repaired the loss of the last segment, which no other event would reveal (§7.4.2).
+    /// `twice` is the end of the segment which a D-SACK reports.
     pub fn probe_repaired(&mut self, ack: u64, twice: Option<u64>, duplicate: bool) -> bool {
         let Some(end) = self.tail.end.filter(|end| ack >= *end) else { return false };
         let needless = twice == Some(end);
@@ -336,7 +339,7 @@ impl Rack {
         repaired
     }
 
-    /// Recovery begins, which makes up for all losses.
+    /// Forgets an outstanding probe, because recovery begins and retransmits all lost segments.
     pub fn forget_probe(&mut self) {
         self.tail = Tail { at: Instant::MAX, due: false, end: None, again: false };
     }
@@ -353,12 +356,12 @@ mod tests {
         Instant::ZERO + MS(ms)
     }
 
-    /// An ACK at this time on a path of 100 ms.
+    /// An ACK at this time, on a path with a round trip time of 100 ms.
     fn arrival(ms: u64) -> Arrival {
         Arrival { now: at(ms), echo: None, srtt: MS(100), min_rtt: MS(100), recovering: false }
     }
 
-    /// Ten segments, one each millisecond from 0 ms on.
+    /// Ten segments, one sent each millisecond from 0 ms on.
     fn rack() -> Rack {
         let mut rack = Rack::new(0);
         (0..10).for_each(|n| rack.sent(n * MSS, (n + 1) * MSS, at(n)));
@@ -397,7 +400,7 @@ mod tests {
         assert_eq!(rack.deadline(), at(2 + 100 + 25));
     }
 
-    /// The counting rule cannot see this: nothing above the segment arrives before it is lost again.
+    /// The counting rule cannot detect this loss: nothing above the segment is SACKed between its two losses.
     #[test]
     fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
         let mut rack = rack();
@@ -434,11 +437,12 @@ mod tests {
         let mut rack = rack();
         rack.sack(2 * MSS, 3 * MSS, &arrival(102)); // RACK.rtt is 100 ms
         rack.timed_out(&Arrival { recovering: true, ..arrival(103) });
-        // With 100 ms of patience at 103 ms: 0, 1 and 3 were sent by 3 ms; 2 was SACKed.
+        // In recovery the reordering window is 0: at 103 ms the segments sent by 3 ms are lost, which are 0, 1 and 3;
+        // 2 was SACKed.
         assert_eq!(rack.pipe(0, 10 * MSS), 6 * MSS);
     }
 
-    /// 25 ms for each of two, three, four, and then SRTT, which is 100 ms.
+    /// The reordering window is 25 ms for each of two, three and four quarters, and then SRTT, which is 100 ms.
     #[test]
     fn each_round_trip_in_which_something_arrived_twice_adds_a_quarter_to_its_patience() {
         let mut rack = rack();

@@ -1,6 +1,6 @@
 //! A set of sequence numbers as ordered, disjoint, non-adjacent ranges.
 
-/// Half-open ranges `[start, end)` in ascending order.
+/// A set of half-open ranges `[start, end)` in ascending order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ranges {
     list: Vec<(u64, u64)>,
@@ -8,22 +8,22 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// Bytes in the set.
+    /// Returns the number of bytes in the set.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The ranges in ascending order.
+    /// Returns the ranges in ascending order.
     pub fn as_slice(&self) -> &[(u64, u64)] {
         &self.list
     }
 
-    /// True when the set is empty.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Adds `[start, end)` and tells how many of its bytes are new.
+    /// Adds `[start, end)`; returns how many of its bytes are new.
     pub fn insert(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -44,7 +44,7 @@ impl Ranges {
         new
     }
 
-    /// Removes everything below `bound` and tells how many bytes that were.
+    /// Removes everything below `bound`; returns how many bytes were removed.
     pub fn remove_below(&mut self, bound: u64) -> u64 {
         if self.list.first().is_none_or(|(s, _)| *s >= bound) {
             return 0;
@@ -62,13 +62,14 @@ impl Ranges {
         removed
     }
 
-    /// The range that contains `at`.
+    /// Returns the range that contains `at`; `None` if `at` is not in the set.
     pub fn containing(&self, at: u64) -> Option<(u64, u64)> {
         let i = self.list.partition_point(|(_, e)| *e <= at);
         self.list.get(i).copied().filter(|(s, _)| *s <= at)
     }
 
-    /// The first number at or after `from` that is not in the set, and where the set resumes after it.
+    /// Returns the first number at or after `from` that is not in the set, and the begin of the next range after it, if
+    /// there is one.
     pub fn gap_from(&self, from: u64) -> (u64, Option<u64>) {
         let i = self.list.partition_point(|(_, e)| *e <= from);
         match self.list.get(i) {
@@ -77,7 +78,7 @@ impl Ranges {
         }
     }
 
-    /// Bytes of the set below `bound`.
+    /// Returns the number of bytes of the set below `bound`.
     pub fn bytes_below(&self, bound: u64) -> u64 {
         self.list.iter().take_while(|(s, _)| *s < bound).map(|(s, e)| (*e).min(bound) - s).sum()
     }

@@ -1,7 +1,8 @@
-//! The receiving half: reassembly, when to acknowledge, what window to tell, what to report as SACK.
+//! The receiving half of a connection: reassembly, when to acknowledge, which window to advertise, and what to report
+//! as SACK.
 //!
 //! Sources: RFC 9293 §3.8.6 (window, silly window avoidance), RFC 5681 §4.2 (delayed ACK), RFC 2018 §4 (SACK blocks),
-//! RFC 2883 (D-SACK, for senders with RACK), RFC 7323 §4.3 (which timestamp to echo), RFC 3168 §6.1.3 (ECN echo).
+//! RFC 2883 (D-SACK, for senders with RACK), RFC 7323 §4.3 (the timestamp to echo), RFC 3168 §6.1.3 (ECN echo).
 
 use super::config::TcpConfig;
 use super::ranges::Ranges;
@@ -11,53 +12,53 @@ use penstock_core::cc::Requirements;
 use penstock_core::packet::{Ecn, Packet, TcpFlags};
 use penstock_core::units::Instant;
 
-/// State of the receiving half.
+/// The state of the receiving half.
 #[derive(Debug, Clone)]
 pub struct Receiver {
-    /// Next number expected.
+    /// The next sequence number expected.
     next: u64,
-    /// Number of the peer's first data byte.
+    /// The number of the peer's first data byte.
     first: u64,
-    /// In-order bytes the application has taken.
+    /// The number up to which the application has read.
     read: u64,
-    /// What arrived beyond a gap.
+    /// The ranges that arrived beyond a gap.
     early: Ranges,
-    /// Numbers, as the wire has them, within recently changed ranges, most recent first, for the order of SACK blocks.
+    /// Header numbers within ranges that changed recently, most recent first; they give the order of SACK blocks.
     recent: [u32; MAX_SACK],
-    /// What arrived twice and was not yet reported; empty if nothing did.
+    /// A range that arrived twice and was not reported yet; empty if there is none.
     twice: (u32, u32),
-    /// The right edge of the last window told; it never moves left.
+    /// The right edge of the last window advertised, which never decreases.
     edge: u64,
     buffer: u64,
     scale: u8,
-    /// Segments since the last ACK went out.
+    /// Number of segments since the last ACK was sent.
     unacked: u8,
     pub(super) ack_now: bool,
-    /// When a delayed ACK is due; `Instant::MAX` is never.
+    /// When a delayed ACK is due; `Instant::MAX` means never.
     pub(super) ack_at: Instant,
     ts_recent: u32,
     last_ack_sent: u64,
-    /// Number of the peer's FIN, once it is known.
+    /// The number of the peer's FIN, once it is known.
     fin_at: u64,
-    /// ECN: congestion is echoed until the sender answers.
+    /// True if congestion must be echoed until the sender responds with CWR (ECN).
     echo: bool,
-    /// Each ACK echoes the mark of its segment instead (RFC 8257 §3.2).
+    /// True if each ACK echoes the mark of its own segment (RFC 8257 §3.2).
     accurate_ecn: bool,
-    /// No delayed ACK.
+    /// True if every segment is acknowledged at once.
     every_segment: bool,
-    /// The application reads at once.
+    /// True if the application reads all data at once.
     auto_read: bool,
-    /// It acknowledges so many bytes beyond what it has: a lie.
+    /// Number of bytes that the receiver acknowledges beyond what it has (`optimistic_ack`); 0 for an honest receiver.
     ahead: u32,
-    /// It reports what arrived twice.
+    /// True if D-SACK reports ranges that arrived twice.
     dsack: bool,
 }
 
 impl Receiver {
-    /// A receiver whose peer's SYN had sequence number `irs`.
+    /// Creates a receiver. The peer's SYN had the number `irs`; `scale` is the window scale of this side.
     pub fn new(config: &TcpConfig, irs: u32, scale: u8) -> Self {
         let first = sequence::initial(irs) + 1;
-        // A whole number of the window field's units, so that rounding never moves an edge.
+        // A multiple of the unit of the window field, so that rounding never moves the right edge.
         let buffer = (config.receive_buffer.get() >> scale) << scale;
         Self {
             next: first,
@@ -84,40 +85,41 @@ impl Receiver {
         }
     }
 
-    /// What the control wants of the peer's receiver; both ends have the same control.
+    /// Sets what the control needs of the peer's receiver; both ends have the same control.
     pub fn set_wants(&mut self, requirements: Option<Requirements>) {
         self.accurate_ecn = requirements.is_some_and(|requirements| requirements.accurate_ecn);
         self.every_segment |= requirements.is_some_and(|requirements| requirements.ack_per_segment);
     }
 
-    /// In-order payload bytes so far.
+    /// Returns the number of payload bytes received in order.
     pub fn delivered(&self) -> u64 {
         let fin = u64::from(self.finished());
         self.next - self.first - fin
     }
 
-    /// True once everything up to and with the peer's FIN arrived.
+    /// True if everything up to and including the peer's FIN has arrived.
     pub fn finished(&self) -> bool {
         self.next > self.fin_at
     }
 
-    /// Next number expected, as the wire carries it.
+    /// Returns the next number expected, in the form of the header.
     pub fn ack_number(&self) -> u32 {
         self.next as u32
     }
 
-    /// True for a number within the window told.
+    /// True if a number is within the advertised window.
     pub fn in_window(&self, wire: u32) -> bool {
         (self.next..self.edge.max(self.next)).contains(&sequence::unwrap(wire, self.next))
     }
 
-    /// From now on the application reads only what [`Receiver::read`] takes.
+    /// Lets the application read only by [`Receiver::read`] from now on.
     pub fn read_by_hand(&mut self) {
         self.auto_read = false;
         self.read = self.next;
     }
 
-    /// The application takes up to `n` bytes. A window that opens by enough is told at once (RFC 9293 §3.8.6.2.2).
+    /// Reads up to `n` bytes for the application. If the window opens far enough, it is advertised at once (RFC 9293
+    /// §3.8.6.2.2).
     pub fn read(&mut self, n: u64, mss: u64) {
         self.read = (self.read + n).min(self.next);
         let opened = (self.read + self.buffer).saturating_sub(self.edge);
@@ -126,7 +128,7 @@ impl Receiver {
         }
     }
 
-    /// Takes the peer's segment: payload, FIN, timestamp, ECN. False if none of it was acceptable.
+    /// Takes payload, FIN, timestamp and ECN of the peer's segment; returns false if no part of it was acceptable.
     pub fn on_segment(&mut self, segment: &Segment, config: &TcpConfig, now: Instant) -> bool {
         let start = sequence::unwrap(segment.seq, self.next);
         let end = start + u64::from(segment.sequence_len());
@@ -158,7 +160,7 @@ impl Receiver {
 
     fn take(&mut self, start: u64, end: u64, config: &TcpConfig, now: Instant, fin: bool) {
         if start > self.next && self.ahead > 0 {
-            self.next = start; // who lies does not miss it
+            self.next = start; // a misbehaving receiver treats lost data as received
         }
         if start > self.next {
             if self.dsack
@@ -191,7 +193,7 @@ impl Receiver {
         }
     }
 
-    /// RFC 2883 §4: `[start, end)`, if there is anything in it, was there before.
+    /// Records `[start, end)`, if it is not empty, as received twice (RFC 2883 §4).
     fn note_twice(&mut self, start: u64, end: u64) {
         if self.dsack && start < end {
             self.twice = (start as u32, end as u32);
@@ -213,7 +215,7 @@ impl Receiver {
         }
     }
 
-    /// Puts the range that contains `at` at the front of the order of SACK blocks.
+    /// Puts the range that contains `at` first in the order of SACK blocks.
     fn remember(&mut self, at: u64) {
         let next = self.next;
         let same = |r: &u32| {
@@ -225,7 +227,7 @@ impl Receiver {
         self.recent[0] = at as u32;
     }
 
-    /// Fills what every outgoing segment says of this direction, and counts it as the ACK.
+    /// Writes ACK number, window, ECN echo and SACK blocks into an outgoing segment, which thereby serves as the ACK.
     pub fn fill(&mut self, segment: &mut Segment, sack: bool, mss: u64) {
         segment.ack = self.next as u32;
         if self.ahead > 0 && self.next > self.first && !self.finished() {
@@ -256,18 +258,18 @@ impl Receiver {
         self.last_ack_sent = self.next;
     }
 
-    /// The timestamp to echo.
+    /// Returns the timestamp to echo.
     pub fn ts_recent(&self) -> u32 {
         self.ts_recent
     }
 
-    /// Remembers the timestamp of the peer's SYN.
+    /// Stores the timestamp of the peer's SYN.
     pub fn set_ts_recent(&mut self, tsval: u32) {
         self.ts_recent = tsval;
     }
 
-    /// The window field: the edge moves right only by a full segment or half the buffer (RFC 9293 §3.8.6.2.2), and
-    /// rounding to the scale never moves it left (RFC 7323 §2.4).
+    /// Returns the window field. The right edge moves only by a full segment or half the buffer (RFC 9293 §3.8.6.2.2),
+    /// and rounding to the scale never decreases it (RFC 7323 §2.4).
     fn window(&mut self, mss: u64) -> u16 {
         let edge = self.read + self.buffer;
         if edge.saturating_sub(self.edge) >= mss.min(self.buffer / 2) {

@@ -1,10 +1,10 @@
-//! Round trip time and retransmission timeout (RFC 6298).
+//! The estimator of the round trip time and the retransmission timeout (RFC 6298).
 //!
-//! DIFFERENCE: the backoff ends with the first ACK of new data, as in Linux. RFC 6298 §5 keeps it until there is a new
-//! sample, which without timestamps an ACK of what was sent again is not. Pinned by the ladder `an ACK of what was sent
+//! DIFFERENCE: the backoff ends with the first ACK of new data, as in Linux. RFC 6298 §5 keeps it until a new sample,
+//! and without timestamps an ACK of retransmitted data gives no sample. Pinned by the ladder `an ACK of what was sent
 //! again ends the backoff`.
-//! DIFFERENCE: after a lost SYN the timeout of the first data is one second. RFC 6298 §5.7 has three. Pinned by the ladder
-//! `a lost SYN leaves the first timeout at one second`.
+//! DIFFERENCE: after a lost SYN the timeout of the first data is one second; RFC 6298 §5.7 says three seconds. Pinned
+//! by the ladder `a lost SYN leaves the first timeout at one second`.
 
 use penstock_core::units::{Instant, Span};
 
@@ -12,13 +12,13 @@ const INITIAL_RTO: Span = Span::from_secs(1); // RFC 6298 §2.1
 const MAX_RTO: Span = Span::from_secs(60); // RFC 6298 §2.5
 const MAX_BACKOFF: u32 = 15;
 
-/// SRTT, RTTVAR and the timeout derived from them.
+/// SRTT, RTTVAR and the retransmission timeout that follows from them.
 #[derive(Debug, Clone)]
 pub struct RttEstimator {
     srtt: Span,
     rttvar: Span,
     min: Span,
-    /// When the way changed, if `min` is still of the one before; else `Instant::MAX`.
+    /// When the path changed, as long as `min` is a sample of the old path; otherwise `Instant::MAX`.
     changed: Instant,
     granularity_us: u32,
     min_rto_us: u32,
@@ -26,7 +26,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// No sample yet: the timeout is one second.
+    /// Creates an estimator without samples, whose timeout is one second.
     pub fn new(min_rto: Span, granularity: Span) -> Self {
         let us = |span: Span| u32::try_from(span.as_nanos() / 1000).unwrap_or(u32::MAX);
         let (granularity_us, min_rto_us) = (us(granularity), us(min_rto));
@@ -41,12 +41,14 @@ impl RttEstimator {
         }
     }
 
-    /// A sample from a segment that was not retransmitted, or from timestamps (Karn's algorithm is the caller's).
+    /// Takes a sample from a segment that was not retransmitted, or from timestamps. The caller implements Karn's
+    /// algorithm.
     pub fn sample(&mut self, r: Span, now: Instant) {
         if self.changed == Instant::MAX {
             self.min = self.min.min(r);
         } else if r <= now.since(self.changed) {
-            // Sent by the new way. What was sent before and comes now has taken longer than this.
+            // The segment was sent on the new path, because segments sent before the change that arrive now have taken
+            // longer than this.
             (self.min, self.changed) = (r, Instant::MAX);
         } else if self.min == Span::MAX {
             self.min = r;
@@ -61,22 +63,23 @@ impl RttEstimator {
         }
     }
 
-    /// The host moved at `now`, or its peer: the smallest sample is to be one of the new way.
+    /// Tells that the path changed at `now`: the smallest sample must from now on be one of the new path.
     pub fn path_changed(&mut self, now: Instant) {
         self.changed = now;
     }
 
-    /// SRTT; zero before the first sample.
+    /// Returns SRTT; zero before the first sample.
     pub fn srtt(&self) -> Span {
         self.srtt
     }
 
-    /// The smallest sample of the way, or of the one before as long as there is none; zero before the first.
+    /// Returns the smallest sample of the current path, or of the old path until there is one; zero before the first
+    /// sample.
     pub fn min_rtt(&self) -> Span {
         if self.min == Span::MAX { Span::ZERO } else { self.min }
     }
 
-    /// The timeout with its backoff: §2.3, §2.4, §5.5.
+    /// Returns the timeout with its backoff (RFC 6298 §2.3, §2.4, §5.5).
     pub fn rto(&self) -> Span {
         let base = if self.srtt == Span::ZERO {
             INITIAL_RTO
@@ -87,17 +90,17 @@ impl RttEstimator {
         (base * (1 << self.backoff)).min(MAX_RTO)
     }
 
-    /// The timer fired: double the timeout.
+    /// Doubles the timeout after the timer has fired.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
-    /// New data was acknowledged.
+    /// Ends the backoff after new data was acknowledged.
     pub fn reset_backoff(&mut self) {
         self.backoff = 0;
     }
 
-    /// How often the timer fired in a row.
+    /// Returns how often the timer has fired since the last ACK of new data.
     pub fn backoff(&self) -> u32 {
         self.backoff
     }
@@ -120,7 +123,8 @@ mod tests {
         assert_eq!(rtt.min_rtt(), MS(400));
     }
 
-    /// At 1 s from 30 to 500 ms. What was sent before it comes with 60 ms, by both ways; what was sent then, with 520 and 500.
+    /// At 1 s the round trip time changes from 30 to 500 ms. A segment sent before the change gives a sample of 60 ms,
+    /// over both paths; segments sent after it give 520 and 500 ms.
     #[test]
     fn the_smallest_sample_is_one_of_the_way() {
         let mut rtt = RttEstimator::new(Span::from_secs(1), MS(1));
@@ -150,7 +154,7 @@ mod tests {
         assert_eq!(rtt.rto(), Span::from_secs(1));
     }
 
-    /// RACK's min_RTT (RFC 8985 §6.2 step 1).
+    /// min_RTT of RACK (RFC 8985 §6.2 step 1).
     #[test]
     fn the_smallest_sample_is_that_of_the_whole_connection() {
         let mut rtt = RttEstimator::new(Span::from_secs(1), MS(1));
@@ -159,8 +163,8 @@ mod tests {
         assert_eq!(rtt.min_rtt(), MS(30));
     }
 
-    /// RFC 6298 §5.5: each time it fires, RTO = 2 RTO. §2.3: a sample afterwards makes RTO anew from SRTT and RTTVAR, and
-    /// the backoff is the caller's to end.
+    /// RFC 6298 §5.5: each time the timer fires, RTO = 2 RTO. §2.3: a later sample computes RTO anew from SRTT and
+    /// RTTVAR; the caller ends the backoff.
     #[test]
     fn a_sample_is_not_a_part_of_the_backoff() {
         let mut rtt = RttEstimator::new(MS(200), MS(1));

@@ -1,10 +1,11 @@
-//! What the sender knows of its flight: which bytes arrived beyond a gap, which are deemed lost, which were sent again.
+//! The scoreboard of the sender's flight: which bytes arrived beyond a gap, which are lost, and which were
+//! retransmitted.
 //!
-//! RFC 6675 §4 in terms of three edges instead of per-segment flags: a byte is *lost* if it is below `lost_edge` and not
-//! SACKed (the rule is monotone: what is below a lost byte and not SACKed is lost too), and *sent again* if it is below
-//! `high_rxt` and not SACKed. After a timeout `lost_edge` is the end of the flight.
+//! RFC 6675 §4 is implemented with edges instead of flags for each segment. A byte is *lost* if it is below `lost_edge`
+//! and not SACKed; one edge suffices because every byte below a lost byte is SACKed or lost as well. A byte is
+//! *retransmitted* if it is below `high_rxt` and not SACKed. After a timeout `lost_edge` is the end of the flight.
 //!
-//! With [`Rack`] the same questions are answered by the times at which segments were sent.
+//! With [`Rack`] the answers come from the times at which segments were sent.
 
 use super::rack::Rack;
 use super::ranges::Ranges;
@@ -12,42 +13,42 @@ use penstock_core::units::Instant;
 
 const DUP_THRESH: usize = 3; // RFC 6675 §2
 
-/// The scoreboard.
+/// The scoreboard of one sender.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scoreboard {
     sacked: Ranges,
     lost_edge: u64,
     high_rxt: u64,
     rescued: bool,
-    /// RFC 8985 instead of the edges.
+    /// RACK (RFC 8985), which replaces the edges; `None` without it.
     pub rack: Option<Box<Rack>>,
 }
 
 impl Scoreboard {
-    /// One that asks RACK what is lost; the first byte has the number `first`.
+    /// Creates a scoreboard that detects losses with RACK; the first byte has the number `first`.
     pub fn with_rack(first: u64) -> Self {
         Self { rack: Some(Box::new(Rack::new(first))), ..Self::default() }
     }
 
-    /// Bytes reported by SACK.
+    /// Returns the number of bytes that are SACKed.
     pub fn sacked(&self) -> u64 {
         self.sacked.total()
     }
 
-    /// Takes a SACK block; tells how many of its bytes are news.
+    /// Takes a SACK block; returns how many of its bytes were not SACKed before.
     pub fn sack(&mut self, start: u64, end: u64) -> u64 {
         self.sacked.insert(start, end)
     }
 
-    /// The cumulative ACK advanced to `una`; tells how many of the bytes below it had been SACKed.
+    /// Handles a cumulative ACK up to `una`; returns how many of the bytes below it had been SACKed.
     pub fn advance(&mut self, una: u64) -> u64 {
         self.lost_edge = self.lost_edge.max(una);
         self.high_rxt = self.high_rxt.max(una);
         self.sacked.remove_below(una)
     }
 
-    /// IsLost of RFC 6675 §4, for all bytes at once: below the place from which three ranges, or more than two
-    /// segments' worth of bytes, are SACKed above.
+    /// Implements IsLost of RFC 6675 §4 for all bytes at once: a byte is lost if, above it, three ranges or more than
+    /// two segments' worth of bytes are SACKed.
     pub fn update_lost(&mut self, mss: u64) {
         let (mut ranges, mut bytes) = (0, 0);
         for (start, end) in self.sacked.as_slice().iter().rev() {
@@ -60,7 +61,7 @@ impl Scoreboard {
         }
     }
 
-    /// True when some byte at or above `una` is deemed lost.
+    /// True if some byte at or above `una` is lost.
     pub fn any_lost(&self, una: u64) -> bool {
         if let Some(rack) = &self.rack {
             return rack.any_lost();
@@ -68,7 +69,7 @@ impl Scoreboard {
         self.sacked.gap_from(una).0 < self.lost_edge
     }
 
-    /// Loss recovery begins: nothing has been sent again yet.
+    /// Begins loss recovery, in which nothing was retransmitted yet.
     pub fn begin(&mut self, una: u64) {
         self.high_rxt = una;
         self.rescued = false;
@@ -77,20 +78,21 @@ impl Scoreboard {
         }
     }
 
-    /// Loss recovery is over.
+    /// Ends loss recovery.
     pub fn recovered(&mut self) {
         if let Some(rack) = &mut self.rack {
             rack.recovered();
         }
     }
 
-    /// The retransmission timer fired: all of the flight that is not SACKed is lost. Not for RACK, which has its own rule.
+    /// Handles a retransmission timeout: all bytes of the flight that are not SACKed are lost. Not used with RACK,
+    /// which has a rule of its own.
     pub fn all_lost(&mut self, una: u64, nxt: u64) {
         self.begin(una);
         self.lost_edge = nxt;
     }
 
-    /// `[start, end)` was sent again.
+    /// Records that `[start, end)` was retransmitted.
     pub fn retransmitted(&mut self, start: u64, end: u64, now: Instant) {
         self.high_rxt = self.high_rxt.max(end);
         if let Some(rack) = &mut self.rack {
@@ -98,7 +100,7 @@ impl Scoreboard {
         }
     }
 
-    /// SetPipe of RFC 6675 §4: bytes thought to be in the network.
+    /// Returns the bytes in flight, SetPipe of RFC 6675 §4.
     pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
         if let Some(rack) = &self.rack {
             return rack.pipe(una, nxt);
@@ -112,12 +114,13 @@ impl Scoreboard {
         not_lost + (high_rxt - una) - self.sacked.bytes_below(high_rxt)
     }
 
-    /// The gap that begins at `from`: its start and where a SACKed range ends it.
+    /// Returns the gap that begins at `from`: its start, and the begin of the SACKed range after it.
     pub fn sacked_gap(&self, from: u64) -> (u64, Option<u64>) {
         self.sacked.gap_from(from)
     }
 
-    /// NextSeg rule 1 of RFC 6675 §4: the next lost bytes not yet sent again, at most `mss` of them.
+    /// Returns the next lost bytes that were not retransmitted yet, at most `mss` of them: NextSeg rule 1 of RFC 6675
+    /// §4.
     pub fn next_lost(&self, mss: u64) -> Option<(u64, u64)> {
         if let Some(rack) = &self.rack {
             return rack.next_lost();
@@ -126,8 +129,9 @@ impl Scoreboard {
         (start < self.lost_edge).then(|| (start, (start + mss).min(resume.unwrap_or(u64::MAX)).min(self.lost_edge)))
     }
 
-    /// NextSeg rules 3 and 4: without news to send, bytes not deemed lost but below a SACKed range, and once per
-    /// recovery the last bytes of the flight. RACK has its probe for that.
+    /// Returns bytes to retransmit if there is no new data: NextSeg rules 3 and 4. These are bytes which are not lost
+    /// but below a SACKed range, and once per recovery the last bytes of the flight. RACK-TLP has its probe for this
+    /// purpose.
     pub fn next_spare(&mut self, mss: u64, nxt: u64) -> Option<(u64, u64)> {
         if self.rack.is_some() {
             return None;
@@ -153,7 +157,7 @@ mod tests {
     use super::*;
     const MSS: u64 = 1000;
 
-    /// A flight of ten segments, [0, 10000), of which the given ones were SACKed.
+    /// A flight of ten segments, [0, 10000), of which the given segments were SACKed.
     fn board(segments: &[u64]) -> Scoreboard {
         let mut board = Scoreboard::default();
         segments.iter().for_each(|n| assert_eq!(board.sack(n * MSS, (n + 1) * MSS), MSS));
@@ -177,7 +181,7 @@ mod tests {
 
     #[test]
     fn pipe_counts_what_is_neither_sacked_nor_lost_and_what_was_sent_again() {
-        // Segments 1, 3, 4 and 5 SACKed: 0 and 2 are lost, 6 to 9 are in flight.
+        // Segments 1, 3, 4 and 5 are SACKed: 0 and 2 are lost, 6 to 9 are in flight.
         let mut board = board(&[1, 3, 4, 5]);
         board.begin(0);
         assert_eq!(board.pipe(0, 10 * MSS), 4 * MSS);
@@ -197,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_rescue_is_sent_once() {
-        // Segments 1 to 3 SACKed, 0 sent again; 4 to 9 have no SACK above them.
+        // Segments 1 to 3 are SACKed and 0 was retransmitted; nothing above 4 to 9 is SACKed.
         let mut board = board(&[1, 2, 3]);
         board.begin(0);
         board.retransmitted(0, MSS, Instant::ZERO);
@@ -206,8 +210,8 @@ mod tests {
         assert_eq!(board.next_spare(MSS, 10 * MSS), None);
     }
 
-    /// RFC 6675 §5.1: after a timeout all up to the end of the flight is lost, and what is sent later is not. The flight ends
-    /// within a segment; the same segment of what is sent later begins where it ends.
+    /// RFC 6675 §5.1: after a timeout everything up to the end of the flight is lost, and what is sent later is not.
+    /// The flight ends within a segment, and data sent later begins at that place.
     #[test]
     fn nothing_beyond_the_lost_edge_is_sent_again() {
         let mut board = Scoreboard::default();

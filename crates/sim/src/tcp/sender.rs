@@ -1,8 +1,9 @@
-//! The sending half: what may be sent when, what is lost, what is sent again.
+//! The sending half of a connection: what may be sent when, what is lost, and what is retransmitted.
 //!
 //! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 6937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
-//! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC 8985
-//! (RACK-TLP). What is lost and what follows is in `sender/recovery.rs`, the peer's window in `sender/flow_control.rs`.
+//! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC
+//! 8985 (RACK-TLP). Detection of losses and recovery are in `sender/recovery.rs`, the peer's window is in
+//! `sender/flow_control.rs`.
 //!
 //! State table of loss recovery:
 //!
@@ -39,7 +40,7 @@ enum Phase {
     Loss,
 }
 
-/// State of the sending half.
+/// The state of the sending half. Sequence numbers are internal 64-bit numbers, see `sequence.rs`.
 #[derive(Debug, Clone)]
 pub struct Sender {
     pub(super) cc: AnyCc,
@@ -48,7 +49,7 @@ pub struct Sender {
     mss: u64,
     una: u64,
     nxt: u64,
-    /// Past the last byte the application gave.
+    /// The number after the last byte that the application has written.
     app_end: u64,
     closing: bool,
     // The peer's window.
@@ -59,7 +60,7 @@ pub struct Sender {
     // Loss recovery.
     phase: Phase,
     board: Scoreboard,
-    /// Bytes thought to be in the network.
+    /// Bytes in flight: sent and neither acknowledged, SACKed nor lost (*pipe* of RFC 6675).
     pipe: u64,
     recover: u64,
     recovery_window: u64,
@@ -68,41 +69,42 @@ pub struct Sender {
     forced: bool,
     first_partial: bool,
     // Timers.
-    /// Retransmission timer; `Instant::MAX` is never, here and below.
+    /// When the retransmission timer is due; in all timers `Instant::MAX` means never.
     pub(super) rto_at: Instant,
     pub(super) persist_at: Instant,
     probe_due: bool,
-    /// A one-byte probe beyond the window is out; its ACK may cover that byte.
+    /// True if a one-byte probe beyond the window was sent; its ACK may cover that byte.
     probed: bool,
     last_sent: Instant,
-    /// The end of the one timed segment, or 0, and when it was sent; only without timestamps.
+    /// The end of the one segment whose round trip is timed, or 0, and when it was sent; only without timestamps.
     timed: (u64, Instant),
     // ECN.
     pub(super) ecn: bool,
     pub(super) ern: RateTeller,
     cwr: bool,
     reduced_at: u64,
-    /// Past the last byte of the newest short segment (Minshall).
+    /// The number after the last byte of the newest short segment (Minshall).
     short_end: u64,
     pub(super) sack: bool,
-    /// For controls that pace, measure rates, send in bursts or want every mark.
+    /// State for controls that pace, measure rates, send in bursts or want every mark; `None` for all others.
     pub(super) needs: Option<Box<Needs>>,
 }
 
 /// Why a segment is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// New data.
+    /// The segment holds new data.
     New,
-    /// It was lost.
+    /// The segment is a retransmission of data that was lost.
     Again,
-    /// It may have been lost (NextSeg rules 3 and 4, or RACK's probe); it does not count as sent again.
+    /// The segment is a retransmission of data that may have been lost (NextSeg rules 3 and 4, or the probe of
+    /// RACK-TLP). The scoreboard does not count it as retransmitted.
     Spare,
-    /// One byte beyond the peer's window.
+    /// The segment is a probe: one byte beyond the peer's window.
     Probe,
 }
 
-/// A range to be sent: small enough to be handed on in two registers.
+/// A range of data to send, small enough to be passed in two registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Next {
     start: u64,
@@ -111,14 +113,14 @@ pub struct Next {
 }
 
 impl Next {
-    /// At most a segment, of `kind`.
+    /// Creates a range of at most one segment.
     fn new((start, end): (u64, u64), kind: Kind) -> Self {
         Self { start, len: (end - start) as u32, kind }
     }
 }
 
 impl Sender {
-    /// A sender whose SYN has number `iss`; nothing is in flight.
+    /// Creates a sender whose SYN has the number `iss`, with nothing in flight.
     pub fn new(config: &TcpConfig, iss: u32) -> Self {
         let first = sequence::initial(iss) + 1;
         let mss = config.mss.get();
@@ -162,7 +164,7 @@ impl Sender {
         }
     }
 
-    /// The handshake agreed on a smaller segment size.
+    /// Reduces the segment size to that of the peer, after the handshake.
     pub fn limit_mss(&mut self, peer: u64, config: &TcpConfig) {
         if peer < self.mss {
             self.mss = peer;
@@ -174,7 +176,7 @@ impl Sender {
         }
     }
 
-    /// The peer takes SACK, or does not; without it there is no RACK either.
+    /// Sets whether the peer takes SACK. Without SACK there is no RACK either.
     pub fn agree_sack(&mut self, permitted: bool) {
         self.sack &= permitted;
         if !self.sack {
@@ -182,56 +184,56 @@ impl Sender {
         }
     }
 
-    /// Bytes on the heap.
+    /// Returns the number of bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
         let rack = self.board.rack.as_ref().map_or(0, |rack| rack.bytes());
         self.cc.heap_bytes() + self.needs.as_ref().map_or(0, |needs| needs.bytes()) + rack
     }
 
-    /// Segment size in force.
+    /// Returns the segment size in use, in bytes.
     pub fn mss(&self) -> u64 {
         self.mss
     }
 
-    /// The application gives `n` more bytes.
+    /// Adds `n` bytes of the application to what is to be sent.
     pub fn write(&mut self, n: u64) {
         if !self.closing {
             self.app_end = self.app_end.saturating_add(n).min(u64::MAX / 2);
         }
     }
 
-    /// The application takes back what was not yet sent.
+    /// Discards the data that was not sent yet.
     pub fn truncate(&mut self) {
         self.app_end = self.app_end.min(self.nxt);
     }
 
-    /// The application has no more to send: a FIN follows its last byte.
+    /// Ends the data of the application: a FIN follows its last byte.
     pub fn close(&mut self) {
         self.closing = true;
     }
 
-    /// Bytes of payload acknowledged, of a sender whose SYN had number `iss`.
+    /// Returns the number of payload bytes acknowledged, for a sender whose SYN had the number `iss`.
     pub fn acked(&self, iss: u32) -> u64 {
         self.una.min(self.app_end) - (sequence::initial(iss) + 1)
     }
 
-    /// True when the FIN was acknowledged.
+    /// True if the FIN was acknowledged.
     pub fn finished(&self) -> bool {
         self.closing && self.una > self.app_end
     }
 
-    /// Next number to send, as the wire carries it.
+    /// Returns the next number to send in the form of the header.
     pub fn sequence_number(&self) -> u32 {
         self.nxt as u32
     }
 
-    /// True when all that the application gave was acknowledged, and nothing waits for a pacer.
+    /// True if everything the application has written was acknowledged and no control needs the sender's attention.
     #[inline]
     pub fn has_sent_all(&self) -> bool {
         self.una == self.end() && self.needs.is_none()
     }
 
-    /// Where it stands.
+    /// Returns the state of the sender for observers.
     pub fn snapshot(&self) -> Snapshot {
         let state = match self.phase {
             Phase::Recovery => Growth::Recovery,
@@ -250,34 +252,35 @@ impl Sender {
         }
     }
 
-    /// Bytes sent and not acknowledged.
+    /// Returns the flight size: bytes sent and not cumulatively acknowledged (RFC 5681).
     pub fn flight(&self) -> u64 {
         self.nxt - self.una
     }
 
-    /// The end of the sequence space to send, with the FIN.
+    /// Returns the end of the sequence space to send, the FIN included.
     fn end(&self) -> u64 {
         self.app_end + u64::from(self.closing)
     }
 
-    /// Counts the bytes thought to be in the network anew, after ACKs and timeouts; sending only adds to them.
+    /// Computes the bytes in flight anew, which is needed after ACKs and timeouts; sending only adds to them.
     fn count_pipe(&mut self) {
         self.pipe = self.board.pipe(self.una, self.nxt);
     }
 
-    /// The window in force: that of the control, or of recovery.
+    /// Returns the congestion window in force: that of the control or that of recovery.
     fn window(&self, config: &TcpConfig) -> u64 {
         match self.phase {
             Phase::Recovery => self.recovery_window,
             Phase::Loss => self.cc.cwnd(),
             Phase::Open if !config.limited_transmit => self.cc.cwnd().saturating_sub(self.board.sacked()),
-            // Without SACK the first two duplicate ACKs each allow one segment; with SACK the pipe shrinks by itself.
+            // Limited transmit (RFC 3042). Without SACK each of the first two duplicate ACKs allows one segment more;
+            // with SACK the pipe shrinks by what was SACKed.
             Phase::Open if !self.sack => self.cc.cwnd() + u64::from(self.dupacks.min(DUP_THRESH - 1)) * self.mss,
             Phase::Open => self.cc.cwnd(),
         }
     }
 
-    /// Takes an acceptable segment's acknowledgment; gives the round trip time sample it brought, if any.
+    /// Takes the acknowledgment of an acceptable segment; returns the round trip time sample it gave, if any.
     pub fn on_ack(&mut self, segment: &Segment, config: &TcpConfig, now: Instant) -> Option<Span> {
         let ack = sequence::unwrap(segment.ack, self.una);
         if ack > self.nxt + u64::from(self.probed) || ack < self.una {
@@ -316,7 +319,7 @@ impl Sender {
         sample
     }
 
-    /// New data was acknowledged.
+    /// Handles an ACK of new data: window, timer, round trip time sample, and the end of recovery.
     fn advance(&mut self, segment: &Segment, ack: u64, sacked: u64, config: &TcpConfig, now: Instant) -> Option<Span> {
         let in_flight = self.flight();
         let acked = ack - self.una;
@@ -339,7 +342,8 @@ impl Sender {
             Phase::Open => {
                 self.dupacks = 0;
                 let echo = self.ecn && segment.flags.has(TcpFlags::ECE);
-                // RFC 3168 §6.1.2: an ACK with an echo never opens the window. A control that wants marks counts them.
+                // RFC 3168 §6.1.2: an ACK with ECE never opens the window. A control that counts marks reacts to them
+                // itself.
                 if !echo || self.requirements().accurate_ecn {
                     self.grow(acked, in_flight, sample, echo, now);
                 }
@@ -380,7 +384,7 @@ impl Sender {
         Some(now.since(sent))
     }
 
-    /// What the control wants; cheap for those that want nothing.
+    /// Returns what the control needs of the sender; cheap for controls that need nothing.
     #[inline]
     fn requirements(&self) -> Requirements {
         self.needs.as_ref().map_or(Requirements::default(), |needs| needs.requirements)
@@ -390,7 +394,7 @@ impl Sender {
     fn grow(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, echo: bool, now: Instant) {
         let cwnd = self.cc.cwnd();
         let slow_start = cwnd < self.cc.ssthresh();
-        // In slow start a flight of half the window will need the whole of it next round trip.
+        // In slow start a flight of half the window will use the whole window in the next round trip.
         let cwnd_limited = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
         let marked = if echo { acked } else { 0 };
         let rate = if self.needs.is_some() { self.rate_sample(now) } else { None };
@@ -405,7 +409,7 @@ impl Sender {
         self.needs.as_mut()?.sample(self.una, delivered, self.pipe, self.rtt.min_rtt(), now)
     }
 
-    /// An ACK within recovery, for controls that measure.
+    /// Passes an ACK within recovery to a control that measures rates.
     fn measure(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, now: Instant) {
         if self.requirements().rate {
             let rate = self.rate_sample(now);
@@ -429,7 +433,7 @@ impl Sender {
         }
     }
 
-    /// What may be sent next, if anything. Whoever asks must [`Sender::emit`] it.
+    /// Returns what may be sent now; `None` if nothing may. The caller must send it with [`Sender::emit`].
     #[inline(never)]
     pub fn next(&mut self, config: &TcpConfig, now: Instant) -> Option<Next> {
         let some = |range, kind| Some(Next::new(range, kind));
@@ -464,7 +468,7 @@ impl Sender {
         None
     }
 
-    /// Before anything is sent: true if the pacer holds it back. A burst that is due is begun.
+    /// True if pacing forbids to send now. Must be called before anything is sent; begins a burst that is due.
     #[cold]
     fn hold_back(&mut self, now: Instant) -> bool {
         let Some(needs) = &mut self.needs else { return false };
@@ -481,7 +485,7 @@ impl Sender {
         needs.held(now)
     }
 
-    /// Makes `segment` what [`Sender::next`] told: sequence, length and flags are filled.
+    /// Writes what [`Sender::next`] returned into `segment`: sequence number, length and flags.
     #[inline]
     pub fn emit(&mut self, segment: &mut Segment, next: Next, now: Instant) {
         let Next { start, len, kind } = next;

@@ -1,17 +1,17 @@
-//! The sending half of a connection at one moment, for those that look at it from outside.
+//! The state of the sending half of a connection at one time, for observers.
 
 use penstock_core::units::{Rate, Span};
 
 /// Counters of the sending half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// Data segments sent, with retransmissions.
+    /// Number of data segments sent, retransmissions included.
     pub segments: u64,
-    /// Of these, retransmissions.
+    /// Number of retransmissions among these segments.
     pub retransmits: u64,
-    /// Retransmission timeouts.
+    /// Number of retransmission timeouts.
     pub timeouts: u32,
-    /// Window reductions for loss or ECN, without timeouts.
+    /// Number of window reductions for loss or ECN, without those of timeouts.
     pub reductions: u32,
 }
 
@@ -24,34 +24,34 @@ impl std::ops::AddAssign for Counters {
     }
 }
 
-/// How the window of a sender moves.
+/// The phase of a sender, which says how its window changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
-    /// Below the threshold.
+    /// The window is below the slow start threshold.
     SlowStart,
-    /// At or above it.
+    /// The window is at or above the slow start threshold.
     CongestionAvoidance,
-    /// After a loss, until what was then in flight is acknowledged.
+    /// After a detected loss, until the data that was in flight at that time is acknowledged.
     Recovery,
-    /// After a timeout, likewise.
+    /// After a timeout, until the data that was in flight at that time is acknowledged.
     Loss,
 }
 
-/// The sending half at one moment.
+/// The state of the sending half at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Snapshot {
-    /// How the window moves.
+    /// Phase of the sender.
     pub state: Growth,
     /// Congestion window in bytes.
     pub cwnd: u64,
     /// Slow start threshold in bytes; `u64::MAX` before the first signal.
     pub ssthresh: u64,
-    /// Pacing rate, if the control paces.
+    /// Pacing rate; `None` if the control does not pace.
     pub pacing: Option<Rate>,
-    /// Bytes thought to be in the network.
+    /// Number of bytes in flight.
     pub in_flight: u64,
     /// Smoothed round trip time; zero before the first sample.
     pub srtt: Span,
-    /// Counters.
+    /// Counters since the connection was opened.
     pub counters: Counters,
 }

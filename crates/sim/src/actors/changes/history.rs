@@ -1,7 +1,8 @@
-//! What links became, for a table and figures of it.
+//! The values of links over time, for a table and for figures.
 //!
-//! All is kept up to a number of rows. Then every second row goes, and from there on only every second change is kept;
-//! then every fourth, and so on. So a history never takes more room than that, and its rows stay evenly dense.
+//! A history keeps every row up to a limit. Then it deletes every second row and from there on keeps only every second
+//! change; at the next time every fourth, and so on. So a history never takes more memory than the limit, and its rows
+//! stay evenly spaced.
 
 use super::{Before, Change, Values, becomes, directions};
 use crate::numbers::LinkDir;
@@ -9,7 +10,7 @@ use crate::table::{Column, Table};
 use penstock_core::units::{Instant, Rate, Span};
 use std::collections::BTreeSet;
 
-/// Most rows of one direction of a link, and of all together.
+/// Largest number of rows of one direction of a link, and of all directions together.
 const MOST: usize = 10_000;
 const MOST_OF_ALL: usize = 400_000;
 
@@ -21,20 +22,20 @@ struct Row {
     loss: f64,
 }
 
-/// What one direction of a link became.
+/// The history of one direction of a link.
 #[derive(Debug)]
 pub struct History {
     link: LinkDir,
     now: Row,
     rows: Vec<Row>,
-    /// Every so many changes a row is kept.
+    /// One row is kept for this number of changes.
     stride: u64,
     changes: u64,
-    /// Most rows; none are kept if it is zero.
+    /// Largest number of rows; zero keeps none.
     most: usize,
 }
 
-/// Those of each direction of a link whose rate, delay or loss changes, in the order of links.
+/// Creates a history for each direction of a link whose rate, delay or loss changes, in the order of links.
 pub fn of(changes: &[Change], links: &[Before], keeps_rows: bool) -> Vec<History> {
     let changes = changes.iter().filter(|change| becomes(change));
     let changing: BTreeSet<LinkDir> = changes.flat_map(directions).collect();
@@ -53,12 +54,12 @@ impl History {
         Self { link, now, rows, stride: 1, changes: 0, most }
     }
 
-    /// The direction of a link whose history it is.
+    /// Returns the direction of a link whose history this is.
     pub fn link(&self) -> LinkDir {
         self.link
     }
 
-    /// At `at` the link became this.
+    /// Records the values of the link from `at` on.
     pub fn became(&mut self, values: Values, at: Instant) {
         let Row { rate, delay, loss, .. } = self.now;
         self.now = Row {
@@ -88,7 +89,7 @@ impl History {
     }
 }
 
-/// The rows of all, one direction after the other; nothing without rows.
+/// Returns the rows of all histories, one direction after another; `None` if there are no rows.
 pub fn table(histories: &[History]) -> Option<Table> {
     let rows = || histories.iter().flat_map(|history| history.rows.iter().map(|row| (history.link, row)));
     rows().next()?;
@@ -112,7 +113,7 @@ mod tests {
         History::new(LinkDir::at(3), now, most)
     }
 
-    /// At each whole second from 1 to `last` the rate becomes as many bit/s.
+    /// Sets the rate to n bit/s at second n, for all n from 1 to `last`, and returns what was kept.
     fn ramp(most: usize, last: u64) -> Vec<u64> {
         let mut history = history(most);
         for s in 1..=last {
@@ -135,7 +136,8 @@ mod tests {
         assert_eq!(table.columns[2], ("reverse", Column::U32(vec![1, 1])));
     }
 
-    /// Room for 4: 1000, 1, 2, 3 fit; with 4 every second goes: 1000, 2, 4; then 6 and with 8 again: 1000, 4, 8.
+    /// There is room for 4 rows: 1000, 1, 2, 3 fit. At 4 every second row goes: 1000, 2, 4 remain; then 6 fits, and at
+    /// 8 again: 1000, 4, 8.
     #[test]
     fn it_is_thinned_when_it_is_full() {
         assert_eq!(ramp(4, 3), [1000, 1, 2, 3]);

@@ -7,7 +7,7 @@ use penstock_core::units::{Rate, Span};
 use penstock_grammar::range::MAX_DURATION;
 use serde::Deserialize;
 
-/// One table of the file.
+/// The keys of one table `[[changes]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeKeys {

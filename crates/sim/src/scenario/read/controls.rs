@@ -8,8 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 impl<'a> Checker<'a> {
-    /// `"cubic"` or `{ name = "cubic", beta = 0.8 }`; `None` if nothing is written. `hystart` is the old spelling of a
-    /// parameter: it counts for controls which have it, unless the parameter itself is written.
+    /// Reads `"cubic"` or `{ name = "cubic", beta = 0.8 }`; `None` if the key is missing. `hystart` is the old form of
+    /// a parameter: it applies to controls which have this parameter, unless the parameter itself is given.
     pub(super) fn control(&self, cc: Option<Value<'a>>, hystart: Option<Value<'a>>) -> Check<Option<AnyControlConfig>> {
         if let Some(value) = hystart.as_ref().filter(|value| value.get_ref().as_bool().is_none()) {
             return Err(self.source.span(value.span(), "`hystart` is a boolean, true or false"));
@@ -22,7 +22,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The control with `hystart` among its parameters, if it has such a parameter and nothing is written for it.
+/// Adds `hystart` to the parameters of the control, if the control has this parameter and the file does not give it.
 fn with_hystart<'a>(cc: Option<Value<'a>>, hystart: Value<'a>) -> Value<'a> {
     let span = cc.as_ref().map_or(hystart.span(), Spanned::span);
     let name_alone = |name| {

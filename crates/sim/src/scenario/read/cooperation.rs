@@ -9,7 +9,7 @@ use penstock_grammar::range::MAX_DURATION;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// The table of the file.
+/// The keys of `[cooperation]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CooperationKeys {
@@ -24,7 +24,7 @@ pub struct CooperationKeys {
     pub nodes: Vec<NodeKeys>,
 }
 
-/// One of its nodes.
+/// The keys of one node in `[cooperation]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeKeys {

@@ -1,4 +1,4 @@
-//! Reading of what a change of a link can be: a step, or a series from an orbit, a file, or random states.
+//! Reading of the course of a change: a step, or a series from an orbit, a file, or random states.
 
 use super::changes::ChangeKeys;
 use super::{Check, Checker};
@@ -22,14 +22,14 @@ const MAX_BIN: Span = Span::from_secs(3600);
 const MAX_STEPS: u64 = 1_000_000;
 const MAX_STATES: usize = 1000;
 
-/// A word for a well-known orbit, or its numbers.
+/// The word of a well-known orbit, or the numbers of an orbit.
 #[derive(Debug, Clone)]
 pub enum OrbitKeys {
     Known(String),
     Of(RingKeys),
 }
 
-/// Satellites on one orbit, and who looks at them.
+/// The keys of an orbit: its satellites and the ground stations.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RingKeys {
@@ -80,7 +80,7 @@ impl<'de> Deserialize<'de> for OrbitKeys {
     }
 }
 
-/// One state of a link that has several.
+/// The keys of one state of a link which has several states.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StateKeys {
@@ -91,7 +91,7 @@ pub struct StateKeys {
 }
 
 impl ChangeKeys {
-    /// Which of these keys are written.
+    /// Lists which of these keys the file gives.
     fn written(&self) -> impl Iterator<Item = &'static str> {
         let series = [self.orbit.is_some(), self.trace.is_some(), self.table.is_some(), self.states.is_some()];
         let step = [self.rate.is_some(), self.delay.is_some(), self.loss.is_some(), self.stations.is_some()];
@@ -101,7 +101,7 @@ impl ChangeKeys {
 }
 
 impl Checker<'_> {
-    /// Exactly one of the forms.
+    /// Reads the course of a change, which must have exactly one of the forms.
     pub(super) fn course(&self, index: &str, raw: &ChangeKeys, link: &LinkSpec) -> Check<Course> {
         let at = |key: &str, message: &str| Err(self.source.at(&["changes", index, key], message));
         let mut written = raw.written();
@@ -183,7 +183,7 @@ impl Checker<'_> {
         Ok(Course::Orbit { orbit, step, served })
     }
 
-    /// Numbers within bounds.
+    /// Reads the numbers of an orbit and checks their bounds.
     fn ring(&self, index: &str, raw: &RingKeys) -> Check<Orbit> {
         let path = |key| ["changes", index, "orbit", key];
         let numbers = [
@@ -225,7 +225,7 @@ impl Checker<'_> {
         Ok(Course::Table { file: file.to_owned(), series })
     }
 
-    /// The text of a file, which the library has to read.
+    /// Returns the text of a file, which the library must be able to read.
     fn file(&self, path: &[&str], name: &str) -> Check<String> {
         let nobody = || Err(LibraryError(format!("nothing here can read the file {name:?}: `penstock run` does")));
         self.library.file(name).unwrap_or_else(nobody).map_err(|error| self.source.at(path, &error.to_string()))

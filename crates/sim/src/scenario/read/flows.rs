@@ -1,4 +1,4 @@
-//! Reading of `[[flows]]` and `[tcp]`. The keys that a kind of traffic has for itself stand beside the kind, in its file.
+//! Reading of `[[flows]]` and `[tcp]`. The keys of each kind of traffic are in the file of that kind.
 
 use super::{Check, Checker};
 use crate::actors::Traffic;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 const MAX_FLOWS: u64 = 200_000;
 
-/// The keys of a table, whatever the kind of its traffic.
+/// The keys that all kinds of traffic have.
 #[derive(Debug, Deserialize)]
 struct FlowKeys {
     kind: String,
@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
             weight,
             from,
             to,
-            // Of others nothing is written back, so that there is nothing to compare.
+            // For traffic without TCP nothing is written back, so the default keeps equal scenarios equal.
             tcp: if traffic.uses_tcp() { tcp } else { TcpConfig::default() },
             traffic,
         })
@@ -110,7 +110,7 @@ impl<'a> Checker<'a> {
         self.placed(&["flows", index], link::delay("access_delay", keys.access_delay.unwrap_or_default()))
     }
 
-    /// All keys are there which the kind needs, and none of another kind.
+    /// Checks that the table has all keys that the kind needs, and none of another kind.
     fn keys_belong(&self, index: &str, kind: &str, table: &Table<'_, '_>) -> Check<()> {
         if !Traffic::NAMES.contains(&kind) {
             return Err(self.source.unknown(&["flows", index, "kind"], "kind", kind, Traffic::NAMES));
@@ -135,7 +135,7 @@ impl<'a> Checker<'a> {
         Err(self.source.at(&["flows", index, "weight"], message))
     }
 
-    /// The routers at which a flow's hosts are: named, or in a dumbbell told by its direction.
+    /// Returns the routers at which a flow's hosts are: those named, or in a dumbbell those that its direction gives.
     fn ends(&self, index: &str, keys: &FlowKeys) -> Check<(String, String)> {
         let at = |key: &str, message: &str| self.source.at(&["flows", index, key], message);
         let dumbbell = self.topology_kind()? == "dumbbell";
@@ -179,7 +179,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The scenario's `[tcp]` with the flow's `tcp` and `cc` over it.
+    /// Reads the scenario's `[tcp]`, overridden by the flow's `tcp` and `cc`.
     fn tcp(&self, index: &str, flow: &Table<'_, 'a>) -> Check<TcpConfig> {
         let known = [fields::of::<TcpConfig>(), &["hystart"]];
         let mut merged = Table::empty(self.source, flow.span());
@@ -193,7 +193,7 @@ impl<'a> Checker<'a> {
         let cc = self.control(cc, hystart)?;
         let mut config: TcpConfig = merged.part()?;
         config.cc = cc.unwrap_or(config.cc);
-        // As Linux does (TCP_CONG_NEEDS_ECN): who chooses a control that counts marks has chosen ECN.
+        // As in Linux (TCP_CONG_NEEDS_ECN), a control that counts marks turns ECN on.
         config.ecn |= config.needs_ecn() && merged.get("ecn").is_none();
         config.validate().map_err(|e| self.source.span(merged.place(e.key), &e.to_string()))?;
         Ok(config)

@@ -10,12 +10,11 @@ use penstock_grammar::range::MAX_DURATION;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// How long a host can exchange nothing if the scenario says nothing: what IMT-Advanced allows within a carrier (Report
-/// ITU-R M.2134 §4.7).
+/// Default of the interruption of a handover: the bound of IMT-Advanced within a carrier (Report ITU-R M.2134 §4.7).
 const INTERRUPTION: Span = Span::from_micros(27_500);
 const MAX_INTERRUPTION: Span = Span::from_secs(60);
 
-/// One table of the file.
+/// The keys of one table `[[handovers]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandoverKeys {
@@ -27,7 +26,7 @@ pub struct HandoverKeys {
     pub flows: Option<Vec<u32>>,
 }
 
-/// Where the hosts of a flow are, and from when on they can be moved.
+/// The routers at which the hosts of a flow are, and since when they can be moved again.
 #[derive(Debug, Clone)]
 struct Where<'a> {
     spec: &'a FlowSpec,
@@ -36,7 +35,7 @@ struct Where<'a> {
 }
 
 impl Checker<'_> {
-    /// In the order of their times.
+    /// Reads all moves, in the order of their times.
     pub(super) fn handovers(
         &self,
         links: &[LinkSpec],
@@ -89,7 +88,7 @@ impl Checker<'_> {
         Ok(Handover { at: raw.at, from, to, procedure, interruption, flows: movers })
     }
 
-    /// The routers exist and are not the same.
+    /// Checks that the routers of both cells exist and differ.
     fn cells(&self, index: &str, raw: &HandoverKeys, links: &[LinkSpec]) -> Check<()> {
         let routers: BTreeSet<&str> = links.iter().flat_map(|link| [link.a.as_str(), link.b.as_str()]).collect();
         let known: Vec<&str> = routers.into_iter().collect();
@@ -105,7 +104,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The flows that are named, or all that have a host there.
+    /// Returns the flows that the table names, or else all flows which have a host in the old cell.
     fn movers(&self, index: &str, raw: &HandoverKeys, hosts: &[Where<'_>]) -> Check<Vec<u32>> {
         let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
         let Some(named) = &raw.flows else {
@@ -139,8 +138,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A node is one host: the clients of all its flows move, or none. Some may do so by another procedure, with their own
-    /// table for the same time, as bearers do.
+    /// Checks that a node moves as a whole: the clients of all its flows move, or none. Some of them may move by
+    /// another procedure, like bearers, with a table of their own for the same time.
     fn nodes_are_whole(&self, index: &str, raw: &HandoverKeys, movers: &[u32], hosts: &[Where<'_>]) -> Check<()> {
         let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
         let named =
@@ -151,7 +150,7 @@ impl Checker<'_> {
             let of_node = (0..).zip(hosts).filter(|(_, host)| host.spec.node.as_ref() == Some(name));
             let flows: Vec<u32> = of_node.map(|(flow, _)| flow).collect();
             let here = |flow: &u32| hosts[*flow as usize].ends[0];
-            // Those of an earlier table are there already.
+            // Flows which an earlier table moves at the same time are in the new cell already.
             let comes = |flow: &u32| here(flow) == raw.to && together.contains(flow);
             if let Some(apart) = flows.iter().find(|flow| here(flow) != raw.from && !comes(flow)) {
                 let message = format!(
@@ -173,7 +172,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The router at the other end of a flow, if its host can move.
+    /// Returns the router at the other end of a flow, or a mistake if its host cannot move.
     fn can_move<'a>(&self, index: &str, raw: &HandoverKeys, flow: u32, host: &Where<'a>) -> Check<&'a str> {
         let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
         if raw.at < host.since {
@@ -189,10 +188,11 @@ impl Checker<'_> {
         Ok(other)
     }
 
-    /// Both cells are connected with the other end, and their queues can give up what waits of a flow.
+    /// Checks that both cells are connected with the other end, and that their queues can take out the packets of a
+    /// flow.
     fn cells_let_go(&self, index: &str, raw: &HandoverKeys, links: &[LinkSpec], other: &str) -> Check<()> {
         let at = |key: &str, message: String| Err(self.source.at(&["handovers", index, key], &message));
-        // At the gateway's router nothing is between a node and the gateway.
+        // A node at the gateway's own router has no link to the gateway, so there is nothing to check.
         for (key, cell) in [("from", &raw.from), ("to", &raw.to)].into_iter().filter(|(_, cell)| *cell != other) {
             let Some(link) = paths::first_link(links, cell, other) else {
                 return at(key, format!("no path from {cell:?} to {other:?}, the other end of a flow that moves"));
@@ -213,7 +213,7 @@ impl Checker<'_> {
     }
 }
 
-/// True if both tables are of one move.
+/// True if both tables belong to the same move.
 fn is_with(one: &HandoverKeys, other: &HandoverKeys) -> bool {
     let of = |raw: &HandoverKeys| (raw.at, raw.interruption.unwrap_or(INTERRUPTION));
     of(one) == of(other) && (&one.from, &one.to) == (&other.from, &other.to)

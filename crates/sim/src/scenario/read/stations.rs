@@ -18,7 +18,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Losses that a change gives to the stations of a link.
+    /// Reads the losses that a change gives to the stations of a link.
     pub(super) fn new_losses(&self, path: &[&str], losses: &[f64], known: usize) -> Check<Vec<f64>> {
         if losses.len() != known {
             let message = format!("{} losses for the {known} stations of the link", losses.len());

@@ -1,6 +1,7 @@
-//! Reading of `[topology]`: links, alike in a dumbbell, the hops of a parking lot and a graph, and the links of hosts.
+//! Reading of `[topology]`: the links of a dumbbell, of the hops of a parking lot and of a graph, and the access links
+//! of hosts.
 //!
-//! The keys of a link that other programs know as well are [`Link`]; here are those that only a simulated one has.
+//! [`Link`] has the keys of a link that other programs share; the keys here are only for simulated links.
 
 use super::{Check, Checker};
 use crate::scenario::{Access, LinkSpec, QueueSpec, StationSpec};
@@ -17,7 +18,7 @@ use std::collections::BTreeSet;
 const KINDS: &[&str] = &["dumbbell", "parking-lot", "graph"];
 const MAX_LINKS: usize = 10_000;
 
-/// Keys of the links of hosts, in a topology of any kind.
+/// The keys of access links, in every kind of topology.
 #[derive(Debug, Deserialize)]
 struct AccessKeys {
     #[serde(default = "access_rate")]
@@ -30,14 +31,14 @@ fn access_rate() -> Rate {
     Rate::from_bps(1_000_000_000)
 }
 
-/// Keys of every link, beside those of [`Link`].
+/// The keys of every link besides those of [`Link`].
 #[derive(Debug, Deserialize)]
 struct RadioKeys {
     #[serde(default)]
     stations: Vec<StationSpec>,
 }
 
-/// Keys of a link of a graph.
+/// The keys of a link of a graph.
 #[derive(Debug, Deserialize)]
 struct EdgeKeys {
     name: Option<String>,
@@ -46,13 +47,13 @@ struct EdgeKeys {
     bottleneck: Option<bool>,
 }
 
-/// The links of a parking lot.
+/// The keys of a parking lot.
 #[derive(Debug, Deserialize)]
 struct HopsKeys {
     hops: Vec<IgnoredAny>,
 }
 
-/// The links of a graph.
+/// The keys of a graph.
 #[derive(Debug, Deserialize)]
 struct LinksKeys {
     links: Vec<IgnoredAny>,
@@ -84,7 +85,7 @@ impl Checker<'_> {
         Ok((links, Access { rate: access_rate, delay: access_delay }))
     }
 
-    /// The kind of the topology, a word of [`KINDS`].
+    /// Returns the kind of the topology, one of [`KINDS`].
     pub(super) fn topology_kind(&self) -> Check<&str> {
         let path = ["topology", "kind"];
         let Some(kind) = self.source.get(&path) else {
@@ -97,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    /// One link between the routers "left" and "right".
+    /// Reads a dumbbell: one link between the routers "left" and "right".
     fn dumbbell<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
         let (link, radio, access) = (fields::of::<Link>(), fields::of::<RadioKeys>(), fields::of::<AccessKeys>());
         let table = self.source.table(value, &[&["kind"], link, &["reverse_aqm"], radio, access])?;
@@ -108,7 +109,7 @@ impl Checker<'_> {
         Ok((table, vec![spec]))
     }
 
-    /// Links from `r0` to `r1`, from there to `r2` and so on.
+    /// Reads a parking lot: links from `r0` to `r1`, from `r1` to `r2`, and so on.
     fn parking_lot<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
         let table = self.source.table(value, &[&["kind", "hops"], fields::of::<AccessKeys>()])?;
         let HopsKeys { hops } = table.part()?;
@@ -125,7 +126,7 @@ impl Checker<'_> {
         Ok((table, links))
     }
 
-    /// Links between routers that they name.
+    /// Reads a graph: links between the routers which they name.
     fn graph<'s>(&'s self, value: &Value<'s>) -> Check<(Table<'s, 's>, Vec<LinkSpec>)> {
         let table = self.source.table(value, &[&["kind", "links"], fields::of::<AccessKeys>()])?;
         let LinksKeys { links } = table.part()?;
@@ -144,7 +145,7 @@ impl Checker<'_> {
         Ok((table, links))
     }
 
-    /// A link whose table is at `path` and whose discipline is at `aqm`.
+    /// Reads the link whose table is at `path` and whose discipline is at `aqm`.
     fn link(&self, path: &[&str], aqm: &[&str], table: &Table<'_, '_>, edge: EdgeKeys) -> Check<LinkSpec> {
         let link: Link = table.part()?;
         self.placed(path, link.validate())?;
@@ -165,7 +166,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The discipline at a path; a tail-drop queue if none is written.
+    /// Reads the discipline at a path; without one it is a tail-drop queue.
     fn discipline(&self, path: &[&str]) -> Check<AnyConfig> {
         match self.source.get(path) {
             Some(value) => self.source.named(value, &Disciplines(self.library)),
@@ -173,7 +174,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Captured queues must be looked at.
+    /// Checks that captured queues are measured.
     pub(super) fn captures(&self, links: &[LinkSpec]) -> Check<()> {
         let forward = links.iter().filter(|l| l.queue.looked_at).map(|l| l.name.clone());
         let reverse = links.iter().filter(|l| l.reverse_queue.looked_at).map(LinkSpec::reverse_name);
@@ -186,7 +187,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A name stands for a queue in summaries and captures, and for its random numbers.
+    /// Checks that no two links have the same name, because a name identifies a queue in summaries, captures and random
+    /// streams.
     fn distinct_names(&self, links: &[LinkSpec]) -> Check<()> {
         let mut taken = BTreeSet::new();
         for (i, link) in links.iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::series::{State, Values};
 use penstock_core::units::Span;
 use toml::{Table, Value};
 
-/// A change of the link that is called `link`.
+/// Writes a change of the link that is called `link`.
 pub fn change(change: &Change, link: &str) -> Value {
     let mut table = Table::from_iter([
         ("link".to_owned(), Value::String(link.to_owned())),
@@ -20,7 +20,7 @@ pub fn change(change: &Change, link: &str) -> Value {
     Value::Table(table)
 }
 
-/// The keys of what becomes of a link.
+/// Writes the keys of the course of a change.
 fn course(course: &Course, table: &mut Table) {
     let mut add = |key: &str, value| table.insert(key.to_owned(), value);
     match course {

@@ -1,5 +1,5 @@
-//! The peer's window: how much it allows, silly windows, probes of a closed one (RFC 9293 §3.8.6), and restart after an
-//! idle time (RFC 5681 §4.1).
+//! Flow control: the peer's window, avoidance of silly windows, probes of a closed window (RFC 9293 §3.8.6), and the
+//! restart after an idle time (RFC 5681 §4.1).
 
 use super::{Kind, Next, Sender, SillyWindow, TcpConfig};
 use crate::segment::Segment;
@@ -8,7 +8,7 @@ use penstock_core::cc::CongestionControl;
 use penstock_core::units::Instant;
 
 impl Sender {
-    /// The window told by the SYN or SYN-ACK, unscaled.
+    /// Takes the window of the peer's SYN or SYN-ACK, which is unscaled.
     pub fn set_first_window(&mut self, window: u16) {
         self.edge = self.una + u64::from(window);
         self.max_window = u64::from(window);
@@ -28,7 +28,7 @@ impl Sender {
         }
     }
 
-    /// RFC 5681 §4.1.
+    /// Reduces the window after an idle time longer than the RTO (RFC 5681 §4.1).
     pub(super) fn restart_if_idle(&mut self, config: &TcpConfig, now: Instant) {
         let idle = self.flight() == 0 && self.counters.segments > 0 && now.since(self.last_sent) > self.rtt.rto();
         if idle && self.persist_at == Instant::MAX && !self.probe_due {
@@ -37,7 +37,7 @@ impl Sender {
         }
     }
 
-    /// Length of new data (with the FIN) that all rules together let go now; 0 for none.
+    /// Returns how many bytes of new data, FIN included, all rules together allow now; 0 if none.
     #[inline]
     pub(super) fn sendable(&self, config: &TcpConfig) -> u64 {
         let left = (self.app_end - self.nxt.min(self.app_end)).min(self.mss);
@@ -61,7 +61,8 @@ impl Sender {
         if allowed { usable } else { 0 }
     }
 
-    /// Nothing is in flight and nothing can go: if only the peer's window is in the way, a timer must probe it.
+    /// Handles a sender with nothing in flight that may send nothing: if only the peer's window forbids it, the persist
+    /// timer is set and then the window is probed.
     pub(super) fn probe_or_wait(&mut self, config: &TcpConfig, now: Instant) -> Option<Next> {
         if self.window(config) < self.mss {
             return None;
@@ -79,7 +80,7 @@ impl Sender {
         Some(Next::new((start, start + 1), Kind::Probe))
     }
 
-    /// The persist timer fired: what little the window permits may go now, or a probe of one byte.
+    /// Handles the persist timer: the bytes that the window allows are sent now, or a probe of one byte.
     pub fn on_persist(&mut self) {
         self.persist_at = Instant::MAX;
         self.probe_due = true;

@@ -1,4 +1,4 @@
-//! What is lost, and what follows: fast recovery, ECN, timeouts (RFC 6675, RFC 6582, RFC 3168, RFC 6298, RFC 8985).
+//! Detection of losses and recovery: fast recovery, ECN, timeouts (RFC 6675, RFC 6582, RFC 3168, RFC 6298, RFC 8985).
 
 use super::{DUP_THRESH, Kind, Next, Phase, Prr, Sender, TcpConfig};
 use crate::segment::Segment;
@@ -13,7 +13,7 @@ impl Sender {
         Arrival { now, echo, srtt: self.rtt.srtt(), min_rtt: self.rtt.min_rtt(), recovering }
     }
 
-    /// RFC 8985 §6.2 and §7.4.2, before anything else looks at the ACK.
+    /// Passes an ACK to RACK, before any other use of the ACK (RFC 8985 §6.2 and §7.4.2).
     #[cold]
     pub(super) fn on_rack_ack(&mut self, segment: &Segment, ack: u64, now: Instant) {
         let arrival = self.arrival(now, segment.has_timestamps().then_some(segment.tsecr));
@@ -28,14 +28,15 @@ impl Sender {
         rack.detect(&arrival);
         let duplicate = ack == self.una && segment.sequence_len() == 0 && segment.sacks().is_empty();
         if rack.probe_repaired(ack, twice, duplicate) && self.phase == Phase::Open && self.una >= self.reduced_at {
-            // The loss was made up for, but it was congestion.
+            // The probe has repaired the loss, but a loss is a sign of congestion.
             self.reduced_at = self.nxt;
             self.reduce(self.flight(), false, now);
             self.cc.on_recovered(now);
         }
     }
 
-    /// The end of a D-SACK: the first block, if it is acknowledged or within the second (RFC 2883 §4).
+    /// Returns the end of a D-SACK, which is the first block if it is acknowledged or lies within the second one (RFC
+    /// 2883 §4).
     fn reported_twice(&self, segment: &Segment, ack: u64) -> Option<u64> {
         let mut blocks =
             segment.sacks().iter().map(|(s, e)| (sequence::unwrap(*s, self.una), sequence::unwrap(*e, self.una)));
@@ -44,13 +45,13 @@ impl Sender {
         (end <= ack || within).then_some(end)
     }
 
-    /// When [`Sender::on_rack_timer`] has something to do.
+    /// Returns when [`Sender::on_rack_timer`] must be called; `Instant::MAX` means never.
     #[inline]
     pub fn rack_at(&self) -> Instant {
         self.board.rack.as_ref().map_or(Instant::MAX, |rack| rack.deadline())
     }
 
-    /// What was not yet lost is now, or a probe is due.
+    /// Handles the timers of RACK-TLP: segments count as lost now, or a probe is due.
     pub fn on_rack_timer(&mut self, config: &TcpConfig, now: Instant) {
         let arrival = self.arrival(now, None);
         let Some(rack) = &mut self.board.rack else { return };
@@ -66,7 +67,7 @@ impl Sender {
         }
     }
 
-    /// RFC 8985 §7.2.
+    /// Sets the timer of the tail loss probe (RFC 8985 §7.2).
     #[inline]
     pub(super) fn schedule_probe(&mut self, now: Instant) {
         let (flight, srtt) = (self.flight(), self.rtt.srtt());
@@ -77,7 +78,8 @@ impl Sender {
         }
     }
 
-    /// RFC 8985 §7.3: beyond the congestion window, but not beyond the peer's.
+    /// Returns the tail loss probe if it is due (RFC 8985 §7.3). A probe may exceed the congestion window, but not the
+    /// peer's window.
     #[cold]
     pub(super) fn tail_probe(&mut self, now: Instant) -> Option<Next> {
         let rack = self.board.rack.as_mut()?;
@@ -93,21 +95,21 @@ impl Sender {
         rack.probe_last(now).map(|range| Next::new(range, Kind::Spare))
     }
 
-    /// Recovery is over, but RACK may know of losses beyond its end.
+    /// Looks for losses beyond the end of a recovery that is over, which RACK may know.
     pub(super) fn look_again(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
         if self.board.rack.is_some() {
             self.detect_loss(delivered, config, now);
         }
     }
 
-    /// RFC 6675 §5 (1), (2); RFC 6582 §3.2 step 2.
+    /// Enters recovery if a loss is detected (RFC 6675 §5 (1), (2); RFC 6582 §3.2 step 2).
     pub(super) fn detect_loss(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
         self.board.update_lost(self.mss);
         self.count_pipe();
         let counted = self.board.rack.is_none() && self.dupacks >= DUP_THRESH;
         let lost = self.flight() > 0 && (counted || (self.sack && self.board.any_lost(self.una)));
-        // Without SACK, duplicates of the ACK that ended a recovery come from what was sent again needlessly (RFC 6582
-        // §3.2 step 2: the ACK must cover more than `recover`). With SACK they would report nothing new.
+        // Without SACK, duplicates of the ACK which ended a recovery come from needless retransmissions (RFC 6582 §3.2
+        // step 2: the ACK must cover more than `recover`). With SACK such segments would report nothing new.
         if lost && (self.una > self.recover || (self.sack && self.una == self.recover)) {
             self.enter_recovery(delivered, config, now);
         }
@@ -141,10 +143,11 @@ impl Sender {
         self.cwr = self.ecn;
     }
 
-    /// An ACK within recovery that does not end it.
+    /// Handles an ACK within recovery that does not end it.
     pub(super) fn on_partial(&mut self, acked: u64, delivered: u64, config: &TcpConfig) {
         if !self.sack {
-            // RFC 6582 §3.2 step 3: send the next hole, deflate by what was acknowledged, add back one segment.
+            // RFC 6582 §3.2 step 3: retransmit the next gap, deflate the window by what was acknowledged, and add back
+            // one segment.
             self.forced = true;
             self.first_partial = false;
             let back = if acked >= self.mss { self.mss } else { 0 };
@@ -167,7 +170,7 @@ impl Sender {
         self.cc.on_recovered(now);
     }
 
-    /// RFC 3168 §6.1.2: once per window of data.
+    /// Reduces the window for an ECN echo, at most once per window of data (RFC 3168 §6.1.2).
     pub(super) fn on_ecn_echo(&mut self, now: Instant) {
         if self.ecn && self.phase == Phase::Open && self.una >= self.reduced_at {
             self.reduced_at = self.nxt;
@@ -176,14 +179,14 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer fired (RFC 6298 §5.4 to 5.6). False when there have been too many in a row.
+    /// Handles the retransmission timer (RFC 6298 §5.4 to 5.6). Returns false after too many timeouts in a row.
     pub fn on_rto(&mut self, now: Instant) -> bool {
         self.counters.timeouts += 1;
         let progressed = self.phase != Phase::Loss || self.rtt.backoff() == 0;
         if progressed {
             // RFC 5681 §3.1: ssthresh is set once per loss event. A timeout in recovery means that a retransmission was
-            // lost, and counts as a second one (§4.3). What was in flight is then the pipe: the numbers sent beyond
-            // the stalled one say how long recovery took, not what the path holds.
+            // lost, and counts as a second loss event (§4.3). The amount in flight is then the pipe, because the flight
+            // size grows with the duration of recovery and does not tell what the path holds.
             let in_flight = if self.phase == Phase::Recovery { self.pipe } else { self.flight() };
             self.cc.on_rto(&Loss { now, in_flight, ecn: false });
         }
@@ -197,7 +200,7 @@ impl Sender {
         }
         self.count_pipe();
         self.dupacks = 0;
-        // RACK leaves in flight what may still arrive; the first segment must go all the same.
+        // RACK leaves segments in flight that may still arrive; the first segment must be retransmitted in any case.
         self.forced = self.board.rack.is_some();
         self.timed.0 = 0;
         self.rtt.back_off();
