@@ -40,7 +40,7 @@ mod policer;
 use super::check::{above_zero, within};
 use super::{Ack, CongestionControl, ControlConfig, Loss, RateSample, Requirements, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 use filter::WindowedMax;
 use policer::Policer;
 use schemars::JsonSchema;
@@ -143,20 +143,20 @@ enum Mode {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bbr {
     config: Config,
-    mss: u64,
-    initial_window: u64,
+    mss: Bytes,
+    initial_window: Bytes,
     mode: Mode,
-    cwnd: u64,
-    ssthresh: u64,
+    cwnd: Bytes,
+    ssthresh: Bytes,
     /// The window before ProbeRTT or a timeout.
-    prior_cwnd: u64,
+    prior_cwnd: Bytes,
     pacing: Option<f64>,
     btl_bw: WindowedMax,
     min_rtt: Span,
     min_rtt_at: Instant,
     // Rounds, counted in deliveries.
     round: u64,
-    round_ends: u64,
+    round_ends: Bytes,
     round_started: bool,
     // Startup.
     full_bw: f64,
@@ -169,12 +169,12 @@ pub struct Bbr {
     probe_rtt_until: Option<Instant>,
     probe_rtt_round: bool,
     /// What was sent before more than this was delivered was sent in ProbeRTT, or before it.
-    probe_rtt_sent: u64,
+    probe_rtt_sent: Bytes,
     /// The connection was idle: what follows is no reason to probe.
     idle_restart: bool,
     policer: Policer,
     /// [`RateSample::lost`] at the last sample.
-    lost: u64,
+    lost: Bytes,
 }
 
 impl Bbr {
@@ -182,18 +182,18 @@ impl Bbr {
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self {
             config: *config,
-            mss: setup.mss.max(1),
+            mss: setup.mss.max(Bytes::new(1)),
             initial_window: setup.initial_window,
             mode: Mode::Startup,
             cwnd: setup.initial_window,
-            ssthresh: u64::MAX,
-            prior_cwnd: 0,
+            ssthresh: Bytes::MAX,
+            prior_cwnd: Bytes::ZERO,
             pacing: None,
             btl_bw: WindowedMax::new(config.bw_rounds),
             min_rtt: Span::MAX,
             min_rtt_at: Instant::ZERO,
             round: 0,
-            round_ends: 0,
+            round_ends: Bytes::ZERO,
             round_started: false,
             full_bw: 0.0,
             full_bw_rounds: 0,
@@ -202,10 +202,10 @@ impl Bbr {
             phase_at: Instant::ZERO,
             probe_rtt_until: None,
             probe_rtt_round: false,
-            probe_rtt_sent: 0,
+            probe_rtt_sent: Bytes::ZERO,
             idle_restart: false,
             policer: Policer::default(),
-            lost: 0,
+            lost: Bytes::ZERO,
         }
     }
 
@@ -234,26 +234,26 @@ impl Bbr {
 
     /// What may be in flight at this gain (draft §4.2.3.2), the quanta of sender and receiver included: a whole, even
     /// number of segments.
-    fn inflight(&self, bandwidth: f64, gain: f64) -> u64 {
+    fn inflight(&self, bandwidth: f64, gain: f64) -> Bytes {
         if self.min_rtt == Span::MAX {
             return self.initial_window;
         }
-        let bdp = (gain * bandwidth * self.min_rtt.as_secs_f64() / self.mss as f64).ceil() as u64;
+        let bdp = (gain * bandwidth * self.min_rtt.as_secs_f64() / self.mss.as_f64()).ceil() as u64;
         (bdp + 3 * self.quantum()).next_multiple_of(2) * self.mss
     }
 
     /// Segments that leave at once (draft §4.2.2).
     fn quantum(&self) -> u64 {
         let pace = self.pacing.unwrap_or(0.0);
-        let millisecond = (pace / 1000.0).min(MAX_QUANTUM) as u64 / self.mss;
+        let millisecond = (pace / 1000.0).min(MAX_QUANTUM) as u64 / self.mss.get();
         millisecond.max(if 8.0 * pace < PAIRS_FROM { 1 } else { 2 })
     }
 
     fn update_model(&mut self, ack: &Ack, sample: &RateSample) {
         let losses = sample.lost.saturating_sub(self.lost);
         self.lost = sample.lost;
-        self.update_bandwidth(ack, sample, losses > 0);
-        self.update_phase(ack, sample.in_flight.saturating_add(ack.acked), losses > 0);
+        self.update_bandwidth(ack, sample, losses > Bytes::ZERO);
+        self.update_phase(ack, sample.in_flight + ack.acked, losses > Bytes::ZERO);
         self.check_full(sample.app_limited);
         self.check_drained(ack.now, sample.in_flight);
         self.update_min_rtt(ack, sample);
@@ -273,7 +273,7 @@ impl Bbr {
         if self.policer.sample(ack, sample, losses, self.round_started, probing) {
             self.enter_probe_bw(ack.now);
         }
-        let rate = (ack.delivered - sample.prior_delivered) as f64 / sample.interval.as_secs_f64();
+        let rate = (ack.delivered - sample.prior_delivered).as_f64() / sample.interval.as_secs_f64();
         // What four segments in flight deliver says nothing of the path; the last of them arrive after ProbeRTT, which on
         // a short path takes more round trips than BtlBw is kept for.
         let four = self.mode == Mode::ProbeRtt || sample.prior_delivered <= self.probe_rtt_sent;
@@ -284,7 +284,7 @@ impl Bbr {
     }
 
     /// ProbeBW goes to its next phase (draft §4.3.4.1). `flight` is that before the ACK.
-    fn update_phase(&mut self, ack: &Ack, flight: u64, losses: bool) {
+    fn update_phase(&mut self, ack: &Ack, flight: Bytes, losses: bool) {
         if self.mode != Mode::ProbeBw {
             return;
         }
@@ -314,7 +314,7 @@ impl Bbr {
         self.filled = self.full_bw_rounds >= self.config.full_bw_rounds;
     }
 
-    fn check_drained(&mut self, now: Instant, in_flight: u64) {
+    fn check_drained(&mut self, now: Instant, in_flight: Bytes) {
         if self.mode == Mode::Startup && self.filled {
             self.mode = Mode::Drain;
         }
@@ -350,7 +350,7 @@ impl Bbr {
         self.idle_restart = false;
     }
 
-    fn probe_rtt(&mut self, ack: &Ack, in_flight: u64) {
+    fn probe_rtt(&mut self, ack: &Ack, in_flight: Bytes) {
         self.probe_rtt_sent = ack.delivered + in_flight;
         match self.probe_rtt_until {
             None if in_flight <= self.config.min_segments * self.mss => {
@@ -385,7 +385,7 @@ impl Bbr {
     fn set_pace(&mut self, srtt: Span) {
         if self.pacing.is_none() && srtt > Span::ZERO {
             self.pacing =
-                Some(self.config.pacing_margin * self.config.high_gain * self.cwnd as f64 / srtt.as_secs_f64());
+                Some(self.config.pacing_margin * self.config.high_gain * self.cwnd.as_f64() / srtt.as_secs_f64());
         }
         let pace = self.config.pacing_margin * self.pacing_gain() * self.bandwidth();
         // Startup never slows down: early samples are of a window that was too small.
@@ -397,7 +397,7 @@ impl Bbr {
     // draft §4.2.3.6
     fn set_cwnd(&mut self, ack: &Ack) {
         let target = self.inflight(self.bandwidth(), self.cwnd_gain());
-        let opened = self.cwnd.saturating_add(ack.acked);
+        let opened = self.cwnd + ack.acked;
         if self.filled {
             self.cwnd = opened.min(target);
         } else if self.cwnd < target || self.round <= 1 {
@@ -414,20 +414,20 @@ impl CongestionControl for Bbr {
     without!(bursts, advice);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.cwnd
     }
 
     /// The window before the last loss: recovery does not reduce.
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.ssthresh
     }
 
     fn on_ack(&mut self, ack: &Ack) {
         let Some(sample) = &ack.rate else {
             if ack.cwnd_limited {
-                self.cwnd = self.cwnd.saturating_add(ack.acked.min(2 * self.mss));
+                self.cwnd += ack.acked.min(2 * self.mss);
             }
             return;
         };
@@ -446,7 +446,7 @@ impl CongestionControl for Bbr {
     fn on_recovered(&mut self, _: Instant) {
         if self.mode != Mode::ProbeRtt {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
-            self.prior_cwnd = 0;
+            self.prior_cwnd = Bytes::ZERO;
         }
     }
 
@@ -456,7 +456,7 @@ impl CongestionControl for Bbr {
         self.full_bw = 0.0;
     }
 
-    fn on_idle(&mut self, _: Instant, _: u64) {
+    fn on_idle(&mut self, _: Instant, _: Bytes) {
         self.idle_restart = true;
         if self.mode == Mode::ProbeBw {
             self.pacing = Some(self.config.pacing_margin * self.bandwidth());

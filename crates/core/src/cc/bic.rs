@@ -40,7 +40,7 @@ use super::check::{fraction, within};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -155,7 +155,7 @@ impl CongestionControl for Bic {
         self.window.time_out(loss, keep);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn one_ack_adds_its_share_of_the_growth() {
         let mut cc = after_loss(100);
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (79_980, 79_980));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (Bytes::new(79_980), Bytes::new(79_980)));
         cc.on_ack(&driver::ack(MSS, 100));
         assert!((cc.window.cwnd - (79.980_468_75 + 0.062_576_3)).abs() < 1e-6, "{}", cc.window.cwnd);
     }
@@ -221,7 +221,7 @@ mod tests {
     fn a_loss_keeps_four_fifths_of_the_flight() {
         let mut cc = after_loss(1000);
         cc.on_loss(&driver::loss(512 * MSS));
-        assert_eq!(cc.ssthresh(), 409_500);
+        assert_eq!(cc.ssthresh(), Bytes::new(409_500));
         assert!((cc.w_max - 799.8 * (1.0 + 819.0 / 1024.0) / 2.0).abs() < 0.1, "fast convergence: {}", cc.w_max);
         let small = after_loss(14);
         assert_eq!((small.ssthresh(), small.w_max), (7 * MSS, 14.0), "a small window is halved, as Reno's");
@@ -232,7 +232,7 @@ mod tests {
         let mut cc = after_loss(1000);
         cc.window.cwnd = 1000.0;
         cc.on_rto(&driver::loss(512 * MSS));
-        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.w_max), (MSS, 409_500, 1000.0));
+        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.w_max), (MSS, Bytes::new(409_500), 1000.0));
     }
 
     /// Without a loss there is nothing to search for, and 16 segments per round trip would be little for a large window:

@@ -28,7 +28,7 @@
 //! [`Form::Literal`] always halves. Pinned by `a_new_budget_leaves_a_window_that_fits`.
 
 use super::{Ack, Advice, BurstLimit, CongestionControl, Loss, Requirements, Setup};
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
 
 /// How a control is adapted.
@@ -49,25 +49,25 @@ pub enum Form {
 pub struct C2ml<C> {
     control: C,
     literal: bool,
-    mss: u64,
+    mss: Bytes,
     /// A full segment on the wire.
-    frame: u64,
+    frame: Bytes,
     budget: Option<Rate>,
     /// The round trip time of which the ceiling is made.
     rtt: Option<Span>,
     /// ssThres in bytes, once budget and round trip time are known.
-    ceiling: Option<u64>,
+    ceiling: Option<Bytes>,
 }
 
 /// Eq. (2.1) in whole segments of `mss` that take `frame` bytes each; one at least.
-fn window(rate: Rate, rtt: Span, mss: u64, frame: u64) -> u64 {
-    (rate.bytes_in(rtt).get() / frame).max(1).saturating_mul(mss)
+fn window(rate: Rate, rtt: Span, mss: Bytes, frame: Bytes) -> Bytes {
+    (rate.bytes_in(rtt) / frame).max(1) * mss
 }
 
 impl<C: CongestionControl> C2ml<C> {
     /// `control`, whose segments have `headers` bytes besides payload, without a budget.
-    pub fn new(control: C, setup: &Setup, form: Form, headers: u64) -> Self {
-        let mss = setup.mss.max(1);
+    pub fn new(control: C, setup: &Setup, form: Form, headers: Bytes) -> Self {
+        let mss = setup.mss.max(Bytes::new(1));
         let literal = form == Form::Literal;
         let frame = if literal { mss } else { mss + headers };
         Self { control, literal, mss, frame, budget: None, rtt: None, ceiling: None }
@@ -98,7 +98,7 @@ impl<C: CongestionControl> C2ml<C> {
     }
 
     /// Eq. (2.2): slow start goes on from half.
-    fn begin(&mut self, ceiling: u64) {
+    fn begin(&mut self, ceiling: Bytes) {
         let half = (ceiling / 2).max(self.mss).min(ceiling);
         let own = self.control.cwnd();
         self.adopt(if self.literal { half } else { own.clamp(half, ceiling) }, ceiling);
@@ -113,7 +113,7 @@ impl<C: CongestionControl> C2ml<C> {
         }
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+    fn adopt(&mut self, cwnd: Bytes, ssthresh: Bytes) {
         if !self.sends_bursts() {
             self.control.advise(Advice::Adopt { cwnd, ssthresh });
         }
@@ -126,7 +126,7 @@ impl<C: CongestionControl> C2ml<C> {
 
     fn update(&mut self) {
         self.ceiling = self.budget.zip(self.rtt).map(|(budget, rtt)| {
-            let literal = || budget.bytes_in(rtt).get().max(self.mss);
+            let literal = || budget.bytes_in(rtt).max(self.mss);
             if self.literal { literal() } else { window(budget, rtt, self.mss, self.frame) }
         });
     }
@@ -142,7 +142,7 @@ impl<C: CongestionControl> C2ml<C> {
 
 impl<C: CongestionControl> CongestionControl for C2ml<C> {
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         match self.ceiling {
             Some(ceiling) if !self.sends_bursts() => self.control.cwnd().min(ceiling),
             _ => self.control.cwnd(),
@@ -150,7 +150,7 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
     }
 
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.control.ssthresh()
     }
 
@@ -176,7 +176,7 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
         self.control.on_rto(loss);
     }
 
-    fn on_idle(&mut self, now: Instant, initial_window: u64) {
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes) {
         self.control.on_idle(now, initial_window);
     }
 
@@ -198,7 +198,7 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
         self.control.next_burst()
     }
 
-    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes) {
         self.control.on_burst(now, in_flight);
     }
 

@@ -34,7 +34,7 @@ use super::check::{fraction, positive, within};
 use super::window::{QueueShare, Window};
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -133,12 +133,12 @@ impl CongestionControl for Compound {
     without!(pacing, requirements, recovery, bursts);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.window.bytes(self.win())
     }
 
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.window.bytes(self.window.ssthresh)
     }
 
@@ -181,7 +181,7 @@ impl CongestionControl for Compound {
         self.queue.restart();
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         let most = self.window.segments(initial_window);
         if self.win() > most {
             (self.window.cwnd, self.dwnd) = (most, 0.0);
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!((cc.window.cwnd, cc.dwnd), (10.0, 0.0), "the flight was small");
         cc.dwnd = 5.0;
         cc.on_rto(&driver::loss(15 * MSS));
-        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.dwnd), (MSS, 7500, 0.0));
+        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.dwnd), (MSS, Bytes::new(7500), 0.0));
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
         for n in 17..4000u32 {
             let mut cc = avoiding(60);
             (cc.window.cwnd, cc.dwnd) = (f64::from(n) / 7.1, 1000.0 / 3.0);
-            cc.on_loss(&driver::loss(u64::from(n) * MSS + 7));
+            cc.on_loss(&driver::loss(u64::from(n) * MSS + Bytes::new(7)));
             cc.on_recovered(Instant::ZERO);
             let before = cc.win();
             cc.on_ack(&driver::ack(MSS, 100));

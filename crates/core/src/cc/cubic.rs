@@ -46,7 +46,7 @@ use super::hystart::HyStart;
 use super::newreno::L;
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -152,12 +152,12 @@ impl Epoch {
 impl Cubic {
     /// A control that begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
-        let mss = setup.mss.max(1) as f64;
+        let mss = setup.mss.max(Bytes::new(1)).as_f64();
         Self {
             config: *config,
             alpha: config.alpha(),
             mss,
-            cwnd: setup.initial_window as f64 / mss,
+            cwnd: setup.initial_window.as_f64() / mss,
             ssthresh: setup.first_threshold(mss),
             reduced: f64::INFINITY,
             w_max: 0.0,
@@ -170,13 +170,13 @@ impl Cubic {
 
     /// Segments to whole bytes, to the nearest: a window of ten segments is not to lose a byte to a sum of fractions.
     #[inline]
-    fn bytes(&self, segments: f64) -> u64 {
-        (segments * self.mss + 0.5) as u64
+    fn bytes(&self, segments: f64) -> Bytes {
+        Bytes::new((segments * self.mss + 0.5) as u64)
     }
 
     // RFC 9438 §4.6, §4.7
     fn reduce(&mut self, loss: &Loss) {
-        let ssthresh = loss.in_flight as f64 / self.mss * self.config.beta;
+        let ssthresh = loss.in_flight.as_f64() / self.mss * self.config.beta;
         self.w_max = self.config.next_w_max(self.cwnd, self.w_max);
         self.cwnd_prior = self.cwnd;
         self.ssthresh = ssthresh.max(2.0);
@@ -236,18 +236,18 @@ impl CongestionControl for Cubic {
     without!(pacing, requirements, recovery, bursts);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.bytes(self.cwnd)
     }
 
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.bytes(self.ssthresh)
     }
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        let segments_acked = ack.acked as f64 / self.mss;
+        let segments_acked = ack.acked.as_f64() / self.mss;
         if !ack.cwnd_limited {
             if let Some(epoch) = &mut self.epoch {
                 epoch.stand_still(ack.now);
@@ -277,8 +277,8 @@ impl CongestionControl for Cubic {
         self.after_timeout = true;
     }
 
-    fn on_idle(&mut self, now: Instant, initial_window: u64) {
-        let restart = initial_window as f64 / self.mss;
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes) {
+        let restart = initial_window.as_f64() / self.mss;
         if self.cwnd > restart {
             self.cwnd = restart;
             self.epoch = None;
@@ -290,10 +290,10 @@ impl CongestionControl for Cubic {
     fn advise(&mut self, advice: Advice) {
         let Advice::Adopt { cwnd, ssthresh } = advice else { return };
         if self.bytes(self.cwnd) != cwnd {
-            self.cwnd = cwnd as f64 / self.mss;
+            self.cwnd = cwnd.as_f64() / self.mss;
             self.epoch = None; // the curve began at another window
         }
-        self.ssthresh = (ssthresh as f64 / self.mss).max(2.0);
+        self.ssthresh = (ssthresh.as_f64() / self.mss).max(2.0);
     }
 }
 

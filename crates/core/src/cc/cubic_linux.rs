@@ -25,7 +25,7 @@ use super::check::within;
 use super::hystart::HyStart;
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Span};
+use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -102,7 +102,7 @@ struct Epoch {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CubicLinux {
     config: Config,
-    mss: u64,
+    mss: Bytes,
     cwnd: u64,
     ssthresh: u64,
     w_max: u64,
@@ -110,7 +110,7 @@ pub struct CubicLinux {
     count: u64,
     counted: u64,
     /// Bytes acknowledged that are no whole segment yet.
-    rest: u64,
+    rest: Bytes,
     epoch: Option<Epoch>,
     last_look: Option<(u64, Instant)>,
     last_ack: Instant,
@@ -129,16 +129,16 @@ fn ticks(span: Span) -> u64 {
 impl CubicLinux {
     /// A control that begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
-        let mss = setup.mss.max(1);
+        let mss = setup.mss.max(Bytes::new(1));
         Self {
             config: *config,
             mss,
             cwnd: (setup.initial_window / mss).max(1),
-            ssthresh: if setup.initial_ssthresh == u64::MAX { u64::MAX } else { setup.initial_ssthresh / mss },
+            ssthresh: if setup.initial_ssthresh == Bytes::MAX { u64::MAX } else { setup.initial_ssthresh / mss },
             w_max: 0,
             count: 0,
             counted: 0,
-            rest: 0,
+            rest: Bytes::ZERO,
             epoch: None,
             last_look: None,
             last_ack: Instant::ZERO,
@@ -148,7 +148,7 @@ impl CubicLinux {
         }
     }
 
-    fn whole_segments(&mut self, acked: u64) -> u64 {
+    fn whole_segments(&mut self, acked: Bytes) -> u64 {
         let bytes = self.rest + acked;
         self.rest = bytes % self.mss;
         bytes / self.mss
@@ -233,13 +233,13 @@ impl CongestionControl for CubicLinux {
     without!(pacing, requirements, recovery, bursts);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.cwnd * self.mss
     }
 
     #[inline]
-    fn ssthresh(&self) -> u64 {
-        self.ssthresh.saturating_mul(self.mss)
+    fn ssthresh(&self) -> Bytes {
+        self.ssthresh * self.mss
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -278,7 +278,7 @@ impl CongestionControl for CubicLinux {
         (self.cwnd, self.w_max, self.count, self.counted, self.last_look) = (1, 0, 0, 0, None);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.cwnd = self.cwnd.min((initial_window / self.mss).max(1));
         self.epoch = None;
     }
@@ -402,7 +402,7 @@ mod tests {
                 cc.on_ack(&Ack { now, rtt: Some(rtt), in_flight: cc.cwnd(), ..driver::ack(MSS, 1) });
             }
         }
-        assert!(cc.ssthresh() < u64::MAX, "twenty milliseconds more in each round");
+        assert!(cc.ssthresh() < Bytes::MAX, "twenty milliseconds more in each round");
     }
 
     /// The root is the whole part of the exact one, where the kernel's is up to 0.2 % away. The curve is looked at again when

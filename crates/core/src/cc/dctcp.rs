@@ -22,7 +22,7 @@ use super::check::{fraction, within};
 use super::window::{Round, Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,13 +60,13 @@ impl ControlConfig for Config {
 pub(super) struct Marks {
     pub alpha: f64,
     g: f64,
-    acked: u64,
-    marked: u64,
+    acked: Bytes,
+    marked: Bytes,
 }
 
 impl Marks {
     pub fn new(g: f64, alpha: f64) -> Self {
-        Self { alpha, g, acked: 0, marked: 0 }
+        Self { alpha, g, acked: Bytes::ZERO, marked: Bytes::ZERO }
     }
 
     #[inline]
@@ -77,10 +77,10 @@ impl Marks {
 
     // RFC 8257 §3.3 (6), (7)
     pub fn average(&mut self) {
-        if self.acked > 0 {
-            let m = self.marked as f64 / self.acked as f64;
+        if self.acked > Bytes::ZERO {
+            let m = self.marked.as_f64() / self.acked.as_f64();
             self.alpha = (1.0 - self.g) * self.alpha + self.g * m;
-            (self.acked, self.marked) = (0, 0);
+            (self.acked, self.marked) = (Bytes::ZERO, Bytes::ZERO);
         }
     }
 }
@@ -115,7 +115,7 @@ impl CongestionControl for Dctcp {
         if self.round.ends(ack) {
             self.marks.average();
         }
-        if ack.marked == 0 {
+        if ack.marked == Bytes::ZERO {
             self.window.grow(ack, |_| 1.0);
         }
     }
@@ -136,7 +136,7 @@ impl CongestionControl for Dctcp {
         self.window.time_out(loss, 0.5);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 
@@ -152,7 +152,7 @@ mod tests {
 
     fn window(cc: &mut Dctcp, segments: u64, marked: u64) {
         for i in 0..segments {
-            let mark = if i < marked { MSS } else { 0 };
+            let mark = if i < marked { MSS } else { Bytes::ZERO };
             cc.on_ack(&Ack { in_flight: segments * MSS, marked: mark, ..driver::ack(MSS, 100) });
         }
     }
@@ -164,7 +164,7 @@ mod tests {
         let mut marks = Marks::new(1.0 / 16.0, 1.0);
         for (marked, expected) in [(0, 0.9375), (0, 0.878_906_25), (5, 0.855_224_609_375)] {
             for i in 0..10 {
-                marks.count(&Ack { marked: if i < marked { MSS } else { 0 }, ..driver::ack(MSS, 100) });
+                marks.count(&Ack { marked: if i < marked { MSS } else { Bytes::ZERO }, ..driver::ack(MSS, 100) });
             }
             marks.average();
             assert_eq!(marks.alpha, expected);
@@ -208,7 +208,7 @@ mod tests {
         cc.on_recovered(Instant::ZERO);
         assert_eq!(cc.cwnd(), 15 * MSS);
         driver::round_trip(&mut cc, 100);
-        assert!((15_960..=16_000).contains(&cc.cwnd()), "Reno's growth: {}", cc.cwnd());
+        assert!((15_960..=16_000).contains(&cc.cwnd().get()), "Reno's growth: {}", cc.cwnd());
         cc.on_rto(&driver::loss(2 * MSS));
         assert_eq!((cc.cwnd(), cc.ssthresh()), (MSS, 2 * MSS));
     }

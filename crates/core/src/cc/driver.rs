@@ -1,12 +1,12 @@
 //! Drives a control alone: a fixed round trip time, one ACK per segment, one loss per `1/p` segments.
 
 use super::{Ack, CongestionControl, Loss, Setup};
-use crate::units::{Instant, Span};
+use crate::units::{Bytes, Instant, Span};
 
-pub const MSS: u64 = 1000;
-pub const SETUP: Setup = Setup { mss: MSS, initial_window: 10 * MSS, initial_ssthresh: u64::MAX };
+pub const MSS: Bytes = Bytes::new(1000);
+pub const SETUP: Setup = Setup { mss: MSS, initial_window: Bytes::new(10_000), initial_ssthresh: Bytes::MAX };
 
-pub fn ack(acked: u64, rtt_ms: u64) -> Ack {
+pub fn ack(acked: Bytes, rtt_ms: u64) -> Ack {
     let rtt = Span::from_millis(rtt_ms);
     Ack {
         now: Instant::ZERO,
@@ -14,15 +14,15 @@ pub fn ack(acked: u64, rtt_ms: u64) -> Ack {
         rtt: Some(rtt),
         srtt: rtt,
         min_rtt: rtt,
-        in_flight: u64::MAX,
+        in_flight: Bytes::MAX,
         cwnd_limited: true,
-        delivered: 0,
-        marked: 0,
+        delivered: Bytes::ZERO,
+        marked: Bytes::ZERO,
         rate: None,
     }
 }
 
-pub fn loss(in_flight: u64) -> Loss {
+pub fn loss(in_flight: Bytes) -> Loss {
     Loss { now: Instant::ZERO, in_flight, ecn: false }
 }
 
@@ -55,7 +55,7 @@ pub fn mean_window_after(settling: u64, cc: &mut impl CongestionControl, p: f64,
         }
         for _ in 0..per_loss {
             let cwnd = cc.cwnd();
-            now += Span::from_secs_f64(rtt * MSS as f64 / cwnd as f64);
+            now += Span::from_secs_f64(rtt * MSS.as_f64() / cwnd.as_f64());
             cc.on_ack(&Ack { now, in_flight: cwnd, ..ack(MSS, rtt_ms) });
         }
         cc.on_loss(&Loss { now, ..loss(cc.cwnd()) });

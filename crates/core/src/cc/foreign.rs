@@ -5,7 +5,7 @@
 //! to its sender: it keeps its last answer, and whoever gave the factory asks it after the run whether all went well.
 
 use super::{Ack, Advice, CongestionControl, Loss, Requirements, Setup};
-use crate::units::{Instant, Rate};
+use crate::units::{Bytes, Instant, Rate};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -95,10 +95,10 @@ impl PartialEq for Running {
 }
 
 impl CongestionControl for Running {
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.control.cwnd()
     }
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.control.ssthresh()
     }
     fn on_ack(&mut self, ack: &Ack) {
@@ -113,7 +113,7 @@ impl CongestionControl for Running {
     fn on_rto(&mut self, loss: &Loss) {
         self.control.on_rto(loss);
     }
-    fn on_idle(&mut self, now: Instant, initial_window: u64) {
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes) {
         self.control.on_idle(now, initial_window);
     }
     fn pacing_rate(&self) -> Option<Rate> {
@@ -128,7 +128,7 @@ impl CongestionControl for Running {
     fn next_burst(&self) -> Instant {
         self.control.next_burst()
     }
-    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes) {
         self.control.on_burst(now, in_flight);
     }
     fn advise(&mut self, advice: Advice) {

@@ -27,7 +27,7 @@ use super::check::within;
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -180,7 +180,7 @@ impl CongestionControl for HighSpeed {
         self.window.time_out(loss, keep);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 }

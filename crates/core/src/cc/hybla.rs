@@ -26,7 +26,7 @@ use super::check;
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Span};
+use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +87,7 @@ impl Hybla {
         Self { config: *config, window: Window::new(setup), rtt: config.rtt0, slow_start: 1.0, avoidance: 1.0 }
     }
 
-    fn slow_start(&mut self, acked: u64) {
+    fn slow_start(&mut self, acked: Bytes) {
         let opened = self.window.cwnd + self.slow_start * self.window.slow_start_segments(acked);
         self.window.cwnd = opened.min(self.window.ssthresh.min(MAX_SLOW_START)).max(self.window.cwnd);
     }
@@ -123,7 +123,7 @@ impl CongestionControl for Hybla {
         self.window.time_out(loss, 0.5);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 }
@@ -173,7 +173,7 @@ mod tests {
         let mut cc = avoiding(100);
         let ack = Ack { min_rtt: Span::from_millis(25), ..driver::ack(MSS, 100) };
         cc.on_ack(&ack);
-        assert_eq!(cc.cwnd(), 100 * MSS + 10);
+        assert_eq!(cc.cwnd(), 100 * MSS + Bytes::new(10));
     }
 
     #[test]

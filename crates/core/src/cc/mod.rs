@@ -39,7 +39,7 @@ macro_rules! without {
         fn next_burst(&self) -> $crate::units::Instant {
             $crate::units::Instant::MAX
         }
-        fn on_burst(&mut self, _: $crate::units::Instant, _: u64) {}
+        fn on_burst(&mut self, _: $crate::units::Instant, _: $crate::units::Bytes) {}
     };
     (@ advice) => {
         fn advise(&mut self, _: $crate::cc::Advice) {}
@@ -75,7 +75,7 @@ pub mod westwood;
 pub use table::{AnyCc, AnyControlConfig, NAMES, entries, needs_ecn, unknown};
 
 use crate::config::ConfigError;
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -84,17 +84,17 @@ use serde::de::DeserializeOwned;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
     /// Segment size in bytes; 0 is taken as 1.
-    pub mss: u64,
+    pub mss: Bytes,
     /// Initial window in bytes.
-    pub initial_window: u64,
+    pub initial_window: Bytes,
     /// Slow start threshold in bytes before the first signal; `u64::MAX` is none. BBR and Noordwijk have none.
-    pub initial_ssthresh: u64,
+    pub initial_ssthresh: Bytes,
 }
 
 impl Setup {
     /// [`Setup::initial_ssthresh`] in segments; infinite if there is none.
     fn first_threshold(&self, mss: f64) -> f64 {
-        if self.initial_ssthresh == u64::MAX { f64::INFINITY } else { self.initial_ssthresh as f64 / mss }
+        if self.initial_ssthresh == Bytes::MAX { f64::INFINITY } else { self.initial_ssthresh.as_f64() / mss }
     }
 }
 
@@ -131,15 +131,15 @@ pub struct Requirements {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateSample {
     /// [`Ack::delivered`] at the first point.
-    pub prior_delivered: u64,
+    pub prior_delivered: Bytes,
     /// The time between the points, as seen by the receiver or the sender, whichever is longer.
     pub interval: Span,
     /// The application had too little to send at the first point.
     pub app_limited: bool,
     /// Bytes in flight after this ACK.
-    pub in_flight: u64,
+    pub in_flight: Bytes,
     /// Bytes of the connection found lost so far, counted when they are sent again.
-    pub lost: u64,
+    pub lost: Bytes,
 }
 
 /// What an ACK of new data tells.
@@ -148,7 +148,7 @@ pub struct Ack {
     /// When it arrived.
     pub now: Instant,
     /// Bytes newly acknowledged, cumulatively. After a timeout this may be more than a window.
-    pub acked: u64,
+    pub acked: Bytes,
     /// A new round trip time sample, if this ACK gave one.
     pub rtt: Option<Span>,
     /// Smoothed round trip time (RFC 6298).
@@ -156,13 +156,13 @@ pub struct Ack {
     /// Smallest round trip time of the connection so far.
     pub min_rtt: Span,
     /// Bytes in flight before this ACK.
-    pub in_flight: u64,
+    pub in_flight: Bytes,
     /// True when the flight was limited by the congestion window; a window not in use does not grow (RFC 7661).
     pub cwnd_limited: bool,
     /// Bytes of the connection delivered so far, with what was SACKed, counted from any number on.
-    pub delivered: u64,
+    pub delivered: Bytes,
     /// Bytes of `acked` that arrived marked; only with [`Requirements::accurate_ecn`].
-    pub marked: u64,
+    pub marked: Bytes,
     /// A rate sample; only with [`Requirements::rate`].
     pub rate: Option<RateSample>,
 }
@@ -173,7 +173,7 @@ pub struct Loss {
     /// When it was noticed.
     pub now: Instant,
     /// Bytes in flight (FlightSize of RFC 5681).
-    pub in_flight: u64,
+    pub in_flight: Bytes,
     /// True for an ECN echo, false for a lost packet.
     pub ecn: bool,
 }
@@ -184,9 +184,9 @@ pub enum Advice {
     /// Window and slow start threshold are to be these. A control with a model of its own may ignore it.
     Adopt {
         /// Congestion window in bytes.
-        cwnd: u64,
+        cwnd: Bytes,
         /// Slow start threshold in bytes.
-        ssthresh: u64,
+        ssthresh: Bytes,
     },
     /// Bursts are to stay below a limit; `None` ends it. Only for controls that send in bursts.
     LimitBursts(Option<BurstLimit>),
@@ -198,15 +198,15 @@ pub struct BurstLimit {
     /// No more than this rate.
     pub rate: Rate,
     /// Bytes of a full segment on the wire.
-    pub frame: u64,
+    pub frame: Bytes,
 }
 
 /// A window algorithm.
 pub trait CongestionControl {
     /// Congestion window in bytes.
-    fn cwnd(&self) -> u64;
+    fn cwnd(&self) -> Bytes;
     /// Slow start threshold in bytes; before the first signal that of [`Setup`].
-    fn ssthresh(&self) -> u64;
+    fn ssthresh(&self) -> Bytes;
     /// New data was acknowledged outside loss recovery.
     fn on_ack(&mut self, ack: &Ack);
     /// Once per window of data: the network is congested. Sets `ssthresh`; the endpoint brings the window down.
@@ -216,7 +216,7 @@ pub trait CongestionControl {
     /// The retransmission timer fired for a segment not yet sent again: once per loss event (RFC 5681 §3.1).
     fn on_rto(&mut self, loss: &Loss);
     /// The connection was idle for longer than the retransmission timeout (RFC 5681 §4.1): restart the window.
-    fn on_idle(&mut self, now: Instant, initial_window: u64);
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes);
     /// Pacing rate, if the control paces.
     fn pacing_rate(&self) -> Option<Rate>;
     /// What the control requires of its endpoint; it never changes.
@@ -226,7 +226,7 @@ pub trait CongestionControl {
     /// When the next burst is due, for a control that sends in bursts: [`Instant::MAX`] is never, the past at once.
     fn next_burst(&self) -> Instant;
     /// The burst that was due may begin; its size and the next time are set.
-    fn on_burst(&mut self, now: Instant, in_flight: u64);
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes);
     /// Somebody who knows the path better than the control tells what he knows.
     fn advise(&mut self, advice: Advice);
 }

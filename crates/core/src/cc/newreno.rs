@@ -31,7 +31,7 @@
 use super::check::{fraction, within};
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,33 +71,40 @@ impl ControlConfig for Config {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewReno {
     config: Config,
-    mss: u64,
-    cwnd: u64,
-    ssthresh: u64,
-    acked: u64,
-    limit: u64,
+    mss: Bytes,
+    cwnd: Bytes,
+    ssthresh: Bytes,
+    acked: Bytes,
+    limit: Bytes,
 }
 
 // RFC 5681 eq. (4)
-fn ssthresh(beta: f64, flight_size: u64, smss: u64) -> u64 {
-    ((flight_size as f64 * beta) as u64).max(2 * smss)
+fn ssthresh(beta: f64, flight_size: Bytes, smss: Bytes) -> Bytes {
+    Bytes::new((flight_size.as_f64() * beta) as u64).max(2 * smss)
 }
 
 impl NewReno {
     /// A control that begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
-        let mss = setup.mss.max(1);
+        let mss = setup.mss.max(Bytes::new(1));
         let limit = config.abc_limit * mss;
-        Self { config: *config, mss, cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh, acked: 0, limit }
+        Self {
+            config: *config,
+            mss,
+            cwnd: setup.initial_window,
+            ssthresh: setup.initial_ssthresh,
+            acked: Bytes::ZERO,
+            limit,
+        }
     }
 
-    fn reduce(&mut self, in_flight: u64) {
+    fn reduce(&mut self, in_flight: Bytes) {
         self.ssthresh = ssthresh(self.config.beta, in_flight, self.mss);
-        self.acked = 0;
+        self.acked = Bytes::ZERO;
     }
 
     #[inline]
-    fn avoid_congestion(&mut self, acked: u64) {
+    fn avoid_congestion(&mut self, acked: Bytes) {
         self.limit = self.config.abc_limit * self.mss;
         self.acked += acked.min(self.cwnd);
         if self.acked >= self.cwnd {
@@ -111,12 +118,12 @@ impl CongestionControl for NewReno {
     without!(pacing, requirements, recovery, bursts);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.cwnd
     }
 
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.ssthresh
     }
 
@@ -139,7 +146,7 @@ impl CongestionControl for NewReno {
 
     fn on_recovered(&mut self, _: Instant) {
         // Without a signal before there is no threshold to fall to.
-        if self.ssthresh < u64::MAX {
+        if self.ssthresh < Bytes::MAX {
             self.cwnd = self.ssthresh;
         }
     }
@@ -150,9 +157,9 @@ impl CongestionControl for NewReno {
         self.limit = self.mss;
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.cwnd = self.cwnd.min(initial_window);
-        self.acked = 0;
+        self.acked = Bytes::ZERO;
     }
 
     fn advise(&mut self, advice: Advice) {
@@ -305,7 +312,7 @@ mod tests {
     fn the_end_of_a_recovery_without_a_signal_changes_nothing() {
         let mut cc = NewReno::new(&Config::default(), &driver::SETUP);
         cc.on_recovered(Instant::ZERO);
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, u64::MAX));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, Bytes::MAX));
     }
 
     /// AIMD(1, 1/2) with one loss per 1/p segments: the window runs from W/2 to W in W/2 round trips, 3/8 W^2

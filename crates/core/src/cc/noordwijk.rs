@@ -103,7 +103,7 @@ impl ControlConfig for Config {
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Train {
     first: Option<Instant>,
-    acked: u64,
+    acked: Bytes,
     rtt: Option<(Span, Span)>,
 }
 
@@ -138,7 +138,7 @@ impl Bursts {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Noordwijk {
     config: Config,
-    mss: u64,
+    mss: Bytes,
     /// B0 without a limit.
     initial_burst: u64,
     /// B0 and T0 in force.
@@ -149,8 +149,8 @@ pub struct Noordwijk {
     /// When the next burst is due.
     next: Instant,
     /// Bytes, both.
-    cwnd: u64,
-    ssthresh: u64,
+    cwnd: Bytes,
+    ssthresh: Bytes,
     /// Segments sent again, by which the next burst is smaller.
     debt: u64,
     bursts: Bursts,
@@ -165,7 +165,7 @@ pub struct Noordwijk {
 impl Noordwijk {
     /// A control whose first burst is due at once.
     pub fn new(config: &Config, setup: &Setup) -> Self {
-        let mss = setup.mss.max(1);
+        let mss = setup.mss.max(Bytes::new(1));
         let first_burst = (setup.initial_window / mss).max(1);
         Self {
             config: *config,
@@ -177,7 +177,7 @@ impl Noordwijk {
             timer: config.timer,
             next: Instant::ZERO,
             cwnd: setup.initial_window,
-            ssthresh: u64::MAX,
+            ssthresh: Bytes::MAX,
             debt: 0,
             bursts: Bursts::default(),
             train: Train::default(),
@@ -207,7 +207,7 @@ impl Noordwijk {
             train.rtt = Some((low.min(rtt), high.max(rtt)));
         }
         train.acked += ack.acked;
-        if train.acked >= size.saturating_mul(self.mss) {
+        if train.acked >= size * self.mss {
             let (low, high) = train.rtt.unwrap_or_default();
             self.bursts.pop();
             self.train = Train::default();
@@ -264,7 +264,7 @@ impl Noordwijk {
     /// TX_TMR = 8 MSS BURST / BW at least.
     fn keep_limit(&mut self) {
         if let Some(BurstLimit { rate, frame }) = self.limit {
-            self.timer = self.timer.max(rate.time_for(Bytes::new(self.burst.saturating_mul(frame))));
+            self.timer = self.timer.max(rate.time_for(self.burst * frame));
         }
     }
 
@@ -280,13 +280,13 @@ impl CongestionControl for Noordwijk {
     without!(pacing, recovery);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.cwnd
     }
 
     /// One burst: what recovery may keep in flight.
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.ssthresh
     }
 
@@ -301,7 +301,7 @@ impl CongestionControl for Noordwijk {
     }
 
     fn on_recovered(&mut self, _: Instant) {
-        self.cwnd = 0;
+        self.cwnd = Bytes::ZERO;
         self.forget_trains();
     }
 
@@ -315,7 +315,7 @@ impl CongestionControl for Noordwijk {
         self.forget_trains();
     }
 
-    fn on_idle(&mut self, now: Instant, _: u64) {
+    fn on_idle(&mut self, now: Instant, _: Bytes) {
         self.next = now;
         self.forget_trains();
     }
@@ -329,10 +329,10 @@ impl CongestionControl for Noordwijk {
         self.next
     }
 
-    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes) {
         let size = self.burst.saturating_sub(self.debt);
         self.debt = self.debt.saturating_sub(self.burst);
-        self.cwnd = in_flight.saturating_add(size.saturating_mul(self.mss));
+        self.cwnd = in_flight + size * self.mss;
         self.next = now + self.timer.max(MIN_TIMER);
         if size > 0 {
             self.bursts.push(u32::try_from(size).unwrap_or(u32::MAX));
@@ -345,9 +345,9 @@ impl CongestionControl for Noordwijk {
         self.limit = limit;
         (self.first_burst, self.first_timer) = match limit {
             Some(BurstLimit { rate, frame }) => {
-                let carried = rate.bytes_in(self.config.limited_timer).get() / frame.max(1);
+                let carried = rate.bytes_in(self.config.limited_timer) / frame.max(Bytes::new(1));
                 let burst = carried.max(self.config.min_burst);
-                (burst, rate.time_for(Bytes::new(burst.saturating_mul(frame))))
+                (burst, rate.time_for(burst * frame))
             }
             None => (self.initial_burst, self.config.timer),
         };

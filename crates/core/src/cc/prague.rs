@@ -29,7 +29,7 @@ use super::dctcp::Marks;
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +98,7 @@ impl Prague {
 
     #[inline]
     fn average(&mut self, ack: &Ack, period: Span) {
-        self.marked |= ack.marked > 0;
+        self.marked |= ack.marked > Bytes::ZERO;
         if !self.marked {
             return;
         }
@@ -119,7 +119,7 @@ impl CongestionControl for Prague {
         self.srtt = ack.srtt;
         let virt = ack.srtt.max(self.config.reference_rtt);
         self.average(ack, virt);
-        if ack.marked == 0 {
+        if ack.marked == Bytes::ZERO {
             let ratio = ack.srtt.as_nanos() as f64 / virt.as_nanos() as f64;
             self.window.grow(ack, |_| ratio * ratio);
         }
@@ -144,7 +144,7 @@ impl CongestionControl for Prague {
         self.window.time_out(loss, 0.5);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 
@@ -207,15 +207,15 @@ mod tests {
     #[test]
     fn alpha_is_averaged_per_virtual_round_trip_once_a_mark_came() {
         let mut cc = Prague::new(&Config::default(), &driver::SETUP);
-        (0..100).for_each(|i| cc.on_ack(&Ack { marked: 0, ..marked_ack_at(i, 5) }));
+        (0..100).for_each(|i| cc.on_ack(&Ack { marked: Bytes::ZERO, ..marked_ack_at(i, 5) }));
         assert_eq!(cc.alpha(), 1.0);
         cc.on_loss(&Loss { ecn: true, now: Instant::ZERO + Span::from_millis(100), in_flight: 10 * MSS });
         cc.on_ack(&marked_ack_at(100, 5));
-        cc.on_ack(&Ack { marked: 0, ..marked_ack_at(124, 5) });
+        cc.on_ack(&Ack { marked: Bytes::ZERO, ..marked_ack_at(124, 5) });
         assert_eq!(cc.alpha(), 1.0);
-        cc.on_ack(&Ack { marked: 0, ..marked_ack_at(125, 5) });
+        cc.on_ack(&Ack { marked: Bytes::ZERO, ..marked_ack_at(125, 5) });
         assert_eq!(cc.alpha(), 15.0 / 16.0 + 1.0 / 48.0, "one of three was marked");
-        cc.on_ack(&Ack { marked: 0, ..marked_ack_at(150, 5) });
+        cc.on_ack(&Ack { marked: Bytes::ZERO, ..marked_ack_at(150, 5) });
         assert_eq!(cc.alpha(), (15.0 / 16.0 + 1.0 / 48.0) * 15.0 / 16.0);
     }
 

@@ -18,7 +18,7 @@ use super::check::{fraction, positive};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +87,7 @@ impl CongestionControl for Scalable {
         self.window.time_out(loss, 1.0 - self.config.b);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 }
@@ -118,16 +118,16 @@ mod tests {
     fn a_large_window_grows_by_a_hundredth_of_each_segment() {
         let mut cc = after_loss(800);
         cc.on_ack(&driver::ack(MSS, 100));
-        assert_eq!(cc.cwnd(), 700 * MSS + 10);
+        assert_eq!(cc.cwnd(), 700 * MSS + Bytes::new(10));
         cc.on_ack(&driver::ack(2 * MSS, 100));
-        assert_eq!(cc.cwnd(), 700 * MSS + 30);
+        assert_eq!(cc.cwnd(), 700 * MSS + Bytes::new(30));
     }
 
     #[test]
     fn a_small_window_grows_as_reno_does() {
         let mut cc = after_loss(40); // 35 left
         cc.on_ack(&driver::ack(MSS, 100));
-        assert_eq!(cc.cwnd(), 35 * MSS + 29); // 1000/35 = 28.6
+        assert_eq!(cc.cwnd(), 35 * MSS + Bytes::new(29)); // 1000/35 = 28.6
     }
 
     /// 700 (1.01)^n = 800 at n = ln(8/7)/0.01 = 13.4, for any window.

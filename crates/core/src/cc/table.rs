@@ -6,7 +6,7 @@ use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Requirements, S
 use crate::config::ConfigError;
 use crate::listing::{Entry, parameters};
 use crate::suggest::nearest;
-use crate::units::{Instant, Rate};
+use crate::units::{Bytes, Instant, Rate};
 use serde::de::{Deserializer, Error as _};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
@@ -191,7 +191,9 @@ impl AnyControlConfig {
     pub fn requirements(&self) -> Requirements {
         match self {
             Self::Foreign(config) => config.requirements(),
-            config => config.build(&Setup { mss: 1, initial_window: 1, initial_ssthresh: u64::MAX }, 0).requirements(),
+            config => config
+                .build(&Setup { mss: Bytes::new(1), initial_window: Bytes::new(1), initial_ssthresh: Bytes::MAX }, 0)
+                .requirements(),
         }
     }
 }
@@ -248,7 +250,7 @@ impl AnyCc {
 
     /// The same with a budget, as `form` says; segments have `headers` bytes besides payload.
     #[must_use]
-    pub fn with_budget(self, setup: &Setup, form: c2ml::Form, headers: u64) -> Self {
+    pub fn with_budget(self, setup: &Setup, form: c2ml::Form, headers: Bytes) -> Self {
         match form {
             c2ml::Form::Off => self,
             _ => Self::C2ml(Box::new(C2ml::new(self, setup, form, headers))),
@@ -264,11 +266,11 @@ impl AnyCc {
     }
 
     #[inline(never)]
-    fn cwnd_of_others(&self) -> u64 {
+    fn cwnd_of_others(&self) -> Bytes {
         each!(self, cc => cc.cwnd())
     }
     #[inline(never)]
-    fn ssthresh_of_others(&self) -> u64 {
+    fn ssthresh_of_others(&self) -> Bytes {
         each!(self, cc => cc.ssthresh())
     }
     #[inline(never)]
@@ -279,11 +281,11 @@ impl AnyCc {
 
 impl CongestionControl for AnyCc {
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         most!(self, cc => cc.cwnd(), self.cwnd_of_others())
     }
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         most!(self, cc => cc.ssthresh(), self.ssthresh_of_others())
     }
     #[inline]
@@ -299,7 +301,7 @@ impl CongestionControl for AnyCc {
     fn on_rto(&mut self, loss: &Loss) {
         each!(self, cc => cc.on_rto(loss));
     }
-    fn on_idle(&mut self, now: Instant, initial_window: u64) {
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes) {
         each!(self, cc => cc.on_idle(now, initial_window));
     }
     #[inline]
@@ -316,7 +318,7 @@ impl CongestionControl for AnyCc {
     fn next_burst(&self) -> Instant {
         each!(self, cc => cc.next_burst())
     }
-    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes) {
         each!(self, cc => cc.on_burst(now, in_flight));
     }
     fn advise(&mut self, advice: Advice) {

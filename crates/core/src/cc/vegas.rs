@@ -27,7 +27,7 @@ use super::check::within;
 use super::window::{QueueShare, Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -127,7 +127,7 @@ impl CongestionControl for Vegas {
         self.measuring = true;
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
         self.queue.restart();
     }
@@ -198,7 +198,7 @@ mod tests {
         let mut cc = Vegas::new(&Config::default(), &driver::SETUP);
         cc.window.cwnd = 20.0;
         cc.adjust(1.0 - 100.0 / 110.0, true);
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (19_182, 19_182));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (Bytes::new(19_182), Bytes::new(19_182)));
         assert!(!cc.window.in_slow_start());
     }
 

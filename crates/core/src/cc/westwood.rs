@@ -21,7 +21,7 @@ use super::check::{above_zero, fraction};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Span};
+use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub struct Westwood {
     config: Config,
     window: Window,
     /// The sample under way: when it began, and what was delivered by then.
-    since: Option<(Instant, u64)>,
+    since: Option<(Instant, Bytes)>,
     /// The two filters in bytes per second; none before the first sample.
     filters: Option<(f64, f64)>,
     /// Measured since the start or the last timeout.
@@ -82,7 +82,7 @@ impl Westwood {
         };
         let interval = ack.now.since(begin);
         if interval >= ack.srtt.max(self.config.min_interval) {
-            self.filter(ack.delivered.saturating_sub(delivered) as f64 / interval.as_secs_f64());
+            self.filter(ack.delivered.saturating_sub(delivered).as_f64() / interval.as_secs_f64());
             self.since = Some((ack.now, ack.delivered));
         }
     }
@@ -136,7 +136,7 @@ impl CongestionControl for Westwood {
         self.rtt_min = Span::MAX;
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
         self.since = None;
     }
@@ -178,7 +178,7 @@ mod tests {
             }
         }
         cc.on_loss(&driver::loss(80 * MSS));
-        assert_eq!(cc.ssthresh(), 10_594);
+        assert_eq!(cc.ssthresh(), Bytes::new(10_594));
     }
 
     /// Short round trips are measured over 50 ms: 5 segments in 50 ms are 100 kB/s, which with 10 ms is one segment.
@@ -214,7 +214,7 @@ mod tests {
         cc.on_recovered(Instant::ZERO);
         assert_eq!((cc.cwnd(), cc.ssthresh()), (15 * MSS, 15 * MSS));
         driver::round_trip(&mut cc, 100);
-        assert!((15_960..=16_000).contains(&cc.cwnd()), "{}", cc.cwnd());
+        assert!((15_960..=16_000).contains(&cc.cwnd().get()), "{}", cc.cwnd());
     }
 
     /// A timeout may mean another path: the smallest round trip time is measured anew.

@@ -6,7 +6,7 @@
 
 use super::newreno::L;
 use super::{Ack, Loss, Setup};
-use crate::units::Span;
+use crate::units::{Bytes, Span};
 
 /// A congestion window; segments.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,20 +21,20 @@ pub(super) struct Window {
 
 impl Window {
     pub fn new(setup: &Setup) -> Self {
-        let mss = setup.mss.max(1) as f64;
-        let cwnd = setup.initial_window as f64 / mss;
+        let mss = setup.mss.max(Bytes::new(1)).as_f64();
+        let cwnd = setup.initial_window.as_f64() / mss;
         Self { mss, cwnd, ssthresh: setup.first_threshold(mss), after_timeout: false }
     }
 
     /// Segments to whole bytes, to the nearest: a window of ten segments is not to lose a byte to a sum of fractions.
     #[inline]
-    pub fn bytes(&self, segments: f64) -> u64 {
-        (segments * self.mss + 0.5) as u64
+    pub fn bytes(&self, segments: f64) -> Bytes {
+        Bytes::new((segments * self.mss + 0.5) as u64)
     }
 
     #[inline]
-    pub fn segments(&self, bytes: u64) -> f64 {
-        bytes as f64 / self.mss
+    pub fn segments(&self, bytes: Bytes) -> f64 {
+        bytes.as_f64() / self.mss
     }
 
     #[inline]
@@ -44,19 +44,19 @@ impl Window {
 
     /// Segments for which an ACK counts in slow start (RFC 3465 §2.2).
     #[inline]
-    pub fn slow_start_segments(&self, acked: u64) -> f64 {
+    pub fn slow_start_segments(&self, acked: Bytes) -> f64 {
         self.segments(acked).min(if self.after_timeout { 1.0 } else { L as f64 })
     }
 
     /// The part of a window that an ACK covers: what grows by `x` segments in a round trip grows by `x share`.
     #[inline]
-    pub fn share(&mut self, acked: u64) -> f64 {
+    pub fn share(&mut self, acked: Bytes) -> f64 {
         self.share_of(acked, self.cwnd)
     }
 
     /// The same of a window of `whole` segments, of which this one is a part.
     #[inline]
-    pub fn share_of(&mut self, acked: u64, whole: f64) -> f64 {
+    pub fn share_of(&mut self, acked: Bytes, whole: f64) -> f64 {
         self.after_timeout = false;
         (self.segments(acked) / whole).min(1.0)
     }
@@ -112,7 +112,7 @@ impl Window {
     }
 
     /// RFC 5681 §4.1.
-    pub fn idle(&mut self, initial_window: u64) {
+    pub fn idle(&mut self, initial_window: Bytes) {
         self.cwnd = self.cwnd.min(self.segments(initial_window));
     }
 }
@@ -121,7 +121,7 @@ impl Window {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Round {
     /// Bytes to be acknowledged, once it has begun.
-    left: Option<u64>,
+    left: Option<Bytes>,
 }
 
 impl Round {
@@ -129,8 +129,8 @@ impl Round {
     #[inline]
     pub fn ends(&mut self, ack: &Ack) -> bool {
         let left = self.left.map(|left| left.saturating_sub(ack.acked));
-        self.left = left.filter(|left| *left > 0).or(Some(ack.in_flight));
-        left == Some(0)
+        self.left = left.filter(|left| *left > Bytes::ZERO).or(Some(ack.in_flight));
+        left == Some(Bytes::ZERO)
     }
 }
 
@@ -170,11 +170,11 @@ impl QueueShare {
 macro_rules! plain_window {
     () => {
         #[inline]
-        fn cwnd(&self) -> u64 {
+        fn cwnd(&self) -> crate::units::Bytes {
             self.window.bytes(self.window.cwnd)
         }
         #[inline]
-        fn ssthresh(&self) -> u64 {
+        fn ssthresh(&self) -> crate::units::Bytes {
             self.window.bytes(self.window.ssthresh)
         }
         fn advise(&mut self, advice: super::Advice) {

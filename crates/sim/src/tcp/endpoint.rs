@@ -147,7 +147,7 @@ impl Endpoint {
 
     /// Congestion window and slow start threshold in bytes.
     pub fn windows(&self) -> (u64, u64) {
-        (self.sender.cc.cwnd(), self.sender.cc.ssthresh())
+        (self.sender.cc.cwnd().get(), self.sender.cc.ssthresh().get())
     }
 
     /// The sending half as it stands; `None` unless the handshake is done.

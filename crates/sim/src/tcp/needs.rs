@@ -137,11 +137,11 @@ impl Needs {
         let interval = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
         // §3.3: what is shorter than a round trip is of two ACKs that came together.
         (interval >= min_rtt).then_some(RateSample {
-            prior_delivered: sent.delivered,
+            prior_delivered: Bytes::new(sent.delivered),
             interval,
             app_limited: sent.app_limited,
-            in_flight: pipe,
-            lost: self.lost,
+            in_flight: Bytes::new(pipe),
+            lost: Bytes::new(self.lost),
         })
     }
 }

@@ -3,7 +3,7 @@
 //! or 4 kbit/s of each other, tell it apart; for 48 round trips BBR then sends at that rate. As in Linux (`lt_bw`).
 
 use super::{Ack, RateSample};
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
@@ -17,8 +17,8 @@ const USE_ROUNDS: u32 = 48;
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Interval {
     begin: Instant,
-    delivered: u64,
-    lost: u64,
+    delivered: Bytes,
+    lost: Bytes,
     rounds: u32,
 }
 
@@ -70,8 +70,8 @@ impl Policer {
 
     fn end_interval(&mut self, ack: &Ack, sample: &RateSample) {
         let Some(interval) = &self.interval else { return };
-        let delivered = ack.delivered.saturating_sub(interval.delivered) as f64;
-        let lost = sample.lost.saturating_sub(interval.lost) as f64;
+        let delivered = ack.delivered.saturating_sub(interval.delivered).as_f64();
+        let lost = sample.lost.saturating_sub(interval.lost).as_f64();
         let time = ack.now.since(interval.begin).as_secs_f64();
         if delivered == 0.0 || lost < LOSS * delivered || time < 1e-3 {
             return;

@@ -5,7 +5,7 @@ use crate::segment::Segment;
 use crate::tcp::rack::Arrival;
 use crate::tcp::sequence;
 use penstock_core::cc::{CongestionControl, Loss};
-use penstock_core::units::Instant;
+use penstock_core::units::{Bytes, Instant};
 
 impl Sender {
     fn arrival(&self, now: Instant, echo: Option<u32>) -> Arrival {
@@ -127,7 +127,7 @@ impl Sender {
         self.first_partial = true;
         self.timed.0 = 0;
         self.prr = Prr::new(flight);
-        let (ssthresh, pipe) = (self.cc.ssthresh(), self.pipe);
+        let (ssthresh, pipe) = (self.cc.ssthresh().get(), self.pipe);
         self.recovery_window = match (self.sack, config.prr) {
             (true, true) => pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss),
             (true, false) => ssthresh,
@@ -137,7 +137,7 @@ impl Sender {
 
     pub(super) fn reduce(&mut self, in_flight: u64, ecn: bool, now: Instant) {
         self.counters.reductions += 1;
-        self.cc.on_loss(&Loss { now, in_flight, ecn });
+        self.cc.on_loss(&Loss { now, in_flight: Bytes::new(in_flight), ecn });
         self.cwr = self.ecn;
     }
 
@@ -154,8 +154,8 @@ impl Sender {
         self.board.update_lost(self.mss);
         self.count_pipe();
         if config.prr {
-            let pipe = self.pipe;
-            self.recovery_window = pipe + self.prr.send_count(delivered, pipe, self.cc.ssthresh(), self.mss);
+            let (ssthresh, pipe) = (self.cc.ssthresh().get(), self.pipe);
+            self.recovery_window = pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss);
         }
     }
 
@@ -185,7 +185,7 @@ impl Sender {
             // lost, and counts as a second one (§4.3). What was in flight is then the pipe: the numbers sent beyond
             // the stalled one say how long recovery took, not what the path holds.
             let in_flight = if self.phase == Phase::Recovery { self.pipe } else { self.flight() };
-            self.cc.on_rto(&Loss { now, in_flight, ecn: false });
+            self.cc.on_rto(&Loss { now, in_flight: Bytes::new(in_flight), ecn: false });
         }
         self.phase = Phase::Loss;
         self.recover = self.nxt;
