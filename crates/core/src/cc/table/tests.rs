@@ -13,6 +13,13 @@ fn every_name_builds_its_control_and_no_other_name_does() {
     assert_eq!(AnyCc::new("tahoe", &driver::SETUP), None);
 }
 
+/// The only control inside the enum takes no more room than six words, and nothing on the heap.
+#[test]
+fn any_control_takes_six_words_and_newreno_nothing_beside_them() {
+    let heap = |name| AnyCc::new(name, &driver::SETUP).unwrap().heap_bytes();
+    assert_eq!((size_of::<AnyCc>(), heap("newreno"), heap("cubic")), (48, 0, size_of::<cubic::Cubic>()));
+}
+
 #[test]
 fn the_controls_that_count_marks_need_ecn() {
     let found: Vec<_> = NAMES.iter().copied().filter(|name| needs_ecn(name)).collect();
@@ -24,8 +31,8 @@ fn the_controls_that_count_marks_need_ecn() {
 struct SameThroughTheEnum;
 
 impl ForEachControl for SameThroughTheEnum {
-    fn one<C: CongestionControl + Clone>(&mut self, mut cc: C, wrap: fn(Box<C>) -> AnyCc) {
-        let mut any = wrap(Box::new(cc.clone()));
+    fn one<C: CongestionControl + Clone>(&mut self, mut cc: C, wrap: fn(C) -> AnyCc) {
+        let mut any = wrap(cc.clone());
         let now = Instant::from_nanos(1_000_000);
         let events: [fn(&mut dyn CongestionControl, Instant); 5] = [
             |cc, _| cc.on_ack(&driver::ack(MSS, 100)),
@@ -38,7 +45,7 @@ impl ForEachControl for SameThroughTheEnum {
             let before = any.clone();
             event(&mut cc, now);
             event(&mut any, now);
-            assert_eq!(any, wrap(Box::new(cc.clone())), "{}", any.name());
+            assert_eq!(any, wrap(cc.clone()), "{}", any.name());
             assert_ne!(any, before, "{}: each of these events changes something", any.name());
         }
     }
@@ -63,7 +70,8 @@ fn every_default_is_valid_and_every_parameter_documented() {
     }
 }
 
-/// Each number of each control, made negative or far too large, is refused, by the type or by the range; the error names it.
+/// Each number of each control, made negative or far too large, is refused, by the type or by the range; the error
+/// names it.
 #[test]
 fn a_value_out_of_range_is_refused() {
     for name in NAMES {
