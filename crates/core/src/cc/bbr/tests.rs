@@ -1,8 +1,9 @@
 use super::super::driver::{self, MSS};
 use super::*;
 
-/// A path: a bottleneck of `rate` bytes per second behind a propagation delay, and a sender that is never short of data.
-/// It gives the control what an endpoint would: a sample per segment, by the definition in the draft on delivery rates.
+/// A path: a bottleneck of `rate` bytes per second behind a propagation delay, and a sender that is never short of
+/// data. It gives the control what an endpoint would: a sample per segment, by the definition in the draft on delivery
+/// rates.
 struct Path {
     rate: f64,
     delay: Span,
@@ -256,7 +257,8 @@ fn the_round_trip_time_is_probed_every_ten_seconds_for_200_ms() {
 }
 
 /// 200 ms are ten round trips of 20 ms, as long as BtlBw is kept for: the last of the four segments in flight then are
-/// acknowledged in ProbeBW, and are no reason to slow down. What follows them is sent at three quarters of the rate or faster.
+/// acknowledged in ProbeBW, and are no reason to slow down. What follows them is sent at three quarters of the rate or
+/// faster.
 #[test]
 fn probing_the_round_trip_time_does_not_lower_the_rate_on_a_short_path() {
     let mut cc = Bbr::new(&Config::default(), &driver::SETUP);

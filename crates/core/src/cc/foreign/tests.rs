@@ -197,7 +197,8 @@ fn nothing_that_stands_around_a_control_forgets_a_method() {
     }
 }
 
-/// 1 Mbit/s in 100 ms are 12,500 bytes, eleven frames of 1052: that is the threshold of the control from its first ACK on.
+/// 1 Mbit/s in 100 ms are 12,500 bytes, eleven frames of 1052: that is the threshold of the control from its first ACK
+/// on.
 #[test]
 fn a_control_from_outside_hears_the_budget_of_its_node() {
     let heard = Arc::new(Mutex::new(vec![]));
