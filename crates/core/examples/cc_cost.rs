@@ -5,11 +5,11 @@
 //! fastest counts, because other load on the machine only adds time.
 
 use penstock_core::cc::{Ack, AnyCc, CongestionControl, Loss, NAMES, RateSample, Setup};
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::{Bytes, Instant, Span};
 use std::hint::black_box;
 use std::time;
 
-const MSS: u64 = 1448;
+const MSS: Bytes = Bytes::new(1448);
 const ACKS: u64 = 1 << 14;
 const RUNS: usize = 80;
 const RTT: Span = Span::from_millis(50);
@@ -21,13 +21,13 @@ const PER_MARK: u64 = 50;
 struct Load {
     cc: AnyCc,
     now: Instant,
-    delivered: u64,
+    delivered: Bytes,
     acks: u64,
 }
 
 impl Load {
     fn new(name: &str) -> Self {
-        let setup = Setup { mss: MSS, initial_window: 10 * MSS, initial_ssthresh: u64::MAX };
+        let setup = Setup { mss: MSS, initial_window: 10 * MSS, initial_ssthresh: Bytes::MAX };
         let cc = AnyCc::new(name, &setup).expect("it is in the registry");
         Self { cc, now: Instant::ZERO + RTT, delivered: 100 * MSS, acks: 0 }
     }
@@ -49,9 +49,9 @@ impl Load {
             interval: RTT,
             app_limited: false,
             in_flight: cwnd,
-            lost: 0,
+            lost: Bytes::ZERO,
         });
-        let marked = if requirements.accurate_ecn && self.acks.is_multiple_of(PER_MARK) { MSS } else { 0 };
+        let marked = if requirements.accurate_ecn && self.acks.is_multiple_of(PER_MARK) { MSS } else { Bytes::ZERO };
         let (now, delivered) = (self.now, self.delivered);
         self.cc.on_ack(&black_box(Ack {
             now,

@@ -14,7 +14,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
-use std::ops::{Add, AddAssign, Mul, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
 use std::str::FromStr;
 
 const NS_PER_S: u64 = 1_000_000_000;
@@ -128,6 +128,8 @@ impl Span {
 impl Bytes {
     /// A size of zero bytes.
     pub const ZERO: Self = Self(0);
+    /// More than any buffer or window holds; as a threshold, that there is none.
+    pub const MAX: Self = Self(u64::MAX);
 
     /// Makes a size of `n` bytes.
     pub const fn new(n: u64) -> Self {
@@ -136,6 +138,10 @@ impl Bytes {
     /// Returns the number of bytes.
     pub const fn get(self) -> u64 {
         self.0
+    }
+    /// Converts to a real number of bytes, for equations.
+    pub const fn as_f64(self) -> f64 {
+        self.0 as f64
     }
     /// Subtracts `other`; the result is zero if `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
@@ -235,6 +241,46 @@ impl Mul<u64> for Span {
 impl AddAssign<Span> for Instant {
     fn add_assign(&mut self, rhs: Span) {
         *self = *self + rhs;
+    }
+}
+/// So many times a size, at most [`Bytes::MAX`].
+impl Mul<u64> for Bytes {
+    type Output = Bytes;
+    #[inline]
+    fn mul(self, by: u64) -> Bytes {
+        Bytes(self.0.saturating_mul(by))
+    }
+}
+/// So many times a size, at most [`Bytes::MAX`].
+impl Mul<Bytes> for u64 {
+    type Output = Bytes;
+    #[inline]
+    fn mul(self, size: Bytes) -> Bytes {
+        size * self
+    }
+}
+/// An equal part of a size, rounded down.
+impl Div<u64> for Bytes {
+    type Output = Bytes;
+    #[inline]
+    fn div(self, by: u64) -> Bytes {
+        Bytes(self.0 / by)
+    }
+}
+/// How many times one size fits into another.
+impl Div for Bytes {
+    type Output = u64;
+    #[inline]
+    fn div(self, size: Self) -> u64 {
+        self.0 / size.0
+    }
+}
+/// What is left of a size that is cut into pieces of another.
+impl Rem for Bytes {
+    type Output = Bytes;
+    #[inline]
+    fn rem(self, size: Self) -> Bytes {
+        Bytes(self.0 % size.0)
     }
 }
 impl AddAssign for Bytes {
@@ -417,6 +463,18 @@ mod tests {
     fn bdp_of_the_dsl_testbed_is_125_kb() {
         let bdp = Rate::from_bps(10_000_000).bytes_in(Span::from_millis(100));
         assert_eq!(bdp.to_string(), "125kB");
+    }
+
+    #[test]
+    fn sizes_are_multiplied_divided_and_cut_into_pieces() {
+        let (segment, window) = (Bytes::new(1448), Bytes::new(14_500));
+        assert_eq!((window / segment, window % segment, window / 2), (10, Bytes::new(20), Bytes::new(7250)));
+        assert_eq!((10 * segment, segment * 10), (Bytes::new(14_480), Bytes::new(14_480)));
+        assert_eq!(
+            (2 * Bytes::MAX, Bytes::MAX + segment),
+            (Bytes::MAX, Bytes::MAX),
+            "nothing is above the largest size"
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::error::ReadError;
 use crate::table::{failure, number, places};
 use csv::{ByteRecord, Position, ReaderBuilder, Trim};
 use penstock_core::cc::{Ack, AnyCc, AnyControlConfig, CongestionControl, Loss, RateSample, Setup};
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::{Bytes, Instant, Span};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::Read;
@@ -37,7 +37,7 @@ const EVENTS: [(&str, Event); 5] = [
 const MAX_TIME_US: u64 = 1_000_000_000_000;
 const MAX_RTT_US: u64 = 1_000_000_000;
 const MAX_SEGMENTS: u64 = 1 << 20;
-const SETUP: Setup = Setup { mss: 1448, initial_window: 14_480, initial_ssthresh: u64::MAX };
+const SETUP: Setup = Setup { mss: Bytes::new(1448), initial_window: Bytes::new(14_480), initial_ssthresh: Bytes::MAX };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
@@ -60,16 +60,16 @@ impl Event {
 pub struct Row {
     t_us: u64,
     event: Event,
-    cwnd: u64,
-    ssthresh: u64,
+    cwnd: Bytes,
+    ssthresh: Bytes,
     pacing_bps: Option<u64>,
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let segments = |bytes: u64| bytes as f64 / SETUP.mss as f64;
+        let segments = |size: Bytes| size.as_f64() / SETUP.mss.as_f64();
         write!(f, "{},{},{:.3},", self.t_us, self.event.name(), segments(self.cwnd))?;
-        if self.ssthresh < u64::MAX {
+        if self.ssthresh < Bytes::MAX {
             write!(f, "{:.3}", segments(self.ssthresh))?;
         }
         let pacing = self.pacing_bps.map(|bps| bps.to_string()).unwrap_or_default();
@@ -149,13 +149,13 @@ struct Player {
     cc: AnyCc,
     srtt: Span,
     min_rtt: Span,
-    delivered: u64,
-    lost: u64,
-    /// Deliveries of the last round trip: the time of each, and the number of bytes delivered by then.
-    history: VecDeque<(Instant, u64)>,
+    delivered: Bytes,
+    lost: Bytes,
+    /// Deliveries of the last round trip: the time of each, and what was delivered by then.
+    history: VecDeque<(Instant, Bytes)>,
     recovering: bool,
-    /// Bytes in flight of bursts, for a control that sends in bursts.
-    bursts: u64,
+    /// What is in flight of bursts, for a control that sends in bursts.
+    bursts: Bytes,
 }
 
 impl Player {
@@ -164,20 +164,20 @@ impl Player {
             cc,
             srtt: Span::ZERO,
             min_rtt: Span::MAX,
-            delivered: 0,
-            lost: 0,
+            delivered: Bytes::ZERO,
+            lost: Bytes::ZERO,
             history: VecDeque::new(),
             recovering: false,
-            bursts: 0,
+            bursts: Bytes::ZERO,
         }
     }
 
-    fn play(&mut self, now: Instant, event: Event, bytes: u64, rtt: Span) {
+    fn play(&mut self, now: Instant, event: Event, bytes: Bytes, rtt: Span) {
         if self.cc.next_burst() <= now {
             self.cc.on_burst(now, self.bursts);
             self.bursts = self.cc.cwnd();
         }
-        let in_flight = if bytes > 0 { bytes } else { self.cc.cwnd() };
+        let in_flight = if bytes > Bytes::ZERO { bytes } else { self.cc.cwnd() };
         let loss = Loss { now, in_flight, ecn: event == Event::Ecn };
         match event {
             Event::Ack => self.acknowledge(now, bytes, rtt),
@@ -202,7 +202,7 @@ impl Player {
         }
     }
 
-    fn acknowledge(&mut self, now: Instant, acked: u64, rtt: Span) {
+    fn acknowledge(&mut self, now: Instant, acked: Bytes, rtt: Span) {
         let sample = (rtt > Span::ZERO).then_some(rtt);
         if let Some(rtt) = sample {
             let smooth = Span::from_nanos((7 * self.srtt.as_nanos() + rtt.as_nanos()) / 8); // RFC 6298 §2.3
@@ -221,7 +221,7 @@ impl Player {
             in_flight,
             cwnd_limited: true,
             delivered: self.delivered,
-            marked: 0,
+            marked: Bytes::ZERO,
             rate: self.rate(now, in_flight.saturating_sub(acked)),
         };
         if !self.recovering {
@@ -232,7 +232,7 @@ impl Player {
     }
 
     /// Computes the rate sample over the time since the last delivery that is at least a round trip old.
-    fn rate(&mut self, now: Instant, in_flight: u64) -> Option<RateSample> {
+    fn rate(&mut self, now: Instant, in_flight: Bytes) -> Option<RateSample> {
         if !self.cc.requirements().rate {
             return None;
         }

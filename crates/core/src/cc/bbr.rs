@@ -1,7 +1,7 @@
-//! BBR, version 1: the window and the pace are made of a model of the path.
+//! BBR, version 1: window and pacing rate follow from a model of the path.
 //!
 //! Source: Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14(5), 2016;
-//! draft-cardwell-iccrg-bbr-congestion-control-00; what they leave open as in Linux (`tcp_bbr.c`, version 1).
+//! draft-cardwell-iccrg-bbr-congestion-control-00; Linux (`tcp_bbr.c`, version 1) where both leave details open.
 //!
 //! ```text
 //! BtlBw  = largest delivery rate of the last 10 round trips        draft §4.1.1
@@ -17,22 +17,22 @@
 //! | ProbeBW | 1.25, 0.75, 1 six times; a phase lasts RTprop | 2 | RTprop is 10 s old |
 //! | ProbeRTT | 1; cwnd is 4 segments | 1 | 200 ms and a round trip with 4 segments in flight |
 //!
-//! A token bucket that drops is told from congestion by two intervals with the same rate and a loss of 20 %: see
-//! `policer.rs`. Losses otherwise change nothing in the model.
+//! Two intervals with the same rate and a loss of 20 % identify a policer: see `policer.rs`. Otherwise losses do not
+//! change the model.
 //!
-//! Invariants: `cwnd >= 4` segments but after a timeout. Cost: O(1). The endpoint must pace and give rate samples
+//! Invariants: `cwnd >= 4` segments except after a timeout. Cost: O(1). The endpoint must pace and give rate samples
 //! ([`Requirements::rate`]).
 //!
-//! DIFFERENCE: during recovery the endpoint's PRR holds the window, up to that before the loss: conservation, and a
-//! segment more per ACK. Pinned by `a_loss_leaves_the_window_and_the_model`.
-//! DIFFERENCE: the phase in which ProbeBW begins is not random but taken from the clock, its microseconds modulo 7.
+//! DIFFERENCE: during recovery the PRR of the endpoint sets the window: packet conservation, then one more segment per
+//! ACK, up to the window before the loss. Pinned by `a_loss_leaves_the_window_and_the_model`.
+//! DIFFERENCE: the first phase of ProbeBW is not random but follows from the clock, its microseconds modulo 7.
 //! Pinned by `probing_begins_anywhere_but_in_the_phase_that_drains`.
-//! DIFFERENCE: what may be in flight is a whole, even number of segments, and a quantum a whole number of them, as in Linux
-//! (for ACKs of two segments); the draft has bytes. Pinned by `the_flight_is_an_even_number_of_segments`.
-//! DIFFERENCE: without a rate sample an ACK opens the window as slow start does, so that an endpoint that gives none is
-//! not stuck. Pinned by `without_samples_it_is_slow_start`.
+//! DIFFERENCE: the target of the flight is an even number of segments and a quantum is a whole number of segments, as
+//! in Linux (for ACKs of two segments); the draft counts bytes. Pinned by `the_flight_is_an_even_number_of_segments`.
+//! DIFFERENCE: an ACK without a rate sample opens the window as slow start does, so that the control also works with an
+//! endpoint which gives no samples. Pinned by `without_samples_it_is_slow_start`.
 //!
-//! Not here: the allowance for aggregated ACKs, which Linux added in 2019; ECN, which version 1 ignores.
+//! Not implemented: the allowance for aggregated ACKs, which Linux added in 2019, and ECN, which version 1 ignores.
 
 mod filter;
 mod policer;
@@ -40,16 +40,17 @@ mod policer;
 use super::check::{above_zero, within};
 use super::{Ack, CongestionControl, ControlConfig, Loss, RateSample, Requirements, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 use filter::WindowedMax;
 use policer::Policer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Phases of ProbeBW.
+/// Number of phases in a cycle of ProbeBW.
 const PHASES: usize = 8;
-/// The rate in bits per second from which on a quantum is two segments at least.
+/// Rate in bits per second from which on a quantum is at least two segments (draft §4.2.2).
 const PAIRS_FROM: f64 = 1.2e6;
+/// Largest quantum in bytes (draft §4.2.2).
 const MAX_QUANTUM: f64 = 64.0 * 1024.0;
 
 /// Parameters.
@@ -62,21 +63,21 @@ pub struct Config {
     pub cwnd_gain: f64,
     /// Pacing gain of the phase of ProbeBW that probes for more (1.25).
     pub probe_gain: f64,
-    /// Pacing gain of the phase after it, which drains what that queued (0.75).
+    /// Pacing gain of the phase after probing, which drains the queue that probing built (0.75).
     pub drain_gain: f64,
-    /// Round trips over which BtlBw is the largest rate (draft §4.1.1: 10).
+    /// Length in round trips of the maximum filter of BtlBw (draft §4.1.1: 10).
     pub bw_rounds: u64,
-    /// Time over which RTprop is the smallest round trip time (draft §4.1.2: 10 s).
+    /// Length of the minimum filter of RTprop (draft §4.1.2: 10 s).
     pub min_rtt_window: Span,
-    /// Time that ProbeRTT lasts at least (200 ms).
+    /// Least duration of ProbeRTT (200 ms).
     pub probe_rtt_time: Span,
-    /// Least window in segments, and that of ProbeRTT (4).
+    /// Least window in segments, and the window of ProbeRTT (4).
     pub min_segments: u64,
-    /// Startup goes on while BtlBw grows by this factor (1.25).
+    /// Factor by which BtlBw must grow for Startup to continue (1.25).
     pub full_bw_growth: f64,
     /// Rounds without such growth that end Startup (3).
     pub full_bw_rounds: u32,
-    /// Part of the rate at which it paces, so that queues drain (Linux: 0.99).
+    /// Pacing rate as a part of pacing_gain BtlBw; below 1 queues drain (Linux: 0.99).
     pub pacing_margin: f64,
 }
 
@@ -131,6 +132,7 @@ impl Config {
     }
 }
 
+/// States of the control: see the table in the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Startup,
@@ -139,61 +141,71 @@ enum Mode {
     ProbeRtt,
 }
 
-/// The control. Sizes are bytes, rates bytes per second.
+/// The BBR control of one connection. Rates are in bytes per second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bbr {
     config: Config,
-    mss: u64,
-    initial_window: u64,
+    mss: Bytes,
+    initial_window: Bytes,
     mode: Mode,
-    cwnd: u64,
-    ssthresh: u64,
-    /// The window before ProbeRTT or a timeout.
-    prior_cwnd: u64,
+    cwnd: Bytes,
+    ssthresh: Bytes,
+    /// Window before ProbeRTT, a loss or a timeout, which the control restores afterwards.
+    prior_cwnd: Bytes,
+    /// Pacing rate; `None` before the first round trip time.
     pacing: Option<f64>,
+    /// BtlBw.
     btl_bw: WindowedMax,
+    /// RTprop; [`Span::MAX`] before the first sample.
     min_rtt: Span,
+    /// Time of the sample which is RTprop, or of the end of the last ProbeRTT.
     min_rtt_at: Instant,
-    // Rounds, counted in deliveries.
+    /// Number of round trips so far.
     round: u64,
-    round_ends: u64,
+    /// The round ends with a sample whose `prior_delivered` is at least this.
+    round_ends: Bytes,
+    /// True for the ACK that began a round.
     round_started: bool,
-    // Startup.
+    /// Startup: BtlBw when it last grew by `full_bw_growth`.
     full_bw: f64,
+    /// Startup: rounds since then.
     full_bw_rounds: u32,
+    /// Startup found the rate of the bottleneck ("full pipe").
     filled: bool,
-    // ProbeBW.
+    /// ProbeBW: the current phase of the cycle.
     phase: usize,
+    /// ProbeBW: when the current phase began.
     phase_at: Instant,
-    // ProbeRTT.
+    /// ProbeRTT: earliest end, once the flight is small enough.
     probe_rtt_until: Option<Instant>,
+    /// ProbeRTT: a round trip passed with the small flight.
     probe_rtt_round: bool,
-    /// What was sent before more than this was delivered was sent in ProbeRTT, or before it.
-    probe_rtt_sent: u64,
-    /// The connection was idle: what follows is no reason to probe.
+    /// Samples whose `prior_delivered` is at most this are of data sent in ProbeRTT or before it.
+    probe_rtt_sent: Bytes,
+    /// True after idle time until the next sample, which does not begin ProbeRTT (draft §4.3.5).
     idle_restart: bool,
     policer: Policer,
     /// [`RateSample::lost`] at the last sample.
-    lost: u64,
+    lost: Bytes,
 }
 
 impl Bbr {
-    /// A control in Startup.
+    /// Creates a control in Startup.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self {
             config: *config,
-            mss: setup.mss.max(1),
+            mss: setup.mss.max(Bytes::new(1)),
             initial_window: setup.initial_window,
             mode: Mode::Startup,
             cwnd: setup.initial_window,
-            ssthresh: u64::MAX,
-            prior_cwnd: 0,
+            ssthresh: Bytes::MAX,
+            prior_cwnd: Bytes::ZERO,
             pacing: None,
             btl_bw: WindowedMax::new(config.bw_rounds),
             min_rtt: Span::MAX,
             min_rtt_at: Instant::ZERO,
             round: 0,
-            round_ends: 0,
+            round_ends: Bytes::ZERO,
             round_started: false,
             full_bw: 0.0,
             full_bw_rounds: 0,
@@ -202,14 +214,14 @@ impl Bbr {
             phase_at: Instant::ZERO,
             probe_rtt_until: None,
             probe_rtt_round: false,
-            probe_rtt_sent: 0,
+            probe_rtt_sent: Bytes::ZERO,
             idle_restart: false,
             policer: Policer::default(),
-            lost: 0,
+            lost: Bytes::ZERO,
         }
     }
 
-    /// The rate of the bottleneck in bytes per second, as the model has it: the policer's, if there is one.
+    /// Estimated rate of the bottleneck in bytes per second: the rate of a policer if one was found, else BtlBw.
     pub fn bandwidth(&self) -> f64 {
         self.policer.rate().unwrap_or_else(|| self.btl_bw.get())
     }
@@ -232,33 +244,35 @@ impl Bbr {
         }
     }
 
-    /// What may be in flight at this gain (draft §4.2.3.2), the quanta of sender and receiver included: a whole, even
-    /// number of segments.
-    fn inflight(&self, bandwidth: f64, gain: f64) -> u64 {
+    /// Target of the flight at this gain (draft §4.2.3.2), with three quanta for the aggregation of sender and
+    /// receiver. It is an even number of segments.
+    fn inflight(&self, bandwidth: f64, gain: f64) -> Bytes {
         if self.min_rtt == Span::MAX {
             return self.initial_window;
         }
-        let bdp = (gain * bandwidth * self.min_rtt.as_secs_f64() / self.mss as f64).ceil() as u64;
+        let bdp = (gain * bandwidth * self.min_rtt.as_secs_f64() / self.mss.as_f64()).ceil() as u64;
         (bdp + 3 * self.quantum()).next_multiple_of(2) * self.mss
     }
 
-    /// Segments that leave at once (draft §4.2.2).
+    /// Quantum: segments that may leave at once, those of a millisecond of the pacing rate (draft §4.2.2).
     fn quantum(&self) -> u64 {
         let pace = self.pacing.unwrap_or(0.0);
-        let millisecond = (pace / 1000.0).min(MAX_QUANTUM) as u64 / self.mss;
+        let millisecond = (pace / 1000.0).min(MAX_QUANTUM) as u64 / self.mss.get();
         millisecond.max(if 8.0 * pace < PAIRS_FROM { 1 } else { 2 })
     }
 
+    /// Updates the model and the state with a sample, in the order of Linux (bbr_update_model).
     fn update_model(&mut self, ack: &Ack, sample: &RateSample) {
         let losses = sample.lost.saturating_sub(self.lost);
         self.lost = sample.lost;
-        self.update_bandwidth(ack, sample, losses > 0);
-        self.update_phase(ack, sample.in_flight.saturating_add(ack.acked), losses > 0);
+        self.update_bandwidth(ack, sample, losses > Bytes::ZERO);
+        self.update_phase(ack, sample.in_flight + ack.acked, losses > Bytes::ZERO);
         self.check_full(sample.app_limited);
         self.check_drained(ack.now, sample.in_flight);
         self.update_min_rtt(ack, sample);
     }
 
+    /// Counts rounds and updates BtlBw (draft §4.1.1).
     fn update_bandwidth(&mut self, ack: &Ack, sample: &RateSample, losses: bool) {
         self.round_started = false;
         if sample.interval == Span::ZERO || ack.delivered <= sample.prior_delivered {
@@ -273,23 +287,26 @@ impl Bbr {
         if self.policer.sample(ack, sample, losses, self.round_started, probing) {
             self.enter_probe_bw(ack.now);
         }
-        let rate = (ack.delivered - sample.prior_delivered) as f64 / sample.interval.as_secs_f64();
-        // What four segments in flight deliver says nothing of the path; the last of them arrive after ProbeRTT, which on
-        // a short path takes more round trips than BtlBw is kept for.
+        let rate = (ack.delivered - sample.prior_delivered).as_f64() / sample.interval.as_secs_f64();
+        // A flight of four segments does not measure the bottleneck. The last samples of such a flight arrive after
+        // ProbeRTT, and on a short path ProbeRTT takes more round trips than the filter of BtlBw covers.
         let four = self.mode == Mode::ProbeRtt || sample.prior_delivered <= self.probe_rtt_sent;
         let low = sample.app_limited || four;
+        // A low sample counts only if it raises BtlBw (draft §4.1.1).
         if !low || rate >= self.btl_bw.get() {
             self.btl_bw.update(self.round, rate);
         }
     }
 
-    /// ProbeBW goes to its next phase (draft §4.3.4.1). `flight` is that before the ACK.
-    fn update_phase(&mut self, ack: &Ack, flight: u64, losses: bool) {
+    /// Moves ProbeBW to its next phase when the current one is over (draft §4.3.4.1). `flight` is the flight before the
+    /// ACK.
+    fn update_phase(&mut self, ack: &Ack, flight: Bytes, losses: bool) {
         if self.mode != Mode::ProbeBw {
             return;
         }
         let full_length = ack.now.since(self.phase_at) > self.min_rtt;
         let gain = self.pacing_gain();
+        // Probing lasts until the queue shows by losses or by the flight; draining ends early once the queue is empty.
         let over = if gain > 1.0 {
             full_length && (losses || flight >= self.inflight(self.btl_bw.get(), gain))
         } else {
@@ -301,6 +318,7 @@ impl Bbr {
         }
     }
 
+    /// Startup is over when BtlBw did not grow for some rounds (draft §4.3.2).
     fn check_full(&mut self, app_limited: bool) {
         if self.filled || !self.round_started || app_limited {
             return;
@@ -314,7 +332,8 @@ impl Bbr {
         self.filled = self.full_bw_rounds >= self.config.full_bw_rounds;
     }
 
-    fn check_drained(&mut self, now: Instant, in_flight: u64) {
+    /// Leaves Startup for Drain, and Drain when the flight is the BDP (draft §4.3.3).
+    fn check_drained(&mut self, now: Instant, in_flight: Bytes) {
         if self.mode == Mode::Startup && self.filled {
             self.mode = Mode::Drain;
         }
@@ -323,7 +342,7 @@ impl Bbr {
         }
     }
 
-    /// Anywhere but in the phase that drains: there is nothing to drain.
+    /// Begins ProbeBW in any phase but the one that drains, since there is no queue from probing yet.
     fn enter_probe_bw(&mut self, now: Instant) {
         self.mode = Mode::ProbeBw;
         let skip = (now.as_nanos() / 1000 % 7) as usize;
@@ -331,7 +350,7 @@ impl Bbr {
         self.phase_at = now;
     }
 
-    // draft §4.1.2.3, §4.3.5
+    /// Updates RTprop, and begins ProbeRTT when it is too old (draft §4.1.2.3, §4.3.5).
     fn update_min_rtt(&mut self, ack: &Ack, sample: &RateSample) {
         let expired = ack.now.since(self.min_rtt_at) > self.config.min_rtt_window;
         if let Some(rtt) = ack.rtt
@@ -350,7 +369,8 @@ impl Bbr {
         self.idle_restart = false;
     }
 
-    fn probe_rtt(&mut self, ack: &Ack, in_flight: u64) {
+    /// ProbeRTT waits until the flight is small, then for `probe_rtt_time` and a round trip (draft §4.3.5).
+    fn probe_rtt(&mut self, ack: &Ack, in_flight: Bytes) {
         self.probe_rtt_sent = ack.delivered + in_flight;
         match self.probe_rtt_until {
             None if in_flight <= self.config.min_segments * self.mss => {
@@ -368,6 +388,7 @@ impl Bbr {
         }
     }
 
+    /// Restores the window, and returns to ProbeBW, or to Startup if that was not over.
     fn leave_probe_rtt(&mut self, now: Instant) {
         self.min_rtt_at = now;
         self.cwnd = self.cwnd.max(self.prior_cwnd);
@@ -378,26 +399,28 @@ impl Bbr {
         }
     }
 
+    /// Remembers the window before a reduction; in ProbeRTT the larger one.
     fn save_cwnd(&mut self) {
         self.prior_cwnd = if self.mode == Mode::ProbeRtt { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
+    /// Sets the pacing rate (draft §4.2.1). The first one follows from the window and the first round trip time.
     fn set_pace(&mut self, srtt: Span) {
         if self.pacing.is_none() && srtt > Span::ZERO {
             self.pacing =
-                Some(self.config.pacing_margin * self.config.high_gain * self.cwnd as f64 / srtt.as_secs_f64());
+                Some(self.config.pacing_margin * self.config.high_gain * self.cwnd.as_f64() / srtt.as_secs_f64());
         }
         let pace = self.config.pacing_margin * self.pacing_gain() * self.bandwidth();
-        // Startup never slows down: early samples are of a window that was too small.
+        // Startup never lowers the pacing rate, since early samples are of a window which was too small.
         if pace > 0.0 && (self.filled || self.pacing.is_none_or(|old| pace > old)) {
             self.pacing = Some(pace);
         }
     }
 
-    // draft §4.2.3.6
+    /// Moves the window towards its target by the bytes acknowledged (draft §4.2.3.6).
     fn set_cwnd(&mut self, ack: &Ack) {
         let target = self.inflight(self.bandwidth(), self.cwnd_gain());
-        let opened = self.cwnd.saturating_add(ack.acked);
+        let opened = self.cwnd + ack.acked;
         if self.filled {
             self.cwnd = opened.min(target);
         } else if self.cwnd < target || self.round <= 1 {
@@ -414,20 +437,20 @@ impl CongestionControl for Bbr {
     without!(bursts, advice);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.cwnd
     }
 
-    /// The window before the last loss: recovery does not reduce.
+    /// The window before the last loss, so that recovery does not reduce it; [`Bytes::MAX`] before the first loss.
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.ssthresh
     }
 
     fn on_ack(&mut self, ack: &Ack) {
         let Some(sample) = &ack.rate else {
             if ack.cwnd_limited {
-                self.cwnd = self.cwnd.saturating_add(ack.acked.min(2 * self.mss));
+                self.cwnd += ack.acked.min(2 * self.mss);
             }
             return;
         };
@@ -446,17 +469,17 @@ impl CongestionControl for Bbr {
     fn on_recovered(&mut self, _: Instant) {
         if self.mode != Mode::ProbeRtt {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
-            self.prior_cwnd = 0;
+            self.prior_cwnd = Bytes::ZERO;
         }
     }
 
     fn on_rto(&mut self, loss: &Loss) {
         self.on_loss(loss);
         self.cwnd = self.mss;
-        self.full_bw = 0.0;
+        self.full_bw = 0.0; // as in Linux: BtlBw may grow from here on
     }
 
-    fn on_idle(&mut self, _: Instant, _: u64) {
+    fn on_idle(&mut self, _: Instant, _: Bytes) {
         self.idle_restart = true;
         if self.mode == Mode::ProbeBw {
             self.pacing = Some(self.config.pacing_margin * self.bandwidth());

@@ -1,7 +1,7 @@
 //! BIC: a binary search for the window at which the last loss happened.
 //!
 //! Source: Xu, Harfoush, Rhee, "Binary Increase Congestion Control for Fast Long-Distance Networks", INFOCOM 2004;
-//! constants and the smooth part of the search as in Linux (`tcp_bic.c`). Windows are in segments.
+//! constants and the smooth part of the search are those of Linux (`tcp_bic.c`). Windows are in segments.
 //!
 //! ```text
 //! per round trip, in congestion avoidance, with d = (W_max - cwnd) / B:
@@ -15,7 +15,7 @@
 //!   and cwnd/20 at least, before the first loss
 //! loss: W_max = cwnd, or cwnd (1 + beta)/2 if cwnd < W_max (fast convergence)
 //!       ssthresh = beta flight, or flight/2 if cwnd <= low_window
-//! timeout: as a loss, and cwnd = 1
+//! timeout: W_max and ssthresh as for a loss; cwnd = 1
 //! ```
 //!
 //! | parameter | value | paper | Linux |
@@ -23,31 +23,31 @@
 //! | beta | 819/1024 | 0.875 | 819/1024 |
 //! | s_max, S_max | 16 | 32 | 16 |
 //! | low_window | 14 | 14 | 14 |
-//! | b, B, the part of the way per round trip | 4 | 2 | 4 |
+//! | b, B: 1/B of the distance per round trip | 4 | 2 | 4 |
 //! | smooth, rounds of the last steps | 20 | none, S_min = 0.01 | 20 |
 //! | fast_convergence | true | true | true |
 //!
 //! Invariants: an ACK never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1).
 //!
-//! DIFFERENCE: windows are real numbers and bytes count, so the estimate of the delayed-ACK ratio with which Linux
-//! corrects its count of ACKs has no place. Pinned by `delayed_acks_do_not_slow_it_down`.
-//! DIFFERENCE: a timeout keeps `W_max`; Linux forgets it, and then probes by S_max from `ssthresh` on, which on a path of
-//! some fifty segments ends in the next timeout. Pinned by `a_timeout_keeps_the_plateau`.
-//! DIFFERENCE: the reduction is of the flight (RFC 5681 eq. (4)), the plateau that of the window; Linux takes the window
-//! for both. Pinned by `a_loss_keeps_four_fifths_of_the_flight`.
+//! DIFFERENCE: windows are real numbers and growth counts bytes, so the delayed-ACK ratio with which Linux corrects its
+//! count of ACKs is not needed. Pinned by `delayed_acks_do_not_slow_it_down`.
+//! DIFFERENCE: a timeout keeps `W_max`. Linux resets it and then probes by S_max from `ssthresh` on, which ends in the
+//! next timeout on a path of about fifty segments. Pinned by `a_timeout_keeps_the_plateau`.
+//! DIFFERENCE: `ssthresh` is computed from the flight (RFC 5681 eq. (4)) and `W_max` from the window; Linux computes
+//! both from the window. Pinned by `a_loss_keeps_four_fifths_of_the_flight`.
 
 use super::check::{fraction, within};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The least growth before the first loss: 5 % per round trip.
+/// Least growth per round trip before the first loss, as a part of the window (Linux: 1/20).
 const BLIND: f64 = 1.0 / 20.0;
 
-/// Parameters.
+/// Parameters of BIC.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -57,11 +57,11 @@ pub struct Config {
     pub s_max: f64,
     /// Segments up to which growth and reduction are those of Reno (14).
     pub low_window: f64,
-    /// B: the search goes 1/B of the way to the target per round trip (Linux: 4; the paper: 2).
+    /// B: the search covers 1/B of the distance to W_max per round trip (Linux: 4; the paper: 2).
     pub b: f64,
-    /// Round trips which the last B segments before the target take (Linux: 20).
+    /// Round trips per B segments when the window is within B segments of W_max (Linux: 20).
     pub smooth: f64,
-    /// A flow that loses below its last W_max gives up part of its share.
+    /// Fast convergence: a flow which has a loss below its last W_max releases part of its share.
     pub fast_convergence: bool,
 }
 
@@ -88,37 +88,40 @@ impl ControlConfig for Config {
 }
 
 impl Config {
-    /// Growth per round trip.
+    /// Growth in segments per round trip.
     fn increment(&self, cwnd: f64, w_max: f64) -> f64 {
         let Self { s_max, b, smooth, .. } = *self;
         if cwnd <= self.low_window {
             return 1.0;
         }
         if cwnd < w_max {
+            // Binary search, at most S_max per round trip; the last steps to W_max are smooth.
             let way = (w_max - cwnd) / b;
             return if way <= 1.0 { b / smooth } else { way.min(s_max) };
         }
+        // Max probing, the mirror image of the search.
         if cwnd < w_max + b { b / smooth } else { ((cwnd - w_max) / (b - 1.0)).min(s_max) }
     }
 }
 
-/// The control.
+/// The control of one connection: BIC.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bic {
     config: Config,
     window: Window,
+    /// W_max in segments.
     w_max: f64,
-    /// There was a loss.
+    /// True after the first loss.
     searching: bool,
 }
 
 impl Bic {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self { config: *config, window: Window::new(setup), w_max: 0.0, searching: false }
     }
 
-    /// Notes the plateau; gives the part of the window that stays.
+    /// Sets W_max after a loss. Returns the part of the flight that stays.
     fn note_loss(&mut self) -> f64 {
         let cwnd = self.window.cwnd;
         let Config { beta, low_window, fast_convergence, .. } = self.config;
@@ -155,7 +158,7 @@ impl CongestionControl for Bic {
         self.window.time_out(loss, keep);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 }
@@ -204,7 +207,7 @@ mod tests {
     #[test]
     fn one_ack_adds_its_share_of_the_growth() {
         let mut cc = after_loss(100);
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (79_980, 79_980));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (Bytes::new(79_980), Bytes::new(79_980)));
         cc.on_ack(&driver::ack(MSS, 100));
         assert!((cc.window.cwnd - (79.980_468_75 + 0.062_576_3)).abs() < 1e-6, "{}", cc.window.cwnd);
     }
@@ -221,7 +224,7 @@ mod tests {
     fn a_loss_keeps_four_fifths_of_the_flight() {
         let mut cc = after_loss(1000);
         cc.on_loss(&driver::loss(512 * MSS));
-        assert_eq!(cc.ssthresh(), 409_500);
+        assert_eq!(cc.ssthresh(), Bytes::new(409_500));
         assert!((cc.w_max - 799.8 * (1.0 + 819.0 / 1024.0) / 2.0).abs() < 0.1, "fast convergence: {}", cc.w_max);
         let small = after_loss(14);
         assert_eq!((small.ssthresh(), small.w_max), (7 * MSS, 14.0), "a small window is halved, as Reno's");
@@ -232,11 +235,11 @@ mod tests {
         let mut cc = after_loss(1000);
         cc.window.cwnd = 1000.0;
         cc.on_rto(&driver::loss(512 * MSS));
-        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.w_max), (MSS, 409_500, 1000.0));
+        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.w_max), (MSS, Bytes::new(409_500), 1000.0));
     }
 
-    /// Without a loss there is nothing to search for, and 16 segments per round trip would be little for a large window:
-    /// each of its 1000 segments brings a twentieth.
+    /// Without a loss there is nothing to search for, and 16 segments per round trip would be little for a large
+    /// window: each of its 1000 segments brings a twentieth.
     #[test]
     fn before_the_first_loss_it_grows_by_a_twentieth_at_least() {
         let mut cc = Bic::new(&Config::default(), &Setup { initial_window: 1000 * MSS, ..driver::SETUP });

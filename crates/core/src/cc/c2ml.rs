@@ -1,46 +1,49 @@
-//! C²ML: any congestion control, adapted to the rate that a gateway gives to its node.
+//! C²ML: adapts any congestion control to the budget that a gateway gives to its node.
 //!
 //! Source: Grazia, dissertation on public protection networks (Modena, 2016), §2.2.3, eq. (2.1), (2.2), Figure 2.13.
 //!
-//! The gateway of a bottleneck divides its rate among the nodes behind it and tells each its budget BW_i. A node divides
-//! it among its sockets ([`Sockets`]); a control never uses more than its part, and is free to use less.
+//! The gateway of a bottleneck divides its rate among the nodes behind it and tells each node its budget BW_i. A node
+//! divides the budget among its sockets ([`Sockets`]). A control never uses more than the part of its socket; it may
+//! use less.
 //!
 //! ```text
-//! told BW_i          ssThres = BW_i RTT / 8,  cWnd = ssThres / 2        eq. (2.1), (2.2), Figure 2.13
+//! new BW_i           ssThres = BW_i RTT / 8,  cWnd = ssThres / 2        eq. (2.1), (2.2), Figure 2.13
 //! each ACK           ssThres = BW_i RTT / 8,  the control's own rule,  cWnd = min(cWnd, ssThres)
 //! bursts by a timer  BURST = BW_i TX_TMR / (8 MSS),  TX_TMR = 8 MSS BURST / BW_i
 //! ```
 //!
-//! From half of it slow start takes the window to its part of the path in a round trip; growth ends there.
-//! After a loss the control falls as it always does and returns by slow start.
+//! From half of the ceiling, slow start takes the window to the ceiling in one round trip; growth ends there. A loss
+//! reduces the window by the rule of the control, which then returns by slow start.
 //!
-//! Without a budget ([`C2ml::set_budget`] with `None`: not yet told, or the gateway fell silent) every event goes to the
-//! control as if there were no C²ML. What it learnt stays, so the change is smooth.
+//! Without a budget ([`C2ml::set_budget`] with `None`: the gateway did not send one yet, or no longer sends it) every
+//! event goes to the control as if there were no C²ML. The control keeps its state, so the change is smooth.
 //!
-//! Invariants: with a budget and a round trip time known, `cwnd` is at most BW_i RTT / 8, or one segment if that is less;
-//! a pacing rate is at most BW_i; parts of a budget add up to no more than the budget. Cost: O(1).
+//! Invariants: with a budget and a round trip time known, `cwnd` is at most BW_i RTT / 8, or one segment if that is
+//! less; a pacing rate is at most BW_i; parts of a budget add up to no more than the budget. Cost: O(1).
 //!
-//! DIFFERENCE: the budget is a rate on the wire, so a window leaves room for headers, and it is whole segments.
-//! [`Form::Literal`] counts payload. Pinned by `a_window_is_whole_segments_with_their_headers`.
-//! DIFFERENCE: RTT is the smallest of the connection. With the current one a standing queue sustains itself: each window
-//! grows with the queue it makes. [`Form::Literal`] takes the current one. Pinned by `a_queue_does_not_feed_itself`.
-//! DIFFERENCE: a new budget moves the window only into `[ssThres/2, ssThres]`: one that was right is not halved.
+//! DIFFERENCE: the budget is a rate on the wire, so the window leaves room for headers, and it is a whole number of
+//! segments. [`Form::Literal`] counts payload only. Pinned by `a_window_is_whole_segments_with_their_headers`.
+//! DIFFERENCE: RTT is the smallest round trip time of the connection. With the current one a standing queue sustains
+//! itself, since each window grows with the queue that it causes. [`Form::Literal`] takes the current one. Pinned by
+//! `a_queue_does_not_feed_itself`.
+//! DIFFERENCE: a new budget moves the window only into `[ssThres/2, ssThres]`, so a window in that
+//! range is not halved.
 //! [`Form::Literal`] always halves. Pinned by `a_new_budget_leaves_a_window_that_fits`.
 
 use super::{Ack, Advice, BurstLimit, CongestionControl, Loss, Requirements, Setup};
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
 
 /// How a control is adapted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Not at all.
+    /// No adaptation: the control does not receive a budget.
     #[default]
     Off,
-    /// As the header of `c2ml.rs` says.
+    /// The rules in the header of `c2ml.rs`, with its three differences.
     On,
-    /// Figure 2.13 to the letter.
+    /// Figure 2.13 of the dissertation to the letter.
     Literal,
 }
 
@@ -48,42 +51,44 @@ pub enum Form {
 #[derive(Debug, Clone, PartialEq)]
 pub struct C2ml<C> {
     control: C,
+    /// True for [`Form::Literal`].
     literal: bool,
-    mss: u64,
-    /// A full segment on the wire.
-    frame: u64,
+    mss: Bytes,
+    /// Size of a full segment on the wire; the payload for [`Form::Literal`].
+    frame: Bytes,
+    /// BW_i of this socket; `None` without a budget.
     budget: Option<Rate>,
-    /// The round trip time of which the ceiling is made.
+    /// Round trip time from which the ceiling is computed; `None` before the handshake.
     rtt: Option<Span>,
-    /// ssThres in bytes, once budget and round trip time are known.
-    ceiling: Option<u64>,
+    /// ssThres; `None` until budget and round trip time are known.
+    ceiling: Option<Bytes>,
 }
 
-/// Eq. (2.1) in whole segments of `mss` that take `frame` bytes each; one at least.
-fn window(rate: Rate, rtt: Span, mss: u64, frame: u64) -> u64 {
-    (rate.bytes_in(rtt).get() / frame).max(1).saturating_mul(mss)
+/// Eq. (2.1) in whole segments of payload `mss` and size `frame` on the wire; at least one segment.
+fn window(rate: Rate, rtt: Span, mss: Bytes, frame: Bytes) -> Bytes {
+    (rate.bytes_in(rtt) / frame).max(1) * mss
 }
 
 impl<C: CongestionControl> C2ml<C> {
-    /// `control`, whose segments have `headers` bytes besides payload, without a budget.
-    pub fn new(control: C, setup: &Setup, form: Form, headers: u64) -> Self {
-        let mss = setup.mss.max(1);
+    /// Wraps a `control` whose segments have `headers` besides their payload. It has no budget yet.
+    pub fn new(control: C, setup: &Setup, form: Form, headers: Bytes) -> Self {
+        let mss = setup.mss.max(Bytes::new(1));
         let literal = form == Form::Literal;
         let frame = if literal { mss } else { mss + headers };
         Self { control, literal, mss, frame, budget: None, rtt: None, ceiling: None }
     }
 
-    /// The control inside.
+    /// The control that is adapted.
     pub fn control(&self) -> &C {
         &self.control
     }
 
-    /// What it may use; `None` for no limit.
+    /// The budget of this socket; `None` for no limit.
     pub fn budget(&self) -> Option<Rate> {
         self.budget
     }
 
-    /// The gateway gave another budget, or fell silent (`None`).
+    /// Sets the budget of this socket; `None` if the gateway no longer sends one.
     pub fn set_budget(&mut self, budget: Option<Rate>) {
         if budget == self.budget {
             return;
@@ -97,14 +102,15 @@ impl<C: CongestionControl> C2ml<C> {
         }
     }
 
-    /// Eq. (2.2): slow start goes on from half.
-    fn begin(&mut self, ceiling: u64) {
+    /// Adopts ssThres and the window from which slow start continues: half of it by eq. (2.2), or the own window if
+    /// that is larger.
+    fn begin(&mut self, ceiling: Bytes) {
         let half = (ceiling / 2).max(self.mss).min(ceiling);
         let own = self.control.cwnd();
         self.adopt(if self.literal { half } else { own.clamp(half, ceiling) }, ceiling);
     }
 
-    /// The round trip time of the handshake: the first flight is half of what the budget allows.
+    /// Sets the round trip time of the handshake; with a budget, the first flight is half of the ceiling.
     pub fn set_rtt(&mut self, rtt: Span) {
         self.rtt = Some(rtt);
         self.update();
@@ -113,24 +119,26 @@ impl<C: CongestionControl> C2ml<C> {
         }
     }
 
-    fn adopt(&mut self, cwnd: u64, ssthresh: u64) {
+    fn adopt(&mut self, cwnd: Bytes, ssthresh: Bytes) {
         if !self.sends_bursts() {
             self.control.advise(Advice::Adopt { cwnd, ssthresh });
         }
     }
 
-    /// A timer limits such a control, not a window.
+    /// True for a control which a timer limits, not a window.
     fn sends_bursts(&self) -> bool {
         self.control.next_burst() != Instant::MAX
     }
 
+    /// Computes the ceiling, eq. (2.1), after a change of budget or round trip time.
     fn update(&mut self) {
         self.ceiling = self.budget.zip(self.rtt).map(|(budget, rtt)| {
-            let literal = || budget.bytes_in(rtt).get().max(self.mss);
+            let literal = || budget.bytes_in(rtt).max(self.mss);
             if self.literal { literal() } else { window(budget, rtt, self.mss, self.frame) }
         });
     }
 
+    /// Takes the round trip time of an ACK.
     fn follow_rtt(&mut self, ack: &Ack) {
         let rtt = if self.literal { ack.rtt.unwrap_or(ack.srtt) } else { ack.min_rtt };
         if self.rtt != Some(rtt) {
@@ -142,7 +150,7 @@ impl<C: CongestionControl> C2ml<C> {
 
 impl<C: CongestionControl> CongestionControl for C2ml<C> {
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         match self.ceiling {
             Some(ceiling) if !self.sends_bursts() => self.control.cwnd().min(ceiling),
             _ => self.control.cwnd(),
@@ -150,7 +158,7 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
     }
 
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.control.ssthresh()
     }
 
@@ -176,7 +184,7 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
         self.control.on_rto(loss);
     }
 
-    fn on_idle(&mut self, now: Instant, initial_window: u64) {
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes) {
         self.control.on_idle(now, initial_window);
     }
 
@@ -198,7 +206,7 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
         self.control.next_burst()
     }
 
-    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes) {
         self.control.on_burst(now, in_flight);
     }
 
@@ -207,7 +215,8 @@ impl<C: CongestionControl> CongestionControl for C2ml<C> {
     }
 }
 
-/// The sockets of a node and what it may use: each gets its part by weight, all 1 for an even split. O(1).
+/// The budget of a node and the weights of its open sockets: each socket gets its part by weight. Equal weights give
+/// equal parts. O(1).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sockets {
     budget: Option<Rate>,
@@ -215,30 +224,30 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// What the node may use; `None` for no limit.
+    /// The budget of the node; `None` for no limit.
     pub fn budget(&self) -> Option<Rate> {
         self.budget
     }
 
-    /// The gateway told another budget, or fell silent.
+    /// Sets the budget of the node; `None` if the gateway no longer sends one.
     pub fn set_budget(&mut self, budget: Option<Rate>) {
         self.budget = budget;
     }
 
-    /// A socket opens; true for the first.
+    /// Opens a socket with this weight; 0 counts as 1. True for the first socket.
     pub fn open(&mut self, weight: u32) -> bool {
         let first = self.weights == 0;
         self.weights += u64::from(weight.max(1));
         first
     }
 
-    /// A socket with this weight closes; true for the last.
+    /// Closes a socket with this weight. True for the last socket.
     pub fn close(&mut self, weight: u32) -> bool {
         self.weights = self.weights.saturating_sub(weight.max(1).into());
         self.weights == 0
     }
 
-    /// The part of a socket with this weight.
+    /// The part of the budget for a socket with this weight; `None` for no limit.
     pub fn part(&self, weight: u32) -> Option<Rate> {
         let bps = u128::from(self.budget?.as_bps()) * u128::from(weight.max(1)) / u128::from(self.weights.max(1));
         Some(Rate::from_bps(u64::try_from(bps).unwrap_or(u64::MAX)))

@@ -1,4 +1,4 @@
-//! Compound TCP: Reno's window, and beside it one that delay controls.
+//! Compound TCP: the sum of Reno's window and of a second window, which queueing delay controls.
 //!
 //! Source: Tan, Song, Zhang, Sridharan, "A Compound TCP Approach for High-speed and Long Distance Networks", INFOCOM
 //! 2006. Windows are in segments.
@@ -10,7 +10,7 @@
 //!   diff < gamma    dwnd += max(alpha win^k - 1, 0)                                  eq. (8)
 //!   diff >= gamma   dwnd  = max(dwnd - zeta diff, 0)
 //!   loss            cwnd = cwnd/2, dwnd = max(win (1 - beta) - cwnd/2, 0)
-//! slow start and timeout: as Reno's, without dwnd
+//! slow start and timeout: as in Reno, with dwnd = 0
 //! ```
 //!
 //! | parameter | value |
@@ -19,38 +19,38 @@
 //! | gamma | 30 segments |
 //! | zeta | 1 |
 //!
-//! While the path is not full the window grows by `alpha win^k` per round trip, as HighSpeed TCP does; once `gamma`
-//! segments wait in the queue, `dwnd` gives way, and what is left is Reno. RTT is the lowest of each round, as in the
-//! Linux module for ns-2.
+//! While the path is not full the window grows by `alpha win^k` per round trip, as that of HighSpeed TCP. Once `gamma`
+//! segments wait in the queue, `dwnd` decreases, and finally only Reno's window is left. RTT is the lowest of each
+//! round, as in the Linux module for ns-2.
 //!
-//! Invariants: `dwnd >= 0`; `dwnd = 0` in slow start; `ssthresh >= 2`. Cost: O(1), two roots per round trip.
+//! Invariants: `dwnd >= 0`; `dwnd = 0` in slow start; `ssthresh >= 2`. Cost: O(1), two square roots per round trip.
 //!
-//! DIFFERENCE: what a loss leaves is half of the flight (RFC 5681 eq. (4)) and not of the window. Pinned by
+//! DIFFERENCE: a loss halves the flight (RFC 5681 eq. (4)), not the window. Pinned by
 //! `a_loss_halves_both_windows`.
 //!
-//! Not here: the tuning of gamma (Tan, Song, Zhang, Sridharan, PFLDnet 2006), which adapts it to small buffers.
+//! Not implemented: the tuning of gamma (Tan, Song, Zhang, Sridharan, PFLDnet 2006), which adapts it to small buffers.
 
 use super::check::{fraction, positive, within};
 use super::window::{QueueShare, Window};
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of Compound TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Factor of the growth of dwnd, alpha win^k per round trip (§III.B: 1/8).
+    /// Factor of the growth of dwnd: alpha win^k segments per round trip (§III.B: 1/8).
     pub alpha: f64,
     /// Part of the data in flight which a loss takes (§III.B: 1/2).
     pub beta: f64,
-    /// Exponent of the growth of dwnd (§III.B: 0.75).
+    /// Exponent of the growth of dwnd: alpha win^k segments per round trip (§III.B: 0.75).
     pub k: f64,
-    /// Segments in the queue from which on dwnd gives way (§III.B: 30).
+    /// Segments in the queue from which on dwnd decreases (§III.B: 30).
     pub gamma: f64,
-    /// How fast dwnd gives way: segments per segment in the queue (1).
+    /// Segments by which dwnd decreases per round trip, for each segment in the queue (1).
     pub zeta: f64,
 }
 
@@ -77,7 +77,7 @@ impl ControlConfig for Config {
 }
 
 impl Config {
-    /// alpha win^k; k = 3/4 by two roots, which every machine computes alike and fast.
+    /// alpha win^k. For k = 3/4 it takes two square roots, which are fast and correctly rounded on every machine.
     fn scalable_growth(&self, win: f64) -> f64 {
         if self.k == 0.75 {
             let root = win.sqrt();
@@ -86,7 +86,7 @@ impl Config {
         self.alpha * libm::pow(win, self.k)
     }
 
-    // Tan et al. eq. (8), without the loss
+    /// dwnd after a round trip without a loss: Tan et al. eq. (8).
     fn next_dwnd(&self, dwnd: f64, win: f64, diff: f64) -> f64 {
         if diff < self.gamma {
             dwnd + (self.scalable_growth(win) - 1.0).max(0.0)
@@ -96,27 +96,30 @@ impl Config {
     }
 }
 
-/// The control.
+/// The control of one connection: Compound TCP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compound {
     config: Config,
-    /// Its `cwnd` is the part that losses control; its `ssthresh` is of both parts together.
+    /// Reno's window, which losses control. Its `ssthresh` is the threshold of the sum `win`.
     window: Window,
+    /// The window that delay controls, in segments.
     dwnd: f64,
     queue: QueueShare,
 }
 
 impl Compound {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self { config: *config, window: Window::new(setup), dwnd: 0.0, queue: QueueShare::default() }
     }
 
+    /// The sum of both windows in segments.
     #[inline]
     fn win(&self) -> f64 {
         self.window.cwnd + self.dwnd
     }
 
+    /// Adjusts dwnd once per round trip; `share` is the part of the window that waits in queues.
     fn adjust(&mut self, share: f64, cwnd_limited: bool) {
         let win = self.win();
         if win < self.window.ssthresh {
@@ -133,12 +136,12 @@ impl CongestionControl for Compound {
     without!(pacing, requirements, recovery, bursts);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.window.bytes(self.win())
     }
 
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.window.bytes(self.window.ssthresh)
     }
 
@@ -154,7 +157,7 @@ impl CongestionControl for Compound {
         if win < self.window.ssthresh {
             self.window.cwnd += self.window.slow_start_segments(ack.acked);
         } else {
-            // Eq. (2): one segment per window of `win`, of which `cwnd` is a part.
+            // Eq. (2): one segment per `win` acknowledged, not per `cwnd`.
             self.window.cwnd += self.window.share_of(ack.acked, win);
         }
     }
@@ -168,7 +171,7 @@ impl CongestionControl for Compound {
         if left.is_finite() {
             self.window.cwnd = (self.window.cwnd / 2.0).min(left);
             self.dwnd = left - self.window.cwnd;
-            // The sum of both may be rounded to less than what is left, which is no slow start.
+            // The sum may be rounded to less than `ssthresh`; that must not begin a slow start.
             self.window.ssthresh = left.min(self.win());
         }
         self.queue.restart();
@@ -181,7 +184,7 @@ impl CongestionControl for Compound {
         self.queue.restart();
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         let most = self.window.segments(initial_window);
         if self.win() > most {
             (self.window.cwnd, self.dwnd) = (most, 0.0);
@@ -269,7 +272,7 @@ mod tests {
         assert_eq!((cc.window.cwnd, cc.dwnd), (10.0, 0.0), "the flight was small");
         cc.dwnd = 5.0;
         cc.on_rto(&driver::loss(15 * MSS));
-        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.dwnd), (MSS, 7500, 0.0));
+        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.dwnd), (MSS, Bytes::new(7500), 0.0));
     }
 
     #[test]
@@ -296,14 +299,14 @@ mod tests {
         }
     }
 
-    /// What is left after a loss is two numbers, whose sum may be less by one unit in the last place. Congestion avoidance
-    /// goes on with the part of a segment that Eq. (2) gives, and not with slow start's whole one.
+    /// What is left after a loss is two numbers, whose sum may be less by one unit in the last place. Congestion
+    /// avoidance goes on with the part of a segment that Eq. (2) gives, and not with slow start's whole one.
     #[test]
     fn a_sum_that_is_rounded_down_does_not_begin_slow_start() {
         for n in 17..4000u32 {
             let mut cc = avoiding(60);
             (cc.window.cwnd, cc.dwnd) = (f64::from(n) / 7.1, 1000.0 / 3.0);
-            cc.on_loss(&driver::loss(u64::from(n) * MSS + 7));
+            cc.on_loss(&driver::loss(u64::from(n) * MSS + Bytes::new(7)));
             cc.on_recovered(Instant::ZERO);
             let before = cc.win();
             cc.on_ack(&driver::ack(MSS, 100));

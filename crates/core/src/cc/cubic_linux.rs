@@ -1,7 +1,9 @@
-//! CUBIC as Linux computes it: whole segments, counts of ACKs, a curve that is looked at some thirty times a second.
+//! CUBIC as Linux computes it: whole segments, counts of ACKs, and a curve that is evaluated about thirty times a
+//! second.
 //!
-//! Source: Linux 6.x, `net/ipv4/tcp_cubic.c` and `tcp_cong.c`, as described; what it computes is RFC 9438 before it was one.
-//! [`cubic`](super::cubic) is the RFC. Symbols are the RFC's; windows are whole segments, times are 1/1024 s.
+//! Source: Linux 6.x, `net/ipv4/tcp_cubic.c` and `tcp_cong.c`. RFC 9438 was written from this implementation;
+//! [`cubic`](super::cubic) follows the RFC. Symbols are those of the RFC; windows are whole segments, times are in
+//! 1/1024 s.
 //!
 //! ```text
 //! target = W_max + (410/1024) (t + RTT_min - K)^3,  K = cbrt((W_max - cwnd) 1024/410)
@@ -9,15 +11,17 @@
 //!                                  the first loss, and never less than 2
 //! Reno:   W_est + 1 for every 15 cwnd / 8 segments acknowledged;  W_est > cwnd: cnt <= cwnd / (W_est - cwnd)
 //! loss:   ssthresh = max(717/1024 cwnd, 2);  W_max = cwnd, or (1 + 717/1024)/2 cwnd if cwnd < W_max
-//! timeout: the same, but not in recovery, and all else is forgotten
+//! timeout: reduces as a loss does, except in recovery; then W_max = 0 and cwnd = 1
 //! ```
 //!
-//! In small windows this is not the RFC: a reduction cuts fractions off, W_est leads by a segment before it counts, and it
-//! keeps its slope of 8/15 above the window of the last loss, where RFC 9438 §4.3 has 1.
+//! Small windows differ from the RFC: a reduction drops the fraction of a segment, W_est must be a whole segment above
+//! `cwnd` before it matters, and it keeps its slope of 8/15 above the window of the last loss, where RFC 9438 §4.3 has
+//! 1.
 //!
-//! Invariants: congestion avoidance never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1), a root per epoch.
+//! Invariants: congestion avoidance never lowers `cwnd`; `ssthresh >= 2`. Cost: O(1), one cube root per epoch.
 //!
-//! DIFFERENCE: `hystart` is that of RFC 9406, not Linux's own. Pinned by `with_hystart_slow_start_ends_by_delay`.
+//! DIFFERENCE: `hystart` is the HyStart++ of RFC 9406, not the older HyStart of Linux. Pinned by
+//! `with_hystart_slow_start_ends_by_delay`.
 //! DIFFERENCE: time is not rounded to ticks of the kernel, and the root is exact. Pinned by
 //! `the_root_is_exact_and_time_is_not_rounded`.
 
@@ -25,17 +29,20 @@ use super::check::within;
 use super::hystart::HyStart;
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Span};
+use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The curve is looked at no more often while the window stays: HZ/32.
+/// The curve is evaluated at most once in this time while the window does not change: HZ/32.
 const LOOK: Span = Span::from_micros(31_250);
+/// Windows of ACKs per additional segment when the curve is not above the window.
 const PLATEAU: u64 = 100;
+/// Most segments to acknowledge per additional segment before the first loss: growth of 5 % per round trip.
 const FIRST_COUNT: u64 = 20;
+/// Fewest segments to acknowledge per additional segment: growth of 50 % per round trip.
 const LEAST_COUNT: u64 = 2;
 
-/// Parameters.
+/// Parameters of CUBIC as Linux computes it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -43,9 +50,9 @@ pub struct Config {
     pub beta: u64,
     /// C, how fast the curve rises, in 1/1024 segments per cubic second (Linux: bic_scale 41, ten times that).
     pub c: u64,
-    /// A flow that loses below its last W_max gives up part of its share.
+    /// Fast convergence: a flow which has a loss below its last W_max releases part of its share.
     pub fast_convergence: bool,
-    /// The window is at least that of Reno.
+    /// The window is at least the estimate of Reno's window, W_est.
     pub tcp_friendliness: bool,
     /// The first slow start is HyStart++ (RFC 9406).
     pub hystart: bool,
@@ -71,74 +78,87 @@ impl ControlConfig for Config {
 }
 
 impl Config {
-    /// Eighths of a window to be acknowledged for each segment of W_est.
+    /// Eighths of a window to acknowledge for each additional segment of W_est: beta_scale of Linux, 15 with its beta.
     fn reno_eighths(&self) -> u64 {
         8 * (1024 + self.beta) / 3 / (1024 - self.beta)
     }
 
-    /// K, from `(W_max - cwnd)`.
+    /// K in 1/1024 s; `distance` is W_max - cwnd in segments.
     fn k(&self, distance: u64) -> u64 {
         libm::cbrt((distance << 40) as f64 / self.c as f64) as u64
     }
 
-    /// How far the curve is from its plateau `offset` ticks away from K.
+    /// Distance in segments of the curve from its plateau, `offset` ticks of 1/1024 s before or after K.
     fn height(&self, offset: u64) -> u64 {
         let offset = u128::from(offset);
         u64::try_from((u128::from(self.c) * offset * offset * offset) >> 40).unwrap_or(u64::MAX)
     }
 }
 
+/// One stage of congestion avoidance, which begins with the first ACK after a reduction.
 #[derive(Debug, Clone, PartialEq)]
 struct Epoch {
+    /// Begin of the stage, plus the time during which the window was not in use.
     start: Instant,
+    /// K in 1/1024 s.
     k: u64,
+    /// Plateau of the curve in segments: bic_origin_point of Linux.
     origin: u64,
-    /// Segments acknowledged and not yet in `w_est`.
+    /// Segments acknowledged which `w_est` does not include yet.
     acked: u64,
+    /// W_est, the estimate of Reno's window, in segments.
     w_est: u64,
 }
 
-/// The control.
+/// The control of one connection: CUBIC as Linux computes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CubicLinux {
     config: Config,
-    mss: u64,
+    mss: Bytes,
+    /// Congestion window in segments.
     cwnd: u64,
+    /// Slow start threshold in segments; `u64::MAX` is none.
     ssthresh: u64,
+    /// W_max in segments; 0 before the first loss and after a timeout.
     w_max: u64,
-    /// Segments to acknowledge for one more, and those that were.
+    /// Segments to acknowledge for one additional segment of the window: cnt of Linux.
     count: u64,
+    /// Segments acknowledged towards `count`: snd_cwnd_cnt of Linux.
     counted: u64,
-    /// Bytes acknowledged that are no whole segment yet.
-    rest: u64,
+    /// Bytes acknowledged that are not yet a whole segment.
+    rest: Bytes,
+    /// The current stage of congestion avoidance; `None` until its first ACK.
     epoch: Option<Epoch>,
+    /// Window and time at the last evaluation of the curve.
     last_look: Option<(u64, Instant)>,
+    /// Time of the last ACK; it tells how long the window was not in use.
     last_ack: Instant,
+    /// HyStart++ during the first slow start; `None` after it, or if the option is off.
     hystart: Option<Box<HyStart>>,
-    /// Part of a segment by which HyStart opened the window.
+    /// Fraction of a segment by which HyStart++ opened the window, not yet in `cwnd`.
     opened: f64,
-    /// Between a loss and the end of its recovery.
+    /// True between a loss and the end of its recovery.
     recovering: bool,
 }
 
-/// 1/1024 s.
+/// Converts a time to ticks of 1/1024 s, rounded down.
 fn ticks(span: Span) -> u64 {
     (u128::from(span.as_nanos()) * 1024 / 1_000_000_000) as u64
 }
 
 impl CubicLinux {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
-        let mss = setup.mss.max(1);
+        let mss = setup.mss.max(Bytes::new(1));
         Self {
             config: *config,
             mss,
             cwnd: (setup.initial_window / mss).max(1),
-            ssthresh: if setup.initial_ssthresh == u64::MAX { u64::MAX } else { setup.initial_ssthresh / mss },
+            ssthresh: if setup.initial_ssthresh == Bytes::MAX { u64::MAX } else { setup.initial_ssthresh / mss },
             w_max: 0,
             count: 0,
             counted: 0,
-            rest: 0,
+            rest: Bytes::ZERO,
             epoch: None,
             last_look: None,
             last_ack: Instant::ZERO,
@@ -148,13 +168,14 @@ impl CubicLinux {
         }
     }
 
-    fn whole_segments(&mut self, acked: u64) -> u64 {
+    /// Whole segments that this ACK completes; the rest counts with the next ACK.
+    fn whole_segments(&mut self, acked: Bytes) -> u64 {
         let bytes = self.rest + acked;
         self.rest = bytes % self.mss;
         bytes / self.mss
     }
 
-    /// Gives back what is left for congestion avoidance.
+    /// Slow start. Returns the segments acknowledged that are left for congestion avoidance (tcp_slow_start).
     fn slow_start(&mut self, ack: &Ack, acked: u64) -> u64 {
         if let Some(hystart) = &mut self.hystart {
             match hystart.on_ack(ack, acked as f64) {
@@ -172,6 +193,7 @@ impl CubicLinux {
         acked - opened
     }
 
+    /// Evaluates the curve and sets `count`, at most once per [`LOOK`] while the window stays (bictcp_update).
     fn look(&mut self, ack: &Ack, acked: u64) {
         if let Some(epoch) = &mut self.epoch {
             epoch.acked += acked;
@@ -188,6 +210,7 @@ impl CubicLinux {
             acked,
             w_est: cwnd,
         });
+        // The curve one smallest round trip ahead, as the target of RFC 9438 §4.2.
         let t = ticks(ack.now.since(epoch.start) + ack.min_rtt);
         let target = if t < epoch.k {
             epoch.origin.saturating_sub(config.height(epoch.k - t))
@@ -195,10 +218,12 @@ impl CubicLinux {
             epoch.origin.saturating_add(config.height(t - epoch.k))
         };
         self.count = if target > cwnd { cwnd / (target - cwnd) } else { PLATEAU * cwnd };
+        // Before the first loss, and after a timeout, the window grows by at least 5 % per round trip.
         if w_max == 0 {
             self.count = self.count.min(FIRST_COUNT);
         }
         if config.tcp_friendliness {
+            // tcp_friendliness: W_est grows by a segment for each `per_segment` acknowledged.
             let per_segment = (cwnd * config.reno_eighths() / 8).max(1);
             epoch.w_est += epoch.acked / per_segment;
             epoch.acked %= per_segment;
@@ -209,6 +234,7 @@ impl CubicLinux {
         self.count = self.count.max(LEAST_COUNT);
     }
 
+    /// One segment for each `count` acknowledged (tcp_cong_avoid_ai).
     fn grow(&mut self, acked: u64) {
         if self.counted >= self.count {
             self.counted = 0;
@@ -219,6 +245,7 @@ impl CubicLinux {
         self.counted %= self.count;
     }
 
+    /// Sets `ssthresh` and W_max after a congestion signal (bictcp_recalc_ssthresh).
     fn reduce(&mut self) {
         let Config { beta, fast_convergence, .. } = self.config;
         let gives_up = fast_convergence && self.cwnd < self.w_max;
@@ -233,13 +260,13 @@ impl CongestionControl for CubicLinux {
     without!(pacing, requirements, recovery, bursts);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.cwnd * self.mss
     }
 
     #[inline]
-    fn ssthresh(&self) -> u64 {
-        self.ssthresh.saturating_mul(self.mss)
+    fn ssthresh(&self) -> Bytes {
+        self.ssthresh * self.mss
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -271,14 +298,14 @@ impl CongestionControl for CubicLinux {
     }
 
     fn on_rto(&mut self, _: &Loss) {
-        // In recovery the threshold has been set already.
+        // In recovery the loss has set the threshold already.
         if !std::mem::take(&mut self.recovering) {
             self.reduce();
         }
         (self.cwnd, self.w_max, self.count, self.counted, self.last_look) = (1, 0, 0, 0, None);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.cwnd = self.cwnd.min((initial_window / self.mss).max(1));
         self.epoch = None;
     }
@@ -288,7 +315,7 @@ impl CongestionControl for CubicLinux {
         let (cwnd, ssthresh) = (cwnd / self.mss, ssthresh / self.mss);
         if self.cwnd != cwnd {
             self.cwnd = cwnd.max(1);
-            self.epoch = None; // the curve began at another window
+            self.epoch = None; // the curve of this epoch began at another window
         }
         self.ssthresh = ssthresh.max(2);
     }
@@ -349,9 +376,9 @@ mod tests {
         assert_eq!((cc.w_max, cc.ssthresh), (59, 49));
     }
 
-    /// K is cbrt(5 / 0.4004) = 2.32 s. With the first ACK, t is the round trip: the curve is 0.4004 2.245^3 = 4.53 below 16,
-    /// of which 4 count, so the target is 12 and eleven ACKs bring a segment. At 16 - 3 = 13 the curve rests until 1.96 s are
-    /// left of K, when W_est has long taken over: 11 and 8/15 per round trip.
+    /// K is cbrt(5 / 0.4004) = 2.32 s. With the first ACK, t is the round trip: the curve is 0.4004 2.245^3 = 4.53
+    /// below 16, of which 4 count, so the target is 12 and eleven ACKs bring a segment. At 16 - 3 = 13 the curve rests
+    /// until 1.96 s are left of K, when W_est has long taken over: 11 and 8/15 per round trip.
     #[test]
     fn a_small_window_takes_the_rounded_curve_and_then_renos_estimate() {
         let mut cc = reduced(16);
@@ -402,11 +429,11 @@ mod tests {
                 cc.on_ack(&Ack { now, rtt: Some(rtt), in_flight: cc.cwnd(), ..driver::ack(MSS, 1) });
             }
         }
-        assert!(cc.ssthresh() < u64::MAX, "twenty milliseconds more in each round");
+        assert!(cc.ssthresh() < Bytes::MAX, "twenty milliseconds more in each round");
     }
 
-    /// The root is the whole part of the exact one, where the kernel's is up to 0.2 % away. The curve is looked at again when
-    /// 31.25 ms are over, to the nanosecond and not to the tick.
+    /// The root is the whole part of the exact one, where the kernel's is up to 0.2 % away. The curve is looked at
+    /// again when 31.25 ms are over, to the nanosecond and not to the tick.
     #[test]
     fn the_root_is_exact_and_time_is_not_rounded() {
         let config = Config::default();

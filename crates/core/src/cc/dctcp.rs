@@ -1,4 +1,4 @@
-//! DCTCP: the window falls with the part of the packets that were marked.
+//! DCTCP: a mark reduces the window in proportion to the part of the packets that were marked.
 //!
 //! Source: RFC 8257. Windows are in segments.
 //!
@@ -6,31 +6,31 @@
 //! once per window of data: M = bytes marked / bytes acknowledged, alpha = (1 - g) alpha + g M    §3.3 (6), (7)
 //! a mark, once per window: cwnd = cwnd (1 - alpha/2)                                              §3.3 (9)
 //! a loss                   ssthresh = flight / 2                                                  §3.5
-//! growth as NewReno's, by ACKs without a mark
+//! growth                   as NewReno, by ACKs without a mark
 //! ```
 //!
-//! Parameters: g = 1/16 (§4.2), alpha = 1 at the start (§3.3). Two segments stay. The queue must mark by a step at a small
-//! threshold and not drop; its ACKs must tell of every mark, so the endpoint echoes marks per segment
-//! ([`Requirements::accurate_ecn`]). Invariants: `0 <= alpha <= 1`; `ssthresh >= 2`. Cost: O(1).
+//! Parameters: g = 1/16 (§4.2), alpha = 1 at the start (§3.3). The least window is two segments. The queue must mark
+//! above a small threshold instead of dropping. The sender must learn of every mark, so the endpoint echoes marks per
+//! segment ([`Requirements::accurate_ecn`]). Invariants: `0 <= alpha <= 1`; `ssthresh >= 2`. Cost: O(1).
 //!
-//! DIFFERENCE: the receiver acknowledges every segment, so the two states of a receiver with delayed ACKs (§3.2) do not
-//! arise. Pinned by `it_wants_an_ack_per_segment_with_its_mark`.
-//! DIFFERENCE: ACKs during loss recovery are not counted in `alpha`; the endpoint does not tell of them. Pinned by
+//! DIFFERENCE: the receiver acknowledges every segment, so the two states of a receiver with delayed ACKs (§3.2) are
+//! not needed. Pinned by `it_wants_an_ack_per_segment_with_its_mark`.
+//! DIFFERENCE: ACKs during loss recovery do not count in `alpha`; the endpoint does not report them. Pinned by
 //! `acks_in_recovery_do_not_count`.
 
 use super::check::{fraction, within};
 use super::window::{Round, Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of DCTCP.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Part of a new measurement in alpha, the average of the marked part (§4.2: 1/16).
+    /// g: weight of a new measurement in alpha, the moving average of the marked part (§4.2: 1/16).
     pub g: f64,
     /// alpha before the first measurement (§3.3: 1).
     pub alpha: f64,
@@ -55,37 +55,43 @@ impl ControlConfig for Config {
     }
 }
 
-/// The part of the bytes acknowledged that were marked, as a moving average.
+/// Moving average of the part of the acknowledged bytes that were marked.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Marks {
+    /// The average, from 0 to 1.
     pub alpha: f64,
+    /// Weight of a new measurement.
     g: f64,
-    acked: u64,
-    marked: u64,
+    /// Bytes acknowledged since the last average.
+    acked: Bytes,
+    /// Marked bytes acknowledged since the last average.
+    marked: Bytes,
 }
 
 impl Marks {
+    /// Creates the average with an initial value.
     pub fn new(g: f64, alpha: f64) -> Self {
-        Self { alpha, g, acked: 0, marked: 0 }
+        Self { alpha, g, acked: Bytes::ZERO, marked: Bytes::ZERO }
     }
 
+    /// Counts the bytes and the marked bytes of an ACK.
     #[inline]
     pub fn count(&mut self, ack: &Ack) {
         self.acked += ack.acked;
         self.marked += ack.marked.min(ack.acked);
     }
 
-    // RFC 8257 §3.3 (6), (7)
+    /// Averages what was counted since the last call (RFC 8257 §3.3 (6), (7)); without an ACK nothing changes.
     pub fn average(&mut self) {
-        if self.acked > 0 {
-            let m = self.marked as f64 / self.acked as f64;
+        if self.acked > Bytes::ZERO {
+            let m = self.marked.as_f64() / self.acked.as_f64();
             self.alpha = (1.0 - self.g) * self.alpha + self.g * m;
-            (self.acked, self.marked) = (0, 0);
+            (self.acked, self.marked) = (Bytes::ZERO, Bytes::ZERO);
         }
     }
 }
 
-/// The control.
+/// The control of one connection: DCTCP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dctcp {
     window: Window,
@@ -94,12 +100,12 @@ pub struct Dctcp {
 }
 
 impl Dctcp {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self { window: Window::new(setup), marks: Marks::new(config.g, config.alpha), round: Round::default() }
     }
 
-    /// The marked part of the bytes acknowledged, averaged.
+    /// Moving average of the marked part of the acknowledged bytes, from 0 to 1.
     pub fn alpha(&self) -> f64 {
         self.marks.alpha
     }
@@ -115,13 +121,15 @@ impl CongestionControl for Dctcp {
         if self.round.ends(ack) {
             self.marks.average();
         }
-        if ack.marked == 0 {
+        // An ACK with a mark does not open the window.
+        if ack.marked == Bytes::ZERO {
             self.window.grow(ack, |_| 1.0);
         }
     }
 
     fn on_loss(&mut self, loss: &Loss) {
         if loss.ecn {
+            // §3.3 (9)
             self.window.reduce_to(self.window.cwnd * (1.0 - self.marks.alpha / 2.0));
         } else {
             self.window.reduce(loss, 0.5);
@@ -136,7 +144,7 @@ impl CongestionControl for Dctcp {
         self.window.time_out(loss, 0.5);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 
@@ -152,7 +160,7 @@ mod tests {
 
     fn window(cc: &mut Dctcp, segments: u64, marked: u64) {
         for i in 0..segments {
-            let mark = if i < marked { MSS } else { 0 };
+            let mark = if i < marked { MSS } else { Bytes::ZERO };
             cc.on_ack(&Ack { in_flight: segments * MSS, marked: mark, ..driver::ack(MSS, 100) });
         }
     }
@@ -164,7 +172,7 @@ mod tests {
         let mut marks = Marks::new(1.0 / 16.0, 1.0);
         for (marked, expected) in [(0, 0.9375), (0, 0.878_906_25), (5, 0.855_224_609_375)] {
             for i in 0..10 {
-                marks.count(&Ack { marked: if i < marked { MSS } else { 0 }, ..driver::ack(MSS, 100) });
+                marks.count(&Ack { marked: if i < marked { MSS } else { Bytes::ZERO }, ..driver::ack(MSS, 100) });
             }
             marks.average();
             assert_eq!(marks.alpha, expected);
@@ -208,7 +216,7 @@ mod tests {
         cc.on_recovered(Instant::ZERO);
         assert_eq!(cc.cwnd(), 15 * MSS);
         driver::round_trip(&mut cc, 100);
-        assert!((15_960..=16_000).contains(&cc.cwnd()), "Reno's growth: {}", cc.cwnd());
+        assert!((15_960..=16_000).contains(&cc.cwnd().get()), "Reno's growth: {}", cc.cwnd());
         cc.on_rto(&driver::loss(2 * MSS));
         assert_eq!((cc.cwnd(), cc.ssthresh()), (MSS, 2 * MSS));
     }
@@ -235,8 +243,8 @@ mod tests {
         assert!(requirements.ack_per_segment && requirements.accurate_ecn && !requirements.ect1);
     }
 
-    /// A step at K segments marks the last window of each sawtooth (Alizadeh et al., SIGCOMM 2010, §3.3): with BDP + K =
-    /// W* alpha comes to about sqrt(2/W*), and the window swings by W* alpha/2: at W* = 200, 0.1 and 10 segments.
+    /// A step at K segments marks the last window of each sawtooth (Alizadeh et al., SIGCOMM 2010, §3.3): with BDP + K
+    /// = W* alpha comes to about sqrt(2/W*), and the window swings by W* alpha/2: at W* = 200, 0.1 and 10 segments.
     #[test]
     fn behind_a_step_the_window_swings_little() {
         let mut cc = Dctcp::new(&Config::default(), &Setup { initial_window: 100 * MSS, ..driver::SETUP });

@@ -1,32 +1,32 @@
-//! Congestion controls that are not in this crate: somebody's own, perhaps in another language.
+//! Congestion controls from outside this crate, for example written in Python.
 //!
-//! A [`Control`] is a name and a factory, and what the factory makes stands as one more variant in
-//! [`AnyCc`](super::AnyCc). Only calls to foreign controls go through a pointer. A control that fails has no way to say so
-//! to its sender: it keeps its last answer, and whoever gave the factory asks it after the run whether all went well.
+//! A [`Control`] is a name and a factory; [`AnyCc`](super::AnyCc) has a variant for the controls that factories create.
+//! Only calls to foreign controls go through a pointer to a trait object. A control that fails cannot report it to its
+//! sender: it keeps its last window, and the owner of the factory checks for failures after the run.
 
 use super::{Ack, Advice, CongestionControl, Loss, Requirements, Setup};
-use crate::units::{Instant, Rate};
+use crate::units::{Bytes, Instant, Rate};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// A congestion control from outside.
+/// A congestion control from outside this crate.
 pub trait ForeignCc: CongestionControl + fmt::Debug + Send {
-    /// A control with the same state.
+    /// Copies the control with its state.
     fn copy(&self) -> Box<dyn ForeignCc>;
 }
 
-/// Makes controls.
+/// A factory of foreign controls.
 pub trait MakeCc: fmt::Debug + Send + Sync {
-    /// A control for a new connection; `seed` differs from connection to connection and is the same in every run with the
-    /// same scenario and seed.
+    /// Creates the control of a new connection. `seed` differs from connection to connection and is equal in all runs
+    /// with equal scenario and seed.
     fn make(&self, setup: &Setup, seed: u64) -> Box<dyn ForeignCc>;
-    /// What all of them require of their endpoints.
+    /// What all controls of this factory require of their endpoints.
     fn requirements(&self) -> Requirements;
 }
 
-/// A control of a library: its name, its parameters and its factory. Two are equal if they share the factory and have the
-/// same parameters.
+/// The configuration of a foreign control: its name, its parameters and its factory. Two are equal if they share the
+/// factory and have equal parameters.
 #[derive(Debug, Clone)]
 pub struct Control {
     name: Arc<str>,
@@ -35,27 +35,27 @@ pub struct Control {
 }
 
 impl Control {
-    /// `factory` makes what is called `name`, with these parameters.
+    /// Creates the configuration of the control `name` with the parameters that `factory` uses.
     pub fn new(name: &str, parameters: Map<String, Value>, factory: Arc<dyn MakeCc>) -> Self {
         Self { name: name.into(), parameters, factory }
     }
 
-    /// The name with which it was found.
+    /// The name by which scenarios select the control.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The parameters that were given.
+    /// The parameters that were set.
     pub fn parameters(&self) -> &Map<String, Value> {
         &self.parameters
     }
 
-    /// The control of a new connection.
+    /// Creates the control of a new connection.
     pub fn make(&self, setup: &Setup, seed: u64) -> Running {
         Running { name: self.name.clone(), control: self.factory.make(setup, seed) }
     }
 
-    /// What all that it makes require.
+    /// What its controls require of their endpoints.
     pub fn requirements(&self) -> Requirements {
         self.factory.requirements()
     }
@@ -67,7 +67,7 @@ impl PartialEq for Control {
     }
 }
 
-/// A foreign control at work, with its name.
+/// The foreign control of one connection, with its name.
 #[derive(Debug)]
 pub struct Running {
     name: Arc<str>,
@@ -75,7 +75,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// The name with which it was found.
+    /// The name by which scenarios select the control.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -87,7 +87,7 @@ impl Clone for Running {
     }
 }
 
-/// Nobody can look into a foreign control: it equals itself only.
+/// The state of a foreign control cannot be compared, so it is equal only to itself.
 impl PartialEq for Running {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::addr_eq(&raw const *self.control, &raw const *other.control)
@@ -95,10 +95,10 @@ impl PartialEq for Running {
 }
 
 impl CongestionControl for Running {
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.control.cwnd()
     }
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.control.ssthresh()
     }
     fn on_ack(&mut self, ack: &Ack) {
@@ -113,7 +113,7 @@ impl CongestionControl for Running {
     fn on_rto(&mut self, loss: &Loss) {
         self.control.on_rto(loss);
     }
-    fn on_idle(&mut self, now: Instant, initial_window: u64) {
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes) {
         self.control.on_idle(now, initial_window);
     }
     fn pacing_rate(&self) -> Option<Rate> {
@@ -128,7 +128,7 @@ impl CongestionControl for Running {
     fn next_burst(&self) -> Instant {
         self.control.next_burst()
     }
-    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes) {
         self.control.on_burst(now, in_flight);
     }
     fn advise(&mut self, advice: Advice) {

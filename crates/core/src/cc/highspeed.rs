@@ -7,31 +7,33 @@
 //! ssthresh = (1 - b(flight)) flight                                    §5
 //! b(w) = (0.1 - 0.5) (ln w - ln 38)/(ln 83000 - ln 38) + 0.5           §5
 //! a(w) = w^2 p(w) 2 b(w)/(2 - b(w)),  p(w) = 1/(12.8 w^1.2)            §5, Appendix B
-//! w <= 38: a = 1, b = 1/2                                              as Reno
+//! w <= 38: a = 1, b = 1/2                                              as in Reno
 //! ```
 //!
-//! `a` is read from the table in Appendix B (1 at 38 segments to 73 at 94,717), `b` is computed. Parameters: Low_Window
-//! 38, High_Window 83000, Low_P 10^-3, High_P 10^-7, High_Decrease 0.1. With others there is no table: `a` is computed by
-//! the formula, in which `p(w)` is the line through both points on logarithmic axes, and ends at High_Window.
+//! `a` is read from the table in Appendix B (from 1 at 38 segments to 73 at 94,717), `b` is computed. Parameters:
+//! Low_Window 38, High_Window 83000, Low_P 10^-3, High_P 10^-7, High_Decrease 0.1. With other parameters there is no
+//! table: the formula gives `a`, with `p(w)` as the line through both points on logarithmic axes, constant from
+//! High_Window on.
 //!
-//! Invariants: `row` is that of the last window that grew; `ssthresh >= 2`. Cost: O(1) per ACK, as the row follows the
-//! window; O(rows) after a reduction.
+//! Invariants: `row` is the row of the window at its last growth; `ssthresh >= 2`. Cost: O(1) per ACK, since the search
+//! begins at the last row; O(rows) after a reduction.
 //!
-//! DIFFERENCE: between two rows `a` is interpolated, which follows the formula to a tenth; Linux takes the higher row.
+//! DIFFERENCE: between two rows `a` is interpolated, which is within 0.1 of the formula; Linux takes the higher row.
 //! Pinned by `growth_is_that_of_the_table_and_between_its_rows_of_the_formula`.
-//! DIFFERENCE: beyond the table `a` and `b` stay those of its last row. Pinned by `beyond_the_table_nothing_changes`.
+//! DIFFERENCE: beyond the table `a` and `b` keep the values of its last row. Pinned by
+//! `beyond_the_table_nothing_changes`.
 //!
-//! Not here: limited slow start (RFC 3742), which §7 leaves open.
+//! Not implemented: limited slow start (RFC 3742), which §7 leaves open.
 
 use super::check::within;
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Windows from which on `a` is 1, 2, 3, ... (Appendix B).
+/// Windows in segments from which on `a` is 1, 2, 3, ... (Appendix B).
 #[rustfmt::skip]
 const ROWS: [u32; 73] = [
     38, 118, 221, 347, 495, 663, 851, 1058, 1284, 1529, 1793, 2076, 2378, 2699, 3039, 3399, 3778, 4177, 4596, 5036,
@@ -41,7 +43,7 @@ const ROWS: [u32; 73] = [
     79517, 84035, 89053, 94717,
 ];
 
-/// Parameters.
+/// Parameters of HighSpeed TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -53,7 +55,7 @@ pub struct Config {
     pub low_p: f64,
     /// High_P: the loss rate at which the mean window is high_window (§5: 10^-7).
     pub high_p: f64,
-    /// High_Decrease: the part of the window that a loss takes at high_window (§5: 0.1).
+    /// High_Decrease: the part of the window by which a loss reduces it at high_window (§5: 0.1).
     pub high_decrease: f64,
 }
 
@@ -90,20 +92,20 @@ impl Config {
         if self.has_table() { f64::from(ROWS[ROWS.len() - 1]) } else { self.high_window }
     }
 
-    // RFC 3649 §5
+    /// b(w), the part of the flight by which a loss reduces it (RFC 3649 §5).
     fn b(&self, w: f64) -> f64 {
         let w = w.clamp(self.low_window, self.last_window());
         let (low, high) = (libm::log(self.low_window), libm::log(self.high_window));
         (self.high_decrease - 0.5) * (libm::log(w) - low) / (high - low) + 0.5
     }
 
-    // RFC 3649 §5: the inverse of w = (p/Low_P)^S Low_Window
+    /// p(w), the loss rate at which the mean window is w: the inverse of w = (p/Low_P)^S Low_Window (RFC 3649 §5).
     fn p(&self, w: f64) -> f64 {
         let slope = libm::log(self.high_p / self.low_p) / libm::log(self.high_window / self.low_window);
         self.low_p * libm::pow(w / self.low_window, slope)
     }
 
-    // RFC 3649 §5
+    /// a(w), the growth in segments per round trip, without the table (RFC 3649 §5).
     fn a(&self, w: f64) -> f64 {
         if w <= self.low_window {
             return 1.0;
@@ -113,17 +115,18 @@ impl Config {
     }
 }
 
-/// The control.
+/// The control of one connection: HighSpeed TCP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HighSpeed {
     config: Config,
+    /// The table of Appendix B applies.
     tabled: bool,
     window: Window,
-    /// The row of the table in which the window is.
+    /// Index of the row that the window had at its last growth.
     row: usize,
 }
 
-/// The row of a window, beginning the search at `row`.
+/// The row of a window in the table. The search begins at `row`.
 #[inline]
 fn follow(mut row: usize, cwnd: f64) -> usize {
     while row > 0 && cwnd < f64::from(ROWS[row]) {
@@ -135,7 +138,7 @@ fn follow(mut row: usize, cwnd: f64) -> usize {
     row
 }
 
-/// a(w) for a window in `row`: one more than its index, and the part of the way to the next row.
+/// a(w) for a window `w` in `row`: the value of the row, which is its index and one, interpolated to the next row.
 #[inline]
 fn a(row: usize, w: f64) -> f64 {
     let low = f64::from(ROWS[row]);
@@ -144,7 +147,7 @@ fn a(row: usize, w: f64) -> f64 {
 }
 
 impl HighSpeed {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self { config: *config, tabled: config.has_table(), window: Window::new(setup), row: 0 }
     }
@@ -180,7 +183,7 @@ impl CongestionControl for HighSpeed {
         self.window.time_out(loss, keep);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 }
@@ -256,7 +259,8 @@ mod tests {
         }
     }
 
-    /// With other parameters `a` is computed. On the default line the formula is within 3 % of the table, which rounds p(w).
+    /// With other parameters `a` is computed. On the default line the formula is within 3 % of the table, which rounds
+    /// p(w).
     #[test]
     fn without_the_table_growth_is_that_of_the_formula() {
         for w in [118.0, 1058.0, 9991.0, 80_000.0] {

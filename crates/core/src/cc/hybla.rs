@@ -10,31 +10,34 @@
 //! loss                  ssthresh = flight / 2
 //! ```
 //!
-//! Per unit of time both phases send what a Reno flow with a round trip of RTT0 would. Invariants: `ssthresh >= 2`; slow
-//! start ends at `ssthresh`, not beyond it. Cost: O(1); the power only when `rho` changes.
+//! In both phases the rate grows per unit of time as that of a Reno flow with a round trip time of RTT0. Invariants:
+//! `ssthresh >= 2`; slow start ends at `ssthresh`, not beyond it. Cost: O(1); the power is computed only when `rho`
+//! changes.
 //!
-//! DIFFERENCE: RTT is the smallest of the connection, as in Linux, and not a smoothed one: queueing delay is not to speed
-//! up who causes it. Pinned by `only_the_smallest_round_trip_time_counts`.
-//! DIFFERENCE: in slow start an ACK brings 2^16 - 1 segments at most, as in Linux, and the window never exceeds 2^16
-//! there. Pinned by `slow_start_has_a_ceiling`.
-//! DIFFERENCE: the initial window and the initial `ssthresh` are the endpoint's and not multiplied by `rho`, which is
-//! not known then. Pinned by the test of all controls, `every_name_builds_its_control_and_no_other_name_does`.
+//! DIFFERENCE: RTT is the smallest round trip time of the connection, as in Linux, not a smoothed one. Otherwise the
+//! queueing delay that a flow causes would speed up the flow. Pinned by `only_the_smallest_round_trip_time_counts`.
+//! DIFFERENCE: in slow start an ACK opens the window by at most 2^16 - 1 segments, as in Linux, and the window never
+//! exceeds 2^16 segments. Pinned by `slow_start_has_a_ceiling`.
+//! DIFFERENCE: the endpoint sets the initial window and the initial `ssthresh`. They are not multiplied by `rho`, which
+//! is not known at that time. Pinned by the test of all controls,
+//! `every_name_builds_its_control_and_no_other_name_does`.
 //!
-//! Not here: packet spacing and the estimate of the first `ssthresh`, which the paper adds as options.
+//! Not implemented: packet spacing and the estimate of the first `ssthresh`, which are options in the paper.
 
 use super::check;
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Span};
+use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The largest exponent, and with it the largest window of slow start.
+/// Largest exponent rho in slow start (Linux: 16).
 const MAX_EXPONENT: f64 = 16.0;
+/// Largest window of slow start in segments: 2^16.
 const MAX_SLOW_START: f64 = 65_536.0;
 
-/// Parameters.
+/// Parameters of Hybla.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -61,33 +64,34 @@ impl ControlConfig for Config {
 }
 
 impl Config {
-    /// 2^rho - 1 and rho^2.
+    /// 2^rho - 1 and rho^2 for a round trip time.
     fn increments(&self, rtt: Span) -> (f64, f64) {
         let rho = (rtt.as_nanos() as f64 / self.rtt0.as_nanos() as f64).max(1.0);
         (libm::exp2(rho.min(MAX_EXPONENT)) - 1.0, rho * rho)
     }
 }
 
-/// The control.
+/// The control of one connection: Hybla.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hybla {
     config: Config,
     window: Window,
-    /// The round trip time of which the two below are made.
+    /// Round trip time from which `slow_start` and `avoidance` were computed.
     rtt: Span,
-    /// 2^rho - 1.
+    /// Segments per acknowledged segment in slow start: 2^rho - 1.
     slow_start: f64,
-    /// rho^2.
+    /// Segments per round trip in congestion avoidance: rho^2.
     avoidance: f64,
 }
 
 impl Hybla {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self { config: *config, window: Window::new(setup), rtt: config.rtt0, slow_start: 1.0, avoidance: 1.0 }
     }
 
-    fn slow_start(&mut self, acked: u64) {
+    /// Opens the window in slow start, at most to `ssthresh`.
+    fn slow_start(&mut self, acked: Bytes) {
         let opened = self.window.cwnd + self.slow_start * self.window.slow_start_segments(acked);
         self.window.cwnd = opened.min(self.window.ssthresh.min(MAX_SLOW_START)).max(self.window.cwnd);
     }
@@ -123,7 +127,7 @@ impl CongestionControl for Hybla {
         self.window.time_out(loss, 0.5);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 }
@@ -173,7 +177,7 @@ mod tests {
         let mut cc = avoiding(100);
         let ack = Ack { min_rtt: Span::from_millis(25), ..driver::ack(MSS, 100) };
         cc.on_ack(&ack);
-        assert_eq!(cc.cwnd(), 100 * MSS + 10);
+        assert_eq!(cc.cwnd(), 100 * MSS + Bytes::new(10));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Source: RFC 9406. An option of CUBIC for its first slow start.
 //!
 //! ```text
-//! a round ends with the ACK for what its first ACK let go                                          §4.2
+//! a round ends when the flight at its first ACK and as much as that ACK covered are acknowledged   §4.2
 //! RttThresh = lastRoundMinRTT / 8, within 4 ms and 16 ms
 //! slow start: cwnd += min(N, L SMSS);  with 8 samples in this round
 //!   currentRoundMinRTT >= lastRoundMinRTT + RttThresh: enter CSS, cssBaselineMinRtt = currentRoundMinRTT
@@ -12,13 +12,14 @@
 //!   5 rounds: ssthresh = cwnd
 //! ```
 //!
-//! The round in which CSS begins is the first of the five. Constants: §4.3; L = 8, as a sender that does not pace needs.
-//! Cost: O(1).
+//! The round in which CSS begins is the first of the five. Constants: §4.3; L = 8, the value for a sender without
+//! pacing. Cost: O(1).
 
 use super::Ack;
 use super::window::Round;
 use crate::units::Span;
 
+// Constants of RFC 9406 §4.3, with its names.
 const MIN_RTT_THRESH: Span = Span::from_millis(4);
 const MAX_RTT_THRESH: Span = Span::from_millis(16);
 const MIN_RTT_DIVISOR: u64 = 8;
@@ -28,34 +29,41 @@ const CSS_ROUNDS: u32 = 5;
 /// Segments by which one ACK may open the window.
 const L: f64 = 8.0;
 
-/// Conservative slow start.
+/// State of conservative slow start (CSS).
 #[derive(Debug, Clone, PartialEq)]
 struct Css {
+    /// cssBaselineMinRtt.
     baseline: Span,
+    /// Rounds completed in CSS.
     rounds: u32,
 }
 
-/// Where slow start stands.
+/// State of HyStart++ for one connection.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HyStart {
     round: Round,
+    /// lastRoundMinRTT; [`Span::MAX`] before the end of the first round.
     last_min: Span,
+    /// currentRoundMinRTT; [`Span::MAX`] before the first sample of the round.
     current_min: Span,
+    /// Samples of the round trip time in this round: rttSampleCount.
     samples: u32,
+    /// Set in conservative slow start.
     css: Option<Css>,
 }
 
-// RFC 9406 §4.2
+/// RttThresh, the rise of the round trip time that ends slow start (RFC 9406 §4.2).
 fn threshold(last_min: Span) -> Span {
     last_min.div(MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
 }
 
 impl HyStart {
+    /// Creates the state at the beginning of slow start.
     pub fn new() -> Self {
         Self { round: Round::default(), last_min: Span::MAX, current_min: Span::MAX, samples: 0, css: None }
     }
 
-    /// An ACK of slow start: the segments by which the window opens, or none if slow start is over.
+    /// Takes an ACK in slow start. Returns the segments by which the window opens, or `None` when slow start is over.
     pub fn on_ack(&mut self, ack: &Ack, segments_acked: f64) -> Option<f64> {
         if self.round.ends(ack) && self.end_round() {
             return None;
@@ -71,7 +79,7 @@ impl HyStart {
         Some(if self.css.is_some() { opened / CSS_GROWTH_DIVISOR } else { opened })
     }
 
-    /// True when it was the last of conservative slow start.
+    /// Begins a new round. True if the round that ended was the last of conservative slow start.
     fn end_round(&mut self) -> bool {
         (self.last_min, self.current_min, self.samples) = (self.current_min, Span::MAX, 0);
         let Some(css) = &mut self.css else { return false };
@@ -79,6 +87,7 @@ impl HyStart {
         css.rounds >= CSS_ROUNDS
     }
 
+    /// Enters CSS when the round trip time rose by RttThresh, and leaves it when the rise turns out to be spurious.
     fn judge(&mut self) {
         match &self.css {
             None if self.last_min < Span::MAX && self.current_min >= self.last_min + threshold(self.last_min) => {

@@ -1,23 +1,24 @@
 //! Congestion control: the TCP endpoint detects loss, the control owns the window.
 //!
-//! Sizes are bytes. A control is told of events and asked for its window; it never reads a clock. The contract with the
-//! endpoint, event by event:
+//! The endpoint reports events to the control and asks it for its window; a control never reads a clock. Sizes are
+//! [`Bytes`]. The contract, event by event:
 //!
-//! | the endpoint sees | it calls | the control |
+//! | the endpoint observes | it calls | the control |
 //! |---|---|---|
 //! | an ACK of new data outside loss recovery, or after a timeout | [`on_ack`](CongestionControl::on_ack) | grows |
 //! | fast recovery begins, or an ECN echo; once per window | [`on_loss`](CongestionControl::on_loss) | sets `ssthresh` |
 //! | recovery ended; at once for an ECN echo | [`on_recovered`](CongestionControl::on_recovered) | falls to `ssthresh` |
 //! | the first timeout of a segment | [`on_rto`](CongestionControl::on_rto) | sets `ssthresh`, falls to one segment |
-//! | new data after an idle time | [`on_idle`](CongestionControl::on_idle) | restarts |
-//! | an ACK during loss recovery, if the control requires rates | [`on_recovery_ack`](CongestionControl::on_recovery_ack) | measures |
+//! | new data after an idle period | [`on_idle`](CongestionControl::on_idle) | restarts |
+//! | an ACK during loss recovery, if the control requires rates | [`on_recovery_ack`](CongestionControl::on_recovery_ack) | updates its model |
 //! | the time of the next burst, and data to send | [`on_burst`](CongestionControl::on_burst) | opens the window by a burst |
 //!
-//! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`); `cwnd` is not asked for.
+//! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`) and does not ask for `cwnd`.
 
-/// Writes the methods of [`CongestionControl`] which a control has no use for: `without!(pacing, bursts)`.
+/// Writes empty versions of those methods of [`CongestionControl`] that a control does not need: `without!(pacing,
+/// bursts)`.
 ///
-/// The trait has no defaults, so that what stands around a control cannot forget to pass a method on.
+/// The trait has no default methods, so that a wrapper around a control cannot forget to forward one of them.
 macro_rules! without {
     ($($hook:ident),+) => { $($crate::cc::without!(@ $hook);)+ };
     (@ pacing) => {
@@ -39,7 +40,7 @@ macro_rules! without {
         fn next_burst(&self) -> $crate::units::Instant {
             $crate::units::Instant::MAX
         }
-        fn on_burst(&mut self, _: $crate::units::Instant, _: u64) {}
+        fn on_burst(&mut self, _: $crate::units::Instant, _: $crate::units::Bytes) {}
     };
     (@ advice) => {
         fn advise(&mut self, _: $crate::cc::Advice) {}
@@ -75,80 +76,81 @@ pub mod westwood;
 pub use table::{AnyCc, AnyControlConfig, NAMES, entries, needs_ecn, unknown};
 
 use crate::config::ConfigError;
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What a control is told when a connection begins.
+/// What the endpoint tells a control when a connection begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
-    /// Segment size in bytes; 0 is taken as 1.
-    pub mss: u64,
-    /// Initial window in bytes.
-    pub initial_window: u64,
-    /// Slow start threshold in bytes before the first signal; `u64::MAX` is none. BBR and Noordwijk have none.
-    pub initial_ssthresh: u64,
+    /// Payload of a full segment (SMSS of RFC 5681); 0 is taken as 1 byte.
+    pub mss: Bytes,
+    /// Initial congestion window (IW of RFC 5681).
+    pub initial_window: Bytes,
+    /// Slow start threshold before the first congestion signal; [`Bytes::MAX`] is none. BBR and Noordwijk ignore it.
+    pub initial_ssthresh: Bytes,
 }
 
 impl Setup {
     /// [`Setup::initial_ssthresh`] in segments; infinite if there is none.
     fn first_threshold(&self, mss: f64) -> f64 {
-        if self.initial_ssthresh == u64::MAX { f64::INFINITY } else { self.initial_ssthresh as f64 / mss }
+        if self.initial_ssthresh == Bytes::MAX { f64::INFINITY } else { self.initial_ssthresh.as_f64() / mss }
     }
 }
 
-/// The configuration of a control is its factory.
+/// The parameters of a control, which also create it.
 pub trait ControlConfig: Default + Clone + PartialEq + Serialize + DeserializeOwned + JsonSchema {
-    /// What it makes.
+    /// The control that these parameters configure.
     type Control: CongestionControl;
 
-    /// Refuses values that cannot work.
+    /// Checks that every parameter is in its range.
     ///
     /// # Errors
     /// The first parameter that is out of its range.
     fn validate(&self) -> Result<(), ConfigError>;
 
-    /// Makes the control of a new connection. Call only after [`ControlConfig::validate`].
+    /// Creates the control of a new connection. Call it only after [`ControlConfig::validate`].
     fn control(&self, setup: &Setup) -> Self::Control;
 }
 
-/// What a control requires of its endpoint beyond the events above.
+/// What a control requires of its endpoint besides the events which every control receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Requirements {
-    /// [`Ack::rate`] is filled, and [`CongestionControl::on_recovery_ack`] called.
+    /// The endpoint fills [`Ack::rate`] and calls [`CongestionControl::on_recovery_ack`].
     pub rate: bool,
     /// The receiver acknowledges every segment.
     pub ack_per_segment: bool,
-    /// Every ACK tells whether the segment it is for was marked (RFC 8257 §3.2), and [`Ack::marked`] is filled.
+    /// Every ACK tells whether the segment that it acknowledges was marked (RFC 8257 §3.2); the endpoint fills
+    /// [`Ack::marked`].
     pub accurate_ecn: bool,
     /// Segments carry ECT(1) (RFC 9331) instead of ECT(0).
     pub ect1: bool,
 }
 
-/// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation): what was delivered between two points.
-/// The first is the last delivery before the newest segment acknowledged was sent, the second this ACK.
+/// A sample of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation): the data delivered between two points in
+/// time. The first point is the last delivery before the newest acknowledged segment was sent; the second is this ACK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateSample {
     /// [`Ack::delivered`] at the first point.
-    pub prior_delivered: u64,
-    /// The time between the points, as seen by the receiver or the sender, whichever is longer.
+    pub prior_delivered: Bytes,
+    /// Time between the two points: the send interval or the ACK interval, whichever is longer.
     pub interval: Span,
     /// The application had too little to send at the first point.
     pub app_limited: bool,
     /// Bytes in flight after this ACK.
-    pub in_flight: u64,
-    /// Bytes of the connection found lost so far, counted when they are sent again.
-    pub lost: u64,
+    pub in_flight: Bytes,
+    /// Bytes lost since the connection began, counted when they are retransmitted.
+    pub lost: Bytes,
 }
 
-/// What an ACK of new data tells.
+/// What an ACK of new data tells a control.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack {
-    /// When it arrived.
+    /// When the ACK arrived.
     pub now: Instant,
-    /// Bytes newly acknowledged, cumulatively. After a timeout this may be more than a window.
-    pub acked: u64,
+    /// Bytes by which the cumulative acknowledgment moved. After a timeout this may be more than a window.
+    pub acked: Bytes,
     /// A new round trip time sample, if this ACK gave one.
     pub rtt: Option<Span>,
     /// Smoothed round trip time (RFC 6298).
@@ -156,77 +158,78 @@ pub struct Ack {
     /// Smallest round trip time of the connection so far.
     pub min_rtt: Span,
     /// Bytes in flight before this ACK.
-    pub in_flight: u64,
-    /// True when the flight was limited by the congestion window; a window not in use does not grow (RFC 7661).
+    pub in_flight: Bytes,
+    /// True if the congestion window limited the flight; a window that is not in use does not grow (RFC 7661).
     pub cwnd_limited: bool,
-    /// Bytes of the connection delivered so far, with what was SACKed, counted from any number on.
-    pub delivered: u64,
-    /// Bytes of `acked` that arrived marked; only with [`Requirements::accurate_ecn`].
-    pub marked: u64,
-    /// A rate sample; only with [`Requirements::rate`].
+    /// Bytes delivered so far, including SACKed data. Only differences count: the number at the start is arbitrary.
+    pub delivered: Bytes,
+    /// Those bytes of `acked` that arrived with a CE mark; zero without [`Requirements::accurate_ecn`].
+    pub marked: Bytes,
+    /// A sample of the delivery rate; `None` without [`Requirements::rate`], or if this ACK gave none.
     pub rate: Option<RateSample>,
 }
 
 /// A congestion signal.
 #[derive(Debug, Clone, Copy)]
 pub struct Loss {
-    /// When it was noticed.
+    /// When the endpoint noticed the signal.
     pub now: Instant,
     /// Bytes in flight (FlightSize of RFC 5681).
-    pub in_flight: u64,
+    pub in_flight: Bytes,
     /// True for an ECN echo, false for a lost packet.
     pub ecn: bool,
 }
 
-/// What somebody tells a control who knows the path better than it does.
+/// Advice from a component which knows the path better than the control does, such as C²ML with its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// Window and slow start threshold are to be these. A control with a model of its own may ignore it.
+    /// Sets window and slow start threshold. A control with a model of the path may ignore this advice.
     Adopt {
-        /// Congestion window in bytes.
-        cwnd: u64,
-        /// Slow start threshold in bytes.
-        ssthresh: u64,
+        /// The new congestion window.
+        cwnd: Bytes,
+        /// The new slow start threshold.
+        ssthresh: Bytes,
     },
-    /// Bursts are to stay below a limit; `None` ends it. Only for controls that send in bursts.
+    /// Limits the size of bursts; `None` lifts the limit. Controls that do not send in bursts ignore this advice.
     LimitBursts(Option<BurstLimit>),
 }
 
-/// What bursts may carry.
+/// The limit of a control which sends in bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BurstLimit {
-    /// No more than this rate.
+    /// Highest mean rate of the bursts on the wire.
     pub rate: Rate,
-    /// Bytes of a full segment on the wire.
-    pub frame: u64,
+    /// Size of a full segment on the wire, headers included.
+    pub frame: Bytes,
 }
 
-/// A window algorithm.
+/// A congestion control: it owns the congestion window and the slow start threshold of one connection.
 pub trait CongestionControl {
-    /// Congestion window in bytes.
-    fn cwnd(&self) -> u64;
-    /// Slow start threshold in bytes; before the first signal that of [`Setup`].
-    fn ssthresh(&self) -> u64;
-    /// New data was acknowledged outside loss recovery.
+    /// Congestion window.
+    fn cwnd(&self) -> Bytes;
+    /// Slow start threshold. Before the first congestion signal it is [`Setup::initial_ssthresh`]; [`Bytes::MAX`] is
+    /// none.
+    fn ssthresh(&self) -> Bytes;
+    /// Takes an ACK of new data outside loss recovery.
     fn on_ack(&mut self, ack: &Ack);
-    /// Once per window of data: the network is congested. Sets `ssthresh`; the endpoint brings the window down.
+    /// Takes a congestion signal, at most one per window of data. Sets `ssthresh`; the endpoint reduces the window.
     fn on_loss(&mut self, loss: &Loss);
-    /// Loss recovery ended; the window becomes `ssthresh` unless the control knows better.
+    /// Ends loss recovery: the window becomes `ssthresh`, or what the model of the control allows.
     fn on_recovered(&mut self, now: Instant);
-    /// The retransmission timer fired for a segment not yet sent again: once per loss event (RFC 5681 §3.1).
+    /// Takes a timeout of a segment which was not retransmitted before: once per loss event (RFC 5681 §3.1).
     fn on_rto(&mut self, loss: &Loss);
-    /// The connection was idle for longer than the retransmission timeout (RFC 5681 §4.1): restart the window.
-    fn on_idle(&mut self, now: Instant, initial_window: u64);
-    /// Pacing rate, if the control paces.
+    /// Restarts the window after the connection was idle for longer than the retransmission timeout (RFC 5681 §4.1).
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes);
+    /// Rate at which the endpoint paces segments; `None` if it sends as soon as the window allows.
     fn pacing_rate(&self) -> Option<Rate>;
-    /// What the control requires of its endpoint; it never changes.
+    /// What the control requires of its endpoint; the answer never changes during a connection.
     fn requirements(&self) -> Requirements;
-    /// Data was acknowledged during loss recovery; only with [`Requirements::rate`].
+    /// Takes an ACK during loss recovery. The endpoint calls it only with [`Requirements::rate`].
     fn on_recovery_ack(&mut self, ack: &Ack);
-    /// When the next burst is due, for a control that sends in bursts: [`Instant::MAX`] is never, the past at once.
+    /// When the next burst is due; a time in the past means at once. [`Instant::MAX`] if the control sends no bursts.
     fn next_burst(&self) -> Instant;
-    /// The burst that was due may begin; its size and the next time are set.
-    fn on_burst(&mut self, now: Instant, in_flight: u64);
-    /// Somebody who knows the path better than the control tells what he knows.
+    /// Begins the burst which is due: opens the window by its size above `in_flight` and sets the time of the next.
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes);
+    /// Takes advice from a component which knows the path better than the control.
     fn advise(&mut self, advice: Advice);
 }

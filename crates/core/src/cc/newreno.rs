@@ -1,12 +1,12 @@
 //! NewReno: slow start and additive increase, halving on loss.
 //!
-//! Source: RFC 5681 §3.1 and §4.1, RFC 6582 (its recovery is the endpoint's), RFC 3465 (byte counting).
+//! Source: RFC 5681 §3.1 and §4.1, RFC 3465 (byte counting), RFC 6582 (recovery, which the endpoint implements).
 //!
 //! ```text
 //! slow start            cwnd += min(N, L SMSS)                   RFC 5681 eq. (2), RFC 3465 §2.2
 //! congestion avoidance  cwnd += SMSS per cwnd bytes              RFC 5681 §3.1, RFC 3465 §2.1
 //! loss                  ssthresh = max(beta FlightSize, 2 SMSS)  RFC 5681 eq. (4)
-//! timeout               the same, and cwnd = 1 SMSS              RFC 5681 §3.1
+//! timeout               ssthresh as for a loss; cwnd = 1 SMSS    RFC 5681 §3.1
 //! idle                  cwnd = min(IW, cwnd)                     RFC 5681 §4.1
 //! ```
 //!
@@ -21,24 +21,25 @@
 //! |---|---|
 //! | `cwnd`, `ssthresh` | bytes |
 //! | `acked` | bytes acknowledged towards the next increment |
-//! | `limit` | L SMSS in force |
+//! | `after_timeout` | L is 1 in this slow start |
 //!
-//! Invariants: `cwnd >= SMSS` if it began so, `ssthresh >= 2 SMSS`. Cost: O(1).
+//! Invariants: `cwnd >= SMSS` if the initial window is, `ssthresh >= 2 SMSS`. Cost: O(1) per event.
 //!
-//! DIFFERENCE: an ACK in congestion avoidance counts for at most one window, since after a timeout an ACK that fills a
-//! hole covers data that left the network long ago. Pinned by `an_ack_that_fills_a_hole_counts_for_one_window`.
+//! DIFFERENCE: an ACK in congestion avoidance counts for at most one window. After a timeout, the ACK of a
+//! retransmission that fills a hole covers many windows of data which left the network long before. Pinned by
+//! `an_ack_that_fills_a_hole_counts_for_one_window`.
 
 use super::check::{fraction, within};
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// L of RFC 3465 §2.3: most segments by which one ACK may open the window in slow start.
+/// L of RFC 3465 §2.3: the most segments by which one ACK may open the window in slow start.
 pub(super) const L: u64 = 2;
 
-/// Parameters.
+/// Parameters of NewReno.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -67,38 +68,52 @@ impl ControlConfig for Config {
     }
 }
 
-/// The control.
+/// The NewReno control of one connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewReno {
-    config: Config,
-    mss: u64,
-    cwnd: u64,
-    ssthresh: u64,
-    acked: u64,
-    limit: u64,
+    /// See [`Config::beta`].
+    beta: f64,
+    mss: Bytes,
+    cwnd: Bytes,
+    ssthresh: Bytes,
+    /// Bytes acknowledged towards the next increment of congestion avoidance.
+    acked: Bytes,
+    /// See [`Config::abc_limit`].
+    abc_limit: u16,
+    /// A timeout occurred, and neither congestion avoidance nor a loss has followed it: L is 1.
+    after_timeout: bool,
 }
 
-// RFC 5681 eq. (4)
-fn ssthresh(beta: f64, flight_size: u64, smss: u64) -> u64 {
-    ((flight_size as f64 * beta) as u64).max(2 * smss)
+/// The slow start threshold after a loss: RFC 5681 eq. (4).
+fn ssthresh(beta: f64, flight_size: Bytes, smss: Bytes) -> Bytes {
+    Bytes::new((flight_size.as_f64() * beta) as u64).max(2 * smss)
 }
 
 impl NewReno {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start. Call it only with a valid `config`.
     pub fn new(config: &Config, setup: &Setup) -> Self {
-        let mss = setup.mss.max(1);
-        let limit = config.abc_limit * mss;
-        Self { config: *config, mss, cwnd: setup.initial_window, ssthresh: setup.initial_ssthresh, acked: 0, limit }
+        let mss = setup.mss.max(Bytes::new(1));
+        Self {
+            beta: config.beta,
+            mss,
+            cwnd: setup.initial_window,
+            ssthresh: setup.initial_ssthresh,
+            acked: Bytes::ZERO,
+            abc_limit: u16::try_from(config.abc_limit).unwrap_or(u16::MAX),
+            after_timeout: false,
+        }
     }
 
-    fn reduce(&mut self, in_flight: u64) {
-        self.ssthresh = ssthresh(self.config.beta, in_flight, self.mss);
-        self.acked = 0;
+    /// Sets `ssthresh`; a new window begins to earn its increment from zero.
+    fn reduce(&mut self, in_flight: Bytes) {
+        self.ssthresh = ssthresh(self.beta, in_flight, self.mss);
+        self.acked = Bytes::ZERO;
     }
 
+    /// One segment per window of acknowledged bytes (RFC 3465 §2.1); `acked` is what is left over.
     #[inline]
-    fn avoid_congestion(&mut self, acked: u64) {
-        self.limit = self.config.abc_limit * self.mss;
+    fn avoid_congestion(&mut self, acked: Bytes) {
+        self.after_timeout = false;
         self.acked += acked.min(self.cwnd);
         if self.acked >= self.cwnd {
             self.acked -= self.cwnd;
@@ -111,22 +126,23 @@ impl CongestionControl for NewReno {
     without!(pacing, requirements, recovery, bursts);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.cwnd
     }
 
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.ssthresh
     }
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         if !ack.cwnd_limited {
-            return;
+            return; // RFC 7661: a window that is not in use does not grow
         }
         if self.cwnd < self.ssthresh {
-            self.cwnd += ack.acked.min(self.limit);
+            let limit = if self.after_timeout { 1 } else { u64::from(self.abc_limit) };
+            self.cwnd += ack.acked.min(limit * self.mss);
         } else {
             self.avoid_congestion(ack.acked);
         }
@@ -134,12 +150,12 @@ impl CongestionControl for NewReno {
 
     fn on_loss(&mut self, loss: &Loss) {
         self.reduce(loss.in_flight);
-        self.limit = self.config.abc_limit * self.mss;
+        self.after_timeout = false;
     }
 
     fn on_recovered(&mut self, _: Instant) {
-        // Without a signal before there is no threshold to fall to.
-        if self.ssthresh < u64::MAX {
+        // Without an earlier signal there is no threshold, and the window stays.
+        if self.ssthresh < Bytes::MAX {
             self.cwnd = self.ssthresh;
         }
     }
@@ -147,12 +163,12 @@ impl CongestionControl for NewReno {
     fn on_rto(&mut self, loss: &Loss) {
         self.reduce(loss.in_flight);
         self.cwnd = self.mss;
-        self.limit = self.mss;
+        self.after_timeout = true;
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.cwnd = self.cwnd.min(initial_window);
-        self.acked = 0;
+        self.acked = Bytes::ZERO;
     }
 
     fn advise(&mut self, advice: Advice) {
@@ -305,7 +321,7 @@ mod tests {
     fn the_end_of_a_recovery_without_a_signal_changes_nothing() {
         let mut cc = NewReno::new(&Config::default(), &driver::SETUP);
         cc.on_recovered(Instant::ZERO);
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, u64::MAX));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, Bytes::MAX));
     }
 
     /// AIMD(1, 1/2) with one loss per 1/p segments: the window runs from W/2 to W in W/2 round trips, 3/8 W^2

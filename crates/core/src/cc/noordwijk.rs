@@ -1,17 +1,17 @@
-//! Noordwijk: bursts by a timer, for satellite links with bandwidth on demand.
+//! Noordwijk: a timer sends bursts, for satellite links with bandwidth on demand.
 //!
-//! Source: Roseti, Kristiansen, "TCP Noordwijk: optimize TCP-based transport over DAMA in satellite networks" (2008), and
-//! the author's implementation for ns-3 that the dissertation on public protection networks (Modena, §2.2) used. Burst
-//! sizes are in segments.
+//! Source: Roseti, Kristiansen, "TCP Noordwijk: optimize TCP-based transport over DAMA in satellite networks" (2008),
+//! and the author's implementation for ns-3 that the dissertation on public protection networks (Modena, §2.2) used.
+//! Burst sizes are in segments.
 //!
 //! ```text
-//! every TX_TMR: send BURST segments, less what was sent again since
-//! of each burst's train of ACKs: D = last - first, delta = D / BURST, dRTT = largest - smallest RTT
+//! every TX_TMR: send BURST segments, less the segments retransmitted since the last burst
+//! from the train of ACKs of each burst: D = last - first, delta = D / BURST, dRTT = largest - smallest RTT
 //! every second train:
 //!   dRTT > beta   rate adjustment  BURST = BURST D/(D + dRTT),  TX_TMR = lambda B0 delta
 //!   else          rate tracking    BURST += (B0 - BURST)/2,     TX_TMR = B0 delta
-//! lambda = 1 if BURST > 3, else 2;  delta is that of the last train of B0 segments
-//! TX_TMR > 1 s: both are halved until it is not;  BURST >= 3, rounded up
+//! lambda = 1 if BURST > 3, else 2;  delta of the last train of B0 segments
+//! while TX_TMR > 1 s: TX_TMR and BURST are halved;  BURST >= 3, rounded up
 //! loss      BURST = B0, TX_TMR = T0
 //! timeout   T0 = 2 T0, 0.9 s if that is more than 1 s;  TX_TMR = T0
 //! ```
@@ -25,22 +25,22 @@
 //! | least BURST | 3 | `min_burst` |
 //! | trains per evaluation | 2 | `stability` |
 //!
-//! The window of the endpoint is what is in flight and what is left of the burst: ACKs close it, the timer opens it. The
-//! trains need an ACK per segment ([`Requirements::ack_per_segment`]).
+//! The window of the endpoint is the flight and the rest of the burst: ACKs close it, the timer opens it. The
+//! measurement of trains needs an ACK per segment ([`Requirements::ack_per_segment`]).
 //!
-//! *With C2ML* ([`Advice::LimitBursts`]; dissertation §2.2.3.3) a burst is what the rate given carries in
-//! `limited_timer`, three segments at least, and no timer is shorter than the burst takes at that rate:
-//! `BURST = BW TX_TMR / (8 MSS)`, `TX_TMR = 8 MSS BURST / BW`. Adjustment and tracking may use less.
+//! *With C2ML* ([`Advice::LimitBursts`]; dissertation §2.2.3.3) a burst is the data that the budget BW carries in
+//! `limited_timer`, at least three segments, and the timer is never shorter than the transmission of a burst at that
+//! rate: `BURST = BW TX_TMR / (8 MSS)`, `TX_TMR = 8 MSS BURST / BW`. Adjustment and tracking may use less.
 //!
-//! Invariants: 3 <= `BURST` <= max(B0, 3); `TX_TMR <= 1 s` once measured. Between bursts
-//! the window may be empty; the timer opens it. Cost: O(1).
+//! Invariants: 3 <= `BURST` <= max(B0, 3); `TX_TMR <= 1 s` after the first evaluation without a limit. The window may
+//! be zero between bursts. Cost: O(1).
 //!
-//! DIFFERENCE: three duplicates make a loss (the endpoint's rule), six there; and a loss does not double T0. Pinned by
-//! `a_loss_restores_the_first_burst_and_a_timeout_doubles_the_timer`.
-//! DIFFERENCE: at most 16 bursts are measured at a time; a seventeenth counts with the sixteenth. Pinned by
+//! DIFFERENCE: three duplicate ACKs signal a loss (the rule of the endpoint), six in the source; and a loss does not
+//! double T0. Pinned by `a_loss_restores_the_first_burst_and_a_timeout_doubles_the_timer`.
+//! DIFFERENCE: at most 16 bursts in flight are measured; a seventeenth counts as a part of the sixteenth. Pinned by
 //! `the_seventeenth_burst_in_flight_is_measured_with_the_sixteenth`.
-//! DIFFERENCE: the endpoint does not tell of ACKs in recovery, so its trains are forgotten; the source loses their timing
-//! too. Pinned by `a_recovery_forgets_the_trains`.
+//! DIFFERENCE: the end of a recovery drops all trains, since the endpoint does not report ACKs during recovery; in the
+//! source recovery distorts their timing as well. Pinned by `a_recovery_forgets_the_trains`.
 
 use super::check::{above_zero, within};
 use super::{Ack, Advice, BurstLimit, CongestionControl, ControlConfig, Loss, Requirements, Setup};
@@ -49,21 +49,25 @@ use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// No link is so fast that a burst takes less; it keeps parameters of zero from sending without end.
+/// Least TX_TMR. It is shorter than any burst and prevents an endless loop of bursts at a timer of zero.
 const MIN_TIMER: Span = Span::from_micros(1);
+/// Largest TX_TMR and T0.
 const MAX_TIMER: Span = Span::from_secs(1);
+/// T0 after a timeout that would raise it above [`MAX_TIMER`].
 const MAX_FIRST_TIMER: Span = Span::from_millis(900);
+/// Most bursts in flight that are measured.
 const MAX_TRAINS: usize = 16;
 
-/// Parameters.
+/// Parameters of Noordwijk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// T0, the first TX_TMR (dissertation §2.2: 500 ms).
     pub timer: Span,
-    /// T0 with C²ML: a burst is what the budget carries in this time (dissertation §2.2.3.3: 50 ms).
+    /// T0 with C²ML: a burst is the data that the budget carries in this time (dissertation §2.2.3.3: 50 ms).
     pub limited_timer: Span,
-    /// beta: more variation of the round trip time within a train is congestion (the author's ns-3 code: 200 ms).
+    /// beta: a larger variation of the round trip time within a train means congestion (ns-3 code of the author: 200
+    /// ms).
     pub threshold: Span,
     /// Least BURST in segments (3).
     pub min_burst: u64,
@@ -99,15 +103,18 @@ impl ControlConfig for Config {
     }
 }
 
-/// The train of ACKs under way.
+/// The ACKs of the oldest burst in flight.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Train {
+    /// Time of the first ACK.
     first: Option<Instant>,
-    acked: u64,
+    /// Bytes acknowledged so far.
+    acked: Bytes,
+    /// Smallest and largest round trip time.
     rtt: Option<(Span, Span)>,
 }
 
-/// Segments of each burst in flight, oldest first.
+/// Sizes in segments of the bursts in flight, oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Bursts {
     sizes: [u32; MAX_TRAINS],
@@ -134,38 +141,43 @@ impl Bursts {
     }
 }
 
-/// The control.
+/// The Noordwijk control of one connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Noordwijk {
     config: Config,
-    mss: u64,
-    /// B0 without a limit.
+    mss: Bytes,
+    /// B0 without a limit, in segments.
     initial_burst: u64,
-    /// B0 and T0 in force.
+    /// B0 in force, in segments.
     first_burst: u64,
+    /// T0 in force.
     first_timer: Span,
+    /// BURST in segments.
     burst: u64,
+    /// TX_TMR.
     timer: Span,
     /// When the next burst is due.
     next: Instant,
-    /// Bytes, both.
-    cwnd: u64,
-    ssthresh: u64,
-    /// Segments sent again, by which the next burst is smaller.
+    /// The flight and the rest of the burst.
+    cwnd: Bytes,
+    /// One burst, for recovery; [`Bytes::MAX`] before the first loss.
+    ssthresh: Bytes,
+    /// Retransmitted segments, by which the next burst is smaller.
     debt: u64,
     bursts: Bursts,
     train: Train,
+    /// Trains since the last evaluation.
     trains: u32,
-    /// delta; zero before the first train.
+    /// delta of the last full burst; zero before the first train.
     dispersion: Span,
-    /// What bursts may not exceed.
+    /// Limit of the bursts by C²ML, if there is one.
     limit: Option<BurstLimit>,
 }
 
 impl Noordwijk {
-    /// A control whose first burst is due at once.
+    /// Creates a control whose first burst is due at once.
     pub fn new(config: &Config, setup: &Setup) -> Self {
-        let mss = setup.mss.max(1);
+        let mss = setup.mss.max(Bytes::new(1));
         let first_burst = (setup.initial_window / mss).max(1);
         Self {
             config: *config,
@@ -177,7 +189,7 @@ impl Noordwijk {
             timer: config.timer,
             next: Instant::ZERO,
             cwnd: setup.initial_window,
-            ssthresh: u64::MAX,
+            ssthresh: Bytes::MAX,
             debt: 0,
             bursts: Bursts::default(),
             train: Train::default(),
@@ -192,12 +204,13 @@ impl Noordwijk {
         (self.burst, self.timer)
     }
 
+    /// Drops all measurements of bursts in flight.
     fn forget_trains(&mut self) {
         self.bursts = Bursts::default();
         self.train = Train::default();
     }
 
-    /// An ACK of the train of the oldest burst; at its end the train is evaluated.
+    /// Adds an ACK to the train of the oldest burst, and evaluates the train when the whole burst is acknowledged.
     fn follow_train(&mut self, ack: &Ack) {
         let Some(size) = self.bursts.first() else { return };
         let train = &mut self.train;
@@ -207,7 +220,7 @@ impl Noordwijk {
             train.rtt = Some((low.min(rtt), high.max(rtt)));
         }
         train.acked += ack.acked;
-        if train.acked >= size.saturating_mul(self.mss) {
+        if train.acked >= size * self.mss {
             let (low, high) = train.rtt.unwrap_or_default();
             self.bursts.pop();
             self.train = Train::default();
@@ -215,8 +228,10 @@ impl Noordwijk {
         }
     }
 
+    /// Notes delta of a train, and adjusts or tracks the rate after every `stability` trains.
     fn end_train(&mut self, size: u64, dispersion: Span, rtt_variation: Span) {
         let delta = dispersion.div(size.max(1));
+        // Only a full burst measures the rate: a queue drains between smaller ones.
         if delta != Span::ZERO && (size == self.first_burst || self.dispersion == Span::ZERO) {
             self.dispersion = delta;
         }
@@ -235,6 +250,7 @@ impl Noordwijk {
         }
     }
 
+    /// Rate adjustment: BURST = BURST D/(D + dRTT).
     fn adjust_rate(&mut self, dispersion: Span, rtt_variation: Span) {
         let (whole, part) = (u128::from((dispersion + rtt_variation).as_nanos()), u128::from(dispersion.as_nanos()));
         self.burst = (u128::from(self.burst) * part).div_ceil(whole.max(1)) as u64;
@@ -242,12 +258,13 @@ impl Noordwijk {
         self.set_timer(lambda);
     }
 
+    /// Rate tracking: BURST += (B0 - BURST)/2.
     fn track_rate(&mut self) {
         self.burst += self.first_burst.saturating_sub(self.burst).div_ceil(2);
         self.set_timer(1);
     }
 
-    /// TX_TMR = lambda B0 delta, with what keeps it below a second and the burst above three.
+    /// Sets TX_TMR = lambda B0 delta, T0 if delta is unknown; keeps TX_TMR at most a second and BURST at least three.
     fn set_timer(&mut self, lambda: u64) {
         self.timer = self.dispersion * (lambda * self.first_burst);
         if self.timer == Span::ZERO {
@@ -261,13 +278,14 @@ impl Noordwijk {
         self.keep_limit();
     }
 
-    /// TX_TMR = 8 MSS BURST / BW at least.
+    /// Raises TX_TMR to 8 MSS BURST / BW if there is a limit BW.
     fn keep_limit(&mut self) {
         if let Some(BurstLimit { rate, frame }) = self.limit {
-            self.timer = self.timer.max(rate.time_for(Bytes::new(self.burst.saturating_mul(frame))));
+            self.timer = self.timer.max(rate.time_for(self.burst * frame));
         }
     }
 
+    /// Restores the first burst and timer after a loss or a timeout.
     fn restore(&mut self) {
         (self.burst, self.timer) = (self.first_burst, self.first_timer);
         self.keep_limit();
@@ -280,13 +298,13 @@ impl CongestionControl for Noordwijk {
     without!(pacing, recovery);
 
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.cwnd
     }
 
-    /// One burst: what recovery may keep in flight.
+    /// One burst, the data that recovery may keep in flight.
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.ssthresh
     }
 
@@ -301,7 +319,7 @@ impl CongestionControl for Noordwijk {
     }
 
     fn on_recovered(&mut self, _: Instant) {
-        self.cwnd = 0;
+        self.cwnd = Bytes::ZERO;
         self.forget_trains();
     }
 
@@ -315,7 +333,7 @@ impl CongestionControl for Noordwijk {
         self.forget_trains();
     }
 
-    fn on_idle(&mut self, now: Instant, _: u64) {
+    fn on_idle(&mut self, now: Instant, _: Bytes) {
         self.next = now;
         self.forget_trains();
     }
@@ -329,25 +347,25 @@ impl CongestionControl for Noordwijk {
         self.next
     }
 
-    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes) {
         let size = self.burst.saturating_sub(self.debt);
         self.debt = self.debt.saturating_sub(self.burst);
-        self.cwnd = in_flight.saturating_add(size.saturating_mul(self.mss));
+        self.cwnd = in_flight + size * self.mss;
         self.next = now + self.timer.max(MIN_TIMER);
         if size > 0 {
             self.bursts.push(u32::try_from(size).unwrap_or(u32::MAX));
         }
     }
 
-    /// What the timer sends is not a window to be adopted.
+    /// Takes a limit of bursts; a window to adopt does not apply to a control that sends by a timer.
     fn advise(&mut self, advice: Advice) {
         let Advice::LimitBursts(limit) = advice else { return };
         self.limit = limit;
         (self.first_burst, self.first_timer) = match limit {
             Some(BurstLimit { rate, frame }) => {
-                let carried = rate.bytes_in(self.config.limited_timer).get() / frame.max(1);
+                let carried = rate.bytes_in(self.config.limited_timer) / frame.max(Bytes::new(1));
                 let burst = carried.max(self.config.min_burst);
-                (burst, rate.time_for(Bytes::new(burst.saturating_mul(frame))))
+                (burst, rate.time_for(burst * frame))
             }
             None => (self.initial_burst, self.config.timer),
         };

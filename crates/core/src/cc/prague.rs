@@ -1,47 +1,49 @@
-//! A scalable control in the manner of TCP Prague, for L4S queues.
+//! Prague: a scalable control for L4S queues.
 //!
-//! Source: draft-briscoe-iccrg-prague-congestion-control, and the requirements of RFC 9331 §4.3. Windows are in segments.
+//! Source: draft-briscoe-iccrg-prague-congestion-control, and the requirements of RFC 9331 §4.3. Windows are in
+//! segments.
 //!
 //! ```text
 //! RTT_virt = max(srtt, reference_rtt), reference_rtt = 25 ms
-//! once per RTT_virt: alpha = (1 - g) alpha + g (bytes marked / bytes acknowledged), g = 1/16      as DCTCP
+//! once per RTT_virt: alpha = (1 - g) alpha + g (bytes marked / bytes acknowledged), g = 1/16      as in DCTCP
 //! a mark, once per round trip: cwnd = cwnd (1 - alpha/2)
 //! no mark: cwnd += (srtt / RTT_virt)^2 per window of segments without a mark
-//! a loss: ssthresh = flight / 2, as Reno's
+//! a loss: ssthresh = flight / 2, as in Reno
 //! pacing: cwnd / srtt, twice that in slow start
 //! ```
 //!
-//! Growth per unit of time is that of a round trip of 25 ms wherever the path is shorter, so that flows of an L4S queue,
-//! whose round trips differ by little else than the path, share alike. Segments carry ECT(1). Before the first mark
-//! alpha is 1 and not averaged: the first mark halves the window and ends slow start.
+//! On paths shorter than 25 ms, growth per unit of time is that of a round trip time of 25 ms. An L4S queue adds little
+//! delay, so flows of different path lengths get similar shares by this rule. Segments carry ECT(1). Before the first
+//! mark alpha is 1 and is not averaged, so the first mark halves the window and ends slow start.
 //!
 //! Invariants: `0 <= alpha <= 1`; `ssthresh >= 2`. Cost: O(1).
 //!
-//! DIFFERENCE: two segments stay at least; the draft allows a fraction of one by pacing. Pinned by `two_segments_stay`.
-//! DIFFERENCE: the window of one round grows at every ACK without a mark, right after a reduction too, as in the draft;
-//! but the reduction is at once and not spread over the round. Pinned by `a_mark_takes_half_of_alpha`.
+//! DIFFERENCE: the least window is two segments; the draft allows a fraction of a segment by pacing. Pinned by
+//! `two_segments_stay`.
+//! DIFFERENCE: the reduction happens at once and is not spread over the round trip. The window grows with every ACK
+//! without a mark, also right after a reduction, as in the draft. Pinned by `a_mark_takes_half_of_alpha`.
 //!
-//! Not here: the fallback to CUBIC behind a classic queue, which the draft makes optional; ACKs echo marks per segment
-//! ([`Requirements::accurate_ecn`]) instead of by the counters of Accurate ECN.
+//! Not implemented: the fallback to CUBIC behind a classic queue, which is optional in the draft, and the counters of
+//! Accurate ECN; ACKs echo marks per segment instead ([`Requirements::accurate_ecn`]).
 
 use super::check::{above_zero, fraction, within};
 use super::dctcp::Marks;
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Rate, Span};
+use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of Prague.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Part of a new measurement in alpha, the average of the marked part (1/16).
+    /// g: weight of a new measurement in alpha, the moving average of the marked part (1/16).
     pub g: f64,
-    /// alpha until the first mark; with 1 that mark halves the window.
+    /// alpha until the first mark; with 1 the first mark halves the window.
     pub alpha: f64,
-    /// Round trip time to which shorter ones are raised: growth per second is that of this one (25 ms).
+    /// Least RTT_virt: on shorter paths, growth per second is that of this round trip time (25 ms).
     pub reference_rtt: Span,
 }
 
@@ -65,21 +67,22 @@ impl ControlConfig for Config {
     }
 }
 
-/// The control.
+/// The control of one connection: Prague.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prague {
     config: Config,
     window: Window,
     marks: Marks,
-    /// A mark came.
+    /// True after the first mark.
     marked: bool,
     /// When alpha was last averaged.
     averaged: Instant,
+    /// Smoothed round trip time at the last ACK; zero before the first.
     srtt: Span,
 }
 
 impl Prague {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self {
             config: *config,
@@ -91,14 +94,15 @@ impl Prague {
         }
     }
 
-    /// The marked part of the bytes acknowledged, averaged.
+    /// Moving average of the marked part of the acknowledged bytes, from 0 to 1.
     pub fn alpha(&self) -> f64 {
         self.marks.alpha
     }
 
+    /// Counts the marks of an ACK, and averages alpha once per `period` after the first mark.
     #[inline]
     fn average(&mut self, ack: &Ack, period: Span) {
-        self.marked |= ack.marked > 0;
+        self.marked |= ack.marked > Bytes::ZERO;
         if !self.marked {
             return;
         }
@@ -119,7 +123,8 @@ impl CongestionControl for Prague {
         self.srtt = ack.srtt;
         let virt = ack.srtt.max(self.config.reference_rtt);
         self.average(ack, virt);
-        if ack.marked == 0 {
+        if ack.marked == Bytes::ZERO {
+            // Short paths grow by (srtt / RTT_virt)^2 per window, as much per second as a path of RTT_virt.
             let ratio = ack.srtt.as_nanos() as f64 / virt.as_nanos() as f64;
             self.window.grow(ack, |_| ratio * ratio);
         }
@@ -144,7 +149,7 @@ impl CongestionControl for Prague {
         self.window.time_out(loss, 0.5);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 
@@ -207,15 +212,15 @@ mod tests {
     #[test]
     fn alpha_is_averaged_per_virtual_round_trip_once_a_mark_came() {
         let mut cc = Prague::new(&Config::default(), &driver::SETUP);
-        (0..100).for_each(|i| cc.on_ack(&Ack { marked: 0, ..marked_ack_at(i, 5) }));
+        (0..100).for_each(|i| cc.on_ack(&Ack { marked: Bytes::ZERO, ..marked_ack_at(i, 5) }));
         assert_eq!(cc.alpha(), 1.0);
         cc.on_loss(&Loss { ecn: true, now: Instant::ZERO + Span::from_millis(100), in_flight: 10 * MSS });
         cc.on_ack(&marked_ack_at(100, 5));
-        cc.on_ack(&Ack { marked: 0, ..marked_ack_at(124, 5) });
+        cc.on_ack(&Ack { marked: Bytes::ZERO, ..marked_ack_at(124, 5) });
         assert_eq!(cc.alpha(), 1.0);
-        cc.on_ack(&Ack { marked: 0, ..marked_ack_at(125, 5) });
+        cc.on_ack(&Ack { marked: Bytes::ZERO, ..marked_ack_at(125, 5) });
         assert_eq!(cc.alpha(), 15.0 / 16.0 + 1.0 / 48.0, "one of three was marked");
-        cc.on_ack(&Ack { marked: 0, ..marked_ack_at(150, 5) });
+        cc.on_ack(&Ack { marked: Bytes::ZERO, ..marked_ack_at(150, 5) });
         assert_eq!(cc.alpha(), (15.0 / 16.0 + 1.0 / 48.0) * 15.0 / 16.0);
     }
 

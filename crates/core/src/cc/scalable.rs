@@ -1,32 +1,32 @@
 //! Scalable TCP: growth and reduction in proportion to the window.
 //!
 //! Source: Kelly, "Scalable TCP: Improving Performance in Highspeed Wide Area Networks", CCR 33(2), 2003; the rule for
-//! small windows as in Linux (`tcp_scalable.c`). Windows are in segments.
+//! small windows is that of Linux (`tcp_scalable.c`). Windows are in segments.
 //!
 //! ```text
 //! cwnd += max(a, 1 / cwnd) per segment acknowledged      a = 0.01: Reno's growth below 100 segments
 //! ssthresh = (1 - b) of the flight                       b = 1/8
 //! ```
 //!
-//! After a loss the window is back after ln(8/7)/0.01 = 13 round trips, whatever its size. Invariants: `ssthresh >= 2`.
-//! Cost: O(1).
+//! After a loss the window recovers its size in ln(8/7)/0.01 = 13 round trips, whatever the size. Invariants: `ssthresh
+//! >= 2`. Cost: O(1).
 //!
-//! DIFFERENCE: the reduction is of the flight (RFC 5681 eq. (4)); Linux takes the window. Pinned by
+//! DIFFERENCE: a loss reduces the flight (RFC 5681 eq. (4)); Linux reduces the window. Pinned by
 //! `a_loss_takes_an_eighth_of_the_flight`.
 
 use super::check::{fraction, positive};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of Scalable TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Segments by which each segment acknowledged opens the window (the paper: 0.01).
+    /// Segments by which each acknowledged segment opens the window (the paper: 0.01).
     pub a: f64,
     /// Part of the data in flight which a loss takes (the paper: 1/8).
     pub b: f64,
@@ -51,7 +51,7 @@ impl ControlConfig for Config {
     }
 }
 
-/// The control.
+/// The control of one connection: Scalable TCP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scalable {
     config: Config,
@@ -59,7 +59,7 @@ pub struct Scalable {
 }
 
 impl Scalable {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self { config: *config, window: Window::new(setup) }
     }
@@ -87,7 +87,7 @@ impl CongestionControl for Scalable {
         self.window.time_out(loss, 1.0 - self.config.b);
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
     }
 }
@@ -118,16 +118,16 @@ mod tests {
     fn a_large_window_grows_by_a_hundredth_of_each_segment() {
         let mut cc = after_loss(800);
         cc.on_ack(&driver::ack(MSS, 100));
-        assert_eq!(cc.cwnd(), 700 * MSS + 10);
+        assert_eq!(cc.cwnd(), 700 * MSS + Bytes::new(10));
         cc.on_ack(&driver::ack(2 * MSS, 100));
-        assert_eq!(cc.cwnd(), 700 * MSS + 30);
+        assert_eq!(cc.cwnd(), 700 * MSS + Bytes::new(30));
     }
 
     #[test]
     fn a_small_window_grows_as_reno_does() {
         let mut cc = after_loss(40); // 35 left
         cc.on_ack(&driver::ack(MSS, 100));
-        assert_eq!(cc.cwnd(), 35 * MSS + 29); // 1000/35 = 28.6
+        assert_eq!(cc.cwnd(), 35 * MSS + Bytes::new(29)); // 1000/35 = 28.6
     }
 
     /// 700 (1.01)^n = 800 at n = ln(8/7)/0.01 = 13.4, for any window.
@@ -143,8 +143,8 @@ mod tests {
         }
     }
 
-    /// With a loss per n = 1/p segments the window rises by 0.01 n between losses, which is an eighth of the window at a
-    /// loss; over that time its mean is 0.01 n / ln(8/7) = 0.0749/p.
+    /// With a loss per n = 1/p segments the window rises by 0.01 n between losses, which is an eighth of the window at
+    /// a loss; over that time its mean is 0.01 n / ln(8/7) = 0.0749/p.
     #[test]
     fn the_mean_window_is_in_proportion_to_one_over_p() {
         for p in [1e-4, 1e-5] {

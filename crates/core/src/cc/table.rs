@@ -1,4 +1,4 @@
-//! Every congestion control by name: adding one is its file and one line in the table below.
+//! All congestion controls by name. A new control needs its file and one line in the table below.
 
 use super::c2ml::{self, C2ml};
 use super::foreign::{self, Running};
@@ -6,7 +6,7 @@ use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Requirements, S
 use crate::config::ConfigError;
 use crate::listing::{Entry, parameters};
 use crate::suggest::nearest;
-use crate::units::{Instant, Rate};
+use crate::units::{Bytes, Instant, Rate};
 use serde::de::{Deserializer, Error as _};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
@@ -14,41 +14,51 @@ use serde_json::{Map, Value};
 
 type Of<C> = <C as ControlConfig>::Control;
 
-/// A test of controls whose types are known.
+/// A test which runs with each control in its own type.
 #[cfg(test)]
 trait ForEachControl {
-    /// One of them, and what makes an [`AnyCc`] of it.
-    fn one<C: CongestionControl + Clone>(&mut self, control: C, wrap: fn(Box<C>) -> AnyCc);
+    /// Tests one control; `wrap` converts it to an [`AnyCc`].
+    fn one<C: CongestionControl + Clone>(&mut self, control: C, wrap: fn(C) -> AnyCc);
 }
 
-/// Makes all that there is once per control of its lines.
+/// How [`AnyCc`] keeps a control: in a box, or inside the enum if the line of the control in the table says `(inline)`.
+macro_rules! kept {
+    (inline type $control:ty) => { $control };
+    (inline new $control:expr) => { $control };
+    (inline heap $control:ty) => { 0 };
+    (type $control:ty) => { Box<$control> };
+    (new $control:expr) => { Box::new($control) };
+    (heap $control:ty) => { size_of::<$control>() };
+}
+
+/// Writes what exists once per control: the variants of both enums and the functions that look at each of them.
 macro_rules! controls {
-    ($($variant:ident $module:ident, $name:literal, $about:literal, $source:literal;)*) => {
-        /// The configuration of any control: what it is called, and its parameters.
+    ($($variant:ident $(($inline:ident))? $module:ident, $name:literal, $about:literal, $source:literal;)*) => {
+        /// The configuration of any control: its name and its parameters.
         ///
-        /// In files it is written as its name, or as a table of its name and those parameters that are not the defaults.
+        /// Files have it as a name, or as a table of the name and of those parameters that are not the defaults.
         #[derive(Debug, Clone, PartialEq)]
         pub enum AnyControlConfig {
             $(#[doc = $about] $variant(super::$module::Config),)*
-            /// One that is not in this crate.
+            /// A control from outside this crate.
             Foreign(foreign::Control),
         }
 
-        /// Any control, by match and not by a table of functions: a control is asked several times per segment. All are
-        /// boxed, so that a flow that does without is small.
+        /// Any control. Calls are dispatched by `match` and not by a table of functions, since the sender calls its
+        /// control several times per segment. All controls but the smallest are boxed, so that every flow is small.
         #[derive(Debug, Clone, PartialEq)]
         pub enum AnyCc {
-            $(#[doc = $about] $variant(Box<Of<super::$module::Config>>),)*
-            /// One that is not in this crate.
+            $(#[doc = $about] $variant(kept!($($inline)? type Of<super::$module::Config>)),)*
+            /// A control from outside this crate.
             Foreign(Box<Running>),
-            /// Any of them with a budget.
+            /// Any control with a budget.
             C2ml(Box<C2ml<AnyCc>>),
         }
 
         /// The names of all controls.
         pub const NAMES: &[&str] = &[$($name,)*];
 
-        /// What a listing says of each.
+        /// Name, summary, source and parameters of each control, for listings.
         pub fn entries() -> Vec<Entry> {
             vec![$(Entry {
                 name: $name, kind: "cc", about: $about, source: $source,
@@ -65,10 +75,10 @@ macro_rules! controls {
                 }
             }
 
-            /// Reads the parameters of `name`; `None` if no such control exists.
+            /// Reads the parameters of the control `name`; `None` if no such control exists.
             ///
             /// # Errors
-            /// Those of the deserializer, with its spans.
+            /// The errors of the deserializer, with their positions.
             pub fn deserialize<'de, D: Deserializer<'de>>(name: &str, parameters: D) -> Option<Result<Self, D::Error>> {
                 match name {
                     $($name => Some(Deserialize::deserialize(parameters).map(Self::$variant)),)*
@@ -76,7 +86,7 @@ macro_rules! controls {
                 }
             }
 
-            /// The name in the table, or that of a foreign one.
+            /// The name in the table, or the name of the foreign control.
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$variant(_) => $name,)*
@@ -84,7 +94,7 @@ macro_rules! controls {
                 }
             }
 
-            /// Its parameters and their values.
+            /// All parameters with their values.
             pub fn parameters(&self) -> Map<String, Value> {
                 let value = match self {
                     $(Self::$variant(config) => serde_json::to_value(config),)*
@@ -96,7 +106,7 @@ macro_rules! controls {
                 }
             }
 
-            /// Refuses values that cannot work.
+            /// Checks that every parameter is in its range.
             ///
             /// # Errors
             /// The first parameter that is out of its range.
@@ -107,27 +117,27 @@ macro_rules! controls {
                 }
             }
 
-            /// Builds the control of a new connection. Call only after [`AnyControlConfig::validate`]. `seed` differs from
-            /// connection to connection and is the same in every run with the same scenario and seed.
+            /// Creates the control of a new connection. Call it only after [`AnyControlConfig::validate`]. `seed`
+            /// differs from connection to connection and is equal in all runs with equal scenario and seed.
             pub fn build(&self, setup: &Setup, seed: u64) -> AnyCc {
                 match self {
-                    $(Self::$variant(config) => AnyCc::$variant(Box::new(config.control(setup))),)*
+                    $(Self::$variant(config) => AnyCc::$variant(kept!($($inline)? new config.control(setup))),)*
                     Self::Foreign(config) => AnyCc::Foreign(Box::new(config.make(setup, seed))),
                 }
             }
         }
 
         impl AnyCc {
-            /// Bytes on the heap.
+            /// Bytes that the control takes on the heap.
             pub fn heap_bytes(&self) -> usize {
                 match self {
-                    $(Self::$variant(_) => size_of::<Of<super::$module::Config>>(),)*
+                    $(Self::$variant(_) => kept!($($inline)? heap Of<super::$module::Config>),)*
                     Self::Foreign(_) => size_of::<Running>(),
                     Self::C2ml(cc) => size_of::<C2ml<AnyCc>>() + cc.control().heap_bytes(),
                 }
             }
 
-            /// The name of its configuration.
+            /// The name in the table, or the name of the foreign control.
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$variant(_) => $name,)*
@@ -137,10 +147,13 @@ macro_rules! controls {
             }
         }
 
-        /// Shows every control, made with its defaults, by itself.
+        /// Runs `test` with every control, created with its default parameters.
         #[cfg(test)]
         fn for_each_control(setup: &Setup, test: &mut impl ForEachControl) {
-            $(test.one(super::$module::Config::default().control(setup), AnyCc::$variant);)*
+            $(
+                let wrap = |cc| AnyCc::$variant(kept!($($inline)? new cc));
+                test.one(super::$module::Config::default().control(setup), wrap);
+            )*
         }
 
         macro_rules! each {
@@ -155,8 +168,8 @@ macro_rules! controls {
     };
 }
 
-/// For what is asked with every packet: the two controls that are used most by a branch each, to be inlined; the others
-/// by a call and a jump through a table.
+/// Dispatches calls that occur with every packet: a branch for each of the two most frequent controls, which can be
+/// inlined, and `others` for the rest, a function call with a jump table.
 macro_rules! most {
     ($self:ident, $cc:ident => $call:expr, $others:expr) => {
         if let Self::NewReno($cc) = $self {
@@ -170,7 +183,7 @@ macro_rules! most {
 }
 
 controls! {
-    NewReno newreno, "newreno", "slow start, one segment more each round trip, half the window on loss", "RFC 5681, 6582, 3465";
+    NewReno(inline) newreno, "newreno", "slow start, one segment more each round trip, half the window on loss", "RFC 5681, 6582, 3465";
     Cubic cubic, "cubic", "the window is a cubic function of the time since the last loss", "RFC 9438, RFC 9406";
     CubicLinux cubic_linux, "cubic-linux", "CUBIC in whole segments, as Linux computes it", "Linux tcp_cubic.c";
     Bic bic, "bic", "a binary search for the window of the last loss", "Xu, Harfoush, Rhee, INFOCOM 2004";
@@ -187,16 +200,18 @@ controls! {
 }
 
 impl AnyControlConfig {
-    /// What the control asks of its endpoint.
+    /// What the control requires of its endpoint.
     pub fn requirements(&self) -> Requirements {
         match self {
             Self::Foreign(config) => config.requirements(),
-            config => config.build(&Setup { mss: 1, initial_window: 1, initial_ssthresh: u64::MAX }, 0).requirements(),
+            config => config
+                .build(&Setup { mss: Bytes::new(1), initial_window: Bytes::new(1), initial_ssthresh: Bytes::MAX }, 0)
+                .requirements(),
         }
     }
 }
 
-/// The name alone where all parameters are the defaults, else a table with `name` and every parameter.
+/// Writes the name alone if all parameters are the defaults, else a table with `name` and all parameters.
 impl Serialize for AnyControlConfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let plain = match self {
@@ -211,7 +226,7 @@ impl Serialize for AnyControlConfig {
     }
 }
 
-/// Reads what [`Serialize`] writes; parameters that are not written are the defaults. Foreign ones are not found.
+/// Reads the form that [`Serialize`] writes; missing parameters are the defaults. Foreign controls cannot be read.
 impl<'de> Deserialize<'de> for AnyControlConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let (name, parameters) = match Value::deserialize(deserializer)? {
@@ -229,33 +244,33 @@ impl<'de> Deserialize<'de> for AnyControlConfig {
     }
 }
 
-/// What to say of a name that no control has.
+/// Error message for a name that no control has, with the nearest name.
 pub fn unknown(name: &str) -> String {
     let near = nearest(name, NAMES).first().map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     format!("{name:?} is not one of {NAMES:?}{near}")
 }
 
-/// True for a control that counts marks: without ECN it has nothing to go by.
+/// True for a control which counts marks and therefore works only with ECN.
 pub fn needs_ecn(name: &str) -> bool {
     AnyControlConfig::default_of(name).is_some_and(|config| config.requirements().accurate_ecn)
 }
 
 impl AnyCc {
-    /// The control with this name and the parameters of its source.
+    /// Creates the control `name` with default parameters; `None` if no such control exists.
     pub fn new(name: &str, setup: &Setup) -> Option<Self> {
         Some(AnyControlConfig::default_of(name)?.build(setup, 0))
     }
 
-    /// The same with a budget, as `form` says; segments have `headers` bytes besides payload.
+    /// Adds C²ML in this `form` around the control; segments have `headers` besides their payload.
     #[must_use]
-    pub fn with_budget(self, setup: &Setup, form: c2ml::Form, headers: u64) -> Self {
+    pub fn with_budget(self, setup: &Setup, form: c2ml::Form, headers: Bytes) -> Self {
         match form {
             c2ml::Form::Off => self,
             _ => Self::C2ml(Box::new(C2ml::new(self, setup, form, headers))),
         }
     }
 
-    /// The budget of a control that has one.
+    /// The C²ML around this control, if there is one.
     pub fn cooperation(&mut self) -> Option<&mut C2ml<AnyCc>> {
         match self {
             Self::C2ml(cc) => Some(cc),
@@ -264,11 +279,11 @@ impl AnyCc {
     }
 
     #[inline(never)]
-    fn cwnd_of_others(&self) -> u64 {
+    fn cwnd_of_others(&self) -> Bytes {
         each!(self, cc => cc.cwnd())
     }
     #[inline(never)]
-    fn ssthresh_of_others(&self) -> u64 {
+    fn ssthresh_of_others(&self) -> Bytes {
         each!(self, cc => cc.ssthresh())
     }
     #[inline(never)]
@@ -279,11 +294,11 @@ impl AnyCc {
 
 impl CongestionControl for AnyCc {
     #[inline]
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         most!(self, cc => cc.cwnd(), self.cwnd_of_others())
     }
     #[inline]
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         most!(self, cc => cc.ssthresh(), self.ssthresh_of_others())
     }
     #[inline]
@@ -299,7 +314,7 @@ impl CongestionControl for AnyCc {
     fn on_rto(&mut self, loss: &Loss) {
         each!(self, cc => cc.on_rto(loss));
     }
-    fn on_idle(&mut self, now: Instant, initial_window: u64) {
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes) {
         each!(self, cc => cc.on_idle(now, initial_window));
     }
     #[inline]
@@ -316,7 +331,7 @@ impl CongestionControl for AnyCc {
     fn next_burst(&self) -> Instant {
         each!(self, cc => cc.next_burst())
     }
-    fn on_burst(&mut self, now: Instant, in_flight: u64) {
+    fn on_burst(&mut self, now: Instant, in_flight: Bytes) {
         each!(self, cc => cc.on_burst(now, in_flight));
     }
     fn advise(&mut self, advice: Advice) {

@@ -1,12 +1,12 @@
 //! Vegas: a few segments in the queue, no more and no fewer.
 //!
 //! Source: Brakmo, Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", JSAC 13(8), 1995; the
-//! use of the lowest sample per round trip, and what the end of slow start leaves, as in Linux (`tcp_vegas.c`). Windows
+//! use of the lowest sample per round trip and the window after slow start are those of Linux (`tcp_vegas.c`). Windows
 //! are in segments.
 //!
 //! ```text
 //! once per round trip: diff = cwnd (1 - BaseRTT/RTT)              the segments that wait in queues
-//! slow start            every second round as Reno's; the others leave time to measure
+//! slow start            grows as Reno in every second round; the other rounds only measure
 //!                       diff > gamma: cwnd = min(cwnd, cwnd BaseRTT/RTT + 1), and it ends
 //! congestion avoidance  diff < alpha: cwnd + 1;  diff > beta: cwnd - 1
 //! loss                  ssthresh = flight / 2
@@ -18,20 +18,20 @@
 //!
 //! Invariants: `cwnd >= 2` in congestion avoidance; `ssthresh >= 2`. Cost: O(1).
 //!
-//! DIFFERENCE: a loss halves the flight, as in Linux; the paper takes a quarter where its own fine-grained timeouts find
-//! the loss. Pinned by `a_loss_halves_the_flight`.
+//! DIFFERENCE: every loss halves the flight, as in Linux; the paper reduces by a quarter if its fine-grained timeouts
+//! detect the loss. Pinned by `a_loss_halves_the_flight`.
 //!
-//! Not here: the paper's retransmission rules; the endpoint detects losses.
+//! Not implemented: the retransmission rules of the paper; the endpoint detects losses.
 
 use super::check::within;
 use super::window::{QueueShare, Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of Vegas.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -63,28 +63,29 @@ impl ControlConfig for Config {
     }
 }
 
-/// The control.
+/// The control of one connection: Vegas.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vegas {
     config: Config,
     window: Window,
     queue: QueueShare,
-    /// This round of slow start only measures.
+    /// In slow start: this round only measures, and the window does not grow.
     measuring: bool,
 }
 
 impl Vegas {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         Self { config: *config, window: Window::new(setup), queue: QueueShare::default(), measuring: true }
     }
 
-    /// The rule, once per round trip.
+    /// Adjusts the window once per round trip; `share` is the part of the window that waits in queues.
     fn adjust(&mut self, share: f64, cwnd_limited: bool) {
         let window = &mut self.window;
         let diff = window.cwnd * share;
         if window.in_slow_start() {
-            self.measuring = !self.measuring;
+            self.measuring = !self.measuring; // the window grows in every second round only
+            // A queue of gamma segments ends slow start with the window that fills the path, and a segment.
             if diff > self.config.gamma {
                 window.cwnd = window.cwnd.min(window.cwnd - diff + 1.0).max(2.0);
                 window.ssthresh = window.cwnd;
@@ -127,7 +128,7 @@ impl CongestionControl for Vegas {
         self.measuring = true;
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
         self.queue.restart();
     }
@@ -198,7 +199,7 @@ mod tests {
         let mut cc = Vegas::new(&Config::default(), &driver::SETUP);
         cc.window.cwnd = 20.0;
         cc.adjust(1.0 - 100.0 / 110.0, true);
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (19_182, 19_182));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (Bytes::new(19_182), Bytes::new(19_182)));
         assert!(!cc.window.in_slow_start());
     }
 

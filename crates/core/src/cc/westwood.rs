@@ -4,28 +4,31 @@
 //! control", CCR 34(2), 2004; the filter and its constants as in Linux (`tcp_westwood.c`). Windows are in segments.
 //!
 //! ```text
-//! growth as NewReno's
+//! growth    as NewReno's
 //! sample    b = bytes delivered / D, once per D >= max(RTT, min_interval = 50 ms)
 //! filter    f1 = (1 - g) f1 + g b,  f2 = (1 - g) f2 + g f1,  g = 1/8;  the first sample is the value of both
 //! loss      ssthresh = f2 RTT_min, two segments at least
-//! timeout   the same, cwnd = 1; RTT_min is measured anew
+//! timeout   ssthresh as for a loss, cwnd = 1; RTT_min is measured anew
 //! ```
 //!
-//! A loss that congestion did not cause (radio) finds `f2 RTT_min` near the window and costs little; a full buffer is
-//! drained, since RTT_min knows nothing of it. Invariants: `ssthresh >= 2`. Cost: O(1).
+//! At a loss which congestion did not cause (radio), `f2 RTT_min` is near the window, and the reduction is small. A
+//! full buffer is drained, since RTT_min does not include its delay. Invariants: `ssthresh >= 2`. Cost: O(1).
 //!
-//! DIFFERENCE: without a sample of bandwidth and RTT a loss halves the flight; Linux would leave two segments. Pinned by
-//! `without_a_sample_a_loss_halves_the_flight`.
+//! DIFFERENCE: without a sample of bandwidth and RTT a loss halves the flight; Linux would leave two segments. Pinned
+//! by `without_a_sample_a_loss_halves_the_flight`.
+//! DIFFERENCE: ACKs during recovery do not end a sample and give no RTT_min, since the endpoint reports them only to
+//! controls that require rate samples; Linux measures with every ACK. The data delivered in recovery counts in the
+//! sample that the first ACK after it ends. Pinned by `recovery_is_part_of_the_sample_that_ends_after_it`.
 
 use super::check::{above_zero, fraction};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::ConfigError;
-use crate::units::{Instant, Span};
+use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Parameters.
+/// Parameters of Westwood+.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -54,26 +57,28 @@ impl ControlConfig for Config {
     }
 }
 
-/// The control.
+/// The Westwood+ control of one connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Westwood {
     config: Config,
     window: Window,
-    /// The sample under way: when it began, and what was delivered by then.
-    since: Option<(Instant, u64)>,
-    /// The two filters in bytes per second; none before the first sample.
+    /// The current sample: when it began, and the bytes delivered by then; `None` before the first ACK and after idle
+    /// time.
+    since: Option<(Instant, Bytes)>,
+    /// f1 and f2 in bytes per second; `None` before the first sample.
     filters: Option<(f64, f64)>,
-    /// Measured since the start or the last timeout.
+    /// RTT_min since the start or the last timeout; [`Span::MAX`] before the first sample.
     rtt_min: Span,
 }
 
 impl Westwood {
-    /// A control that begins in slow start.
+    /// Creates a control which begins in slow start.
     pub fn new(config: &Config, setup: &Setup) -> Self {
         let window = Window::new(setup);
         Self { config: *config, window, since: None, filters: None, rtt_min: Span::MAX }
     }
 
+    /// Ends the current sample if it is long enough, and begins the next one.
     #[inline]
     fn measure(&mut self, ack: &Ack) {
         let Some((begin, delivered)) = self.since else {
@@ -82,11 +87,12 @@ impl Westwood {
         };
         let interval = ack.now.since(begin);
         if interval >= ack.srtt.max(self.config.min_interval) {
-            self.filter(ack.delivered.saturating_sub(delivered) as f64 / interval.as_secs_f64());
+            self.filter(ack.delivered.saturating_sub(delivered).as_f64() / interval.as_secs_f64());
             self.since = Some((ack.now, ack.delivered));
         }
     }
 
+    /// Passes a sample in bytes per second through both low-pass filters.
     fn filter(&mut self, sample: f64) {
         let gain = self.config.gain;
         let low_pass = |old: f64, new: f64| (1.0 - gain) * old + gain * new;
@@ -99,6 +105,7 @@ impl Westwood {
         });
     }
 
+    /// Sets `ssthresh` to f2 RTT_min, or to half of the flight if one of them was not measured yet.
     fn reduce(&mut self, loss: &Loss) {
         match self.filters {
             Some((_, bandwidth)) if self.rtt_min < Span::MAX => {
@@ -133,12 +140,12 @@ impl CongestionControl for Westwood {
     fn on_rto(&mut self, loss: &Loss) {
         self.reduce(loss);
         self.window.timed_out();
-        self.rtt_min = Span::MAX;
+        self.rtt_min = Span::MAX; // as in Linux: the path may have changed
     }
 
-    fn on_idle(&mut self, _: Instant, initial_window: u64) {
+    fn on_idle(&mut self, _: Instant, initial_window: Bytes) {
         self.window.idle(initial_window);
-        self.since = None;
+        self.since = None; // a sample over the idle time would be far too low
     }
 }
 
@@ -178,7 +185,7 @@ mod tests {
             }
         }
         cc.on_loss(&driver::loss(80 * MSS));
-        assert_eq!(cc.ssthresh(), 10_594);
+        assert_eq!(cc.ssthresh(), Bytes::new(10_594));
     }
 
     /// Short round trips are measured over 50 ms: 5 segments in 50 ms are 100 kB/s, which with 10 ms is one segment.
@@ -214,7 +221,7 @@ mod tests {
         cc.on_recovered(Instant::ZERO);
         assert_eq!((cc.cwnd(), cc.ssthresh()), (15 * MSS, 15 * MSS));
         driver::round_trip(&mut cc, 100);
-        assert!((15_960..=16_000).contains(&cc.cwnd()), "{}", cc.cwnd());
+        assert!((15_960..=16_000).contains(&cc.cwnd().get()), "{}", cc.cwnd());
     }
 
     /// A timeout may mean another path: the smallest round trip time is measured anew.
@@ -229,6 +236,28 @@ mod tests {
         assert_eq!(cc.ssthresh(), 15 * MSS, "there is no RTT to multiply with");
         cc.on_ack(&ack_at(300, 42, 150));
         assert_eq!(cc.rtt_min, Span::from_millis(150));
+    }
+
+    /// 21 segments by 100 ms (the ACK at 0 has the first): 200 kB/s, and the smallest round trip time is 100 ms. Then a
+    /// recovery of 300 ms, of which the control hears nothing, although its ACKs have round trip times of 50 ms. The
+    /// first ACK after it, at 500 ms, ends a sample of 400 ms: 81 - 21 segments are 150 kB/s. f1 = 7/8 200 + 150/8 =
+    /// 193.75 kB/s.
+    #[test]
+    fn recovery_is_part_of_the_sample_that_ends_after_it() {
+        let mut cc = Westwood::new(&Config::default(), &driver::SETUP);
+        cc.on_ack(&ack_at(0, 1, 100));
+        cc.on_ack(&ack_at(100, 21, 100));
+        assert_eq!(cc.filters, Some((200e3, 200e3)));
+        assert!(!cc.requirements().rate, "the endpoint reports ACKs in recovery only to controls that require rates");
+        cc.on_loss(&driver::loss(20 * MSS));
+        let before = cc.clone();
+        (1..4).for_each(|i| cc.on_recovery_ack(&ack_at(100 + 100 * i, 21 + 20 * i, 50)));
+        assert_eq!(cc, before);
+        cc.on_recovered(Instant::ZERO);
+        cc.on_ack(&ack_at(500, 81, 100));
+        let (first, _) = cc.filters.expect("there were samples");
+        assert!((first - 193_750.0).abs() < 1e-6, "{first}");
+        assert_eq!(cc.rtt_min, Span::from_millis(100));
     }
 
     /// An idle time is no sample: it would read as a slow path.

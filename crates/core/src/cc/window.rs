@@ -1,67 +1,75 @@
-//! What most controls share: a window in segments, slow start, restart and timeout as RFC 5681 has them, and the end of
-//! a round trip. A control adds how it grows in congestion avoidance and how much it gives up.
+//! What most controls share: a window in segments with slow start, restart and timeout of RFC 5681, and the detection
+//! of the end of a round trip. A control adds its growth in congestion avoidance and its reduction.
 //!
-//! Slow start has the byte limits of [`newreno`](super::newreno) (RFC 3465), congestion avoidance begins at
-//! `cwnd = ssthresh`, and an ACK counts for at most one window, as the headers of `newreno` and `cubic` explain.
+//! Slow start has the byte limits of RFC 3465, as in [`newreno`](super::newreno). Congestion avoidance begins at
+//! `cwnd = ssthresh`, and one ACK counts for at most one window; the headers of `newreno` and `cubic` give the reasons.
 
 use super::newreno::L;
 use super::{Ack, Loss, Setup};
-use crate::units::Span;
+use crate::units::{Bytes, Span};
 
-/// A congestion window; segments.
+/// A congestion window with its slow start threshold, in segments.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Window {
     /// Bytes per segment.
     pub mss: f64,
+    /// Congestion window in segments.
     pub cwnd: f64,
+    /// Slow start threshold in segments; infinite before the first signal if [`Setup`] has none.
     pub ssthresh: f64,
-    /// A timeout came, and neither congestion avoidance nor a loss since: L is 1 (RFC 3465 §2.3).
+    /// A timeout occurred, and neither congestion avoidance nor a loss has followed it: L is 1 (RFC 3465 §2.3).
     after_timeout: bool,
 }
 
 impl Window {
+    /// Creates the window of a new connection.
     pub fn new(setup: &Setup) -> Self {
-        let mss = setup.mss.max(1) as f64;
-        let cwnd = setup.initial_window as f64 / mss;
+        let mss = setup.mss.max(Bytes::new(1)).as_f64();
+        let cwnd = setup.initial_window.as_f64() / mss;
         Self { mss, cwnd, ssthresh: setup.first_threshold(mss), after_timeout: false }
     }
 
-    /// Segments to whole bytes, to the nearest: a window of ten segments is not to lose a byte to a sum of fractions.
+    /// Converts segments to bytes. Rounds to the nearest byte, so that a sum of fractions which is ten segments but for
+    /// its rounding errors is not one byte less.
     #[inline]
-    pub fn bytes(&self, segments: f64) -> u64 {
-        (segments * self.mss + 0.5) as u64
+    pub fn bytes(&self, segments: f64) -> Bytes {
+        Bytes::new((segments * self.mss + 0.5) as u64)
     }
 
+    /// Converts bytes to segments.
     #[inline]
-    pub fn segments(&self, bytes: u64) -> f64 {
-        bytes as f64 / self.mss
+    pub fn segments(&self, bytes: Bytes) -> f64 {
+        bytes.as_f64() / self.mss
     }
 
+    /// True below the slow start threshold.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// Segments for which an ACK counts in slow start (RFC 3465 §2.2).
+    /// Segments by which an ACK opens the window in slow start: min(N, L SMSS) of RFC 3465 §2.2.
     #[inline]
-    pub fn slow_start_segments(&self, acked: u64) -> f64 {
+    pub fn slow_start_segments(&self, acked: Bytes) -> f64 {
         self.segments(acked).min(if self.after_timeout { 1.0 } else { L as f64 })
     }
 
-    /// The part of a window that an ACK covers: what grows by `x` segments in a round trip grows by `x share`.
+    /// The part of this window that an ACK covers, at most 1: a window that grows by `x` segments per round trip grows
+    /// by `x * share` with this ACK.
     #[inline]
-    pub fn share(&mut self, acked: u64) -> f64 {
+    pub fn share(&mut self, acked: Bytes) -> f64 {
         self.share_of(acked, self.cwnd)
     }
 
-    /// The same of a window of `whole` segments, of which this one is a part.
+    /// The part of `whole` segments that an ACK covers, at most 1, for a control whose window is more than `cwnd`.
     #[inline]
-    pub fn share_of(&mut self, acked: u64, whole: f64) -> f64 {
+    pub fn share_of(&mut self, acked: Bytes, whole: f64) -> f64 {
         self.after_timeout = false;
         (self.segments(acked) / whole).min(1.0)
     }
 
-    /// A window in use grows: as RFC 5681 has it in slow start, by `per_round(cwnd)` segments each round trip after it.
+    /// Grows a window that is in use: in slow start as RFC 5681 says, in congestion avoidance by `per_round(cwnd)`
+    /// segments per round trip.
     #[inline]
     pub fn grow(&mut self, ack: &Ack, per_round: impl FnOnce(f64) -> f64) {
         if !ack.cwnd_limited {
@@ -75,77 +83,85 @@ impl Window {
         }
     }
 
-    /// Congestion: `keep` of the flight is to stay, two segments at least.
+    /// Reduces `ssthresh` to the part `keep` of the flight, at least two segments (RFC 5681 eq. (4)).
     pub fn reduce(&mut self, loss: &Loss, keep: f64) {
         self.reduce_to(self.segments(loss.in_flight) * keep);
     }
 
-    /// Congestion: so many segments are to stay, two at least.
+    /// Reduces `ssthresh` to `segments`, at least two.
     pub fn reduce_to(&mut self, segments: f64) {
         self.ssthresh = segments.max(2.0);
         self.after_timeout = false;
     }
 
-    /// Recovery ended. Without a signal before there is no threshold to fall to.
+    /// Ends recovery: `cwnd` becomes `ssthresh`. Without an earlier signal there is no threshold, and `cwnd` stays.
     pub fn recovered(&mut self) {
         if self.ssthresh.is_finite() {
             self.cwnd = self.ssthresh;
         }
     }
 
-    /// What a timeout reduces: the flight, or the window if that is smaller. In a long recovery the flight comes to count
-    /// many windows of SACKed data; a control that keeps most of it would never come down.
+    /// The segments that a timeout reduces: the flight, or the window if that is smaller. In a long recovery the flight
+    /// includes many windows of SACKed data; a control that keeps most of its flight would never get smaller.
     pub fn lost_flight(&self, loss: &Loss) -> f64 {
         self.segments(loss.in_flight).min(self.cwnd)
     }
 
-    /// A timeout: `keep` of what was lost is the threshold, two segments at least, and one segment the window.
+    /// Takes a timeout: `ssthresh` becomes the part `keep` of [`Window::lost_flight`], at least two segments, and
+    /// `cwnd` one segment.
     pub fn time_out(&mut self, loss: &Loss, keep: f64) {
         self.reduce_to(self.lost_flight(loss) * keep);
         self.timed_out();
     }
 
-    /// A timeout, after its reduction: one segment (RFC 5681 §3.1).
+    /// Sets the window of a timeout whose reduction is done: one segment (RFC 5681 §3.1).
     pub fn timed_out(&mut self) {
         self.cwnd = 1.0;
         self.after_timeout = true;
     }
 
-    /// RFC 5681 §4.1.
-    pub fn idle(&mut self, initial_window: u64) {
+    /// Restarts an idle connection: the window is at most the initial window (RFC 5681 §4.1).
+    pub fn idle(&mut self, initial_window: Bytes) {
         self.cwnd = self.cwnd.min(self.segments(initial_window));
     }
 }
 
-/// Counts round trips: one ends with the first ACK for a segment that was sent after its begin.
+/// Counts round trips by the bytes acknowledged.
+///
+/// A round trip begins with an ACK. It ends when as many bytes as were in flight before that ACK have been acknowledged
+/// after it: the rest of the data that was in flight, and as much new data as the first ACK acknowledged. In congestion
+/// avoidance that new data is all that the first ACK released; in slow start the ACK released more, whose end is not
+/// awaited.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Round {
-    /// Bytes to be acknowledged, once it has begun.
-    left: Option<u64>,
+    /// Bytes still to be acknowledged in this round; `None` before the first ACK.
+    left: Option<Bytes>,
 }
 
 impl Round {
-    /// True for the ACK that ends a round trip; the next begins with it, and the first with the first ACK.
+    /// True for the ACK that ends a round trip and begins the next one. The first ACK only begins a round trip.
     #[inline]
     pub fn ends(&mut self, ack: &Ack) -> bool {
         let left = self.left.map(|left| left.saturating_sub(ack.acked));
-        self.left = left.filter(|left| *left > 0).or(Some(ack.in_flight));
-        left == Some(0)
+        self.left = left.filter(|left| *left > Bytes::ZERO).or(Some(ack.in_flight));
+        left == Some(Bytes::ZERO)
     }
 }
 
-/// Tells once per round trip how much of the window waits in queues, by the smallest round trip time of that round.
+/// Estimates once per round trip which part of the window waits in queues, by the smallest round trip time of the
+/// round.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct QueueShare {
     round: Round,
-    /// The smallest sample. Not that of the endpoint: the handshake's segments are short, and so is their round trip.
+    /// BaseRTT: the smallest sample so far. The minimum of the endpoint includes the handshake, whose short segments
+    /// have shorter round trip times than data.
     pub base: Option<Span>,
-    /// The smallest of this round.
+    /// The smallest sample of this round; `None` before the first one.
     lowest: Option<Span>,
 }
 
 impl QueueShare {
-    /// At the end of a round with a sample, 1 - BaseRTT/RTT: the part of the window that is not needed to fill the path.
+    /// Returns 1 - BaseRTT/RTT at the end of a round that had a sample: the part of the window that waits in queues.
     #[inline]
     pub fn at_end_of_round(&mut self, ack: &Ack) -> Option<f64> {
         if let Some(rtt) = ack.rtt {
@@ -159,22 +175,22 @@ impl QueueShare {
         Some(1.0 - base / rtt)
     }
 
-    /// What was in flight went through a recovery: the round begins anew.
+    /// Begins a new round after a recovery or an idle time, and keeps BaseRTT.
     pub fn restart(&mut self) {
         *self = Self { base: self.base, ..Self::default() };
     }
 }
 
-/// The parts of [`CongestionControl`](super::CongestionControl) that a control with a [`Window`] named `window` takes
-/// from it.
+/// Writes the methods of [`CongestionControl`](super::CongestionControl) that only read or set a [`Window`], for a
+/// control with a field `window`.
 macro_rules! plain_window {
     () => {
         #[inline]
-        fn cwnd(&self) -> u64 {
+        fn cwnd(&self) -> crate::units::Bytes {
             self.window.bytes(self.window.cwnd)
         }
         #[inline]
-        fn ssthresh(&self) -> u64 {
+        fn ssthresh(&self) -> crate::units::Bytes {
             self.window.bytes(self.window.ssthresh)
         }
         fn advise(&mut self, advice: super::Advice) {

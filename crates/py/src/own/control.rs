@@ -4,7 +4,7 @@ use super::{Trouble, method, seconds};
 use penstock_core::cc::{self, Advice, CongestionControl, Requirements, Setup};
 use penstock_core::foreign::{Control, ForeignCc, MakeCc};
 use penstock_core::rng::Streams;
-use penstock_core::units::{Instant, Rate, Span};
+use penstock_core::units::{Bytes, Instant, Rate, Span};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -38,21 +38,20 @@ pub(crate) struct Loss {
 
 impl Ack {
     fn of(ack: &cc::Ack) -> Self {
-        let rate = ack
-            .rate
-            .filter(|rate| rate.interval > Span::ZERO)
-            .map(|rate| ack.delivered.saturating_sub(rate.prior_delivered) as f64 * 8.0 / rate.interval.as_secs_f64());
+        let rate = ack.rate.filter(|rate| rate.interval > Span::ZERO).map(|rate| {
+            ack.delivered.saturating_sub(rate.prior_delivered).as_f64() * 8.0 / rate.interval.as_secs_f64()
+        });
         let known = ack.min_rtt > Span::ZERO && ack.min_rtt < Span::MAX;
         Self {
             now_s: seconds(ack.now),
-            acked: ack.acked,
+            acked: ack.acked.get(),
             rtt_s: ack.rtt.map(Span::as_secs_f64),
             srtt_s: ack.srtt.as_secs_f64(),
             min_rtt_s: known.then(|| ack.min_rtt.as_secs_f64()),
-            in_flight: ack.in_flight,
+            in_flight: ack.in_flight.get(),
             cwnd_limited: ack.cwnd_limited,
-            delivered: ack.delivered,
-            marked: ack.marked,
+            delivered: ack.delivered.get(),
+            marked: ack.marked.get(),
             delivery_rate_bps: rate,
         }
     }
@@ -83,7 +82,7 @@ pub(super) fn factory(
 
 impl MakeCc for Maker {
     fn make(&self, setup: &Setup, seed: u64) -> Box<dyn ForeignCc> {
-        let mss = setup.mss.max(1);
+        let mss = setup.mss.max(Bytes::new(1));
         let mut control = PyControl {
             name: self.name.clone(),
             trouble: self.trouble.clone(),
@@ -94,10 +93,13 @@ impl MakeCc for Maker {
             ssthresh: setup.initial_ssthresh,
             pacing: None,
         };
-        let first_threshold = Some(setup.initial_ssthresh).filter(|bytes| *bytes < u64::MAX);
+        let first_threshold = Some(setup.initial_ssthresh).filter(|size| *size < Bytes::MAX).map(Bytes::get);
         let seed = Streams::new(seed).get(&self.name).bits();
         control.attempt("__init__", |control, py| {
-            let made = self.maker.bind(py).call_method1("make", (mss, setup.initial_window, first_threshold, seed))?;
+            let made = self
+                .maker
+                .bind(py)
+                .call_method1("make", (mss.get(), setup.initial_window.get(), first_threshold, seed))?;
             control.take_over(&made)
         });
         Box::new(control)
@@ -130,9 +132,9 @@ struct PyControl {
     /// The object and its methods; `None` if it could not be created.
     object: Option<(Py<PyAny>, Arc<Methods>)>,
     requirements: Requirements,
-    mss: u64,
-    cwnd: u64,
-    ssthresh: u64,
+    mss: Bytes,
+    cwnd: Bytes,
+    ssthresh: Bytes,
     pacing: Option<Rate>,
 }
 
@@ -194,14 +196,14 @@ impl PyControl {
 }
 
 fn loss<'py>(py: Python<'py>, loss: &cc::Loss) -> PyResult<Bound<'py, PyAny>> {
-    Ok(Bound::new(py, Loss { now_s: seconds(loss.now), in_flight: loss.in_flight })?.into_any())
+    Ok(Bound::new(py, Loss { now_s: seconds(loss.now), in_flight: loss.in_flight.get() })?.into_any())
 }
 
 impl CongestionControl for PyControl {
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.cwnd
     }
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.ssthresh
     }
     fn pacing_rate(&self) -> Option<Rate> {
@@ -229,13 +231,13 @@ impl CongestionControl for PyControl {
     fn on_recovered(&mut self, now: Instant) {
         self.tell_time("on_recovered", |m| &m.on_recovered, now);
     }
-    fn on_idle(&mut self, now: Instant, _: u64) {
+    fn on_idle(&mut self, now: Instant, _: Bytes) {
         self.tell_time("on_idle", |m| &m.on_idle, now);
     }
     fn next_burst(&self) -> Instant {
         Instant::MAX
     }
-    fn on_burst(&mut self, _: Instant, _: u64) {}
+    fn on_burst(&mut self, _: Instant, _: Bytes) {}
     /// Applies an advice. A window that does not change keeps its fraction of a byte.
     fn advise(&mut self, advice: Advice) {
         let Advice::Adopt { cwnd, ssthresh } = advice else { return };
@@ -248,8 +250,8 @@ impl CongestionControl for PyControl {
         self.attempt("adopt", |control, py| {
             let object = object.bind(py);
             let own = object.getattr(intern!(py, "cwnd"))?;
-            let window = if cwnd == control.cwnd { own } else { cwnd.into_pyobject(py)?.into_any() };
-            methods.adopt.bind(py).call1((window, ssthresh))?;
+            let window = if cwnd == control.cwnd { own } else { cwnd.get().into_pyobject(py)?.into_any() };
+            methods.adopt.bind(py).call1((window, ssthresh.get()))?;
             control.read(object)
         });
     }
@@ -274,10 +276,11 @@ fn number(value: &Bound<'_, PyAny>, name: &str, allowed: &str) -> PyResult<f64> 
     })
 }
 
-fn bytes(value: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+fn bytes(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Bytes> {
     let found = number(value, name, "a number of bytes, 0 or more")?;
     // Infinity means that there is no threshold: the endpoint then knows that there was no signal yet.
-    Ok(if found.is_infinite() && name == "ssthresh" { u64::MAX } else { found.min(MOST) as u64 })
+    let none = found.is_infinite() && name == "ssthresh";
+    Ok(if none { Bytes::MAX } else { Bytes::new(found.min(MOST) as u64) })
 }
 
 fn rate(value: &Bound<'_, PyAny>) -> PyResult<Rate> {

@@ -141,10 +141,11 @@ impl TcpConfig {
 
     /// Returns what a control must know of this host, for segments of `mss` bytes.
     pub(super) fn setup(&self, mss: u64) -> cc::Setup {
+        let mss = Bytes::new(mss);
         cc::Setup {
             mss,
             initial_window: mss * u64::from(self.initial_window),
-            initial_ssthresh: self.initial_ssthresh.map_or(u64::MAX, Bytes::get),
+            initial_ssthresh: self.initial_ssthresh.unwrap_or(Bytes::MAX),
         }
     }
 
@@ -157,7 +158,7 @@ impl TcpConfig {
     /// distinguishes one foreign control from another.
     pub(super) fn control(&self, mss: u64, iss: u32) -> AnyCc {
         let setup = self.setup(mss);
-        let headers = if self.timestamps { 52 } else { 40 }; // IPv4 20, TCP 20, timestamps 12
+        let headers = Bytes::new(if self.timestamps { 52 } else { 40 }); // IPv4 20, TCP 20, timestamps 12
         self.cc.build(&setup, iss.into()).with_budget(&setup, self.c2ml, headers)
     }
 

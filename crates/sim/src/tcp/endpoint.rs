@@ -147,7 +147,7 @@ impl Endpoint {
 
     /// Returns the congestion window and the slow start threshold, in bytes.
     pub fn windows(&self) -> (u64, u64) {
-        (self.sender.cc.cwnd(), self.sender.cc.ssthresh())
+        (self.sender.cc.cwnd().get(), self.sender.cc.ssthresh().get())
     }
 
     /// Returns the state of the sending half; `None` until the handshake is complete.

@@ -141,11 +141,11 @@ impl Needs {
         let interval = sent.at.since(sent.first_sent).max(now.since(sent.delivered_at));
         // §3.3: an interval shorter than a round trip comes from two ACKs that arrived together.
         (interval >= min_rtt).then_some(RateSample {
-            prior_delivered: sent.delivered,
+            prior_delivered: Bytes::new(sent.delivered),
             interval,
             app_limited: sent.app_limited,
-            in_flight: pipe,
-            lost: self.lost,
+            in_flight: Bytes::new(pipe),
+            lost: Bytes::new(self.lost),
         })
     }
 }
@@ -175,12 +175,12 @@ mod tests {
         for i in 0..10 {
             let una = (i + 1) * 1000;
             let sample = needs.sample(una, una, 9000 - i * 1000, MS(100), at(100 + 10 * i)).expect("a sample");
-            assert_eq!((sample.prior_delivered, sample.interval), (0, MS(100 + 10 * i)));
+            assert_eq!((sample.prior_delivered.get(), sample.interval), (0, MS(100 + 10 * i)));
             needs.sent(11_000 + i * 1000, 9000 - i * 1000, at(100 + 10 * i));
         }
         // A segment sent after the first ACK, at 100 ms when 1000 bytes were delivered, is acknowledged at 200 ms.
         let sample = needs.sample(11_000, 11_000, 9000, MS(100), at(200)).expect("a sample");
-        assert_eq!((sample.prior_delivered, sample.interval, sample.in_flight), (1000, MS(100), 9000));
+        assert_eq!((sample.prior_delivered.get(), sample.interval, sample.in_flight.get()), (1000, MS(100), 9000));
     }
 
     /// Two ACKs arrive compressed: data that took long to send did not travel faster than it was sent.
@@ -201,11 +201,11 @@ mod tests {
         }
         needs.sacked_end = 3000;
         let sample = needs.sample(0, 2000, 2000, MS(100), at(110)).expect("a sample");
-        assert_eq!((sample.prior_delivered, sample.interval), (0, MS(110)));
+        assert_eq!((sample.prior_delivered.get(), sample.interval), (0, MS(110)));
         needs.lost += 1000;
         needs.sent(1000, 1000, at(120));
         let sample = needs.sample(4000, 4000, 0, MS(100), at(220)).expect("a sample");
-        assert_eq!((sample.prior_delivered, sample.lost), (2000, 1000), "of the newest transmission");
+        assert_eq!((sample.prior_delivered.get(), sample.lost.get()), (2000, 1000), "of the newest transmission");
     }
 
     #[test]

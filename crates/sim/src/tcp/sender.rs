@@ -26,7 +26,7 @@ use super::snapshot::{Counters, Growth, Snapshot};
 use crate::segment::Segment;
 use penstock_core::cc::{Ack, AnyCc, CongestionControl, RateSample, Requirements};
 use penstock_core::packet::{Ecn, TcpFlags};
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::{Bytes, Instant, Span};
 
 mod flow_control;
 mod recovery;
@@ -243,8 +243,8 @@ impl Sender {
         };
         Snapshot {
             state,
-            cwnd: self.cc.cwnd(),
-            ssthresh: self.cc.ssthresh(),
+            cwnd: self.cc.cwnd().get(),
+            ssthresh: self.cc.ssthresh().get(),
             pacing: self.cc.pacing_rate(),
             in_flight: self.pipe,
             srtt: self.rtt.srtt(),
@@ -269,14 +269,15 @@ impl Sender {
 
     /// Returns the congestion window in force: that of the control or that of recovery.
     fn window(&self, config: &TcpConfig) -> u64 {
+        let cwnd = || self.cc.cwnd().get();
         match self.phase {
             Phase::Recovery => self.recovery_window,
-            Phase::Loss => self.cc.cwnd(),
-            Phase::Open if !config.limited_transmit => self.cc.cwnd().saturating_sub(self.board.sacked()),
+            Phase::Loss => cwnd(),
+            Phase::Open if !config.limited_transmit => cwnd().saturating_sub(self.board.sacked()),
             // Limited transmit (RFC 3042). Without SACK each of the first two duplicate ACKs allows one segment more;
             // with SACK the pipe shrinks by what was SACKed.
-            Phase::Open if !self.sack => self.cc.cwnd() + u64::from(self.dupacks.min(DUP_THRESH - 1)) * self.mss,
-            Phase::Open => self.cc.cwnd(),
+            Phase::Open if !self.sack => cwnd() + u64::from(self.dupacks.min(DUP_THRESH - 1)) * self.mss,
+            Phase::Open => cwnd(),
         }
     }
 
@@ -392,14 +393,15 @@ impl Sender {
 
     #[inline]
     fn grow(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, echo: bool, now: Instant) {
-        let cwnd = self.cc.cwnd();
-        let slow_start = cwnd < self.cc.ssthresh();
+        let cwnd = self.cc.cwnd().get();
+        let slow_start = cwnd < self.cc.ssthresh().get();
         // In slow start a flight of half the window will use the whole window in the next round trip.
         let cwnd_limited = if slow_start { 2 * in_flight >= cwnd } else { in_flight + self.mss > cwnd };
-        let marked = if echo { acked } else { 0 };
+        let (acked, in_flight) = (Bytes::new(acked), Bytes::new(in_flight));
+        let marked = if echo { acked } else { Bytes::ZERO };
         let rate = if self.needs.is_some() { self.rate_sample(now) } else { None };
         let (srtt, min_rtt) = (self.rtt.srtt(), self.rtt.min_rtt());
-        let delivered = self.una + self.board.sacked();
+        let delivered = Bytes::new(self.una + self.board.sacked());
         self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate });
     }
 
@@ -413,8 +415,9 @@ impl Sender {
     fn measure(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, now: Instant) {
         if self.requirements().rate {
             let rate = self.rate_sample(now);
-            let (srtt, min_rtt, cwnd_limited, marked) = (self.rtt.srtt(), self.rtt.min_rtt(), false, 0);
-            let delivered = self.una + self.board.sacked();
+            let (acked, in_flight) = (Bytes::new(acked), Bytes::new(in_flight));
+            let (srtt, min_rtt, cwnd_limited, marked) = (self.rtt.srtt(), self.rtt.min_rtt(), false, Bytes::ZERO);
+            let delivered = Bytes::new(self.una + self.board.sacked());
             let ack = Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate };
             self.cc.on_recovery_ack(&ack);
         }
@@ -473,12 +476,12 @@ impl Sender {
     fn hold_back(&mut self, now: Instant) -> bool {
         let Some(needs) = &mut self.needs else { return false };
         let more = self.nxt < self.app_end + u64::from(self.closing);
-        if !more && self.phase == Phase::Open && self.pipe < self.cc.cwnd() {
+        if !more && self.phase == Phase::Open && self.pipe < self.cc.cwnd().get() {
             needs.nothing_to_send(self.pipe);
         }
         if more || self.phase == Phase::Loss {
             if self.cc.next_burst() <= now {
-                self.cc.on_burst(now, self.pipe);
+                self.cc.on_burst(now, Bytes::new(self.pipe));
             }
             needs.wake = self.cc.next_burst();
         }
@@ -538,7 +541,7 @@ impl Sender {
     }
 
     fn tell_rate(&mut self, segment: &mut Segment, new_end: Option<u64>) {
-        let (cwnd, ssthresh, srtt) = (self.cc.cwnd(), self.cc.ssthresh(), self.rtt.srtt());
+        let (cwnd, ssthresh, srtt) = (self.cc.cwnd().get(), self.cc.ssthresh().get(), self.rtt.srtt());
         self.ern.tell(segment, Sending { una: self.una, new_end, cwnd, ssthresh, srtt });
     }
 

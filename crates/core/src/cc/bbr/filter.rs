@@ -1,28 +1,35 @@
-//! The largest of the last rounds, in constant space: Kathleen Nichols' windowed filter, as Linux has it
-//! (`lib/win_minmax.c`). It keeps the best, the second and the third best sample, each later than the one before.
+//! The largest sample of the last rounds in constant space: the windowed filter of Kathleen Nichols, as in Linux
+//! (`lib/win_minmax.c`). It keeps the best, the second best and the third best sample; each is later than the better
+//! one.
 
-/// A sample and its round.
+/// The round of a sample and its value.
 type Sample = (u64, f64);
 
 /// The largest sample of a window of rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WindowedMax {
+    /// Length of the window in rounds.
     window: u64,
+    /// Best, second best and third best sample.
     best: [Sample; 3],
 }
 
 impl WindowedMax {
+    /// Creates an empty filter over `window` rounds.
     pub fn new(window: u64) -> Self {
         Self { window, best: [(0, 0.0); 3] }
     }
 
+    /// The largest sample of the window; 0 before the first one.
     #[inline]
     pub fn get(&self) -> f64 {
         self.best[0].1
     }
 
+    /// Takes a sample. Rounds never decrease.
     pub fn update(&mut self, round: u64, value: f64) {
         let new = (round, value);
+        // A new maximum, or nothing left in the window: forget all earlier samples.
         if value >= self.best[0].1 || round - self.best[2].0 > self.window {
             self.best = [new; 3];
             return;
@@ -35,6 +42,7 @@ impl WindowedMax {
         self.expire(new);
     }
 
+    /// Drops samples that left the window (minmax_subwin_update).
     fn expire(&mut self, new: Sample) {
         let [first, second, third] = self.best;
         let age = new.0 - first.0;
@@ -44,9 +52,10 @@ impl WindowedMax {
                 self.best = [third, new, new];
             }
         } else if second.0 == first.0 && age > self.window / 4 {
-            // A quarter of the window without a second best: this is it.
+            // A quarter of the window passed without a second best sample: take the newest.
             self.best = [first, new, new];
         } else if third.0 == second.0 && age > self.window / 2 {
+            // Half of the window passed without a third best sample.
             self.best[2] = new;
         }
     }

@@ -1,19 +1,20 @@
 use super::super::driver::{self, MSS};
 use super::*;
 
-/// A path: a bottleneck of `rate` bytes per second behind a propagation delay, and a sender that is never short of data.
-/// It gives the control what an endpoint would: a sample per segment, by the definition in the draft on delivery rates.
+/// A path: a bottleneck of `rate` bytes per second behind a propagation delay, and a sender that is never short of
+/// data. It gives the control what an endpoint would: a sample per segment, by the definition in the draft on delivery
+/// rates.
 struct Path {
     rate: f64,
     delay: Span,
     /// The link is free again.
     free: Instant,
     now: Instant,
-    delivered: u64,
+    delivered: Bytes,
     delivered_at: Instant,
-    lost: u64,
+    lost: Bytes,
     /// Segments in flight: when the ACK comes, when sent, what was delivered then and when.
-    flight: std::collections::VecDeque<(Instant, Instant, u64, Instant)>,
+    flight: std::collections::VecDeque<(Instant, Instant, Bytes, Instant)>,
     next_send: Instant,
     app_limited: bool,
     /// The largest number of segments in flight since last asked.
@@ -24,13 +25,13 @@ impl Path {
     fn new(segments_per_second: u64, delay_ms: u64) -> Self {
         let start = Instant::ZERO + Span::from_secs(1);
         Self {
-            rate: (segments_per_second * MSS) as f64,
+            rate: (segments_per_second * MSS).as_f64(),
             delay: Span::from_millis(delay_ms),
             free: start,
             now: start,
-            delivered: 0,
+            delivered: Bytes::ZERO,
             delivered_at: start,
-            lost: 0,
+            lost: Bytes::ZERO,
             flight: std::collections::VecDeque::new(),
             next_send: start,
             app_limited: false,
@@ -42,10 +43,10 @@ impl Path {
         if self.flight.is_empty() {
             self.delivered_at = self.now;
         }
-        self.free = self.free.max(self.now) + Span::from_secs_f64(MSS as f64 / self.rate);
+        self.free = self.free.max(self.now) + Span::from_secs_f64(MSS.as_f64() / self.rate);
         self.flight.push_back((self.free + self.delay, self.now, self.delivered, self.delivered_at));
         self.peak = self.peak.max(self.flight.len());
-        let gap = cc.pacing_rate().map_or(0.0, |pace| MSS as f64 / pace.bytes_per_sec());
+        let gap = cc.pacing_rate().map_or(0.0, |pace| MSS.as_f64() / pace.bytes_per_sec());
         self.next_send = self.now + Span::from_secs_f64(gap);
     }
 
@@ -256,7 +257,8 @@ fn the_round_trip_time_is_probed_every_ten_seconds_for_200_ms() {
 }
 
 /// 200 ms are ten round trips of 20 ms, as long as BtlBw is kept for: the last of the four segments in flight then are
-/// acknowledged in ProbeBW, and are no reason to slow down. What follows them is sent at three quarters of the rate or faster.
+/// acknowledged in ProbeBW, and are no reason to slow down. What follows them is sent at three quarters of the rate or
+/// faster.
 #[test]
 fn probing_the_round_trip_time_does_not_lower_the_rate_on_a_short_path() {
     let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
@@ -269,7 +271,7 @@ fn probing_the_round_trip_time_does_not_lower_the_rate_on_a_short_path() {
         }
     });
     assert!(probed);
-    assert!(least > 0.74 * (4000 * MSS) as f64, "{least}");
+    assert!(least > 0.74 * (4000 * MSS).as_f64(), "{least}");
 }
 
 #[test]
@@ -320,7 +322,7 @@ fn a_policer_is_found_after_two_intervals_of_the_same_rate() {
     cc.mode = Mode::ProbeBw;
     cc.filled = true;
     let mut rates = vec![];
-    let (mut delivered, mut lost) = (0, 0);
+    let (mut delivered, mut lost) = (Bytes::ZERO, Bytes::ZERO);
     for round in 1..=60u64 {
         let prior_delivered = delivered;
         delivered += 7 * MSS;
@@ -340,12 +342,13 @@ fn a_policer_is_found_after_two_intervals_of_the_same_rate() {
 #[test]
 fn a_small_loss_is_no_policer() {
     let mut policer = Policer::default();
-    let (mut delivered, mut lost) = (0, 0);
+    let (mut delivered, mut lost) = (Bytes::ZERO, Bytes::ZERO);
     for round in 1..=60u64 {
         delivered += 9 * MSS;
         lost += MSS;
         let interval = Span::from_millis(100);
-        let sample = RateSample { prior_delivered: 0, interval, app_limited: false, in_flight: 0, lost };
+        let (prior_delivered, in_flight) = (Bytes::ZERO, Bytes::ZERO);
+        let sample = RateSample { prior_delivered, interval, app_limited: false, in_flight, lost };
         policer.sample(&Ack { now: at(100 * round), delivered, ..driver::ack(MSS, 100) }, &sample, true, true, true);
         assert_eq!(policer.rate(), None);
     }

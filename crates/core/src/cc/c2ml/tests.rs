@@ -2,7 +2,9 @@ use super::super::driver::{self, MSS};
 use super::super::{AnyCc, NAMES};
 use super::*;
 
-const HEADERS: u64 = 52;
+const HEADERS: Bytes = Bytes::new(52);
+/// Segments of Noordwijk in the dissertation.
+const SMALL: Bytes = Bytes::new(500);
 const RTT_MS: u64 = 600;
 
 /// 1 Mbit/s.
@@ -21,7 +23,7 @@ fn round(cc: &mut C2ml<AnyCc>, now: &mut Instant) {
 /// 1 Mbit/s in 600 ms is 75,000 bytes: 71 frames of 1052 (74,692), or 75,000 bytes of payload literally.
 #[test]
 fn a_window_is_whole_segments_with_their_headers() {
-    for (form, expected) in [(Form::On, 71 * MSS), (Form::Literal, 75_000)] {
+    for (form, expected) in [(Form::On, 71 * MSS), (Form::Literal, 75 * MSS)] {
         let mut cc = adapted("newreno", form);
         cc.set_budget(Some(MBIT));
         let mut now = Instant::ZERO;
@@ -54,7 +56,7 @@ fn every_control_stays_within_its_budget() {
             for _ in 0..20 {
                 if !bursts {
                     round(&mut cc, &mut now);
-                    assert!(cc.cwnd() <= 75_000, "{name}: {}", cc.cwnd());
+                    assert!(cc.cwnd() <= 75 * MSS, "{name}: {}", cc.cwnd());
                 }
                 assert!(cc.pacing_rate().is_none_or(|rate| rate <= MBIT), "{name}");
             }
@@ -69,7 +71,7 @@ fn every_control_without_a_model_of_its_own_adopts_window_and_threshold() {
         let mut cc = adapted(name, Form::On);
         cc.set_budget(Some(MBIT));
         cc.set_rtt(Span::from_millis(RTT_MS));
-        let expected = if *name == "cubic-linux" { 35_000 } else { 35_500 };
+        let expected = if *name == "cubic-linux" { 35 * MSS } else { 71 * MSS / 2 };
         assert_eq!((cc.control().cwnd(), cc.control().ssthresh()), (expected, 71 * MSS), "{name}");
     }
 }
@@ -83,7 +85,7 @@ fn after_a_loss_the_control_falls_and_slow_start_leads_back() {
     (0..4).for_each(|_| round(&mut cc, &mut now));
     cc.on_loss(&driver::loss(71 * MSS));
     cc.on_recovered(now);
-    assert_eq!(cc.cwnd(), 35_500);
+    assert_eq!(cc.cwnd(), 71 * MSS / 2);
     (0..2).for_each(|_| round(&mut cc, &mut now));
     assert_eq!(cc.cwnd(), 71 * MSS);
 }
@@ -100,12 +102,16 @@ fn a_new_budget_leaves_a_window_that_fits() {
     cc.set_budget(Some(Rate::from_bps(500_000)));
     assert_eq!((cc.cwnd(), cc.ssthresh()), (23 * MSS, 35 * MSS));
     cc.set_budget(Some(MBIT));
-    assert_eq!((cc.cwnd(), cc.ssthresh()), (35_500, 71 * MSS), "half of the new one");
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (71 * MSS / 2, 71 * MSS), "half of the new one");
     let mut literal = adapted("newreno", Form::Literal);
     literal.set_budget(Some(MBIT));
     (0..4).for_each(|_| round(&mut literal, &mut now));
     literal.set_budget(Some(Rate::from_bps(500_000)));
-    assert_eq!((literal.cwnd(), literal.ssthresh()), (18_750, 37_500), "Figure 2.13: ssThres/2");
+    assert_eq!(
+        (literal.cwnd(), literal.ssthresh()),
+        (Bytes::new(18_750), Bytes::new(37_500)),
+        "Figure 2.13: ssThres/2"
+    );
 }
 
 /// Half of 71 segments, told before the handshake was over.
@@ -115,7 +121,7 @@ fn the_first_flight_is_half_of_what_the_budget_allows() {
     cc.set_budget(Some(MBIT));
     assert_eq!(cc.cwnd(), 10 * MSS);
     cc.set_rtt(Span::from_millis(RTT_MS));
-    assert_eq!((cc.cwnd(), cc.ssthresh()), (35_500, 71 * MSS));
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (71 * MSS / 2, 71 * MSS));
     // 50 kbit/s in 600 ms: 3750 bytes, three frames.
     let mut small = adapted("cubic", Form::On);
     small.set_budget(Some(Rate::from_bps(50_000)));
@@ -134,7 +140,7 @@ fn a_queue_does_not_feed_itself() {
         cc.cwnd()
     };
     assert_eq!(grown(Form::On), 71 * MSS);
-    assert_eq!(grown(Form::Literal), 112_500);
+    assert_eq!(grown(Form::Literal), Bytes::new(112_500));
 }
 
 #[test]
@@ -177,32 +183,32 @@ fn without_a_budget_the_control_is_the_plain_one() {
 /// their 52 bytes of headers three take 3 552 8 / 125,000 = 105.984 ms; a burst of 50 ms would be one of 1.4.
 #[test]
 fn noordwijk_sends_three_segments_about_every_100_ms() {
-    let setup = Setup { mss: 500, initial_window: 20 * 500, ..driver::SETUP };
+    let setup = Setup { mss: SMALL, initial_window: 20 * SMALL, ..driver::SETUP };
     let mut cc = C2ml::new(AnyCc::new("noordwijk", &setup).unwrap(), &setup, Form::On, HEADERS);
     cc.set_budget(Some(Rate::from_bps(125_000)));
-    cc.on_burst(Instant::ZERO, 0);
-    assert_eq!((cc.cwnd(), cc.next_burst()), (3 * 500, Instant::ZERO + Span::from_micros(105_984)));
+    cc.on_burst(Instant::ZERO, Bytes::ZERO);
+    assert_eq!((cc.cwnd(), cc.next_burst()), (3 * SMALL, Instant::ZERO + Span::from_micros(105_984)));
     // 1 Mbit/s carries 6250 bytes in 50 ms: 11 frames, which take 48.576 ms.
     cc.set_budget(Some(MBIT));
-    cc.on_burst(Instant::ZERO, 0);
-    assert_eq!((cc.cwnd(), cc.next_burst()), (11 * 500, Instant::ZERO + Span::from_micros(48_576)));
+    cc.on_burst(Instant::ZERO, Bytes::ZERO);
+    assert_eq!((cc.cwnd(), cc.next_burst()), (11 * SMALL, Instant::ZERO + Span::from_micros(48_576)));
     cc.set_budget(None);
-    cc.on_burst(Instant::ZERO, 0);
-    assert_eq!((cc.cwnd(), cc.next_burst()), (20 * 500, Instant::ZERO + Span::from_millis(500)));
+    cc.on_burst(Instant::ZERO, Bytes::ZERO);
+    assert_eq!((cc.cwnd(), cc.next_burst()), (20 * SMALL, Instant::ZERO + Span::from_millis(500)));
 }
 
 /// Trains that tell of a fast path: tracking alone would make the timer 11 times 0.1 ms.
 #[test]
 fn noordwijk_tracks_no_faster_than_its_budget() {
-    let setup = Setup { mss: 500, initial_window: 20 * 500, ..driver::SETUP };
+    let setup = Setup { mss: SMALL, initial_window: 20 * SMALL, ..driver::SETUP };
     let mut cc = C2ml::new(AnyCc::new("noordwijk", &setup).unwrap(), &setup, Form::On, HEADERS);
     cc.set_budget(Some(MBIT));
     let mut now = Instant::ZERO;
     for _ in 0..6 {
         now = cc.next_burst();
-        cc.on_burst(now, 0);
+        cc.on_burst(now, Bytes::ZERO);
         for i in 0..11 {
-            cc.on_ack(&Ack { now: now + Span::from_micros(100 * i), ..driver::ack(500, 600 + i) });
+            cc.on_ack(&Ack { now: now + Span::from_micros(100 * i), ..driver::ack(SMALL, 600 + i) });
         }
     }
     assert_eq!(cc.next_burst().since(now), Span::from_micros(48_576));

@@ -143,7 +143,7 @@ fn a_loss_leaves_two_segments_and_an_ecn_echo_may_leave_less() {
         let mut cc = Cubic::new(&Config::default(), &driver::SETUP);
         cc.on_loss(&Loss { ecn, ..driver::loss(in_flight * MSS) });
         cc.on_recovered(Instant::ZERO);
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (window, 2 * MSS));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (Bytes::new(window), 2 * MSS));
     }
 }
 
@@ -183,7 +183,7 @@ fn a_loss_after_a_timeout_has_its_plateau() {
 #[test]
 fn slow_start_is_that_of_rfc_5681() {
     let mut cc = Cubic::new(&Config::default(), &driver::SETUP);
-    assert_eq!(cc.ssthresh(), u64::MAX);
+    assert_eq!(cc.ssthresh(), Bytes::MAX);
     for expected in [20, 40, 80] {
         driver::round_trip(&mut cc, 100);
         assert_eq!(cc.cwnd(), expected * MSS);
@@ -234,7 +234,7 @@ fn an_idle_connection_restarts_from_the_initial_window_at_most() {
 fn the_end_of_a_recovery_without_a_signal_changes_nothing() {
     let mut cc = Cubic::new(&Config::default(), &driver::SETUP);
     cc.on_recovered(Instant::ZERO);
-    assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, u64::MAX));
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (10 * MSS, Bytes::MAX));
 }
 
 /// RFC 9438 §5.1, with one loss per 1/p segments: (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4) segments.
@@ -297,7 +297,7 @@ fn with_hystart_slow_start_ends_when_round_trip_times_rise() {
     }
     assert_eq!(windows[0], 200);
     assert!(windows[1] < 270, "a quarter more, and seven ACKs: {windows:?}");
-    assert!(cc.ssthresh() < u64::MAX && cc.hystart.is_none(), "{windows:?}");
+    assert!(cc.ssthresh() < Bytes::MAX && cc.hystart.is_none(), "{windows:?}");
     assert_eq!(plain.cwnd(), 25_600 * MSS);
     cc.on_ack(&ack_at(1000, 90));
     let epoch = cc.epoch.clone().expect("congestion avoidance has begun");

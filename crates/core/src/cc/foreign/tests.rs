@@ -2,6 +2,7 @@ use super::*;
 use crate::cc::c2ml::Form;
 use crate::cc::newreno::{Config, NewReno};
 use crate::cc::{AnyCc, BurstLimit, NAMES, driver};
+use driver::MSS;
 use std::sync::Mutex;
 
 /// NewReno from outside, with a window that the seed shifts.
@@ -11,10 +12,10 @@ struct Outside(NewReno, u64);
 impl CongestionControl for Outside {
     crate::cc::without!(requirements, recovery, bursts, advice);
 
-    fn cwnd(&self) -> u64 {
-        self.0.cwnd() + self.1
+    fn cwnd(&self) -> Bytes {
+        self.0.cwnd() + Bytes::new(self.1)
     }
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.0.ssthresh()
     }
     fn on_ack(&mut self, ack: &Ack) {
@@ -29,7 +30,7 @@ impl CongestionControl for Outside {
     fn on_rto(&mut self, loss: &Loss) {
         self.0.on_rto(loss);
     }
-    fn on_idle(&mut self, now: Instant, initial_window: u64) {
+    fn on_idle(&mut self, now: Instant, initial_window: Bytes) {
         self.0.on_idle(now, initial_window);
     }
     fn pacing_rate(&self) -> Option<Rate> {
@@ -55,21 +56,24 @@ impl MakeCc for Maker {
     }
 }
 
-const SETUP: Setup = Setup { mss: 1000, initial_window: 10_000, initial_ssthresh: u64::MAX };
+const SETUP: Setup = driver::SETUP;
 
 #[test]
 fn a_control_from_outside_is_one_among_all() {
     let control = Control::new("mine", Map::new(), Arc::new(Maker));
     let mut any = AnyCc::Foreign(Box::new(control.make(&SETUP, 3)));
     assert!(!NAMES.contains(&any.name()));
-    assert_eq!((any.name(), any.cwnd(), any.pacing_rate()), ("mine", 10_003, Some(Rate::from_bps(1_000_000))));
-    let loss = Loss { now: Instant::ZERO, in_flight: 8000, ecn: false };
+    assert_eq!(
+        (any.name(), any.cwnd(), any.pacing_rate()),
+        ("mine", Bytes::new(10_003), Some(Rate::from_bps(1_000_000)))
+    );
+    let loss = Loss { now: Instant::ZERO, in_flight: 8 * MSS, ecn: false };
     any.on_loss(&loss);
     any.on_recovered(Instant::ZERO);
-    assert_eq!((any.cwnd(), any.ssthresh()), (4003, 4000));
+    assert_eq!((any.cwnd(), any.ssthresh()), (Bytes::new(4003), 4 * MSS));
     let mut copy = any.clone();
     copy.on_rto(&loss);
-    assert_eq!((copy.cwnd(), any.cwnd()), (1003, 4003), "a copy goes its own way");
+    assert_eq!((copy.cwnd(), any.cwnd()), (Bytes::new(1003), Bytes::new(4003)), "a copy goes its own way");
     assert_ne!(copy, any);
 }
 
@@ -91,13 +95,13 @@ impl Records {
 }
 
 impl CongestionControl for Records {
-    fn cwnd(&self) -> u64 {
+    fn cwnd(&self) -> Bytes {
         self.hears("cwnd");
-        5000
+        5 * MSS
     }
-    fn ssthresh(&self) -> u64 {
+    fn ssthresh(&self) -> Bytes {
         self.hears("ssthresh");
-        7000
+        7 * MSS
     }
     fn on_ack(&mut self, _: &Ack) {
         self.hears("on_ack");
@@ -111,7 +115,7 @@ impl CongestionControl for Records {
     fn on_rto(&mut self, _: &Loss) {
         self.hears("on_rto");
     }
-    fn on_idle(&mut self, _: Instant, _: u64) {
+    fn on_idle(&mut self, _: Instant, _: Bytes) {
         self.hears("on_idle");
     }
     fn pacing_rate(&self) -> Option<Rate> {
@@ -129,7 +133,7 @@ impl CongestionControl for Records {
         self.hears("next_burst");
         Instant::MAX
     }
-    fn on_burst(&mut self, _: Instant, _: u64) {
+    fn on_burst(&mut self, _: Instant, _: Bytes) {
         self.hears("on_burst");
     }
     fn advise(&mut self, advice: Advice) {
@@ -158,22 +162,22 @@ fn nothing_that_stands_around_a_control_forgets_a_method() {
     let heard = Arc::new(Mutex::new(vec![]));
     let control = Control::new("records", Map::new(), Arc::new(Records(heard.clone())));
     let plain = AnyCc::Foreign(Box::new(control.make(&SETUP, 1)));
-    let with_budget = plain.clone().with_budget(&SETUP, Form::On, 52);
-    let (now, ack) = (Instant::ZERO, driver::ack(1000, 100));
-    let loss = driver::loss(3000);
-    let adopt = Advice::Adopt { cwnd: 3000, ssthresh: 4000 };
+    let with_budget = plain.clone().with_budget(&SETUP, Form::On, Bytes::new(52));
+    let (now, ack) = (Instant::ZERO, driver::ack(MSS, 100));
+    let loss = driver::loss(3 * MSS);
+    let adopt = Advice::Adopt { cwnd: 3 * MSS, ssthresh: 4 * MSS };
     for mut cc in [plain, with_budget] {
         heard.lock().unwrap().clear();
-        assert_eq!((cc.cwnd(), cc.ssthresh()), (5000, 7000));
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (5 * MSS, 7 * MSS));
         assert_eq!((cc.pacing_rate(), cc.requirements().ect1), (Some(Rate::from_bps(8_000_000)), true));
         assert_eq!(cc.next_burst(), Instant::MAX);
         cc.on_ack(&ack);
         cc.on_loss(&loss);
         cc.on_recovered(now);
         cc.on_rto(&loss);
-        cc.on_idle(now, 4000);
+        cc.on_idle(now, 4 * MSS);
         cc.on_recovery_ack(&ack);
-        cc.on_burst(now, 2000);
+        cc.on_burst(now, 2 * MSS);
         cc.advise(adopt);
         cc.advise(Advice::LimitBursts(None));
         let expected = [
@@ -193,19 +197,19 @@ fn nothing_that_stands_around_a_control_forgets_a_method() {
     }
 }
 
-/// 1 Mbit/s in 100 ms are 12,500 bytes, eleven frames of 1052: that is the threshold of the control from its first ACK on.
+/// 1 Mbit/s in 100 ms are 12,500 bytes, eleven frames of 1052: that is the threshold of the control from its first ACK
+/// on.
 #[test]
 fn a_control_from_outside_hears_the_budget_of_its_node() {
     let heard = Arc::new(Mutex::new(vec![]));
     let control = Control::new("records", Map::new(), Arc::new(Records(heard.clone())));
-    let mut cc = AnyCc::Foreign(Box::new(control.make(&SETUP, 1))).with_budget(&SETUP, Form::On, 52);
+    let mut cc = AnyCc::Foreign(Box::new(control.make(&SETUP, 1))).with_budget(&SETUP, Form::On, Bytes::new(52));
     let rate = Rate::from_bps(1_000_000);
     cc.cooperation().unwrap().set_budget(Some(rate));
-    cc.on_ack(&driver::ack(1000, 100));
+    cc.on_ack(&driver::ack(MSS, 100));
     let heard = heard.lock().unwrap();
-    for advice in
-        [Advice::LimitBursts(Some(BurstLimit { rate, frame: 1052 })), Advice::Adopt { cwnd: 5000, ssthresh: 11_000 }]
-    {
+    let limit = BurstLimit { rate, frame: Bytes::new(1052) };
+    for advice in [Advice::LimitBursts(Some(limit)), Advice::Adopt { cwnd: 5 * MSS, ssthresh: 11 * MSS }] {
         assert!(heard.contains(&format!("{advice:?}")), "{advice:?} is not in {heard:?}");
     }
 }

@@ -23,7 +23,7 @@ fn train(cc: &mut Noordwijk, size: u64, begin: u64, gap: u64, step: u64) {
 fn a_burst_leaves_every_timer() {
     let mut cc = control();
     assert!(cc.next_burst() <= at(0), "the first at once");
-    cc.on_burst(at(0), 0);
+    cc.on_burst(at(0), Bytes::ZERO);
     assert_eq!((cc.cwnd(), cc.next_burst()), (20 * MSS, at(500)));
     cc.on_burst(at(500), 20 * MSS);
     assert_eq!((cc.cwnd(), cc.next_burst()), (40 * MSS, at(1000)));
@@ -32,7 +32,7 @@ fn a_burst_leaves_every_timer() {
 #[test]
 fn between_bursts_acks_open_nothing() {
     let mut cc = control();
-    cc.on_burst(at(0), 0);
+    cc.on_burst(at(0), Bytes::ZERO);
     for left in (0..20).rev() {
         cc.on_ack(&driver::ack(MSS, 600));
         assert_eq!(cc.cwnd(), left * MSS, "what is in flight");
@@ -44,7 +44,7 @@ fn between_bursts_acks_open_nothing() {
 #[test]
 fn tracking_makes_the_timer_the_time_of_a_burst() {
     let mut cc = control();
-    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
     train(&mut cc, 20, 600, 4, 4);
     assert_eq!(cc.burst(), (20, MS(500)), "two trains make an evaluation");
     train(&mut cc, 20, 1100, 4, 4);
@@ -56,12 +56,12 @@ fn tracking_makes_the_timer_the_time_of_a_burst() {
 #[test]
 fn adjustment_cuts_the_burst_and_tracking_brings_it_back() {
     let mut cc = control();
-    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
     (0..2).for_each(|i| train(&mut cc, 20, 600 + 500 * i, 20, 20));
     assert_eq!(cc.burst(), (10, MS(380)));
     for expected in [15, 18, 19, 20, 20] {
         let (size, _) = cc.burst();
-        (0..2).for_each(|_| cc.on_burst(at(2000), 0));
+        (0..2).for_each(|_| cc.on_burst(at(2000), Bytes::ZERO));
         (0..2).for_each(|i| train(&mut cc, size, 3000 + 500 * i, 4, 1));
         assert_eq!(cc.burst().0, expected);
     }
@@ -71,7 +71,7 @@ fn adjustment_cuts_the_burst_and_tracking_brings_it_back() {
 #[test]
 fn a_small_burst_doubles_the_timer() {
     let mut cc = control();
-    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
     (0..2).for_each(|i| train(&mut cc, 20, 600 + 500 * i, 1, 20));
     assert_eq!(cc.burst(), (3, MS(38)));
 }
@@ -80,7 +80,7 @@ fn a_small_burst_doubles_the_timer() {
 #[test]
 fn a_timer_above_a_second_is_halved_with_its_burst() {
     let mut cc = control();
-    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
     (0..2).for_each(|i| train(&mut cc, 20, 600 + 5000 * i, 100, 1));
     assert_eq!(cc.burst(), (10, MS(950)));
 }
@@ -89,9 +89,9 @@ fn a_timer_above_a_second_is_halved_with_its_burst() {
 #[test]
 fn the_dispersion_is_that_of_the_last_full_burst() {
     let mut cc = control();
-    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
     (0..2).for_each(|i| train(&mut cc, 20, 600 + 500 * i, 20, 20));
-    (0..2).for_each(|_| cc.on_burst(at(2000), 0));
+    (0..2).for_each(|_| cc.on_burst(at(2000), Bytes::ZERO));
     (0..2).for_each(|i| train(&mut cc, 10, 3000 + 500 * i, 1, 1));
     assert_eq!(cc.burst(), (15, MS(380)));
 }
@@ -99,26 +99,26 @@ fn the_dispersion_is_that_of_the_last_full_burst() {
 #[test]
 fn a_loss_restores_the_first_burst_and_a_timeout_doubles_the_timer() {
     let mut cc = control();
-    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
     (0..2).for_each(|i| train(&mut cc, 20, 600 + 500 * i, 20, 20));
     cc.on_loss(&driver::loss(30 * MSS));
     assert_eq!((cc.burst(), cc.ssthresh()), ((20, MS(500)), 20 * MSS));
     cc.on_recovered(at(2000));
-    assert_eq!(cc.cwnd(), 0, "the next burst goes at its time");
-    cc.on_burst(at(2100), 0);
+    assert_eq!(cc.cwnd(), Bytes::ZERO, "the next burst goes at its time");
+    cc.on_burst(at(2100), Bytes::ZERO);
     assert_eq!(cc.cwnd(), 19 * MSS, "less the segment that was sent again");
     for expected in [1000, 900, 900] {
         cc.on_rto(&driver::loss(20 * MSS));
         assert_eq!((cc.burst(), cc.cwnd()), ((20, MS(expected)), MSS));
     }
-    cc.on_burst(at(5000), 0);
+    cc.on_burst(at(5000), Bytes::ZERO);
     assert_eq!((cc.cwnd(), cc.next_burst()), (17 * MSS, at(5900)));
 }
 
 #[test]
 fn a_recovery_forgets_the_trains() {
     let mut cc = control();
-    (0..2).for_each(|_| cc.on_burst(at(0), 0));
+    (0..2).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
     train(&mut cc, 20, 600, 4, 4);
     train(&mut cc, 10, 1100, 4, 4);
     cc.on_loss(&driver::loss(10 * MSS));
@@ -130,14 +130,14 @@ fn a_recovery_forgets_the_trains() {
 #[test]
 fn the_seventeenth_burst_in_flight_is_measured_with_the_sixteenth() {
     let mut cc = control();
-    (0..17).for_each(|_| cc.on_burst(at(0), 0));
+    (0..17).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
     assert_eq!((cc.bursts.len, cc.bursts.sizes[0], cc.bursts.sizes[15]), (16, 20, 40));
 }
 
 #[test]
 fn after_idle_time_the_burst_goes_at_once() {
     let mut cc = control();
-    cc.on_burst(at(0), 0);
+    cc.on_burst(at(0), Bytes::ZERO);
     cc.on_idle(at(5), 20 * MSS);
     assert_eq!(cc.next_burst(), at(5));
     assert!(cc.requirements().ack_per_segment && !cc.requirements().rate);

@@ -7,10 +7,17 @@ use crate::units::Span;
 fn every_name_builds_its_control_and_no_other_name_does() {
     for name in NAMES {
         let cc = AnyCc::new(name, &driver::SETUP).expect(name);
-        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.pacing_rate()), (10 * MSS, u64::MAX, None));
+        assert_eq!((cc.cwnd(), cc.ssthresh(), cc.pacing_rate()), (10 * MSS, Bytes::MAX, None));
         assert_eq!(cc.name(), *name);
     }
     assert_eq!(AnyCc::new("tahoe", &driver::SETUP), None);
+}
+
+/// The only control inside the enum takes no more room than six words, and nothing on the heap.
+#[test]
+fn any_control_takes_six_words_and_newreno_nothing_beside_them() {
+    let heap = |name| AnyCc::new(name, &driver::SETUP).unwrap().heap_bytes();
+    assert_eq!((size_of::<AnyCc>(), heap("newreno"), heap("cubic")), (48, 0, size_of::<cubic::Cubic>()));
 }
 
 #[test]
@@ -24,8 +31,8 @@ fn the_controls_that_count_marks_need_ecn() {
 struct SameThroughTheEnum;
 
 impl ForEachControl for SameThroughTheEnum {
-    fn one<C: CongestionControl + Clone>(&mut self, mut cc: C, wrap: fn(Box<C>) -> AnyCc) {
-        let mut any = wrap(Box::new(cc.clone()));
+    fn one<C: CongestionControl + Clone>(&mut self, mut cc: C, wrap: fn(C) -> AnyCc) {
+        let mut any = wrap(cc.clone());
         let now = Instant::from_nanos(1_000_000);
         let events: [fn(&mut dyn CongestionControl, Instant); 5] = [
             |cc, _| cc.on_ack(&driver::ack(MSS, 100)),
@@ -38,7 +45,7 @@ impl ForEachControl for SameThroughTheEnum {
             let before = any.clone();
             event(&mut cc, now);
             event(&mut any, now);
-            assert_eq!(any, wrap(Box::new(cc.clone())), "{}", any.name());
+            assert_eq!(any, wrap(cc.clone()), "{}", any.name());
             assert_ne!(any, before, "{}: each of these events changes something", any.name());
         }
     }
@@ -63,7 +70,8 @@ fn every_default_is_valid_and_every_parameter_documented() {
     }
 }
 
-/// Each number of each control, made negative or far too large, is refused, by the type or by the range; the error names it.
+/// Each number of each control, made negative or far too large, is refused, by the type or by the range; the error
+/// names it.
 #[test]
 fn a_value_out_of_range_is_refused() {
     for name in NAMES {
@@ -106,7 +114,7 @@ fn a_parameter_reaches_its_control() {
         let config = AnyControlConfig::deserialize(name, serde_json::json!({ key: value })).unwrap().unwrap();
         let mut cc = config.build(&Setup { initial_window: 100 * MSS, ..driver::SETUP }, 0);
         cc.on_loss(&driver::loss(100 * MSS));
-        assert_eq!(cc.ssthresh() as f64 / MSS as f64, left, "{name}");
+        assert_eq!(cc.ssthresh().as_f64() / MSS.as_f64(), left, "{name}");
     }
 }
 
@@ -119,26 +127,28 @@ proptest::proptest! {
         events in proptest::collection::vec((0u8..8, 0u64..1 << 40, 0u64..100_000_000), 1..200),
     ) {
         for name in NAMES {
-            let initial_ssthresh = if mss % 3 == 0 { 4 * mss } else { u64::MAX };
-            let setup = Setup { mss, initial_window: 10 * mss.max(1), initial_ssthresh };
+            let initial_ssthresh = if mss % 3 == 0 { Bytes::new(4 * mss) } else { Bytes::MAX };
+            let initial_window = Bytes::new(10 * mss.max(1));
+            let setup = Setup { mss: Bytes::new(mss), initial_window, initial_ssthresh };
             let mut config = AnyControlConfig::default_of(name).expect(name);
             if let AnyControlConfig::Cubic(cubic) = &mut config {
                 cubic.hystart = mss % 2 == 1;
             }
             let mut cc = config.build(&setup, 0);
-            let (mut now, mut delivered) = (Instant::ZERO, 0);
+            let (mut now, mut delivered) = (Instant::ZERO, Bytes::ZERO);
             for (what, bytes, gap_us) in &events {
                 now += Span::from_micros(*gap_us);
-                let loss = Loss { now, in_flight: *bytes, ecn: bytes % 2 == 0 };
-                delivered += bytes;
+                let size = Bytes::new(*bytes);
+                let loss = Loss { now, in_flight: size, ecn: bytes % 2 == 0 };
+                delivered += size;
                 let rate = (bytes % 3 > 0).then_some(RateSample {
-                    prior_delivered: delivered.saturating_sub(gap_us * 7),
+                    prior_delivered: delivered.saturating_sub(Bytes::new(gap_us * 7)),
                     interval: Span::from_micros(*gap_us),
                     app_limited: bytes % 5 == 0,
-                    in_flight: bytes / 2,
+                    in_flight: size / 2,
                     lost: delivered / 3,
                 });
-                let facts = Ack { now, delivered, marked: bytes / 2, rate, ..driver::ack(*bytes, 100) };
+                let facts = Ack { now, delivered, marked: size / 2, rate, ..driver::ack(size, 100) };
                 match what {
                     0 | 1 => cc.on_ack(&Ack { cwnd_limited: *what == 0, ..facts }),
                     2 => cc.on_loss(&loss),
@@ -146,11 +156,11 @@ proptest::proptest! {
                     4 => cc.on_rto(&loss),
                     5 => cc.on_idle(now, setup.initial_window),
                     6 => cc.on_recovery_ack(&facts),
-                    _ => cc.on_burst(now, *bytes),
+                    _ => cc.on_burst(now, size),
                 }
                 let opens = cc.next_burst() < Instant::MAX;
-                proptest::prop_assert!(cc.cwnd() >= mss || opens, "{name}: {} after {what}", cc.cwnd());
-                proptest::prop_assert!(cc.ssthresh() >= 2 * mss);
+                proptest::prop_assert!(cc.cwnd().get() >= mss || opens, "{name}: {} after {what}", cc.cwnd());
+                proptest::prop_assert!(cc.ssthresh().get() >= 2 * mss);
             }
         }
     }

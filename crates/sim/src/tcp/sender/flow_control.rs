@@ -5,7 +5,7 @@ use super::{Kind, Next, Sender, SillyWindow, TcpConfig};
 use crate::segment::Segment;
 use crate::tcp::sequence;
 use penstock_core::cc::CongestionControl;
-use penstock_core::units::Instant;
+use penstock_core::units::{Bytes, Instant};
 
 impl Sender {
     /// Takes the window of the peer's SYN or SYN-ACK, which is unscaled.
@@ -32,7 +32,7 @@ impl Sender {
     pub(super) fn restart_if_idle(&mut self, config: &TcpConfig, now: Instant) {
         let idle = self.flight() == 0 && self.counters.segments > 0 && now.since(self.last_sent) > self.rtt.rto();
         if idle && self.persist_at == Instant::MAX && !self.probe_due {
-            self.cc.on_idle(now, self.mss * u64::from(config.initial_window));
+            self.cc.on_idle(now, Bytes::new(self.mss * u64::from(config.initial_window)));
             self.last_sent = now;
         }
     }

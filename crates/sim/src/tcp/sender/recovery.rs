@@ -5,7 +5,7 @@ use crate::segment::Segment;
 use crate::tcp::rack::Arrival;
 use crate::tcp::sequence;
 use penstock_core::cc::{CongestionControl, Loss};
-use penstock_core::units::Instant;
+use penstock_core::units::{Bytes, Instant};
 
 impl Sender {
     fn arrival(&self, now: Instant, echo: Option<u32>) -> Arrival {
@@ -129,7 +129,7 @@ impl Sender {
         self.first_partial = true;
         self.timed.0 = 0;
         self.prr = Prr::new(flight);
-        let (ssthresh, pipe) = (self.cc.ssthresh(), self.pipe);
+        let (ssthresh, pipe) = (self.cc.ssthresh().get(), self.pipe);
         self.recovery_window = match (self.sack, config.prr) {
             (true, true) => pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss),
             (true, false) => ssthresh,
@@ -139,7 +139,7 @@ impl Sender {
 
     pub(super) fn reduce(&mut self, in_flight: u64, ecn: bool, now: Instant) {
         self.counters.reductions += 1;
-        self.cc.on_loss(&Loss { now, in_flight, ecn });
+        self.cc.on_loss(&Loss { now, in_flight: Bytes::new(in_flight), ecn });
         self.cwr = self.ecn;
     }
 
@@ -157,8 +157,8 @@ impl Sender {
         self.board.update_lost(self.mss);
         self.count_pipe();
         if config.prr {
-            let pipe = self.pipe;
-            self.recovery_window = pipe + self.prr.send_count(delivered, pipe, self.cc.ssthresh(), self.mss);
+            let (ssthresh, pipe) = (self.cc.ssthresh().get(), self.pipe);
+            self.recovery_window = pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss);
         }
     }
 
@@ -188,7 +188,7 @@ impl Sender {
             // lost, and counts as a second loss event (§4.3). The amount in flight is then the pipe, because the flight
             // size grows with the duration of recovery and does not tell what the path holds.
             let in_flight = if self.phase == Phase::Recovery { self.pipe } else { self.flight() };
-            self.cc.on_rto(&Loss { now, in_flight, ecn: false });
+            self.cc.on_rto(&Loss { now, in_flight: Bytes::new(in_flight), ecn: false });
         }
         self.phase = Phase::Loss;
         self.recover = self.nxt;
