@@ -509,4 +509,16 @@ mod tests {
             }
         }
     }
+
+    /// Equation 2: K times the mean of the inputs with their weights. Of equal inputs the mean is any of them, whatever the
+    /// neuron has learnt.
+    #[test]
+    fn the_output_is_k_times_the_weighted_mean_of_the_inputs() {
+        let mut neuron = Neuron::new(&Config::default(), 10.0, 30.0);
+        for _ in 0..4 {
+            assert!((neuron.output(&[2.0; INPUTS]) / (2.0 * neuron.k) - 1.0).abs() < 1e-12);
+            neuron.learn(30.0, 0.5, &[5.0; INPUTS]);
+        }
+        assert!((neuron.weights.iter().sum::<f64>() - 1.0).abs() > 1e-3, "what it learnt changed the weights");
+    }
 }

@@ -218,4 +218,13 @@ mod tests {
         let above = ared.red.probability_at(15.0 + 1e-9);
         assert!((below - max_p).abs() < 1e-6 && (above - max_p).abs() < 1e-6, "{below} and {above}, not {max_p}");
     }
+
+    /// The automatic weight is 1 - exp(-1/C) for C packets per second: the average forgets in a second. At 1 Gbit/s C is
+    /// 125,000, so that the first of 1000 waiting packets counts 1000 / 125000 to six digits.
+    #[test]
+    fn the_weight_is_that_of_a_second() {
+        let mut ared = ared(1_000_000_000);
+        feed(&mut ared, 1000, 0, 2); // the first finds the link idle
+        assert!((ared.red.average() - 0.008).abs() < 1e-7, "{}", ared.red.average());
+    }
 }

@@ -310,4 +310,20 @@ mod tests {
             assert_eq!(config.validate().unwrap_err().key, key);
         }
     }
+
+    /// At pm = 0 and at pm = 1 there is nothing to decide by chance: the stream of random numbers stays where it is.
+    #[test]
+    fn a_certain_fate_takes_no_random_number() {
+        for (losses, verdict) in [(0, Verdict::Pass), (1, Verdict::Drop)] {
+            let mut blue = Blue::new(Config { increment: 1.0, ..Config::default() }, &LINK);
+            (0..losses).for_each(|_| blue.on_overflow(at(1000)));
+            let mut rng = Streams::new(1).get("blue");
+            let before = rng.clone();
+            assert_eq!(
+                blue.on_enqueue(&packet(Ecn::NotEct), Backlog { packets: 1, bytes: 1000 }, at(1001), &mut rng),
+                verdict
+            );
+            assert_eq!(rng, before, "pm = {}", blue.probability());
+        }
+    }
 }

@@ -481,4 +481,20 @@ mod tests {
         drops(&mut cobalt, 1, 0, 20);
         assert_eq!(drops(&mut cobalt, 10, 20, 100), [21, 91]);
     }
+
+    /// `cobalt_queue_empty()` of cake: when a drop is due at an empty queue, the count falls by one and the next drop is an
+    /// interval divided by the root of the new count later.
+    #[test]
+    fn an_empty_queue_counts_down_by_one() {
+        let mut cobalt = cobalt(Config::default());
+        cobalt.set_count(5);
+        cobalt.drop_next = at(10);
+        for (count, wait_ms) in [(4, 50.0), (3, 57.735), (2, 70.711), (1, 100.0)] {
+            let due = cobalt.drop_next;
+            cobalt.on_empty(due);
+            assert_eq!(cobalt.count, count);
+            let wait = cobalt.drop_next.since(due).as_secs_f64() * 1e3;
+            assert!((wait - wait_ms).abs() < 0.01, "{wait} ms with a count of {count}");
+        }
+    }
 }

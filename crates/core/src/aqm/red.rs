@@ -491,4 +491,43 @@ mod tests {
             }
         }
     }
+
+    /// §4 of the paper, byte mode: p_b in proportion to the size. Of packets four times as large, four times as many die.
+    #[test]
+    fn a_large_packet_is_dropped_more_often_where_bytes_count() {
+        let drops = |size: u64| {
+            let mut red = red(Config { weight: 1.0, byte_drop: true, ..Config::default() });
+            let mut rng = Streams::new(4).get("bytes");
+            let packet = Meta { size: Bytes::new(size), ecn: Ecn::NotEct, flow: FlowId(0) };
+            let mut dies = || {
+                let backlog = Backlog { packets: 10, bytes: 10_000 };
+                red.on_enqueue(&packet, backlog, Instant::ZERO, &mut rng) == Verdict::Drop
+            };
+            (0..100_000).filter(|_| dies()).count() as f64
+        };
+        // p_b is 0.05 at a size of 1000: gaps are uniform, with a mean of 1/(2 p_b).
+        for (size, expected) in [(500, 5000.0), (1000, 10_000.0), (2000, 20_000.0)] {
+            let seen = drops(size);
+            assert!((seen / expected - 1.0).abs() < 0.05, "{seen} of {size} B, {expected} by theory");
+        }
+    }
+
+    /// The kernel's RED learns from `on_empty` that the link is idle; the average of a link that was idle for long is nothing.
+    #[test]
+    fn the_kernels_red_by_name_ages_while_the_link_is_idle() {
+        let average = |idle: bool| {
+            let config = Config { compat: Compat::Linux, ..Config::default() };
+            let (mut red, mut rng) = (config.aqm(&LINK), Streams::new(1).get("idle"));
+            let packet = Meta { size: Bytes::new(1000), ecn: Ecn::NotEct, flow: FlowId(0) };
+            for _ in 0..2000 {
+                red.on_enqueue(&packet, Backlog { packets: 4, bytes: 4000 }, Instant::ZERO, &mut rng);
+            }
+            if idle {
+                red.on_empty(Instant::ZERO);
+            }
+            red.on_enqueue(&packet, Backlog { packets: 1, bytes: 1000 }, Instant::ZERO + Span::from_secs(60), &mut rng);
+            red.average()
+        };
+        assert!(average(false) > 2000.0 && average(true) < 100.0, "{} busy, {} idle", average(false), average(true));
+    }
 }

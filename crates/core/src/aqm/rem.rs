@@ -402,4 +402,13 @@ mod tests {
             }
         }
     }
+
+    /// While the price is zero and nothing came, an update changes nothing, so REM asks for none; a packet makes one due.
+    #[test]
+    fn a_price_of_nothing_needs_no_wakeup_until_a_packet_comes() {
+        let (mut rem, mut rng) = (Rem::new(Config::default(), &LINK), Streams::new(1).get("t"));
+        assert_eq!(rem.next_wakeup(), None);
+        rem.on_enqueue(&packet(Ecn::NotEct), queue(0), at(1), &mut rng);
+        assert!(rem.next_wakeup().is_some());
+    }
 }

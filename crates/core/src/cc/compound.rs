@@ -126,9 +126,7 @@ impl Compound {
             return;
         }
         let next = self.config.next_dwnd(self.dwnd, win, win * share);
-        if cwnd_limited || next < self.dwnd {
-            self.dwnd = next;
-        }
+        self.dwnd = if cwnd_limited { next } else { next.min(self.dwnd) };
     }
 }
 
@@ -323,5 +321,19 @@ mod tests {
         assert_eq!((cc.window.cwnd, cc.dwnd), (2.0, 1.0));
         cc.on_ack(&driver::ack(60 * MSS, 100));
         assert_eq!(cc.window.cwnd, 3.0);
+    }
+
+    /// A sender that does not fill its window learns nothing from a short queue, but a long one makes the delay window give
+    /// way all the same.
+    #[test]
+    fn a_window_that_is_not_filled_may_shrink_and_not_grow() {
+        for (limited, share, grows) in [(true, 0.0, true), (false, 0.0, false), (false, 0.5, false)] {
+            let mut cc = avoiding(256);
+            cc.dwnd = 200.0;
+            let expected = cc.config.next_dwnd(200.0, 456.0, 456.0 * share);
+            cc.adjust(share, limited);
+            assert_eq!(cc.dwnd > 200.0, grows);
+            assert_eq!(cc.dwnd, if limited || share > 0.0 { expected } else { 200.0 });
+        }
     }
 }

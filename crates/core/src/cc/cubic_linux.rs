@@ -450,4 +450,15 @@ mod tests {
         });
         assert_eq!(looks, [at(1000), at(1000) + LOOK + Span::from_nanos(1)]);
     }
+
+    /// `tcp_is_cwnd_limited()`: who does not fill the window does not open it, and that time does not count in the epoch.
+    #[test]
+    fn a_window_that_is_not_filled_does_not_open() {
+        let mut cc = reduced(100);
+        let before = cc.cwnd();
+        for ms in 1..1000 {
+            cc.on_ack(&Ack { now: at(100 * ms), cwnd_limited: false, ..driver::ack(MSS, 75) });
+        }
+        assert_eq!((cc.cwnd(), cc.epoch.is_none()), (before, true));
+    }
 }

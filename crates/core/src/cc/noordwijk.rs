@@ -370,7 +370,7 @@ impl CongestionControl for Noordwijk {
             None => (self.initial_burst, self.config.timer),
         };
         (self.burst, self.timer) = (self.first_burst, self.first_timer);
-        self.ssthresh = self.ssthresh.max((self.burst * self.mss).max(2 * self.mss));
+        self.ssthresh = self.ssthresh.max(self.burst * self.mss);
     }
 }
 

@@ -382,4 +382,29 @@ mod tests {
         assert_eq!([1000, 801, 800, 799].map(|usable| tells(20, usable)), [false, false, false, true]);
         assert_eq!([1001, 1000, 999].map(|usable| tells(0, usable)), [false, false, true]);
     }
+
+    /// A client that gains tells it from the threshold on, while the claim it holds is below its part.
+    #[test]
+    fn a_client_that_gains_tells_it_from_the_threshold_on() {
+        let tells = |claim: u64, usable: u64, part: u64| {
+            let mut client = Client::new(Config::new(NodeId(1), 7)).unwrap();
+            client.usable = Claim::bps(usable);
+            let (share, claim, status) = (Share::default(), Claim::bps(claim), Status::Good);
+            client.is_worth_telling(&Held { share, claim, status, said: claim, until: Instant::MAX }, part)
+        };
+        assert_eq!([499, 500, 599, 600].map(|usable| tells(500, usable, 1000)), [false, false, false, true]);
+        assert!(!tells(1000, 5000, 1000), "it has its part");
+    }
+
+    /// A lease that ends at a time does not hold at that time.
+    #[test]
+    fn a_budget_is_believed_until_its_lease_ends() {
+        let mut client = Client::new(Config::new(NodeId(1), 7)).unwrap();
+        let (share, claim, status) = (Share::default(), Claim::ALL, Status::Good);
+        let end = Instant::ZERO + Span::from_secs(10);
+        client.held = Some(Held { share, claim, status, said: claim, until: end });
+        client.levels = Some(Levels { incarnation: 1, seq: 1, levels: [1000; crate::coop::state::CLASSES] });
+        let before = Instant::ZERO + Span::from_millis(9999);
+        assert_eq!([before, end].map(|now| client.budget_bps(now)), [Some(1000), None]);
+    }
 }

@@ -309,3 +309,59 @@ fn the_bytes_are_those_of_the_specification() {
     later[2] = 2;
     assert_eq!(decode(&later, &ring), Err(DecodeError::Version(2)));
 }
+
+/// The tag is right, but the message does not end where its fields do.
+#[test]
+fn a_message_with_more_than_its_fields_is_malformed() {
+    let ring = network_ring();
+    let hello = encode(&Message::ClientHello { node: NodeId(7), ask: 258, state: None }, &ring);
+    let mut longer = hello[..20].to_vec();
+    let tag = ring.sign(&longer);
+    assert!(decode(&[&longer[..], &tag].concat(), &ring).is_ok());
+    longer.push(0);
+    let tag = ring.sign(&longer);
+    assert_eq!(decode(&[&longer[..], &tag].concat(), &ring), Err(DecodeError::Malformed));
+}
+
+/// What was said two states ago is neither news nor the question to the last answer.
+#[test]
+fn a_request_of_an_older_state_is_stale() {
+    let mut network = joined(Sharing::Dybra, 2);
+    for mbit in [1, 2, 3] {
+        network.usable(0, Some(mbit * MBIT));
+        network.run(SECOND);
+    }
+    let oldest = first(&network, |m| matches!(m, Message::UsedBw(request, _) if request.node == NodeId(0)));
+    let (mut out, before) = (Vec::new(), *network.gateway.counters());
+    network.gateway.handle(&oldest, NodeId(0), network.now, &mut out);
+    assert_eq!(out.len(), 0);
+    let after = network.gateway.counters();
+    assert_eq!((after.stale, after.repeated), (before.stale + 1, before.repeated));
+}
+
+#[test]
+fn a_share_has_one_of_four_classes_and_a_weight_up_to_1000() {
+    for (class, weight, allowed) in [(0, 1, true), (3, 1000, true), (4, 1, false), (0, 0, false), (0, 1001, false)] {
+        assert_eq!(Share::new(class, weight).is_some(), allowed, "class {class}, weight {weight}");
+    }
+}
+
+/// After its last goodbye a client is as it was before its first hello: what it brings is its ticket.
+#[test]
+fn a_client_that_left_comes_again_with_its_ticket() {
+    let mut network = joined(Sharing::Dybra, 1);
+    network.close(0);
+    network.run(SECOND * 10);
+    let heard = network.seen.len();
+    network.open(0);
+    network.run(SECOND);
+    let hello = network.seen[heard..].iter().find_map(|(_, message)| match message {
+        Message::ClientHello { state, .. } => Some(state.map(|state| state.state().status)),
+        _ => None,
+    });
+    let before = network.seen.iter().find_map(|(_, message)| match message {
+        Message::ClientHello { state, .. } => Some(state.map(|state| state.state().status)),
+        _ => None,
+    });
+    assert_eq!(hello, before);
+}

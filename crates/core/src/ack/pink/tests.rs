@@ -11,6 +11,7 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use std::collections::VecDeque;
 
 mod before_qrm;
+mod edges;
 mod flood;
 mod gate;
 mod path;

@@ -399,3 +399,13 @@ proptest! {
         }
     }
 }
+
+/// The table of owners is indexed by flows, so there is an end to it: 2^24 flows have an owner, the next has none.
+#[test]
+fn a_flow_beyond_the_table_has_no_owner() {
+    let mut qrm = Qrm::new(&exact(), MBIT);
+    for beyond in [1 << 24, u32::MAX] {
+        qrm.on_fact(&Fact::Owner { flow: FlowId(beyond), node: NodeId(0) }, at(0));
+        assert!(qrm.owners.as_ref().is_none_or(Vec::is_empty), "flow {beyond} is remembered");
+    }
+}

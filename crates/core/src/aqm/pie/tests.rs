@@ -441,3 +441,80 @@ fn parameters_that_cannot_work_are_refused_by_name() {
         assert_eq!(AqmConfig::validate(&config).unwrap_err().key, key, "{config:?}");
     }
 }
+
+/// RFC 8033 §5.2: until the first cycle of DQ_THRESHOLD bytes ends there is no rate, and nothing is known of the delay.
+#[test]
+fn there_is_no_departure_rate_before_the_first_cycle_ends() {
+    let mut estimate = delay::Delay::new(Estimator::DepartureRate, Bytes::new(10_000));
+    let rate = |estimate: &delay::Delay| match estimate {
+        delay::Delay::DepartureRate(rate) => rate.bytes_per_sec(),
+        delay::Delay::Timestamps { .. } => panic!("a rate was asked for"),
+    };
+    for ms in 0..=10 {
+        assert_eq!((rate(&estimate), estimate.of(10_000)), (0, 0.0), "{ms} packets of 1000 B left");
+        estimate.departed(Bytes::new(1000), Span::ZERO, 50_000, at(ms));
+    }
+    assert_eq!(rate(&estimate), 1_000_000);
+}
+
+/// `pie_drop_early()`: nothing is dropped while the burst lasts, while the delay is below half the target and the
+/// probability below a fifth, or while less than two packets of 1514 B wait. Each of them is enough.
+#[test]
+fn each_safeguard_of_the_kernel_is_enough() {
+    let mut rng = Streams::new(1).get("unused");
+    let fifth = linux::MAX_PROB / 5;
+    let queue = |bytes| Backlog { packets: 2, bytes };
+    for (prob, delay_ms, backlog, verdict) in [
+        (fifth - 1, 7, FULL, Verdict::Pass),
+        (fifth, 7, FULL, Verdict::Drop),
+        (fifth - 1, 8, FULL, Verdict::Drop),
+        (fifth, 8, queue(3027), Verdict::Pass),
+        (fifth, 8, queue(3028), Verdict::Drop),
+    ] {
+        let mut vars = vars(prob, delay_ms, delay_ms);
+        vars.force();
+        let seen = vars.judge(&packet(Ecn::NotEct), backlog, &mut rng);
+        assert_eq!(seen, verdict, "{prob} of 2^56, {delay_ms} ms, {backlog:?}");
+    }
+    let mut vars = vars(linux::MAX_PROB, 20, 20);
+    for _ in 0..20 {
+        assert_eq!(vars.judge(&packet(Ecn::NotEct), FULL, &mut rng), Verdict::Pass, "the burst lasts");
+    }
+}
+
+/// As in the first cycle, at another time of day: the rate of a cycle is 17000 B, << 8, over its ticks, and the average
+/// is 7/8 of the old and 1/8 of the new, each eighth rounded down. Every 0.5 ms (7812 or 7813 ticks) a packet: the second
+/// cycle begins with the end of the first, so it has 17 intervals: 4352000 / 132812 = 32, and 17 - 2 + 4 = 19. 10000 B are
+/// then 2560000 / 19 = 134736 ticks.
+#[test]
+fn the_kernels_rate_is_averaged_over_cycles_whenever_they_begin() {
+    let mut pie = linux(Config { estimator: Estimator::DepartureRate, ..Config::default() });
+    let begin = at(400);
+    let waiting = Backlog { packets: 10, bytes: 10_000 };
+    for ms in 0..17 {
+        pie.departure(&packet(Ecn::NotEct), Span::ZERO, FULL, begin + Span::from_millis(ms));
+    }
+    for half_ms in 1..=17 {
+        let now = begin + Span::from_millis(16) + Span::from_micros(500 * half_ms);
+        pie.departure(&packet(Ecn::NotEct), Span::ZERO, FULL, now);
+    }
+    pie.catch_up(waiting, at(500));
+    assert_eq!(pie.vars().delay_ticks(), 134_736);
+}
+
+/// `pie_calculate_probability()`: a probability of nothing and two delays below half the target begin a new burst; with
+/// the estimator of rates only once there is a rate.
+#[test]
+fn a_calm_queue_of_the_kernel_begins_a_new_burst() {
+    let burst = Span::from_millis(150);
+    for (old_ms, last_ms, left) in [(1, 1, burst), (1, 8, Span::ZERO), (8, 1, Span::ZERO)] {
+        let mut vars = vars(0, old_ms, last_ms);
+        vars.force();
+        vars.update(FULL, at(0));
+        assert_eq!(vars.burst_left(), left, "{old_ms} ms, then {last_ms} ms");
+    }
+    let mut vars = linux(Config { estimator: Estimator::DepartureRate, ..Config::default() }).vars().clone();
+    vars.force();
+    vars.update(Backlog::default(), at(0));
+    assert_eq!(vars.burst_left(), Span::ZERO, "no rate was measured");
+}

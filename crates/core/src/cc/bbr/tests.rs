@@ -353,3 +353,78 @@ fn a_small_loss_is_no_policer() {
         assert_eq!(policer.rate(), None);
     }
 }
+
+/// Two intervals that end with losses belong to a policer if their rates are within an eighth of the first, or within
+/// 4 kbit/s (500 B/s), of each other.
+#[test]
+fn a_policer_is_two_intervals_at_one_rate() {
+    for (first, second, found) in [
+        (1000, 1500, true),
+        (1000, 1501, false),
+        (1500, 1000, true),
+        (80_000, 90_000, true),
+        (80_000, 90_001, false),
+        (80_000, 70_000, true),
+        (80_000, 69_999, false),
+    ] {
+        let mut policer = Policer::default();
+        let (mut delivered, mut lost, mut now) = (0, 0, Instant::ZERO + Span::from_secs(1));
+        let mut look = |delivered, lost, now, losses| {
+            let sample = RateSample {
+                prior_delivered: 0,
+                interval: Span::from_secs(1),
+                app_limited: false,
+                in_flight: MSS,
+                lost,
+            };
+            let ack = Ack { now, delivered, ..driver::ack(MSS, 100) };
+            assert!(!policer.sample(&ack, &sample, losses, true, false));
+            policer.rate()
+        };
+        look(delivered, lost, now, true);
+        let mut rate = None;
+        for bytes in [first, second] {
+            (0..3).for_each(|_| drop(look(delivered, lost, now, false)));
+            (delivered, lost, now) = (delivered + bytes, lost + bytes, now + Span::from_secs(1));
+            rate = look(delivered, lost, now, true);
+        }
+        let mean = (first + second) as f64 / 2.0;
+        assert_eq!(rate, found.then_some(mean), "{first} B/s, then {second} B/s");
+    }
+}
+
+/// A sample in which nothing was delivered is no round trip and says nothing of the bandwidth.
+#[test]
+fn a_sample_that_delivered_nothing_begins_no_round_trip() {
+    let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
+    let sample =
+        RateSample { prior_delivered: 0, interval: Span::from_millis(1), app_limited: false, in_flight: MSS, lost: 0 };
+    cc.update_bandwidth(&driver::ack(MSS, 100), &sample, false);
+    assert_eq!((cc.round, cc.round_started), (0, false));
+    cc.update_bandwidth(&Ack { delivered: MSS, ..driver::ack(MSS, 100) }, &sample, false);
+    assert_eq!((cc.round, cc.round_started), (1, true));
+}
+
+/// draft §4.2.3.6: before the pipe is filled the window opens only while it is below its target, never falls below
+/// BBRMinPipeCwnd, and is that while the round trip time is probed.
+#[test]
+fn the_window_stays_between_its_least_and_its_target() {
+    let mut cc = Bbr::new(&Config { min_segments: 10, ..Config::default() }, &driver::SETUP);
+    (cc.min_rtt, cc.round) = (Span::from_millis(100), 5);
+    let target = cc.inflight(cc.bandwidth(), cc.cwnd_gain());
+    assert!(target < 10 * MSS, "no bandwidth is known");
+    let after = |cc: &mut Bbr, cwnd| {
+        cc.cwnd = cwnd;
+        cc.set_cwnd(&driver::ack(MSS, 100));
+        cc.cwnd
+    };
+    assert_eq!(after(&mut cc, target), 10 * MSS);
+    cc.config.min_segments = 1;
+    assert_eq!(after(&mut cc, target - 1), target - 1 + MSS);
+    assert_eq!(after(&mut cc, target), target);
+    cc.config.min_segments = 10;
+    cc.filled = true;
+    assert_eq!(after(&mut cc, MSS), 10 * MSS);
+    cc.mode = Mode::ProbeRtt;
+    assert_eq!(after(&mut cc, 50 * MSS), 10 * MSS);
+}

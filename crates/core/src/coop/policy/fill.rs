@@ -140,7 +140,7 @@ impl Fill {
             class.remove(from, weight);
             class.add(to, weight);
         }
-        let claim = if to == EVERYTHING { Claim::ALL } else { Claim::bps(value(to).saturating_mul(weight)) };
+        let claim = Claim::bps(value(to).saturating_mul(weight));
         let lacks = claim.as_bps() < self.levels()[usize::from(share.class)].saturating_mul(weight);
         Assessment { status: if lacks { Status::Bad } else { Status::Good }, claim }
     }

@@ -295,3 +295,25 @@ proptest! {
         prop_assert!(room.given().iter().all(|bps| *bps >= 10));
     }
 }
+
+/// Figure 2.33: a bad client that can use more takes it from S_eff, which gets back what it held. 10 Mbit/s for two: one
+/// uses 1 and leaves 9, then 2 and leaves 8, to the letter as in the mended form.
+#[test]
+fn the_literal_form_follows_a_bad_client() {
+    for literal in [true, false] {
+        let mut room = Room::new(Policy { literal, ..Policy::of(Sharing::Dybra) }, 10 * MBIT).with(2);
+        for claim in [MBIT, 2 * MBIT, MBIT] {
+            room.used(0, claim);
+            assert_eq!(room.given(), [claim, 10 * MBIT - claim]);
+        }
+    }
+}
+
+/// Only max-min and priority keep sums of claims beyond the value itself: a weight for each value of each class.
+#[test]
+fn what_a_policy_keeps_is_counted() {
+    let memory = |sharing| Budgets::new(Policy::of(sharing), Rate::from_bps(MBIT)).memory();
+    for sharing in [Sharing::MaxMin, Sharing::Priority] {
+        assert!(memory(sharing) >= CLASSES * 900 * size_of::<u64>(), "{sharing:?}: {} B", memory(sharing));
+    }
+}
