@@ -5,12 +5,12 @@
 //! Follow a run by opening the files in this order:
 //!
 //! 1. [`request`](Request): the flags of the command line as text; [`plan`](Plan): the checked request; `numbers`: the
-//! notation of numbers.
+//!    notation of numbers.
 //! 2. `run`: one run without a scheduler, one with it for the time, one more for the measures, and repetitions.
 //! 3. `controller`: the pattern of arrivals; `queues`: packets and the free list; `container`: a scheduler with its
-//! queues.
+//!    queues.
 //! 4. `meter` and `pairs`: delay, worst-case fairness indices and the relative fairness index, computed exactly and
-//! online.
+//!    online.
 //! 5. `probe`: the clock, the processor's counters, energy. No other file accesses the machine.
 //! 6. [`report`]: the results of the run.
 //!

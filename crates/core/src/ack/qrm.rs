@@ -32,8 +32,8 @@
 //! away, which would allow longer bursts (but no higher rate), so its half counts for `max_lan` at most.
 //!
 //! Invariants, for constant budgets and without SYNs: the queue is at most (1 + tolerance) sum BW_i RTT_i, plus the
-//! slack of each node and one packet; the accepted bytes of a node in any time t are at most (1 + tolerance) BW_i RTT_i
-//! + BW_i t, plus its slack and one packet.
+//! slack of each node and one packet; the accepted bytes of a node in any time t are at most
+//! (1 + tolerance) BW_i RTT_i + BW_i t, plus its slack and one packet.
 //! State: 4 bytes per flow, 136 per node. Cost: O(1).
 //!
 //! DIFFERENCE: the account is a bucket, not a counter that a timer resets each RTT: around a reset a node may send

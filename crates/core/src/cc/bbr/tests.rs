@@ -368,10 +368,11 @@ fn a_policer_is_two_intervals_at_one_rate() {
         (80_000, 69_999, false),
     ] {
         let mut policer = Policer::default();
-        let (mut delivered, mut lost, mut now) = (0, 0, Instant::ZERO + Span::from_secs(1));
+        let (mut delivered, mut lost) = (Bytes::ZERO, Bytes::ZERO);
+        let mut now = Instant::ZERO + Span::from_secs(1);
         let mut look = |delivered, lost, now, losses| {
             let sample = RateSample {
-                prior_delivered: 0,
+                prior_delivered: Bytes::ZERO,
                 interval: Span::from_secs(1),
                 app_limited: false,
                 in_flight: MSS,
@@ -384,7 +385,10 @@ fn a_policer_is_two_intervals_at_one_rate() {
         look(delivered, lost, now, true);
         let mut rate = None;
         for bytes in [first, second] {
-            (0..3).for_each(|_| drop(look(delivered, lost, now, false)));
+            for _ in 0..3 {
+                look(delivered, lost, now, false);
+            }
+            let bytes = Bytes::new(bytes);
             (delivered, lost, now) = (delivered + bytes, lost + bytes, now + Span::from_secs(1));
             rate = look(delivered, lost, now, true);
         }
@@ -397,8 +401,13 @@ fn a_policer_is_two_intervals_at_one_rate() {
 #[test]
 fn a_sample_that_delivered_nothing_begins_no_round_trip() {
     let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
-    let sample =
-        RateSample { prior_delivered: 0, interval: Span::from_millis(1), app_limited: false, in_flight: MSS, lost: 0 };
+    let sample = RateSample {
+        prior_delivered: Bytes::ZERO,
+        interval: Span::from_millis(1),
+        app_limited: false,
+        in_flight: MSS,
+        lost: Bytes::ZERO,
+    };
     cc.update_bandwidth(&driver::ack(MSS, 100), &sample, false);
     assert_eq!((cc.round, cc.round_started), (0, false));
     cc.update_bandwidth(&Ack { delivered: MSS, ..driver::ack(MSS, 100) }, &sample, false);
@@ -420,7 +429,8 @@ fn the_window_stays_between_its_least_and_its_target() {
     };
     assert_eq!(after(&mut cc, target), 10 * MSS);
     cc.config.min_segments = 1;
-    assert_eq!(after(&mut cc, target - 1), target - 1 + MSS);
+    let below = target - Bytes::new(1);
+    assert_eq!(after(&mut cc, below), below + MSS);
     assert_eq!(after(&mut cc, target), target);
     cc.config.min_segments = 10;
     cc.filled = true;
