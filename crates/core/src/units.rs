@@ -128,7 +128,7 @@ impl Span {
 impl Bytes {
     /// A size of zero bytes.
     pub const ZERO: Self = Self(0);
-    /// More than any buffer or window holds; as a threshold, that there is none.
+    /// The largest size. As a threshold or a limit it means that there is none.
     pub const MAX: Self = Self(u64::MAX);
 
     /// Makes a size of `n` bytes.
@@ -243,7 +243,7 @@ impl AddAssign<Span> for Instant {
         *self = *self + rhs;
     }
 }
-/// So many times a size, at most [`Bytes::MAX`].
+/// A multiple of a size, at most [`Bytes::MAX`].
 impl Mul<u64> for Bytes {
     type Output = Bytes;
     #[inline]
@@ -251,7 +251,7 @@ impl Mul<u64> for Bytes {
         Bytes(self.0.saturating_mul(by))
     }
 }
-/// So many times a size, at most [`Bytes::MAX`].
+/// A multiple of a size, at most [`Bytes::MAX`].
 impl Mul<Bytes> for u64 {
     type Output = Bytes;
     #[inline]
@@ -267,7 +267,7 @@ impl Div<u64> for Bytes {
         Bytes(self.0 / by)
     }
 }
-/// How many times one size fits into another.
+/// How many times one size fits into another, rounded down.
 impl Div for Bytes {
     type Output = u64;
     #[inline]
@@ -275,7 +275,7 @@ impl Div for Bytes {
         self.0 / size.0
     }
 }
-/// What is left of a size that is cut into pieces of another.
+/// The rest of a division of one size by another.
 impl Rem for Bytes {
     type Output = Bytes;
     #[inline]
