@@ -15,8 +15,8 @@
 //!
 //! During recovery the endpoint alone decides what may be sent (PRR, down to `ssthresh`) and does not ask for `cwnd`.
 
-/// Writes empty versions of those methods of [`CongestionControl`] that a control does not need: `without!(pacing,
-/// bursts)`.
+/// Writes empty versions of the methods of [`CongestionControl`] that a control does not need, for example
+/// `without!(pacing, bursts)`.
 ///
 /// The trait has no default methods, so that a wrapper around a control cannot forget to forward one of them.
 macro_rules! without {

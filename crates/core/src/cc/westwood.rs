@@ -239,7 +239,7 @@ mod tests {
     }
 
     /// 21 segments by 100 ms (the ACK at 0 has the first): 200 kB/s, and the smallest round trip time is 100 ms. Then a
-    /// recovery of 300 ms, of which the control hears nothing, although its ACKs have round trip times of 50 ms. The
+    /// recovery of 300 ms, whose ACKs do not reach the control, and which have round trip times of 50 ms. The
     /// first ACK after it, at 500 ms, ends a sample of 400 ms: 81 - 21 segments are 150 kB/s. f1 = 7/8 200 + 150/8 =
     /// 193.75 kB/s.
     #[test]
