@@ -5,7 +5,7 @@ use penstock_core::coop::client;
 use penstock_core::coop::gateway;
 use penstock_core::coop::policy::{Policy, Sharing};
 use penstock_core::coop::state::NodeId;
-use penstock_core::registry::{AnyConfig, entries};
+use penstock_core::registry::{AnyConfig, all_entries, entries};
 use penstock_core::units::{Rate, Span};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -240,21 +240,19 @@ fn refused(name: &str, parameters: Map<String, Value>) -> Option<String> {
 
 #[test]
 fn a_parameter_takes_its_bounds_and_refuses_what_lies_beyond_them() {
+    let mut wrong = Vec::new();
     for Bound { names, key, with, accepted, refused: beyond } in bounds() {
-        for name in names {
-            let asked = |value: &Value| {
-                let mut parameters = with.clone();
-                parameters.insert(key.to_owned(), value.clone());
-                refused(name, parameters)
-            };
-            for value in &accepted {
-                assert_eq!(asked(value), None, "{name}: {key} = {value} with {with:?} is a bound, which works");
-            }
-            for value in &beyond {
-                assert_eq!(asked(value).as_deref(), Some(key), "{name}: {key} = {value} with {with:?}");
+        let expected = accepted.iter().map(|value| (value, None)).chain(beyond.iter().map(|value| (value, Some(key))));
+        for ((value, expected), name) in expected.flat_map(|pair| names.iter().map(move |name| (pair, name))) {
+            let mut parameters = with.clone();
+            parameters.insert(key.to_owned(), value.clone());
+            let seen = refused(name, parameters);
+            if seen.as_deref() != expected {
+                wrong.push(format!("{name}: {key} = {value} with {with:?}: refused {seen:?}, not {expected:?}"));
             }
         }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// A new parameter which is a number or has a unit needs a line in [`BOUNDS`].
@@ -262,7 +260,7 @@ fn a_parameter_takes_its_bounds_and_refuses_what_lies_beyond_them() {
 fn every_number_of_every_algorithm_has_its_bounds_in_the_table() {
     let listed: BTreeSet<(&str, &str)> =
         bounds().into_iter().flat_map(|bound| bound.names.into_iter().map(move |name| (name, bound.key))).collect();
-    for entry in entries().into_iter().chain(cc::entries()) {
+    for entry in all_entries() {
         for parameter in entry.parameters {
             let amount = match &parameter.default {
                 Value::Number(_) => true,
@@ -320,4 +318,14 @@ fn gateways_and_clients_take_their_bounds_and_refuse_what_lies_beyond_them() {
         let client = client::Config { retry, ..client::Config::new(NodeId(1), 1) };
         assert_eq!(client.validate().is_ok(), works, "a retry after {retry}");
     }
+}
+
+/// What listings show: every discipline and every control once, and the one scheduler that is no discipline.
+#[test]
+fn all_entries_are_disciplines_schedulers_and_controls() {
+    let names: Vec<&str> = all_entries().iter().map(|entry| entry.name).collect();
+    for entry in entries().into_iter().chain(cc::entries()) {
+        assert_eq!(names.iter().filter(|name| **name == entry.name).count(), 1, "{}", entry.name);
+    }
+    assert!(names.contains(&"fifo"), "a scheduler inside others");
 }

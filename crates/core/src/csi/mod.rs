@@ -294,4 +294,20 @@ mod tests {
         csi.replace(&[0.1, 0.7], |station, loss| told.push((station, loss)));
         assert_eq!((told, csi.loss(1), csi.len()), (vec![(1, 0.7)], 0.7, 2));
     }
+
+    /// Half a period after the nearest point a station is at the farthest, where the loss is steep enough to tell metres.
+    #[test]
+    fn a_station_turns_at_its_farthest_point() {
+        let mut rng = Streams::new(1).get("csi");
+        let technology = Technology::Wifi;
+        let loss_at = |metres| technology.loss(technology.snr_db(metres), PACKET);
+        let far_m = (10..10_000).map(f64::from).find(|metres| loss_at(*metres) > 0.3).expect("no link reaches so far");
+        assert!(loss_at(far_m) < 0.9);
+        for near_m in [far_m / 2.0, far_m] {
+            let moving = Channel::Moving { technology, near_m, far_m, period: Span::from_secs(20) };
+            let mut csi = Csi::new([moving], &mut rng);
+            csi.advance(at(10_000), &mut rng, |_, _| ());
+            assert_eq!(csi.loss(0), loss_at(far_m), "from {near_m} m to {far_m} m");
+        }
+    }
 }

@@ -367,3 +367,11 @@ proptest! {
         }
     }
 }
+
+/// Titles of schemas and references to them.
+#[test]
+fn a_schema_is_named_after_flow_queueing_and_its_aqm() {
+    use schemars::JsonSchema;
+    let (name, aqm) = (<Config<codel::Config>>::schema_name(), codel::Config::schema_name());
+    assert!(name.starts_with("FlowQueueing") && name.ends_with(&*aqm), "{name}");
+}

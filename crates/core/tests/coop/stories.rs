@@ -313,14 +313,18 @@ fn the_bytes_are_those_of_the_specification() {
 /// The tag is right, but the message does not end where its fields do.
 #[test]
 fn a_message_with_more_than_its_fields_is_malformed() {
+    let mut network = joined(Sharing::Dybra, 2);
+    network.usable(0, Some(MBIT));
+    network.run(SECOND);
+    network.close(0);
+    network.run(SECOND);
     let ring = network_ring();
-    let hello = encode(&Message::ClientHello { node: NodeId(7), ask: 258, state: None }, &ring);
-    let mut longer = hello[..20].to_vec();
-    let tag = ring.sign(&longer);
-    assert!(decode(&[&longer[..], &tag].concat(), &ring).is_ok());
-    longer.push(0);
-    let tag = ring.sign(&longer);
-    assert_eq!(decode(&[&longer[..], &tag].concat(), &ring), Err(DecodeError::Malformed));
+    for (_, message) in &network.seen {
+        let bytes = encode(message, &ring);
+        let longer = [&bytes[..bytes.len() - 16], &[0]].concat();
+        let tagged = [&longer[..], &ring.sign(&longer)].concat();
+        assert_eq!(decode(&tagged, &ring), Err(DecodeError::Malformed), "{message:?} and a byte");
+    }
 }
 
 /// What was said two states ago is neither news nor the question to the last answer.
