@@ -368,10 +368,10 @@ fn a_policer_is_two_intervals_at_one_rate() {
         (80_000, 69_999, false),
     ] {
         let mut policer = Policer::default();
-        let (mut delivered, mut lost, mut now) = (0, 0, Instant::ZERO + Span::from_secs(1));
+        let (mut delivered, mut lost, mut now) = (Bytes::ZERO, Bytes::ZERO, Instant::ZERO + Span::from_secs(1));
         let mut look = |delivered, lost, now, losses| {
             let sample = RateSample {
-                prior_delivered: 0,
+                prior_delivered: Bytes::ZERO,
                 interval: Span::from_secs(1),
                 app_limited: false,
                 in_flight: MSS,
@@ -385,7 +385,8 @@ fn a_policer_is_two_intervals_at_one_rate() {
         let mut rate = None;
         for bytes in [first, second] {
             (0..3).for_each(|_| drop(look(delivered, lost, now, false)));
-            (delivered, lost, now) = (delivered + bytes, lost + bytes, now + Span::from_secs(1));
+            (delivered, lost, now) =
+                (delivered + Bytes::new(bytes), lost + Bytes::new(bytes), now + Span::from_secs(1));
             rate = look(delivered, lost, now, true);
         }
         let mean = (first + second) as f64 / 2.0;
@@ -397,8 +398,13 @@ fn a_policer_is_two_intervals_at_one_rate() {
 #[test]
 fn a_sample_that_delivered_nothing_begins_no_round_trip() {
     let mut cc = Bbr::new(&Config::default(), &driver::SETUP);
-    let sample =
-        RateSample { prior_delivered: 0, interval: Span::from_millis(1), app_limited: false, in_flight: MSS, lost: 0 };
+    let sample = RateSample {
+        prior_delivered: Bytes::ZERO,
+        interval: Span::from_millis(1),
+        app_limited: false,
+        in_flight: MSS,
+        lost: Bytes::ZERO,
+    };
     cc.update_bandwidth(&driver::ack(MSS, 100), &sample, false);
     assert_eq!((cc.round, cc.round_started), (0, false));
     cc.update_bandwidth(&Ack { delivered: MSS, ..driver::ack(MSS, 100) }, &sample, false);
@@ -412,19 +418,19 @@ fn the_window_stays_between_its_least_and_its_target() {
     let mut cc = Bbr::new(&Config { min_segments: 10, ..Config::default() }, &driver::SETUP);
     (cc.min_rtt, cc.round) = (Span::from_millis(100), 5);
     let target = cc.inflight(cc.bandwidth(), cc.cwnd_gain());
-    assert!(target < 10 * MSS, "no bandwidth is known");
+    assert!(target < MSS * 10, "no bandwidth is known");
     let after = |cc: &mut Bbr, cwnd| {
         cc.cwnd = cwnd;
         cc.set_cwnd(&driver::ack(MSS, 100));
         cc.cwnd
     };
-    assert_eq!(after(&mut cc, target), 10 * MSS);
+    assert_eq!(after(&mut cc, target), MSS * 10);
     cc.config.min_segments = 1;
-    assert_eq!(after(&mut cc, target - 1), target - 1 + MSS);
+    assert_eq!(after(&mut cc, MSS), MSS * 2);
     assert_eq!(after(&mut cc, target), target);
     cc.config.min_segments = 10;
     cc.filled = true;
-    assert_eq!(after(&mut cc, MSS), 10 * MSS);
+    assert_eq!(after(&mut cc, MSS), MSS * 10);
     cc.mode = Mode::ProbeRtt;
-    assert_eq!(after(&mut cc, 50 * MSS), 10 * MSS);
+    assert_eq!(after(&mut cc, MSS * 50), MSS * 10);
 }
