@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from penstock import starters
 from penstock.cli import app
 from penstock.engine import Result, simulate
 from penstock.mistake import MistakeError
+from penstock.reproduce import EXPERIMENTS, experiments
+from penstock.reproduce.experiments import open_folder
 from penstock.scenario import Scenario
 from typer.testing import CliRunner
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty directory in which the command runs."""
+    """An empty directory in which the command runs; experiments opened by a test are unknown to the next one."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(experiments, "_OPENED", {})
     return tmp_path
 
 
@@ -71,6 +77,63 @@ def test_nothing_is_overwritten(here: Path, kind: str) -> None:
     assert (here / "x.toml").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["my-study", "my_study", "Far"])
+def test_an_experiment_runs_by_the_printed_command(here: Path, name: str) -> None:
+    done = CliRunner().invoke(app, ["new", "experiment", name])
+    assert done.exit_code == 0, (done.output, done.exception)
+    following = done.output.splitlines()[-1].removeprefix("next: penstock ")
+    assert following == f"reproduce ./{name}"
+    assert {path.name for path in (here / name).iterdir()} == {"experiment.toml", "scenario.toml", "claims.py"}
+
+    ran = CliRunner().invoke(app, [*following.split(), "--quick", "--json"])
+    assert ran.exit_code == 0, (ran.output, ran.exception)
+    printed = json.loads(ran.stdout)
+    called = name.replace("_", "-")
+    assert printed["name"] == called
+    runs = [(run["setting"], run["aqm"], run["summary"]["duration_s"]) for run in printed["runs"]]
+    assert runs == [(setting, aqm, 10.0) for setting in ("near", "far") for aqm in ("droptail", "codel")]
+    (claim,) = printed["claims"]
+    assert claim["id"] == f"{called}.codel-halves-the-delay"
+    assert (claim["verdict"], claim["section"]) == ("holds", "1")
+    assert (here / "runs" / "reproduce" / f"{called}-quick" / "report.html").is_file()
+
+
+def test_an_experiment_of_another_directory_replaces_one_of_its_name(here: Path) -> None:
+    for directory, title in (("one", "First"), ("two", "Second")):
+        (here / directory).mkdir()
+        starters.write_folder(f"{directory}/same", ())
+        file = here / directory / "same" / "experiment.toml"
+        file.write_text(re.sub('title = ".*"', f'title = "{title}"', file.read_text()))
+        assert open_folder(here / directory / "same").title == title
+        assert EXPERIMENTS["same"].title == title
+
+
+def test_no_folder_is_overwritten_and_no_installed_experiment_replaced(here: Path) -> None:
+    (here / "mine").mkdir()
+    done = CliRunner().invoke(app, ["new", "experiment", "mine"])
+    assert "mine: exists already" in str(done.exception)
+    assert list((here / "mine").iterdir()) == []
+    done = CliRunner().invoke(app, ["new", "experiment", "pink_dsl"])
+    assert "pink-dsl is the name of an installed experiment" in str(done.exception)
+
+    starters.write_folder("pink_dsl", ())
+    done = CliRunner().invoke(app, ["reproduce", "./pink_dsl"])
+    assert "pink-dsl is the name of an installed experiment; rename the folder" in str(done.exception)
+    assert EXPERIMENTS["pink-dsl"].package == "penstock.papers.pink_dsl"
+
+
+def test_a_mistake_in_a_folder_is_told_with_its_path(here: Path) -> None:
+    (here / "empty").mkdir()
+    assert "no experiment.toml" in str(CliRunner().invoke(app, ["reproduce", "./empty"]).exception)
+    (here / "1st.2").mkdir()
+    (here / "1st.2" / "experiment.toml").touch()
+    assert "the name of the folder must be" in str(CliRunner().invoke(app, ["reproduce", "./1st.2"]).exception)
+    file = starters.write_folder("wrong", ()) / "experiment.toml"
+    file.write_text(file.read_text().replace("title =", "titel ="))
+    told = str(CliRunner().invoke(app, ["reproduce", "./wrong"]).exception)
+    assert told.startswith(f"{here / file}: no key 'titel'")
+
+
 def test_a_link_that_leads_nowhere_is_not_followed(here: Path) -> None:
     (here / "x.toml").symlink_to(here / "elsewhere")
     assert isinstance(CliRunner().invoke(app, ["new", "scenario", "x"]).exception, MistakeError)
@@ -96,5 +159,5 @@ def test_endings_and_keywords_are_no_trouble(here: Path) -> None:
 @pytest.mark.parametrize("kind", ["scheduler", "ack-path", "gateway"])
 def test_kinds_that_cannot_be_made_are_not_offered(kind: str) -> None:
     done = CliRunner().invoke(app, ["new", kind, "x"])
-    assert "explains aqm, cc, network, scenario" in str(done.exception)
+    assert "explains aqm, cc, experiment, network, scenario" in str(done.exception)
     assert kind not in CliRunner().invoke(app, ["new", "--help"]).output

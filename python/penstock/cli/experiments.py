@@ -41,7 +41,10 @@ class _NamesThem(TyperCommand):
     cls=_NamesThem,
 )
 def reproduce(
-    name: str = typer.Argument(help="An experiment: `penstock list experiment`.", metavar="NAME"),
+    name: str = typer.Argument(
+        help="An experiment of `penstock list experiment`, or a folder that contains an experiment.toml.",
+        metavar="NAME|FOLDER",
+    ),
     quick: bool = typer.Option(False, "--quick", help="A few of the runs, and shorter ones."),
     seeds: int = typer.Option(1, min=1, help="Repetitions with seeds 1, 2, ...; figures show medians."),
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; default: one per core."),
@@ -54,7 +57,7 @@ def reproduce(
     from penstock.reproduce.results import home
 
     experiment = _experiment(name)
-    path = out or home(name, quick)
+    path = out or home(experiment.name, quick)
     evidence, complete = _run(experiment, path, quick, seeds, jobs, fresh, quiet=json)
     if evidence is None:
         raise typer.Exit(130)
@@ -65,10 +68,16 @@ def reproduce(
 
 
 def _experiment(name: str) -> Experiment:
+    """Returns the experiment of a name, or of a folder if no installed experiment has the name."""
     from penstock.reproduce import EXPERIMENTS
+    from penstock.reproduce.experiments import is_folder, open_folder
 
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
+    if is_folder(Path(name)):
+        return open_folder(Path(name))
+    if Path(name).is_dir():
+        raise MistakeError(f"{name}: this folder contains no experiment.toml")
     raise MistakeError(
         f"there is no experiment {name!r}; {did_you_mean(name, EXPERIMENTS)}there are {', '.join(EXPERIMENTS)}"
     )

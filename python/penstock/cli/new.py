@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from penstock.cli.base import examples, group, old_name
 
 new = group(
     "new",
-    "Write a commented file that runs: an algorithm of your own in Python, or a scenario.",
+    "Write commented files that run: an algorithm of your own in Python, a scenario, or an experiment.",
     "penstock new scenario home",
     "penstock new aqm my_aqm",
 )
@@ -36,6 +37,16 @@ def cc(name: Name) -> None:
 def scenario(name: Name) -> None:
     """Write a scenario: a link, a queue, and the traffic of a home."""
     _told(starters.write("scenario", name))
+
+
+@new.command("experiment", epilog=examples("penstock new experiment my-study", "penstock reproduce ./my-study"))
+def experiment(name: Annotated[str, typer.Argument(help="Name of the folder.", metavar="NAME")]) -> None:
+    """Write the folder of an experiment: a scenario, what its runs vary, and a claim about them."""
+    from penstock.reproduce import EXPERIMENTS
+
+    path = starters.write_folder(name, EXPERIMENTS)
+    print(f"written: {', '.join(str(path / file) for file in starters.FOLDER)}")
+    print(f"next: penstock reproduce {shlex.quote(str(path) if path.is_absolute() else f'./{path}')}")
 
 
 def _told(paths: list[Path]) -> None:

@@ -1,12 +1,15 @@
-"""The experiments there are: the folders of `penstock.papers`, in the order of their documents and sections."""
+"""All known experiments: the folders of `penstock.papers` in the order of documents, then folders opened by path."""
 
 from __future__ import annotations
 
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module, resources
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 from penstock.mistake import MistakeError
 from penstock.reproduce import folder
@@ -16,15 +19,19 @@ from penstock.reproduce.files import read
 PAPERS = "penstock.papers"
 
 
+# Experiments by name whose folders were opened by their paths in this process.
+_OPENED: dict[str, Experiment] = {}
+
+
 class ExperimentError(MistakeError):
-    """No such experiment."""
+    """There is no such experiment, or the folder cannot be one."""
 
 
 class Discovered(Mapping[str, Experiment]):
-    """Experiments by name. A folder counts if it is a package with an `experiment.toml`.
+    """Maps names to experiments. An experiment is a package that contains an `experiment.toml`.
 
-    Folders are looked for on the search path of `penstock.papers`, so that one more entry of its `__path__` adds all
-    experiments of another directory.
+    The search path of `penstock.papers` lists the directories which are searched. One more entry in its `__path__` adds
+    all experiments of another directory; `open_folder` adds a single one.
     """
 
     def __getitem__(self, name: str) -> Experiment:
@@ -38,12 +45,12 @@ class Discovered(Mapping[str, Experiment]):
 
     @staticmethod
     def _all() -> Mapping[str, Experiment]:
-        return _found(tuple(import_module(PAPERS).__path__))
+        return {**_found(tuple(import_module(PAPERS).__path__)), **_OPENED}
 
 
 @cache
 def _read(package: str, place: str) -> Experiment:
-    """The experiment of a package, which is read once for each place on disk"""
+    """Reads the experiment of a package, once for each place on disk."""
     del place
     return read(package)
 
@@ -58,7 +65,7 @@ def _found(paths: tuple[str, ...]) -> Mapping[str, Experiment]:
 
 
 def _place(text: str) -> tuple[bool, list[int]]:
-    """The numbers of a document and its section; what belongs to no document comes last."""
+    """Returns the key by which lists are sorted: numbers of document and section; experiments without one come last."""
     return not text, [int(number) for number in re.findall(r"\d+", text)]
 
 
@@ -66,11 +73,41 @@ EXPERIMENTS: Mapping[str, Experiment] = Discovered()
 
 
 def find(name: str) -> Experiment:
-    """The experiment of that name."""
+    """Returns the experiment called `name`; raises `ExperimentError` if there is none."""
     try:
         return EXPERIMENTS[name]
     except KeyError:
         raise ExperimentError(f"no experiment {name!r}; there are: {', '.join(EXPERIMENTS)}") from None
 
 
-__all__ = ["EXPERIMENTS", "ExperimentError", "find"]
+def is_folder(path: Path) -> bool:
+    """Tells whether a directory contains an `experiment.toml`."""
+    return (path / folder.EXPERIMENT).is_file()
+
+
+def open_folder(path: Path) -> Experiment:
+    """Reads the experiment in a directory anywhere on disk and adds it to `EXPERIMENTS`.
+
+    The directory becomes the package `penstock.papers.NAME` of this process. It needs no `__init__.py`, and its name
+    may contain dashes. Raises `ExperimentError` if an installed experiment has the name, or if no package can have it.
+    """
+    path = path.resolve()
+    module, file = path.name.replace("-", "_"), path / folder.EXPERIMENT
+    if not re.fullmatch(r"[A-Za-z]\w*", module):
+        raise ExperimentError(f"{path}: the name of the folder must be a letter, then letters, digits, `-` and `_`")
+    package, name = f"{PAPERS}.{module}", module.replace("_", "-")
+    if name in EXPERIMENTS and name not in _OPENED:
+        if Path(str(resources.files(package).joinpath(folder.EXPERIMENT))).resolve() == file:
+            return EXPERIMENTS[name]
+        raise ExperimentError(f"{path}: {name} is the name of an installed experiment; rename the folder")
+    for loaded in [one for one in sys.modules if one == package or one.startswith(f"{package}.")]:
+        del sys.modules[loaded]
+    # An `__init__.py` is only named here, so that the package has a place for its files. It is never run.
+    spec = spec_from_file_location(package, path / "__init__.py", submodule_search_locations=[str(path)])
+    assert spec is not None  # the ending of the file has a loader
+    sys.modules[package] = module_from_spec(spec)
+    _OPENED[name] = read(package, str(file))
+    return _OPENED[name]
+
+
+__all__ = ["EXPERIMENTS", "ExperimentError", "find", "is_folder", "open_folder"]

@@ -30,9 +30,9 @@ class ExperimentFileError(MistakeError):
     """An `experiment.toml` that says something else than the form allows."""
 
 
-def read(package: str) -> Experiment:
-    """The experiment of a folder, which is the package of that name."""
-    where = f"{package.replace('.', '/')}/{folder.EXPERIMENT}"
+def read(package: str, where: str = "") -> Experiment:
+    """Reads the experiment of a package; messages call its file `where`, or by the name of the package."""
+    where = where or f"{package.replace('.', '/')}/{folder.EXPERIMENT}"
     try:
         given = folder.table(package, folder.EXPERIMENT)
     except tomllib.TOMLDecodeError as error:

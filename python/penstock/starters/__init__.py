@@ -1,10 +1,10 @@
-"""Files to begin with: each is complete, commented and runs as it is."""
+"""Files to begin with: a new scenario, algorithm or experiment is complete and commented, and runs unchanged."""
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from string import Template
 
@@ -17,6 +17,12 @@ KINDS = {
     "cc": {".py": "cc.py.txt", ".toml": "cc.toml"},
     "scenario": {".toml": "scenario.toml"},
 }
+# The files of the folder of a new experiment: a file in the folder, and its template.
+FOLDER = {
+    "experiment.toml": "experiment/experiment.toml",
+    "scenario.toml": "experiment/scenario.toml",
+    "claims.py": "experiment/claims.py.txt",
+}
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
@@ -24,11 +30,29 @@ def write(kind: str, name: str) -> list[Path]:
     """Writes the files of a kind and returns their paths, the scenario last; an existing file is never replaced."""
     stem = place(name)
     words = {"FILE": stem.name, "CLASS": _class_name(stem.name)}
-    texts = {
-        ending: Template((_TEMPLATES / file).read_text(encoding="utf-8")).substitute(words)
-        for ending, file in KINDS[kind].items()
-    }
-    return write_texts(stem, texts)
+    return write_texts(stem, {ending: _text(file, words) for ending, file in KINDS[kind].items()})
+
+
+def write_folder(name: str, taken: Container[str]) -> Path:
+    """Writes the folder of a new experiment and returns its path; `taken` has the names of all other experiments.
+
+    Raises `MistakeError` if the folder exists, even an empty one, or if its experiment would have a name in `taken`.
+    """
+    path = place(name)
+    experiment = path.name.replace("_", "-")
+    if experiment in taken:
+        raise MistakeError(f"{experiment} is the name of an installed experiment; choose another name")
+    if path.exists() or path.is_symlink():
+        raise MistakeError(f"{path}: exists already and is not replaced; choose another name")
+    words = {"NAME": experiment, "FOLDER": path.name}
+    path.mkdir()
+    for file, template in FOLDER.items():
+        (path / file).write_text(_text(template, words), encoding="utf-8")
+    return path
+
+
+def _text(template: str, words: Mapping[str, str]) -> str:
+    return Template((_TEMPLATES / template).read_text(encoding="utf-8")).substitute(words)
 
 
 def write_texts(stem: Path, texts: Mapping[str, str]) -> list[Path]:
@@ -44,7 +68,7 @@ def write_texts(stem: Path, texts: Mapping[str, str]) -> list[Path]:
 
 
 def place(name: str) -> Path:
-    """The path of a new file without its ending; raises `MistakeError` for a name that cannot be one."""
+    """Returns the path of a new file without its ending; raises `MistakeError` if `name` cannot name a file."""
     path = Path(name)
     stem = path.with_suffix("") if path.suffix in (".py", ".toml") else path
     if not _NAME.fullmatch(stem.name):
@@ -55,6 +79,6 @@ def place(name: str) -> Path:
 
 
 def _class_name(stem: str) -> str:
-    """`my-red_2` gives `MyRed2`."""
+    """Returns the name of the class in a file: `my-red_2` gives `MyRed2`."""
     name = "".join(part[:1].upper() + part[1:] for part in re.split(r"[-_]", stem))
     return f"{name}_" if keyword.iskeyword(name) else name
