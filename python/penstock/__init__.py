@@ -5,7 +5,7 @@
     >>> result.summary["jain"]["overall"]              # doctest: +SKIP
     >>> result.frame("queue_seconds")                  # doctest: +SKIP
 
-A scenario is a path, the TOML text itself, or the same thing as a Python object (`docs/scenarios.md`).
+A scenario is the path of a TOML file, a TOML text, or a mapping with the same keys (`docs/scenarios.md`).
 """
 
 from penstock.engine import (

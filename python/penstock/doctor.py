@@ -1,4 +1,4 @@
-"""What this machine can do: one check for each thing that a verb may need. No check changes anything."""
+"""Checks of this machine: one for each program, file or right that a verb may need. No check changes anything."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ _LEAST_FREE_BYTES = 2 * 10**9
 
 @dataclass(frozen=True)
 class Check:
-    """What one check found."""
+    """The result of one check."""
 
     name: str
     ok: bool
     found: str
     needed_for: str
-    essential: bool = False  # without it the simulator itself does not work
-    repair: str = ""  # a command, if one helps
+    essential: bool = False  # true if the simulator itself does not work without it
+    repair: str = ""  # the command which adds what is missing; empty if no command helps
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Returns the check as plain values."""
         return asdict(self)
 
 
 def examine() -> list[Check]:
-    """Makes all checks, in the order in which they are shown."""
+    """Makes all checks and returns them in the order in which they are shown."""
     return [check for group in _GROUPS for check in group()]
 
 
 def healthy(checks: list[Check]) -> bool:
-    """True when nothing essential is missing."""
+    """Returns true if no essential check failed."""
     return all(check.ok for check in checks if check.essential)
 
 
 def _lab() -> Iterator[Check]:
-    """What every run needs."""
+    """Checks what every run needs."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Check(
         "python", sys.version_info >= _LEAST_PYTHON, version, "everything", True, "install Python 3.11 or newer"
@@ -78,7 +78,7 @@ def _compiled() -> Check:
 
 
 def _fonts() -> Check:
-    """Matplotlib makes its list of fonts at the first figure and keeps it, if it may."""
+    """Checks whether Matplotlib's list of fonts exists. It is made for the first figure, and stored if possible."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     folder = Path(os.environ.get("MPLCONFIGDIR") or f"{base}/matplotlib")
     needed = "quick first figures"
@@ -92,7 +92,7 @@ def _fonts() -> Check:
 
 
 def _real_packets() -> Iterator[Check]:
-    """What the emulator and comparisons with the kernel need."""
+    """Checks what the emulator and comparisons with the kernel need."""
     needed = "penstock-emulate, verify tcp-linux"
     emulator = _emulator()
     build = "cargo build --release -p penstock-net"
@@ -122,7 +122,7 @@ def _emulator() -> str | None:
 
 
 def _capabilities() -> int:
-    """The effective capabilities of this process as bits; 0 where they cannot be known."""
+    """Returns the effective capabilities of this process as bits; 0 if they cannot be read."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
     except OSError:
@@ -142,7 +142,7 @@ def _tun(needed: str) -> Check:
 
 
 def _namespaces(permitted: bool, needed: str) -> Check:
-    """A namespace that a child makes for itself is gone with the child."""
+    """Checks whether a child process can make a network namespace, which disappears with the child."""
     program = shutil.which("unshare")
     if program is None:
         return Check("namespaces", False, "unshare is missing", needed, repair="apt-get install util-linux")
@@ -166,7 +166,7 @@ def _kernel_controls() -> Check:
 
 
 def _leftovers() -> Iterator[Check]:
-    """Namespaces and interfaces of ours whose program is gone."""
+    """Checks for namespaces and interfaces of Penstock which ended programs left behind."""
     needed = "a clean machine"
     names = [path.name for path in _NAMESPACES.glob("penstock-*")] if _NAMESPACES.is_dir() else []
     dead = sorted(name for name in names if _is_dead(name))
@@ -180,7 +180,7 @@ def _leftovers() -> Iterator[Check]:
 
 
 def _is_dead(namespace: str) -> bool:
-    """The name of a namespace of ours holds the number of the process that made it."""
+    """Returns true if the process whose number is in the name of a namespace has ended."""
     maker = next((part for part in namespace.split("-") if part.isdigit()), None)
     return maker is not None and not Path(f"/proc/{maker}").exists()
 
@@ -196,7 +196,7 @@ def _emulator_runs() -> bool:
 
 
 def _peers() -> Iterator[Check]:
-    """Programs of others."""
+    """Checks for programs of other projects."""
     yield _program("iperf3", "iperf3", "tests with real TCP")
     yield _program("tshark", "tshark", "the test of captures")
     yield _program("cargo", "cargo", "verify speed, building")
@@ -220,7 +220,7 @@ def _apt(package: str) -> str:
 
 
 def _machine() -> Iterator[Check]:
-    """What the machine itself offers."""
+    """Checks the processor, the disk and the current directory."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     yield Check("cores", True, str(cores), "runs at once (--jobs)")
     yield _governor()

@@ -1,4 +1,4 @@
-"""The simulator as Python sees it. This is the only module that touches the compiled part."""
+"""The simulator for Python. Only this module and its type stubs use the compiled extension."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
     "tempest_result",
 ]
 
-# Fine enough for a smooth bar and a prompt Ctrl-C, coarse enough to cost nothing.
+# Number of steps of a run. Between steps the bar is updated and Ctrl-C is noticed; more steps would cost CPU time.
 _STEPS = 200
 
 RawTables = Mapping[str, Mapping[str, tuple[str, bytes]]]
@@ -52,7 +52,7 @@ class Stopped(Exception):  # noqa: N818 - it is a request, not an error
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of an algorithm; a default of `None` is derived from the link."""
+    """One parameter of an algorithm. A default of `None` means that the value is derived from the link."""
 
     name: str
     default: Any
@@ -61,7 +61,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Entry:
-    """One algorithm of the registry."""
+    """One algorithm of the registry, with its kind, description, source and parameters."""
 
     name: str
     kind: str
@@ -72,7 +72,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Watch:
-    """Connections to look at while a run goes on: none for the first eight, and the time between two looks."""
+    """The connections that a run samples, by number (none: the first eight), and the time between samples."""
 
     flows: tuple[int, ...] = ()
     interval: str = "10ms"
@@ -80,7 +80,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run gave."""
+    """The results of one run."""
 
     scenario: Scenario
     resolved: str
@@ -89,13 +89,13 @@ class Result:
     cpu_s: float
     wall_s: float
     raw_tables: RawTables = field(repr=False)
-    watched: tuple[int, ...] = ()  # flows in the table `tcp_trace`
-    # Files that the scenario names, such as those of your algorithms, and what is in them.
+    watched: tuple[int, ...] = ()  # numbers of the flows in the table `tcp_trace`
+    # Texts of the files that the scenario names, such as algorithms in Python, by their paths in the scenario.
     own_files: Mapping[str, str] = field(default_factory=dict)
 
     @functools.cached_property
     def tables(self) -> dict[str, pa.Table]:
-        """The tables as Arrow; units are in the names of the columns."""
+        """All tables in Arrow's format, by name; the names of columns contain the units."""
         import numpy as np
         import pyarrow as pa
 
@@ -109,7 +109,7 @@ class Result:
         }
 
     def frame(self, name: str) -> Any:
-        """One table as a polars or pandas frame, whichever is installed, else as an Arrow table."""
+        """Returns one table as a frame of polars or else of pandas; as an Arrow table if neither is installed."""
         table = self.tables[name]
         try:
             import polars
@@ -124,23 +124,23 @@ class Result:
 
 
 def core_version() -> str:
-    """The version of the compiled part."""
+    """Returns the version of the compiled extension."""
     return _penstock.__version__
 
 
 @functools.cache
 def core_fingerprint() -> str:
-    """A hash of the compiled part: two builds with the same hash give the same results."""
+    """Returns the SHA-256 hash of the compiled extension. Two builds with equal hashes give equal results."""
     return hashlib.sha256(Path(_penstock.__file__).read_bytes()).hexdigest()
 
 
 def entries() -> list[Entry]:
-    """Every algorithm with its parameters."""
+    """Lists every algorithm with its parameters."""
     return _entries(_penstock.entries())
 
 
 def schedulers() -> list[Entry]:
-    """Every packet scheduler with its parameters."""
+    """Lists every packet scheduler with its parameters."""
     return _entries(_penstock.schedulers())
 
 
@@ -152,10 +152,10 @@ def _entries(listed: str) -> list[Entry]:
 
 
 def run(source: Source, seed: int | None = None, pcapng: Path | None = None) -> Result:
-    """Runs a scenario to its end; `pcapng` is a file for the packets of the bottlenecks.
+    """Runs a scenario to its end; `pcapng` is a file into which the packets of the bottlenecks are written.
 
     Raises `ScenarioError` with the complete diagnosis when the scenario cannot be run, `BrokenInvariant` when an
-    invariant it states does not hold, and `AlgorithmError` when an algorithm of yours fails.
+    invariant of the scenario does not hold, and `AlgorithmError` when an algorithm written in Python fails.
     """
     return simulate(Scenario.load(source), seed, pcapng)
 
@@ -169,17 +169,18 @@ def simulate(
     stop: Callable[[], bool] = lambda: False,
     watch: Watch | None = None,
 ) -> Result:
-    """Runs a scenario; `on_progress` hears the simulated seconds done and in all, `stop` may end it with `Stopped`.
+    """Runs a scenario to its end, or until `stop` returns true, and then raises `Stopped`.
 
-    With `watch` the result has the tables `tcp_trace` and `queue_trace`.
+        `on_progress` is called with the simulated seconds that are done, and those in all. With `watch` the result has the
+    tables `tcp_trace` and `queue_trace`.
     """
     wall = time.perf_counter()
     library = Library(scenario.file, scenario.classes, scenario.kept)
     simulation = _open(scenario, seed, pcapng, library)
     watched = _watch(simulation, watch) if watch else ()
     step_s = simulation.duration_s / _STEPS
-    # CPU time is that of the events alone: building the network and the summary do not grow with the packets. The run
-    # stays on this thread, so its clock counts the compiled part and nothing of other runs.
+    # The CPU time counts the events alone, since building the network and the summary does not depend on the number of
+    # packets. The run stays on this thread, whose clock counts the compiled code and no other run.
     cpu_s = 0.0
     finished = False
     while not finished:
@@ -219,10 +220,10 @@ def replay(
 ) -> dict[str, Any]:
     """Replays the arrivals of a capture or CSV file through a discipline before a link of `rate`.
 
-    `settings` are parameters of the discipline such as `target=10ms`; with `csv`, every packet is written to it. With
-    `nodes` a captured flow belongs to the host at one end of its first packet, "source" or "destination"; with "none",
-    and in CSV, each flow is its own. Raises `TraceError` when the trace cannot be read and `ValueError` when another
-    argument cannot be.
+    `settings` are parameters of the discipline such as `target=10ms`. Every packet is written to `csv` if it is given.
+    `nodes` tells which host of a captured flow's first packet is the node that owns the flow: its "source" or its
+    "destination". With "none", and for a CSV file, each flow is a node of its own. Raises `TraceError` if the trace
+    cannot be read, and `ValueError` if another argument is invalid.
     """
     summary: dict[str, Any] = json.loads(
         _penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes)
@@ -231,10 +232,10 @@ def replay(
 
 
 def replay_control(script: Path, cc: str, csv: BinaryIO, settings: Sequence[str] = ()) -> int:
-    """Gives a congestion control a script of events (columns t_us,event,segments,rtt_us) and writes each window.
+    """Gives a congestion control events (columns t_us,event,segments,rtt_us) and writes each window to `csv`.
 
     `settings` are parameters of the control, each `key=value`. Returns the number of events. Raises `TraceError` when
-    the script cannot be read and `ValueError` for another `cc` or a parameter that cannot be.
+    the script cannot be read, and `ValueError` for an unknown control or an invalid parameter.
     """
     return _penstock.replay_control(str(script), cc, csv, Library(), list(settings))
 
@@ -246,27 +247,27 @@ def schedule(
     max_packet: int = 1500,
     **settings: Any,
 ) -> list[int]:
-    """Gives a packet scheduler events and then takes all that is left.
+    """Gives events to a packet scheduler, then removes all packets that are left.
 
     Events are ("arrive", class, size), ("depart", 0, 0), ("weight", class, weight) and ("channel", class, 0 or 1).
 
-    Returns the numbers of the packets, in order of arrival, as they leave; -1 where none did. Raises `ValueError` for
-    what cannot be.
+    Packets are numbered in the order of arrival. Returns their numbers in the order of departure, with -1 for each
+    departure from empty queues. Raises `ValueError` for invalid arguments.
     """
     return _penstock.schedule(name, list(weights), list(events), max_packet, json.dumps(settings))
 
 
 def tempest(flags: Mapping[str, str]) -> dict[str, Any]:
-    """Tests a packet scheduler; `flags` are those of `penstock tempest` without dashes, such as `alg="drr"`.
+    """Tests a packet scheduler. `flags` are those of `penstock tempest` without dashes, such as `alg="drr"`.
 
-    Raises `ValueError` for a flag that cannot be and `RuntimeError` for a scheduler that serves nobody.
+    Raises `ValueError` for an invalid flag, and `RuntimeError` for a scheduler which serves no packet.
     """
     report: dict[str, Any] = json.loads(_penstock.tempest(json.dumps(dict(flags))))
     return report
 
 
 def tempest_result(scenario: Scenario, flags: Mapping[str, str]) -> Result:
-    """The same as a run that experiments keep; its summary is the report."""
+    """Tests a packet scheduler, and returns the report as the summary of a run, which experiments can store."""
     wall, cpu = time.perf_counter(), time.thread_time()
     report = tempest(flags)
     cpu_s, wall_s = time.thread_time() - cpu, time.perf_counter() - wall

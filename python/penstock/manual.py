@@ -1,4 +1,4 @@
-"""The documentation as the package carries it: pages by name, what each is for, the page of an algorithm.
+"""The pages of the documentation which the package contains, by name and by algorithm.
 
 `python/penstock/docs` is a link to `docs/`, so that a checkout shows its own pages; a wheel holds a copy of them.
 """
@@ -16,7 +16,9 @@ from penstock.suggest import did_you_mean
 ROOT = (Path(__file__).parent / "docs").resolve()
 INDEX = "README"  # a list of pages, in Markdown
 _LINK = re.compile(r"\[([^\]]+)\]\(([a-zA-Z0-9_/-]+)\.md\)")
-_ROW = re.compile(r"^\| \[[^\]]+\]\(([a-zA-Z0-9_-]+)\.md\) \| (.+) \|$", re.MULTILINE)  # a page and what to read it for
+_ROW = re.compile(
+    r"^\| \[[^\]]+\]\(([a-zA-Z0-9_-]+)\.md\) \| (.+) \|$", re.MULTILINE
+)  # a page, and the purpose for which one reads it
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,13 @@ class Page:
 
     @property
     def about(self) -> str:
-        """What the index says of the page; its title where the index only names it."""
+        """The description of the page in the index; its title if the index has none."""
         return _told().get(self.name, self.title)
 
 
 @cache
 def pages() -> dict[str, Page]:
-    """Every page by its name, those of algorithms last."""
+    """Returns every page by its name; the pages of algorithms are last."""
     named = [(path.relative_to(ROOT).with_suffix("").as_posix(), path) for path in ROOT.rglob("*.md")]
     ordered = sorted((name.count("/"), name, path) for name, path in named if name != INDEX)
     return {name: Page(name, path) for _, name, path in ordered}
@@ -62,13 +64,13 @@ def _index() -> str:
 
 @cache
 def _told() -> dict[str, str]:
-    """What the index says of each guide, by its name."""
+    """Returns the description of each guide in the index, by the name of the guide."""
     return dict(_ROW.findall(_index()))
 
 
 @cache
 def _algorithms() -> dict[str, str]:
-    """The page of each algorithm by its name, as the index of the documentation links them."""
+    """Returns the name of the page of each algorithm, as the index of the documentation links them."""
     return {
         name.strip(): page
         for names, page in _LINK.findall(_index())
@@ -78,12 +80,15 @@ def _algorithms() -> dict[str, str]:
 
 
 def page_of(algorithm: str) -> Page | None:
-    """The page that describes an algorithm, which several may share."""
+    """Returns the page that describes an algorithm, or `None`. Several algorithms may share a page."""
     return pages().get(_algorithms().get(algorithm, f"algorithms/{algorithm}"))
 
 
 def find(name: str) -> Page:
-    """The page of that name; the last part of a name and the name of an algorithm are enough."""
+    """Returns a page by its name, by the last part of its name, or by the name of an algorithm.
+
+    Raises `MistakeError` with a suggestion if there is none.
+    """
     if not pages():
         raise MistakeError(f"{ROOT}: the pages of the documentation are not there; install the package again")
     wanted = name.removesuffix(".md").removeprefix("docs/").strip("/")

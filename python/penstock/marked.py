@@ -1,4 +1,4 @@
-"""Pages of the documentation with a part that a command writes: what stands between two marks."""
+"""Pages of the documentation in which a command writes the part between two marks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
 def replace(page: Path, body: str) -> None:
-    """Replaces what is between the marks of the page."""
+    """Replaces the text between the marks of the page by `body`."""
     try:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
@@ -24,7 +24,7 @@ def replace(page: Path, body: str) -> None:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = False) -> list[str]:
-    """Lines of a table; all columns but the first are to the right if they are `numbers`."""
+    """Returns the lines of a Markdown table; with `numbers`, all columns but the first are aligned to the right."""
     lines = [_line(headings), "|---|" + ("---:|" if numbers else "---|") * (len(headings) - 1)]
     return [*lines, *(_line([cell.replace("|", "\\|") for cell in row]) for row in rows)]
 

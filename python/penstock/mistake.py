@@ -1,5 +1,5 @@
-"""What a person can put right."""
+"""The error which the command prints without a traceback: a mistake that the user can correct."""
 
 
 class MistakeError(ValueError):
-    """Something asked for cannot be; the text says what and what is allowed. The command shows it without traceback."""
+    """The request cannot be met. The text says what is wrong and what is allowed."""

@@ -1,9 +1,9 @@
-"""Your own algorithms, in Python: `docs/your-own.md`.
+"""Algorithms written in Python: `docs/your-own.md`.
 
-Derive from `CongestionControl` or `Aqm` and use the class by its name wherever a built-in one could stand:
-`file.py:Class` in scenario files and on the command line, or the class itself in a scenario that is a Python object.
+A class that derives from `CongestionControl` or `Aqm` can be used like a built-in algorithm: as `file.py:Class` in
+scenario files and on the command line, or as the class itself in a scenario that is a Python object.
 
-Other files that a scenario names, recorded traces of links, are found and kept in the same way.
+Other files that a scenario names, such as recorded traces of links, are found and copied by the same rules.
 """
 
 from __future__ import annotations
@@ -26,53 +26,54 @@ from penstock.mistake import MistakeError
 
 Verdict = Literal["drop", "mark"] | None
 
-MOST_BYTES = 64 * 2**20  # of a file that a scenario names: what the simulator takes
+MOST_BYTES = 64 * 2**20  # largest size of a file that a scenario names, which is the simulator's limit
 
 
 class AlgorithmError(RuntimeError):
-    """An algorithm of yours failed; the run was stopped. The text has the traceback, `__cause__` the exception."""
+    """An algorithm in Python raised an exception, which is the `__cause__`. The text contains its traceback."""
 
 
 class Ack(Protocol):
-    """What an ACK of new data tells. Sizes are bytes."""
+    """An acknowledgment of new data. All sizes are in bytes."""
 
     now_s: float
-    acked: int  # newly acknowledged
-    rtt_s: float | None  # if this ACK gave a sample
-    srtt_s: float
-    min_rtt_s: float | None  # the least so far
-    in_flight: int  # before this ACK
-    cwnd_limited: bool  # the window was in use; one that is not should not grow
-    delivered: int  # so far, counted from any number on
-    marked: int  # of `acked`, with `accurate_ecn`
-    delivery_rate_bps: float | None  # over the last round trip
+    acked: int  # newly acknowledged bytes
+    rtt_s: float | None  # round trip time; None if this ACK gave no sample
+    srtt_s: float  # smoothed round trip time (RFC 6298)
+    min_rtt_s: float | None  # smallest round trip time of the connection; None before the first sample
+    in_flight: int  # bytes in flight before this ACK
+    cwnd_limited: bool  # true if the window limited the sender; a window which does not should not grow
+    delivered: int  # bytes delivered so far; only differences have a meaning
+    marked: int  # how many of the bytes in `acked` had CE marks; 0 without `accurate_ecn`
+    delivery_rate_bps: float | None  # delivery rate over the last round trip
 
 
 class Loss(Protocol):
-    """A congestion signal."""
+    """A congestion signal: a loss, a mark or a timeout."""
 
     now_s: float
     in_flight: int
 
 
 class Packet(Protocol):
-    """A packet at a queue. Sizes are bytes."""
+    """A packet at a queue. All sizes are in bytes."""
 
     now_s: float
     size: int
     flow: int
     ecn_capable: bool
-    sojourn_s: float  # how long it waited; 0 when it arrives
-    queue_packets: int  # the others that wait
-    queue_bytes: int
+    sojourn_s: float  # how long the packet waited in the queue; 0 when it arrives
+    queue_packets: int  # number of other packets in the queue
+    queue_bytes: int  # total size of the other packets in the queue
 
 
 class CongestionControl:
-    """The window of a TCP connection: say how it grows, and what a loss does to it if not what Reno does.
+    """Base class of congestion controls. A control must implement `on_ack`; the other methods default to Reno's.
 
-    Set in `self` before `__init__()` is called: `mss` and `initial_window` in bytes, `random`, a seeded
-    `random.Random`, and every parameter that the scenario gives. Parameters are the attributes of the class which the
-    base class does not have. After each method `cwnd`, `ssthresh` (bytes) and `pacing_bps` are read.
+    These attributes are set before `__init__()` is called: `mss` and `initial_window` in bytes, `random` (a seeded
+    `random.Random`), and every parameter that the scenario gives. Parameters are the attributes of the class which the
+    base class does not have. After each call of a method, the endpoint reads `cwnd` and `ssthresh` (both in bytes) and
+    `pacing_bps`.
     """
 
     mss: int
@@ -80,52 +81,52 @@ class CongestionControl:
     random: random.Random
     cwnd: float
     ssthresh: float = math.inf
-    pacing_bps: float | None = None  # None: segments leave as the window lets them
+    pacing_bps: float | None = None  # None: no pacing; segments leave as soon as the window allows
 
     ack_per_segment = False  # True: the receiver acknowledges every segment
-    accurate_ecn = False  # True: `Ack.marked` is filled (RFC 8257); the connection then uses ECN
+    accurate_ecn = False  # True: the connection uses ECN, and `Ack.marked` counts marked bytes (RFC 8257)
     ect1 = False  # True: segments carry ECT(1), for L4S queues
 
     def on_ack(self, ack: Ack) -> None:
-        """New data was acknowledged outside of loss recovery: grow."""
+        """Called when new data is acknowledged outside of loss recovery: the window should grow here."""
         raise NotImplementedError(f"{type(self).__name__} needs a method on_ack(self, ack)")
 
     def on_loss(self, loss: Loss) -> None:
-        """A packet was lost, once per window: set `ssthresh`. The endpoint brings what is in flight down to it."""
+        """Called once for each window with losses. Sets `ssthresh`, to which the endpoint reduces what is in flight."""
         self.ssthresh = max(loss.in_flight // 2, 2 * self.mss)
 
     def on_ecn(self, loss: Loss) -> None:
-        """A packet was marked, once per window: as a loss."""
+        """Called once for each window with marks; by default the reaction is that to a loss."""
         self.on_loss(loss)
 
     def on_recovered(self, now_s: float) -> None:  # noqa: ARG002
-        """Loss recovery is over; after a mark at once."""
+        """Called when loss recovery ends, and immediately after `on_ecn`."""
         if self.ssthresh < math.inf:
             self.cwnd = self.ssthresh
 
     def on_rto(self, loss: Loss) -> None:
-        """The retransmission timer fired, once per loss."""
+        """Called when the retransmission timer expires; not again when it expires for the same segment."""
         self.on_loss(loss)
         self.cwnd = self.mss
 
     def on_idle(self, now_s: float) -> None:  # noqa: ARG002
-        """Nothing was sent for longer than the timeout: restart."""
+        """Called before a segment is sent after an idle time longer than the retransmission timeout."""
         self.cwnd = min(self.cwnd, self.initial_window)
 
     def adopt(self, cwnd: float, ssthresh: float) -> None:
-        """With C²ML the budget of the node makes window and threshold these. A control with a model may ignore it."""
+        """Called when C²ML sets window and threshold by the node's budget. A model-based control may ignore it."""
         self.cwnd, self.ssthresh = cwnd, ssthresh
 
     def on_recovery_ack(self, ack: Ack) -> None:
-        """Data was acknowledged during loss recovery: for controls that measure."""
+        """Called when data is acknowledged during loss recovery, for controls which measure rates or delays."""
 
 
 class Aqm:
-    """Judges the packets of one queue: what arrives, what leaves, or both.
+    """Base class of AQMs, which judge the packets of one queue: at arrival, at departure, or at both.
 
-    Set in `self` before `__init__()` is called: `link_bps`, `limit_packets` or `limit_bytes` (the other is None),
-    `random`, a seeded `random.Random`, and every parameter that the scenario gives. Parameters are the attributes of
-    the class.
+    These attributes are set before `__init__()` is called: `link_bps`, `limit_packets` or `limit_bytes` (the other is
+    None), `random` (a seeded `random.Random`), and every parameter that the scenario gives. Parameters are the
+    attributes of the class.
     """
 
     link_bps: int
@@ -134,23 +135,26 @@ class Aqm:
     random: random.Random
 
     def on_enqueue(self, packet: Packet) -> Verdict:
-        """A packet arrives; the queue does not count it yet. "drop", "mark" (drops what is not ECN-capable) or None."""
+        """Judges an arriving packet, which the queue does not count yet.
+
+        Returns "drop", "mark" (which drops a packet that is not ECN-capable) or None to accept the packet.
+        """
 
     def on_dequeue(self, packet: Packet) -> Verdict:
-        """The packet at the head may leave; after "drop" the next is shown. The queue no longer counts it."""
+        """Judges the packet at the head, which the queue no longer counts; after "drop" it judges the next packet."""
 
     def on_overflow(self, now_s: float) -> None:
-        """A packet that you let pass found no room."""
+        """Called when a packet which `on_enqueue` accepted is dropped because the queue is full."""
 
     def on_empty(self, now_s: float) -> None:
-        """The link asked for a packet and there was none."""
+        """Called when the link asks for a packet and the queue is empty."""
 
 
 _BASES: tuple[type, ...] = (CongestionControl, Aqm)
 
 
 def overridden(algorithm: object, name: str) -> Any:
-    """A method of an algorithm; `None` if it is the base's and does nothing."""
+    """Returns a method of an algorithm, or `None` if the class inherits the empty one of its base."""
     method = getattr(type(algorithm), name)
     idle = (CongestionControl.on_recovery_ack, Aqm.on_enqueue, Aqm.on_dequeue, Aqm.on_overflow, Aqm.on_empty)
     return None if method in idle else getattr(algorithm, name)
@@ -158,18 +162,18 @@ def overridden(algorithm: object, name: str) -> Any:
 
 @dataclass(frozen=True)
 class ControlMaker:
-    """Makes a control for each end of each connection."""
+    """Creates the controls of a scenario: one for each end of each connection."""
 
     of: type[CongestionControl]
     parameters: Mapping[str, Any]
 
     @property
     def requirements(self) -> tuple[bool, bool, bool]:
-        """What all of them require of the endpoint."""
+        """The values of `ack_per_segment`, `accurate_ecn` and `ect1`."""
         return self.of.ack_per_segment, self.of.accurate_ecn, self.of.ect1
 
     def make(self, mss: int, initial_window: int, initial_ssthresh: int | None, seed: int) -> CongestionControl:
-        """A control for a new connection."""
+        """Creates the control of a new connection; `initial_ssthresh` of None means no first threshold."""
         control = self.of.__new__(self.of)
         control.mss, control.initial_window, control.cwnd = mss, initial_window, initial_window
         if initial_ssthresh is not None:
@@ -183,13 +187,13 @@ class ControlMaker:
 
 @dataclass(frozen=True)
 class AqmMaker:
-    """Makes an AQM for a queue."""
+    """Creates the AQMs of a scenario: one for each queue."""
 
     of: type[Aqm]
     parameters: Mapping[str, Any]
 
     def make(self, link_bps: int, limit_packets: int | None, limit_bytes: int | None, seed: int) -> Aqm:
-        """An AQM for a queue before a link."""
+        """Creates the AQM of a queue in front of a link; one of the two limits is None."""
         aqm = self.of.__new__(self.of)
         aqm.link_bps, aqm.limit_packets, aqm.limit_bytes = link_bps, limit_packets, limit_bytes
         aqm.random = random.Random(seed)
@@ -201,29 +205,31 @@ class AqmMaker:
 
 @dataclass(frozen=True)
 class Library:
-    """Finds classes for one run: those at hand first, then `file.py:Class`, then any of that name in this program.
+    """Finds the classes and reads the files that the scenario of one run names.
 
-    And the text of any file that the scenario names.
+    A class is looked for among `classes`, then by `file.py:Class`, then among all derived classes of this program.
     """
 
-    file: str = ""  # of the scenario: paths begin beside it
-    classes: Mapping[str, type] = field(default_factory=dict)
-    kept: str = ""  # a directory with copies, for files that are no longer where they were
-    sources: dict[str, str] = field(default_factory=dict, init=False)  # what was read, by the path that names it
+    file: str = ""  # the scenario's file, to whose directory relative paths refer
+    classes: Mapping[str, type] = field(default_factory=dict)  # classes of a scenario that is a Python object, by name
+    kept: str = ""  # directory with copies of the files, used where an original is missing; empty: none
+    sources: dict[str, str] = field(
+        default_factory=dict, init=False
+    )  # texts of the files read, by path in the scenario
     _modules: dict[Path, ModuleType] = field(default_factory=dict, init=False)
 
     def control(self, name: str, parameters: str = "{}") -> ControlMaker | None:
-        """The control of that name with these parameters, which come as JSON."""
+        """Returns the maker of the control `name` with `parameters` (JSON); `None` if there is no such class."""
         found = self._find(name, CongestionControl)
         return ControlMaker(found, _given(name, found, parameters)) if found else None
 
     def aqm(self, name: str, parameters: str = "{}") -> AqmMaker | None:
-        """The AQM of that name with these parameters, which come as JSON."""
+        """Returns the maker of the AQM `name` with `parameters` (JSON); `None` if there is no such class."""
         found = self._find(name, Aqm)
         return AqmMaker(found, _given(name, found, parameters)) if found else None
 
     def text(self, name: str, _parameters: str = "") -> str:
-        """The text of a file that is no Python."""
+        """Returns the text of a file that the scenario names, and remembers it; at most `MOST_BYTES` long."""
         where = self._place(name)
         try:
             size = where.stat().st_size
@@ -238,7 +244,7 @@ class Library:
         return text
 
     def _place(self, name: str) -> Path:
-        """Where a file is: beside the scenario, else in the current directory, else where its copy is kept."""
+        """Returns the path of a file: beside the scenario, else in the current directory, else among the copies."""
         places = [Path(self.file).parent / name, Path(name)]
         if self.kept:
             places.append(Path(self.kept) / kept_as(name))
@@ -274,7 +280,7 @@ class Library:
 
 
 def kept_as(name: str) -> Path:
-    """Where in a directory of copies that of a file stands: as it is called, unless that leads out of the directory."""
+    """Returns the path of a file's copy in a directory of copies: its own path unless that leads out of it."""
     path = Path(name)
     if not path.is_absolute() and ".." not in path.parts:
         return path
@@ -282,13 +288,13 @@ def kept_as(name: str) -> Path:
 
 
 def _derived(base: type) -> list[type]:
-    """All classes below, each after those it derives from, the newest last."""
+    """Lists all classes that derive from `base`, each after its base classes."""
     children: list[type] = base.__subclasses__()
     return [c for child in children for c in (child, *_derived(child))]
 
 
 def _given(name: str, of: type, parameters: str) -> dict[str, Any]:
-    """The parameters that a scenario gives, as JSON; each must be one of the class."""
+    """Reads the parameters that a scenario gives (JSON); raises `MistakeError` for an unknown one."""
     given: dict[str, Any] = json.loads(parameters)
     known = _parameters(of)
     for key in given:
@@ -301,7 +307,7 @@ def _given(name: str, of: type, parameters: str) -> dict[str, Any]:
 
 
 def _parameters(of: type) -> list[str]:
-    """Public attributes of the class that are values and not those of the base class."""
+    """Lists the public attributes of the class which hold values and which the base class does not have."""
     own = [vars(c) for c in reversed(of.__mro__) if c is not object and c not in _BASES]
     of_base = {name for base in _BASES if issubclass(of, base) for name in (*vars(base), *base.__annotations__)}
     found = {n: None for names in own for n, v in names.items() if not n.startswith("_") and _is_value(v)}
@@ -313,13 +319,13 @@ def _is_value(value: object) -> bool:
 
 
 def _load(path: Path) -> ModuleType:
-    """Runs a file as a module of its own, with its neighbours at hand. Every run loads it anew and shares nothing."""
+    """Loads a file as a new module, which may import modules from its directory. Runs share no loaded file."""
     name = f"penstock_own_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise MistakeError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # the decorator of dataclasses looks it up
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
@@ -329,7 +335,7 @@ def _load(path: Path) -> ModuleType:
 
 
 def explained(error: BaseException, what: str) -> BaseException:
-    """The exception to raise for `error`, which was raised `what` ("in on_ack of my.py:MyCc")."""
+    """Returns the exception to raise for `error`; `what` says where it came from ("in on_ack of my.py:MyCc")."""
     if isinstance(error, MistakeError) or not isinstance(error, Exception):
         return error
     trace = error.__traceback__
@@ -342,12 +348,12 @@ def explained(error: BaseException, what: str) -> BaseException:
 
 
 def _is_ours(module: str) -> bool:
-    """Where a traceback begins: the part that calls yours."""
+    """Returns true for the modules that call algorithms: tracebacks leave them out."""
     return module == __name__ or "importlib" in module
 
 
 def name_of(of: type) -> str:
-    """What a class is called in a scenario."""
+    """Returns the name of a class in a scenario; raises `MistakeError` if it is no congestion control and no AQM."""
     if not issubclass(of, _BASES):
         raise MistakeError(
             f"a scenario cannot hold {of.__name__}: derive it from penstock.CongestionControl or penstock.Aqm"

@@ -1,4 +1,4 @@
-"""Many runs at once, one per core: parallelism is across runs, never inside one."""
+"""Executes many runs at once. Each run uses one core."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True)
 class Job(Generic[K]):
-    """One run, known by its key."""
+    """One run; `key` identifies it in all callbacks."""
 
     key: K
     scenario: Scenario
@@ -25,7 +25,7 @@ class Job(Generic[K]):
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Returns the number of cores which this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -36,9 +36,10 @@ def run_all(
     on_progress: Callable[[K, float], None] = lambda _key, _seconds: None,
     run: Callable[..., Result] = simulate,
 ) -> bool:
-    """Runs the jobs on threads; false when Ctrl-C ended it early.
+    """Executes the jobs on `workers` threads; returns false if Ctrl-C ended it early.
 
-    `on_result` is called from this thread, in order of completion. The first error stops the rest and is raised.
+        `on_result` is called on this thread, in the order of completion. The first error stops all other runs, and is
+    raised.
     """
     stop = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, the revision of the source, hashes of what went in."""
+"""The origin of a result: versions of programs, the revision of the source, and hashes of inputs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SOURCE = Path(__file__).resolve().parents[2]
 
 
 def sha256(text: str) -> str:
-    """The hash of a text as hexadecimal digits."""
+    """Returns the SHA-256 hash of a text as hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def versions() -> dict[str, str]:
-    """What may differ between two machines that run the same scenario."""
+    """Returns the versions and properties of the machine which may differ between two runs of one scenario."""
     return {
         "penstock": _package_version(),
         "core": engine.core_version(),
@@ -39,7 +39,7 @@ def _package_version() -> str:
 
 
 def revision() -> str:
-    """The git revision of the source tree, with `+changes` when files differ from it; `unknown` outside of one."""
+    """Returns the git revision of the source tree, with `+changes` if files differ; `unknown` if there is none."""
     git = shutil.which("git")
     if git is None or not (_SOURCE / ".git").exists():
         return "unknown"

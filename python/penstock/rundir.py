@@ -1,12 +1,12 @@
-"""A run directory: everything a run took and gave, and enough to run it again.
+"""A run directory contains the input and the results of one run, and all that is needed to repeat it.
 
 manifest.json   scenario, hashes, seed, versions
-scenario.toml   the scenario as it was given
-resolved.toml   the same with every default written out
-summary.json    what was measured; the same bytes for the same scenario, seed and core
-timing.json     what the run cost; differs from run to run
+scenario.toml   the text of the scenario
+resolved.toml   the scenario with every default written out
+summary.json    the results; the same bytes for the same scenario, seed and core
+timing.json     CPU time and wall time, which differ from run to run
 *.parquet       per-second tables
-report.html     for people
+report.html     a page with figures and tables
 own/            copies of the files that the scenario names: Python, recorded traces
 """
 
@@ -39,31 +39,31 @@ OWN = "own"
 
 
 class RunDirError(MistakeError):
-    """The directory is not a run's."""
+    """The directory, or a file in it, was not written by a run."""
 
 
 @dataclass(frozen=True)
 class Again:
-    """What a second run of a directory showed."""
+    """The result of repeating the run of a directory."""
 
     same: bool
-    versions: dict[str, tuple[str, str]]  # name: (then, now), only where they differ
+    versions: dict[str, tuple[str, str]]  # by name, (then, now) of those that differ
     summary: dict[str, Any]
 
 
 def default_path(scenario: Scenario, seed: int | None, root: Path = Path("runs")) -> Path:
-    """`runs/<name>-<hash of scenario and seed>`: the same run lands in the same place."""
+    """Returns `runs/<name>-<hash of scenario and seed>`, so that equal runs have the same directory."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", scenario.name).strip("-.") or "scenario"
     return root / f"{name}-{provenance.sha256(f'{scenario.text}{seed}')[:8]}"
 
 
 def dump(value: Any) -> str:
-    """JSON for files: indented, one form only."""
+    """Returns the JSON text of a value as all files have it: indented, and the same bytes for equal values."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write(result: Result, path: Path) -> None:
-    """Writes all but the report; an earlier run's files of the same names are replaced."""
+    """Writes all files but the report. Files of an earlier run with these names are replaced."""
     path.mkdir(parents=True, exist_ok=True)
     (path / SCENARIO).write_text(result.scenario.text, encoding="utf-8")
     (path / RESOLVED).write_text(result.resolved, encoding="utf-8")
@@ -88,12 +88,12 @@ def write_table(name: str, table: pa.Table, path: Path) -> None:
 
 
 def _versions(result: Result) -> dict[str, str]:
-    """What a run was made with, the files that its scenario names too."""
+    """Returns the versions of the programs, and the hashes of the files that the scenario names."""
     return {**provenance.versions(), **{name: provenance.sha256(text) for name, text in result.own_files.items()}}
 
 
 def manifest(result: Result) -> dict[str, Any]:
-    """Enough to run it again and to see what changed."""
+    """Returns what is needed to repeat the run, and to see what has changed since."""
     text = result.scenario.text
     return {
         "format": FORMAT,
@@ -110,7 +110,7 @@ def manifest(result: Result) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """Reads a file of a run directory."""
+    """Reads a JSON file of a run directory; raises `RunDirError` if it cannot."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -120,7 +120,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a run directory, or a sentence that says why there is none."""
+    """Reads the manifest of a run directory; raises `RunDirError` if there is none or if keys are missing."""
     if not (path / MANIFEST).is_file():
         raise RunDirError(f"{path}: not a run directory: it has no {MANIFEST} (one is written by `penstock run`)")
     found = read_json(path / MANIFEST)
@@ -131,7 +131,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def rerun(path: Path) -> Again:
-    """Runs a directory's scenario again and compares the bytes of the summary."""
+    """Runs the scenario of a directory again, and compares the bytes of the summaries."""
     then = read_manifest(path)
     before = (path / SUMMARY).read_bytes() if (path / SUMMARY).is_file() else b""
     result = simulate(Scenario(then["scenario"], then["file"], kept=str(path / OWN)), then["seed"])

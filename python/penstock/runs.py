@@ -1,4 +1,4 @@
-"""What stands under `runs/`: run directories, experiments, and how to remove run directories and nothing else."""
+"""Finds run directories and experiments below `runs/`, and removes run directories, but no other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.own import kept_as
 from penstock.suggest import did_you_mean
 
 ROOT = Path("runs")
-RESULTS = "results.json"  # of an experiment, written by `penstock reproduce`
+RESULTS = "results.json"  # the file of an experiment's results, which `penstock reproduce` writes
 _WRITTEN = {
     rundir.MANIFEST,
     rundir.SCENARIO,
@@ -28,7 +28,7 @@ _WRITTEN = {
     "packets.pcapng",
 }
 _TABLE_MARK = b"penstock_table"  # in the metadata of each Parquet file that a run writes
-_METADATA_BYTES = 1 << 16  # the end of a Parquet file, where its metadata stands
+_METADATA_BYTES = 1 << 16  # size of the end of a Parquet file that is searched for its metadata
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
@@ -40,14 +40,14 @@ class Found:
     path: Path
     kind: str  # "run" or "experiment"
     name: str
-    scenario: str  # the file, as it was given
-    seed: int | None
-    written_s: float  # seconds since 1970
-    version: str
-    size_bytes: int  # of all files in it
+    scenario: str  # path of the scenario's file; empty for an experiment
+    seed: int | None  # None for an experiment
+    written_s: float  # when the results were written, in seconds since 1970
+    version: str  # version of Penstock
+    size_bytes: int  # total size of all files in the directory
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Returns the entry as plain values."""
         return {
             "path": str(self.path),
             "kind": self.kind,
@@ -63,7 +63,7 @@ class Found:
 def find(root: Path = ROOT) -> list[Found]:
     """Lists the run directories and experiments at any depth below `root`, the newest first.
 
-    Symbolic links below `root` are not followed. What stands inside a run directory or an experiment belongs to it.
+    Symbolic links below `root` are not followed. Directories inside a run directory or an experiment are not searched.
     """
     return sorted(_walk(root), key=lambda found: (-found.written_s, str(found.path)))
 
@@ -107,7 +107,7 @@ def _of_experiment(path: Path) -> Found | None:
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:
-    """The manifest of a run directory; `None` if this is none."""
+    """Returns the manifest of a run directory; `None` if `path` is not a run directory."""
     if (path / rundir.MANIFEST).is_symlink():
         return None
     try:
@@ -124,7 +124,7 @@ def _size(path: Path) -> int:
 
 
 def locate(given: Path, root: Path = ROOT) -> Path:
-    """The directory of a run by its path or by its name below `root`."""
+    """Returns the directory of a run from its path, or from its name below `root`."""
     if given.exists():
         return given
     if len(given.parts) == 1 and (root / given).is_dir():
@@ -135,7 +135,7 @@ def locate(given: Path, root: Path = ROOT) -> Path:
 
 
 def age_s(text: str) -> float:
-    """Seconds of a time such as `30d`, `12h`, `90min`, `2w`."""
+    """Returns the seconds of a time such as `30d`, `12h`, `90min`, `2w`."""
     given = _AGE.fullmatch(text.strip())
     if given is None:
         raise MistakeError(f"{text!r} is no age; write a number with s, min, h, d or w, such as 30d")
@@ -143,7 +143,7 @@ def age_s(text: str) -> float:
 
 
 def foreign(path: Path) -> list[str]:
-    """Names in a run directory of what no run writes: they are somebody else's, so that it is not removed."""
+    """Lists the files in a run directory which no run writes. A directory with such files is not removed."""
     manifest = _manifest(path)
     if path.is_symlink() or manifest is None:
         return [rundir.MANIFEST]
@@ -175,7 +175,7 @@ def _is_table(file: Path) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Removes a run directory. Raises `MistakeError` when it is none, or when it holds what no run writes."""
+    """Removes a run directory; raises `MistakeError` if it is none, or contains files which no run writes."""
     if others := foreign(path):
         raise MistakeError(f"{path}: not removed: it is no run directory, or holds more than a run writes: {others[0]}")
     shutil.rmtree(path)

@@ -1,6 +1,6 @@
-"""A scenario as text: from a file, from TOML, or from a plain Python object.
+"""Scenarios as text, which come from a file, a TOML text or a plain Python object.
 
-The text is never interpreted here; the simulator reads it, so there is one grammar and one set of messages.
+Only the simulator interprets the text, so that there is one grammar with one set of messages.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class SourceError(MistakeError):
-    """The scenario cannot be read at all."""
+    """The file of a scenario cannot be read, or an object cannot be written as TOML."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """The text of a scenario and the name used for it in messages."""
+    """The text of a scenario, and the name of its file for messages."""
 
     text: str
     file: str
-    # Algorithms of yours that the text names.
+    # Classes of algorithms which the object contained from which the text was written, by the names in the text.
     classes: Mapping[str, type] = field(default_factory=dict, compare=False)
-    kept: str = field(default="", compare=False)  # where copies of their files are
+    kept: str = field(default="", compare=False)  # directory with copies of the files that the text names; empty: none
 
     @classmethod
     def load(cls, source: Source) -> Scenario:
-        """Takes a path, a text with at least one line break, or a mapping."""
+        """Creates a scenario from a path, a TOML text with at least one line break, or a mapping."""
         if isinstance(source, Mapping):
             classes: dict[str, type] = {}
             return cls(to_toml(_named(source, classes)), "<python object>", classes)
@@ -54,7 +54,7 @@ class Scenario:
 
     @cached_property
     def _tree(self) -> dict[str, Any]:
-        """Only for names of files; a text that is no TOML is diagnosed by the simulator."""
+        """The parsed text; empty if it is not valid TOML, which the simulator diagnoses."""
         try:
             return tomllib.loads(self.text)
         except tomllib.TOMLDecodeError:
@@ -62,7 +62,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What tables call it: its `name`, else the file's name."""
+        """The value of the key `name`, else the name of the file without its ending."""
         given = self._tree.get("name")
         return given if isinstance(given, str) else Path(self.file).stem.strip("<>") or "scenario"
 
@@ -74,7 +74,7 @@ class Scenario:
 
 
 def _named(value: Any, classes: dict[str, type]) -> Any:
-    """The same with the name of each class in its place; the classes are collected."""
+    """Returns `value` with every class replaced by its name, and adds the classes to `classes`."""
     if isinstance(value, type):
         name = own.name_of(value)
         if classes.setdefault(name, value) is not value:
@@ -88,7 +88,7 @@ def _named(value: Any, classes: dict[str, type]) -> Any:
 
 
 def to_toml(value: Mapping[str, Any]) -> str:
-    """Writes strings, numbers, booleans, lists and tables as TOML."""
+    """Returns a mapping as TOML text. It may hold strings, numbers, booleans, lists and tables."""
     lines: list[str] = []
     _write_table(lines, value, ())
     return "\n".join(lines) + "\n"

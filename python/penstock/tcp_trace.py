@@ -1,4 +1,4 @@
-"""Windows of TCP connections over time: what a traced run gave, as tables and in a few numbers."""
+"""Tables of a traced run (windows of TCP connections and queues over time), and their summaries."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FLOWS, QUEUES = "tcp_trace", "queue_trace"
-_NONE = 2**64 - 1  # in columns that may have no value
+_NONE = 2**64 - 1  # stands for a missing value in columns of the compiled extension
 
 
 def arrow(columns: dict[str, npt.NDArray[Any]], states: list[str]) -> pa.Table:
-    """The columns with states by name, and null where there is no threshold or no pace."""
+    """Returns the columns as a table, with names for states, and null for a missing threshold or pacing rate."""
     import pyarrow as pa
 
     out = {}
@@ -29,14 +29,14 @@ def arrow(columns: dict[str, npt.NDArray[Any]], states: list[str]) -> pa.Table:
 
 
 def of_flow(table: pa.Table, flow: int) -> pa.Table:
-    """The rows of one flow."""
+    """Returns the rows of one flow."""
     import pyarrow.compute as pc
 
     return table.filter(pc.equal(table["flow"], flow))
 
 
 def flow_summary(table: pa.Table, flow: int, cc: str) -> dict[str, Any]:
-    """One connection in numbers, over the samples in which it was open."""
+    """Returns the summary of one connection, over the samples in which it was open."""
     import pyarrow.compute as pc
 
     rows = of_flow(table, flow)
@@ -55,7 +55,7 @@ def flow_summary(table: pa.Table, flow: int, cc: str) -> dict[str, Any]:
 
 
 def queue_summary(table: pa.Table, queue: int, name: str) -> dict[str, Any]:
-    """One queue in numbers."""
+    """Returns the summary of one queue."""
     import pyarrow.compute as pc
 
     rows = table.filter(pc.equal(table["queue"], queue))

@@ -1,4 +1,4 @@
-"""The ledger: what the documents claim, each as a check that a run decides."""
+"""The ledger: all claims of the documents, each as a check of the results of runs."""
 
 from penstock.claims.ledger import Claim, Entry, Finding, Verdict, counted, judge, ledger
 

@@ -1,4 +1,4 @@
-"""How a check gets into the ledger: its docstring is the claim."""
+"""Decorators which enter a check into the ledger. The docstring of the check is the text of the claim."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Where = Callable[[str, str, str], Callable[[Check], Check]]
 
 
 def of(claims: list[Claim], experiment: str, document: str = "000", varies: bool = True) -> Where:
-    """Enters checks of one experiment: `@where(section, item, the document's number)`."""
+    """Returns a decorator that adds checks of one experiment to `claims`: `@of_it(section, item, paper's number)`."""
 
     def at(section: str, item: str, paper: str) -> Callable[[Check], Check]:
         def enter(check: Check) -> Check:
@@ -35,5 +35,5 @@ def _on(experiment: str, check: Check, evidence: Mapping[str, Evidence]) -> Find
 
 
 def said(check: Callable[..., Finding]) -> str:
-    """The claim in our words."""
+    """Returns the text of a claim: the docstring of its check."""
     return (check.__doc__ or "").strip().removesuffix(".")

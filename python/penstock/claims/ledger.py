@@ -1,4 +1,4 @@
-"""What a claim is, how single comparisons make up a verdict, and the list of all claims."""
+"""Claims, the verdicts that follow from their comparisons, and the list of all claims."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from penstock.reproduce.experiments import EXPERIMENTS
 from penstock.reproduce.results import Evidence
 
-_SHOWN = 3  # comparisons that a reason quotes; the rest are counted
+_SHOWN = 3  # number of comparisons that a reason quotes; the others are only counted
 
 
 class Verdict(StrEnum):
-    """What a run says of a claim."""
+    """The verdict of runs on a claim."""
 
     HOLDS = "holds"
     PARTLY = "partly"
@@ -24,18 +24,18 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found."""
+    """The result of a check."""
 
     verdict: Verdict
     measured: str
     reason: str
-    agree: int = 0  # comparisons
-    of: int = 0
+    agree: int = 0  # number of comparisons that are true
+    of: int = 0  # number of all comparisons
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One yes-or-no part of a claim, with the numbers that decided it."""
+    """One part of a claim, which is true or false, with the numbers that decide it."""
 
     holds: bool
     text: str
@@ -49,16 +49,16 @@ class Claim:
     document: str
     section: str
     item: str  # figure, table, equation or theorem
-    claim: str  # in our words
-    paper: str  # the document's number
-    needs: tuple[str, ...]  # experiments
+    claim: str  # the statement in our words
+    paper: str  # the number that the document gives
+    needs: tuple[str, ...]  # names of the experiments whose results decide the claim
     check: Callable[[Mapping[str, Evidence]], Finding]
-    varies: bool = True  # false: a sum, which no run can change
+    varies: bool = True  # false for a claim about a calculation, which no run can change
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the ledger."""
+    """A row of the ledger: a claim with its verdict."""
 
     id: str
     document: str
@@ -72,12 +72,15 @@ class Entry:
     scope: str
 
     def to_json(self) -> dict[str, Any]:
-        """As `claims --json` prints it."""
+        """Returns the row as `claims --json` prints it."""
         return asdict(self)
 
 
 def judge(measured: str, comparisons: Iterable[Comparison]) -> Finding:
-    """All comparisons hold: holds. None does: fails. Else: partly. The reason quotes those that decided."""
+    """Returns the verdict `holds` if all comparisons are true, `fails` if none is, else `partly`.
+
+    Without comparisons it is `not-run`. The reason quotes those comparisons that decide the verdict.
+    """
     parts = list(comparisons)
     if not parts:
         return Finding(Verdict.NOT_RUN, "", "the results at hand do not cover this claim")
@@ -97,19 +100,19 @@ def _quote(texts: list[str]) -> str:
 
 
 def claims() -> list[Claim]:
-    """Every claim that the experiments there are can decide, in the order of the documents."""
+    """Returns every claim whose experiments are known, in the order of documents and sections."""
     everything = [claim for experiment in EXPERIMENTS.values() for claim in experiment.defined("claims", "CLAIMS", ())]
     decidable = (claim for claim in everything if EXPERIMENTS.keys() >= set(claim.needs))
     return sorted(decidable, key=lambda claim: (claim.document, claim.section))
 
 
 def ledger(evidence: Mapping[str, Evidence], only: str | None = None) -> list[Entry]:
-    """Judges every claim, or those of experiment `only`, by the results at hand."""
+    """Judges every claim, or those that need the experiment `only`, by the results in `evidence`."""
     return [_entry(claim, evidence) for claim in claims() if only is None or only in claim.needs]
 
 
 def counted(entries: Iterable[Entry]) -> str:
-    """How many of each verdict there are."""
+    """Returns the number of claims with each verdict, as text."""
     verdicts = [entry.verdict for entry in entries]
     return ", ".join(f"{verdicts.count(v)} {v.value}" for v in Verdict if v in verdicts)
 

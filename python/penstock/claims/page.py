@@ -1,4 +1,4 @@
-"""The ledger as a page: a table for each document."""
+"""Writes the ledger into a page of the documentation, with a table for each document."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HEADINGS = ("verdict", "where", "claim", "the document", "here")
 
 
 def write(page: Path, entries: Sequence[Entry]) -> None:
-    """Replaces what is between the marks of the page."""
+    """Replaces the text between the marks of the page by the ledger."""
     marked.replace(page, body(entries))
 
 
 def body(entries: Sequence[Entry]) -> str:
-    """How many of each verdict, the tables, and what was run."""
+    """Returns the Markdown of the ledger: numbers of verdicts, a table for each document, and what was run."""
     lines = [f"{len(entries)} claims: {counted(entries)}."]
     for title, some in groupby(sorted(entries, key=_place), key=lambda entry: TITLES.get(entry.document, OTHERS)):
         group = list(some)

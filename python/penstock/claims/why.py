@@ -1,9 +1,9 @@
-"""Why a claim does not hold: it is judged again with the runs of each variant in place of the published ones.
+"""Explains why a claim does not hold, by judging it again with the runs of each variant.
 
-The verdict stays that of the published experiment. A variant that makes the claim hold names the assumption that it
-hangs on; one that makes it hold in more of its comparisons, a part of it. The rest is listed with its numbers, so that
-nobody need try it again. Where a variant is another reading of the document, a claim that holds tells of it, too, if it
-would not hold so. With one seed a comparison that is close may change sides by chance; more seeds tell.
+The verdict stays that of the published experiment. A variant with which the claim holds shows the assumption on which
+the claim depends. A variant with which more comparisons are true explains a part of the difference. All other variants
+are listed with their numbers. A variant may also be another reading of the document; if a claim holds as published and
+not with this reading, the reason mentions it. With one seed a close comparison may be decided by chance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.reproduce.results import Evidence
 
 @dataclass(frozen=True)
 class _Trial:
-    """A claim under one changed assumption, beside the same flow counts as published."""
+    """The verdict on a claim with a variant, and that with the published runs of the same cells."""
 
     name: str
     change: str
@@ -31,7 +31,7 @@ class _Trial:
 
     @property
     def helps(self) -> bool:
-        # Runs that end sooner have fewer comparisons.
+        # Parts are compared, since a variant whose runs end sooner may have fewer comparisons.
         return self.found.agree * self.published.of > self.published.agree * self.found.of
 
     @property
@@ -40,7 +40,7 @@ class _Trial:
 
 
 def explained(claim: Claim, evidence: Mapping[str, Evidence]) -> Finding:
-    """What the check finds; where the claim does not hold, with the reason that the variants give."""
+    """Judges a claim. If it does not hold, the reason says what the variants show."""
     found = claim.check(evidence)
     if found.verdict == Verdict.NOT_RUN:
         return found
@@ -52,7 +52,7 @@ def explained(claim: Claim, evidence: Mapping[str, Evidence]) -> Finding:
 
 
 def _read_otherwise(claim: Claim, evidence: Mapping[str, Evidence]) -> str:
-    """What a claim that holds hangs on: other readings of the document under which it does not."""
+    """Returns a text with the other readings of the document under which a claim does not hold; empty if none."""
     trials = _trials(claim, {name: evidence[name] for name in claim.needs})
     broken = [f"{t.change} {_numbers(t.found)}" for t in trials if t.reading and not t.holds]
     return f"other readings of the document, with which it does not hold: {'; '.join(broken)}" if broken else ""
@@ -75,7 +75,7 @@ def _why(claim: Claim, evidence: Mapping[str, Evidence]) -> str:
 
 
 def _trials(claim: Claim, evidence: Mapping[str, Evidence]) -> Iterator[_Trial]:
-    """The variants that all experiments of the claim have."""
+    """Yields the verdicts with those variants that all experiments of the claim have."""
     first = evidence[claim.needs[0]]
     published = claim.check({name: run.subset() for name, run in evidence.items()})
     for variant in first.experiment.variants:
@@ -99,7 +99,7 @@ def _sentences(trials: list[_Trial]) -> Iterator[str]:
         yield "the variants tried do not change it"
     changed = [trial for trial in rest if not trial.same]
     if changed:
-        # Where some variant gives the reason, the numbers of the others would only hide it.
+        # If some variant explains the difference, the others are only named, without numbers.
         short = len(rest) < len(trials)
         texts = (trial.name if short else f"{trial.name} {_numbers(trial.found)}" for trial in changed)
         yield f"no better with {', '.join(texts)}"

@@ -1,9 +1,10 @@
 """The command `penstock`.
 
-Exit codes: 0 done, 1 a check failed or the run could not be finished, 2 a mistake in what was asked, 130 interrupted.
+Exit codes: 0 for success, 1 if a check failed or a run could not be finished, 2 for a mistake in the arguments or the
+scenario, 130 after an interrupt.
 
-Each verb has a file of its own. What is slow to load is imported by the function that needs it, so that help and
-listings appear at once.
+Each verb has a file of its own. Modules that load slowly are imported inside the functions that need them, so that
+help and listings appear at once.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def _common(
 
 
 def main() -> None:
-    """Runs the command; a person's mistake becomes one message and no traceback."""
+    """Runs the command; a mistake of the user is printed as one message without a traceback."""
     try:
         app(prog_name="penstock")
     except (MistakeError, ScenarioError, TraceError) as mistake:

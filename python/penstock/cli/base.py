@@ -1,4 +1,4 @@
-"""The application, its verbs in the order of the help, and what all of them share."""
+"""The command-line application: the order of its verbs in the help, and the helpers that all verbs share."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 
 class Group(TyperGroup):
-    """A command that consists of others: it shows them in the family's order and guesses what a wrong name means."""
+    """A command with subcommands, which it lists in the order of `FAMILY`. It suggests a name for a misspelt one."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Sorts by the place in the family; commands of other groups keep their order."""
+        """Returns the names of the commands in the order of `FAMILY`; other names follow unsorted."""
         return sorted(super().list_commands(ctx), key=lambda name: _PLACE.get(name, len(_PLACE)))
 
     def visible(self) -> list[str]:
-        """The names that the help shows."""
+        """Returns the names of the commands that the help shows."""
         return [name for name, command in self.commands.items() if not command.hidden]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Refuses a name that does not exist with the one that was probably meant."""
+        """Returns the command of the first argument; raises `MistakeError` with a suggestion if there is none."""
         name = args[0]
         if not name.startswith("-") and name not in self.commands and not ctx.resilient_parsing:
             known = self.visible()
@@ -51,7 +51,7 @@ class Group(TyperGroup):
 
 
 def _path(ctx: Any) -> str:
-    """The command as a person types it, whatever the program file is called."""
+    """Returns the command as a user types it, beginning with `penstock`, whatever the program file is called."""
     words: list[str] = []
     while ctx.parent is not None:
         words.insert(0, ctx.info_name)
@@ -60,7 +60,7 @@ def _path(ctx: Any) -> str:
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help: one example on each line."""
+    """Returns the last part of a command's help: one example on each line."""
     return "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
@@ -75,17 +75,17 @@ app = typer.Typer(
 
 
 def verb(name: str, *lines: str, **settings: Any) -> Callable[[Any], Any]:
-    """Decorates a function that becomes the verb `name`; `lines` are the examples of its help."""
+    """Decorates the function of the verb `name`; `lines` are the examples of its help."""
     return app.command(name, rich_help_panel=_HEADING[name], epilog=examples(*lines), **settings)
 
 
 def old_name(name: str, **settings: Any) -> Callable[[Any], Any]:
-    """Decorates a function that stays callable by a name of an earlier version, which no help shows."""
+    """Decorates the function of a verb that had the name `name` in an earlier version; no help shows this name."""
     return app.command(name, hidden=True, **settings)
 
 
 def group(name: str, about: str, *lines: str) -> typer.Typer:
-    """Makes a verb that consists of commands of its own."""
+    """Creates a verb with subcommands; `about` is its help, and `lines` are the examples."""
     made = typer.Typer(cls=Group, help=about, epilog=examples(*lines), no_args_is_help=True, context_settings=HELP)
     app.add_typer(made, name=name, rich_help_panel=_HEADING[name])
     return made

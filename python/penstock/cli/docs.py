@@ -1,4 +1,4 @@
-"""`docs`: the documentation without a network."""
+"""`docs`: shows the pages of the documentation that the package contains."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _list(pages: list[Page]) -> None:
 def _paged(text: str) -> None:
     from rich.markdown import Markdown
 
-    os.environ.setdefault("LESS", "-FRX")  # colours, and no waiting for a key when the page fits on the screen
+    os.environ.setdefault("LESS", "-FRX")  # shows colours; quits at once if the page fits on the screen
     out = show.console()
     with out.pager(styles=True):
         out.print(Markdown(text))

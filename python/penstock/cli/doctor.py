@@ -1,4 +1,4 @@
-"""`doctor`: what this machine can do."""
+"""`doctor`: reports what this machine can do."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from penstock.cli.base import verb
 if TYPE_CHECKING:
     from penstock.doctor import Check
 
-_LACKS = {True: Text("missing", "red"), False: Text("no", "yellow")}  # by whether the simulator needs it
+_LACKS = {True: Text("missing", "red"), False: Text("no", "yellow")}  # by `Check.essential`
 
 
 @verb("doctor", "penstock doctor", "penstock doctor --json")
 def doctor(json: bool = typer.Option(False, "--json", help="Print one JSON object.")) -> None:
-    """Say what this machine can do, and which command adds what is missing. Nothing is changed.
+    """Report what this machine can do, and which command adds what is missing. Nothing is changed.
 
-    Exit code 1 means that something is missing without which the simulator does not work.
+    Exit code 1 means that the simulator cannot work because something essential is missing.
     """
     from penstock import doctor as checks
 

@@ -1,4 +1,4 @@
-"""`reproduce` and `claims`: published experiments and what they are said to show."""
+"""`reproduce` and `claims`: runs published experiments and judges what their documents claim."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class _NamesThem(TyperCommand):
-    """Names the experiments at the end of its help; they are loaded only then."""
+    """Lists the names of the experiments at the end of the help; they are loaded only for the help."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Adds the names to the examples."""
+        """Writes the help with the names of the experiments after the examples."""
         from penstock.reproduce import EXPERIMENTS
 
         shown = self.epilog
@@ -45,12 +45,14 @@ def reproduce(
         help="An experiment of `penstock list experiment`, or a folder that contains an experiment.toml.",
         metavar="NAME|FOLDER",
     ),
-    quick: bool = typer.Option(False, "--quick", help="A few of the runs, and shorter ones."),
-    seeds: int = typer.Option(1, min=1, help="Repetitions with seeds 1, 2, ...; figures show medians."),
+    quick: bool = typer.Option(False, "--quick", help="Do fewer and shorter runs."),
+    seeds: int = typer.Option(1, min=1, help="Number of seeds: 1, 2, ...; figures show medians."),
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; default: one per core."),
-    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    on: On = "sim",  # noqa: ARG001 - its callback checks it; there is one world so far
     out: Path | None = typer.Option(None, help="Directory of the results; default runs/reproduce/NAME."),
-    fresh: bool = typer.Option(False, "--fresh", help="Run all again; otherwise runs of the same build are kept."),
+    fresh: bool = typer.Option(
+        False, "--fresh", help="Run all again; otherwise finished runs of the same build are reused."
+    ),
     json: bool = typer.Option(False, "--json", help="Print one JSON object with all runs, variants and claims."),
 ) -> None:
     """Run a published experiment again: figures, claims and a report."""
@@ -63,7 +65,7 @@ def reproduce(
         raise typer.Exit(130)
     _tell(evidence, path, json)
     if not complete:
-        print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
+        print("interrupted: finished runs are kept; repeat the command to continue", file=sys.stderr)
         raise typer.Exit(130)
 
 
@@ -133,9 +135,9 @@ def _print_evidence(evidence: Evidence) -> None:
     "penstock claims --run --quick --json",
 )
 def claims(
-    wanted: str = typer.Argument("", help="A claim, or the name of an experiment; default: all.", metavar="[ID]"),
-    run: bool = typer.Option(False, "--run", help="Run the experiments first, in their full form."),
-    quick: bool = typer.Option(False, "--quick", help="With --run: in their quick form."),
+    wanted: str = typer.Argument("", help="Id of a claim, or name of an experiment; default: all.", metavar="[ID]"),
+    run: bool = typer.Option(False, "--run", help="First run the experiments, in their full form."),
+    quick: bool = typer.Option(False, "--quick", help="With --run: run them in their quick form."),
     json: bool = typer.Option(False, "--json", help="Print a JSON list."),
     to: Path | None = typer.Option(None, "--page", help="Write the whole ledger into this page."),
     check: bool = typer.Option(False, "--check", help="Exit with 1 when a claim that was run fails."),
@@ -163,7 +165,7 @@ def claims(
 
 
 def _chosen(entries: list[Entry], wanted: str) -> list[Entry]:
-    """The claim of that id, or those of that experiment."""
+    """Returns the claim whose id is `wanted`, or the claims of the experiment of this name; all if it is empty."""
     if not wanted:
         return entries
     found = [entry for entry in entries if wanted in (entry.id, entry.id.split(".", 1)[0])]
@@ -174,7 +176,7 @@ def _chosen(entries: list[Entry], wanted: str) -> list[Entry]:
 
 
 def _needed(entries: list[Entry]) -> list[Experiment]:
-    """The experiments by which these claims are judged."""
+    """Returns the experiments whose results decide these claims."""
     from penstock.claims.ledger import claims as all_claims
     from penstock.reproduce import EXPERIMENTS
 

@@ -1,4 +1,4 @@
-"""`list`: algorithms and experiments, with their parameters and sources."""
+"""`list`: prints algorithms and experiments with their parameters and sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
 _EXPERIMENT = "experiment"
-# What the entries of a kind do.
+# Kinds of entries, and what the entries of each kind do.
 _KINDS = {
     "aqm": "judge the packets of one queue",
     "ack-path": "edit or hold passing segments",
@@ -49,7 +49,7 @@ def list_(
 
 
 def _wanted(word: str) -> list[Entry]:
-    """All algorithms; those of a kind, of a name, or with the word in their text."""
+    """Returns the entries whose kind or name is `word`, or whose text contains it; all algorithms if it is empty."""
     algorithms = engine.entries()
     if not word:
         return algorithms

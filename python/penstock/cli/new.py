@@ -1,4 +1,4 @@
-"""`new`: files to begin with. The old name `architecture` of `new network` is here too."""
+"""`new`: writes files to begin with. Contains the old verb `architecture` of `new network`, too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Name = Annotated[str, typer.Argument(help="Name of the files without an ending."
 
 @new.command("aqm", epilog=examples("penstock new aqm my_aqm", "penstock run my_aqm.toml"))
 def aqm(name: Name) -> None:
-    """Write an active queue management in Python, and a scenario that uses it."""
+    """Write an active queue management (AQM) in Python, and a scenario that uses it."""
     _told(starters.write("aqm", name))
 
 
@@ -54,14 +54,17 @@ def _told(paths: list[Path]) -> None:
     print(f"next: penstock run {paths[-1]}")
 
 
-Backhauls = Annotated[list[str], typer.Option(help="geo, meo or leo; once for each MEOC.")]
-Responders = Annotated[int, typer.Option(min=0, help="In each cell.")]
-Civilians = Annotated[int, typer.Option(min=0, help="In each cell.")]
-Duration = Annotated[float, typer.Option(min=1.0, max=86_400.0, help="Seconds.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**64 - 1, help="Of the scenario.")]
-Bridge = Annotated[float | None, typer.Option(min=0.001, help="Mbit/s of a link between neighbouring MEOCs.")]
-Terrestrial = Annotated[int, typer.Option(min=0, max=100, help="Terrestrial base stations that still work.")]
-Neighbours = Annotated[int, typer.Option(min=1, help="Civilians in the cell of each of them.")]
+Backhauls = Annotated[
+    list[str],
+    typer.Option(help="Satellite of a MEOC (cell on a vehicle): geo, meo or leo. Repeatable: once for each MEOC."),
+]
+Responders = Annotated[int, typer.Option(min=0, help="Number of responders in the cell of each MEOC.")]
+Civilians = Annotated[int, typer.Option(min=0, help="Number of civilians in the cell of each MEOC.")]
+Duration = Annotated[float, typer.Option(min=1.0, max=86_400.0, help="Simulated seconds.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**64 - 1, help="Seed of the scenario.")]
+Bridge = Annotated[float | None, typer.Option(min=0.001, help="Rate of links between neighbouring MEOCs, Mbit/s.")]
+Terrestrial = Annotated[int, typer.Option(min=0, max=100, help="Number of terrestrial base stations that still work.")]
+Neighbours = Annotated[int, typer.Option(min=1, help="Number of civilians in the cell of each base station.")]
 Handovers = Annotated[
     list[str],
     typer.Option(help="SECONDS:CELL:CELL, such as 20:1:2, or with :civilians or :all; 1 is a MEOC, t1 a base station."),
@@ -126,7 +129,7 @@ def _emergency(
     neighbours: int,
     handover: list[str],
 ) -> str:
-    """The text of the scenario that these options describe."""
+    """Returns the TOML text of the scenario which the options describe."""
     from penstock.architecture import BACKHAULS, ArchitectureError, BaseStation, Meoc, emergency_network
     from penstock.scenario import to_toml
     from penstock.suggest import did_you_mean

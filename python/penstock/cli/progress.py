@@ -1,4 +1,4 @@
-"""How far things are, on stderr: a bar on a terminal, plain lines elsewhere."""
+"""Shows on stderr how far runs are: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Bar:
-    """Simulated seconds done, of one run or of many. Silent when `quiet`, plain lines when not on a terminal."""
+    """Shows the simulated seconds of one run or of many. Prints nothing if `quiet`."""
 
     def __init__(self, label: str, quiet: bool = False) -> None:
         self._label, self._quiet = label, quiet
@@ -30,10 +30,10 @@ class Bar:
             self._progress.stop()
 
     def begin(self, runs: int, reused: int, simulated_s: float) -> None:
-        """All is known: how many runs, how many of them were kept from before."""
+        """Starts the bar: `runs` in all, of which `reused` have results already; the others simulate `simulated_s`."""
         self._runs, self._done = runs, reused
         if reused:
-            self._say(f"{reused} of {runs} runs are kept from before")
+            self._say(f"{reused} of {runs} runs are reused")
         if self._terminal and not self._quiet and simulated_s > 0:
             self._progress = self._bar()
             self._task = self._progress.add_task(self._label, total=simulated_s)
@@ -46,12 +46,12 @@ class Bar:
         return Progress(*columns, *times, console=Console(stderr=True), transient=True)
 
     def advanced(self, seconds: float) -> None:
-        """So many simulated seconds further."""
+        """Adds simulated seconds to what is done."""
         if self._progress:
             self._progress.advance(self._task, seconds)
 
     def of_one_run(self) -> Callable[[float, float], None]:
-        """What a single run tells its progress: the simulated seconds done and in all."""
+        """Returns a function that a single run calls with the simulated seconds that are done, and those in all."""
         last = 0.0
 
         def on_progress(now_s: float, duration_s: float) -> None:
@@ -64,7 +64,7 @@ class Bar:
         return on_progress
 
     def finished(self, label: str, cpu_s: float) -> None:
-        """A run is over."""
+        """Counts a finished run, and prints its label and its CPU time if there is no bar."""
         self._done += 1
         if self._progress:
             self._progress.advance(self._runs_task)

@@ -1,4 +1,4 @@
-"""`replay`: a recorded trace through one algorithm."""
+"""`replay`: sends a recorded trace through one algorithm."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ def replay(
     trace: Path = typer.Argument(
         help="A pcap, pcapng or CSV file (columns t_ns,flow,size,ecn); with --cc a CSV file of events.", metavar="TRACE"
     ),
-    aqm: str = typer.Option("", help="The discipline, see `penstock list`."),
-    cc: str = typer.Option("", help="A congestion control instead; columns t_us,event,segments,rtt_us."),
-    rate: str = typer.Option("", help='Of the link, such as "10Mbit/s".'),
-    limit: str = typer.Option("", help='Of the queue, such as "125kB" or "1000p".'),
+    aqm: str = typer.Option("", help="The queue discipline: `penstock list` has all names."),
+    cc: str = typer.Option(
+        "", help="Replay events (columns t_us,event,segments,rtt_us) through this congestion control instead."
+    ),
+    rate: str = typer.Option("", help='Rate of the link, such as "10Mbit/s".'),
+    limit: str = typer.Option("", help='Limit of the queue, such as "125kB" or "1000p".'),
     settings: list[str] = typer.Option(
-        [], "--set", help="A parameter of the discipline or control: key=value. Repeatable."
+        [], "--set", help="Set a parameter of the discipline or control: key=value. Repeatable."
     ),
     nodes: str = typer.Option(
         "source",
@@ -39,7 +41,7 @@ def replay(
         "(an IPv4 address or a /64 of IPv6) that is source or destination of its first packet. With none, and in CSV, "
         "each flow is a node.",
     ),
-    seed: int = typer.Option(1, min=0, max=2**64 - 1, help="Of the discipline's random numbers."),
+    seed: int = typer.Option(1, min=0, max=2**64 - 1, help="Seed of the discipline's random numbers."),
     csv: bool = typer.Option(False, "--csv", help="Print every packet as CSV."),
     json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
 ) -> None:
@@ -53,7 +55,7 @@ def replay(
         raise MistakeError(
             f"a discipline needs --aqm, --rate and --limit (a control --cc); missing: {', '.join(missing)}"
         )
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the compiled part does not come back before the end
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler would run only after the compiled code returned
     try:
         if cc:
             engine.replay_control(trace, cc, sys.stdout.buffer, settings)

@@ -1,4 +1,4 @@
-"""`run`: one scenario."""
+"""`run`: runs one scenario."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ TRACES = ("tcp",)
     "penstock run home.toml --trace tcp --flows 0,1 --interval 20ms",
 )
 def run(
-    scenario: Path = typer.Argument(help="A scenario file: `penstock docs scenarios`.", metavar="FILE.toml"),
-    seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Replaces the scenario's seed."),
+    scenario: Path = typer.Argument(
+        help="A scenario file; `penstock docs scenarios` explains its keys.", metavar="FILE.toml"
+    ),
+    seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Seed to use instead of the scenario's."),
     on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/NAME-HASH."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object; write a directory only with --out."),
@@ -74,7 +76,7 @@ def _simulate(source: Scenario, seed: int | None, out: Path | None, json: bool, 
 
 
 def _run_or_clean_up(source: Scenario, seed: int | None, pcapng: Path | None, path: Path | None, quiet: bool) -> Result:
-    """A run that does not come to its end leaves no empty directory behind."""
+    """Runs the scenario; removes the directory `path`, if it is empty, when the run does not reach its end."""
     with Bar(source.name, quiet) as bar:
         try:
             return simulate(source, seed, pcapng, on_progress=bar.of_one_run())

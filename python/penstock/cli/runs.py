@@ -1,4 +1,4 @@
-"""`runs`: what earlier runs left behind. The old names `rerun` and `report` are here too."""
+"""`runs`: lists, shows, repeats and removes stored results. Contains the old verbs `rerun` and `report`, too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 runs = group(
     "runs",
-    "Show, repeat and remove what earlier runs left behind.",
+    "Show, repeat and remove the results of earlier runs.",
     "penstock runs list",
     "penstock runs show runs/home-1a2b3c4d",
     "penstock runs prune --older 30d --dry-run",
@@ -71,7 +71,7 @@ def show_(
     directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
     json: bool = typer.Option(False, "--json", help="Print one JSON object: manifest, summary and timing."),
 ) -> None:
-    """Print the tables of a run again, and what it was made with."""
+    """Print the tables of a run again, with its scenario and the versions of the programs that made it."""
     from penstock import rundir
     from penstock import runs as stored
 
@@ -126,9 +126,9 @@ def report(
 @runs.command("prune", epilog=examples("penstock runs prune --older 30d --dry-run", "penstock runs prune --yes"))
 def prune(
     directory: Path = typer.Argument(Path("runs"), help="Where to look, at any depth.", metavar="[DIR]"),
-    older: str = typer.Option("", metavar="AGE", help="Only runs written longer ago than that: 30d, 12h, 2w."),
-    yes: bool = typer.Option(False, "--yes", help="Do not ask."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be removed and remove nothing."),
+    older: str = typer.Option("", metavar="AGE", help="Remove only runs that are older than this: 30d, 12h, 2w."),
+    yes: bool = typer.Option(False, "--yes", help="Remove without asking."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be removed, and remove nothing."),
 ) -> None:
     """Remove run directories. Experiments, and directories with files of yours in them, are kept."""
     from penstock import runs as stored
@@ -137,7 +137,7 @@ def prune(
     found = [one for one in stored.find(directory) if one.kind == "run" and one.written_s <= before]
     others = {one.path: names for one in found if (names := stored.foreign(one.path))}
     for path, names in others.items():
-        print(f"kept: {path}, which holds what no run writes: {', '.join(names[:3])}")
+        print(f"kept: {path}, which contains files that no run writes: {', '.join(names[:3])}")
     gone = [one for one in found if one.path not in others]
     if not gone:
         print(f"{directory}: nothing to remove")

@@ -1,4 +1,4 @@
-"""What people see on stdout."""
+"""Prints tables, summaries, claims and JSON on stdout."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _FLOWS_SHOWN = 16
 
 
 def console() -> Console:
-    """Stdout; a file or a pipe gets lines wide enough for the tables."""
+    """Creates a console for stdout; in a file or a pipe, lines have 140 columns, which is enough for the tables."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 140)
 
 
 def as_json(value: Any) -> None:
-    """One JSON document on stdout and nothing else."""
+    """Prints `value` as one JSON document in one line."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1, heads: bool = True
 ) -> None:
-    """A table whose first `left` columns are text and the others numbers; `heads` shows the names of the columns."""
+    """Prints a table. The first `left` columns are text, the others numbers; `heads` shows the names of the columns."""
     out = Table(
         title=title or None,
         title_justify="left",
@@ -47,7 +47,7 @@ def table(
 
 
 def summary(run: dict[str, Any]) -> None:
-    """A run in two tables, and one for each kind of application that measures something of its own."""
+    """Prints a run: tables of bottlenecks and flows, and one for each kind of application with measures of its own."""
     table("Bottlenecks", _BOTTLENECK, [_bottleneck(b) for b in run["bottlenecks"]])
     flows = run["flows"]
     console().print()
@@ -163,7 +163,7 @@ def _video(v: dict[str, Any]) -> list[str]:
     return [*_delivery(v), *counts, f"{frames['delay_ms']['p99']:.1f}"]
 
 
-# The member of a flow that tells of it, and how it is shown.
+# Kinds of applications: the key of a flow with their measures, the title of the table, its columns and its rows.
 _APPLICATIONS = (
     ("transfers", "Transfers", _TRANSFERS, _transfers),
     ("voip", "Calls", _CALL, _call),
@@ -172,7 +172,7 @@ _APPLICATIONS = (
 
 
 def claims(entries: Sequence[Entry]) -> None:
-    """The ledger, and how many of each verdict."""
+    """Prints the ledger, and how many claims have each verdict."""
     from penstock.claims import Verdict, counted
 
     styles = {Verdict.HOLDS: "green", Verdict.PARTLY: "yellow", Verdict.FAILS: "red", Verdict.NOT_RUN: "dim"}

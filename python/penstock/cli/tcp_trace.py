@@ -1,4 +1,4 @@
-"""Windows of TCP connections over time: `run --trace tcp`, and the old name `tcp-trace`."""
+"""`run --trace tcp` records windows of TCP connections over time. Contains the old verb `tcp-trace`, too."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _PICTURE = "tcp_trace.png"
 def command(
     scenario: Path = typer.Argument(help="A scenario file, see docs/scenarios.md.", metavar="SCENARIO"),
     flows: str = typer.Option("", help='Numbers of bulk and transfer flows, such as "0,3"; default: the first eight.'),
-    interval: str = typer.Option(INTERVAL, help="Between samples."),
-    seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Replaces the scenario's seed."),
+    interval: str = typer.Option(INTERVAL, help="Time between samples."),
+    seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Seed to use instead of the scenario's."),
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory; default runs/NAME-HASH-tcp."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
@@ -33,7 +33,7 @@ def command(
 
 
 def trace(scenario: Path, flows: str, interval: str, seed: int | None, out: Path | None, json: bool) -> None:
-    """Runs the scenario, writes what its connections did, and prints it in short."""
+    """Runs the scenario, writes the tables and the figure of its TCP connections, and prints a summary of them."""
     from penstock import rundir
 
     source = Scenario.load(scenario)

@@ -1,4 +1,4 @@
-"""`tempest`: the test environment for packet schedulers, with the flags of document 002, section 4.3.2.6."""
+"""`tempest`: tests packet schedulers. The flags are those of document 002, section 4.3.2.6."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _EXAMPLES = (
     "penstock tempest -alg wf2q+ -flowsets 20::20,10::20,1::60 -qmax 300 -burst 1 -n 1M",
     "penstock tempest -mode integrated -alg w2f2q -flowsets 20::20,10::20,1::60 -qmax 300 -intgr_th 80%",
     "penstock tempest -mode double -alg hfs -flowsets 20::20,10::20,1::60 -qmax 300 -qmac 100",
-    "Numbers take k and M; 30n is 30 for each flow. Flags may be written --like-this as well. What each number means: "
-    "`penstock docs tempest`.",
+    "Numbers take k and M; 30n is 30 for each flow. Flags may have two dashes as well: --alg. `penstock docs tempest` "
+    "explains what the numbers mean.",
 )
 
 
 class _Flags(TyperCommand):
-    """Names a flag that does not exist whole: of `-foo`, the parser would say that there is no `-f`."""
+    """Reports an unknown flag by its whole name, where the parser would report `-f` for an unknown `-foo`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Looks at the flags before the parser does."""
+        """Checks the names of all flags, then parses them; raises `MistakeError` for an unknown one."""
         takes_value = {name: not p.is_flag for p in self.params if isinstance(p, TyperOption) for name in p.opts}
         takes_value |= dict.fromkeys(ctx.help_option_names, False)
         rest = iter(args)
@@ -44,44 +44,44 @@ class _Flags(TyperCommand):
 
 
 def _flag(about: str, *names: str) -> Any:
-    """A flag as the document writes it, and with two dashes."""
+    """Creates an option with the name that the document gives, and with the same name after two dashes."""
     long = [f"-{name.replace('_', '-')}" for name in names if len(name) > 2]
     return typer.Option(None, *names, *dict.fromkeys(long), help=about, show_default=False, metavar="VALUE")
 
 
 @verb("tempest", *_EXAMPLES, cls=_Flags)
 def tempest(
-    n: str | None = _flag("Enqueues and dequeues together; 10M.", "-n", "-num_event", "-num_events"),
+    n: str | None = _flag("Number of enqueues and dequeues together; 10M.", "-n", "-num_event", "-num_events"),
     qmin: str | None = _flag("Packets left when the enqueue phase begins; 0.", "-qmin", "-q_min"),
     qmax: str | None = _flag("Packets waiting when the dequeue phase begins; 30n.", "-qmax", "-q_max"),
-    length: str | None = _flag("Bytes of a packet; 1700.", "-len"),
+    length: str | None = _flag("Size of a packet in bytes; 1700.", "-len"),
     burst: str | None = _flag("0: smooth arrivals; else bursts of 1 to VALUE times weight; 0.", "-burst"),
     qsing: str | None = _flag("A flow with fewer packets may end the dequeue phase; 0, never.", "-qsing"),
-    psing: str | None = _flag("How likely it does; 0.5. Not in the document.", "-psing"),
+    psing: str | None = _flag("Probability of this end; 0.5. Not in the document.", "-psing"),
     mode: str | None = _flag("single, integrated or double; single.", "-mode"),
     alg: str | None = _flag("The scheduler.", "-alg"),
-    qos: str | None = _flag("Double: the scheduler for quality of service.", "-qos"),
-    mac: str | None = _flag("Double: the scheduler beside the radio.", "-mac"),
-    flows: str | None = _flag("How many flows of weight 1.", "-flows"),
+    qos: str | None = _flag("Double: scheduler of the flows, for quality of service.", "-qos"),
+    mac: str | None = _flag("Double: scheduler of the stations, at the radio.", "-mac"),
+    flows: str | None = _flag("Number of flows of weight 1.", "-flows"),
     flowsets: str | None = _flag("Flows by weight: weight::flows,weight::flows.", "-flowsets"),
-    flowsmac: str | None = _flag("How many stations; 20 where there is a channel.", "-flowsmac"),
+    flowsmac: str | None = _flag("Number of stations; 20 if the mode has channels.", "-flowsmac"),
     flowsetsmac: str | None = _flag("Double: stations by weight: weight::stations.", "-flowsetsmac"),
     qmac: str | None = _flag("Double: packets between the two schedulers; 100.", "-qmac"),
     qcount: str | None = _flag("Double: -qmin and -qmax count what waits before the first or both; first.", "-qcount"),
     wdistr: str | None = _flag("Weights of stations: 0 equal, 1 linear, 2 exponential, 3 by loss; 3.", "-wdistr"),
     ploss: str | None = _flag("Loss of each station: powers, steps, or 0.2:0.1:0; powers, 1 to 0.0001.", "-ploss"),
     intgr_th: str | None = _flag("Integrated: a good station has more weight, or with % gets more; 80%.", "-intgr_th"),
-    rate: str | None = _flag("Of the link, for times in ms; 54Mbit/s. Not in the document.", "-rate"),
-    seed: str | None = _flag("Of bursts and refills; 1. Not in the document.", "-seed"),
-    repeat: str | None = _flag("Times are taken so often, the least counts; 3. Not in the document.", "-repeat"),
+    rate: str | None = _flag("Rate of the link, for times in ms; 54Mbit/s. Not in the document.", "-rate"),
+    seed: str | None = _flag("Seed of bursts and refills; 1. Not in the document.", "-seed"),
+    repeat: str | None = _flag("Number of timed runs, of which the fastest counts; 3. Not in the document.", "-repeat"),
     measure: str | None = _flag("all, time, fairness or harness; all. Not in the document.", "-measure"),
     json: bool = typer.Option(False, "--json", "-json", help="Print one JSON object."),
 ) -> None:
-    """Test a packet scheduler: the time of a packet, delay, fairness and throughput: `penstock docs tempest`."""
+    """Test a packet scheduler: CPU time of a packet, delay, fairness and throughput. See `penstock docs tempest`."""
     given = {key: value for key, value in locals().items() if key != "json" and value is not None}
     if "length" in given:
         given["len"] = given.pop("length")
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the compiled part does not come back before the end
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler would run only after the compiled code returned
     try:
         report = engine.tempest(given)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""`verify`: the simulator against something else that does the same."""
+"""`verify`: compares the simulator with the kernel's TCP and with ns-3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.mistake import MistakeError
 
 verify = group(
     "verify",
-    "Compare the simulator with something else that does the same.",
+    "Compare the simulator with the kernel's TCP, and its speed with that of ns-3.",
     "penstock verify tcp-linux --quick",
     "penstock verify speed --quick --no-peer",
 )
@@ -32,15 +32,21 @@ _OUT = Path("runs/verify/tcp-linux")
 @verify.command("tcp-linux", epilog=examples("penstock verify tcp-linux --quick --only reno,codel"))
 def tcp_linux(
     quick: bool = typer.Option(False, "--quick", help="Six cases of 10 s instead of 36 of 30 s."),
-    only: list[str] = typer.Option([], "--only", help="Cases with all of these words: reno,codel,4. Repeatable."),
+    only: list[str] = typer.Option(
+        [], "--only", help="Run only the cases with all of these words: reno,codel,4. Repeatable."
+    ),
     seconds: float | None = typer.Option(None, min=5, max=600, help="Measured time of each run."),
     out: Path | None = typer.Option(None, help=f"Directory of the results; default {_OUT}."),
     to: Path | None = typer.Option(None, "--page", help="Write the table into this page, and a .json beside it."),
-    emulator: Path | None = typer.Option(None, help="The program penstock-emulate; default: installed, or built here."),
-    fresh: bool = typer.Option(False, "--fresh", help="Run all again; otherwise runs of the same build are kept."),
+    emulator: Path | None = typer.Option(
+        None, help="Path of penstock-emulate; default: the installed or the built one."
+    ),
+    fresh: bool = typer.Option(
+        False, "--fresh", help="Run all again; otherwise finished runs of the same build are reused."
+    ),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Run the kernel's reno, cubic and bbr through penstock-emulate, and beside each the simulator's (as root)."""
+    """Run the kernel's reno, cubic and bbr through penstock-emulate, and compare with the simulator. Needs root."""
     from penstock.verify import cases as all_cases
     from penstock.verify import compare, lab
 
@@ -63,12 +69,12 @@ def tcp_linux(
     complete = _measure(plan, json)
     _show(plan, left_out, complete, to if complete else None, json)
     if not complete:
-        print("interrupted: what was finished is kept; the same command goes on from there", file=sys.stderr)
+        print("interrupted: finished runs are kept; repeat the command to continue", file=sys.stderr)
         raise typer.Exit(130)
 
 
 def _measure(plan: Plan, quiet: bool) -> bool:
-    """Runs the cases; false when it was interrupted."""
+    """Runs the cases; returns false if they were interrupted."""
     from penstock.verify import compare, lab
 
     lab.clear_away()
@@ -76,11 +82,11 @@ def _measure(plan: Plan, quiet: bool) -> bool:
         with Bar("verify", quiet) as bar, _termination_is_an_interrupt():
             return compare.run(plan, bar)
     except lab.LabError as error:
-        raise MistakeError(f"{error}; what was finished is kept") from None
+        raise MistakeError(f"{error}; finished runs are kept") from None
 
 
 def _show(plan: Plan, left_out: list[str], complete: bool, to: Path | None, json: bool) -> None:
-    """Keeps and prints what was found; `to` is a page for it."""
+    """Stores and prints the comparison; writes it into the page `to` as well if one is given."""
     from penstock import rundir
     from penstock.verify import compare, page
 
@@ -113,11 +119,11 @@ def _show(plan: Plan, left_out: list[str], complete: bool, to: Path | None, json
 @old_name("bench")
 def speed(
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
-    quick: bool = typer.Option(False, "--quick", help="A fifth of the simulated time."),
-    no_peer: bool = typer.Option(False, "--no-peer", help="Without ns-3."),
-    repeat: int = typer.Option(3, min=1, help="Runs of each program; the least CPU time counts."),
+    quick: bool = typer.Option(False, "--quick", help="Simulate a fifth of the time."),
+    no_peer: bool = typer.Option(False, "--no-peer", help="Do not run ns-3."),
+    repeat: int = typer.Option(3, min=1, help="Number of runs of each program; the least CPU time counts."),
 ) -> None:
-    """Measure the CPU time of a simulated packet, here and in ns-3: `penstock docs benchmarks`."""
+    """Measure the CPU time of a simulated packet, here and in ns-3. See `penstock docs benchmarks`."""
     from penstock import bench as benchmarks
 
     raise typer.Exit(benchmarks.main(json=json, quick=quick, peer=not no_peer, repeat=repeat))
@@ -132,7 +138,7 @@ def _skip(reason: str, json: bool) -> None:
 
 @contextmanager
 def _termination_is_an_interrupt() -> Iterator[None]:
-    """SIGTERM ends as Ctrl-C does: namespaces and programs are removed, results kept."""
+    """Treats SIGTERM as Ctrl-C inside the block: namespaces and programs are removed, and results are kept."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The option `--on`: the world in which a scenario runs."""
+"""The option `--on` selects the world in which a scenario runs: the simulator, the emulator or a kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
-# Worlds which this version can run, and those which it knows by name only.
+# HERE lists the worlds in which this version runs scenarios; the others have only a name and a description yet.
 HERE = ("sim",)
 _ELSEWHERE = {
     "fluid": "the equations of the fluid model",
@@ -30,4 +30,9 @@ def _checked(name: str) -> str:
     )
 
 
-On = Annotated[str, typer.Option("--on", callback=_checked, metavar="WORLD", help="Where it runs: sim, the simulator.")]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on", callback=_checked, metavar="WORLD", help="World in which the scenario runs: sim, the simulator."
+    ),
+]

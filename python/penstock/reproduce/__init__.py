@@ -1,4 +1,4 @@
-"""Published experiments, run again: which scenarios they are made of, and what they gave."""
+"""Published experiments: their scenarios, and the results of running them again."""
 
 from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.experiments import EXPERIMENTS, ExperimentError

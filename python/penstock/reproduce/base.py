@@ -1,4 +1,4 @@
-"""What every experiment is: cases, a scenario for each, and what is told of the results."""
+"""The base class of experiments: their cases, the scenario of each case, and how results are presented."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Case:
     aqm: str
     flows: int
     seed: int
-    variant: str = ""  # none: the experiment as published
-    setting: str = ""  # what is varied besides, in the experiment's own words
+    variant: str = ""  # name of the variant; empty: the experiment as published
+    setting: str = ""  # name of the setting; empty if the experiment has no settings
 
     def __str__(self) -> str:
         parts = (self.setting, self.aqm, f"{self.flows} flows", f"seed {self.seed}", self.variant)
@@ -33,41 +33,41 @@ class Case:
 
     @property
     def cell(self) -> tuple[str, int, str]:
-        """What cases that differ only in seed or variant have in common."""
+        """Discipline, number of flows and setting, which cases that differ only in seed or variant have in common."""
         return self.aqm, self.flows, self.setting
 
 
 @dataclass(frozen=True)
 class Experiment(ABC):
-    """A published experiment: runs that differ in little, and what is said to be seen in them."""
+    """A published experiment: a set of runs, its figures, and the columns of its table of results."""
 
-    VARIANT: ClassVar[type[Variant]] = Variant  # the class of its variants
+    VARIANT: ClassVar[type[Variant]] = Variant  # class of the variants in `experiment.toml`
 
     name: str
-    package: str  # its folder
+    package: str  # name of the Python package that is the experiment's folder
     title: str
     source: str
-    place: str = ""  # document and section: lists have experiments in the order of the numbers in it
-    figures: Mapping[str, str] = field(default_factory=dict)  # our figure: the paper's
-    pictures: Mapping[str, str] = field(default_factory=dict)  # picture of the documentation: our figure
-    columns: tuple[str, ...] = ()  # of the table of results
-    aqms: tuple[str, ...] = ()
-    quick: str = "nothing"  # what the quick form leaves out
+    place: str = ""  # document and section, by whose numbers lists of experiments are sorted
+    figures: Mapping[str, str] = field(default_factory=dict)  # figures of the document, by names of our figures
+    pictures: Mapping[str, str] = field(default_factory=dict)  # our figures, by names of pictures of the documentation
+    columns: tuple[str, ...] = ()  # names of the columns of the table of results
+    aqms: tuple[str, ...] = ()  # names of the disciplines
+    quick: str = "nothing"  # what the quick form leaves out, in words
     variants: tuple[Variant, ...] = ()
-    keeps_series: bool = False  # figures or claims need the seconds of the runs
-    one_at_a_time: bool = False  # runs measure the machine and would disturb each other
+    keeps_series: bool = False  # true if figures or claims need per-second series of the runs
+    one_at_a_time: bool = False  # true if runs measure CPU time, so that parallel runs would disturb each other
 
     @abstractmethod
     def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
-        """All runs."""
+        """Yields the published runs for seeds 1 to `seeds`."""
 
     @abstractmethod
     def variant_cases(self, seeds: int) -> Iterator[Case]:
-        """The runs with one assumption changed."""
+        """Yields the runs of all variants for seeds 1 to `seeds`."""
 
     @abstractmethod
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
-        """The scenario of one run as published, as a tree."""
+        """Returns the scenario of one published run as a tree of tables; the variant of `case` is ignored."""
 
     def run(
         self,
@@ -77,44 +77,44 @@ class Experiment(ABC):
         on_progress: Callable[[float, float], None],
         stop: Callable[[], bool],
     ) -> Result:
-        """Does one run."""
+        """Executes one run."""
         return simulate(scenario, seed, on_progress=on_progress, stop=stop)
 
     def extent(self, summaries: Sequence[Mapping[str, Any]]) -> str:
-        """How long the runs were, for people."""
+        """Returns the simulated time of the runs as text."""
         times = sorted({float(summary["duration_s"]) for summary in summaries})
         return f"{times[0]:g} s" if len(times) == 1 else f"{times[0]:g} to {times[-1]:g} s"
 
     @property
     def settings_in_order(self) -> tuple[str, ...]:
-        """The settings as tables list them."""
+        """The names of the settings, in the order of tables."""
         return ("",)
 
     def label(self, setting: str) -> str:
-        """A setting for people."""
+        """Returns the name of a setting in tables."""
         return setting
 
     def in_subset(self, case: Case) -> bool:
-        """True for the published runs that variants are compared with."""
+        """Returns true for the published runs with which variants are compared."""
         return any(case.cell == varied.cell for varied in self.variant_cases(seeds=1))
 
     @property
     def subset(self) -> str:
-        """Those runs for people, after "at"; empty when they are all."""
+        """Describes the runs with which variants are compared, to be put after "at"; empty if these are all runs."""
         return ""
 
     @cached_property
     def template(self) -> dict[str, Any]:
-        """The scenario file that all cases share."""
+        """The scenario that all cases share, as a tree of tables."""
         return folder.table(self.package, folder.SCENARIO)
 
     @cached_property
     def paper(self) -> dict[str, Any]:
-        """Numbers that the document gives."""
+        """The numbers that the document gives, from `paper.toml`."""
         return folder.table(self.package, folder.PAPER)
 
     def defined(self, module: str, name: str, otherwise: Any) -> Any:
-        """What a module of the experiment's folder defines; `otherwise` if it does not."""
+        """Returns what a module of the experiment's folder defines under `name`; `otherwise` if it defines nothing."""
         return folder.defined(self.package, module, name, otherwise)
 
     @property
@@ -123,33 +123,33 @@ class Experiment(ABC):
         return str(self.template["tcp"]["cc"])
 
     def cc_of(self, case: Case, quick: bool) -> str:
-        """The congestion control of one run, which a setting or a variant may change."""
+        """Returns the congestion control of one run, which a setting or a variant may change."""
         return str(self.varied_tree(case, quick)["tcp"]["cc"])
 
     @property
     def mss_bytes(self) -> int:
-        """The payload of a full segment."""
+        """The payload of a full segment, in bytes."""
         return int(self.template["tcp"]["mss"].removesuffix("B"))
 
     @property
     def payload_share(self) -> float:
-        """How much of a full frame is payload."""
+        """The payload of a full segment as a part of its packet, from 0 to 1."""
         return self.mss_bytes / (self.mss_bytes + HEADER_BYTES)
 
     @cached_property
     def rate_bps(self) -> float:
-        """The rate of the bottleneck, or of the first where there are several."""
+        """The rate of the first bottleneck, in bits per second."""
         topology = self.template["topology"]
         text = topology["rate"] if "rate" in topology else topology["links"][0]["rate"]
         return float(text.removesuffix("Mbit/s")) * 1e6
 
     @property
     def goodput_limit_bps(self) -> float:
-        """The most payload the bottleneck can carry."""
+        """The highest goodput that the first bottleneck can carry, in bits per second."""
         return self.rate_bps * self.payload_share
 
     def varied_tree(self, case: Case, quick: bool) -> dict[str, Any]:
-        """The scenario of one run, with the change of its variant."""
+        """Returns the scenario of one run as a tree of tables, with the change of its variant."""
         tree = self.tree(case, quick)
         for variant in self.variants:
             if variant.name == case.variant:
@@ -158,16 +158,16 @@ class Experiment(ABC):
         return tree
 
     def scenario(self, case: Case, quick: bool) -> Scenario:
-        """The scenario of one run, as text."""
+        """Returns the scenario of one run."""
         tree = self.varied_tree(case, quick)
         return Scenario(to_toml(tree), f"{tree['name']}.toml")
 
     def duration_s(self, case: Case, quick: bool) -> float:
-        """The simulated time of one run."""
+        """Returns the simulated time of one run, in seconds."""
         return float(str(self.varied_tree(case, quick)["duration"]).removesuffix("s"))
 
     def _copy(self, case: Case, name: str) -> dict[str, Any]:
-        """The template with the queue discipline and the seed of a case."""
+        """Returns a copy of the template with the discipline and the seed of a case, called `name`."""
         tree = copy.deepcopy(self.template)
         tree["name"] = name
         tree["seed"] = case.seed
@@ -178,7 +178,7 @@ class Experiment(ABC):
 
 
 def aqm_tables(tree: dict[str, Any]) -> list[dict[str, Any]]:
-    """The queue disciplines that a scenario names: of the dumbbell, both ways, or of each link that has one."""
+    """Returns the tables of all disciplines in a scenario: both directions of a dumbbell, or each link that has one."""
     if "aqm" in tree:
         back = tree["topology"].get("reverse_aqm")
         return [tree["aqm"], *([] if back is None else [back])]

@@ -1,4 +1,4 @@
-"""The columns of result tables: a heading, a form, and the measure of one run. An experiment may add its own."""
+"""The columns of tables of results. An experiment may add columns of its own."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from penstock.reproduce.results import (
 
 @dataclass(frozen=True)
 class Column:
-    """One column."""
+    """One column: its heading, the format of its numbers, and the measure of one run."""
 
     heading: str
     form: str
     measure: Callable[[Outcome], float | None]
 
     def text(self, value: float | None) -> str:
-        """A cell."""
+        """Returns the text of a cell; `-` for a missing value."""
         return "-" if value is None else self.form.format(value)
 
 
@@ -39,25 +39,25 @@ def _of(measure: Measure) -> Callable[[Outcome], float | None]:
 
 
 def ends_s(outcome: Outcome) -> list[float | None]:
-    """When each transfer was complete, by the clock of the run; nothing for one that was not."""
+    """Returns the simulated time at which each transfer was complete; `None` for one that was not."""
     flows = outcome.summary["flows"]
     return [None if f["completion_s"] is None else f["start_s"] + f["completion_s"] for f in flows]
 
 
 def last_end_s(outcome: Outcome) -> float | None:
-    """When the last transfer was complete; nothing when one was not."""
+    """Returns the simulated time at which the last transfer was complete; `None` if one was not."""
     ends = ends_s(outcome)
     known = [end for end in ends if end is not None]
     return max(known) if len(known) == len(ends) else None
 
 
 def ended(outcome: Outcome) -> float:
-    """How many transfers were complete."""
+    """Returns the number of complete transfers."""
     return float(sum(end is not None for end in ends_s(outcome)))
 
 
 def throughput_mbps(percentile: float, warmup_s: int) -> Callable[[Outcome], float | None]:
-    """With headers, of the first bottleneck's seconds."""
+    """Returns the measure of a percentile over seconds: the throughput of the first bottleneck with headers."""
 
     def measure(outcome: Outcome) -> float | None:
         if outcome.series is None:
@@ -69,89 +69,89 @@ def throughput_mbps(percentile: float, warmup_s: int) -> Callable[[Outcome], flo
 
 
 def queue_max_kb(outcome: Outcome) -> float:
-    """Most bytes ever waiting at any bottleneck."""
+    """Returns the largest queue at any bottleneck, in kB."""
     return float(max(b["queue_bytes"]["max"] for b in outcome.summary["bottlenecks"])) / 1e3
 
 
 def delay_ms(percentile: str) -> Measure:
-    """Time that packets waited in the queue of the first bottleneck; also its mean."""
+    """Returns the measure of a percentile (or "mean") of sojourn times at the first bottleneck, in ms."""
     return lambda summary: float(summary["bottlenecks"][0]["queue_delay_ms"][percentile])
 
 
 def marks(summary: dict[str, Any]) -> float:
-    """Packets marked at the first bottleneck."""
+    """Returns the number of packets that the first bottleneck marked."""
     return float(summary["bottlenecks"][0]["marks"])
 
 
 def used_share(summary: dict[str, Any]) -> float:
-    """Of the first bottleneck's rate."""
+    """Returns the utilization of the first bottleneck, from 0 to 1."""
     return float(summary["bottlenecks"][0]["utilization"])
 
 
 def mean_queue_kb(summary: dict[str, Any]) -> float:
-    """Mean over time of what waited at the first bottleneck."""
+    """Returns the mean queue at the first bottleneck over time, in kB."""
     return float(summary["bottlenecks"][0]["queue_bytes"]["mean"]) / 1e3
 
 
 def jain_of_all(summary: dict[str, Any]) -> float:
-    """Jain's index of the goodput of all flows, UDP's too."""
+    """Returns Jain's index of the goodputs of all flows, including UDP."""
     return sharing.jain([float(flow["goodput_bps"]) for flow in summary["flows"]])
 
 
 def drop_share(summary: dict[str, Any]) -> float:
-    """Dropped packets as a part of all that came to the first bottleneck."""
+    """Returns the dropped packets as a part of all packets that arrived at the first bottleneck."""
     dropped = drops(summary)
     return dropped / max(1.0, dropped + float(summary["bottlenecks"][0]["packets_all"]))
 
 
 def _use_to_end(outcome: Outcome) -> float:
-    """Of the bottleneck, until the last transfer is complete."""
+    """Returns the utilization of the first bottleneck until the last transfer is complete."""
     duration_s = float(outcome.summary["duration_s"])
     return use(outcome) * duration_s / (last_end_s(outcome) or duration_s)
 
 
 def goodput_all_mbps(outcome: Outcome) -> float:
-    """Mean over the seconds after the warm-up, of all flows together."""
+    """Returns the mean goodput of all flows together after the warm-up, in Mbit/s."""
     return float(outcome.summary["goodput_1s_bps"]["mean"]) / 1e6
 
 
 def throughput_all_mbps(outcome: Outcome) -> float:
-    """With headers, of the first bottleneck, over the whole run."""
+    """Returns the throughput of the first bottleneck with headers over the whole run, in Mbit/s."""
     return float(outcome.summary["bottlenecks"][0]["throughput_bps"]) / 1e6
 
 
 def packet_bytes(outcome: Outcome) -> float:
-    """The mean size of the packets that the first bottleneck sent."""
+    """Returns the mean size of the packets that the first bottleneck sent, in bytes."""
     bottleneck = outcome.summary["bottlenecks"][0]
     sent = float(bottleneck["throughput_bps"]) / 8 * float(outcome.summary["duration_s"])
     return sent / max(1, int(bottleneck["packets"]))
 
 
 def queue_packets(outcome: Outcome) -> float:
-    """The mean queue at the first bottleneck, in packets of the mean size."""
+    """Returns the mean queue at the first bottleneck, in packets of the mean size."""
     return float(outcome.summary["bottlenecks"][0]["queue_bytes"]["mean"]) / packet_bytes(outcome)
 
 
 def queue_delay_ms(outcome: Outcome) -> float:
-    """The mean time in the queue of the first bottleneck."""
+    """Returns the mean sojourn time at the first bottleneck, in ms."""
     return float(outcome.summary["bottlenecks"][0]["queue_delay_ms"]["mean"])
 
 
 def queue_swing_ms(outcome: Outcome) -> float:
-    """How far the time in the queue moves: from its 10th to its 90th percentile."""
+    """Returns the difference of the 90th and 10th percentiles of sojourn times at the first bottleneck, in ms."""
     delay = outcome.summary["bottlenecks"][0]["queue_delay_ms"]
     return float(delay["p90"]) - float(delay["p10"])
 
 
 def own_drops(outcome: Outcome) -> float | None:
-    """The share of the drops that the discipline decided on; the others found no room."""
+    """Returns the share of drops by the AQM among all drops at the first bottleneck; `None` without drops."""
     bottleneck = outcome.summary["bottlenecks"][0]
     early, late = int(bottleneck["drops_aqm"]), int(bottleneck["drops_overflow"])
     return early / (early + late) if early + late else None
 
 
 def fairness_of(kind: str) -> Callable[[Outcome], float | None]:
-    """Jain's index of what the flows of one kind got, each from its start to the end of the run."""
+    """Returns the measure of Jain's index of the flows of one kind, whose goodputs count from their starts."""
 
     def measure(outcome: Outcome) -> float | None:
         rates = [float(flow["goodput_bps"]) for flow in outcome.summary["flows"] if flow["kind"] == kind]
@@ -161,7 +161,7 @@ def fairness_of(kind: str) -> Callable[[Outcome], float | None]:
 
 
 def use(outcome: Outcome) -> float:
-    """Of the first bottleneck, over the whole run."""
+    """Returns the utilization of the first bottleneck over the whole run, from 0 to 1."""
     return float(outcome.summary["bottlenecks"][0]["utilization"])
 
 
@@ -211,7 +211,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table."""
+    """One row of a table: the cell of the experiment, and the texts of the columns."""
 
     aqm: str
     flows: int
@@ -220,18 +220,18 @@ class Row:
 
 
 def headings(run: Evidence) -> list[str]:
-    """Of the numbers."""
+    """Returns the headings of the experiment's columns."""
     return [column.heading for column in of(run.experiment)]
 
 
 def rows(run: Evidence) -> list[Row]:
-    """The experiment in numbers."""
+    """Returns the rows of the experiment's table of results."""
     chosen = of(run.experiment)
     return [Row(*cell, tuple(c.text(run.cell_value(cell, c.measure)) for c in chosen)) for cell in run.cells]
 
 
 def of(experiment: Experiment) -> list[Column]:
-    """The columns that an experiment names: its own, or those for all."""
+    """Returns the columns that an experiment names; raises `MistakeError` for an unknown name."""
     known: dict[str, Column] = {**COLUMNS, **experiment.defined("columns", "COLUMNS", {})}
     for name in experiment.columns:
         if name not in known:

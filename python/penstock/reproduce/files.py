@@ -15,9 +15,9 @@ from penstock.reproduce.sweep import Sweep
 from penstock.reproduce.tempest import Tempest, Test
 
 KINDS: Mapping[str, type[Experiment]] = {"sweep": Sweep, "listed": Listed, "tempest": Tempest}
-# Tables that a file lists, the class of each entry, and the name under which `runs.py` adds more of them.
+# The lists of tables in `experiment.toml`, with the class of their entries and the name of more entries in `runs.py`.
 LISTS: Mapping[str, tuple[type | None, str]] = {
-    "variants": (None, "VARIANTS"),  # of the class that the kind of experiment says
+    "variants": (None, "VARIANTS"),  # None: the kind of the experiment says which class
     "settings": (Setting, "SETTINGS"),
     "tests": (Test, "TESTS"),
 }
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class ExperimentFileError(MistakeError):
-    """An `experiment.toml` that says something else than the form allows."""
+    """An `experiment.toml` contains a key or a value that is not allowed."""
 
 
 def read(package: str, where: str = "") -> Experiment:
@@ -58,7 +58,7 @@ def _kind(package: str, named: str, where: str) -> type[Experiment]:
 
 
 def _entry(of: type, entry: Mapping[str, Any], experiment: Mapping[str, Any], where: str) -> Any:
-    """A variant, setting or test; it is for all disciplines of the experiment unless it says for which."""
+    """Creates a variant, setting or test. It applies to all disciplines of the experiment unless it names some."""
     among = {"aqms": tuple(experiment.get("aqms", ()))}
     return _made(of, {**among, **{key: _frozen(value) for key, value in entry.items()}}, where)
 
@@ -75,5 +75,5 @@ def _made(of: Callable[..., T], values: Mapping[str, Any], where: str) -> T:
 
 
 def _frozen(value: Any) -> Any:
-    """A list as a tuple; the lists inside of tables are parts of scenarios and stay lists."""
+    """Returns a list as a tuple. Lists inside of tables are parts of scenarios and stay lists."""
     return tuple(value) if isinstance(value, list) else value

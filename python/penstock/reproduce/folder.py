@@ -1,4 +1,4 @@
-"""The folder of an experiment: a Python package with `experiment.toml` and whatever else the experiment needs.
+"""The folder of an experiment: a Python package with an `experiment.toml` and other files, most of which are optional.
 
 | file | what it holds |
 |---|---|
@@ -22,21 +22,21 @@ EXPERIMENT, SCENARIO, PAPER = "experiment.toml", "scenario.toml", "paper.toml"
 
 
 def text(package: str, file: str) -> str:
-    """The text of a file in the folder."""
+    """Returns the text of a file in a package."""
     return resources.files(package).joinpath(file).read_text(encoding="utf-8")
 
 
 def table(package: str, file: str) -> dict[str, Any]:
-    """A TOML file of the folder."""
+    """Reads a TOML file in a package."""
     return tomllib.loads(text(package, file))
 
 
 def numbers(module: str) -> dict[str, Any]:
-    """The numbers that the document gives, for a module of the folder: `numbers(__name__)`."""
+    """Reads `paper.toml`, the numbers of the document. A module of the folder calls `numbers(__name__)`."""
     return table(module.rpartition(".")[0], PAPER)
 
 
 def defined(package: str, module: str, name: str, otherwise: Any) -> Any:
-    """What a module of the folder defines under a name; `otherwise` if there is no such module or name."""
+    """Returns what a module of the package defines as `name`; `otherwise` if there is no such module or name."""
     full = f"{package}.{module}"
     return getattr(import_module(full), name, otherwise) if find_spec(full) else otherwise

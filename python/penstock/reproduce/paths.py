@@ -1,14 +1,17 @@
-"""Values in a scenario by their path, as in "topology.links.0.rate"."""
+"""Sets values in a scenario by their paths, such as "topology.links.0.rate"."""
 
 from __future__ import annotations
 
 from typing import Any
 
-EVERY = "*"  # stands for each entry of a list
+EVERY = "*"  # the part of a path that stands for every entry of a list
 
 
 def put(tree: dict[str, Any], path: str, value: Any) -> None:
-    """Sets the value at a path; one that leads to nothing is made, as far as tables go."""
+    """Sets the value at a path, and makes tables which are missing on the way.
+
+    A path which begins with "aqm" means the disciplines of all links if the scenario has no table [aqm].
+    """
     first, _, rest = path.partition(".")
     if first == "aqm" and "aqm" not in tree:
         for index, link in enumerate(tree["topology"]["links"]):

@@ -1,4 +1,4 @@
-"""What an experiment gave, as it is stored and as claims and figures read it."""
+"""The results of an experiment: how they are stored, and how claims and figures read them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Outcome:
     cc: str
     summary: dict[str, Any]
     cpu_s: float
-    series: Series | None = None  # where the experiment keeps them
+    series: Series | None = None  # None unless the experiment keeps series
 
     def to_json(self) -> dict[str, Any]:
-        """As `reproduce --json` prints it."""
+        """Returns the run as `reproduce --json` prints it."""
         varied = {"setting": self.case.setting, "variant": self.case.variant}
         return {
             **{key: value for key, value in varied.items() if value},
@@ -44,7 +44,7 @@ class Outcome:
         }
 
     def to_store(self) -> dict[str, Any]:
-        """The same with its series."""
+        """Returns the run as it is stored: as printed, and its series."""
         return {**self.to_json(), **({"series": self.series.to_json()} if self.series else {})}
 
     @classmethod
@@ -59,7 +59,7 @@ Measure = Callable[[dict[str, Any]], float]
 
 
 def over_seeds(values: Iterable[float | None]) -> float | None:
-    """The median over seeds; nothing when there are none, or when one of them has nothing."""
+    """Returns the median of the values of all seeds; `None` if there are none, or if one of them is `None`."""
     given = list(values)
     known = [value for value in given if value is not None]
     return statistics.median(known) if known and len(known) == len(given) else None
@@ -67,7 +67,7 @@ def over_seeds(values: Iterable[float | None]) -> float | None:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All finished runs of one experiment."""
+    """All finished runs of one experiment. Disciplines, settings and cells count only if they have results."""
 
     experiment: Experiment
     quick: bool
@@ -84,18 +84,18 @@ class Evidence:
 
     @cached_property
     def seeds(self) -> list[int]:
-        """The seeds that were run."""
+        """The seeds with results, in ascending order."""
         return sorted({outcome.case.seed for outcome in self.outcomes})
 
     @cached_property
     def aqms(self) -> list[str]:
-        """Those with results, in the experiment's order."""
+        """The disciplines with results, in the experiment's order."""
         have = {aqm for aqm, _, _ in self._cells}
         return [aqm for aqm in self.experiment.aqms if aqm in have]
 
     @cached_property
     def settings(self) -> list[str]:
-        """Those with results, in the experiment's order."""
+        """The settings with results, in the experiment's order."""
         have = {setting for _, _, setting in self._cells}
         return [setting for setting in self.experiment.settings_in_order if setting in have]
 
@@ -107,17 +107,17 @@ class Evidence:
 
     @property
     def duration_s(self) -> float:
-        """The simulated time of each run."""
+        """The simulated time of each run, in seconds."""
         return float(self.outcomes[0].summary["duration_s"])
 
     def counts(self, *aqms: str, setting: str = "") -> list[int]:
-        """The numbers of flows for which all these disciplines have results."""
+        """Returns the numbers of flows for which all these disciplines have results; without `aqms`, all disciplines."""
         wanted = set(aqms or self.aqms)
         numbers = sorted({flows for _, flows, _ in self._cells})
         return [n for n in numbers if all((aqm, n, setting) in self._cells for aqm in wanted)]
 
     def runs(self, aqm: str, flows: int | None = None, setting: str = "") -> list[Outcome]:
-        """The runs of all seeds; none of them when there are no results. Without `flows`, those of any number."""
+        """Returns the runs of all seeds, or an empty list. Without `flows`, the number of flows is arbitrary."""
         return [
             outcome
             for (a, n, s), outcomes in self._cells.items()
@@ -126,35 +126,35 @@ class Evidence:
         ]
 
     def values(self, aqm: str, flows: int, measure: Measure, setting: str = "") -> list[float]:
-        """The measure of each seed."""
+        """Returns the measure of each seed."""
         return [measure(outcome.summary) for outcome in self._cells[aqm, flows, setting]]
 
     def value(self, aqm: str, flows: int, measure: Measure, setting: str = "") -> float:
-        """The median over seeds."""
+        """Returns the median of the measure over seeds."""
         return statistics.median(self.values(aqm, flows, measure, setting))
 
     def cell_value(self, cell: tuple[str, int, str], measure: Callable[[Outcome], float | None]) -> float | None:
-        """The median over seeds of what needs the whole outcome; nothing when a seed has nothing."""
+        """Returns the median over seeds of a measure of whole outcomes; `None` if a seed has no value."""
         return over_seeds(map(measure, self._cells[cell]))
 
     def median(
         self, aqm: str, setting: str, measure: Callable[[Outcome], float | None], flows: int | None = None
     ) -> float | None:
-        """The median over seeds in one setting; nothing when a seed has nothing."""
+        """Returns the median over seeds in one setting; `None` if a seed has no value."""
         return over_seeds(map(measure, self.runs(aqm, flows, setting)))
 
     def median_or_zero(self, aqm: str, setting: str, measure: Callable[[Outcome], float | None]) -> float:
-        """The same, with 0 for each seed that has nothing."""
+        """Returns the median over seeds in one setting, with 0 for each seed that has no value."""
         return over_seeds(measure(outcome) or 0.0 for outcome in self.runs(aqm, setting=setting)) or 0.0
 
     def subset(self) -> Evidence:
-        """Only the runs that variants are compared with."""
+        """Returns only the published runs with which variants are compared."""
         chosen = tuple(o for o in self.outcomes if self.experiment.in_subset(o.case))
         return replace(self, outcomes=chosen, variants=())
 
     @cached_property
     def varied(self) -> dict[str, Evidence]:
-        """For each variant that was run to its end: the subset, with the variant's runs in place of the published."""
+        """For each completed variant, by name: the subset of runs, with the variant's in place of the published ones."""
         found = {}
         planned = list(self.experiment.variant_cases(seeds=1))
         for variant in self.experiment.variants:
@@ -167,14 +167,14 @@ class Evidence:
         return found
 
     def scope(self) -> str:
-        """What these results cover, for people."""
+        """Returns a text that says what these results cover: numbers of flows, simulated time and seeds."""
         counts = ", ".join(map(str, sorted({flows for _, flows, _ in self._cells})))
         duration = self.experiment.extent([outcome.summary for outcome in self.outcomes])
         seeds = "1 seed" if len(self.seeds) == 1 else f"{len(self.seeds)} seeds"
         return f"{counts} flows, {duration}, {seeds}" + (" (quick)" if self.quick else "")
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored."""
+        """Returns the results as they are stored."""
         return {
             "format": FORMAT,
             "name": self.experiment.name,
@@ -186,11 +186,11 @@ class Evidence:
 
 
 class OtherVersionError(rundir.RunDirError):
-    """Results that another version stored."""
+    """Another version of Penstock stored these results in another format."""
 
 
 def load(path: Path) -> Evidence:
-    """Reads the results of a directory."""
+    """Reads the results of a directory; raises `RunDirError` if there are none that can be read."""
     stored = rundir.read_json(path / RESULTS)
     try:
         if stored["format"] != FORMAT:
@@ -205,12 +205,12 @@ def load(path: Path) -> Evidence:
 
 
 def home(name: str, quick: bool, root: Path = ROOT) -> Path:
-    """Where an experiment keeps its results; the quick form never replaces the full one."""
+    """Returns the directory of an experiment's results. The quick form has its own and never replaces the full one."""
     return root / (f"{name}-quick" if quick else name)
 
 
 def stored(root: Path = ROOT) -> dict[str, Evidence]:
-    """The results at hand, the full form of an experiment before its quick form; those of other versions are none."""
+    """Reads all stored results: of each experiment its full form, else its quick form. Skips other formats."""
     found = {}
     for name in EXPERIMENTS:
         for quick in (False, True):
@@ -221,40 +221,40 @@ def stored(root: Path = ROOT) -> dict[str, Evidence]:
     return found
 
 
-# What the figures and the claims measure, each from one summary.
+# Measures for figures and claims. Each takes the summary of one run.
 
 
 def goodput_mbps(percentile: str) -> Measure:
-    """Payload that arrived at all receivers within one second."""
+    """Returns the measure of a percentile over seconds: the goodput of all flows together, in Mbit/s."""
     return lambda summary: float(summary["goodput_1s_bps"][percentile]) / 1e6
 
 
 def rtt_ms(percentile: str) -> Measure:
-    """Round trip time over the samples of all flows."""
+    """Returns the measure of a percentile of round trip times, over the samples of all flows, in ms."""
     return lambda summary: float(summary["rtt_ms"][percentile])
 
 
 def worst_jain(summary: dict[str, Any]) -> float:
-    """The lowest of Jain's index over windows of one second."""
+    """Returns the lowest of Jain's indices of all seconds."""
     return float(summary["jain"]["worst_1s"])
 
 
 def drops(summary: dict[str, Any]) -> float:
-    """Packets dropped at the bottleneck, for whatever reason."""
+    """Returns the number of packets that all bottlenecks dropped, early or for lack of room."""
     return float(sum(b["drops_overflow"] + b["drops_aqm"] for b in summary["bottlenecks"]))
 
 
 def delivered_mbytes(summary: dict[str, Any]) -> float:
-    """Payload that arrived in the whole run."""
+    """Returns the payload that all receivers got in the whole run, in MB."""
     return float(sum(flow["delivered_bytes"] for flow in summary["flows"])) / 1e6
 
 
 def payload_per_packet(summary: dict[str, Any]) -> float:
-    """Payload that arrived, in bytes, for each packet with payload that left the bottleneck."""
+    """Returns the delivered payload in bytes, divided by the number of data packets that left bottlenecks."""
     packets = sum(int(b["packets"]) for b in summary["bottlenecks"])
     return delivered_mbytes(summary) * 1e6 / max(1, packets)
 
 
 def dropped_mbytes(payload_share: float) -> Measure:
-    """Payload of the dropped packets, nearly all of which are full."""
+    """Returns the measure of the payload of dropped packets, in MB. It assumes that all of them are full."""
     return lambda summary: float(sum(b["dropped_bytes"] for b in summary["bottlenecks"])) * payload_share / 1e6

@@ -1,4 +1,4 @@
-"""Runs an experiment: all its cases on all cores, keeping what is done when it is interrupted."""
+"""Runs all cases of an experiment on all cores, and stores each finished run, so that an interrupt loses little."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from penstock.scenario import Scenario
 
 
 class Watcher(Protocol):
-    """Is told how far things are; calls come from several threads, one at a time."""
+    """The interface of progress displays. Calls come from several threads, but one at a time."""
 
     def begin(self, runs: int, reused: int, simulated_s: float) -> None:
-        """All is known: how many runs, how many of them were kept from before."""
+        """Called first: `runs` in all, of which `reused` have stored results; the others simulate `simulated_s`."""
 
     def advanced(self, seconds: float) -> None:
-        """Some run got so many simulated seconds further."""
+        """Called when a run has simulated `seconds` more."""
 
     def finished(self, label: str, cpu_s: float) -> None:
-        """A run is over."""
+        """Called when a run is finished, with its CPU time."""
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What to run and where to keep it."""
+    """The experiment to run, in which form, and the directory of its results."""
 
     experiment: Experiment
     quick: bool
@@ -43,7 +43,7 @@ class _Plan:
         return folder / ("-".join(part for part in parts if part) + ".json")
 
     def key(self, scenario: Scenario) -> str:
-        """Results of another scenario or another build are never reused."""
+        """Returns the key of a stored result, which is reused only for an equal scenario and an equal build."""
         return provenance.sha256(f"{scenario.text}\0{core_fingerprint()}")
 
 
@@ -57,7 +57,10 @@ def reproduce(
     fresh: bool = False,
     watcher: Watcher,
 ) -> tuple[Evidence | None, bool]:
-    """Runs what is not there yet and stores all results; the flag is false when Ctrl-C cut it short."""
+    """Runs the cases without stored results, and stores all results. Returns false as well if Ctrl-C interrupted it.
+
+    `fresh` runs all cases. The evidence is `None` if no published run has finished.
+    """
     plan = _Plan(experiment, quick, out)
     cases = [*experiment.cases(quick, seeds), *experiment.variant_cases(seeds)]
     done = {} if fresh else {case: kept for case in cases if (kept := _reuse(plan, case)) is not None}
@@ -73,7 +76,7 @@ def reproduce(
 
     workers = 1 if experiment.one_at_a_time else jobs or pool.cores()
     complete = pool.run_all(todo, workers, keep, _increments(watcher.advanced), experiment.run)
-    if not complete:  # Ctrl-C may have come between writing a run and noting it
+    if not complete:  # Ctrl-C may come after a run is stored and before it is in `done`
         done = {case: kept for case in cases if (kept := done.get(case) or _reuse(plan, case)) is not None}
     ordered = [done[case] for case in sorted(done, key=_order(experiment))]
     outcomes = tuple(outcome for outcome in ordered if not outcome.case.variant)
@@ -98,7 +101,7 @@ def _order(experiment: Experiment) -> Callable[[Case], tuple[int, ...]]:
 
 
 def _increments(tell: Callable[[float], None]) -> Callable[[Case, float], None]:
-    """Turns each run's own clock into steps that can be added up."""
+    """Converts the time of each run into increments, which a progress display adds up."""
     seen: dict[Case, float] = {}
     lock = threading.Lock()
 
@@ -128,5 +131,5 @@ def _reuse(plan: _Plan, case: Case) -> Outcome | None:
         if stored["key"] == plan.key(plan.experiment.scenario(case, plan.quick)):
             return Outcome.from_json(stored["run"])
     except (rundir.RunDirError, KeyError, TypeError):
-        pass  # cut short while it was written: run it again
+        pass  # the file is incomplete: the case is run again
     return None

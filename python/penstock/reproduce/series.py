@@ -1,4 +1,4 @@
-"""The seconds of a run: what each flow and each queue carried in them, and how long packets waited."""
+"""Per-second series of a run: rates of flows and queues, lengths of queues, sojourn times and windows."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Series:
-    """Whole kbit/s, bytes and microseconds; entry `k` is for the second that begins at `k`."""
+    """Series in whole kbit/s, bytes and microseconds. Entry `k` is for the second that begins at `k` seconds."""
 
-    flows: tuple[tuple[int, ...], ...]  # payload that arrived, by flow
-    queues: Mapping[str, tuple[int, ...]]  # all that was sent, by name of the bottleneck
-    longest: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # most bytes that waited in each second
-    waited_us: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # mean of the packets that left; else 0
-    waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # mean of the bytes that waited
-    windows: tuple[tuple[int, ...], ...] = ()  # congestion window at the end of each second, in bytes, by flow
+    # Series of flows are in the order of their numbers, those of bottlenecks have their names.
+    flows: tuple[tuple[int, ...], ...]  # goodput of each flow, in kbit/s
+    queues: Mapping[str, tuple[int, ...]]  # throughput of each bottleneck with headers, in kbit/s
+    longest: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # largest queue in each second, in bytes
+    waited_us: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # mean sojourn time; 0 if no packet left
+    waiting: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # mean queue in each second, in bytes
+    windows: tuple[tuple[int, ...], ...] = ()  # congestion window of each flow at the end of each second, in bytes
 
     @property
     def seconds(self) -> int:
-        """How many."""
+        """The number of seconds."""
         return len(self.flows[0])
 
     def total(self) -> list[int]:
-        """Payload of all flows together."""
+        """Returns the goodput of all flows together, in kbit/s for each second."""
         return [sum(second) for second in zip(*self.flows, strict=True)]
 
     @classmethod
     def of(cls, result: Result) -> Series:
-        """From the tables of a run."""
+        """Creates the series from the tables of a run."""
         seconds = int(result.summary["duration_s"])
         flows, windows = ([[0] * seconds for _ in result.summary["flows"]] for _ in range(2))
         for end_s, flow, bps, cwnd in _rows(result, "flow_seconds", "t_s", "flow", "goodput_bps", "cwnd_bytes"):
@@ -53,7 +54,7 @@ class Series:
         return cls(by_flow[0], by_queue[0], by_queue[1], by_queue[2], by_queue[3], by_flow[1])
 
     def to_json(self) -> dict[str, Any]:
-        """One line of text for each flow and queue."""
+        """Returns the series as lines of numbers, one for each flow or bottleneck."""
         return {
             "flows_kbps": _lines(self.flows),
             "windows_bytes": _lines(self.windows),

@@ -1,4 +1,7 @@
-"""Experiments whose runs are listed one by one: each setting says what it changes in the shared scenario."""
+"""Experiments of the kind `listed`, whose runs are settings times disciplines.
+
+Each setting says what it changes in the scenario that all runs share.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ class Setting:
 
     name: str
     label: str
-    aqms: tuple[str, ...] = ()  # none: all of the experiment
-    # Keys are paths in the scenario, as in "topology.links.0.rate"; "*" stands for every entry of a list, and "aqm."
-    # leads into every queue discipline.
+    aqms: tuple[str, ...] = ()  # disciplines that are run; empty: all of the experiment
+    # Values by path in the scenario, such as "topology.links.0.rate". "*" stands for every entry of a list, and "aqm."
+    # for every queue discipline.
     change: Mapping[str, Any] = field(default_factory=dict)
-    counts: tuple[int, ...] = ()  # numbers of flows; none: those of the scenario
-    quick_counts: tuple[int, ...] = ()
-    quick: bool = True  # part of the quick form
-    flows: int = 0  # what tables call the number of flows; none: all that the scenario has
+    counts: tuple[int, ...] = ()  # numbers of flows that are run; empty: the scenario's number
+    quick_counts: tuple[int, ...] = ()  # numbers of flows in the quick form; empty: all of `counts`
+    quick: bool = True  # true if the quick form runs the setting
+    flows: int = 0  # number of flows that tables show; 0: the number of flows in the scenario
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,11 @@ class Listed(Experiment):
 
     settings: tuple[Setting, ...] = ()
     quick_change: Mapping[str, Any] = field(default_factory=dict)
-    # What a discipline changes wherever it is used, by path; "aqm.name" gives one discipline several names.
+    # Changes of every scenario with a discipline, by path. A change of "aqm.name" gives one discipline several names.
     per_aqm: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
-        """All runs, in the order of the settings."""
+        """Yields the runs in the order of the settings."""
         for seed in range(1, seeds + 1):
             for setting in self.settings:
                 if setting.quick or not quick:
@@ -46,18 +49,18 @@ class Listed(Experiment):
                             yield Case(aqm, flows, seed, setting=setting.name)
 
     def variant_cases(self, seeds: int) -> Iterator[Case]:
-        """Each variant for every run of the quick form that it can touch."""
+        """Yields, for each variant, the runs of the quick form whose discipline and setting it has."""
         for variant in self.variants:
             for case in self.cases(True, seeds):
                 if case.aqm in variant.aqms and variant.is_for(case.setting):
                     yield Case(case.aqm, case.flows, case.seed, variant.name, case.setting)
 
     def in_subset(self, case: Case) -> bool:
-        """True where some discipline has a variant: claims compare it with the others."""
+        """Returns true if a variant has the case with any discipline, since claims compare disciplines."""
         return any((case.flows, case.setting) == (v.flows, v.setting) for v in self.variant_cases(seeds=1))
 
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
-        """The template with what the setting changes."""
+        """Returns the template with the changes of the discipline, the setting and the quick form."""
         parts = (self.name, case.setting, case.aqm, str(case.flows))
         tree = self._copy(case, "-".join(part for part in parts if part))
         setting = self.setting(case.setting)
@@ -69,16 +72,16 @@ class Listed(Experiment):
         return tree
 
     def setting(self, name: str) -> Setting:
-        """The setting of that name."""
+        """Returns the setting called `name`."""
         return next(setting for setting in self.settings if setting.name == name)
 
     @property
     def settings_in_order(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the settings."""
         return tuple(setting.name for setting in self.settings)
 
     def label(self, setting: str) -> str:
-        """What a table calls it."""
+        """Returns the name of a setting in tables."""
         return self.setting(setting).label
 
     def _counts(self, setting: Setting, quick: bool) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""How flows that come and go share a link: the shares that are right, and how soon and how well they are met."""
+"""How flows which start and end share a link: fair shares, and how soon and how closely flows reach them."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from typing import Any
 from penstock.reproduce.results import Outcome
 from penstock.reproduce.series import Series
 
-WITHIN = 0.05  # a share is met when a second's goodput is this close to it
-STEADY = 0.10  # a flow is steady when its seconds are this close to the mean it ends with
-ROUND_TRIPS = 3  # what flows get to learn of a join
+WITHIN = 0.05  # a share is met in a second whose goodput differs from it by at most this part
+STEADY = 0.10  # a flow is steady from when its goodput differs from its final mean by at most this part
+ROUND_TRIPS = 3  # time which flows have to react to a new flow, in round trips
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A time in which no flow comes or goes."""
+    """A time in which no flow starts or ends."""
 
     begin_s: float
     end_s: float
     active: tuple[int, ...]
-    joined: bool  # it begins with a flow that comes
-    grace_s: float  # round trips of the most distant flow
+    joined: bool  # true if the phase begins with the start of a flow
+    grace_s: float  # `ROUND_TRIPS` times the longest round trip time of the active flows
 
     @property
     def judged(self) -> range:
-        """Whole seconds after the grace."""
+        """The whole seconds of the phase that begin after `grace_s`."""
         return range(math.ceil(self.begin_s + self.grace_s), math.floor(self.end_s))
 
     @property
     def whole(self) -> range:
-        """Whole seconds of all of it."""
+        """All whole seconds of the phase."""
         return range(math.ceil(self.begin_s), math.floor(self.end_s))
 
     @property
     def tail(self) -> range:
-        """The last ten judged seconds, in which even slow flows are settled."""
+        """The last ten judged seconds, in which even slow flows have reached their final rates."""
         return range(max(self.judged.start, self.judged.stop - 10), self.judged.stop)
 
 
 def phases(outcome: Outcome) -> list[Phase]:
-    """The phases of a run with at least one flow."""
+    """Returns the phases of a run in which at least one flow is active."""
     end_of_run = float(outcome.summary["duration_s"])
     spans = [_span(flow, end_of_run) for flow in outcome.summary["flows"]]
     starts = {start for start, _ in spans}
@@ -63,7 +63,7 @@ def _span(flow: dict[str, Any], end_of_run: float) -> tuple[float, float]:
 
 
 def max_min(capacity: float, caps: Sequence[float]) -> list[float]:
-    """Max-min fair shares: nobody gets more than its cap, and what one cannot use the others share alike."""
+    """Returns max-min fair shares: none exceeds its cap, and what one flow cannot use is divided among the others."""
     shares = [0.0] * len(caps)
     left = capacity
     for rank, index in enumerate(sorted(range(len(caps)), key=caps.__getitem__)):
@@ -73,7 +73,7 @@ def max_min(capacity: float, caps: Sequence[float]) -> list[float]:
 
 
 def met(series: Series, phase: Phase, shares: Sequence[float], second: int) -> bool:
-    """True when each active flow is within tolerance of its share in this second."""
+    """Returns true if the goodput of each active flow in this second differs from its share by at most `WITHIN`."""
     rates = (series.flows[i][second] for i in phase.active)
     return all(abs(rate - share) <= WITHIN * share for rate, share in zip(rates, shares, strict=True))
 
@@ -85,7 +85,10 @@ def settle_s(series: Series, phase: Phase, shares: Sequence[float]) -> float | N
 
 
 def converge_s(series: Series, phase: Phase) -> float | None:
-    """From the begin of a phase until every flow stays near the mean it ends with; nothing if not."""
+    """Returns the seconds from the start of a phase until every flow stays within `STEADY` of its final mean.
+
+    `None` means that some flow does not.
+    """
     tail = phase.tail
     levels = [sum(series.flows[i][k] for k in tail) / len(tail) for i in phase.active]
 
@@ -98,19 +101,19 @@ def converge_s(series: Series, phase: Phase) -> float | None:
 
 
 def mean_total(series: Series, seconds: Iterable[int]) -> float:
-    """Payload of all flows together, kbit/s, over these seconds."""
+    """Returns the mean goodput of all flows together over these seconds, in kbit/s."""
     totals = [sum(flow[k] for flow in series.flows) for k in seconds]
     return sum(totals) / len(totals)
 
 
 def jain(values: Sequence[float]) -> float:
-    """Jain's index."""
+    """Returns Jain's fairness index of the values; 1 if all of them are 0."""
     squares = sum(value * value for value in values)
     return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
 
 def jain_of_shares(series: Series, phase: Phase, shares: Sequence[float]) -> float:
-    """Jain's index of what flows got in the judged seconds, each as a part of its share."""
+    """Returns Jain's index of the goodputs in the judged seconds, each divided by the flow's share."""
     seconds = phase.judged
     means = [sum(series.flows[i][k] for k in seconds) / len(seconds) for i in phase.active]
     return jain([mean / share for mean, share in zip(means, shares, strict=True)])

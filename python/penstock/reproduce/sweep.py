@@ -1,4 +1,4 @@
-"""Comparisons of queue disciplines over the number of flows, on one bottleneck."""
+"""Experiments of the kind `sweep`, which compare disciplines over the number of flows at one bottleneck."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.reproduce.base import HEADER_BYTES, Case, Experiment
 
 @dataclass(frozen=True)
 class Sweep(Experiment):
-    """Queue disciplines times numbers of flows."""
+    """An experiment whose runs are queue disciplines times numbers of flows."""
 
     columns: tuple[str, ...] = ("goodput", "rtt", "rtt90", "jain", "drops", "delivered")
     quick: str = "fewer flow counts and shorter runs"
@@ -22,20 +22,20 @@ class Sweep(Experiment):
 
     @property
     def sending_ms(self) -> float:
-        """Sending a full segment and its ACK over the three links, in milliseconds."""
+        """The transmission times of a full segment and its ACK over all three links, in milliseconds."""
         access_bps = float(self.template["topology"]["access_rate"].removesuffix("Mbit/s")) * 1e6
         bits = 8 * (self.mss_bytes + 2 * HEADER_BYTES)
         return 1e3 * bits * (1 / self.rate_bps + 2 / access_bps)
 
     @property
     def unloaded_rtt_ms(self) -> float:
-        """Propagation and sending, in milliseconds."""
+        """The round trip time without queueing: propagation and transmission, in milliseconds."""
         topology = self.template["topology"]
         delay_ms, access_ms = (float(topology[key].removesuffix("ms")) for key in ("delay", "access_delay"))
         return 2 * delay_ms + 4 * access_ms + self.sending_ms
 
     def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
-        """All runs, longest first within a seed so that the cores stay busy to the end."""
+        """Yields the runs, for each seed the longest first, so that all cores are busy to the end."""
         counts = self.quick_flows if quick else self.flows
         for seed in range(1, seeds + 1):
             for flows in sorted(counts, reverse=True):

@@ -1,7 +1,7 @@
-"""Experiments whose runs are tests of packet schedulers, in TEMPEST, and no simulations.
+"""Experiments of the kind `tempest`, whose runs test packet schedulers with `penstock tempest`.
 
-A run's flags are those of `penstock tempest`. Times depend on the machine, so claims compare them as ratios, and such
-runs go one at a time. Everything else is the same on every machine.
+A run consists of the flags of one test. Times depend on the machine, so claims compare ratios of times, and runs which
+measure times are executed one at a time. All other results are the same on every machine.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.variants import Variant
 from penstock.scenario import Scenario
 
-# Names of what is not one scheduler alone: the guarantees' scheduler and the radio's.
+# Combinations of two schedulers by name: the scheduler of the flows, and that of the stations at the radio.
 DOUBLE = {"hfs": ("qfq-plus", "qfq-plus"), "hfs-drr": ("qfq-plus", "drr")}
 INTEGRATED = ("w2f2q",)
 OF_DOUBLE, OF_INTEGRATED = ("qmac", "qcount", "wdistr", "flowsetsmac"), ("intgr_th",)
 
 
 def mode_flags(name: str) -> dict[str, str]:
-    """The mode and the scheduler or schedulers of one name."""
+    """Returns the flags for the mode and the schedulers which a name stands for."""
     if name in DOUBLE:
         qos, mac = DOUBLE[name]
         return {"mode": "double", "qos": qos, "mac": mac}
@@ -33,36 +33,36 @@ def mode_flags(name: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Test:
-    """Runs that share flags."""
+    """A setting of the experiment: the flags that several runs share."""
 
     name: str
     label: str
     aqms: tuple[str, ...]  # the schedulers
     flags: Mapping[str, str]
-    flows: int  # what tables call the number of flows
-    quick: bool = True  # part of the quick form
+    flows: int  # number of flows that tables show
+    quick: bool = True  # true if the quick form runs the test
 
 
 @dataclass(frozen=True)
 class Changed(Variant):
-    """Other flags for the schedulers of two layers or that see the channel."""
+    """A variant which changes flags, where the mode of the scheduler has them."""
 
     flags: Mapping[str, str] = field(default_factory=dict)
 
     def apply(self, tree: dict[str, Any]) -> None:
-        """Changes the flags that the mode has."""
+        """Changes those flags which the mode of the run has."""
         tree["tempest"].update(_of_mode(self.flags, tree["tempest"]["mode"]))
 
 
 def _of_mode(flags: Mapping[str, str], mode: str) -> dict[str, str]:
-    """Without the flags of other modes."""
+    """Returns the flags without those that only other modes have."""
     foreign = (*(OF_DOUBLE if mode != "double" else ()), *(OF_INTEGRATED if mode != "integrated" else ()))
     return {key: value for key, value in flags.items() if key not in foreign}
 
 
 @dataclass(frozen=True)
 class Tempest(Experiment):
-    """Tests times schedulers."""
+    """An experiment whose runs are tests times schedulers."""
 
     VARIANT: ClassVar[type[Variant]] = Changed
 
@@ -71,21 +71,21 @@ class Tempest(Experiment):
     quick_flags: Mapping[str, str] = field(default_factory=dict)
 
     def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
-        """All runs, in the order of the tests."""
+        """Yields the runs in the order of the tests."""
         for seed in range(1, seeds + 1):
             for test in self.tests:
                 if test.quick or not quick:
                     yield from (Case(alg, test.flows, seed, setting=test.name) for alg in test.aqms)
 
     def variant_cases(self, seeds: int) -> Iterator[Case]:
-        """Each variant for every run of the quick form that it can touch."""
+        """Yields, for each variant, the runs of the quick form whose scheduler it has."""
         for variant in self.variants:
             for case in self.cases(True, seeds):
                 if case.aqm in variant.aqms:
                     yield replace(case, variant=variant.name)
 
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
-        """The flags of one run."""
+        """Returns the flags of one run in a table `tempest`."""
         mode = mode_flags(case.aqm)
         given = {**self.shared, **self.test(case.setting).flags, **(self.quick_flags if quick else {})}
         flags = _of_mode(given, mode["mode"])
@@ -93,7 +93,7 @@ class Tempest(Experiment):
         return {"name": name, "tempest": {**flags, **mode, "seed": str(case.seed)}}
 
     def test(self, name: str) -> Test:
-        """The test of that name."""
+        """Returns the test called `name`."""
         return next(test for test in self.tests if test.name == name)
 
     def run(
@@ -104,7 +104,7 @@ class Tempest(Experiment):
         on_progress: Callable[[float, float], None],
         stop: Callable[[], bool],
     ) -> engine.Result:
-        """Tests the scheduler; the seed is among the flags, and a run is too short to be stopped."""
+        """Tests the scheduler. `seed` is unused, since the flags have it, as is `stop`, since a run is short."""
         del seed, stop
         result = engine.tempest_result(scenario, tomllib.loads(scenario.text)["tempest"])
         on_progress(1.0, 1.0)
@@ -112,11 +112,11 @@ class Tempest(Experiment):
 
     @property
     def settings_in_order(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the tests."""
         return tuple(test.name for test in self.tests)
 
     def label(self, setting: str) -> str:
-        """What a table calls it."""
+        """Returns the name of a test in tables."""
         return self.test(setting).label
 
     @cached_property
@@ -125,26 +125,26 @@ class Tempest(Experiment):
         return {"name": self.name, "tempest": dict(self.shared)}
 
     def cc_of(self, case: Case, quick: bool) -> str:
-        """There is no congestion control."""
+        """Returns an empty text, since there is no congestion control."""
         del case, quick
         return ""
 
     def duration_s(self, case: Case, quick: bool) -> float:
-        """A part of the progress: all runs count alike."""
+        """Returns 1, so that all runs advance the progress equally."""
         del case, quick
         return 1.0
 
     def extent(self, summaries: Sequence[Mapping[str, Any]]) -> str:
-        """How many events each run had."""
+        """Returns the number of events of the runs as text."""
         events = sorted({int(summary["events"]) for summary in summaries})
         return f"{events[0]:,} events" if len(events) == 1 else f"{events[0]:,} to {events[-1]:,} events"
 
 
-# What is measured.
+# Measures of one report.
 
 
 def top(summary: Mapping[str, Any], key: str, most_loss: float = 1.0) -> float | None:
-    """The worst among the flows of the largest weight whose stations lose no more than this."""
+    """Returns the largest value of `key` among the flows of the largest weight whose loss is at most `most_loss`."""
     flows = summary["flows_detail"]
     most = max((flow["weight"] for flow in flows), default=0)
     chosen = [flow for flow in flows if flow["weight"] == most and (flow.get("loss") or 0.0) <= most_loss]
@@ -152,6 +152,6 @@ def top(summary: Mapping[str, Any], key: str, most_loss: float = 1.0) -> float |
 
 
 def value(summary: Mapping[str, Any], key: str) -> float | None:
-    """A number of the report, or of the worst of all flows."""
+    """Returns a number of the report, or of the worst of all flows; `None` if the report has neither."""
     found = summary[key] if key in summary else (summary["worst"] or {}).get(key)
     return None if found is None else float(found)

@@ -1,4 +1,4 @@
-"""Assumptions that the paper leaves open or that decide a result, each changed alone in a few more runs.
+"""Variants: assumptions which the document leaves open, or which decide a result, are changed one at a time.
 
 The runs of an experiment give the verdicts. A variant only answers why a claim does not hold: if it holds with one
 assumption changed, that assumption is the reason.
@@ -16,24 +16,26 @@ from penstock.reproduce.paths import put
 
 @dataclass(frozen=True)
 class Variant:
-    """One changed assumption."""
+    """The change of one assumption."""
 
     name: str
-    change: str  # reads well after "with"
-    aqms: tuple[str, ...]  # those it can touch; the others keep their runs
+    change: str  # description that can follow the word "with"
+    aqms: tuple[str, ...]  # disciplines that the change affects; the published runs stand for the others
     tcp: Mapping[str, Any] = field(default_factory=dict)
     aqm: Mapping[str, Any] = field(default_factory=dict)
     by_path: Mapping[str, Any] = field(default_factory=dict)
-    settings: tuple[str, ...] = ()  # patterns of those it is run in, as "up-*"; none: all of the quick form
+    settings: tuple[
+        str, ...
+    ] = ()  # patterns of the settings it is run in, such as "up-*"; empty: all of the quick form
     topology: Mapping[str, Any] = field(default_factory=dict)
-    reading: bool = False  # the document may mean this just as well: told beside claims that hold, too
+    reading: bool = False  # true if the document may mean this, too; claims that hold then mention it if they would not
 
     def is_for(self, setting: str) -> bool:
-        """True where it is run."""
+        """Returns true if the variant is run in a setting."""
         return not self.settings or any(fnmatchcase(setting, pattern) for pattern in self.settings)
 
     def apply(self, tree: dict[str, Any]) -> None:
-        """Makes the change in a scenario."""
+        """Changes a scenario, which is a tree of tables."""
         tree["tcp"].update(self.tcp)
         tree["topology"].update(self.topology)
         links = tree["topology"].get("links", ())
