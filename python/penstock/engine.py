@@ -171,7 +171,7 @@ def simulate(
 ) -> Result:
     """Runs a scenario to its end, or until `stop` returns true, and then raises `Stopped`.
 
-        `on_progress` is called with the simulated seconds that are done, and those in all. With `watch` the result has the
+    `on_progress` is called with the simulated seconds that are done, and those in all. With `watch` the result has the
     tables `tcp_trace` and `queue_trace`.
     """
     wall = time.perf_counter()

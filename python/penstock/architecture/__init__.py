@@ -1,7 +1,7 @@
-"""Scenarios of emergency networks: LTE cells on vehicles (MEOCs), backhauled by satellite to headquarters (EOC).
+"""Scenarios of emergency networks: LTE cells on vehicles (MEOCs), connected by satellite with headquarters (EOC).
 
-The reference architecture of *Communication Networks for Public Protection and Disaster Relief Systems*, section 2.1,
-as scenarios: `emergency_network` makes one. It is what a scenario file may hold.
+The networks follow the reference architecture of *Communication Networks for Public Protection and Disaster Relief
+Systems*, section 2.1. `emergency_network` returns one as a mapping with the keys of a scenario file.
 """
 
 from __future__ import annotations

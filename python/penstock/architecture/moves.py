@@ -1,7 +1,7 @@
-"""Who goes from cell to cell, and how: section 2.1.2.4.
+"""Handovers of people between cells (section 2.1.2.4).
 
-Between terrestrial base stations over X2: calls seamless, as nothing is acknowledged on their bearers, and all else
-lossless. Wherever a MEOC takes part over S1, as each MEOC has a core network of its own.
+Handovers between terrestrial base stations use X2: seamless for calls, whose bearers have no acknowledgments, and
+lossless for all other flows. Handovers from or to a MEOC use S1, since each MEOC has its own core network.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ WHO = {"responders": (CALLS, DATA), "civilians": (PAGES,), "all": (CALLS, DATA, 
 
 
 class ArchitectureError(MistakeError):
-    """The network cannot be built as asked."""
+    """The network cannot be built with these arguments."""
 
 
 @dataclass(frozen=True)
 class Handover:
-    """People go from one cell to another: "1" is that of the first MEOC, "t1" that of the first base station."""
+    """A move of people between cells: "1" is the cell of the first MEOC, "t1" that of the first base station."""
 
     at_s: float
     start: str
@@ -32,7 +32,7 @@ class Handover:
 
 @dataclass
 class Cell:
-    """Where hosts are, and the numbers of their flows."""
+    """A cell: its node, and the numbers of the flows of the hosts in it."""
 
     router: str
     terrestrial: bool
@@ -40,7 +40,7 @@ class Cell:
 
 
 def handovers(wanted: Sequence[Handover], cells: Mapping[str, Cell]) -> list[dict[str, Any]]:
-    """The `[[handovers]]` of a scenario. People who have moved are in their new cells afterwards."""
+    """Returns the `[[handovers]]` of a scenario, and updates the flows of the cells for each move."""
     made = []
     for one in sorted(wanted, key=lambda handover: handover.at_s):
         for name in (one.start, one.end):
@@ -63,7 +63,7 @@ def handovers(wanted: Sequence[Handover], cells: Mapping[str, Cell]) -> list[dic
 
 
 def procedures(start: Cell, end: Cell) -> dict[str, tuple[str, ...]]:
-    """How which flows move."""
+    """Returns the procedures of a handover between two cells, each with the kinds of flows that it moves."""
     if start.terrestrial and end.terrestrial:
         return {"x2-seamless": (CALLS,), "x2-lossless": (DATA, PAGES)}
     return {"s1": (CALLS, DATA, PAGES)}

@@ -35,7 +35,7 @@ PUBLIC_BEARERS = "1:100kbit/s,9,9"
 
 @dataclass(frozen=True)
 class Backhaul:
-    """A satellite link."""
+    """A satellite link between a MEOC and the EOC."""
 
     name: str
     orbit: Orbit
@@ -51,19 +51,19 @@ BACKHAULS = {
 
 @dataclass(frozen=True)
 class Meoc:
-    """A vehicle with a cell: who is in it and what connects it."""
+    """A vehicle with an LTE cell: the number of people in it, and its backhaul."""
 
     backhaul: Backhaul = BACKHAULS["meo"]
     responders: int = 5
     civilians: int = 0
     cell_mbit: float = CELL_MBIT
     cell_aqm: dict[str, Any] = field(default_factory=lambda: {"name": "lte-bearers", "bearers": BEARERS})
-    aqm: dict[str, Any] = field(default_factory=lambda: {"name": "droptail"})  # of the backhaul
+    aqm: dict[str, Any] = field(default_factory=lambda: {"name": "droptail"})  # discipline of the backhaul
 
 
 @dataclass(frozen=True)
 class BaseStation:
-    """A terrestrial base station that still works, and who is in its cell."""
+    """A terrestrial base station that still works, and the number of people in its cell."""
 
     responders: int = 0
     civilians: int = 5
@@ -79,10 +79,10 @@ def emergency_network(
     terrestrial: Sequence[BaseStation] = (),
     handovers: Sequence[Handover] = (),
 ) -> dict[str, Any]:
-    """A scenario of MEOCs around one EOC, perhaps beside terrestrial base stations.
+    """Returns the scenario of MEOCs connected with one EOC, and of terrestrial base stations if there are any.
 
     Each responder sends a file to the EOC and takes part in a call with it; each civilian fetches pages from the
-    internet behind it. They come one second after the other, and each attaches first. With `bridge_mbit`, neighbouring
+    internet behind it. They arrive one second after another, and each attaches first. With `bridge_mbit`, neighbouring
     MEOCs are connected by a long-range cell of that rate (section 2.1.2.3). `handovers` move people between cells.
     """
     if not meocs:
@@ -114,13 +114,13 @@ def emergency_network(
 
 @dataclass
 class _People:
-    """Flows, and in which cells their hosts are."""
+    """The flows of all people, and the cells in which their hosts are."""
 
     flows: list[dict[str, Any]] = field(default_factory=list)
     cells: dict[str, Cell] = field(default_factory=dict)
 
     def come(self, name: str, cell: Cell, responders: int, civilians: int) -> None:
-        """Responders and civilians attach to a cell."""
+        """Adds responders and civilians, who attach to a cell."""
         if responders + civilians < 1:
             raise ArchitectureError(f"{cell.router}: nobody is in its cell; give `responders` or `civilians`")
         self.cells[name] = cell
@@ -158,7 +158,7 @@ def _links(number: int, meoc: Meoc) -> list[dict[str, Any]]:
 
 
 def _on_land(stations: Sequence[BaseStation]) -> list[dict[str, Any]]:
-    """Cells, each connected with the core network, and neighbours by X2."""
+    """Returns the links of the base stations: to their cells, to the core network, and to neighbours (X2)."""
     if not stations:
         return []
     round_trip_s = 2 * (CELL_DELAY_MS + EPC_DELAY_MS) / 1e3
@@ -184,5 +184,5 @@ def _mbit(mbit: float) -> str:
 
 
 def _limit(mbit: float, seconds: float) -> str:
-    """One bandwidth-delay product, as in section 2.2.2.1."""
+    """Returns one bandwidth-delay product as the limit of a queue, as in section 2.2.2.1."""
     return f"{max(15_000, round(mbit * 1e6 / 8 * seconds))}B"

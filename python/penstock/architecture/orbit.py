@@ -1,8 +1,8 @@
-"""A satellite link's orbit: what a scenario's `orbit` says, and what follows from it.
+"""The orbit of a satellite link: the parameters of `orbit` in a scenario, and delays and periods computed from them.
 
-The geometry is the simulator's: satellites at equal distances on one circular orbit over the equator, two ground
-stations, a bent pipe. `MEO` is O3b: 8063 km high and 8 satellites, one of which rises every 45 minutes for a point that
-turns with the earth.
+The simulator uses the same geometry: satellites at equal distances on one circular orbit over the equator, two ground
+stations, and satellites that only repeat signals (bent pipe). `MEO` is O3b, with an altitude of 8063 km and 8
+satellites, one of which rises every 45 minutes for an observer on the ground.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from penstock import engine
 
 @dataclass(frozen=True)
 class Orbit:
-    """A ring of satellites and where the ground stations are."""
+    """A ring of satellites, and the places of the ground stations."""
 
     altitude_km: float
     satellites: int = 1
-    latitude: float = 0.0  # of both stations, in degrees
+    latitude: float = 0.0  # latitude of both stations, in degrees
     apart: float = 0.0  # longitude from the terminal to the gateway, in degrees
-    processing_ms: float = 35.0  # one way: modems, gateways, framing. A choice: the source's round trips then come out
+    processing_ms: float = (
+        35.0  # one-way delay of modems, gateways and framing; chosen so that round trips equal those of the source
+    )
 
     @property
     def _geometry(self) -> engine.Orbit:
@@ -29,29 +31,29 @@ class Orbit:
 
     @property
     def period_s(self) -> float:
-        """Of one turn around the earth."""
+        """The duration of one revolution around the earth, in seconds."""
         return self._geometry.period_s
 
     @property
     def is_fixed(self) -> bool:
-        """True if it stays over one place: within a minute of the earth's own turn."""
+        """True if the period differs by less than a minute from the rotation of the earth (geostationary)."""
         return self._geometry.is_fixed
 
     @property
     def handover_s(self) -> float:
-        """From one satellite to the next, for who stands on the earth; infinite if it is fixed."""
+        """The time between handovers of satellites for a point on the ground; infinite for a fixed orbit."""
         return self._geometry.handover_s
 
     def delay_ms(self, t_s: float) -> float:
-        """One way, `t_s` after a satellite began to serve."""
+        """Returns the one-way delay `t_s` seconds after a satellite began to serve."""
         return self._geometry.delay_ms(t_s)
 
     def is_seen(self) -> bool:
-        """True if both stations have the serving satellite above the horizon all the time."""
+        """True if the serving satellite is always above the horizon of both stations."""
         return self._geometry.is_seen
 
     def keys(self) -> dict[str, Any]:
-        """As `orbit` of a scenario's `[[changes]]`."""
+        """Returns the keys of `orbit` in the `[[changes]]` of a scenario."""
         return {
             "altitude_km": self.altitude_km,
             "satellites": self.satellites,
@@ -63,9 +65,9 @@ class Orbit:
 
 GEO = Orbit(35_786.0)
 MEO = Orbit(8_063.0, satellites=8)
-LEO = Orbit(780.0, satellites=11)  # Iridium's height and satellites in a plane
+LEO = Orbit(780.0, satellites=11)  # altitude and satellites per plane of Iridium
 
 
 def delay(orbit: Orbit, t_s: float) -> str:
-    """The delay as a scenario writes it."""
+    """Returns the delay of an orbit as text for a scenario."""
     return f"{round(orbit.delay_ms(t_s) * 1e3)}us"

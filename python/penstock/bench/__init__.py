@@ -1,8 +1,8 @@
-"""How much CPU time a simulated packet costs, here and in ns-3: `penstock verify speed`, docs/benchmarks.md.
+"""Measures the CPU time of a simulated packet, here and in ns-3: `penstock verify speed`, docs/benchmarks.md.
 
-`cases` reads bench/scenarios, `ns3` says a scenario in ns-3's words and runs it, `compare` runs both programs by turns,
-`instructions` counts what the processor does, `costs` measures disciplines and controls alone, `schedulers` packet
-schedulers, `layers` two of them in a row, `own` algorithms in Python, and this module shows the result.
+`cases` reads bench/scenarios, `ns3` converts a scenario for ns-3 and runs it, `compare` runs both programs in turn,
+`instructions` counts instructions, `costs` measures disciplines and controls alone, `schedulers` packet schedulers,
+`layers` two schedulers in a row, `own` algorithms in Python, and this module shows the results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMPARED = (
 
 
 def main(*, json: bool = False, quick: bool = False, peer: bool = True, repeat: int = 3) -> int:
-    """Measures and prints; returns the exit code. Ctrl-C keeps the scenarios that are done."""
+    """Measures, prints the results and returns the exit code. After Ctrl-C it prints the scenarios that are done."""
     if repeat < 1:
         raise MistakeError(f"--repeat {repeat}: must be at least 1")
     rows: list[Row] = []

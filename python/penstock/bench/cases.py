@@ -1,4 +1,4 @@
-"""What is run: the scenarios of bench/scenarios, in full or short."""
+"""The scenarios of bench/scenarios, in full or with a shorter duration."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from penstock.mistake import MistakeError
 ROOT = Path(__file__).resolve().parents[3]
 SCENARIOS = ROOT / "bench" / "scenarios"
 
-# In the order of the table. Those that grow show how the cost depends on the number of flows, and need no peer.
+# Scenarios in the order of the table. Those that show how the cost depends on the number of flows do not run in ns-3.
 _WITH_PEER = ("dsl-4", "dsl-64", "sat-64", "gigabit-codel", "thousand-red")
 _ALONE = ("growth-4", "growth-100", "growth-1000", "growth-10000", "crowd-10000")
 
-# Short runs are still longer than the second within which the flows start.
+# The shortest duration, which is longer than the second in which the flows start.
 _QUICK_SHARE = Decimal("0.2")
 _QUICK_LEAST_S = Decimal(2)
 
@@ -28,7 +28,7 @@ _TIME_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60
 
 @dataclass(frozen=True)
 class Case:
-    """One scenario as a plain object, and whether ns-3 runs it too."""
+    """One scenario as a plain object, and whether ns-3 runs it as well."""
 
     name: str
     tree: dict[str, Any]
@@ -36,12 +36,12 @@ class Case:
 
     @property
     def duration_s(self) -> float:
-        """Simulated time."""
+        """The simulated time, in seconds."""
         return scaled(self.tree["duration"], _TIME_NS) / 1e9
 
 
 def load(quick: bool) -> list[Case]:
-    """All scenarios."""
+    """Reads all scenarios; `quick` shortens them."""
     if not SCENARIOS.is_dir():
         raise MistakeError(f"{SCENARIOS}: not found: `penstock verify speed` needs the source tree")
     names = [(name, True) for name in _WITH_PEER] + [(name, False) for name in _ALONE]
@@ -49,7 +49,7 @@ def load(quick: bool) -> list[Case]:
 
 
 def tree(name: str) -> dict[str, Any]:
-    """One scenario as it is in its file."""
+    """Reads one scenario from its file."""
     return tomllib.loads((SCENARIOS / f"{name}.toml").read_text(encoding="utf-8"))
 
 
@@ -59,13 +59,13 @@ def _tree(name: str, quick: bool) -> dict[str, Any]:
 
 
 def shorter(duration: str) -> str:
-    """A fifth of a duration, but at least two seconds."""
+    """Returns a fifth of a duration, but at least two seconds."""
     seconds = Decimal(scaled(duration, _TIME_NS)) / _TIME_NS["s"]
     return f"{max(seconds * _QUICK_SHARE, _QUICK_LEAST_S).normalize():f}s"
 
 
 def scaled(text: str, units: dict[str, int]) -> int:
-    """A number with a unit in the unit that counts 1."""
+    """Returns the number in a text such as "1.45ms", multiplied by the factor of its unit in `units`."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/]+)", text.strip())
     if match is None or match[2] not in units:
         raise MistakeError(f"{text!r}: a number with one of the units {', '.join(units)}")
@@ -73,12 +73,12 @@ def scaled(text: str, units: dict[str, int]) -> int:
 
 
 def time_ns(text: str) -> int:
-    """A time such as "1.45ms" in nanoseconds."""
+    """Returns a time such as "1.45ms" in nanoseconds."""
     return scaled(text, _TIME_NS)
 
 
 def processor() -> str:
-    """The name of the machine's processor."""
+    """Returns the name of the processor."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

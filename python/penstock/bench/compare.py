@@ -11,12 +11,12 @@ from penstock import engine
 from penstock.bench import ns3
 from penstock.bench.cases import Case
 
-AT_LEAST_S, MOST_RUNS = 0.1, 20  # of a turn of Penstock's
+AT_LEAST_S, MOST_RUNS = 0.1, 20  # least CPU time and largest number of Penstock's runs in a turn
 
 
 @dataclass(frozen=True)
 class Row:
-    """One scenario's cost."""
+    """The cost of one scenario in both programs."""
 
     name: str
     flows: int
@@ -31,18 +31,18 @@ class Row:
 
     @property
     def ns_per_packet(self) -> float:
-        """CPU time per data segment."""
+        """CPU time per data segment, in ns."""
         return self.cpu_s * 1e9 / max(self.packets, 1)
 
     @property
     def ratio(self) -> float | None:
-        """How many times ns-3's cost per packet is Penstock's; `None` when either did no work to speak of."""
+        """The cost per packet of ns-3 divided by that of Penstock; `None` if one of them has no result."""
         if self.peer is None or not self.peer.packets or not self.ns_per_packet:
             return None
         return self.peer.ns_per_packet / self.ns_per_packet
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Returns the row as plain values for JSON."""
         peer = self.peer
         return {
             "name": self.name,
@@ -68,7 +68,7 @@ class Row:
 
 
 def measure(case: Case, program: Path | None, repeat: int, say: Callable[[str], None]) -> Row:
-    """Both programs by turns, so that a disturbance of the machine meets both; the least is the least disturbed."""
+    """Runs both programs in turn, so that disturbances of the machine affect both, and keeps the least times."""
     ours: list[engine.Result] = []
     theirs: list[ns3.Run] = []
     failure: str | None = None
@@ -89,7 +89,7 @@ def measure(case: Case, program: Path | None, repeat: int, say: Callable[[str], 
 
 
 def _fastest(case: Case) -> engine.Result:
-    """The fastest of runs that take a tenth of a second: one of some milliseconds is shorter than a disturbance."""
+    """Returns the fastest of runs which together take at least `AT_LEAST_S`, since one short run may be disturbed."""
     runs = [engine.run(case.tree)]
     while sum(run.cpu_s for run in runs) < AT_LEAST_S and len(runs) < MOST_RUNS:
         runs.append(engine.run(case.tree))
@@ -97,7 +97,7 @@ def _fastest(case: Case) -> engine.Result:
 
 
 def row(case: Case, summary: dict[str, Any], cpu_s: float, peer: ns3.Run | None, failure: str | None) -> Row:
-    """A row of the table from a run's summary."""
+    """Creates a row of the table from the summary of a run."""
     bottleneck = summary["bottlenecks"][0]
     return Row(
         name=case.name,

@@ -1,7 +1,7 @@
-"""What algorithms cost on their own, without a simulator around them: examples of the core, built with --release.
+"""Measures algorithms without the simulator, with example programs of the core which are built with --release.
 
-`qdisc_cost` puts packets in and takes them out beside a backlog; `pink_cost` shows PINK data and ACKs; `cc_cost` gives
-a control an ACK for each segment; `coop_cost` lets clients join and leave at a gateway. All print JSON.
+`qdisc_cost` enqueues and dequeues packets in a queue with a backlog; `pink_cost` gives data and ACKs to PINK; `cc_cost`
+gives a control an ACK for each segment; `coop_cost` lets clients join and leave a gateway. All print JSON.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.bench import cases
 
-BAR_NS, BAR_FLOW_QUEUEING_NS = 60.0, 120.0  # one packet in and out
+BAR_NS, BAR_FLOW_QUEUEING_NS = 60.0, 120.0  # one enqueue and one dequeue
 BAR_PINK_ACK_NS, BAR_PINK_DATA_NS, BAR_PINK_BYTES = 60.0, 40.0, 128
 GROWTH_OF_PINK = 2.5  # from the least number of flows to the largest: cache misses, not work
 BAR_ACK_NS, BAR_MODEL_ACK_NS = 40.0, 80.0  # one segment sent and acknowledged; BBR measures with each ACK
@@ -31,7 +31,7 @@ class _NotMeasuredError(Exception):
 
 @dataclass(frozen=True)
 class Costs:
-    """What the examples said; where one could not run, why."""
+    """The results of the example programs, or the reason why one could not run."""
 
     disciplines: list[dict[str, Any]] | str
     pink: dict[str, Any] | str
@@ -39,7 +39,7 @@ class Costs:
     coop: dict[str, Any] | str
 
     def to_json(self) -> dict[str, Any]:
-        """Keys of the benchmark's object: null where nothing was measured, and then why not."""
+        """Returns the keys of the benchmark's JSON object: null for what was not measured, with the reason."""
         disciplines = self.disciplines if isinstance(self.disciplines, str) else None
         pink = self.pink if isinstance(self.pink, str) else None
         controls = self.controls if isinstance(self.controls, str) else None
@@ -60,7 +60,7 @@ NOT_REACHED = Costs(*["not reached"] * 4)
 
 
 def measure(quick: bool, say: Callable[[str], None]) -> Costs:
-    """Runs all; building them comes first and may take minutes."""
+    """Builds the example programs, which may take minutes, and runs all of them."""
     say("disciplines alone")
     disciplines = _tried(_disciplines)
     say("PINK alone")
@@ -87,7 +87,7 @@ def _disciplines() -> list[dict[str, Any]]:
 
 
 def bar_ns(kind: str) -> float:
-    """The most that a packet may cost, in and out."""
+    """Returns the largest allowed time of one enqueue and one dequeue, in ns."""
     return BAR_FLOW_QUEUEING_NS if kind in ("flow-queueing", "scheduler") else BAR_NS
 
 
@@ -136,7 +136,7 @@ DISCIPLINE_COLUMNS = ("discipline", "flows", "backlog", "ns/packet", "bar", "met
 
 
 def discipline_cells(rows: list[dict[str, Any]]) -> list[list[str]]:
-    """Lines of the table of disciplines."""
+    """Returns the rows of the table of disciplines."""
     return [
         [
             row["name"],
@@ -154,7 +154,7 @@ CONTROL_COLUMNS = ("control", "ns/ACK", "bar", "met")
 
 
 def control_cells(rows: list[dict[str, Any]]) -> list[list[str]]:
-    """Lines of the table of controls."""
+    """Returns the rows of the table of controls."""
     return [[row["name"], f"{row['ns_per_ack']:.1f}", f"{row['bar_ns']:g}", _yes(row["met"])] for row in rows]
 
 
@@ -162,7 +162,7 @@ PINK_COLUMNS = ("flows", "ns/ACK", "bar", "met", "ns/data packet", "bar", "met",
 
 
 def pink_cells(pink: dict[str, Any]) -> list[list[str]]:
-    """Lines of PINK's table."""
+    """Returns the rows of the table of PINK."""
     lines = []
     for size in pink["sizes"]:
         line = [f"{size['flows']:,}"]
@@ -176,7 +176,7 @@ COOP_COLUMNS = ("clients", "ns to join", "met", "ns to leave", "met", "bar", "ns
 
 
 def coop_cells(coop: dict[str, Any]) -> list[list[str]]:
-    """The line of the table of cooperative control."""
+    """Returns the row of the table of cooperative control."""
     line = [f"{coop['clients']:,}"]
     for name in ("join_ns", "leave_ns"):
         line += [f"{coop[name]:.0f}", _yes(coop["met"][name])]

@@ -1,7 +1,7 @@
-"""Instructions per packet, counted by callgrind: a number that does not depend on how busy the machine is.
+"""Counts instructions per packet with callgrind. Unlike times, these do not depend on the load of the machine.
 
-The same scenario runs for two durations; the difference of the counts over the difference of the packets leaves out
-starting, reading the scenario and building the network.
+A scenario runs for two durations. The difference of the counts, divided by that of the packets, does not contain the
+start of the program, the reading of the scenario and the building of the network.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BUILD = ("build", "--release", "--locked", "--quiet", "--package", "penstock-si
 
 @dataclass(frozen=True)
 class Count:
-    """Cost that a processor's speed has no part in."""
+    """Costs which do not depend on the speed of the processor."""
 
     scenario: str
     per_packet: float
@@ -39,7 +39,7 @@ class _NotCountedError(Exception):
 
 
 def count(say: Callable[[str], None]) -> Count | str:
-    """Counts, or says why it cannot."""
+    """Returns the counts, or the reason why they cannot be counted."""
     missing = [tool for tool in ("cargo", "valgrind") if shutil.which(tool) is None]
     if missing:
         return f"no {' and no '.join(missing)} in PATH"
@@ -56,7 +56,7 @@ Counted = tuple[int, dict[str, Any]]
 
 
 def between(short: Counted, long: Counted) -> Count:
-    """What the longer run cost beyond the shorter one."""
+    """Returns the additional costs of the longer run per additional packet."""
     packets = _packets(long[1]) - _packets(short[1])
     return Count(SCENARIO, (long[0] - short[0]) / max(packets, 1), long[1]["bytes_per_flow"])
 
@@ -76,7 +76,7 @@ def _counted(duration: str) -> Counted:
 
 
 def total(profile: str) -> int:
-    """The sum of a callgrind file."""
+    """Returns the total of a callgrind file."""
     found = re.search(r"^(?:totals|summary): ([0-9]+)", profile, re.MULTILINE)
     if found is None:
         raise _NotCountedError("callgrind wrote no total")

@@ -1,4 +1,4 @@
-"""What HFS costs beside double-DRR: the same packets through two layers of QFQ+ and of DRR, in TEMPEST."""
+"""Compares the CPU time of HFS with that of double-DRR: two layers of QFQ+ and of DRR in TEMPEST."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock import engine
 
-BAR = 1.2  # of double-DRR's time, harness included
-BUFFER = 100  # packets between the layers
+BAR = 1.2  # largest allowed ratio to the time of double-DRR, both with the harness
+BUFFER = 100  # number of packets between the layers
 
 _ONES = {"flows": "1000", "qmax": "30n", "flowsmac": "20"}
 _CASES: tuple[tuple[str, dict[str, str]], ...] = (
@@ -25,7 +25,7 @@ _LAYERS = {"hfs": "qfq-plus", "double-drr": "drr"}
 
 @dataclass(frozen=True)
 class Cost:
-    """A case: nanoseconds of an enqueue and a dequeue, harness included."""
+    """The times of one case: ns for an enqueue and a dequeue, with the harness."""
 
     case: str
     buffer: int
@@ -34,16 +34,16 @@ class Cost:
 
     @property
     def ratio(self) -> float:
-        """How much longer HFS takes."""
+        """The time of HFS divided by that of double-DRR."""
         return self.hfs_ns / self.double_drr_ns
 
     def to_json(self) -> dict[str, Any]:
-        """Keys of the benchmark's object."""
+        """Returns the keys of the benchmark's JSON object."""
         return {**asdict(self), "ratio": self.ratio, "bar": BAR, "met": self.ratio <= BAR}
 
 
 def measure(quick: bool, say: Callable[[str], None]) -> list[Cost]:
-    """Every case; the fastest of some runs counts, taken by turns."""
+    """Measures every case. Both algorithms run in turn, and the fastest run of each counts."""
     say("two layers of schedulers")
     return [_cost(case, flags, quick) for case, flags in _CASES]
 
@@ -63,7 +63,7 @@ COLUMNS = ("packets of", "Q", "double-drr ns", "hfs ns", "ratio", "bar", "met")
 
 
 def cells(costs: list[Cost]) -> list[list[str]]:
-    """Lines of the table."""
+    """Returns the rows of the table."""
     return [
         [
             cost.case,

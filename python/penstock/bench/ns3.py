@@ -1,7 +1,7 @@
-"""ns-3 as the peer: builds bench/ns3/dumbbell.cc, says a scenario in its words, runs it.
+"""Runs scenarios in ns-3: builds bench/ns3/dumbbell.cc, and converts a scenario to the options of this program.
 
-A scenario that says something ns-3 is not told, or leaves to a default something on which the two differ, is refused:
-a comparison of two different networks would be worthless.
+A scenario is refused if it has a key which is not converted, or lacks a key whose defaults differ in both programs,
+since ns-3 would then simulate another network.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SIZES = {"B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20}
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of ns-3 gave."""
+    """The results of one run of ns-3."""
 
     packets: int
     cpu_s: float
@@ -42,16 +42,16 @@ class Run:
 
     @property
     def ns_per_packet(self) -> float:
-        """CPU time per data segment."""
+        """CPU time per data segment, in ns."""
         return self.cpu_s * 1e9 / max(self.packets, 1)
 
 
 class PeerError(Exception):
-    """ns-3 ran and did not come to its end."""
+    """A run of ns-3 failed."""
 
 
 def ready() -> tuple[Path | None, str | None]:
-    """The program, built if need be, or why there is none."""
+    """Returns the program, which is built if necessary, or the reason why there is none."""
     compiler = shutil.which("c++")
     if not (_HEADERS / "core-module.h").exists():
         return None, "ns-3 is not installed (Debian: libns3-dev; `make bench` installs it when run by root)"
@@ -80,7 +80,7 @@ def _build(compiler: str, program: Path, version: str) -> tuple[Path | None, str
 
 
 def installed_version() -> str:
-    """What the package says of itself."""
+    """Returns the version of ns-3's installed package."""
     for file in sorted(Path("/usr/lib").glob("*/pkgconfig/ns3-core.pc")):
         for line in file.read_text(encoding="utf-8").splitlines():
             if line.startswith("Version:"):
@@ -155,7 +155,7 @@ _AQM: Mapping[str, Said] = {
 
 
 def arguments(scenario: Mapping[str, Any]) -> list[str]:
-    """The scenario as options of the program."""
+    """Returns the scenario as options of the program."""
     top = {key: scenario[key] for key in ("duration", "seed")}
     topology, aqm = dict(scenario["topology"]), dict(scenario["aqm"])
     flows = dict(_only(scenario["flows"]))

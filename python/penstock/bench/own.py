@@ -1,4 +1,4 @@
-"""What an algorithm in Python costs: the examples of docs/your-own.md beside built-in ones in the same scenario."""
+"""Measures algorithms in Python: the examples of docs/your-own.md and built-in ones in the same scenario."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ _TREE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """One algorithm in Python beside one that is built in."""
+    """The cost of one algorithm in Python, and that of a built-in one."""
 
     name: str
     instead_of: str
     packets: int
     ns_per_packet: float
     built_in_ns_per_packet: float
-    calls_per_packet: int  # into Python: an ACK, or an arrival and a departure
+    calls_per_packet: int  # calls of Python: 1 for an ACK, 2 for an arrival and a departure
 
     @property
     def ns_per_call(self) -> float:
-        """What a call costs beyond the built-in algorithm."""
+        """The additional time of a call compared with the built-in algorithm, in ns."""
         return (self.ns_per_packet - self.built_in_ns_per_packet) / self.calls_per_packet
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Returns the cost as plain values for JSON."""
         return {**asdict(self), "ns_per_call": self.ns_per_call}
 
 
 def measure(quick: bool, repeat: int, say: Callable[[str], None]) -> list[Cost]:
-    """Runs the examples and their built-in neighbours by turns; the least CPU time of each counts."""
+    """Runs the examples and the built-in algorithms in turn; the least CPU time of each counts."""
     say("algorithms in Python")
     duration = cases.shorter(_TREE["duration"]) if quick else _TREE["duration"]
     plain = {**_TREE, "duration": duration}
@@ -70,7 +70,7 @@ def _least(results: list[engine.Result]) -> tuple[float, int]:
 
 
 def cells(costs: list[Cost]) -> list[list[str]]:
-    """Lines of the table."""
+    """Returns the rows of the table."""
     return [
         [
             cost.name,

@@ -1,6 +1,6 @@
-"""What packet schedulers cost: TEMPEST at three numbers of flows, and instructions counted by callgrind.
+"""Measures packet schedulers: times in TEMPEST at three numbers of flows, and instructions counted by callgrind.
 
-Times are compared with DRR's in the same run of the benchmark, since those of two machines cannot be.
+Times are compared with those of DRR in the same run of the benchmark, since times of different machines differ.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FLOWS = (1_000, 32_000, 100_000)
 PEER = "drr"
 LINEAR = ("w2f2q",)  # looks at every class for every packet: only at the least number of flows, or it would take hours
 DEPTH = 30  # packets of each flow that wait at most
-# What a packet may cost, harness included: the scheduler and the number of flows.
+# Largest allowed times of a packet in ns, with the harness, by scheduler and number of flows.
 BARS_NS = {("fifo", 1_000): 28.0, ("drr", 1_000): 32.0, ("drr", 32_000): 40.0}
 
 _COUNTED_FLOWS = 1_000
@@ -33,7 +33,7 @@ _BUILD = ("build", "--release", "--locked", "--quiet", "--package", "penstock-te
 
 @dataclass(frozen=True)
 class Cost:
-    """One scheduler at one number of flows."""
+    """The cost of one scheduler at one number of flows."""
 
     alg: str
     flows: int
@@ -45,19 +45,19 @@ class Cost:
 
     @property
     def met(self) -> bool | None:
-        """Whether it keeps its bar, where it has one."""
+        """True if the cost is within its limit; `None` if it has none."""
         return None if self.bar_ns is None else self.ns_per_packet <= self.bar_ns
 
 
 @dataclass(frozen=True)
 class Costs:
-    """All of them, and why there are no instructions."""
+    """The costs of all schedulers, and the reason if instructions were not counted."""
 
     rows: tuple[Cost, ...]
     instructions_missing: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """Keys of the benchmark's object."""
+        """Returns the keys of the benchmark's JSON object."""
         rows = [{**asdict(row), "met": row.met} for row in self.rows]
         return {"schedulers": rows, "scheduler_instructions_missing": self.instructions_missing}
 
@@ -66,7 +66,7 @@ NOT_REACHED = Costs((), "not reached")
 
 
 def measure(quick: bool, say: Callable[[str], None], flows: tuple[int, ...] = FLOWS) -> Costs:
-    """Every scheduler at every number of flows."""
+    """Measures every scheduler at every number of flows."""
     names = [entry.name for entry in engine.schedulers()]
     counted = _instructions(names, say)
     missing = counted if isinstance(counted, str) else None
@@ -85,7 +85,7 @@ def measure(quick: bool, say: Callable[[str], None], flows: tuple[int, ...] = FL
 
 
 def _flags(alg: str, flows: int, quick: bool) -> dict[str, str]:
-    """Long enough for two turns of both phases, however many flows."""
+    """Returns the flags of a run which is long enough for two turns of both phases at any number of flows."""
     events = max(1_000_000 if quick else 10_000_000, 4 * DEPTH * flows)
     repeat = "1" if quick else "5"
     given = {"alg": alg, "flows": str(flows), "qmax": f"{DEPTH}n", "n": str(events)}
@@ -93,7 +93,7 @@ def _flags(alg: str, flows: int, quick: bool) -> dict[str, str]:
 
 
 def _instructions(names: list[str], say: Callable[[str], None]) -> dict[str, float] | str:
-    """Instructions of a packet in each scheduler alone, or why they were not counted."""
+    """Returns the instructions per packet in each scheduler alone, or the reason why they were not counted."""
     missing = [tool for tool in ("cargo", "valgrind") if shutil.which(tool) is None]
     if missing:
         return f"no {' and no '.join(missing)} in PATH"
@@ -107,7 +107,7 @@ def _instructions(names: list[str], say: Callable[[str], None]) -> dict[str, flo
 
 
 def _counted(alg: str, what: str) -> float:
-    """Of a packet, from two lengths of a run; one of `time` has the harness alone and then with the scheduler."""
+    """Returns the instructions per packet, from the difference of two runs of different length."""
     short, long = (_profiled(alg, what, events) for events in _COUNTED_EVENTS)
     return (long - short) / ((_COUNTED_EVENTS[1] - _COUNTED_EVENTS[0]) / 2)
 
@@ -130,7 +130,7 @@ COLUMNS = ("scheduler", "flows", "ns/packet", "harness", "of DRR's", "instructio
 
 
 def cells(costs: Costs) -> list[list[str]]:
-    """Lines of the table."""
+    """Returns the rows of the table."""
     return [
         [
             row.alg,

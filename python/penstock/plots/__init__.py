@@ -1,4 +1,4 @@
-"""Figures, and what they are drawn with. This is the only package that touches matplotlib."""
+"""All figures. Only this package uses matplotlib."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.reproduce.sweep import Sweep
 
 
 def drawings(experiment: Experiment) -> Mapping[str, Drawing]:
-    """The figures that an experiment names, in its order: its own, or those of its kind."""
+    """Returns the figures that an experiment names, in its order; raises `MistakeError` for an unknown name."""
     kind = sweeps.FIGURES if isinstance(experiment, Sweep) else {}
     known: Mapping[str, Drawing] = {**kind, **experiment.defined("figures", "FIGURES", {})}
     for name in experiment.figures:
@@ -31,7 +31,7 @@ def drawings(experiment: Experiment) -> Mapping[str, Drawing]:
 
 
 def reproduction(run: Evidence) -> dict[str, Figure]:
-    """The figures of an experiment, by the names that its `figures` uses."""
+    """Draws the figures of an experiment, and returns them by the names in its `figures`."""
     with mpl.rc_context(STYLE):
         return {name: one.draw(run) for name, one in drawings(run.experiment).items()}
 

@@ -1,4 +1,4 @@
-"""What the figures of experiments are drawn with. Their files take everything of matplotlib from here."""
+"""Helpers for the figures of experiments, whose files import everything of matplotlib from this module."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from penstock.reproduce.results import Evidence
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure of an experiment: what stands below it, and how it is drawn."""
+    """A figure of an experiment: its title, its caption, and the function that draws it."""
 
     title: str
-    caption: str  # how to read it
+    caption: str  # explains how to read the figure
     draw: Callable[[Evidence], Figure]
 
 

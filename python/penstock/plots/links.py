@@ -1,4 +1,4 @@
-"""How the links of a run changed."""
+"""The figure of links whose rate, delay or loss changes during a run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 QUANTITIES = {"rate_bps": ("rate (Mbit/s)", 1e-6), "delay_s": ("delay (ms)", 1e3), "loss": ("loss", 1.0)}
-MOST = 8  # links in one figure
-Way = Mapping[str, Any]  # the columns of a direction of a link
-Links = dict[str, dict[str, Way]]  # by link and direction
+MOST = 8  # largest number of links in one figure
+Way = Mapping[str, Any]  # the columns of one direction of a link, by name
+Links = dict[str, dict[str, Way]]  # directions by name of the link and name of the direction
 
 
 def link_changes(table: pa.Table, links: Sequence[str], duration_s: float) -> Figure | None:
-    """Rate, delay and loss over time, as steps; only what changes. Nothing if nothing does.
+    """Draws those of rate, delay and loss which change, over time, as steps; returns `None` if nothing changes.
 
-    `table` is the run's `link_changes`, `links` are the names of the scenario's links.
+    `table` is the table `link_changes` of the run, and `links` are the names of the scenario's links.
     """
     ways = _ways(table, links)
     shown = [key for key in QUANTITIES if any(len(set(way[key])) > 1 for one in ways.values() for way in one.values())]
     if not shown:
         return None
-    # Quantities of one link stand above each other, those of several beside each other.
+    # The panels of a single link are in a column. Several links have a row each.
     several = min(len(ways), MOST)
     rows, columns = (len(shown), 1) if several == 1 else (several, len(shown))
     with mpl.rc_context(STYLE):
@@ -61,7 +61,7 @@ def _steps(axis: Any, link: Mapping[str, Way], key: str, duration_s: float) -> N
 
 
 def _ways(table: pa.Table, names: Sequence[str]) -> Links:
-    """The directions of each link that change; one stands for both if they are equal."""
+    """Returns the directions of each link which change. One direction stands for both if they are equal."""
     import numpy as np
 
     columns = {name: table[name].to_numpy() for name in table.column_names}

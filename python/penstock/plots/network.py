@@ -1,4 +1,4 @@
-"""A drawing of a scenario's network: nodes, links with what they carry, and the flows that go over them."""
+"""The drawing of a scenario's network: nodes, links with rate and delay, and the flows at each node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Place = tuple[float, float]
 
 
 def drawing(scenario: Tree) -> Figure | None:
-    """The network of a scenario whose topology is a graph; nothing for others, which look all the same."""
+    """Draws the network of a scenario whose topology is a graph; returns `None` for other kinds of topology."""
     topology = scenario.get("topology", {})
     links = topology.get("links", []) if topology.get("kind") == "graph" else []
     if not links:
@@ -24,7 +24,7 @@ def drawing(scenario: Tree) -> Figure | None:
     places = _places(links, {cell for start, end, _ in handovers for cell in (start, end)})
     changing = {change["link"] for change in scenario.get("changes", [])}
     rows = 1 + 2 * max(y for _, y in places.values())
-    columns = 1 - min(x for x, _ in places.values()) + (0.6 if handovers else 0)  # room for what is said of them
+    columns = 1 - min(x for x, _ in places.values()) + (0.6 if handovers else 0)  # room for the texts of handovers
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(10, 0.6 + 1.3 * rows))
         axis = figure.add_axes((0, 0, 1, 1))
@@ -55,7 +55,7 @@ def _link(axis: Any, link: Tree, places: dict[str, Place], changes: bool) -> Non
 
 
 def _handovers(handovers: Sequence[Tree]) -> list[tuple[str, str, str]]:
-    """From where to where, and what is said of it: when, how, and how many flows."""
+    """Returns each pair of cells with handovers, and a text with their times, procedures and numbers of flows."""
     said: dict[tuple[str, str], list[str]] = {}
     for one in handovers:
         who = f", {len(one['flows'])} flows" if "flows" in one else ""
@@ -64,13 +64,14 @@ def _handovers(handovers: Sequence[Tree]) -> list[tuple[str, str, str]]:
 
 
 def _handover(axis: Any, start: Any, end: Any, text: str) -> None:
-    """An arrow from box to box that bows to its right, so that those of both ways stand apart."""
+    """Draws an arrow between boxes. It bends to its right, so that arrows of opposite directions do not overlap."""
     bow, ways = 0.4, [start.get_position(), end.get_position()]
     boxes = {"patchA": start.get_bbox_patch(), "patchB": end.get_bbox_patch(), "shrinkA": 0, "shrinkB": 0}
     style = {"arrowstyle": "-|>", "connectionstyle": f"arc3,rad={bow}", "color": CYCLE[2], **boxes}
-    # Above the boxes: only what is drawn has its size, at which the arrow ends.
+    # Boxes are drawn first, since the arrow ends at the border of a box, whose size is known only then.
     axis.annotate("", xy=ways[1], xytext=ways[0], arrowprops=style, zorder=4)
-    # A point of the curve half a row from its start, where no link is; on paper, where both axes have one scale.
+    # The text is at a point of the curve half a row from its start, where no link is. The point is computed in display
+    # coordinates, in which both axes have the same scale.
     part = 0.5 / max(1.0, abs(ways[1][1] - ways[0][1]))
     (x0, y0), (x1, y1) = axis.transData.transform(ways)
     aside = bow * (y1 - y0), bow * (x0 - x1)
@@ -82,7 +83,7 @@ def _handover(axis: Any, start: Any, end: Any, text: str) -> None:
 
 
 def _hosts(node: str, flows: Sequence[Tree]) -> list[str]:
-    """What begins and ends at a node."""
+    """Returns lines of text with the flows that start and end at a node."""
     lines = []
     for end, form in (("from", "{} x {} →"), ("to", "→ {} x {}")):
         counted: dict[str, int] = {}
@@ -94,10 +95,10 @@ def _hosts(node: str, flows: Sequence[Tree]) -> list[str]:
 
 
 def _places(links: Sequence[Tree], cells: Set[str]) -> dict[str, Place]:
-    """Columns by distance from one end of the network, which stands on the right; rows in the order of the file.
+    """Returns the place of each node: columns by distance from the node on the right, rows in the order of the file.
 
-    Of all ends it is the one from which the network is least deep, with the fewest links inside a column. Cells between
-    which hosts move are none, and stand in one column if they can.
+    The node on the right is the end node from which the network has the fewest columns, then the fewest links inside a
+    column. It is none of the cells between which hosts move. These are in one column if possible.
     """
     beside: dict[str, list[str]] = {}
     for link in links:
@@ -112,7 +113,7 @@ def _places(links: Sequence[Tree], cells: Set[str]) -> dict[str, Place]:
     columns = min((_distances(end, beside) for end in ends), key=untidy)
     places = {}
     for column in range(max(columns.values()) + 1):
-        # What is not connected stands with the end.
+        # Nodes without a connection are in the column of the node on the right.
         nodes = [node for node in beside if columns.get(node, 0) == column]
         for row, node in enumerate(nodes):
             places[node] = (-float(column), (len(nodes) - 1) / 2 - row)
@@ -129,7 +130,7 @@ def _distances(start: str, beside: dict[str, list[str]]) -> dict[str, int]:
 
 
 def _readable(quantity: str) -> str:
-    """The same quantity in the unit that reads best: 25000000bit/s as 25 Mbit/s, 88784us as 88.8 ms."""
+    """Returns a quantity in a readable unit: 25000000bit/s as 25 Mbit/s, 88784us as 88.8 ms."""
     for unit, ms in (("us", 1e-3), ("ns", 1e-6)):
         number = quantity.removesuffix(unit)
         if number.isdecimal():

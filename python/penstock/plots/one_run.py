@@ -1,4 +1,4 @@
-"""Figures of one run."""
+"""The figures of a single run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def single(tables: dict[str, pa.Table], queues: Sequence[str]) -> dict[str, Figure]:
-    """The figures of one run, from its per-second tables and the names of its queues."""
+    """Draws the figures of one run from its per-second tables and the names of its queues."""
     with mpl.rc_context(STYLE):
         figures = {}
         if "flow_seconds" in tables and tables["flow_seconds"].num_rows:
@@ -27,7 +27,7 @@ def single(tables: dict[str, pa.Table], queues: Sequence[str]) -> dict[str, Figu
 
 
 def _flow_lines(table: pa.Table) -> Figure:
-    """Goodput over time: one line for each of a few flows, the range and the median of many."""
+    """Draws goodput over time: a line for each flow if they are few, else their range and their median."""
     import numpy as np
 
     flows = np.unique(table["flow"].to_numpy())
@@ -51,7 +51,7 @@ def _flow_lines(table: pa.Table) -> Figure:
 
 
 def _queue_lines(table: pa.Table, names: Sequence[str]) -> Figure:
-    """Throughput and queueing delay of each bottleneck over time."""
+    """Draws throughput and queueing delay of each bottleneck over time."""
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)

@@ -1,4 +1,4 @@
-"""One look for every figure: sober, safe for colour-blind readers, the same colour for the same discipline."""
+"""The style of all figures: colours which colour-blind readers can tell apart, the same one for each discipline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's palette: distinct for every common kind of colour blindness.
+# The palette of Okabe and Ito, whose colours are distinct for every common kind of colour blindness.
 COLOURS = {
     "droptail": "#6b6b6b",
     "ared": "#d55e00",
@@ -105,13 +105,13 @@ STYLE: Any = {
     "ytick.color": "#444444",
     "xtick.major.size": 0,
     "legend.frameon": False,
-    "svg.hashsalt": "penstock",  # the same figure is the same file
+    "svg.hashsalt": "penstock",  # equal figures give equal files
     "svg.fonttype": "path",
 }
 
 
 def colour(name: str) -> str:
-    """The colour of a discipline, wherever it appears; of one that has none above, by its name."""
+    """Returns the colour of a discipline in all figures; one that has no colour in the table gets one by its name."""
     return COLOURS.get(name) or CYCLE[crc32(name.encode()) % len(CYCLE)]
 
 
@@ -123,12 +123,12 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG, for a page."""
+    """Returns the figure as SVG, for HTML pages."""
     return _render(figure, "svg")
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a picture, for a file."""
+    """Returns the figure as the bytes of a PNG file."""
     return _render(figure, "png")
 
 
@@ -141,7 +141,7 @@ def _render(figure: Figure, kind: str) -> bytes:
 
 
 def mark_level(axes: Sequence[Axes], level: float, label: str) -> None:
-    """A dashed line across all panels, named once."""
+    """Draws a dashed line at `level` in all panels, with a label beside the last."""
     for axis in axes:
         axis.axhline(level, color=LIMIT, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1.5)
     beside: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "ha": "left", "va": "center"}
@@ -150,8 +150,8 @@ def mark_level(axes: Sequence[Axes], level: float, label: str) -> None:
 
 
 def box(axis: Axes, place: float, low: float, middle: float, high: float, tint: str) -> None:
-    """From `low` to `high` with a line at `middle`."""
+    """Draws a box from `low` to `high` with a line at `middle`."""
     axis.bar(place, high - low, 0.56, low, color=tint, alpha=0.3, edgecolor=tint, linewidth=1.0, zorder=2)
-    # An outline keeps a box visible whose ends coincide.
+    # The outline makes a box visible even if its ends coincide.
     axis.bar(place, high - low, 0.56, low, fill=False, edgecolor=tint, linewidth=1.0, zorder=2.5)
     axis.hlines(middle, place - 0.28, place + 0.28, color=tint, linewidth=2.2, zorder=3)

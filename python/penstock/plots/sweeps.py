@@ -1,4 +1,4 @@
-"""Figures of the comparisons over the number of flows."""
+"""The figures of experiments of the kind `sweep`, over the number of flows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _smallest_rtt(run: Evidence) -> float:
 
 
 def _panels(run: Evidence, ylabel: str) -> tuple[Figure, list[Axes]]:
-    """One panel for each discipline, all with the same axes."""
+    """Creates a panel for each discipline; all panels have the same axes."""
     figure = Figure(figsize=(10, 3.1), layout="constrained")
     axes = figure.subplots(1, len(run.aqms), sharey=True, squeeze=False)[0]
     for axis, aqm in zip(axes, run.aqms, strict=True):
@@ -43,7 +43,7 @@ def _panels(run: Evidence, ylabel: str) -> tuple[Figure, list[Axes]]:
 
 
 def _boxes(run: Evidence, percentile: Any, ylabel: str, level: tuple[float, str], floor: float | None) -> Figure:
-    """Boxes from the 10th to the 90th percentile with a line at the median."""
+    """Draws boxes from the 10th to the 90th percentile with a line at the median."""
     figure, axes = _panels(run, ylabel)
     for axis, aqm in zip(axes, run.aqms, strict=True):
         for place, n in enumerate(run.counts(aqm)):
@@ -60,7 +60,7 @@ def _boxes(run: Evidence, percentile: Any, ylabel: str, level: tuple[float, str]
 
 
 def _fairness(run: Evidence) -> Figure:
-    """Worst-case fairness as one line for each discipline."""
+    """Draws worst-case fairness as one line for each discipline."""
     figure = Figure(figsize=(10, 3.4), layout="constrained")
     axis = figure.subplots()
     counts = run.counts()
@@ -85,7 +85,7 @@ def _fairness(run: Evidence) -> Figure:
 
 
 def _data(run: Evidence) -> Figure:
-    """What arrived and, on top of it, what was dropped."""
+    """Draws the delivered data, and the dropped data above it."""
     dropped = dropped_mbytes(run.experiment.payload_share)
     limit = run.experiment.goodput_limit_bps * run.duration_s / 8e6
     figure, axes = _panels(run, "payload (MB)")

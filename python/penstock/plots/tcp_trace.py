@@ -25,7 +25,7 @@ STATES = {
 
 
 def traced(flows: pa.Table, queues: pa.Table, names: dict[int, str], bottlenecks: Sequence[str]) -> Figure:
-    """`names` says what to call each flow that was traced."""
+    """Draws the traced flows and queues; `names` has the label of each flow by its number."""
     paced = flows["pacing_bps"].null_count < len(flows)
     heights = [3.0, 1.6, 1.6, *([1.4] if paced else []), 0.35 + 0.22 * len(names), 1.8]
     with mpl.rc_context(STYLE):
@@ -87,7 +87,7 @@ def _states(axis: Axes, flows: pa.Table, names: dict[int, str]) -> None:
 
 
 def _spells(times: Sequence[float], states: Sequence[str]) -> list[tuple[float, float, str]]:
-    """Begin, end and state of each stretch of equal samples; the last ends with its last sample."""
+    """Returns start, end and state of each interval of equal samples; the last one ends with its last sample."""
     begins = [i for i in range(len(states)) if i == 0 or states[i] != states[i - 1]]
     ends = [*begins[1:], len(states) - 1]
     return [(times[begin], times[end], states[begin]) for begin, end in zip(begins, ends, strict=True)]

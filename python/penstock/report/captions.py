@@ -1,4 +1,4 @@
-"""What stands below each figure of a run: a title, and how to read it."""
+"""The title and the caption of each figure of a run."""
 
 from __future__ import annotations
 

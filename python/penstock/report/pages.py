@@ -1,4 +1,4 @@
-"""Puts numbers and figures into the templates."""
+"""Writes HTML pages of runs and experiments from templates."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ REPORT = "report.html"
 
 
 class ReportError(MistakeError):
-    """There is nothing to report on."""
+    """The directory contains no results."""
 
 
 def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) -> Path:
-    """Writes figures and page of an experiment into its directory; claims may need others beside it in `root`."""
+    """Writes the figures and the page of an experiment into `out`, and returns the path of the page.
+
+    Claims may need results of other experiments, which are read from `root`.
+    """
     figures = plots.reproduction(evidence)
     for name, figure in figures.items():
         plots.save(figure, out / "figures" / name)
@@ -57,7 +60,7 @@ def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) ->
 
 
 def write_run(path: Path) -> Path:
-    """Writes the page of a run directory from the files in it."""
+    """Writes the page of a run directory from its files, and returns the path of the page."""
     import pyarrow.parquet as pq
 
     manifest = rundir.read_manifest(path)
@@ -82,14 +85,14 @@ def write_run(path: Path) -> Path:
 
 
 def _link_changes(path: Path, tables: dict[str, Any], duration_s: float) -> Any:
-    """The figure of links that change, if any do; only the resolved scenario has the names of all."""
+    """Draws the links that change; `None` if none does. The resolved scenario has the names of all links."""
     topology = _scenario(path / rundir.RESOLVED).get("topology", {})
     links = [link["name"] for link in topology.get("links", [])] or ["bottleneck"]
     return plots.link_changes(tables["link_changes"], links, duration_s) if "link_changes" in tables else None
 
 
 def _scenario(file: Path) -> dict[str, Any]:
-    """The scenario of a run, for its figures; what cannot be read is not drawn."""
+    """Reads a scenario of a run for its figures; returns an empty one if it cannot be read."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError):
@@ -97,7 +100,7 @@ def _scenario(file: Path) -> dict[str, Any]:
 
 
 def remake(path: Path | None, root: Path = Path("runs")) -> Path:
-    """Makes the page of a directory again; without one, of the newest under `root`."""
+    """Writes the page of a directory again, without `path` that of the newest results below `root`."""
     if path is None:
         path = _newest(root)
     if (path / results.RESULTS).is_file():
@@ -126,7 +129,7 @@ def _figure(figure: Any, title: str, caption: str, item: str) -> dict[str, str]:
 
 
 def _variants(run: Evidence) -> list[dict[str, Any]]:
-    """Each variant with its rows, and beside each number what the published experiment gave."""
+    """Returns each variant with its rows of results, each beside the row of the published runs."""
     published = {(row.aqm, row.flows, row.setting): row for row in columns.rows(run)}
     tables = []
     for variant in run.experiment.variants:

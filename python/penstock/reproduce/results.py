@@ -111,7 +111,7 @@ class Evidence:
         return float(self.outcomes[0].summary["duration_s"])
 
     def counts(self, *aqms: str, setting: str = "") -> list[int]:
-        """Returns the numbers of flows for which all these disciplines have results; without `aqms`, all disciplines."""
+        """Returns the numbers of flows for which all these disciplines have results; by default all of them."""
         wanted = set(aqms or self.aqms)
         numbers = sorted({flows for _, flows, _ in self._cells})
         return [n for n in numbers if all((aqm, n, setting) in self._cells for aqm in wanted)]
@@ -154,7 +154,7 @@ class Evidence:
 
     @cached_property
     def varied(self) -> dict[str, Evidence]:
-        """For each completed variant, by name: the subset of runs, with the variant's in place of the published ones."""
+        """For each completed variant, by name: the subset of runs, with its runs in place of the published ones."""
         found = {}
         planned = list(self.experiment.variant_cases(seeds=1))
         for variant in self.experiment.variants:

@@ -1,4 +1,4 @@
-"""Which paths, queues and controls are compared."""
+"""The cases of the comparison: paths, queues and congestion controls."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ PACKET_BYTES = 1500
 
 @dataclass(frozen=True)
 class Path:
-    """A bottleneck and its round trip time without a queue; the same one-way delay either way."""
+    """A bottleneck and the base round trip time. The one-way delays of both directions are equal."""
 
     rate_mbps: int
     rtt_ms: int
 
     @property
     def name(self) -> str:
-        """As in `--only`."""
+        """The name of the path in `--only`."""
         return f"{self.rate_mbps}M-{self.rtt_ms}ms"
 
     @property
     def bdp_packets(self) -> int:
-        """Whole packets of a bandwidth-delay product."""
+        """The bandwidth-delay product in whole packets."""
         return self.rate_mbps * 1000 * self.rtt_ms // (8 * PACKET_BYTES)
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row of the table."""
+    """One row of the table: a path, a queue, a control and a number of flows."""
 
     control: str
     path: Path
@@ -40,12 +40,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Names files, too."""
+        """The name of the case, which its files have, too."""
         return f"{self.control}-{self.path.name}-{self.aqm}-{self.flows}"
 
     @property
     def limit(self) -> str:
-        """Tail drop has a bandwidth-delay product; an AQM has room enough never to need it."""
+        """The limit of the queue: one bandwidth-delay product for tail drop, and ample room for an AQM."""
         return f"{self.path.bdp_packets}p" if self.aqm == "droptail" else "1000p"
 
 
@@ -59,7 +59,7 @@ QUICK = tuple(Case(control, PATHS[0], aqm, 1) for control in CONTROLS for aqm in
 
 
 def chosen(cases: Sequence[Case], only: Sequence[str]) -> list[Case]:
-    """Those cases of which each word of one of `only` is a part: `reno`, `10M-40ms`, `cubic,codel,4`."""
+    """Returns the cases that match an entry of `only`, which lists parts of the case: `reno`, `cubic,codel,4`."""
     words = {word for wanted in only for word in wanted.split(",")}
     known = {part for case in cases for part in _parts(case)}
     if unknown := sorted(words - known):

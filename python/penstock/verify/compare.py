@@ -1,4 +1,4 @@
-"""Runs both sides of each case, keeps what was run, and judges the gaps."""
+"""Runs each case in the kernel and in the simulator, stores the results, and judges the gaps between them."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from penstock.verify.measure import Measures, median
 BEGIN_S = 5.0
 MEASURED_S = 30.0
 QUICK_S = 10.0
-# A case is run again while the machine was disturbed.
+# Largest number of runs of a case in the kernel. A run is repeated if the emulator reports that it was disturbed.
 ATTEMPTS = 4
-# Runs of the simulator differ in the starts of flows and in an AQM's random numbers.
+# Number of runs in the simulator, which differ in the start times of flows and in the random numbers of the AQM.
 SEEDS = 5
-# By how much the simulator may differ from the kernel.
+# Largest allowed differences between simulator and kernel.
 GOALS = {"goodput_mbps": 0.02, "queue_mean_ms": 0.10, "period_s": 0.15}
 
 
 class Watcher(Protocol):
-    """Hears how far things are."""
+    """The interface of progress displays."""
 
     def begin(self, runs: int, reused: int, simulated_s: float) -> None:
-        """All is known: how many runs, how many of them were kept, and the seconds to run."""
+        """Called first: `runs` in all, of which `reused` have stored results, and the seconds which the others take."""
 
     def advanced(self, seconds: float) -> None:
-        """So many seconds further; fewer than zero when a run has to be repeated."""
+        """Called when `seconds` more are done; negative if a run has to be repeated."""
 
     def finished(self, label: str, cpu_s: float) -> None:
-        """A run is over."""
+        """Called when a run is finished."""
 
 
 def kernel_version() -> str:
-    """Without what a distribution adds."""
+    """Returns the version of the kernel without the suffix of a distribution."""
     return platform.release().split("-")[0]
 
 
 @dataclass(frozen=True)
 class Gap:
-    """How far the simulator is from the kernel in one number."""
+    """The difference between simulator and kernel in one measure."""
 
     share: float
     goal: float
@@ -56,13 +56,13 @@ class Gap:
 
     @property
     def word(self) -> str:
-        """`ok`, `seeds` for a gap that is no larger than what seeds make, or `apart`."""
+        """The judgment: `ok`, `seeds` if the gap is within the spread of the seeds, or `apart`."""
         return "ok" if abs(self.share) <= self.goal else "seeds" if self.within_seeds else "apart"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One case with both sides."""
+    """The results of one case in kernel and simulator."""
 
     case: Case
     kernel: Measures
@@ -73,7 +73,7 @@ class Row:
 
     @property
     def gaps(self) -> dict[str, Gap]:
-        """Of each number that has a goal and is known on both sides."""
+        """The gaps of those measures which have a limit and which both sides have."""
         return {name: gap for name, goal in GOALS.items() if (gap := self._gap(name, goal))}
 
     def _gap(self, name: str, goal: float) -> Gap | None:
@@ -84,7 +84,7 @@ class Row:
         return Gap(ours / kernel - 1, goal, min(seeds) <= kernel <= max(seeds))
 
     def to_json(self) -> dict[str, Any]:
-        """As it is printed and kept."""
+        """Returns the row as it is printed and stored."""
         gaps = {name: {"share": gap.share, "goal": gap.goal, "word": gap.word} for name, gap in self.gaps.items()}
         return {
             "case": self.case.name,
@@ -99,7 +99,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run, and where it is kept."""
+    """The cases to run, and the directory of their results."""
 
     cases: Sequence[Case]
     out: Path
@@ -109,24 +109,24 @@ class Plan:
 
     @property
     def end_s(self) -> float:
-        """Of each run."""
+        """The duration of each run, in seconds."""
         return BEGIN_S + self.measured_s
 
     def kernel_key(self) -> dict[str, Any]:
-        """A kept run of the kernel counts while this is the same."""
+        """The key of stored runs of the kernel, which are reused as long as it does not change."""
         return {"emulator": _hash(self.emulator), "kernel": kernel_version(), "measured_s": self.measured_s}
 
     def simulator_key(self, case: Case) -> dict[str, Any]:
-        """The same for the simulator."""
+        """Returns the key of stored runs of the simulator, which are reused as long as it does not change."""
         text = simulated.scenario(case, self.end_s).text
         return {"core": core_fingerprint(), "scenario": text, "seeds": SEEDS, "measured_s": self.measured_s}
 
     def kernel_file(self, case: Case) -> Path:
-        """What is kept of the kernel's run."""
+        """Returns the file with the stored run of the kernel."""
         return self.out / f"{case.name}.kernel.json"
 
     def simulator_file(self, case: Case) -> Path:
-        """What is kept of the simulator's runs."""
+        """Returns the file with the stored runs of the simulator."""
         return self.out / f"{case.name}.simulator.json"
 
 
@@ -136,9 +136,9 @@ def _hash(file: Path) -> str:
 
 
 def run(plan: Plan, watcher: Watcher) -> bool:
-    """Runs what is not kept; false when Ctrl-C ended it early. Each run is on disk before the next begins."""
+    """Executes all runs that are not stored; returns false if Ctrl-C ended it early. Each run is stored at once."""
     plan.out.mkdir(parents=True, exist_ok=True)
-    # The simulator first: it must not take the processor from the emulator.
+    # All runs of the simulator come first, so that they do not take CPU time from the emulator.
     ours = [case for case in plan.cases if not _kept(plan.simulator_file(case), plan.simulator_key(case), plan.fresh)]
     kernels = [case for case in plan.cases if not _kept(plan.kernel_file(case), plan.kernel_key(), plan.fresh)]
     runs = 2 * len(plan.cases)
@@ -161,7 +161,7 @@ def _simulate(plan: Plan, case: Case) -> None:
 
 
 def _kernel(plan: Plan, case: Case, watcher: Watcher) -> real.Attempt:
-    """The first run that was not disturbed, else the one that was least late."""
+    """Returns the first run that was not disturbed; if there is none, the run whose packets were least late."""
     best: real.Attempt | None = None
     for seed in range(1, ATTEMPTS + 1):
         ticks = _Ticks(watcher, plan.end_s)
@@ -179,7 +179,7 @@ def _kernel(plan: Plan, case: Case, watcher: Watcher) -> real.Attempt:
 
 
 class _Ticks:
-    """Tells the watcher of one run's seconds, and no more than there are."""
+    """Reports the seconds of one run to the watcher, at most as many as the run has."""
 
     def __init__(self, watcher: Watcher, total_s: float) -> None:
         self._watcher, self._left, self._told = watcher, total_s, 0.0
@@ -191,16 +191,16 @@ class _Ticks:
         self._watcher.advanced(seconds)
 
     def fill(self) -> None:
-        """The run is over."""
+        """Reports the remaining seconds of a finished run."""
         self(self._left)
 
     def take_back(self) -> None:
-        """The run does not count."""
+        """Takes back all reported seconds of a run that is repeated."""
         self._watcher.advanced(-self._told)
 
 
 def _keep(file: Path, content: dict[str, Any]) -> None:
-    # Whole or not at all.
+    # The file is renamed when it is complete, so that an incomplete one is never read.
     partial = file.with_suffix(".part")
     partial.write_text(rundir.dump(content), encoding="utf-8")
     partial.replace(file)
@@ -214,7 +214,7 @@ def _kept(file: Path, key: dict[str, Any], fresh: bool) -> bool:
 
 
 def rows(plan: Plan) -> list[Row]:
-    """Those of which both sides are kept."""
+    """Returns the rows of those cases for which both sides are stored."""
     return [row for case in plan.cases if (row := _row(plan, case))]
 
 

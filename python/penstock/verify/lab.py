@@ -1,4 +1,4 @@
-"""Two network namespaces, the emulator between them, and programs inside. All of it ends with the `with` block."""
+"""Two network namespaces, the emulator between them, and programs in them, all of which end with a `with` block."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from penstock.mistake import MistakeError
 _PREFIX = "penstock-verify-"
 _NAMED = Path("/run/netns")
 _SOURCE = Path(__file__).resolve().parents[3]
-# A new namespace has nothing of these from the host; said here so that every host is the same.
+# Settings of a new namespace. They are set here, so that they do not depend on the defaults of the machine.
 _SYSCTLS = ("net.ipv4.tcp_no_metrics_save=1", "net.ipv4.tcp_ecn=0", "net.ipv6.conf.all.disable_ipv6=1")
 RIGHT_ADDRESS = "10.77.0.2"
 
 
 class LabError(Exception):
-    """A program of the lab did not do its part; the text says which and what it said."""
+    """A program in the lab failed. The text names it and contains its messages."""
 
 
 def impossible() -> str | None:
-    """Why nothing can be run here, if so."""
+    """Returns the reason why this machine cannot run the comparison; `None` if it can."""
     if not sys.platform.startswith("linux"):
         return "this is not Linux"
     if os.geteuid() != 0:
@@ -48,12 +48,12 @@ def impossible() -> str | None:
 
 
 def controls() -> list[str]:
-    """Congestion controls the kernel can be asked for."""
+    """Returns the names of the congestion controls that the kernel offers."""
     return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text(encoding="ascii").split()
 
 
 def find_emulator(given: Path | None) -> Path:
-    """The program `penstock-emulate`: as given, installed, or the newest one built from this source."""
+    """Returns the path of `penstock-emulate`: `given`, the installed one, or the newest built from this source."""
     if given is not None:
         if not os.access(given, os.X_OK):
             raise MistakeError(f"--emulator {given}: no such program")
@@ -71,7 +71,7 @@ def find_emulator(given: Path | None) -> Path:
 
 
 def clear_away() -> None:
-    """Removes namespaces of earlier runs whose process is gone."""
+    """Removes namespaces of earlier runs whose process has ended."""
     for path in _NAMED.glob(f"{_PREFIX}*") if _NAMED.is_dir() else ():
         pid = path.name.removeprefix(_PREFIX).split("-")[0]
         if not Path(f"/proc/{pid}").exists():
@@ -80,7 +80,7 @@ def clear_away() -> None:
 
 @contextlib.contextmanager
 def namespaces() -> Iterator[tuple[str, str]]:
-    """Names of a left and a right one."""
+    """Creates two namespaces, and removes them at the end of the block; yields the names of the left and the right."""
     names = tuple(f"{_PREFIX}{os.getpid()}-{side}" for side in ("left", "right"))
     try:
         for name in names:
@@ -93,7 +93,7 @@ def namespaces() -> Iterator[tuple[str, str]]:
 
 
 def inside(namespace: str) -> list[str]:
-    """Words that run the words after them in the namespace."""
+    """Returns the beginning of a command line that runs a program in a namespace."""
     return ["nsenter", f"--net={_NAMED / namespace}"]
 
 
@@ -104,11 +104,11 @@ def _run(command: Sequence[str]) -> None:
 
 
 class Program:
-    """A child that gives one JSON object at its end and never outlives its block."""
+    """A child process which prints one JSON object at its end. It is ended at the latest with its `with` block."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
-        # A session of its own: Ctrl-C is for us, and we end the children in order.
+        # The child has its own session: Ctrl-C reaches only this process, which then ends its children in order.
         self._child = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -125,7 +125,7 @@ class Program:
                 pipe.close()
 
     def await_line(self, word: str, of_stderr: bool = False) -> None:
-        """Waits until it says that it is ready."""
+        """Waits until the child prints a line with `word`, which means that it is ready."""
         pipe = self._child.stderr if of_stderr else self._child.stdout
         assert pipe is not None
         line = pipe.readline()
@@ -133,11 +133,11 @@ class Program:
             raise LabError(f"{self._command[0]} did not start: {line}{self._child.communicate(timeout=5)[1]}".strip())
 
     def stop(self) -> None:
-        """Asks it to end, as a person would."""
+        """Asks the child to end, by SIGTERM."""
         self._child.send_signal(signal.SIGTERM)
 
     def result(self, timeout_s: float, tick: Callable[[float], None] = lambda _: None) -> Any:
-        """Its JSON object, once it has ended; `tick` hears of the seconds that pass."""
+        """Waits for the end of the child, and returns its JSON object; calls `tick` with the seconds that pass."""
         end = time.monotonic() + timeout_s
         while True:
             begin = time.monotonic()

@@ -1,7 +1,7 @@
-"""What both sides are measured for, by the same rules from the same kind of file.
+"""The measures of the comparison, which are taken by the same rules from the packets of both sides.
 
-The files are those of `penstock-emulate --packets` and of a simulated capture as CSV: a line per packet, with the time
-at which it left the queue, how long it was there, its flow, its size and whether it was sent or dropped.
+The files are those of `penstock-emulate --packets`, and captures of the simulator as CSV. Each line is a packet, with
+the time at which it left the queue, its sojourn time, its flow, its size, and whether it was sent or dropped.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# Smaller packets are ACKs and the like.
+# Smallest size of a data packet, in bytes; smaller packets are ACKs.
 _DATA_BYTES = 500
-# Fewer intervals give no period to speak of.
+# Smallest number of intervals between congestion events from which a period is computed.
 _LEAST_INTERVALS = 4
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Of one run, after the start-up."""
+    """The measures of one run, without its start-up phase."""
 
     goodput_mbps: float
     queue_mean_ms: float
@@ -33,13 +33,13 @@ class Measures:
     """Mean time from one congestion event of a flow to its next."""
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept."""
+        """Returns the measures as they are stored."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Packets:
-    """The data packets of one queue; times are seconds since the first of them left it."""
+    """The data packets of one queue. Times are in seconds since the first of them left the queue."""
 
     t_s: npt.NDArray[np.float64]
     waited_ms: npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ class Packets:
 
     @classmethod
     def read(cls, file: Path, queue: str) -> Packets:
-        """Those of one queue of the file."""
+        """Reads the data packets of one queue from a file."""
         rows: list[tuple[int, int, int, bool]] = []
         with file.open(encoding="utf-8") as lines:
             next(lines)
@@ -61,13 +61,13 @@ class Packets:
         return cls(t_ns_all / 1e9, table[:, 1] / 1e6, table[:, 2], table[:, 3].astype(np.bool_))
 
     def between(self, begin_s: float, end_s: float) -> Packets:
-        """Those that left the queue in this time."""
+        """Returns the packets that left the queue in this time."""
         inside = (self.t_s >= begin_s) & (self.t_s < end_s)
         return Packets(self.t_s[inside], self.waited_ms[inside], self.flow[inside], self.dropped[inside])
 
 
 def measure(packets: Packets, goodput_mbps: float, rtt_ms: float) -> Measures:
-    """Of packets from the time that counts; `rtt_ms` is that of the path without its queue."""
+    """Measures packets of the interval that counts; `rtt_ms` is the base round trip time."""
     waited = packets.waited_ms[~packets.dropped]
     mean = float(waited.mean()) if len(waited) else 0.0
     return Measures(
@@ -80,10 +80,10 @@ def measure(packets: Packets, goodput_mbps: float, rtt_ms: float) -> Measures:
 
 
 def period_s(packets: Packets, rtt_s: float) -> float | None:
-    """Mean time between the congestion events of a flow; of all flows together.
+    """Returns the mean time between congestion events of the same flow, over all flows, in seconds.
 
-    A sender learns of a drop a round trip later and then answers for the whole window, so the drops of a flow within
-    one and a half round trips of the first are one event.
+    A sender detects a drop after a round trip, and reacts once for the whole window. So all drops of a flow within one
+    and a half round trips after the first are one event.
     """
     total, intervals = 0.0, 0
     for flow in np.unique(packets.flow):
@@ -98,7 +98,7 @@ def period_s(packets: Packets, rtt_s: float) -> float | None:
 
 
 def median(runs: Sequence[Measures]) -> Measures:
-    """Each number by itself."""
+    """Returns the median of each measure over the runs."""
 
     def of(values: Sequence[float | None]) -> float | None:
         known = [value for value in values if value is not None]

@@ -1,4 +1,4 @@
-"""The comparison as a table: for the terminal and for a page of the documentation."""
+"""The table of the comparison, for the terminal and for a page of the documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEADINGS = ("case", "Mbit/s", "gap", "queue ms", "gap", "p95 ms", "loss %", "per
 
 
 def cells(row: Row) -> list[str]:
-    """One row: the kernel's number and the simulator's in one cell, then the gap."""
+    """Returns the cells of one row: for each measure the numbers of kernel and simulator, then the gap."""
     kernel, ours, gaps = row.kernel, row.simulator, row.gaps
 
     def both(name: str, digits: int, factor: float = 1.0) -> str:
@@ -36,7 +36,7 @@ def _gap(gap: Gap | None) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """How many gaps of each kind."""
+    """Returns the number of gaps of each kind, as text."""
     parts = []
     for name, goal in GOALS.items():
         words = [row.gaps[name].word for row in rows if name in row.gaps]
@@ -47,6 +47,6 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def write(page: Path, rows: Sequence[Row], about: str) -> None:
-    """Replaces what is between the marks of the page."""
+    """Replaces the text between the marks of the page by the comparison."""
     lines = marked.table(HEADINGS, [cells(row) for row in rows], numbers=True)
     marked.replace(page, "\n".join([about, "", *lines, "", summary(rows) + "."]))

@@ -1,4 +1,4 @@
-"""The kernel's side of a comparison: its TCP through `penstock-emulate`."""
+"""Runs a case of the comparison with the kernel's TCP through `penstock-emulate`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from penstock.verify.simulated import START_SPREAD_S
 
 _TRAFFIC = Path(__file__).with_name("traffic.py")
 _PORT = 5201
-# Beyond the duration, before something that hangs is ended.
+# Seconds after the duration of a run until a program that does not end is killed.
 _PATIENCE_S = 15.0
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run, and whether the machine let it be what it should."""
+    """The result of one run, and whether the machine delayed its packets too much."""
 
     measures: Measures
     disturbed: bool
@@ -35,7 +35,7 @@ class Attempt:
 
 
 def run(case: Case, begin_s: float, end_s: float, emulator: Path, seed: int, tick: Callable[[float], None]) -> Attempt:
-    """One run, measured from `begin_s` to `end_s` after its first data."""
+    """Executes one run, and measures it from `begin_s` to `end_s` after its first data packet."""
     with tempfile.TemporaryDirectory(prefix="penstock-verify-") as directory, ExitStack() as stack:
         left, right = stack.enter_context(lab.namespaces())
         file = Path(directory) / "packets.csv"
@@ -43,7 +43,7 @@ def run(case: Case, begin_s: float, end_s: float, emulator: Path, seed: int, tic
         bottleneck.await_line("ready", of_stderr=True)
         receiver = stack.enter_context(lab.Program(_traffic(right, "receive", _receiving(case, end_s))))
         receiver.await_line("listening")
-        # A little longer than what is measured, for the handshakes.
+        # The traffic lasts a little longer than the measurement, for the handshakes.
         sender = stack.enter_context(lab.Program(_traffic(left, "send", _sending(case, end_s + 0.5, seed))))
         sent = sender.result(end_s + _PATIENCE_S, tick)
         received = receiver.result(_PATIENCE_S)
@@ -63,7 +63,7 @@ def _emulate(case: Case, emulator: Path, left: str, right: str, file: Path, seed
         *(str(emulator), "--left-netns", left, "--right-netns", right),
         *("--rate", f"{case.path.rate_mbps}Mbit/s", "--delay", f"{case.path.rtt_ms / 2:g}ms"),
         *("--limit", case.limit, "--aqm", case.aqm, "--seed", str(seed)),
-        # The duration is a safety net: the report comes at SIGTERM.
+        # The emulator prints its report at SIGTERM; the duration only ends it if the signal does not come.
         *("--json", "--realtime", "--packets", str(file), "--duration", f"{end_s + 2 * _PATIENCE_S:g}s"),
     ]
 
@@ -84,7 +84,7 @@ def _sending(case: Case, duration_s: float, seed: int) -> dict[str, Any]:
 
 
 def _goodput_mbps(samples: list[list[float]], begin_s: float, end_s: float) -> float:
-    """From the first sample in this time to the last; a sample has the time at which the bytes were counted."""
+    """Returns the goodput between the first and the last sample in this time, in Mbit/s."""
     first = samples[0][0]
     inside = [sample for sample in samples if begin_s <= sample[0] - first <= end_s]
     if len(inside) < 2:

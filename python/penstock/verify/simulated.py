@@ -1,4 +1,4 @@
-"""The simulator's side of a comparison."""
+"""Runs a case of the comparison in the simulator."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from penstock.scenario import Scenario
 from penstock.verify.cases import Case
 from penstock.verify.measure import Measures, Packets, measure
 
-# The kernel's names of controls, and ours.
+# Names of controls in the kernel, and their names in scenarios.
 _CONTROLS = {"reno": "newreno", "cubic": "cubic-linux"}
 START_SPREAD_S = 0.1
 
 
 def scenario(case: Case, duration_s: float) -> Scenario:
-    """The case as a scenario. Hosts stand at the gateways: all delay is the bottleneck's, as in the emulator."""
+    """Returns the scenario of a case. Only the bottleneck has a delay, as in the emulator."""
     return Scenario.load(
         {
             "name": case.name,
@@ -39,12 +39,12 @@ def scenario(case: Case, duration_s: float) -> Scenario:
 
 
 def host(control: str) -> dict[str, Any]:
-    """What the kernel's TCP does beyond the defaults of a scenario."""
+    """Returns the keys of [tcp] with which the kernel's TCP differs from the defaults of a scenario."""
     return {"cc": _CONTROLS.get(control, control), "hystart": control == "cubic", "rack": True}
 
 
 def run(case: Case, begin_s: float, end_s: float, seed: int, stop: Callable[[], bool] = lambda: False) -> Measures:
-    """One run, measured from `begin_s` to its end."""
+    """Executes one run, and measures it from `begin_s` to its end."""
     with tempfile.TemporaryDirectory(prefix="penstock-verify-") as directory:
         file = Path(directory) / "packets.csv"
         result = simulate(scenario(case, end_s), seed, file, stop=stop)

@@ -1,12 +1,13 @@
-"""Bulk TCP over the system's own sockets: a sender and a receiver, each a program that prints one JSON object.
+"""Bulk TCP over the kernel's sockets: a sender and a receiver, each a program that prints one JSON object.
 
-Run by its path, so that it starts at once and knows nothing of the rest:
+The file is run by its path and imports nothing of the package, so that it starts quickly:
 
     python -I traffic.py receive '{"address": "10.77.0.2", "port": 5201, "flows": 2, "limit_s": 40}'
     python -I traffic.py send    '{"address": "10.77.0.2", "port": 5201, "starts_s": [0, 0.05], "cc": "reno",
                                    "duration_s": 30}'
 
-The receiver says `listening` first and ends when all connections have ended. Times are seconds of CLOCK_MONOTONIC.
+The receiver prints `listening` when it is ready, and exits when all connections have ended. Times are in seconds of
+CLOCK_MONOTONIC.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from typing import Any
 
 SAMPLE_S = 0.1
 _CHUNK = 1 << 16
-# Room for many times the largest window of any test path, fixed so that the kernel's tuning of it plays no part. The
-# window is smaller, so that data which was not read yet does not shrink it: the kernel would hold back ACKs meanwhile.
+# The receive buffer holds many times the largest window of any test path. It is fixed, so that the kernel does not
+# tune it. The window is smaller than the buffer, so that unread data does not shrink it, which would delay ACKs.
 _RECEIVE_BUFFER, _LARGEST_WINDOW = 6_000_000, 1_000_000
 _SO_RCVBUFFORCE = 33
 _TCP_WINDOW_CLAMP, _TCP_CONGESTION = 10, 13
@@ -33,16 +34,16 @@ _RTT_US, _SSTHRESH, _CWND, _RETRANSMITS = 68, 76, 80, 100
 
 
 def main() -> None:
-    """Sends or receives as the arguments say."""
+    """Runs the sender or the receiver, which the first argument selects."""
     work = {"send": send, "receive": receive}[sys.argv[1]]
-    # Before all ordinary processes, as the emulator; without the right to it, like any other.
+    # Real-time priority, as the emulator has; without the right to it, the priority stays as it is.
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     json.dump(work(json.loads(sys.argv[2])), sys.stdout)
 
 
 def receive(wanted: dict[str, Any]) -> dict[str, Any]:
-    """Counts the bytes of each connection; every row of `samples` is a time and the bytes of each connection so far."""
+    """Counts the bytes of each connection. A row of `samples` is a time and the bytes of each connection until then."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
     listener.bind((wanted["address"], wanted["port"]))
@@ -82,7 +83,7 @@ def _take(connection: Any, buffer: bytearray) -> int:
 
 
 def send(wanted: dict[str, Any]) -> dict[str, Any]:
-    """Keeps each connection full to the end; a row of `windows` is time, flow, cwnd, ssthresh, RTT in ms."""
+    """Sends on each connection until the end. A row of `windows` is time, flow, cwnd, ssthresh, RTT in ms."""
     begin = time.monotonic()
     end = begin + wanted["duration_s"]
     starts = list(enumerate(wanted["starts_s"]))
@@ -104,7 +105,7 @@ def send(wanted: dict[str, Any]) -> dict[str, Any]:
             _give(key.fileobj, data)
     retransmits = [_info(connection, _RETRANSMITS) for connection in flows.values()]
     for connection in flows.values():
-        # What is still unsent is of no interest: a reset ends both sides at once.
+        # Unsent data is discarded: a reset ends both sides at once.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()
     return {"begin": begin, "windows": windows, "retransmits": retransmits}
