@@ -1,6 +1,6 @@
 """Readable twins: plain, slow versions of algorithms, written straight from their sources.
 
-They exist to be read beside a paper and to be compared with the Rust code on random traces. Each module has
+They can be read beside a paper, and are compared with the Rust code on random traces. Each module has
 
     replay(arrivals, rate_bps, limit, params, uniform) -> list[Fate]
 

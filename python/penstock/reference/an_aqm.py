@@ -1,7 +1,7 @@
 """AN-AQM (Sun and Zukerman, 2007; inputs from Brachman and Chrost, 2010): a neuron that learns by Hebb's rule.
 
-The constants are derived, as `crates/core/src/aqm/an_aqm.rs` tells. A sample sees the queue as it was before anything
-else happens at its time. Draws one random number for each arrival whose probability lies strictly between 0 and 1.
+`crates/core/src/aqm/an_aqm.rs` explains how the constants are derived. A sample is taken before all other events of its
+time. Draws one random number for each arrival whose probability lies strictly between 0 and 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ class AnAqm(Fifo):
         self.arrived = 0
 
     def let_time_pass(self, now_ns: int) -> None:
-        """Takes every sample up to now; nothing came or went since the last."""
+        """Takes every sample up to now. The queue did not change since the last of them."""
         self.clock.run(self, self.sample, now_ns)
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
@@ -86,7 +86,7 @@ class AnAqm(Fifo):
         return "mark" if self.params.ecn and packet.ecn != NOT_ECT else "drop"
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """The head."""
+        """Returns the head of the queue."""
         self.let_time_pass(now_ns)
         return self.pop()
 
@@ -94,5 +94,5 @@ class AnAqm(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(AnAqm(limit, params, rate_bps, uniform), arrivals, rate_bps)

@@ -16,7 +16,7 @@ TOP, BOTTOM, ALPHA, BETA = 0.5, 0.01, 0.01, 0.9
 
 @dataclass(frozen=True)
 class Params:
-    """What is not derived from the link."""
+    """The parameters that are not derived from the link."""
 
     target_s: float = 0.005
     interval_ns: int = 500_000_000
@@ -26,7 +26,7 @@ class Params:
 
 
 class Ared(red.Red):
-    """RED in packets, gentle, whose max_p moves."""
+    """Gentle RED which counts packets and adapts max_p."""
 
     def __init__(self, limit: Limit, params: Params, rate_bps: int, uniform: Callable[[], float]) -> None:
         packets_per_s = rate_bps / 8 / params.mean_packet
@@ -53,7 +53,7 @@ class Ared(red.Red):
             self.max_p *= BETA
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
-        """RED's judgement, after max_p moved if it is time."""
+        """Adapts max_p if the interval is over, then judges the arrival as RED does."""
         if now_ns - self.adapted_ns >= self.interval_ns:
             self.adapted_ns = now_ns
             self.adapt()
@@ -63,5 +63,5 @@ class Ared(red.Red):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(Ared(limit, params, rate_bps, uniform), arrivals, rate_bps)

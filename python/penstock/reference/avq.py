@@ -1,6 +1,6 @@
 """AVQ as Kunniyur and Srikant wrote it in 2001 (§3): a token bucket. Draws no random numbers.
 
-With `adapt_on_drop` false, as in ns-2, an arrival that is dropped leaves the virtual capacity and its clock alone.
+If `adapt_on_drop` is false, as in ns-2, a dropped arrival does not change the virtual capacity and its clock.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Avq(Fifo):
         self.last_adapted_ns = 0
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
-        """The lines of the paper."""
+        """Judges an arrival by the algorithm of the paper (§3)."""
         alpha, gamma = self.params.alpha, self.params.gamma
         if self.last_arrival_ns is None:
             self.last_arrival_ns = self.last_adapted_ns = now_ns
@@ -61,6 +61,6 @@ class Avq(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     del uniform
     return serve(Avq(limit, params, rate_bps), arrivals, rate_bps)

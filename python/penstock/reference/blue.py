@@ -37,20 +37,20 @@ class Blue(Fifo):
         self.now_ns = 0
 
     def lost(self, now_ns: int) -> None:
-        """A packet is lost, or as good as lost."""
+        """Raises the probability after a loss, or after an arrival above the threshold, once in each freeze time."""
         if now_ns >= self.thaws_ns:
             self.pm = min(self.pm + self.params.increment, 1.0)
             self.thaws_ns = now_ns + self.params.freeze_ns
 
     def was_idle(self, now_ns: int) -> None:
-        """The link had nothing to send until now, if it was done before."""
+        """Lowers the probability for the time in which the link was idle until now, once in each freeze time."""
         if self.idle_from_ns >= now_ns:
             return
         times = 0
         while self.pm > 0 and max(self.idle_from_ns, self.thaws_ns) <= now_ns:
             times += 1
             self.thaws_ns = max(self.idle_from_ns, self.thaws_ns) + self.params.freeze_ns
-        # One product instead of many differences, so that roundings do not add up.
+        # A single product replaces repeated subtractions, whose rounding errors would accumulate.
         self.pm = max(self.pm - times * self.params.decrement, 0.0)
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
@@ -66,11 +66,11 @@ class Blue(Fifo):
         return "mark" if self.params.ecn and packet.ecn != NOT_ECT else "drop"
 
     def overflowed(self) -> None:
-        """There was no room for the packet just judged."""
+        """Counts the packet that was just judged as lost, since the queue is full."""
         self.lost(self.now_ns)
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """The head; after the last one the link is idle when that is on the wire."""
+        """Returns the head of the queue. After the last packet, the link is idle from the end of its transmission."""
         packet = self.pop()
         if packet is not None and not self.queue:
             self.idle_from_ns = now_ns + packet.size * 8 * NS_PER_S // self.rate_bps
@@ -80,5 +80,5 @@ class Blue(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(Blue(limit, params, rate_bps, uniform), arrivals, rate_bps)

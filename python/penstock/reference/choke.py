@@ -22,7 +22,7 @@ class Choke(red.Red):
         self.places: list[Packet] = []
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
-        """RED's judgement, unless a packet of the same flow is drawn."""
+        """Draws a packet of the queue. Drops both packets if they are of one flow; else judges as RED does."""
         self.update_average(now_ns)
         if self.avg > self.params.min_threshold and self.queue:
             drawn = self.places[int(self.uniform() * len(self.places))]
@@ -33,13 +33,13 @@ class Choke(red.Red):
         return self.judge(packet)
 
     def enqueue(self, packet: Packet, now_ns: int) -> None:
-        """Who waits has a place."""
+        """Adds an accepted packet to the list of packets that can be drawn."""
         super().enqueue(packet, now_ns)
         if self.queue and self.queue[-1] is packet:
             self.places.append(packet)
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """The head, which gives up its place."""
+        """Returns the head of the queue, and removes it from the list of packets that can be drawn."""
         if not self.queue:
             return None
         head = self.queue[0]
@@ -59,6 +59,6 @@ class Choke(red.Red):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: red.Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     flows = [arrival.flow for arrival in arrivals]
     return serve(Choke(limit, params, rate_bps, uniform, flows), arrivals, rate_bps)

@@ -34,7 +34,7 @@ def newton_step(inv: int, count: int) -> int:
 
 
 def kept_roots() -> list[int]:
-    """cobalt_cache_init()."""
+    """Corresponds to cobalt_cache_init() in the source."""
     roots = [U32]
     for count in range(1, 16):
         root = roots[-1]
@@ -68,19 +68,19 @@ class Cobalt(Fifo):
         self.now_ns = 0
 
     def set_count(self, count: int) -> None:
-        """cobalt_invsqrt()."""
+        """Corresponds to cobalt_invsqrt() in the source."""
         self.count = count
         self.rec_inv_sqrt = KEPT_ROOTS[count] if count < 16 else newton_step(self.rec_inv_sqrt, count)
 
     def after(self, t_ns: int) -> int:
-        """cobalt_control()."""
+        """Corresponds to cobalt_control() in the source."""
         if self.params.linux:
             return t_ns + (self.interval * self.rec_inv_sqrt >> 32)
         seconds = self.interval / 1e9 / sqrt(max(1, self.count))
         return t_ns + int(seconds * 1e9 + 0.5)
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass"]:
-        """What an empty queue forgot in the meantime."""
+        """Applies to the state what happens while the queue is empty; accepts every packet."""
         del packet
         self.now_ns = now_ns
         if self.idle and self.p_drop > 0:
@@ -91,11 +91,11 @@ class Cobalt(Fifo):
         return "pass"
 
     def overflowed(self) -> None:
-        """The arrival that was just judged found no room."""
+        """Counts the arrival that was just judged as dropped, since the queue is full."""
         self.shed(self.now_ns)
 
     def shed(self, now_ns: int) -> None:
-        """cobalt_queue_full()."""
+        """Corresponds to cobalt_queue_full() in the source."""
         if now_ns - self.blue_timer > self.freeze:
             self.p_drop = min(1.0, self.p_drop + self.params.increment)
             self.blue_timer = now_ns
@@ -104,7 +104,7 @@ class Cobalt(Fifo):
         self.count = max(1, self.count)
 
     def found_empty(self, now_ns: int) -> None:
-        """cobalt_queue_empty()."""
+        """Corresponds to cobalt_queue_empty() in the source."""
         self.idle = True
         if self.p_drop > 0 and now_ns - self.blue_timer > self.freeze:
             self.p_drop = max(0.0, self.p_drop - self.params.decrement)
@@ -115,7 +115,7 @@ class Cobalt(Fifo):
             self.drop_next = self.after(self.drop_next)
 
     def should_drop(self, packet: Packet, now_ns: int) -> bool:
-        """cobalt_should_drop()."""
+        """Corresponds to cobalt_should_drop() in the source."""
         sojourn = now_ns - packet.since_ns
         schedule = now_ns - self.drop_next
         next_due = self.count > 0 and schedule >= 0
@@ -147,7 +147,7 @@ class Cobalt(Fifo):
         return drop
 
     def mark(self, packet: Packet) -> bool:
-        """Marks the packet if that is to take the place of a drop."""
+        """Marks the packet instead of dropping it, if ECN is on and the packet can be marked; returns true if so."""
         if not self.params.ecn or packet.ecn == NOT_ECT:
             return False
         packet.ecn = CE
@@ -168,5 +168,5 @@ class Cobalt(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(Cobalt(limit, params, rate_bps, uniform), arrivals, rate_bps)

@@ -35,12 +35,12 @@ class CoDel(Fifo):
         self.dropping = False
 
     def control_law(self, t_ns: int) -> int:
-        """When the drop after `t_ns` is due, to the nearest nanosecond."""
+        """Returns the time of the drop that follows the one at `t_ns`, rounded to the nearest nanosecond."""
         seconds = self.params.interval_ns / 1e9 / sqrt(self.count)
         return t_ns + int(seconds * 1e9 + 0.5)
 
     def look(self, now_ns: int) -> tuple[Packet | None, bool]:
-        """The next packet, and whether it may be dropped."""
+        """Returns the next packet, and whether it may be dropped (dodequeue() in RFC 8289)."""
         packet = self.pop()
         if packet is None:
             self.first_above_ns = None
@@ -54,7 +54,7 @@ class CoDel(Fifo):
         return packet, now_ns >= self.first_above_ns
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """The packet that goes out."""
+        """Returns the packet that is sent; drops others before it."""
         packet, may_drop = self.look(now_ns)
         if self.dropping:
             return self.go_on(packet, may_drop, now_ns)
@@ -63,7 +63,7 @@ class CoDel(Fifo):
         return packet
 
     def go_on(self, packet: Packet | None, may_drop: bool, now_ns: int) -> Packet | None:
-        """In the dropping state: drop until the next drop lies ahead, or leave it."""
+        """Drops packets in the dropping state until the next drop is in the future, or until the state ends."""
         self.dropping = may_drop
         while self.dropping and packet is not None and now_ns >= self.drop_next_ns:
             self.count += 1
@@ -77,7 +77,7 @@ class CoDel(Fifo):
         return packet
 
     def enter(self, packet: Packet, now_ns: int) -> Packet | None:
-        """Drop one, look at the one that goes out, and take up the old rate if it was in use lately."""
+        """Enters the dropping state: drops one packet, and resumes the former drop rate if it was in use recently."""
         sent: Packet | None = packet
         if not self.mark(packet):
             self.end(packet, "drop_dequeue", now_ns)
@@ -91,7 +91,7 @@ class CoDel(Fifo):
         return sent
 
     def mark(self, packet: Packet) -> bool:
-        """Marks the packet if that is to take the place of a drop."""
+        """Marks the packet instead of dropping it, if ECN is on and the packet can be marked; returns true if so."""
         if not self.params.ecn or packet.ecn == NOT_ECT:
             return False
         packet.ecn = CE
@@ -126,7 +126,7 @@ class Linux(CoDel):
         self.rec_inv_sqrt = (val * inv & U64) >> 31 >> 16 & U16
 
     def after(self, t: int) -> int:
-        """codel_control_law()."""
+        """Corresponds to codel_control_law() in the source."""
         return t + (self.interval * (self.rec_inv_sqrt << 16) >> 32)
 
     def should_drop(self, packet: Packet | None, now: int) -> bool:
@@ -143,7 +143,7 @@ class Linux(CoDel):
         return now > self.first_above
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """codel_dequeue()."""
+        """Corresponds to codel_dequeue() in the source."""
         packet, now = self.pop(), now_ns // TICK_NS
         if packet is None:
             self.dropping = False
@@ -186,13 +186,13 @@ class Linux(CoDel):
 
 
 def make(limit: Limit, params: Params) -> CoDel:
-    """The queue."""
+    """Creates the queue of this algorithm."""
     return Linux(limit, params) if params.linux else CoDel(limit, params)
 
 
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     del uniform
     return serve(make(limit, params), arrivals, rate_bps)

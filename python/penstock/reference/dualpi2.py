@@ -35,7 +35,7 @@ class Class:
     count: float = 0.0
 
     def recur(self, likelihood: float) -> bool:
-        """True with a certain likelihood."""
+        """Returns true at a rate of `likelihood`, at even distances (A.1 of the source)."""
         self.count += likelihood
         if self.count > 1:
             self.count -= 1
@@ -56,7 +56,7 @@ class DualPi2(Timed):
         self.reset_credit()
 
     def reset_credit(self) -> None:
-        """A head start of the L queue."""
+        """Resets the credit of the round robin, with an advantage for the L queue."""
         self.credit = self.params.mtu * (2 * self.params.classic_weight - 100)
 
     def update(self) -> None:
@@ -75,13 +75,13 @@ class DualPi2(Timed):
             (self.lq if packet.ecn in (ECT1, CE) else self.cq).queue.append(packet)
 
     def scheduler(self) -> Class:
-        """Whose turn it is; at least one packet waits."""
+        """Returns the queue whose turn it is. At least one packet waits."""
         if self.lq.queue and (not self.cq.queue or self.credit <= 0):
             return self.lq
         return self.cq
 
     def take(self, chosen: Class) -> Packet:
-        """The head of a queue."""
+        """Removes and returns the head of a queue."""
         packet = chosen.queue.popleft()
         self.queue.pop()
         self.bytes -= packet.size
@@ -107,7 +107,7 @@ class DualPi2(Timed):
         return sent
 
     def dies(self, packet: Packet, chosen: Class, sojourn_ns: int, in_lq: int) -> bool:
-        """Drops, marks or lets pass."""
+        """Drops, marks or passes a packet at its departure; returns true if it is dropped."""
         p_c, p_cl = self.base * self.base, self.params.coupling * self.base
         if chosen is self.lq:
             if p_cl >= 1 and self.overload.recur(p_c):
@@ -133,6 +133,6 @@ class DualPi2(Timed):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     del uniform
     return serve(DualPi2(limit, params), arrivals, rate_bps)

@@ -47,5 +47,5 @@ class FengRed(red.Red):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(FengRed(limit, params, rate_bps, uniform), arrivals, rate_bps)

@@ -1,7 +1,7 @@
 """Flow queueing as RFC 8290 §4 writes it, around the twin of any algorithm that judges one queue.
 
-Draws one random number for the key of the hash when the first packet comes, unless the key is given. Else those of the
-algorithm, in the order in which its queues are asked.
+Draws one random number for the key of the hash when the first packet arrives, unless the key is given. All others are
+those of the algorithm, in the order in which its queues are asked.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ def mix(x: int) -> int:
 
 
 class FlowQueues(Fifo):
-    """Queues, and the two lists of their numbers."""
+    """All flow queues, and the lists of new and old queues by number."""
 
     def __init__(self, limit: Limit, params: Params, rate_bps: int, uniform: Callable[[], float]) -> None:
         super().__init__(limit)
@@ -53,7 +53,7 @@ class FlowQueues(Fifo):
         self.shared: set[int] = set()
 
     def number_of(self, flow: int) -> int:
-        """Which queue a flow is in; with several ways, one of its set that is idle, if there is one."""
+        """Returns the number of a flow's queue. With several ways, a new flow gets an idle queue if its set has one."""
         if self.key is None:
             self.key = int(self.uniform() * 2**53)
         ways = self.params.ways
@@ -77,7 +77,7 @@ class FlowQueues(Fifo):
         return home
 
     def queue_of(self, number: int) -> Fifo:
-        """The queue of this number, made when it is first used."""
+        """Returns the queue of this number, which is created at its first use."""
         if number not in self.queues:
             queue = self.params.make(self.rate_bps, self.uniform)
             queue.fates = self.fates
@@ -87,16 +87,16 @@ class FlowQueues(Fifo):
         return self.queues[number]
 
     def total(self) -> tuple[int, int]:
-        """Packets and bytes of all queues."""
+        """Returns the packets and the bytes in all queues."""
         queues = self.queues.values()
         return sum(len(queue.queue) for queue in queues), sum(queue.bytes for queue in queues)
 
     def waits(self) -> bool:
-        """Whether there are packets."""
+        """Returns true if any packet waits."""
         return self.total()[0] > 0
 
     def too_much(self, packets: int, size: int) -> bool:
-        """Whether that is above a limit."""
+        """Returns true if so many packets or bytes exceed a limit."""
         kind, most = self.limit
         if (packets if kind == "packets" else size) > most:
             return True
@@ -104,7 +104,7 @@ class FlowQueues(Fifo):
         return size > self.params.memory_limit and not counted_only
 
     def enqueue(self, packet: Packet, now_ns: int) -> None:
-        """§4.1."""
+        """Follows §4.1 of the source."""
         number = self.number_of(packet.flow)
         queue = self.queue_of(number)
         verdict = queue.judge_arrival(packet, now_ns)
@@ -127,7 +127,7 @@ class FlowQueues(Fifo):
             self.drop_batch(now_ns)
 
     def drop_batch(self, now_ns: int) -> None:
-        """The queue with most bytes loses half of them from its head, but at most drop_batch packets."""
+        """Drops half of the bytes of the longest queue from its head, but at most `drop_batch` packets."""
         fattest = max(sorted(self.queues), key=lambda number: self.queues[number].bytes)
         queue, dropped = self.queues[fattest], 0
         half = queue.bytes // 2
@@ -142,7 +142,7 @@ class FlowQueues(Fifo):
                 break
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """§4.2."""
+        """Follows §4.2 of the source."""
         while turn := self.new or self.old:
             number = turn[0]
             if self.deficit[number] <= 0:
@@ -162,7 +162,7 @@ class FlowQueues(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet. Flows are counted in the order in which they begin, before they are hashed."""
+    """Returns the fate of each packet. Flows are numbered in the order of their first packets, then hashed."""
     count = {flow: number for number, flow in enumerate(dict.fromkeys(arrival.flow for arrival in arrivals))}
     arrivals = [arrival._replace(flow=count[arrival.flow]) for arrival in arrivals]
     return serve(FlowQueues(limit, params, rate_bps, uniform), arrivals, rate_bps)

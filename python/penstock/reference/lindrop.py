@@ -68,5 +68,5 @@ class Lindrop(red.Red):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(Lindrop(limit, params, rate_bps, uniform), arrivals, rate_bps)

@@ -1,7 +1,7 @@
-"""A queue before a link, and what becomes of packets.
+"""A queue in front of a link, and the fates of packets.
 
-At one instant a departure comes before an arrival. A packet leaves the queue when its transmission begins. The link
-asks for a packet when it becomes free, and when a packet comes while it is free.
+If a departure and an arrival have the same time, the departure is first. A packet leaves the queue when its
+transmission begins. The link asks for a packet when it becomes free, and when a packet arrives while it is free.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ NS_PER_S = 1_000_000_000
 
 
 class Arrival(NamedTuple):
-    """A packet that comes to the queue; the last three are its ERN bits (2 ERC, 1 ENR) and option."""
+    """A packet that arrives at the queue. The last three fields are its ERN bits (2 ERC, 1 ENR) and its ERN option."""
 
     t_ns: int
     flow: int
@@ -28,7 +28,7 @@ class Arrival(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """How a packet ended: "sent", "drop_early", "drop_overflow" or "drop_dequeue"; when; its ECN field then."""
+    """The fate of a packet ("sent", "drop_early", "drop_overflow", "drop_dequeue"), its time and its ECN field."""
 
     name: str
     t_ns: int
@@ -37,7 +37,7 @@ class Fate(NamedTuple):
 
 @dataclass
 class Packet:
-    """A packet on its way; `id` is its place among the arrivals."""
+    """A packet in the queue; `id` is its index among the arrivals."""
 
     id: int
     size: int
@@ -47,7 +47,7 @@ class Packet:
 
 
 class Fifo:
-    """One queue in order of arrival. An algorithm overrides `judge_arrival`, `overflowed` or `dequeue`."""
+    """One queue in the order of arrival. An algorithm overrides `judge_arrival`, `overflowed` or `dequeue`."""
 
     def __init__(self, limit: Limit) -> None:
         self.limit = limit
@@ -56,24 +56,24 @@ class Fifo:
         self.fates: dict[int, Fate] = {}
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
-        """Judges every arrival, before the limit does."""
+        """Judges every arrival, before the limit of the queue is checked."""
         del packet, now_ns
         return "pass"
 
     def overflowed(self) -> None:
-        """A packet that was let pass found no room."""
+        """Called when a packet which was accepted is dropped because the queue is full."""
 
     def shed(self, now_ns: int) -> None:
-        """The head is to be dropped to make room for packets of other queues."""
+        """Drops the head of the queue, to make room for packets of other queues."""
         del now_ns
         self.overflowed()
 
     def waits(self) -> bool:
-        """Whether there are packets."""
+        """Returns true if any packet waits."""
         return len(self.queue) > 0
 
     def enqueue(self, packet: Packet, now_ns: int) -> None:
-        """Takes a packet or drops it."""
+        """Accepts an arriving packet or drops it."""
         verdict = self.judge_arrival(packet, now_ns)
         if verdict == "drop":
             self.end(packet, "drop_early", now_ns)
@@ -87,12 +87,12 @@ class Fifo:
             self.bytes += packet.size
 
     def has_room(self, packet: Packet) -> bool:
-        """Whether the limit allows one packet more."""
+        """Returns true if the limit allows one packet more."""
         kind, most = self.limit
         return len(self.queue) < most if kind == "packets" else self.bytes + packet.size <= most
 
     def pop(self) -> Packet | None:
-        """The head of the queue."""
+        """Removes and returns the head of the queue; `None` if it is empty."""
         if not self.queue:
             return None
         packet = self.queue.popleft()
@@ -100,25 +100,28 @@ class Fifo:
         return packet
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """The packet for the link."""
+        """Returns the packet that the link transmits next; `None` if there is none."""
         del now_ns
         return self.pop()
 
     def end(self, packet: Packet, name: str, now_ns: int) -> None:
-        """Writes down a packet's fate."""
+        """Records the fate of a packet."""
         self.fates[packet.id] = Fate(name, now_ns, packet.ecn)
 
 
 class Clock:
-    """Strikes at `next_ns` and every `interval_ns` after it."""
+    """A periodic timer, which expires at `next_ns` and every `interval_ns` after it."""
 
     def __init__(self, first_ns: int, interval_ns: int) -> None:
         self.next_ns = first_ns
         self.interval_ns = interval_ns
 
     def run(self, owner: Fifo, update: Callable[[], None], now_ns: int) -> None:
-        """Updates `owner` for every stroke up to now. Where an update changes nothing, the rest would neither: they are
-        left out. To look is slow, so it looks ever more seldom."""
+        """Calls `update` for every expiry up to now.
+
+        If an update does not change the state of `owner`, the remaining ones would not either and are left out. The
+        comparison is slow, so it is made only after 7, 15, 31, ... updates.
+        """
         done = 0
         while self.next_ns <= now_ns:
             looks = done >= 7 and done & (done + 1) == 0
@@ -131,14 +134,14 @@ class Clock:
 
 
 def numbers(owner: object) -> list[object]:
-    """All numbers of the state."""
+    """Returns all numbers in the state of an object."""
     return [
         tuple(v) if isinstance(v, list) else v for v in vars(owner).values() if isinstance(v, (int, float, tuple, list))
     ]
 
 
 class Link:
-    """Serves a queue at a rate. Times are whole nanoseconds; the remainder of each division is kept."""
+    """A link that serves a queue at a rate. Times are whole nanoseconds; remainders of divisions are carried on."""
 
     def __init__(self, queue: Fifo, rate_bps: int) -> None:
         self.queue = queue
@@ -147,7 +150,7 @@ class Link:
         self.free_at: int | None = None
 
     def take(self, now_ns: int) -> None:
-        """Begins to send the next packet, if there is one."""
+        """Starts the transmission of the next packet, if there is one."""
         packet = self.queue.dequeue(now_ns)
         self.free_at = None
         if packet is not None:
@@ -156,13 +159,13 @@ class Link:
             self.free_at = now_ns + took
 
     def advance_to(self, t_ns: int) -> None:
-        """Lets every departure up to `t_ns` happen."""
+        """Executes every departure up to `t_ns`."""
         while self.free_at is not None and self.free_at <= t_ns:
             self.take(self.free_at)
 
 
 def serve(queue: Fifo, arrivals: Iterable[Arrival], rate_bps: int) -> list[Fate]:
-    """Shows the arrivals to the queue, lets the link drain it, and tells all fates in order of arrival."""
+    """Gives the arrivals to the queue, drains it through the link, and returns all fates in the order of arrival."""
     link = Link(queue, rate_bps)
     for number, (t_ns, flow, size, ecn, *_) in enumerate(arrivals):
         link.advance_to(t_ns)

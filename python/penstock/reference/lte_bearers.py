@@ -41,7 +41,7 @@ class Params:
 
 @dataclass
 class Bearer:
-    """A flow with its queue."""
+    """A bearer with its queue."""
 
     rate: int | None
     allowance: int
@@ -52,13 +52,13 @@ class Bearer:
 
     @property
     def bytes(self) -> int:
-        """What waits."""
+        """The bytes that wait."""
         return sum(packet.size for packet in self.queue)
 
 
 @dataclass
 class Band:
-    """Bearers of one priority: all, and those whose turns come, new ones first."""
+    """The bearers of one priority: all of them, and the lists of those with packets, of which new ones are first."""
 
     bearers: list[Bearer] = field(default_factory=list)
     new: list[Bearer] = field(default_factory=list)
@@ -66,17 +66,17 @@ class Band:
 
 
 class LteBearers(Fifo):
-    """All queues of a cell."""
+    """The queues of all bearers of a cell."""
 
     def __init__(self, limit: Limit, params: Params) -> None:
         super().__init__(limit)
         self.params = params
-        # In the order of step 2: first those that guarantee nothing.
+        # The bands in the order of step 2: those without guaranteed rates are first.
         self.bands = {QCIS[qci]: Band() for qci, _ in sorted(params.bearers, key=lambda bearer: QCIS[bearer[0]])}
         self.of_flow: dict[int, tuple[Band, Bearer]] = {}
 
     def bearer(self, flow: int) -> tuple[Band, Bearer]:
-        """Made when its first packet comes."""
+        """Returns the bearer of a flow, which is created when its first packet arrives."""
         if flow not in self.of_flow:
             qci, rate = self.params.bearers[flow % len(self.params.bearers)]
             saved = (rate or 0) * self.params.bucket_ns // (8 * NS_PER_S)
@@ -86,17 +86,17 @@ class LteBearers(Fifo):
         return self.of_flow[flow]
 
     def waits(self) -> bool:
-        """Whether there are packets."""
+        """Returns true if any packet waits."""
         return any(bearer.queue for _, bearer in self.of_flow.values())
 
     def too_much(self) -> bool:
-        """Whether all together exceed the limit."""
+        """Returns true if all queues together exceed the limit."""
         kind, most = self.limit
         bearers = [bearer for _, bearer in self.of_flow.values()]
         return sum(len(bearer.queue) if kind == "packets" else bearer.bytes for bearer in bearers) > most
 
     def enqueue(self, packet: Packet, now_ns: int) -> None:
-        """To the end of its queue; then others, or itself, may have to go."""
+        """Appends the packet to its queue. While all queues together exceed the limit, drops a packet of `payer()`."""
         band, bearer = self.bearer(packet.flow)
         bearer.queue.append(packet)
         if not any(bearer is other for other in band.new + band.old):
@@ -106,7 +106,11 @@ class LteBearers(Fifo):
             self.end(self.payer().queue.popleft(), "drop_overflow", now_ns)
 
     def payer(self) -> Bearer:
-        """Of the last in order with anybody beyond his allowance, who has most beyond it; else of the last in order."""
+        """Returns the bearer that loses a packet.
+
+        It is in the last band with a bearer whose backlog exceeds its allowance, and there the one that exceeds it
+        most; without such a bearer, the one with the largest backlog in the last band with packets.
+        """
         last_first = [band.bearers for band in reversed(self.bands.values())]
         beyond: list[Callable[[Bearer], int]] = [lambda b: b.bytes - b.allowance, lambda b: b.bytes]
         for measure in beyond:
@@ -153,7 +157,7 @@ class LteBearers(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet. Flows are counted in the order in which they begin."""
+    """Returns the fate of each packet. Flows are numbered in the order of their first packets."""
     del uniform
     count = {flow: number for number, flow in enumerate(dict.fromkeys(arrival.flow for arrival in arrivals))}
     arrivals = [arrival._replace(flow=count[arrival.flow]) for arrival in arrivals]

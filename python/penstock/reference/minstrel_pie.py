@@ -20,7 +20,7 @@ class Params(pie.Params):
 
 
 class MinstrelPie(pie.Pie):
-    """PIE whose target moves."""
+    """PIE which adapts its target."""
 
     def __init__(self, limit: Limit, params: Params, uniform: Callable[[], float]) -> None:
         super().__init__(limit, params, uniform)
@@ -31,7 +31,7 @@ class MinstrelPie(pie.Pie):
         self.maxavg_dq_rate = 0
 
     def departed(self, packet: Packet, now_ns: int) -> None:
-        """Counts what left."""
+        """Counts the bytes that left the queue."""
         super().departed(packet, now_ns)
         self.departed_bytes += packet.size
 
@@ -62,5 +62,5 @@ class MinstrelPie(pie.Pie):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(MinstrelPie(limit, params, uniform), arrivals, rate_bps)

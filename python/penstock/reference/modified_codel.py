@@ -26,6 +26,6 @@ class ModifiedCoDel(codel.CoDel):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     del uniform
     return serve(ModifiedCoDel(limit, params), arrivals, rate_bps)

@@ -1,7 +1,7 @@
 """PI as Hollot, Misra, Towsley and Gong wrote it in 2001 (§IV): a controller that samples the queue at a fixed rate.
 
-A sample sees the queue as it was before anything else happens at its time. Draws one random number for each arrival
-whose probability lies strictly between 0 and 1, none otherwise.
+A sample is taken before all other events of its time. Draws one random number for each arrival whose probability lies
+strictly between 0 and 1, none otherwise.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ class Pi(Fifo):
         self.clock = Clock(params.interval_ns, params.interval_ns)
 
     def sample(self) -> None:
-        """The equation."""
+        """Takes a sample of the queue, and computes the probability by the control equation of §IV."""
         params = self.params
         q = self.bytes / params.mean_packet if params.in_bytes else float(len(self.queue))
         change = params.a * (q - params.reference) - params.b * (self.q_old - params.reference)
@@ -44,7 +44,7 @@ class Pi(Fifo):
         self.q_old = q
 
     def let_time_pass(self, now_ns: int) -> None:
-        """Takes every sample up to now; nothing came or went since the last."""
+        """Takes every sample up to now. The queue did not change since the last of them."""
         self.clock.run(self, self.sample, now_ns)
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
@@ -55,7 +55,7 @@ class Pi(Fifo):
         return "mark" if self.params.ecn and packet.ecn != NOT_ECT else "drop"
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """The head."""
+        """Returns the head of the queue."""
         self.let_time_pass(now_ns)
         return self.pop()
 
@@ -63,5 +63,5 @@ class Pi(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(Pi(limit, params, uniform), arrivals, rate_bps)

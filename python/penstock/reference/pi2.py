@@ -58,5 +58,5 @@ class Pi2(pie.Pie):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(Pi2(limit, params, uniform), arrivals, rate_bps)

@@ -43,7 +43,7 @@ class Timed(Fifo):
         self.clock = Clock(first_ns, tupdate_ns)
 
     def update(self) -> None:
-        """The timer fired."""
+        """Called when the timer expires: computes the probability."""
 
     def judge(self, packet: Packet) -> Verdict:
         """Judges an arrival."""
@@ -51,24 +51,24 @@ class Timed(Fifo):
         return "pass"
 
     def departed(self, packet: Packet, now_ns: int) -> None:
-        """A packet left the queue."""
+        """Called when a packet has left the queue."""
 
     def run_timer(self, now_ns: int) -> None:
-        """Lets the timer fire as often as it was due."""
+        """Makes all updates which are due."""
         self.clock.run(self, self.update, now_ns)
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Verdict:
-        """The timer comes first."""
+        """Runs the timer first, since an update which is due now comes before this event."""
         self.run_timer(now_ns)
         return self.judge(packet)
 
     def shed(self, now_ns: int) -> None:
-        """The timer comes first."""
+        """Runs the timer first, since an update which is due now comes before this event."""
         self.run_timer(now_ns)
         self.overflowed()
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """The timer comes first."""
+        """Runs the timer first, since an update which is due now comes before this event."""
         self.run_timer(now_ns)
         packet = self.pop()
         if packet is not None:
@@ -92,13 +92,13 @@ class Pie(Timed):
         self.dq_count = 0
 
     def current_qdelay(self) -> float:
-        """§4.3."""
+        """Follows §4.3 of the source."""
         if self.params.by_rate:
             return self.bytes * self.avg_dq_time / self.params.dq_threshold
         return self.last_sojourn
 
     def judge(self, packet: Packet) -> Verdict:
-        """enque()."""
+        """Corresponds to enque() in the source."""
         half = self.target / 2
         if self.drop_prob == 0 and self.current_qdelay() < half and self.qdelay_old < half:
             self.burst_allowance_ns = self.params.max_burst_ns
@@ -113,7 +113,7 @@ class Pie(Timed):
         self.accu_prob = 0.0
 
     def drop_early(self, packet: Packet) -> bool:
-        """drop_early()."""
+        """Corresponds to drop_early() in the source."""
         params = self.params
         if self.qdelay_old < self.target / 2 and self.drop_prob < 0.2:
             return False
@@ -133,10 +133,10 @@ class Pie(Timed):
         return self.uniform() < p
 
     def adapt_target(self, qdelay: float) -> None:
-        """PIE's target does not move."""
+        """Leaves the target as it is; Minstrel PIE overrides this method."""
 
     def update(self) -> None:
-        """calculate_drop_prob()."""
+        """Corresponds to calculate_drop_prob() in the source."""
         qdelay = self.current_qdelay()
         self.adapt_target(qdelay)
         p = self.params.alpha * (qdelay - self.target) + self.params.beta * (qdelay - self.qdelay_old)
@@ -156,7 +156,7 @@ class Pie(Timed):
         self.burst_allowance_ns = max(0, self.burst_allowance_ns - self.params.tupdate_ns)
 
     def departed(self, packet: Packet, now_ns: int) -> None:
-        """deque()."""
+        """Corresponds to deque() in the source."""
         if self.params.by_rate:
             self.measure(packet.size, now_ns)
         else:
@@ -208,7 +208,7 @@ class Linux(Timed):
         self.vars_init()
 
     def vars_init(self) -> None:
-        """pie_vars_init()."""
+        """Corresponds to pie_vars_init() in the source."""
         self.burst_time = 150_000_000 // TICK_NS
         self.dq_tstamp: int | None = None
         self.dq_count: int | None = None
@@ -216,7 +216,7 @@ class Linux(Timed):
         self.avg_dq_rate = 0
 
     def judge(self, packet: Packet) -> Verdict:
-        """pie_qdisc_enqueue()."""
+        """Corresponds to pie_qdisc_enqueue() in the source."""
         if not self.drop_early(packet):
             return "pass"
         if self.params.ecn and self.prob <= MAX_PROB // 10 and packet.ecn != NOT_ECT:
@@ -247,7 +247,7 @@ class Linux(Timed):
         return False
 
     def departed(self, packet: Packet, now_ns: int) -> None:
-        """pie_process_dequeue()."""
+        """Corresponds to pie_process_dequeue() in the source."""
         now = now_ns // TICK_NS
         if self.params.by_rate:
             self.measure(packet.size, now)
@@ -274,11 +274,11 @@ class Linux(Timed):
         self.reduce_burst(dtime)
 
     def reduce_burst(self, dtime: int) -> None:
-        """The burst time is used up by departures."""
+        """Reduces the burst allowance by the time of departures."""
         self.burst_time = max(0, self.burst_time - dtime)
 
     def delays(self) -> tuple[int, int]:
-        """The delay now and at the last update."""
+        """Returns the queueing delay now and at the last update, in ticks."""
         if not self.params.by_rate:
             return self.qdelay, self.qdelay_old
         self.qdelay_old = self.qdelay
@@ -286,7 +286,7 @@ class Linux(Timed):
         return qdelay, self.qdelay_old
 
     def delta(self, qdelay: int, qdelay_old: int) -> int:
-        """How far the probability moves."""
+        """Returns the change of the probability at an update."""
         alpha, beta = self.alpha, self.beta
         if self.prob < MAX_PROB // 10:
             alpha, beta, power = alpha >> 1, beta >> 1, 100
@@ -300,7 +300,7 @@ class Linux(Timed):
         return signed(delta)
 
     def update(self) -> None:
-        """pie_calculate_probability()."""
+        """Corresponds to pie_calculate_probability() in the source."""
         qdelay, qdelay_old = self.delays()
         update_prob = qdelay != 0 or self.bytes == 0
         delta = self.delta(qdelay, qdelay_old)
@@ -322,12 +322,12 @@ class Linux(Timed):
 
 
 def make(limit: Limit, params: Params, uniform: Callable[[], float]) -> Timed:
-    """The queue."""
+    """Creates the queue of this algorithm."""
     return Linux(limit, params, uniform) if params.linux else Pie(limit, params, uniform)
 
 
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(make(limit, params, uniform), arrivals, rate_bps)

@@ -40,7 +40,7 @@ class Red(Fifo):
         self.idle_since_ns: int | None = 0
 
     def update_average(self, now_ns: int) -> None:
-        """The average as this arrival changes it. A queue whose arrivals are all dropped stays idle."""
+        """Updates the average at an arrival. An empty queue stays idle while all arrivals are dropped."""
         weight = self.params.weight
         if not self.queue and self.idle_since_ns is not None:
             m = (now_ns - self.idle_since_ns) / self.mean_time_ns
@@ -74,7 +74,7 @@ class Red(Fifo):
         return self.judge(packet)
 
     def judge(self, packet: Packet) -> Literal["pass", "mark", "drop"]:
-        """What follows once the average is known."""
+        """Judges an arrival by the average, which is up to date."""
         if self.avg < self.params.min_threshold:
             self.count = -1
             return "pass"
@@ -91,17 +91,17 @@ class Red(Fifo):
         return "mark" if self.params.ecn and packet.ecn != NOT_ECT else "drop"
 
     def happens(self, probability: float) -> bool:
-        """Whether an event of this probability happens now."""
+        """Returns true with the given probability."""
         if probability <= 0:
             return False
         return probability >= 1 or self.uniform() < probability
 
     def overflowed(self) -> None:
-        """A drop for want of room restarts the count, as in ns-2."""
+        """Restarts the count after a drop for lack of room, as in ns-2."""
         self.count = 0
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """The head; remembers when the queue became empty."""
+        """Returns the head of the queue, and remembers when the queue became empty."""
         packet = self.pop()
         if packet is not None:
             self.idle_since_ns = None if self.queue else now_ns
@@ -111,5 +111,5 @@ class Red(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(Red(limit, params, rate_bps, uniform), arrivals, rate_bps)

@@ -79,7 +79,7 @@ class RedErn(red.Red):
         return "rate" if arrival.ern & 1 and arrival.rtt_ms else "capable"
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
-        """§III.B."""
+        """Follows §III.B of the source."""
         arrival = self.arrivals[packet.id]
         sort = self.sort(arrival)
         if sort == "plain":
@@ -111,5 +111,5 @@ class RedErn(red.Red):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(RedErn(limit, params, rate_bps, uniform, arrivals), arrivals, rate_bps)

@@ -55,7 +55,7 @@ class LinuxRed(Fifo):
         self.now_ns = 0
 
     def average_after_idle(self, idle_ns: int) -> int:
-        """red_calc_qavg_from_idle_time."""
+        """Corresponds to red_calc_qavg_from_idle_time() in the source."""
         us_idle = min(idle_ns // 1000, 255 << self.scell_log)
         shift = self.stab[us_idle >> self.scell_log]
         if shift:
@@ -77,7 +77,7 @@ class LinuxRed(Fifo):
         return int(self.uniform() * 2**32) // self.max_p_delta
 
     def red_action(self) -> Literal["don't mark", "prob mark", "hard mark"]:
-        """red_action."""
+        """Corresponds to red_action() in the source."""
         wlog = self.params.wlog
         if self.qavg < self.params.qth_min << wlog:
             self.qcount = -1
@@ -96,7 +96,7 @@ class LinuxRed(Fifo):
         return "don't mark"
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
-        """red_enqueue."""
+        """Corresponds to red_enqueue() in the source."""
         self.update_average(now_ns)
         self.now_ns = now_ns
         if self.red_action() == "don't mark":
@@ -107,16 +107,19 @@ class LinuxRed(Fifo):
         return "drop"
 
     def overflowed(self) -> None:
-        """No room."""
+        """Lets the link ask for a packet after an overflow."""
         self.ask_again()
 
     def ask_again(self) -> None:
-        """After each arrival the kernel asks for a packet, unless one is on the wire: in vain, if it is lost."""
+        """Starts a new idle time if the queue was idle.
+
+        After each arrival at a free link the kernel asks for a packet, and finds none if the arrival was dropped.
+        """
         if self.found_idle:
             self.idle_start_ns = self.now_ns
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """red_dequeue."""
+        """Corresponds to red_dequeue() in the source."""
         packet = self.pop()
         if packet is None and self.idle_start_ns is None:
             self.idle_start_ns = now_ns
@@ -126,5 +129,5 @@ class LinuxRed(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(LinuxRed(limit, params, rate_bps, uniform), arrivals, rate_bps)

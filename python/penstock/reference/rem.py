@@ -1,7 +1,7 @@
 """REM as Athuraliya, Low, Li and Yin wrote it in 2001 (eq. 1 and 2), with the periods of ns-2.
 
-An update sees the queue as it was before anything else happens at its time. Draws one random number for each packet
-that is judged while p > 0: at its departure if it can be marked, else at its arrival.
+An update is made before all other events of its time. Draws one random number for each packet that is judged while
+p > 0: at its departure if it can be marked, else at its arrival.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,11 +42,11 @@ class Rem(Fifo):
         self.clock = Clock(params.interval_ns, params.interval_ns)
 
     def measure(self, packets: int, size: int) -> float:
-        """So many packets, or so many bytes in mean packets."""
+        """Returns the number of packets, or with `in_bytes` the bytes divided by `mean_packet`."""
         return size / self.params.mean_packet if self.params.in_bytes else float(packets)
 
     def update(self) -> None:
-        """The price of the next period."""
+        """Computes the price and the probability of the next period."""
         params = self.params
         n = self.measure(self.arrived, self.arrived_bytes)
         q = self.measure(len(self.queue), self.bytes)
@@ -57,26 +57,26 @@ class Rem(Fifo):
         self.arrived = self.arrived_bytes = 0
 
     def let_time_pass(self, now_ns: int) -> None:
-        """Makes every update up to now; nothing came or went since the last."""
+        """Makes every update up to now. The queue did not change since the last of them."""
         self.clock.run(self, self.update, now_ns)
 
     def can_be_marked(self, packet: Packet) -> bool:
-        """Whether it is judged when it leaves."""
+        """Returns true for a packet that can be marked, which is judged when it leaves the queue."""
         return self.params.ecn and packet.ecn != NOT_ECT
 
     def happens(self) -> bool:
-        """Whether an event of probability p happens now."""
+        """Returns true with probability p."""
         return self.p > 0 and self.uniform() < self.p
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
-        """Every arrival counts as input, whatever becomes of it."""
+        """Judges a packet that cannot be marked. Every arrival counts as input, even if it is dropped."""
         self.let_time_pass(now_ns)
         self.arrived += 1
         self.arrived_bytes += packet.size
         return "drop" if not self.can_be_marked(packet) and self.happens() else "pass"
 
     def dequeue(self, now_ns: int) -> Packet | None:
-        """The head, perhaps marked."""
+        """Returns the head of the queue, which it may mark."""
         self.let_time_pass(now_ns)
         packet = self.pop()
         if packet is not None and self.can_be_marked(packet) and self.happens():
@@ -87,5 +87,5 @@ class Rem(Fifo):
 def replay(
     arrivals: Sequence[Arrival], rate_bps: int, limit: Limit, params: Params, uniform: Callable[[], float]
 ) -> list[Fate]:
-    """The fate of each packet."""
+    """Returns the fate of each packet, in the order of arrival."""
     return serve(Rem(limit, params, rate_bps, uniform), arrivals, rate_bps)

@@ -33,7 +33,7 @@ class Params:
 
 @dataclass
 class Bin:
-    """Its probability and how many of its packets wait."""
+    """A bin: its probability, and the number of its packets that wait."""
 
     p: float = 0.0
     queued: int = 0
@@ -59,7 +59,7 @@ class Bins:
         return found
 
     def renew(self, key: int) -> None:
-        """Other hashes; who waits in a bin stays counted there."""
+        """Sets another key for the hashes. Packets that wait stay counted in their bins."""
         self.key = key
         for level in self.levels:
             for one in level:
@@ -67,18 +67,18 @@ class Bins:
 
 
 class Sfb(Fifo):
-    """Whoever waits is remembered with the bins in which it is counted."""
+    """The queue with two sets of bins. Each packet that waits is stored with the bins in which it is counted."""
 
     def __init__(self, limit: Limit, params: Params, bits: Callable[[], int], uniform: Callable[[], float]) -> None:
         super().__init__(limit)
         self.params, self.bits, self.uniform = params, bits, uniform
-        self.sets: list[Bins] = []  # that in use, then the next
+        self.sets: list[Bins] = []  # the set in use, then the next one
         self.since_ns = self.filled_ns = 0
         self.tokens = float(params.penalty_burst)
         self.counted: dict[int, list[Bin]] = {}
 
     def warms_up(self, now_ns: int) -> bool:
-        """Changes the hashes when it is time; tells whether the next ones are being warmed up."""
+        """Changes the hashes if `rehash_ns` has passed; returns true while the next set is warmed up."""
         if not self.sets:
             self.sets = [Bins(self.params, self.bits()), Bins(self.params, self.bits())]
             self.since_ns = now_ns
@@ -92,7 +92,7 @@ class Sfb(Fifo):
         return rehash_ns > 0 and age_ns >= rehash_ns - self.params.warmup_ns
 
     def update(self, bins: list[Bin]) -> float:
-        """Moves the probabilities and gives the least."""
+        """Updates the probabilities of the bins, and returns the least."""
         for one in bins:
             if one.queued == 0:
                 one.p = max(one.p - self.params.decrement, 0.0)
@@ -101,7 +101,7 @@ class Sfb(Fifo):
         return min(one.p for one in bins)
 
     def passes_box(self, now_ns: int) -> bool:
-        """A bucket that fills all the time."""
+        """Returns true if a packet of a non-responsive flow passes: the penalty box has a token bucket."""
         earned = self.params.penalty_rate * ((now_ns - self.filled_ns) / NS_PER_S)
         self.tokens, self.filled_ns = min(self.tokens + earned, float(self.params.penalty_burst)), now_ns
         if self.tokens < 1:
@@ -110,7 +110,7 @@ class Sfb(Fifo):
         return True
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass", "mark", "drop"]:
-        """The least p of the packet's bins."""
+        """Judges a packet by the least probability of its bins."""
         warming = self.warms_up(now_ns)
         bins = self.sets[0].of(packet.flow)
         p_min = self.update(bins)
@@ -132,14 +132,14 @@ class Sfb(Fifo):
         return verdict
 
     def enqueue(self, packet: Packet, now_ns: int) -> None:
-        """Who waits is counted."""
+        """Counts an accepted packet in its bins."""
         super().enqueue(packet, now_ns)
         if self.queue and self.queue[-1] is packet:
             for one in self.counted[packet.id]:
                 one.queued += 1
 
     def pop(self) -> Packet | None:
-        """Who leaves is not."""
+        """Removes a packet that leaves from the counts of its bins."""
         packet = super().pop()
         if packet is not None:
             for one in self.counted.pop(packet.id):
@@ -155,7 +155,7 @@ def replay(
     uniform: Callable[[], float],
     bits: Callable[[], int],
 ) -> list[Fate]:
-    """The fate of each packet. Flows are counted in the order in which they begin, before they are hashed."""
+    """Returns the fate of each packet. Flows are numbered in the order of their first packets, then hashed."""
     order = list(dict.fromkeys(arrival.flow for arrival in arrivals))
     counted = [arrival._replace(flow=order.index(arrival.flow)) for arrival in arrivals]
     return serve(Sfb(limit, params, bits, uniform), counted, rate_bps)

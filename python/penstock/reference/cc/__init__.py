@@ -25,23 +25,23 @@ Event = tuple[int, str, int, int]
 
 @dataclass(frozen=True)
 class Ack:
-    """What an acknowledgment tells; segments and seconds."""
+    """The values of an acknowledgment, in segments and seconds."""
 
     now: float
     segments: float
-    rtt: float  # 0 without a sample
+    rtt: float  # round trip time; 0 without a sample
     srtt: float
-    min_rtt: float  # 0 before the first sample
-    flight: float  # before this acknowledgment
-    delivered: float  # since the start, with this acknowledgment
+    min_rtt: float  # smallest round trip time; 0 before the first sample
+    flight: float  # segments in flight before this acknowledgment
+    delivered: float  # segments delivered since the start, including this acknowledgment
 
 
 class Control:
-    """Slow start, the reaction to a timeout and the limits that are common to most; segments."""
+    """The base class: slow start, the reaction to a timeout, and limits that most controls share. Unit: segments."""
 
-    keep = 0.5  # what a loss leaves of the flight
-    # After a long recovery more numbers are in flight than a window holds. A control that keeps most of them would
-    # never come down, and takes the window.
+    keep = 0.5  # part of the flight size that remains after a loss
+    # After a long recovery the flight size may exceed the window. A control which keeps most of the flight would never
+    # reduce its window, so it uses the window instead.
     timeout_by_window = False
 
     def __init__(self) -> None:
@@ -50,16 +50,16 @@ class Control:
         self.after_timeout = False
 
     def shown(self) -> float:
-        """The window in whole bytes, as an endpoint uses it; in segments."""
+        """The window in segments, after rounding to whole bytes as an endpoint does."""
         return int(self.cwnd * MSS + 0.5) / MSS
 
     def on_ack(self, ack: Ack) -> None:
-        """Slow start below the threshold, congestion avoidance from it on."""
+        """Grows by slow start below the threshold, and by congestion avoidance from the threshold on."""
         if self.cwnd < self.ssthresh:
             self.slow_start(ack)
         else:
             self.after_timeout = False
-            # An acknowledgment counts for one window at most.
+            # An acknowledgment counts for at most one window.
             self.avoid_congestion(ack, min(ack.segments, self.cwnd))
 
     def slow_start(self, ack: Ack) -> None:
@@ -84,42 +84,42 @@ class Control:
         self.on_recovered(now)
 
     def kept(self, flight: float) -> float:
-        """What a loss leaves of a flight."""
+        """Returns the part of a flight that remains after a loss, in segments."""
         return self.keep * flight
 
     def on_recovered(self, now: float) -> None:
-        """The window becomes the threshold."""
+        """Sets the window to the threshold at the end of recovery."""
         del now
         self.cwnd = self.ssthresh
 
     def on_rto(self, now: float, flight: float) -> None:
-        """RFC 5681 §3.1."""
+        """Follows RFC 5681 §3.1."""
         self.on_loss(now, min(flight, self.cwnd) if self.timeout_by_window else flight)
         self.cwnd = 1
         self.after_timeout = True
 
     def on_recovery_ack(self, ack: Ack) -> None:
-        """For controls that measure."""
+        """Called for acknowledgments during recovery, for controls which measure."""
 
 
 class Round:
-    """A round trip ends when all that its first acknowledgment let go has been acknowledged.
+    """Counts round trips. One ends when all data sent after its first acknowledgment has been acknowledged.
 
-    While the window is in use, that is the whole flight before that acknowledgment. Recovery stops the count.
+    The window is always in use, so this is the flight before the first acknowledgment. Recovery stops the count.
     """
 
     def __init__(self) -> None:
         self.left: float | None = None
 
     def ends(self, ack: Ack) -> bool:
-        """Whether this acknowledgment ends it; the next begins at once, and the first with the first acknowledgment."""
+        """Returns true if this acknowledgment ends a round trip. The first one begins with the first acknowledgment."""
         ended = self.left is not None and self.left - ack.segments < 1e-6
         self.left = ack.flight if self.left is None or ended else self.left - ack.segments
         return ended
 
 
 def replay(control: Control, events: Iterable[Event]) -> list[tuple[float, float]]:
-    """The endpoint: gives each event to the control."""
+    """Gives each event to the control as an endpoint does, and returns windows and thresholds in segments."""
     srtt_ns, min_ns, delivered, recovering = 0, 0, 0, False
     rows = []
     for t_us, name, segments, rtt_us in events:

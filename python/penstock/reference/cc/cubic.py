@@ -40,7 +40,7 @@ class Cubic(Control):
         return float(C * (t - self.k) ** 3 + self.w_max)
 
     def avoid_congestion(self, ack: Ack, segments: float) -> None:
-        """§4.2 to §4.5."""
+        """Follows §4.2 to §4.5 of the source."""
         assert self.t_epoch is not None
         t, before = ack.now - self.t_epoch, self.cwnd
         target = min(max(self.w_cubic(t + ack.srtt), before), 1.5 * before)
@@ -52,13 +52,13 @@ class Cubic(Control):
             self.cwnd += segments * (target - before) / before
 
     def reduce(self) -> None:
-        """§4.7."""
+        """Follows §4.7 of the source."""
         self.cwnd_prior = self.cwnd
         self.w_max = self.cwnd * (1 + BETA) / 2 if self.cwnd < self.w_max else self.cwnd
         self.t_epoch = None
 
     def on_loss(self, now: float, flight: float) -> None:
-        """§4.6."""
+        """Follows §4.6 of the source."""
         self.reduce()
         super().on_loss(now, flight)
 

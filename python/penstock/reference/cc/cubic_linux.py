@@ -35,7 +35,7 @@ class CubicLinux(Control):
         self.forget()
 
     def forget(self) -> None:
-        """bictcp_reset()."""
+        """Corresponds to bictcp_reset() in the source."""
         self.cnt = self.last_max_cwnd = self.last_cwnd = 0
         self.ack_cnt = self.tcp_cwnd = self.bic_k = self.origin = 0
         self.last_time = -inf
@@ -60,7 +60,7 @@ class CubicLinux(Control):
             self.cwnd += more
 
     def update(self, ack: Ack, acked: int) -> None:
-        """bictcp_update()."""
+        """Corresponds to bictcp_update() in the source."""
         cwnd = self.cwnd
         if self.epoch_start is not None:
             self.ack_cnt += acked

@@ -19,7 +19,7 @@ Event = tuple[str, int, int]
 
 
 class Scheduler(ABC):
-    """The queues of all classes; what is chosen among them is the affair of each algorithm."""
+    """The queues of all classes. Each algorithm overrides `choose`, which selects the class that is served."""
 
     def __init__(self, weights: Sequence[int], max_packet: int) -> None:
         self.weights = list(weights)
@@ -27,21 +27,21 @@ class Scheduler(ABC):
         self.queues: list[deque[tuple[int, int]]] = [deque() for _ in weights]
 
     def head(self, cls: int) -> int:
-        """Size of the first packet of a class that has one."""
+        """Returns the size of the first packet of a class, which must have one."""
         return self.queues[cls][0][1]
 
     def backlogged(self) -> list[int]:
-        """The classes with packets."""
+        """Returns the classes with packets."""
         return [cls for cls, queue in enumerate(self.queues) if queue]
 
     def arrive(self, cls: int, number: int, size: int) -> None:
-        """A packet comes."""
+        """Appends an arriving packet to the queue of its class."""
         self.queues[cls].append((number, size))
         if len(self.queues[cls]) == 1:
             self.begins(cls)
 
     def depart(self) -> tuple[int, int] | None:
-        """The packet that leaves, as (number, size)."""
+        """Removes the packet that is served next, and returns its (number, size)."""
         if not any(self.queues):
             return None
         cls = self.choose()
@@ -50,24 +50,24 @@ class Scheduler(ABC):
         return packet
 
     def channel(self, cls: int, good: bool) -> None:
-        """The channel of a class changes; most do not care."""
+        """Called when the channel of a class changes. Most schedulers ignore it."""
         del cls, good
 
     @abstractmethod
     def begins(self, cls: int) -> None:
-        """A class has a packet that had none."""
+        """Called when a class without packets gets one."""
 
     @abstractmethod
     def choose(self) -> int:
-        """The class to serve; at least one has packets."""
+        """Returns the class to serve. At least one class has packets."""
 
     @abstractmethod
     def sent(self, cls: int, size: int) -> None:
-        """The first packet of the chosen class left."""
+        """Called when the first packet of the chosen class has left."""
 
 
 def replay(scheduler: Scheduler, events: Iterable[Event]) -> list[int]:
-    """The numbers of the packets as they leave."""
+    """Returns the numbers of the packets in the order of departure."""
     order: list[int] = []
     number = 0
     for kind, cls, size in events:

@@ -16,17 +16,17 @@ class Drr(Scheduler):
         self.deficit = [0] * len(weights)
 
     def begins(self, cls: int) -> None:
-        """To the end of the round; its first turn begins with a quantum."""
+        """Appends the class to the round. Its first turn begins with one quantum."""
         self.round.append(cls)
         self.deficit[cls] = self.quantum * self.weights[cls]
 
     def next_turn(self, cls: int) -> None:
-        """Its turn is over."""
+        """Ends the turn of a class, which moves to the end of the round."""
         self.round.rotate(-1)
         self.deficit[cls] += self.quantum * self.weights[cls]
 
     def choose(self) -> int:
-        """The first whose deficit is enough."""
+        """Returns the first class of the round whose deficit suffices for its first packet."""
         while self.head(self.round[0]) > self.deficit[self.round[0]]:
             self.next_turn(self.round[0])
         return self.round[0]

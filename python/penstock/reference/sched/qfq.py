@@ -1,6 +1,6 @@
 """QFQ by its definition (Checconi, Rizzo, Valente 2013), without bitmaps.
 
-Of the groups that may be served, it is the one with the least finish time.
+The group with the least finish time is served, among those which the definition allows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LAST_GROUP = 24
 
 @dataclass
 class Entity:
-    """What a group holds: a class in QFQ, an aggregate in QFQ+."""
+    """A member of a group: a class in QFQ, an aggregate in QFQ+."""
 
     group: int
     inverse: int
@@ -25,33 +25,33 @@ class Entity:
 
 @dataclass
 class Group:
-    """Entities by the slot that their start is in."""
+    """A group of entities, sorted into slots by their start times."""
 
     shift: int
     slots: dict[int, list[int]] = field(default_factory=dict)
 
     @property
     def slot(self) -> int:
-        """sigma."""
+        """The length of a slot: sigma in the source."""
         return 1 << self.shift
 
     def round(self, at: int) -> int:
-        """Down to whole slots."""
+        """Returns a time rounded down to whole slots."""
         return at // self.slot * self.slot
 
     @property
     def start(self) -> int:
-        """S of a group that is not empty: its first slot."""
+        """S of a group which is not empty: the beginning of its first slot."""
         return min(self.slots)
 
     @property
     def finish(self) -> int:
-        """F: two slots later."""
+        """F of the group: its start plus two slots."""
         return self.start + 2 * self.slot
 
 
 class Groups:
-    """Groups and the clock."""
+    """All groups, and the virtual time."""
 
     def __init__(self, max_packet: int) -> None:
         least = SHIFT + (max_packet - 1).bit_length() - LAST_GROUP
@@ -59,32 +59,32 @@ class Groups:
         self.now = 0
 
     def entity(self, largest: int, weight: int) -> Entity:
-        """The group is the first whose slot holds the largest packet."""
+        """Creates an entity in the first group whose slot is long enough for its largest packet."""
         inverse = (1 << SHIFT) // weight
         return Entity(next(i for i, g in enumerate(self.groups) if g.slot >= largest * inverse), inverse)
 
     def eligible(self) -> list[int]:
-        """Groups that a fluid system would have begun."""
+        """Returns the groups whose service a fluid system would have begun."""
         return [i for i, group in enumerate(self.groups) if group.slots and group.start <= self.now]
 
     def ready(self) -> list[int]:
-        """Those of them before which no eligible group of higher index finishes."""
+        """Returns the eligible groups before which no eligible group of a higher index finishes."""
         finish = {i: self.groups[i].finish for i in self.eligible()}
         return [i for i in finish if all(finish[j] >= finish[i] for j in finish if j > i)]
 
     def best(self) -> Group | None:
-        """The eligible group with the least finish, then with the lowest index."""
+        """Returns the ready group with the least finish time; of several, that with the lowest index."""
         eligible = self.eligible()
         return self.groups[min(eligible, key=lambda i: (self.groups[i].finish, i))] if eligible else None
 
     def catch_up(self) -> None:
-        """If no group is eligible, time goes on to the first that will be."""
+        """Moves the virtual time to the earliest start of a group if no group is eligible."""
         waiting = [group.start for group in self.groups if group.slots]
         if waiting and not self.eligible():
             self.now = min(waiting)
 
     def restart(self, entity: Entity) -> None:
-        """S of an entity that was idle."""
+        """Sets S and F of an entity which was idle."""
         group = self.groups[entity.group]
         finish, limit = group.round(entity.finish), group.round(self.now) + group.slot
         if entity.finish > self.now and finish <= limit:
@@ -96,12 +96,12 @@ class Groups:
             entity.start = min(blocking[0], limit)
 
     def put(self, number: int, entity: Entity) -> None:
-        """To the end of its slot."""
+        """Appends an entity to its slot."""
         group = self.groups[entity.group]
         group.slots.setdefault(group.round(entity.start), []).append(number)
 
     def take(self, group: Group) -> int:
-        """The first entity of the first slot."""
+        """Removes and returns the first entity of the first slot of a group."""
         start = group.start
         number = group.slots[start].pop(0)
         if not group.slots[start]:
@@ -110,7 +110,7 @@ class Groups:
 
 
 class Qfq(Scheduler):
-    """Entities are classes."""
+    """The scheduler QFQ, whose entities are classes."""
 
     def __init__(self, weights: Sequence[int], max_packet: int) -> None:
         super().__init__(weights, max_packet)

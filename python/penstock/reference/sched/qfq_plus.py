@@ -20,13 +20,13 @@ class Aggregate:
         self.budget = 0
 
     def recharge(self) -> None:
-        """A full budget, and the finish that it has if all is used."""
+        """Sets a full budget, and the finish time for a budget that is used completely."""
         self.budget = self.largest_budget
         self.entity.finish = self.entity.start + self.budget * self.entity.inverse
 
 
 class QfqPlus(Scheduler):
-    """At most `most` classes in an aggregate."""
+    """The scheduler QFQ+, with at most `most` classes in an aggregate."""
 
     def __init__(self, weights: Sequence[int], max_packet: int, most: int = 8) -> None:
         super().__init__(weights, max_packet)
@@ -44,11 +44,11 @@ class QfqPlus(Scheduler):
         self.serving: Aggregate | None = None
 
     def put(self, aggregate: Aggregate) -> None:
-        """Among those that wait."""
+        """Adds an aggregate to those which wait for service."""
         self.groups.put(self.aggregates.index(aggregate), aggregate.entity)
 
     def begins(self, cls: int) -> None:
-        """An aggregate without classes with packets comes anew."""
+        """Adds a class with a new packet to its aggregate. An aggregate that was idle is started again."""
         aggregate = self.of[cls]
         self.deficit[cls] = self.max_packet
         aggregate.round.append(cls)
@@ -72,7 +72,7 @@ class QfqPlus(Scheduler):
         return None
 
     def end_service(self, aggregate: Aggregate) -> None:
-        """It is charged for what it was sent."""
+        """Ends the service of an aggregate, which is charged for the bytes that it sent."""
         entity = aggregate.entity
         entity.finish = entity.start + (aggregate.largest_budget - aggregate.budget) * entity.inverse
         if aggregate.round:
@@ -81,7 +81,7 @@ class QfqPlus(Scheduler):
             self.put(aggregate)
 
     def choose(self) -> int:
-        """The aggregate in service goes on if its budget lasts."""
+        """Returns the next class of the aggregate in service; of the next aggregate when its budget is used up."""
         serving = self.serving
         assert serving is not None, "with packets there is one in service"
         if not serving.round or self.head(serving.round[0]) > serving.budget:

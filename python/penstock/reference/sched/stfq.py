@@ -6,7 +6,7 @@ from penstock.reference.sched import SHIFT, Scheduler
 
 
 class Stfq(Scheduler):
-    """Tags for each packet, as in the paper."""
+    """The scheduler with a start tag and a finish tag for each packet, as in the paper."""
 
     def __init__(self, weights: Sequence[int], max_packet: int) -> None:
         super().__init__(weights, max_packet)
@@ -24,10 +24,10 @@ class Stfq(Scheduler):
         super().arrive(cls, number, size)
 
     def begins(self, cls: int) -> None:
-        """It has its tag already."""
+        """Does nothing, since every packet gets its tag when it arrives."""
 
     def choose(self) -> int:
-        """The least S, then the lowest class."""
+        """Returns the class with the least S; of several, the one with the lowest number."""
         return min(self.backlogged(), key=lambda cls: (self.tags[cls][0], cls))
 
     def sent(self, cls: int, size: int) -> None:  # noqa: ARG002 - the tags have it

@@ -8,7 +8,7 @@ from penstock.reference.sched.wf2q_plus import Wf2qPlus
 
 
 class W2f2q(Wf2qPlus):
-    """A class lags by `lag` bytes at most when its channel is good again, and leads by `lead` bytes at most."""
+    """The scheduler. A class lags by at most `lag` bytes after a bad channel, and leads by at most `lead`."""
 
     def __init__(self, weights: Sequence[int], max_packet: int, lag: int, lead: int) -> None:
         super().__init__(weights, max_packet)
@@ -16,7 +16,7 @@ class W2f2q(Wf2qPlus):
         self.bad: set[int] = set()
 
     def channel(self, cls: int, good: bool) -> None:
-        """The channel of a class changes."""
+        """Sets the channel of a class; its lag is limited when the channel becomes good."""
         if good and cls in self.bad and self.queues[cls]:
             self.forget_lag(cls)
         (self.bad.discard if good else self.bad.add)(cls)
@@ -28,7 +28,7 @@ class W2f2q(Wf2qPlus):
             self.stamp(cls, least)
 
     def depart(self) -> tuple[int, int] | None:
-        """V is at least the least S of all classes with packets. None is served if all their channels are bad."""
+        """Moves V up to the least S of all classes with packets. Serves no class if all their channels are bad."""
         waiting = self.backlogged()
         for cls in self.bad.intersection(waiting):
             self.forget_lag(cls)
@@ -37,7 +37,7 @@ class W2f2q(Wf2qPlus):
         return super().depart() if set(waiting) - self.bad else None
 
     def choose(self) -> int:
-        """The least F of those that are due, else the least S: a class that leads."""
+        """Returns the eligible class with the least F; if none is eligible, the leading class with the least S."""
         good = [cls for cls in self.backlogged() if cls not in self.bad]
         if due := [cls for cls in good if self.start[cls] <= self.now]:
             return min(due, key=lambda cls: (self.finish[cls], cls))
