@@ -1,8 +1,8 @@
 """Lists what a crate makes public: one line for each item with its signature.
 
-The list is read from the syntax of the source, so it needs no compiler, is the same with each, and takes a second. What
-rustdoc has beside it as JSON is for nightly compilers and changes its form with them. The price: items that a macro
-makes are listed as the macro has them, with its placeholders, followed by the rows of its call.
+The list is read from the syntax of the source. So it needs no compiler, does not depend on its version, and takes a
+second. The JSON output of rustdoc needs a nightly compiler and changes with it. A limitation: items which a macro makes
+are listed as they stand in the macro, with its placeholders, followed by the rows of its call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEAD = """# Everything that the crate {name} makes public, made by `tools/public
 
 
 def main() -> int:
-    """Compares the lists with the source, or writes them."""
+    """Compares the lists with the source, or writes them; returns the exit code."""
     parser = argparse.ArgumentParser(description="Lists what crates make public, and shows what has changed.")
     parser.add_argument("--write", action="store_true", help="write docs/api/ anew")
     arguments = parser.parse_args()
@@ -86,20 +86,20 @@ class _Listing:
                     self.impls.setdefault(self._subject(file, scope, node), []).append((file, node))
 
     def _subject(self, file: rust.File, scope: Module, node: Node) -> Item:
-        """The type that an `impl` is of."""
+        """Returns the type of an `impl`."""
         subject = node.child_by_field_name("type")
         assert subject is not None
         path = re.findall(r"\w+", re.sub(r"<.*", "", file.text(subject).lstrip("&"), flags=re.DOTALL)) or [""]
         return self.crate.definition(scope, path) or (scope, path[-1])
 
     def lines(self) -> list[str]:
-        """All lines, sorted within each module; modules in order."""
+        """Returns all lines, sorted within each module, and the modules in order."""
         found: dict[Module, list[str]] = {}
         self.module((), found)
         return [line for module in sorted(found) for line in sorted(set(found[module]))]
 
     def module(self, module: Module, found: dict[Module, list[str]]) -> None:
-        """What a public module has, and the public modules in it."""
+        """Adds the public items of a module, and those of the public modules in it."""
         file, body = self.scopes[module]
         listed = found.setdefault(module, [f"pub mod {'::'.join(module)}"] if module else [])
         for node in body.named_children:
@@ -117,7 +117,7 @@ class _Listing:
                 listed += macro(file, node, module)
 
     def handed_on(self, module: Module, file: rust.File, node: Node) -> Iterator[str]:
-        """What `pub use` brings in: the item itself if its own module is private."""
+        """Returns the lines of a `pub use`: those of the item if its own module is private."""
         for path, name in rust.uses(file.text(node)):
             yield f"pub use {'::'.join((*module, name))} = {'::'.join(path)}"
             item = self.crate.definition(module, path)
@@ -134,7 +134,7 @@ class _Listing:
         return True
 
     def item(self, file: rust.File, node: Node, path: tuple[str, ...], item: Item) -> Iterator[str]:
-        """An item with its fields, variants and methods, under the path by which others reach it."""
+        """Returns the lines of an item with its fields, variants and methods, under its public path."""
         yield signature(file, node, "::".join(path))
         body = node.child_by_field_name("body")
         if node.type in ("enum_item", "struct_item", "trait_item") and body is not None:
@@ -148,12 +148,12 @@ class _Listing:
 
 
 def public(file: rust.File, node: Node) -> bool:
-    """True for `pub` alone: `pub(crate)` and the like end inside the crate."""
+    """Returns true for `pub`, but not for `pub(crate)` and others that limit it to the crate."""
     return any(file.text(child) == "pub" for child in node.children if child.type == "visibility_modifier")
 
 
 def attributes(file: rust.File, node: Node) -> Iterator[str]:
-    """The attributes before an item."""
+    """Returns the attributes before an item."""
     before = node.prev_named_sibling
     while before is not None and before.type in ("attribute_item", "line_comment", "block_comment"):
         if before.type == "attribute_item":
@@ -162,7 +162,7 @@ def attributes(file: rust.File, node: Node) -> Iterator[str]:
 
 
 def signature(file: rust.File, node: Node, path: str) -> str:
-    """An item on one line without its body, its name replaced by its path."""
+    """Returns an item on one line, without its body, and with its path in place of its name."""
     name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
     assert name is not None
     shown = body is not None and body.type == "ordered_field_declaration_list"
@@ -174,7 +174,7 @@ def signature(file: rust.File, node: Node, path: str) -> str:
 
 
 def fields(file: rust.File, node: Node, body: Node) -> str:
-    """The rest of a tuple struct after its name, with `_` for what is private."""
+    """Returns the fields of a tuple struct, with `_` for private ones."""
     name = node.child_by_field_name("name")
     assert name is not None
     shown, seen = [], False
@@ -189,13 +189,13 @@ def fields(file: rust.File, node: Node, body: Node) -> str:
 
 
 def flat(text: str) -> str:
-    """Code on one line."""
+    """Returns code on one line."""
     text = re.sub(r"\s+", " ", re.sub(r"//[^\n]*", " ", text)).strip()
     return re.sub(r",? ([)\]>])", r"\1", re.sub(r"([(\[]) ", r"\1", text))
 
 
 def parts(file: rust.File, node: Node, body: Node, path: str) -> Iterator[str]:
-    """Public fields of a struct, all variants of an enum, all items of a trait."""
+    """Returns the public fields of a struct, all variants of an enum, or all items of a trait."""
     for child in body.named_children:
         name = child.child_by_field_name("name")
         if name is None or file.in_tests(child):
@@ -212,7 +212,7 @@ def parts(file: rust.File, node: Node, body: Node, path: str) -> Iterator[str]:
 
 
 def implemented(file: rust.File, node: Node, path: str) -> Iterator[str]:
-    """Public items of an `impl`, or one line for a trait."""
+    """Returns the public items of an `impl`, or one line for the `impl` of a trait."""
     trait, body = node.child_by_field_name("trait"), node.child_by_field_name("body")
     end = body.start_byte if body is not None else node.end_byte
     if trait is not None:
@@ -225,7 +225,7 @@ def implemented(file: rust.File, node: Node, path: str) -> Iterator[str]:
 
 
 def macro(file: rust.File, node: Node, module: Module) -> Iterator[str]:
-    """Public items in the definition of a macro, and the rows of a call: what they make is not spelled out."""
+    """Returns the public items in the definition of a macro, and the rows of a call, without expanding them."""
     if node.type == "expression_statement":
         if not node.named_children or node.named_children[0].type != "macro_invocation":
             return

@@ -1,4 +1,4 @@
-"""The command `tools/check-layers`: everything that the other modules check, on this tree."""
+"""The command `tools/check-layers`: runs the checks of all other modules on the source tree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCRIPTS = ("check-layers", "pictures", "prose-sample", "public-api", "verify-twi
 
 
 def main() -> int:
-    """Prints every place that a rule does not allow."""
+    """Prints every violation of a rule; returns the exit code."""
     parser = argparse.ArgumentParser(description="Checks the layers of the code against tools/layers.toml.")
     parser.add_argument("--tables", action="store_true", help="print who knows whom now, as rows for tools/layers.toml")
     arguments = parser.parse_args()
@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def violations(root: Path, rules: law.Law) -> Iterator[str]:
-    """Everything that is wrong in a tree of files."""
+    """Returns all violations in a source tree."""
     packages = crates.metadata(root)
     yield from crates.wrong_dependencies(packages, rules.crates)
     sources = texts(root / "crates", "*/src/**/*.rs")
@@ -47,7 +47,7 @@ def violations(root: Path, rules: law.Law) -> Iterator[str]:
 
 
 def wrong_crate(name: str, files: Mapping[str, str], rules: law.Law) -> Iterator[str]:
-    """What is wrong between the modules of a crate: texts by their paths below src."""
+    """Returns the violations between the modules of a crate; `files` are texts by their paths below src."""
     tree = rust.tree(name, files)
     yield from graph.wrong_circles(tree, rules.circles)
     if name in rules.modules:
@@ -55,7 +55,7 @@ def wrong_crate(name: str, files: Mapping[str, str], rules: law.Law) -> Iterator
 
 
 def wrong_package(files: Mapping[str, str], rules: law.Law) -> Iterator[str]:
-    """What is wrong between the modules of Python: texts by their paths below the folder `python`."""
+    """Returns the violations between Python modules; `files` are texts by their paths below the folder `python`."""
     python = imports.read(PACKAGE, files)
     tree = python.tree()
     yield from graph.wrong_circles(tree, rules.circles)
@@ -66,7 +66,7 @@ def wrong_package(files: Mapping[str, str], rules: law.Law) -> Iterator[str]:
 
 
 def wrong_lengths(root: Path, rules: law.Law) -> Iterator[str]:
-    """Functions and files that are too long, except files that are listed."""
+    """Returns functions and files that are too long, except listed files."""
     limits = rules.function_lines, rules.file_lines
     found: list[str] = []
     for folder in [*sorted(root.glob("crates/*/")), root / "fuzz"]:
@@ -83,7 +83,7 @@ def wrong_lengths(root: Path, rules: law.Law) -> Iterator[str]:
 
 
 def tables(root: Path, rules: law.Law) -> Iterator[str]:
-    """Rows for `tools/layers.toml` as the code is now, with the reasons that are there."""
+    """Returns the rows which `tools/layers.toml` needs for the present code, with the reasons that it has."""
     trees = {
         f"modules.{name}": rust.tree(name, texts(root / "crates" / name / "src", "**/*.rs")) for name in rules.modules
     }
@@ -100,6 +100,6 @@ def tables(root: Path, rules: law.Law) -> Iterator[str]:
 
 
 def texts(folder: Path, *patterns: str) -> dict[str, str]:
-    """The texts of files by their paths below a folder."""
+    """Reads the texts of files, by their paths below a folder."""
     files = sorted(file for pattern in patterns for file in folder.glob(pattern) if file.is_file())
     return {file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8") for file in files}

@@ -19,7 +19,7 @@ LEVEL = re.compile(r"\b(?:allow|expect|warn)\s*\(([^()]*)\)")
 
 
 def metadata(root: Path) -> list[dict[str, Any]]:
-    """The packages of a workspace, as cargo tells them."""
+    """Returns the packages of a workspace from the output of `cargo metadata`."""
     command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"]
     found = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
     packages: list[dict[str, Any]] = found["packages"]
@@ -27,7 +27,7 @@ def metadata(root: Path) -> list[dict[str, Any]]:
 
 
 def wrong_dependencies(packages: list[dict[str, Any]], crates: Mapping[str, Crate]) -> Iterator[str]:
-    """Dependencies that the table does not have, whatever their kind, name in the manifest or target."""
+    """Returns the dependencies which the table does not allow, of any kind, name in the manifest and target."""
     for package in packages:
         name = package["name"].removeprefix(OURS)
         if name not in crates:
@@ -60,7 +60,7 @@ def _wrong(name: str, crate: Crate, dependencies: list[dict[str, Any]]) -> Itera
 def wrong_lints(
     sources: Mapping[str, str], crates: Mapping[str, Crate], allowed: frozenset[tuple[str, str]]
 ) -> Iterator[str]:
-    """Pure crates whose lib.rs does not deny the lints, and exceptions from them that are not listed.
+    """Returns pure crates whose lib.rs does not deny the lints, and exceptions from lints that are not listed.
 
     `sources` are the texts of all files below `src` of all crates by their paths, `core/src/lib.rs` for one.
     """
@@ -84,7 +84,7 @@ def wrong_lints(
 
 
 def wrong_tricks(sources: Mapping[str, str]) -> Iterator[str]:
-    """Code that hides from the syntax tree of its module: `#[path]` and `include!`."""
+    """Returns uses of `#[path]` and `include!`, which bring in code that the syntax tree of a module does not show."""
     for path, text in sources.items():
         code = rust.bare(text)
         if re.search(r"#!?\[[^\]]*\bpath\s*=", code):

@@ -1,4 +1,4 @@
-"""Which module knows which: circles, and edges that no table allows."""
+"""The graph of modules that name each other: finds circles, and edges which no table allows."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Reference:
 
 @dataclass(frozen=True)
 class Tree:
-    """The modules of a crate or of a Python package, and who names whom."""
+    """The modules of a crate or of a Python package, and which module names which."""
 
     name: str
     modules: frozenset[Module]
     references: tuple[Reference, ...]
 
     def children(self, parent: Module) -> list[Module]:
-        """The modules directly below `parent`."""
+        """Returns the modules directly below `parent`."""
         return sorted(m for m in self.modules if m[:-1] == parent and m)
 
     def edges(self, parent: Module) -> dict[tuple[str, str], Reference]:
-        """Who of the children of `parent` names whom, with the first place; a child stands for everything below it."""
+        """Returns which child of `parent` names which, with the first place. A child includes all modules below it."""
         depth = len(parent)
         found: dict[tuple[str, str], Reference] = {}
         for reference in sorted(self.references, key=lambda r: (r.file, r.line)):
@@ -47,7 +47,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Circle:
-    """Modules beside each other of which each reaches all others."""
+    """Modules with the same parent, each of which reaches all others."""
 
     members: frozenset[str]
     references: tuple[Reference, ...]
@@ -58,7 +58,7 @@ class Circle:
 
 
 def circles(tree: Tree) -> Iterator[Circle]:
-    """All circles of more than two modules at every level of the tree.
+    """Returns all circles of more than two modules, at every level of the tree.
 
     A module counts as one with the files of its own folder, so a parent and its children may name each other.
     """
@@ -76,7 +76,7 @@ def circles(tree: Tree) -> Iterator[Circle]:
 
 
 def components(known: Mapping[str, set[str]]) -> list[set[str]]:
-    """The strongly connected components of a graph (Tarjan 1972, with a stack of its own in place of recursion)."""
+    """Returns the strongly connected components of a graph (Tarjan 1972, with an explicit stack, not recursion)."""
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     open_nodes: list[str] = []
@@ -109,7 +109,7 @@ def components(known: Mapping[str, set[str]]) -> list[set[str]]:
 
 
 def wrong_circles(tree: Tree, known: tuple[frozenset[str], ...]) -> Iterator[str]:
-    """Circles that are not listed, and listed ones that have fewer members now."""
+    """Returns circles that are not listed, and listed ones that have fewer members now."""
     found = list(circles(tree))
     for circle in found:
         if not any(circle.members <= listed for listed in known):
@@ -121,7 +121,7 @@ def wrong_circles(tree: Tree, known: tuple[frozenset[str], ...]) -> Iterator[str
 
 
 def wrong_edges(tree: Tree, parts: Mapping[str, Part], table: str) -> Iterator[str]:
-    """Edges between the modules at the top of a tree that its table does not have, and rows that nothing needs."""
+    """Returns edges between the top modules of a tree which its table does not allow, and rows without an edge."""
     there = {module[0] for module in tree.modules if module}
     edges = tree.edges(())
     for name in sorted(there - set(parts)):

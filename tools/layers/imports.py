@@ -1,4 +1,4 @@
-"""Which module of a Python package imports which, and what it imports from outside, however that is written."""
+"""Finds which module of a Python package imports which, and which outside packages it imports, in any spelling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 
 from layers.graph import Module, Reference, Tree
 
-# Calls that bring in code whose name no reader of the source can see.
+# Functions that import modules by names which are computed.
 DYNAMIC = {
     "__import__", "compile", "eval", "exec", "exec_module", "import_module", "module_from_spec", "run_module",
     "run_path", "spec_from_file_location", "spec_from_loader",
@@ -30,7 +30,7 @@ class Import:
 
 @dataclass
 class Python:
-    """What the files of a package import."""
+    """The imports of all files of a package."""
 
     package: str
     modules: dict[Module, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Python:
     exports: dict[Module, dict[str, str]] = field(default_factory=dict)
 
     def resolve(self, name: str, depth: int = 0) -> Module | None:
-        """The module of this package in which `name` is defined; `None` if it is from outside."""
+        """Returns the module of this package in which `name` is defined; `None` if the package does not define it."""
         parts = tuple(name.split("."))
         if parts[0] != self.package:
             return None
@@ -54,11 +54,11 @@ class Python:
         return at
 
     def _is_package(self, module: Module) -> bool:
-        """A package hands on what its parts define; a module answers itself for what it offers."""
+        """Returns true for a package, which may export names that its modules define."""
         return self.modules.get(module, "").endswith("__init__.py")
 
     def tree(self) -> Tree:
-        """The package as a tree of modules."""
+        """Returns the package as a tree of modules."""
         references = set()
         for found in self.imports:
             target = self.resolve(found.name)
@@ -90,7 +90,7 @@ def _visited(package: str, module: Module, file: str, text: str) -> _Visitor:
 
 
 class _Visitor(ast.NodeVisitor):
-    """Notes all imports of one file."""
+    """Collects all imports of one file."""
 
     def __init__(self, package: str, module: Module, file: str) -> None:
         self.module, self.file = module, file
@@ -125,7 +125,7 @@ class _Visitor(ast.NodeVisitor):
                 self.importers.add(alias.asname or alias.name)
 
     def absolute(self, name: str, level: int) -> str:
-        """The full name of a module that is written with `level` dots before it."""
+        """Returns the full name of a module that is written with `level` dots before it."""
         folder = self.folder[: len(self.folder) - level + 1] if level else ()
         return ".".join((*folder, *filter(None, [name])))
 
@@ -148,12 +148,12 @@ class _Visitor(ast.NodeVisitor):
 
 
 def _called(func: ast.expr) -> str:
-    """The last name of what is called."""
+    """Returns the last name in a call: `import_module` for `importlib.import_module(...)`."""
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
 def wrong_homes(python: Python, homes: Mapping[str, frozenset[str]]) -> Iterator[str]:
-    """Imports of packages outside by modules which are not their home."""
+    """Returns imports of outside packages by modules other than their homes."""
     for found in python.imports:
         importer = ".".join((python.package, *found.module))
         for package, allowed in homes.items():
@@ -162,7 +162,7 @@ def wrong_homes(python: Python, homes: Mapping[str, frozenset[str]]) -> Iterator
 
 
 def wrong_apart(python: Python, apart: tuple[tuple[str, str, str], ...]) -> Iterator[str]:
-    """Imports between modules which are kept apart, by patterns of their names."""
+    """Returns imports between modules which must not import each other, by patterns of their names."""
     tree = python.tree()
     for module, other, why in apart:
         named = [".".join((python.package, *known)) for known in python.modules]
@@ -175,7 +175,7 @@ def wrong_apart(python: Python, apart: tuple[tuple[str, str, str], ...]) -> Iter
 
 
 def wrong_dynamic(python: Python, allowed: frozenset[tuple[str, str]]) -> Iterator[str]:
-    """Imports by names that are computed, outside the list."""
+    """Returns imports by computed names, except listed ones."""
     for file, line, call in python.dynamic:
         if (file, call) not in allowed:
             yield f"{file}:{line}: {call} brings in code by a name that no reader sees; write the import out"
@@ -184,5 +184,5 @@ def wrong_dynamic(python: Python, allowed: frozenset[tuple[str, str]]) -> Iterat
 
 
 def within(module: str, package: str) -> bool:
-    """True when `module` is `package` or lies inside it."""
+    """Returns true if `module` is `package` or a module in it."""
     return module == package or module.startswith(package + ".")

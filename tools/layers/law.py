@@ -18,7 +18,7 @@ class LawError(Exception):
 
 @dataclass(frozen=True)
 class Crate:
-    """A row of `[crates]`: which crates one may know, and what it holds."""
+    """A row of `[crates]`: which crates a crate may depend on, and what it contains."""
 
     may: frozenset[str]
     outside: frozenset[str]
@@ -29,7 +29,7 @@ class Crate:
 
 @dataclass(frozen=True)
 class Part:
-    """A row of `[modules.NAME]` or `[python]`: which modules beside it a module may know, and why."""
+    """A row of `[modules.NAME]` or `[python]`: which modules with the same parent a module may name, and why."""
 
     may: frozenset[str]
     why: str
@@ -37,7 +37,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Law:
-    """All tables."""
+    """All tables of `tools/layers.toml`."""
 
     crates: Mapping[str, Crate]
     modules: Mapping[str, Mapping[str, Part]]
@@ -92,7 +92,7 @@ def _parts(where: str, rows: Mapping[str, Any]) -> dict[str, Part]:
 
 
 def _listed(where: str, rows: list[dict[str, Any]], key: str) -> frozenset[tuple[str, str]]:
-    """Exceptions: a file, and what is allowed there."""
+    """Returns exceptions: files, and what is allowed in each."""
     return frozenset((row["file"], row[key]) for row in rows if _why(where, row["file"], row))
 
 

@@ -1,4 +1,4 @@
-"""Functions and files that are too long to be read at once. Tests may be longer."""
+"""Finds functions and files that are longer than the limits. Tests may be longer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from layers import rust
 
 
 def wrong_rust(files: Mapping[str, str], function: int, file: int) -> Iterator[str]:
-    """Functions and files of Rust above the limits: texts by their paths below src."""
+    """Returns functions and files of Rust above the limits, in lines; `files` are texts by their paths below src."""
     for parsed in rust.without_tests(files).values():
         lines = parsed.root.end_point.row - sum(
             parsed.source.count(b"\n", begin, end) + 1 for begin, end in parsed.test_spans
@@ -25,7 +25,7 @@ def wrong_rust(files: Mapping[str, str], function: int, file: int) -> Iterator[s
 
 
 def wrong_python(files: Mapping[str, str], function: int, file: int) -> Iterator[str]:
-    """Functions and files of Python above the limits."""
+    """Returns functions and files of Python above the limits, in lines."""
     for path, text in sorted(files.items()):
         lines = len(text.splitlines())
         if lines > file:

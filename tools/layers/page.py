@@ -1,4 +1,4 @@
-"""The table of crates in docs/architecture.md, which must say what `tools/layers.toml` says."""
+"""Checks that the table of crates in docs/architecture.md agrees with `tools/layers.toml`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ HEAD = "| crate | may know | holds |"
 
 
 def rows(crates: Mapping[str, Crate]) -> list[str]:
-    """The lines of the table as the page must have them."""
+    """Returns the lines of the table which the page must contain."""
     known = {name: ", ".join(f"`{other}`" for other in sorted(crate.may)) or "nobody" for name, crate in crates.items()}
     return [f"| `{name}` | {known[name]} | {crate.holds} |" for name, crate in crates.items()]
 
 
 def wrong_page(page: str, crates: Mapping[str, Crate]) -> Iterator[str]:
-    """Rows of the page that differ from the table."""
+    """Returns the rows of the page that differ from the table."""
     lines = page.splitlines()
     if HEAD not in lines:
         yield f"docs/architecture.md: there is no table `{HEAD}`"

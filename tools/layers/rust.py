@@ -1,4 +1,4 @@
-"""Which module of a crate names which: from the syntax tree of its files, without what is for tests only."""
+"""Finds which module of a crate names which, from the syntax trees of its files without code for tests."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _query() -> tree_sitter.Query:
 
 @dataclass(eq=False)
 class File:
-    """The syntax of a file: nodes by kind, without those for tests only."""
+    """The syntax of a file: nodes by kind, without those that are compiled for tests only."""
 
     name: str
     source: bytes
@@ -60,16 +60,16 @@ class File:
     for_tests: bool
 
     def in_tests(self, node: Node) -> bool:
-        """True inside an item that is compiled for tests only."""
+        """Returns true inside an item that is compiled for tests only."""
         return self.for_tests or any(begin <= node.start_byte < end for begin, end in self.test_spans)
 
     def text(self, node: Node) -> str:
-        """The text of a node."""
+        """Returns the text of a node."""
         return self.source[node.start_byte : node.end_byte].decode()
 
 
 def bare(text: str) -> str:
-    """Code without comments and without what is in strings, on the same lines."""
+    """Returns code without comments and without the contents of strings; all lines keep their numbers."""
     return HIDDEN.sub(lambda m: '""' + "\n" * m[0].count("\n"), text)
 
 
@@ -96,7 +96,7 @@ def parse(name: str, text: str) -> File:
 
 
 def module_of(name: str) -> Module:
-    """The module of a file by its path below src: `aqm/mod.rs` and `aqm.rs` are both `aqm`."""
+    """Returns the module of a file by its path below src: `aqm/mod.rs` and `aqm.rs` are both `aqm`."""
     parts = name.removesuffix(".rs").split("/")
     if parts[-1] == "mod" or parts == ["lib"]:
         parts.pop()
@@ -104,13 +104,13 @@ def module_of(name: str) -> Module:
 
 
 def child_name(file: File, node: Node) -> str:
-    """The name that a `mod` item declares."""
+    """Returns the name that a `mod` item declares."""
     name = node.child_by_field_name("name")
     return file.text(name) if name is not None else ""
 
 
 def inside(file: File, node: Node, base: Module) -> Module:
-    """The module in which a node stands: that of its file, or one written out in it."""
+    """Returns the module that contains a node: that of its file, or an inline module."""
     names = []
     parent = node.parent
     while parent is not None:
@@ -121,7 +121,7 @@ def inside(file: File, node: Node, base: Module) -> Module:
 
 
 def without_tests(files: Mapping[str, str]) -> dict[Module, File]:
-    """The files of a crate by their modules, without those that a `#[cfg(test)] mod` declares."""
+    """Returns the files of a crate by their modules, without those that a `#[cfg(test)] mod` declares."""
     parsed = {module_of(name): parse(name, text) for name, text in files.items() if not name.startswith("bin/")}
     tests = {
         (*inside(file, node, module), child_name(file, node))
@@ -138,7 +138,7 @@ def without_tests(files: Mapping[str, str]) -> dict[Module, File]:
 
 @dataclass
 class Names:
-    """What is known by which name in one module."""
+    """The names in one module, and what each stands for."""
 
     defined: set[str] = field(default_factory=set)
     imported: dict[str, list[str]] = field(default_factory=dict)
@@ -147,13 +147,13 @@ class Names:
 
 @dataclass
 class Crate:
-    """The modules of a crate, with those written out in a file, and the file each stands in."""
+    """The modules of a crate, including inline modules, with the file of each."""
 
     owner: dict[Module, Module]
     names: dict[Module, Names]
 
     def resolve(self, module: Module, path: list[str], depth: int = 0) -> Module | None:
-        """The module that holds what `path` means in `module`; `None` for other crates and for plain names."""
+        """Returns the module that defines what `path` means in `module`; `None` for other crates and plain names."""
         if depth > 20:
             return None
         at, rest = self._begin(module, path, depth)
@@ -168,7 +168,7 @@ class Crate:
         return at
 
     def definition(self, module: Module, path: list[str]) -> tuple[Module, str] | None:
-        """Where what `path` means in `module` is defined, and its name there, through `use` and `pub use`."""
+        """Returns the module which defines what `path` means in `module`, and its name there, through `use`."""
         for _ in range(20):
             if len(path) == 1 and path[0] in self.names[module].defined:
                 return module, path[0]
@@ -198,7 +198,7 @@ class Crate:
         return None, []
 
     def _through(self, module: Module, name: str, rest: list[str], depth: int) -> Module | None:
-        """Where a name of `module` comes from, if that is another module: by `use`, renamed or not, or by `*`."""
+        """Returns the origin of a name in `module` that a `use` imports from another module, by name or by `*`."""
         known = self.names[module]
         if name in known.defined:
             return module
@@ -216,7 +216,7 @@ class Crate:
 
 
 def index(parsed: Mapping[Module, File]) -> Crate:
-    """The modules of a crate and the names in them."""
+    """Returns the modules of a crate and the names in them."""
     crate = Crate({}, {})
     for module, file in parsed.items():
         for scope, body in scopes(file, module):
@@ -237,7 +237,7 @@ def index(parsed: Mapping[Module, File]) -> Crate:
 
 
 def scopes(file: File, module: Module) -> Iterator[tuple[Module, Node]]:
-    """The modules that stand in a file: its own, and those written out in it."""
+    """Returns the modules in a file: its own, and its inline modules."""
     yield module, file.root
     for node in file.nodes.get("mod", []):
         if (body := node.child_by_field_name("body")) is not None:
@@ -260,7 +260,7 @@ def tree(name: str, files: Mapping[str, str]) -> Tree:
 
 @cache
 def _paths(file: File, module: Module) -> list[tuple[Module, list[str], int]]:
-    """Every path of a file, with the module it is written in and its line."""
+    """Returns every path of a file, with the module that contains it and its line."""
     return list(_each_path(file, module))
 
 
@@ -281,7 +281,7 @@ def _each_path(file: File, module: Module) -> Iterator[tuple[Module, list[str], 
 
 @cache
 def uses(text: str) -> list[tuple[list[str], str]]:
-    """The paths that a `use` item brings in, each with the name it gets; `*` for all of a module."""
+    """Returns the paths that a `use` item imports, each with its new name; `*` for all names of a module."""
     body = re.sub(r"^.*?\buse\b", "", bare(text), count=1, flags=re.DOTALL).rstrip().removesuffix(";")
     tokens = re.findall(r"\$?\w+|::|[{},*]", body.replace("r#", ""))
     found, rest = _use_tree(tokens, [])
@@ -291,7 +291,7 @@ def uses(text: str) -> list[tuple[list[str], str]]:
 
 
 def _use_tree(tokens: list[str], prefix: list[str]) -> tuple[list[tuple[list[str], str]], list[str]]:
-    """One tree of a `use`, and the tokens after it."""
+    """Reads one tree of a `use`, and returns its paths and the tokens after it."""
     path = list(prefix)
     while tokens and tokens[0] not in ("}", ","):
         token, tokens = tokens[0], tokens[1:]
