@@ -269,5 +269,5 @@ def test_ctrl_c_from_outside(tmp_path: Path) -> None:
     assert line.startswith("[1/32000]"), line
     assert running_one.returncode == 130
     assert "Traceback" not in rest
-    assert "what was finished is kept" in rest
+    assert "finished runs are kept" in rest
     assert len(load(tmp_path / "out").outcomes) == len(list((tmp_path / "out/cases").glob("*.json")))
