@@ -3,7 +3,7 @@
 //!
 //! Each event is one call of `Simulation::dispatch`. Most events concern TCP, which the loop drives directly: a segment
 //! arrives at its endpoint, and the endpoint sends what it may send now. Every other actor pushes
-//! [`Action`](crate::actors::action::Action)s, which `run/apply.rs` applies.
+//! [`Action`]s, which `run/apply.rs` applies.
 
 mod apply;
 mod sessions;
