@@ -106,7 +106,7 @@ def test_replay_gives_a_control_its_events(penstock: Command, tmp_path: Path) ->
     ]
     kept = penstock("replay", "--cc", "newreno", "--set", "beta=0.7", script)
     assert kept.stdout.splitlines()[2:] == ["10,loss,11.000,7.700,", "20,recovered,7.700,7.700,"]
-    for setting, told in (("bete=1", "did you mean beta?"), ("beta=2", "below 1"), ("beta=x", "beta=x")):
+    for setting, told in (("bete=1", "did you mean `beta`?"), ("beta=2", "below 1"), ("beta=x", "beta=x")):
         done = penstock("replay", "--cc", "newreno", "--set", setting, script)
         assert (done.returncode, told in done.stderr) == (2, True), done.stderr
 
@@ -115,7 +115,7 @@ def test_replay_refuses_events_that_cannot_be(penstock: Command, tmp_path: Path)
     script = tmp_path / "events.csv"
     script.write_text("t_us,event,segments,rtt_us\n0,nak,1,5\n")
     cases = [
-        ((script, "--cc", "newrebo"), "did you mean newreno"),
+        ((script, "--cc", "newrebo"), 'did you mean "newreno"?'),
         ((script, "--cc", "newreno", "--aqm", "red"), "--cc goes with no other option"),
         ((script, "--rate", "8Mbit/s"), "missing: --aqm, --limit"),
         (("nowhere.csv", "--cc", "newreno"), "nowhere.csv"),

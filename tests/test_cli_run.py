@@ -139,7 +139,9 @@ def test_files_that_cannot_be_read_are_named(penstock: Command, tmp_path: Path) 
 def test_options_out_of_range_are_refused(penstock: Command, scenario: Path) -> None:
     for seed in ("-1", str(2**64), "one"):
         assert "--seed" in message(penstock("run", scenario, "--seed", seed))
-    assert "pink-dsl, pink-sat" in message(penstock("reproduce", "pink-wan"))
+    unknown = message(penstock("reproduce", "pink-wan"))
+    assert "did you mean pink-sat?" in unknown
+    assert all(name in unknown for name in ("pink-dsl", "hfs", "friendliness"))
     assert "--run" in message(penstock("claims", "--quick"))
 
 
