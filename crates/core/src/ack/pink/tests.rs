@@ -7,6 +7,7 @@ use super::flow::{SPLITS, STRETCHES, after, whole_segments};
 use super::*;
 use crate::config::AqmConfig;
 use crate::packet::{FlowId, Packet};
+use crate::testing::Segment as Seg;
 use etherparse::{PacketBuilder, TcpOptionElement};
 use std::collections::VecDeque;
 
@@ -29,22 +30,7 @@ const LAN: Span = Span::from_millis(4);
 const ISN: u32 = 999;
 const FAR_ISN: u32 = 4999;
 
-#[derive(Debug, Clone, Copy)]
-struct Seg {
-    flow: u32,
-    flags: TcpFlags,
-    seq: u32,
-    ack: u32,
-    len: u32,
-    window: u16,
-    scale: Option<u8>,
-    mss: Option<u16>,
-}
-
 impl Seg {
-    fn new(flow: u32, flags: TcpFlags, seq: u32, ack: u32) -> Self {
-        Self { flow, flags, seq, ack, len: 0, window: 0xffff, scale: None, mss: None }
-    }
     fn syn(flow: u32, scale: Option<u8>) -> Self {
         Self { scale, mss: Some(1000), ..Self::new(flow, TcpFlags::SYN, ISN, 0) }
     }
@@ -77,39 +63,6 @@ impl Seg {
         let mut bytes = Vec::new();
         tcp.options(&options).unwrap().write(&mut bytes, &vec![0; self.len as usize]).unwrap();
         bytes
-    }
-}
-
-impl TcpView for Seg {
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn flags(&self) -> TcpFlags {
-        self.flags
-    }
-    fn seq(&self) -> u32 {
-        self.seq
-    }
-    fn ack(&self) -> u32 {
-        self.ack
-    }
-    fn payload_len(&self) -> u32 {
-        self.len
-    }
-    fn window(&self) -> u16 {
-        self.window
-    }
-    fn set_window(&mut self, window: u16) {
-        self.window = window;
-    }
-    fn window_scale(&self) -> Option<u8> {
-        self.scale
-    }
-    fn mss(&self) -> Option<u16> {
-        self.mss
-    }
-    fn timestamps(&self) -> Option<(u32, u32)> {
-        None
     }
 }
 

@@ -316,7 +316,7 @@ proptest! {
         let mut gate = Gate::new(|_| {});
         for (flow, flags, seq, ack, len, window, scale, mss, out, ms) in raw {
             gate.wait(Span::from_millis(ms));
-            let segment = Seg { flow, flags: TcpFlags(flags), seq, ack, len, window, scale, mss };
+            let segment = Seg { flow, flags: TcpFlags(flags), seq, ack, len, window, scale, mss, ts: None };
             if out {
                 gate.out(segment);
             } else {
