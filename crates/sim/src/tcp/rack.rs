@@ -97,6 +97,11 @@ pub struct Rack {
     persist: u32,
     /// The end of the flight when a D-SACK last increased `patience`, until that end is acknowledged; otherwise 0.
     grown_at: u64,
+    /// Segments were declared lost since [`Rack::take_news`].
+    news: bool,
+    /// The latest time at which a retransmission was sent that is lost now; `None` if none is, or after
+    /// [`Rack::take_lost_again`].
+    lost_again: Option<Instant>,
     /// When further segments may have to be declared lost; `Instant::MAX` means never.
     check_at: Instant,
     tail: Tail,
@@ -118,6 +123,8 @@ impl Rack {
             patience: 1,
             persist: 0,
             grown_at: 0,
+            news: false,
+            lost_again: None,
             check_at: Instant::MAX,
             tail: Tail { at: Instant::MAX, due: false, end: None, again: false },
         }
@@ -141,6 +148,16 @@ impl Rack {
     /// True if some segment is lost and was not retransmitted.
     pub fn any_lost(&self) -> bool {
         self.lost > 0
+    }
+
+    /// True once after segments were declared lost.
+    pub fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Returns once when the last of those retransmissions was sent that were declared lost.
+    pub fn take_lost_again(&mut self) -> Option<Instant> {
+        self.lost_again.take()
     }
 
     /// Returns the first segment that is lost and was not retransmitted.
@@ -269,6 +286,8 @@ impl Rack {
             if due <= arrival.now {
                 sent.lost = true;
                 self.lost += sent.len();
+                self.news = true;
+                self.lost_again = self.lost_again.max(sent.again.then_some(sent.at));
             } else if self.check_at == Instant::MAX || due > self.check_at {
                 self.check_at = due;
             }

@@ -48,17 +48,23 @@ impl Scoreboard {
     }
 
     /// Implements IsLost of RFC 6675 §4 for all bytes at once: a byte is lost if, above it, three ranges or more than
-    /// two segments' worth of bytes are SACKed.
-    pub fn update_lost(&mut self, mss: u64) {
+    /// two segments' worth of bytes are SACKed. Returns true if further bytes are lost now. RACK has declared its losses
+    /// before.
+    pub fn update_lost(&mut self, mss: u64) -> bool {
+        if let Some(rack) = &mut self.rack {
+            return rack.take_news();
+        }
         let (mut ranges, mut bytes) = (0, 0);
         for (start, end) in self.sacked.as_slice().iter().rev() {
             ranges += 1;
             bytes += end - start;
             if ranges >= DUP_THRESH || bytes > (DUP_THRESH as u64 - 1) * mss {
-                self.lost_edge = self.lost_edge.max(*start);
-                return;
+                let (before, edge) = (self.lost_edge, *start);
+                self.lost_edge = before.max(edge);
+                return before < edge && self.sacked.gap_from(before).0 < edge;
             }
         }
+        false
     }
 
     /// True if some byte at or above `una` is lost.

@@ -1,6 +1,6 @@
 //! The sending half of a connection: what may be sent when, what is lost, and what is retransmitted.
 //!
-//! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 6937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
+//! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 9937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
 //! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC
 //! 8985 (RACK-TLP). Detection of losses and recovery are in `sender/recovery.rs`, the peer's window is in
 //! `sender/flow_control.rs`.
@@ -18,7 +18,7 @@
 use super::config::{SillyWindow, TcpConfig};
 use super::ern::{RateTeller, Sending};
 use super::needs::Needs;
-use super::prr::Prr;
+use super::prr::{Delivery, Prr};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::sequence;
@@ -64,6 +64,8 @@ pub struct Sender {
     pipe: u64,
     recover: u64,
     recovery_window: u64,
+    /// When recovery began, or reduced the window again.
+    recovery_since: Instant,
     prr: Prr,
     dupacks: u32,
     forced: bool,
@@ -145,6 +147,7 @@ impl Sender {
             pipe: 0,
             recover: first - 1, // RFC 6582 §3.2 step 1: the initial send sequence number
             recovery_window: 0,
+            recovery_since: Instant::ZERO,
             prr: Prr::default(),
             dupacks: 0,
             forced: false,
@@ -356,7 +359,7 @@ impl Sender {
                     self.leave_recovery(now);
                     self.look_again(delivered, config, now);
                 } else {
-                    self.on_partial(acked, delivered, config);
+                    self.on_partial(acked, delivered, config, now);
                 }
             }
             Phase::Loss => {
@@ -429,7 +432,7 @@ impl Sender {
             Phase::Open => self.detect_loss(sacked, config, now),
             Phase::Recovery if self.sack => {
                 self.measure(sacked, self.flight(), None, now);
-                self.on_partial(0, sacked, config);
+                self.on_partial(0, sacked, config, now);
             }
             Phase::Recovery => self.recovery_window += self.mss,
             Phase::Loss => {}

@@ -1,6 +1,6 @@
 //! Detection of losses and recovery: fast recovery, ECN, timeouts (RFC 6675, RFC 6582, RFC 3168, RFC 6298, RFC 8985).
 
-use super::{DUP_THRESH, Kind, Next, Phase, Prr, Sender, TcpConfig};
+use super::{DUP_THRESH, Delivery, Kind, Next, Phase, Prr, Sender, TcpConfig};
 use crate::segment::Segment;
 use crate::tcp::rack::Arrival;
 use crate::tcp::sequence;
@@ -30,7 +30,7 @@ impl Sender {
         if rack.probe_repaired(ack, twice, duplicate) && self.phase == Phase::Open && self.una >= self.reduced_at {
             // The probe has repaired the loss, but a loss is a sign of congestion.
             self.reduced_at = self.nxt;
-            self.reduce(self.flight(), false, now);
+            self.reduce(false, now);
             self.cc.on_recovered(now);
         }
     }
@@ -62,7 +62,7 @@ impl Sender {
         self.count_pipe();
         match self.phase {
             Phase::Open => self.detect_loss(0, config, now),
-            Phase::Recovery => self.on_partial(0, 0, config),
+            Phase::Recovery => self.on_partial(0, 0, config, now),
             Phase::Loss => {}
         }
     }
@@ -116,35 +116,57 @@ impl Sender {
     }
 
     pub(super) fn enter_recovery(&mut self, delivered: u64, config: &TcpConfig, now: Instant) {
-        let flight = self.flight();
         if self.una >= self.reduced_at {
-            self.reduce(flight, false, now);
+            self.reduce(false, now);
         }
-        self.reduced_at = self.nxt;
         self.phase = Phase::Recovery;
-        self.recover = self.nxt;
         self.board.begin(self.una);
-        self.count_pipe();
-        self.forced = true;
         self.first_partial = true;
         self.timed.0 = 0;
-        self.prr = Prr::new(flight);
-        let (ssthresh, pipe) = (self.cc.ssthresh().get(), self.pipe);
+        self.begin_window(Delivery { bytes: delivered, safe: false }, config, now);
+    }
+
+    /// Begins the window of a recovery, whose end is the end of the flight.
+    fn begin_window(&mut self, delivery: Delivery, config: &TcpConfig, now: Instant) {
+        self.reduced_at = self.nxt;
+        self.recover = self.nxt;
+        self.recovery_since = now;
+        self.forced = true;
+        self.count_pipe();
+        self.prr = Prr::new((self.flight() + delivery.bytes).saturating_sub(self.board.sacked()));
         self.recovery_window = match (self.sack, config.prr) {
-            (true, true) => pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss),
-            (true, false) => ssthresh,
-            (false, _) => ssthresh + u64::from(DUP_THRESH) * self.mss,
+            (true, true) => self.reduced_proportionally(delivery),
+            (true, false) => self.cc.ssthresh().get(),
+            (false, _) => self.cc.ssthresh().get() + u64::from(DUP_THRESH) * self.mss,
         };
     }
 
-    pub(super) fn reduce(&mut self, in_flight: u64, ecn: bool, now: Instant) {
+    fn reduced_proportionally(&mut self, delivery: Delivery) -> u64 {
+        self.pipe + self.prr.send_count(delivery, self.pipe, self.cc.ssthresh().get(), self.mss)
+    }
+
+    /// Tells the control of a congestion signal. What is in flight is FlightSize, but no more than the window allows:
+    /// what limited transmit has sent beyond it does not count (RFC 5681 §3.2 step 2).
+    ///
+    /// DIFFERENCE: FlightSize of RFC 5681 includes what has left the network, SACKed or lost, as long as a hole below it
+    /// is open. In recovery it grows with every new segment and is no measure of the path; a control that keeps most of
+    /// it would not reduce. So it counts up to the window that recovery is heading for. Pinned by
+    /// the ladder `a flight full of holes is no measure of the path`.
+    pub(super) fn reduce(&mut self, ecn: bool, now: Instant) {
         self.counters.reductions += 1;
-        self.cc.on_loss(&Loss { now, in_flight: Bytes::new(in_flight), ecn });
+        let in_flight = Bytes::new(self.flight_within_window());
+        self.cc.on_loss(&Loss { now, in_flight, ecn });
         self.cwr = self.ecn;
     }
 
-    /// Handles an ACK within recovery that does not end it.
-    pub(super) fn on_partial(&mut self, acked: u64, delivered: u64, config: &TcpConfig) {
+    /// Returns FlightSize, at most the congestion window in force.
+    fn flight_within_window(&self) -> u64 {
+        let window = if self.phase == Phase::Recovery { self.cc.ssthresh() } else { self.cc.cwnd() };
+        self.flight().min(window.get())
+    }
+
+    /// Handles an ACK within recovery that does not end it, or a timer that finds losses.
+    pub(super) fn on_partial(&mut self, acked: u64, delivered: u64, config: &TcpConfig, now: Instant) {
         if !self.sack {
             // RFC 6582 §3.2 step 3: retransmit the next gap, deflate the window by what was acknowledged, and add back
             // one segment.
@@ -154,11 +176,32 @@ impl Sender {
             self.recovery_window = self.recovery_window.saturating_sub(acked).max(self.mss) + back;
             return;
         }
-        self.board.update_lost(self.mss);
+        let news = self.board.update_lost(self.mss);
         self.count_pipe();
-        if config.prr {
-            let (ssthresh, pipe) = (self.cc.ssthresh().get(), self.pipe);
-            self.recovery_window = pipe + self.prr.send_count(delivered, pipe, ssthresh, self.mss);
+        let delivery = Delivery { bytes: delivered, safe: acked > 0 && !news };
+        if self.lost_a_retransmission() {
+            self.reduce_again(delivery, config, now);
+        } else if config.prr {
+            self.recovery_window = self.reduced_proportionally(delivery);
+        }
+    }
+
+    /// True if a retransmission is lost that was sent since the window was reduced. Only RACK can tell.
+    fn lost_a_retransmission(&mut self) -> bool {
+        let since = self.recovery_since;
+        self.board.rack.as_mut().is_some_and(|rack| rack.take_lost_again().is_some_and(|sent| sent >= since))
+    }
+
+    /// Reduces the window once more: the loss of a retransmission is a second sign of congestion (RFC 5681 §4.3). The
+    /// Linux forms of controls do not answer it, as Linux.
+    #[cold]
+    fn reduce_again(&mut self, delivery: Delivery, config: &TcpConfig, now: Instant) {
+        let before = self.cc.ssthresh();
+        self.reduce(false, now);
+        if self.cc.ssthresh() < before {
+            self.begin_window(delivery, config, now);
+        } else if config.prr {
+            self.recovery_window = self.reduced_proportionally(delivery);
         }
     }
 
@@ -174,7 +217,7 @@ impl Sender {
     pub(super) fn on_ecn_echo(&mut self, now: Instant) {
         if self.ecn && self.phase == Phase::Open && self.una >= self.reduced_at {
             self.reduced_at = self.nxt;
-            self.reduce(self.flight(), true, now);
+            self.reduce(true, now);
             self.cc.on_recovered(now);
         }
     }
@@ -185,10 +228,9 @@ impl Sender {
         let progressed = self.phase != Phase::Loss || self.rtt.backoff() == 0;
         if progressed {
             // RFC 5681 §3.1: ssthresh is set once per loss event. A timeout in recovery means that a retransmission was
-            // lost, and counts as a second loss event (§4.3). The amount in flight is then the pipe, because the flight
-            // size grows with the duration of recovery and does not tell what the path holds.
-            let in_flight = if self.phase == Phase::Recovery { self.pipe } else { self.flight() };
-            self.cc.on_rto(&Loss { now, in_flight: Bytes::new(in_flight), ecn: false });
+            // lost, and counts as a second one (§4.3); Linux forms of controls keep their threshold, as Linux.
+            let in_flight = Bytes::new(self.flight_within_window());
+            self.cc.on_rto(&Loss { now, in_flight, ecn: false });
         }
         self.phase = Phase::Loss;
         self.recover = self.nxt;
