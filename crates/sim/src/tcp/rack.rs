@@ -20,7 +20,9 @@
 //! | sent again | yes, from its new time on |
 //!
 //! Invariants: the records cover `una..nxt` without gaps; `lost` and `sacked` are the sums of the bytes of lost and of
-//! SACKed segments. Cost: O(1) per ACK while nothing is SACKed or retransmitted, otherwise O(flight).
+//! SACKed segments; every segment that is neither has an entry in `order` with the time of its last transmission. Cost:
+//! each transmission is looked at once when it is delivered, overtaken or lost, O(log flight), and again with each ACK
+//! while the reordering window holds it.
 //!
 //! DIFFERENCE: min_RTT is the minimum over the whole connection, not over a window of time (§6.2 step 1 allows both).
 //! Pinned by `the_smallest_sample_is_that_of_the_whole_connection`.
@@ -56,6 +58,14 @@ impl Sent {
     }
 }
 
+/// A transmission, in the order of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Transmission {
+    start: u64,
+    end: u64,
+    at: Instant,
+}
+
 /// What RACK learns from an ACK besides sequence numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
@@ -82,10 +92,13 @@ struct Tail {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rack {
     flight: VecDeque<Sent>,
+    /// The transmissions that may have to be declared lost, and some that are over.
+    order: VecDeque<Transmission>,
+    /// No segment below this number is lost.
+    lost_from: u64,
     lost: u64,
     sacked: u64,
     segments_sacked: u32,
-    segments_again: u32,
     newest: Option<(Instant, u64)>,
     rtt: Span,
     /// End of the highest segment delivered (RACK.fack).
@@ -112,10 +125,11 @@ impl Rack {
     pub fn new(first: u64) -> Self {
         Self {
             flight: VecDeque::new(),
+            order: VecDeque::new(),
+            lost_from: 0,
             lost: 0,
             sacked: 0,
             segments_sacked: 0,
-            segments_again: 0,
             newest: None,
             rtt: Span::ZERO,
             highest: first,
@@ -132,7 +146,8 @@ impl Rack {
 
     /// Returns the number of bytes on the heap, with those of the state itself.
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.flight.capacity() * size_of::<Sent>()
+        let order = self.order.capacity() * size_of::<Transmission>();
+        size_of::<Self>() + self.flight.capacity() * size_of::<Sent>() + order
     }
 
     /// Returns when the earliest timer is due; `Instant::MAX` means never.
@@ -161,11 +176,14 @@ impl Rack {
     }
 
     /// Returns the first segment that is lost and was not retransmitted.
-    pub fn next_lost(&self) -> Option<(u64, u64)> {
+    pub fn next_lost(&mut self) -> Option<(u64, u64)> {
         if self.lost == 0 {
             return None;
         }
-        self.flight.iter().find(|sent| sent.lost).map(|sent| (sent.start, sent.end))
+        let from = self.flight.partition_point(|sent| sent.end <= self.lost_from);
+        let sent = self.flight.range(from..).find(|sent| sent.lost)?;
+        self.lost_from = sent.start;
+        Some((sent.start, sent.end))
     }
 
     /// Returns the first segment that was not SACKed.
@@ -176,6 +194,7 @@ impl Rack {
     /// Records that new data was sent.
     pub fn sent(&mut self, start: u64, end: u64, now: Instant) {
         self.flight.push_back(Sent { start, end, at: now, again: false, sacked: false, lost: false });
+        self.order.push_back(Transmission { start, end, at: now });
     }
 
     /// Records that the segment which begins at `start` was retransmitted.
@@ -183,8 +202,8 @@ impl Rack {
         let position = self.flight.partition_point(|sent| sent.end <= start);
         let Some(sent) = self.flight.get_mut(position) else { return };
         self.lost -= if sent.lost { sent.len() } else { 0 };
-        self.segments_again += u32::from(!sent.again);
         (sent.at, sent.again, sent.lost) = (now, true, false);
+        self.order.push_back(Transmission { start: sent.start, end: sent.end, at: now });
     }
 
     /// Handles a cumulative ACK: everything below `una` arrived (§6.2 steps 2 and 3).
@@ -199,7 +218,6 @@ impl Rack {
                 return;
             }
             self.flight.pop_front();
-            self.segments_again -= u32::from(sent.again);
             self.segments_sacked -= u32::from(sent.sacked);
             if !sent.sacked {
                 self.delivered(&sent, arrival);
@@ -276,22 +294,45 @@ impl Rack {
     pub fn detect(&mut self, arrival: &Arrival) {
         self.check_at = Instant::MAX;
         let Some(newest) = self.newest else { return };
-        let in_order = self.segments_sacked == 0 && self.segments_again == 0;
-        if in_order && self.flight.front().is_none_or(|sent| sent.key() > newest) {
-            return; // what is in flight was sent after all that arrived
-        }
         let patience = self.rtt + self.reordering_window(arrival);
-        for sent in self.flight.iter_mut().filter(|sent| !sent.sacked && !sent.lost && sent.key() < newest) {
+        let mut kept = 0;
+        while let Some(sent) = self.order.get(kept).copied().filter(|sent| (sent.at, sent.end) < newest) {
             let due = sent.at + patience;
-            if due <= arrival.now {
-                sent.lost = true;
-                self.lost += sent.len();
-                self.news = true;
-                self.lost_again = self.lost_again.max(sent.again.then_some(sent.at));
-            } else if self.check_at == Instant::MAX || due > self.check_at {
-                self.check_at = due;
+            if due > arrival.now && self.is_outstanding(&sent) {
+                self.check_at = if self.check_at == Instant::MAX { due } else { due.max(self.check_at) };
+                kept += 1;
+                continue;
             }
+            // What is kept is as much as a reordering window holds: nothing, as a rule.
+            self.order.remove(kept);
+            self.declare_lost(&sent);
         }
+    }
+
+    /// Returns the place of the segment of this transmission, if it was neither delivered, nor declared lost, nor sent
+    /// again.
+    fn place(&self, sent: &Transmission) -> Option<usize> {
+        let front = self.flight.front()?;
+        if sent.end <= front.start {
+            return None;
+        }
+        let place = self.flight.partition_point(|record| record.end < sent.end);
+        let record = self.flight.get(place)?;
+        (record.end == sent.end && record.at == sent.at && !record.sacked && !record.lost).then_some(place)
+    }
+
+    fn is_outstanding(&self, sent: &Transmission) -> bool {
+        self.place(sent).is_some()
+    }
+
+    fn declare_lost(&mut self, sent: &Transmission) {
+        let Some(place) = self.place(sent) else { return };
+        let record = &mut self.flight[place];
+        record.lost = true;
+        self.lost += record.len();
+        self.lost_from = self.lost_from.min(record.start);
+        self.news = true;
+        self.lost_again = self.lost_again.max(record.again.then_some(record.at));
     }
 
     /// Handles a retransmission timeout: the first segment is lost, and all that were sent long enough ago (§6.3).
@@ -302,6 +343,7 @@ impl Rack {
             if (std::mem::take(&mut first) || sent.at + patience <= arrival.now) && !sent.lost {
                 sent.lost = true;
                 self.lost += sent.len();
+                self.lost_from = self.lost_from.min(sent.start);
             }
         }
         self.forget_probe();

@@ -127,8 +127,8 @@ impl Scoreboard {
 
     /// Returns the next lost bytes that were not retransmitted yet, at most `mss` of them: NextSeg rule 1 of RFC 6675
     /// §4.
-    pub fn next_lost(&self, mss: u64) -> Option<(u64, u64)> {
-        if let Some(rack) = &self.rack {
+    pub fn next_lost(&mut self, mss: u64) -> Option<(u64, u64)> {
+        if let Some(rack) = &mut self.rack {
             return rack.next_lost();
         }
         let (start, resume) = self.sacked.gap_from(self.high_rxt);
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn three_separate_ranges_above_make_a_loss() {
         assert!(!board(&[2, 4]).any_lost(0));
-        let board = board(&[2, 4, 6]);
+        let mut board = board(&[2, 4, 6]);
         assert!(board.any_lost(0));
         assert_eq!(board.next_lost(MSS), Some((0, 1000)));
     }

@@ -252,7 +252,7 @@ impl Sender {
 
     pub(super) fn next_retransmission(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
         if std::mem::take(&mut self.forced) {
-            if let Some(rack) = &self.board.rack {
+            if let Some(rack) = &mut self.board.rack {
                 return rack.next_lost().or_else(|| rack.first());
             }
             let (_, resume) = self.board.sacked_gap(self.una);

@@ -1,0 +1,97 @@
+//! Runs every path of the grid on which recovery must converge, and prints a page of those that do not hold.
+//!
+//! `cargo run --release -p penstock-sim --example verify_recovery [-- --sample N] [--worst]` prints Markdown; `tools/verify-recovery`
+//! writes it into `docs/verify-recovery.md`.
+
+#[path = "../tests/paths/mod.rs"]
+mod paths;
+
+use paths::{EXEMPT, Finding, Path, Queue, repairs};
+use penstock_core::cc::NAMES;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const MBIT: &[f64] = &[5.0, 10.0, 20.0, 50.0, 100.0];
+const RTT_MS: &[f64] = &[10.0, 40.0, 100.0, 200.0, 400.0, 600.0];
+const QUEUES: &[Queue] = &[Queue::DropTail(1.0), Queue::DropTail(0.25), Queue::CoDel, Queue::Pie];
+const FLOWS: &[u32] = &[1, 4];
+
+fn grid() -> Vec<Path> {
+    let mut grid = Vec::new();
+    for cc in NAMES.iter().filter(|name| EXEMPT.iter().all(|(exempt, _)| exempt != *name)) {
+        for repair in repairs() {
+            for mbit in MBIT {
+                for rtt_ms in RTT_MS {
+                    for queue in QUEUES {
+                        grid.extend(FLOWS.iter().map(|flows| Path {
+                            cc,
+                            repair,
+                            flows: *flows,
+                            mbit: *mbit,
+                            rtt_ms: *rtt_ms,
+                            queue: *queue,
+                        }));
+                    }
+                }
+            }
+        }
+    }
+    grid
+}
+
+/// Every `len / n`th path, so that all dimensions are met.
+fn sample(grid: Vec<Path>, n: usize) -> Vec<Path> {
+    let step = (grid.len() as f64 / n as f64).max(1.0);
+    // A multiple of the golden ratio visits the grid evenly whatever its inner dimensions are.
+    let pick = |i: usize| ((i as f64 * 0.618_033_988_749_895).fract() * grid.len() as f64) as usize;
+    let mut chosen: Vec<usize> = (0..(grid.len() as f64 / step) as usize).map(pick).collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen.into_iter().map(|i| grid[i]).collect()
+}
+
+fn judge_all(grid: &[Path]) -> Vec<(Path, Finding)> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(path) = grid.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let t0 = std::time::Instant::now();
+                    let finding = path.judge(1);
+                    if t0.elapsed().as_secs() > 5 { eprintln!("SLOW {path} {:?}", t0.elapsed()); }
+                    found.lock().unwrap().push((*path, finding));
+                    let done = next.load(Ordering::Relaxed);
+                    if done % 500 == 0 {
+                        eprintln!("{done} of {}", grid.len());
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let all = grid();
+    let total = all.len();
+    let number = |name: &str| {
+        words.iter().position(|word| word == name).and_then(|i| words.get(i + 1)).and_then(|word| word.parse().ok())
+    };
+    let chosen = number("--sample").map_or(all.clone(), |n| sample(all, n));
+    let mut found = judge_all(&chosen);
+    let broken = found.iter().filter(|(_, finding)| finding.broken().is_some()).count();
+    println!("| | |\n| --- | ---: |");
+    println!("| paths of the grid | {total} |\n| paths run | {} |\n| paths that do not hold | {broken} |", chosen.len());
+    println!();
+    for (name, why) in EXEMPT {
+        println!("Exempt: `{name}` {why}.");
+    }
+    println!("\n| path | what does not hold |\n| --- | --- |");
+    found.sort_by(|a, b| a.0.to_string().cmp(&b.0.to_string()));
+    for (path, finding) in &found {
+        if let Some(why) = finding.broken() {
+            println!("| {path} | {why} |");
+        }
+    }
+}

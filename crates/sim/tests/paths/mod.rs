@@ -1,0 +1,363 @@
+//! Paths on which recovery must converge, and the control's own law beside each of them.
+//!
+//! A path is a control, the ways in which its host detects and repairs losses, a link and a queue. It is run for a while;
+//! what is before the warm-up, slow start, is left out. Two laws judge it, and both are the control's own code, driven
+//! without TCP around it:
+//!
+//! | queue | law |
+//! |---|---|
+//! | drop-tail | [`Path::ideal_pipe`]: one flow with its share of the rate and of the buffer, losses known after a round trip |
+//! | CoDel, PIE | [`Path::at_loss`]: windows with one loss after every `1/p` segments, at the run's mean round trip time |
+//!
+//! What must hold, where product and buffer give each flow at least 20 segments ([`Finding::broken`]):
+//!
+//! - the loss is at most twice the law's and 0.5 % more, and below 10 %, or the law's if that is more;
+//! - the link's use is at least 0.95 of the law's.
+//!
+//! With less than 20 segments a flow, only the law's factor is checked.
+
+use penstock_core::cc::{Ack, AnyCc, AnyControlConfig, CongestionControl, Loss, Setup};
+use penstock_core::units::{Bytes, Instant, Span};
+use penstock_sim::summary::Summary;
+use penstock_sim::{Scenario, Simulation};
+use std::fmt;
+
+const MSS: u64 = 1448;
+const PACKET: f64 = 1500.0;
+/// Segments for each flow below which only the law's factor is checked.
+const ENOUGH: f64 = 20.0;
+/// Signals for each flow below which a use of the link says nothing of a law that needs many.
+const SIGNALS: f64 = 4.0;
+
+/// Controls without a law for the paths of this file, with the reason.
+pub const EXEMPT: &[(&str, &str)] = &[
+    ("bbr", "goes by its model of the path and not by losses: below 1.5 products of buffer it loses what the buffer cannot hold"),
+    ("dctcp", "is made for marks, and there are none"),
+    ("prague", "is made for marks, and there are none"),
+    ("noordwijk", "sends bursts by a timer, on satellite links of its own"),
+];
+
+/// A queue in front of the link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Queue {
+    /// Drop-tail with this many bandwidth-delay products.
+    DropTail(f64),
+    CoDel,
+    Pie,
+}
+
+/// How a host detects and repairs losses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Repair {
+    pub sack: bool,
+    pub rack: bool,
+    pub prr: bool,
+    pub delayed_acks: bool,
+}
+
+/// Every combination that a host can have: RACK and PRR need SACK.
+pub fn repairs() -> impl Iterator<Item = Repair> {
+    (0..16).map(|n| Repair { sack: n & 1 == 0, rack: n & 2 != 0, prr: n & 4 == 0, delayed_acks: n & 8 == 0 }).filter(
+        |r| r.sack || (!r.rack && r.prr), // without SACK there is one way
+    )
+}
+
+/// One path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Path {
+    pub cc: &'static str,
+    pub repair: Repair,
+    pub flows: u32,
+    pub mbit: f64,
+    /// Round trip time without queueing, in milliseconds.
+    pub rtt_ms: f64,
+    pub queue: Queue,
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Repair { sack, rack, prr, delayed_acks } = self.repair;
+        let queue = match self.queue {
+            Queue::DropTail(products) => format!("drop-tail of {products:.2} products"),
+            Queue::CoDel => "CoDel".into(),
+            Queue::Pie => "PIE".into(),
+        };
+        write!(f, "{} {} x {} Mbit/s, {} ms, {queue};", self.flows, self.cc, self.mbit, self.rtt_ms)?;
+        for (name, there) in [("SACK", sack), ("RACK", rack), ("PRR", sack && prr), ("delayed ACKs", delayed_acks)] {
+            write!(f, " {}{name}", if there { "" } else { "no " })?;
+        }
+        Ok(())
+    }
+}
+
+/// What a run of a path showed after the warm-up, and what the law says.
+#[derive(Debug, Clone, Copy)]
+pub struct Finding {
+    /// Packets dropped of those sent.
+    pub loss: f64,
+    /// Bits sent of those that the link could have sent.
+    pub link_use: f64,
+    /// Mean window of a flow in segments.
+    pub window: f64,
+    pub law_loss: f64,
+    /// `None` if the run is too short for the law to say it.
+    pub law_use: Option<f64>,
+    segments: f64,
+}
+
+impl Finding {
+    /// Returns what does not hold, if anything.
+    pub fn broken(&self) -> Option<String> {
+        let most = 2.0 * self.law_loss + 0.005;
+        if self.loss > most {
+            return Some(format!("loses {:.2} %, twice the law and 0.5 % are {:.2} %", 100.0 * self.loss, 100.0 * most));
+        }
+        if self.segments < ENOUGH {
+            return None;
+        }
+        if self.loss > self.law_loss.max(0.1) {
+            return Some(format!("loses {:.2} %", 100.0 * self.loss));
+        }
+        let law_use = self.law_use?;
+        (self.link_use < 0.95 * law_use)
+            .then(|| format!("uses {:.3} of the link, the law {law_use:.3}", self.link_use))
+    }
+}
+
+impl Path {
+    fn rate(&self) -> f64 {
+        self.mbit * 1e6
+    }
+
+    /// Bytes in flight that fill the link.
+    fn product(&self) -> f64 {
+        self.rate() / 8.0 * self.rtt_ms / 1e3
+    }
+
+    /// Bytes that the queue holds, or the delay that the AQM aims at, in bytes.
+    fn buffer(&self) -> f64 {
+        match self.queue {
+            Queue::DropTail(products) => (self.product() * products).max(4.0 * PACKET),
+            Queue::CoDel => self.rate() / 8.0 * 0.005,
+            Queue::Pie => self.rate() / 8.0 * 0.015,
+        }
+    }
+
+    /// The limit of a queue with an AQM: two products, and at least 100 packets.
+    fn room(&self) -> String {
+        format!("{:.0}B", (2.0 * self.product()).max(100.0 * PACKET))
+    }
+
+    /// Seconds of warm-up and of the whole run.
+    pub fn seconds(&self) -> (f64, f64) {
+        let warmup = (self.rtt_ms / 10.0).max(15.0);
+        (warmup, warmup + (self.rtt_ms / 5.0).max(45.0))
+    }
+
+    /// Returns the scenario, with a seed.
+    pub fn scenario(&self, seed: u64) -> String {
+        let Self { cc, flows, mbit, rtt_ms, .. } = self;
+        let Repair { sack, rack, prr, delayed_acks } = self.repair;
+        let (limit, aqm) = match self.queue {
+            Queue::DropTail(_) => (format!("{:.0}B", self.buffer()), "droptail"),
+            Queue::CoDel => (self.room(), "codel"),
+            Queue::Pie => (self.room(), "pie"),
+        };
+        let (warmup, duration) = self.seconds();
+        let delay = rtt_ms / 2.0;
+        let threshold = self.first_threshold().map_or(String::new(), |bytes| format!(", initial_ssthresh = \"{}B\"", bytes.get()));
+        format!(
+            r#"
+            duration = "{duration}s"
+            warmup = "{warmup}s"
+            seed = {seed}
+            topology = {{ kind = "dumbbell", rate = "{mbit}Mbit/s", delay = "{delay}ms", limit = "{limit}", access_rate = "10Gbit/s" }}
+            aqm = "{aqm}"
+            tcp = {{ cc = "{cc}", sack = {sack}, rack = {rack}, prr = {prr}, ack_every_segment = {}, receive_buffer = "64MB"{threshold} }}
+            flows = [{{ kind = "bulk", count = {flows}, start_spread = "1s" }}]
+            output = {{ series = false }}"#,
+            !delayed_acks,
+        )
+    }
+
+    /// Runs the path and asks the law.
+    pub fn judge(&self, seed: u64) -> Finding {
+        let scenario = Scenario::parse(&self.scenario(seed), "paths.toml").unwrap_or_else(|e| panic!("{self}: {e}"));
+        let mut simulation = Simulation::new(&scenario);
+        let (warmup, duration) = self.seconds();
+        simulation.advance(Span::from_secs_f64(warmup)).unwrap();
+        let before = Totals::of(&simulation.summary());
+        simulation.advance(Span::MAX).unwrap();
+        let summary = simulation.summary();
+        let run = Totals::of(&summary).since(&before);
+        let rtt = self.rtt_ms / 1e3 + summary.bottlenecks[0].queue_delay_ms.mean / 1e3;
+        let measured = duration - warmup;
+        let window = run.delivered * rtt / measured / MSS as f64 / f64::from(self.flows);
+        let loss = run.drops / (run.delivered / MSS as f64 + run.drops).max(1.0);
+        let link_use = run.sent * 8.0 / measured / self.rate();
+        let signals = run.drops / f64::from(self.flows);
+        let (law_loss, law_use) = match self.queue {
+            Queue::DropTail(_) => {
+                let law = self.ideal_pipe();
+                (law.0, Some(law.1))
+            }
+            _ if signals < SIGNALS => (1.0, None),
+            _ => {
+                let held = loss <= 0.005 || window <= self.at_loss(((loss - 0.005) / 2.0).max(1e-4), rtt).0;
+                (if held { 1.0 } else { 0.0 }, Some(self.at_loss(loss, rtt).1))
+            }
+        };
+        let segments = (self.product() + self.buffer()) / PACKET / f64::from(self.flows);
+        Finding { loss, link_use, window, law_loss, law_use, segments }
+    }
+
+    /// Without SACK a sender repairs one loss per round trip (RFC 6582), and the losses at the end of slow start end in
+    /// timeouts. There, slow start ends when the pipe is full.
+    fn first_threshold(&self) -> Option<Bytes> {
+        let share = (self.product() + self.buffer()) / PACKET / f64::from(self.flows);
+        (!self.repair.sack).then(|| Bytes::new((share as u64).max(2) * MSS))
+    }
+
+    fn control(&self) -> AnyCc {
+        let initial_ssthresh = self.first_threshold().unwrap_or(Bytes::MAX);
+        let setup = Setup { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS), initial_ssthresh };
+        AnyControlConfig::default_of(self.cc).unwrap().build(&setup, 1)
+    }
+
+    /// Loss and use of the link when the control's windows alone decide: each ACK comes when the pipe delivers a segment,
+    /// and what exceeds product and buffer is lost, which the control learns a round trip later.
+    fn ideal_pipe(&self) -> (f64, f64) {
+        let (warmup, duration) = self.seconds();
+        let (base, flows) = (self.rtt_ms / 1e3, f64::from(self.flows));
+        let per_second = self.rate() / flows / 8.0 / PACKET;
+        let capacity = (self.product() + self.buffer()) / PACKET / flows;
+        let mut pipe = Driven::new(self.control(), base, self.repair.delayed_acks);
+        let (mut sent, mut lost, mut measured) = (0.0, 0.0, 0.0);
+        while pipe.now < duration {
+            let window = pipe.window();
+            let rtt = (window / per_second).max(base).min(capacity / per_second);
+            let excess = pipe.window() - capacity;
+            if excess > 0.0 {
+                pipe.round(rtt);
+                let excess = (pipe.window() - capacity).max(1.0);
+                pipe.lose();
+                lost += if pipe.now > warmup { excess } else { 0.0 };
+            }
+            let before = pipe.now;
+            let segments = pipe.acknowledge(rtt, rtt / window.min(capacity));
+            if before > warmup {
+                sent += segments;
+                measured = duration - warmup;
+            }
+        }
+        (lost / (sent + lost).max(1.0), (sent / measured.max(1e-9) / per_second).min(1.0))
+    }
+
+    /// Mean window in segments, and the use of the link, with one loss after every `1/p` segments. Losses in the same
+    /// window are one signal.
+    fn at_loss(&self, p: f64, rtt: f64) -> (f64, f64) {
+        let mut pipe = Driven::new(self.control(), self.rtt_ms / 1e3, self.repair.delayed_acks);
+        let least_gap = PACKET * 8.0 * f64::from(self.flows) / self.rate();
+        let (mut sent, mut begin, mut windows) = (0.0, 0.0, 0.0);
+        for period in 0..15 {
+            if period == 5 {
+                (sent, begin, windows) = (0.0, pipe.now, 0.0);
+            }
+            let mut left = (1.0 / p).max(pipe.window());
+            while left > 0.0 {
+                let (window, before) = (pipe.window(), pipe.now);
+                let segments = pipe.acknowledge(rtt, (rtt / window).max(least_gap));
+                (left, sent) = (left - segments, sent + segments);
+                windows += window * (pipe.now - before);
+            }
+            pipe.lose();
+        }
+        let time = pipe.now - begin;
+        (windows / time, (sent * least_gap / time).min(1.0))
+    }
+}
+
+/// A control without TCP around it.
+struct Driven {
+    cc: AnyCc,
+    now: f64,
+    base: f64,
+    delivered: u64,
+    per_ack: u64,
+}
+
+impl Driven {
+    fn new(cc: AnyCc, base: f64, delayed_acks: bool) -> Self {
+        Self { cc, now: 0.0, base, delivered: 0, per_ack: if delayed_acks { 2 } else { 1 } }
+    }
+
+    fn window(&self) -> f64 {
+        (self.cc.cwnd() / Bytes::new(MSS)).max(1) as f64
+    }
+
+    fn at(&self) -> Instant {
+        Instant::ZERO + Span::from_secs_f64(self.now)
+    }
+
+    /// One ACK, of segments that came one `gap` after the other; returns their number.
+    fn acknowledge(&mut self, rtt: f64, gap: f64) -> f64 {
+        let acked = self.per_ack.min(self.window() as u64);
+        self.now += gap * acked as f64;
+        self.delivered += acked * MSS;
+        let span = |seconds| Span::from_secs_f64(seconds);
+        let (now, acked_bytes, in_flight) = (self.at(), Bytes::new(acked * MSS), self.cc.cwnd());
+        self.cc.on_ack(&Ack {
+            now,
+            acked: acked_bytes,
+            rtt: Some(span(rtt)),
+            srtt: span(rtt),
+            min_rtt: span(self.base),
+            in_flight,
+            cwnd_limited: true,
+            delivered: Bytes::new(self.delivered),
+            marked: Bytes::ZERO,
+            rate: None,
+        });
+        acked as f64
+    }
+
+    /// ACKs of one window.
+    fn round(&mut self, rtt: f64) {
+        let end = self.now + rtt;
+        while self.now < end {
+            self.acknowledge(rtt, rtt / self.window());
+        }
+    }
+
+    fn lose(&mut self) {
+        let loss = Loss { now: self.at(), in_flight: self.cc.cwnd(), ecn: false };
+        self.cc.on_loss(&loss);
+        self.cc.on_recovered(loss.now);
+    }
+}
+
+/// What counters said at some time.
+struct Totals {
+    drops: f64,
+    delivered: f64,
+    sent: f64,
+}
+
+impl Totals {
+    fn of(summary: &Summary) -> Self {
+        let link = &summary.bottlenecks[0];
+        Self {
+            drops: (link.drops_overflow + link.drops_aqm) as f64,
+            delivered: summary.flows.iter().map(|flow| flow.delivered_bytes as f64).sum(),
+            sent: link.throughput_bps / 8.0 * summary.duration_s,
+        }
+    }
+
+    fn since(self, before: &Self) -> Self {
+        Self {
+            drops: self.drops - before.drops,
+            delivered: self.delivered - before.delivered,
+            sent: self.sent - before.sent,
+        }
+    }
+}
