@@ -58,7 +58,9 @@ fn judge_all(grid: &[Path]) -> Vec<(Path, Finding)> {
                 while let Some(path) = grid.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let t0 = std::time::Instant::now();
                     let finding = path.judge(1);
-                    if t0.elapsed().as_secs() > 5 { eprintln!("SLOW {path} {:?}", t0.elapsed()); }
+                    if t0.elapsed().as_secs() > 5 {
+                        eprintln!("SLOW {path} {:?}", t0.elapsed());
+                    }
                     found.lock().unwrap().push((*path, finding));
                     let done = next.load(Ordering::Relaxed);
                     if done % 500 == 0 {
@@ -82,7 +84,10 @@ fn main() {
     let mut found = judge_all(&chosen);
     let broken = found.iter().filter(|(_, finding)| finding.broken().is_some()).count();
     println!("| | |\n| --- | ---: |");
-    println!("| paths of the grid | {total} |\n| paths run | {} |\n| paths that do not hold | {broken} |", chosen.len());
+    println!(
+        "| paths of the grid | {total} |\n| paths run | {} |\n| paths that do not hold | {broken} |",
+        chosen.len()
+    );
     println!();
     for (name, why) in EXEMPT {
         println!("Exempt: `{name}` {why}.");

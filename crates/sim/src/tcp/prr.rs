@@ -119,8 +119,7 @@ mod tests {
     fn what_was_not_sent_may_be_sent_later_up_to_ssthresh() {
         for (ssthresh, allowed) in [(10, 4), (6, 3)] {
             let mut prr = Prr::new(20 * MSS);
-            let counts =
-                [5, 4, 3].map(|pipe| prr.send_count(delivered(MSS, true), pipe * MSS, ssthresh * MSS, MSS));
+            let counts = [5, 4, 3].map(|pipe| prr.send_count(delivered(MSS, true), pipe * MSS, ssthresh * MSS, MSS));
             assert_eq!(counts[2], allowed * MSS, "ssthresh {ssthresh}");
         }
     }

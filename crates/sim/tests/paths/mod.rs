@@ -31,7 +31,10 @@ const SIGNALS: f64 = 4.0;
 
 /// Controls without a law for the paths of this file, with the reason.
 pub const EXEMPT: &[(&str, &str)] = &[
-    ("bbr", "goes by its model of the path and not by losses: below 1.5 products of buffer it loses what the buffer cannot hold"),
+    (
+        "bbr",
+        "goes by its model of the path and not by losses: below 1.5 products of buffer it loses what the buffer cannot hold",
+    ),
     ("dctcp", "is made for marks, and there are none"),
     ("prague", "is made for marks, and there are none"),
     ("noordwijk", "sends bursts by a timer, on satellite links of its own"),
@@ -110,7 +113,11 @@ impl Finding {
     pub fn broken(&self) -> Option<String> {
         let most = 2.0 * self.law_loss + 0.005;
         if self.loss > most {
-            return Some(format!("loses {:.2} %, twice the law and 0.5 % are {:.2} %", 100.0 * self.loss, 100.0 * most));
+            return Some(format!(
+                "loses {:.2} %, twice the law and 0.5 % are {:.2} %",
+                100.0 * self.loss,
+                100.0 * most
+            ));
         }
         if self.segments < ENOUGH {
             return None;
@@ -119,8 +126,7 @@ impl Finding {
             return Some(format!("loses {:.2} %", 100.0 * self.loss));
         }
         let law_use = self.law_use?;
-        (self.link_use < 0.95 * law_use)
-            .then(|| format!("uses {:.3} of the link, the law {law_use:.3}", self.link_use))
+        (self.link_use < 0.95 * law_use).then(|| format!("uses {:.3} of the link, the law {law_use:.3}", self.link_use))
     }
 }
 
@@ -165,7 +171,8 @@ impl Path {
         };
         let (warmup, duration) = self.seconds();
         let delay = rtt_ms / 2.0;
-        let threshold = self.first_threshold().map_or(String::new(), |bytes| format!(", initial_ssthresh = \"{}B\"", bytes.get()));
+        let threshold =
+            self.first_threshold().map_or(String::new(), |bytes| format!(", initial_ssthresh = \"{}B\"", bytes.get()));
         format!(
             r#"
             duration = "{duration}s"
