@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -131,6 +130,8 @@ def core_version() -> str:
 @functools.cache
 def core_fingerprint() -> str:
     """Returns the SHA-256 hash of the compiled extension. Two builds with equal hashes give equal results."""
+    import hashlib
+
     return hashlib.sha256(Path(_penstock.__file__).read_bytes()).hexdigest()
 
 
