@@ -35,6 +35,7 @@ __all__ = [
     "schedule",
     "schedulers",
     "simulate",
+    "tcp_defaults",
     "tempest",
     "tempest_result",
 ]
@@ -143,6 +144,13 @@ def entries() -> list[Entry]:
 def schedulers() -> list[Entry]:
     """Lists every packet scheduler with its parameters."""
     return _entries(_penstock.schedulers())
+
+
+@functools.cache
+def tcp_defaults() -> Mapping[str, Any]:
+    """Returns the keys of `[tcp]` in scenarios with their defaults."""
+    found: dict[str, Any] = json.loads(_penstock.tcp_defaults())
+    return found
 
 
 def _entries(listed: str) -> list[Entry]:
