@@ -60,15 +60,20 @@ def __getattr__(name: str) -> Any:
     """Imports what a public name stands for when the name is used first."""
     if name in __all__:
         return _public(name)
+    # Each module is imported alone: these modules import each other.
     if name == "engine":
-        import penstock.engine as module
-    elif name == "own":
-        import penstock.own as module
-    elif name == "scenario":
-        import penstock.scenario as module
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return module
+        import penstock.engine as engine
+
+        return engine
+    if name == "own":
+        import penstock.own as own
+
+        return own
+    if name == "scenario":
+        import penstock.scenario as scenario
+
+        return scenario
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _public(name: str) -> Any:

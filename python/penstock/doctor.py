@@ -78,7 +78,7 @@ def _compiled() -> Check:
 
 
 def _fonts() -> Check:
-    """Checks whether Matplotlib's list of fonts exists. Matplotlib creates it for the first figure, and stores it if possible."""
+    """Checks whether Matplotlib's list of fonts exists. The first figure creates it, and stores it if possible."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     folder = Path(os.environ.get("MPLCONFIGDIR") or f"{base}/matplotlib")
     needed = "a fast first figure"
@@ -134,7 +134,11 @@ def _capabilities() -> int:
 def _tun(needed: str) -> Check:
     if not _TUN.exists():
         return Check(
-            "/dev/net/tun", False, "missing", needed, repair="modprobe tun, or run the container with --device /dev/net/tun"
+            "/dev/net/tun",
+            False,
+            "missing",
+            needed,
+            repair="modprobe tun, or run the container with --device /dev/net/tun",
         )
     usable = os.access(_TUN, os.R_OK | os.W_OK)
     told = "usable" if usable else "exists, but this user may not open it"

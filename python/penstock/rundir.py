@@ -84,8 +84,8 @@ def differences(then: Any, now: Any, key: str = "") -> Iterator[Difference]:
             yield from differences(then.get(name), now.get(name), f"{key}.{name}".lstrip("."))
     elif isinstance(then, list) and isinstance(now, list):
         for index in range(max(len(then), len(now))):
-            pair = [values[index] if index < len(values) else None for values in (then, now)]
-            yield from differences(*pair, f"{key}[{index}]")
+            before, after = (values[index] if index < len(values) else None for values in (then, now))
+            yield from differences(before, after, f"{key}[{index}]")
     elif then != now or type(then) is not type(now):
         yield Difference(key, then, now)
 

@@ -137,7 +137,8 @@ class Root(Group):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the method has these arguments
         """Prints the help: the options, and the verbs under their headings."""
-        options = [(", ".join(one.opts), one.help or "") for one in self.get_params(ctx)]
+        params: list[Any] = self.get_params(ctx)
+        options = [(", ".join(one.opts), one.help or "") for one in params]
         panels = [("Options", options)]
         panels += [(heading, [(name, _ABOUT[name]) for name in names]) for heading, names in FAMILY.items()]
         lines = ["", f" Usage: {' '.join([_path(ctx), *self.collect_usage_pieces(ctx)])}", "", f" {self.help}", ""]

@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli import show
 from penstock.cli.base import verb
-from penstock.cli.layout import Styled
+from penstock.cli.layout import Cell, Styled
 
 if TYPE_CHECKING:
     from penstock.doctor import Check
@@ -34,7 +34,7 @@ def doctor(json: bool = typer.Option(False, "--json", help="Print one JSON objec
 
 
 def _print(found: list[Check]) -> None:
-    rows = []
+    rows: list[list[Cell]] = []
     for check in found:
         state = Styled("ok", "green") if check.ok else _LACKS[check.essential]
         help_ = "" if check.ok else f"for {check.needed_for}: {check.repair}".removesuffix(": ")

@@ -68,7 +68,12 @@ def _simulate(source: Scenario, seed: int | None, out: Path | None, json: bool, 
         if source.wants_packets and pcapng is None:
             pcapng = path / PACKETS
     result = _run_or_clean_up(source, seed, pcapng, path, quiet=json)
-    options = {"seed": seed, "pcapng": pcapng and str(pcapng), "out": out and str(out), "json": json or None}
+    options: dict[str, object] = {
+        "seed": seed,
+        "pcapng": pcapng and str(pcapng),
+        "out": out and str(out),
+        "json": json or None,
+    }
     page = _write(result, path, options) if path else None
     if json:
         show.as_json({**result.summary, "cpu_s": result.cpu_s})
