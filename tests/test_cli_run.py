@@ -74,7 +74,66 @@ def test_rerun_gives_the_same_bytes(penstock: Command, scenario: Path) -> None:
     assert penstock("run", scenario, "--out", "out").returncode == 0
     done = penstock("rerun", "out", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"same": True, "versions_changed": {}}
+    assert json.loads(done.stdout) == {"same": True, "versions_changed": {}, "differences": []}
+
+
+# Whatever is recorded of a run: options of the command, and keys of the scenario.
+WATCHED = {
+    "pcapng": (["--pcapng", "p.pcapng"], ""),
+    "csv": (["--pcapng", "p.csv"], ""),
+    "key": ([], '[output]\npcapng = ["bottleneck"]\n'),
+    "no series": ([], "[output]\nseries = false\n"),
+    "invariant": ([], '[invariants]\nmax_queue = "1MB"\n'),
+    "json": (["--json", "--seed", "0"], ""),
+}
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_watching_changes_no_result_and_rerun_says_so(
+    penstock: Command, scenario: Path, tmp_path: Path, name: str
+) -> None:
+    options, keys = WATCHED[name]
+    seed = options[-2:] if "--seed" in options else []
+    alone = json.loads(penstock("run", scenario, "--json", *seed).stdout)
+    scenario.write_text(SCENARIO + keys)
+    assert penstock("run", scenario, "--out", "out", *options).returncode == 0
+    watched = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert watched == {key: value for key, value in alone.items() if key != "cpu_s"}
+    done = penstock("rerun", "out")
+    assert (done.returncode, "same: summary.json" in done.stdout) == (0, True), done.stdout
+
+
+def test_the_manifest_has_the_options(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    assert penstock("run", scenario, "--out", "out", "--seed", "0", "--pcapng", "p.pcapng", "--json").returncode == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["options"] == {"seed": 0, "pcapng": "p.pcapng", "out": "out", "json": True}
+
+
+def test_rerun_names_each_key_that_differs(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    assert penstock("run", scenario, "--out", "out").returncode == 0
+    summary = tmp_path / "out" / "summary.json"
+    text = summary.read_text()
+    values = json.loads(text)
+    events = values["events"]
+    values["events"] += 100
+    values["flows"][1]["cc"] = "other"
+    values["flows"].append({"id": 2})
+    del values["jain"]["overall"]
+    summary.write_text(json.dumps(values))
+    done = penstock("rerun", "out")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert lines[0] == "different: summary.json has changed in 4 keys"
+    assert f"  events: {events + 100} then, {events} now (-100, {-10_000 / (events + 100):+.3g} %)" in lines
+    assert '  flows[1].cc: "other" then, "cubic" now' in lines
+    assert '  flows[2]: {"id": 2} then, missing now' in lines
+    assert any(line.startswith("  jain.overall: missing then, ") for line in lines)
+    told = {one["key"]: one["by"] for one in json.loads(penstock("rerun", "out", "--json").stdout)["differences"]}
+    assert told.keys() == {"events", "flows[1].cc", "flows[2]", "jain.overall"}
+    assert told["events"] == pytest.approx(-100 / (events + 100))
+    assert told["flows[1].cc"] is None
+    summary.write_text(text.replace("\n", ""))
+    assert "the same values in another form" in penstock("rerun", "out").stdout
 
 
 def test_rerun_tells_when_the_numbers_are_others(penstock: Command, scenario: Path, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_show_is_what_run_printed(penstock: Command, scenario: Path, tmp_path: P
     told = json.loads(penstock("runs", "show", name, "--json").stdout)
     assert told["summary"] == json.loads((tmp_path / "runs" / name / "summary.json").read_text())
     again = penstock("runs", "rerun", name, "--json")
-    assert json.loads(again.stdout) == {"same": True, "versions_changed": {}}
+    assert json.loads(again.stdout) == {"same": True, "versions_changed": {}, "differences": []}
     (tmp_path / "runs" / name / "report.html").unlink()
     assert penstock("runs", "report").stdout.strip() == f"runs/{name}/report.html"
     wrong = penstock("runs", "show", name[:-1])

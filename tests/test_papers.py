@@ -209,6 +209,27 @@ def test_the_worked_example_of_the_documentation(another: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("tcp", "control", "payload"),
+    [
+        ("", "cubic", 1448),  # docs/scenarios.md
+        ("[tcp]\nsack = true\n", "cubic", 1448),
+        ('[tcp]\ncc = "vegas"\nmss = "1.2kB"\n', "vegas", 1200),
+        ('[tcp]\ncc = { name = "cubic", beta = 0.8 }\nmss = "500B"\n', "cubic", 500),
+    ],
+)
+def test_keys_of_tcp_that_a_scenario_leaves_out_have_the_defaults(
+    another: Path, tcp: str, control: str, payload: int
+) -> None:
+    (another / "toy" / "scenario.toml").write_text(SCENARIO.replace('[tcp]\ncc = "cubic"\nmss = "1000B"\n', tcp))
+    toy = read("penstock.papers.toy")
+    plain, varied = next(toy.cases(False, 1)), next(toy.variant_cases(1))
+    assert (toy.cc, toy.mss_bytes) == (control, payload)
+    assert (toy.cc_of(plain, quick=False), toy.cc_of(varied, quick=False)) == (control, "newreno")
+    flows = engine.simulate(toy.scenario(plain, quick=False)).summary["flows"]
+    assert {flow["cc"] for flow in flows} == {control}
+
+
+@pytest.mark.parametrize(
     ("wrong", "told"),
     [
         ('title = "A toy"\nflavour = 3', "no key 'flavour'; there are: name, "),

@@ -6,26 +6,32 @@
     >>> result.frame("queue_seconds")                  # doctest: +SKIP
 
 A scenario is the path of a TOML file, a TOML text, or a mapping with the same keys (`docs/scenarios.md`).
+
+The modules behind these names are imported when a name is used first, so that a command that needs none starts fast.
 """
 
-from penstock.engine import (
-    AlgorithmError,
-    BrokenInvariant,
-    Entry,
-    Parameter,
-    Result,
-    ScenarioError,
-    Stopped,
-    TraceError,
-    core_version,
-    entries,
-    replay,
-    run,
-)
-from penstock.own import Ack, Aqm, CongestionControl, Loss, Packet, Verdict
-from penstock.scenario import Source
+from __future__ import annotations
 
-__version__ = core_version()
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.engine import (
+        AlgorithmError,
+        BrokenInvariant,
+        Entry,
+        Parameter,
+        Result,
+        ScenarioError,
+        Stopped,
+        TraceError,
+        entries,
+        replay,
+        run,
+    )
+    from penstock.own import Ack, Aqm, CongestionControl, Loss, Packet, Verdict
+    from penstock.scenario import Source
+
+    __version__: str
 
 __all__ = [
     "Ack",
@@ -48,3 +54,35 @@ __all__ = [
     "replay",
     "run",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what a public name stands for when the name is used first."""
+    if name in __all__:
+        return _public(name)
+    # Each module is imported alone: these modules import each other.
+    if name == "engine":
+        import penstock.engine as engine
+
+        return engine
+    if name == "own":
+        import penstock.own as own
+
+        return own
+    if name == "scenario":
+        import penstock.scenario as scenario
+
+        return scenario
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _public(name: str) -> Any:
+    from penstock import engine, own, scenario
+
+    if name == "__version__":
+        return engine.core_version()
+    return next(getattr(module, name) for module in (engine, own, scenario) if hasattr(module, name))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

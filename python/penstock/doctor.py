@@ -44,7 +44,7 @@ class Check:
 
 
 def examine() -> list[Check]:
-    """Makes all checks and returns them in the order in which they are shown."""
+    """Carries out all checks and returns them in the order in which they are shown."""
     return [check for group in _GROUPS for check in group()]
 
 
@@ -78,17 +78,17 @@ def _compiled() -> Check:
 
 
 def _fonts() -> Check:
-    """Checks whether Matplotlib's list of fonts exists. It is made for the first figure, and stored if possible."""
+    """Checks whether Matplotlib's list of fonts exists. The first figure creates it, and stores it if possible."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     folder = Path(os.environ.get("MPLCONFIGDIR") or f"{base}/matplotlib")
-    needed = "quick first figures"
+    needed = "a fast first figure"
     if any(folder.glob("fontlist*.json")):
         return Check("font list", True, str(folder), needed)
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if not os.access(there, os.W_OK):
         return Check("font list", False, f"{folder} cannot be written", needed, repair="export MPLCONFIGDIR=DIRECTORY")
     make = f'{sys.executable} -c "import matplotlib.font_manager"'
-    return Check("font list", False, "not made yet", needed, repair=make)
+    return Check("font list", False, "not created yet", needed, repair=make)
 
 
 def _real_packets() -> Iterator[Check]:
@@ -104,7 +104,7 @@ def _real_packets() -> Iterator[Check]:
         bool(can >> _NET_ADMIN & 1),
         f"{told}, {'has it' if can >> _NET_ADMIN & 1 else 'lacks it'}",
         needed,
-        repair="sudo penstock ..., or a container with --cap-add NET_ADMIN",
+        repair="sudo penstock ..., or run the container with --cap-add NET_ADMIN",
     )
     yield _tun(needed)
     yield _program("ip", "iproute2", needed)
@@ -134,23 +134,27 @@ def _capabilities() -> int:
 def _tun(needed: str) -> Check:
     if not _TUN.exists():
         return Check(
-            "/dev/net/tun", False, "missing", needed, repair="modprobe tun, or a container with --device /dev/net/tun"
+            "/dev/net/tun",
+            False,
+            "missing",
+            needed,
+            repair="modprobe tun, or run the container with --device /dev/net/tun",
         )
     usable = os.access(_TUN, os.R_OK | os.W_OK)
-    told = "there" if usable else "there, but not for this user"
+    told = "usable" if usable else "exists, but this user may not open it"
     return Check("/dev/net/tun", usable, told, needed, repair="" if usable else "sudo penstock ...")
 
 
 def _namespaces(permitted: bool, needed: str) -> Check:
-    """Checks whether a child process can make a network namespace, which disappears with the child."""
+    """Checks whether a child process can create a network namespace, which is removed when the child exits."""
     program = shutil.which("unshare")
     if program is None:
         return Check("namespaces", False, "unshare is missing", needed, repair="apt-get install util-linux")
     done = subprocess.run([program, "--net", "true"], capture_output=True, text=True, check=False)
     if done.returncode == 0:
-        return Check("namespaces", True, "can be made", needed)
-    why = done.stderr.strip().removeprefix("unshare: ") or f"unshare ended with {done.returncode}"
-    repair = "a container with --privileged" if permitted else "sudo penstock ..."
+        return Check("namespaces", True, "can be created", needed)
+    why = done.stderr.strip().removeprefix("unshare: ") or f"unshare exited with {done.returncode}"
+    repair = "run the container with --privileged" if permitted else "sudo penstock ..."
     return Check("namespaces", False, why, needed, repair=repair)
 
 
@@ -159,7 +163,7 @@ def _kernel_controls() -> Check:
     try:
         controls = _CONTROLS.read_text(encoding="ascii").split()
     except OSError:
-        return Check("kernel's TCP", False, "its controls cannot be read", needed)
+        return Check("kernel's TCP", False, "the list of its congestion controls cannot be read", needed)
     missing = sorted({"reno", "cubic", "bbr"} - set(controls))
     repair = "modprobe " + " ".join(f"tcp_{name}" for name in missing) if missing else ""
     return Check("kernel's TCP", not missing, " ".join(controls), needed, repair=repair)
@@ -167,7 +171,7 @@ def _kernel_controls() -> Check:
 
 def _leftovers() -> Iterator[Check]:
     """Checks for namespaces and interfaces of Penstock which ended programs left behind."""
-    needed = "a clean machine"
+    needed = "a machine without leftovers"
     names = [path.name for path in _NAMESPACES.glob("penstock-*")] if _NAMESPACES.is_dir() else []
     dead = sorted(name for name in names if _is_dead(name))
     remove = "; ".join(f"ip netns delete {name}" for name in dead)
@@ -222,7 +226,7 @@ def _apt(package: str) -> str:
 def _machine() -> Iterator[Check]:
     """Checks the processor, the disk and the current directory."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    yield Check("cores", True, str(cores), "runs at once (--jobs)")
+    yield Check("cores", True, str(cores), "parallel runs (--jobs)")
     yield _governor()
     free = shutil.disk_usage(Path.cwd()).free
     enough = free >= _LEAST_FREE_BYTES
@@ -236,11 +240,11 @@ def _machine() -> Iterator[Check]:
 
 
 def _governor() -> Check:
-    needed = "steady times in verify speed, tempest"
+    needed = "comparable times in verify speed, tempest"
     try:
         governor = _GOVERNOR.read_text(encoding="ascii").strip()
     except OSError:
-        return Check("CPU governor", True, "the machine shows none", needed)
+        return Check("CPU governor", True, "this machine has no such setting", needed)
     repair = "" if governor == "performance" else "sudo cpupower frequency-set --governor performance"
     return Check("CPU governor", governor == "performance", governor, needed, repair=repair)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +35,7 @@ __all__ = [
     "schedule",
     "schedulers",
     "simulate",
+    "tcp_defaults",
     "tempest",
     "tempest_result",
 ]
@@ -131,6 +131,8 @@ def core_version() -> str:
 @functools.cache
 def core_fingerprint() -> str:
     """Returns the SHA-256 hash of the compiled extension. Two builds with equal hashes give equal results."""
+    import hashlib
+
     return hashlib.sha256(Path(_penstock.__file__).read_bytes()).hexdigest()
 
 
@@ -142,6 +144,13 @@ def entries() -> list[Entry]:
 def schedulers() -> list[Entry]:
     """Lists every packet scheduler with its parameters."""
     return _entries(_penstock.schedulers())
+
+
+@functools.cache
+def tcp_defaults() -> Mapping[str, Any]:
+    """Returns the keys of `[tcp]` in scenarios with their defaults."""
+    found: dict[str, Any] = json.loads(_penstock.tcp_defaults())
+    return found
 
 
 def _entries(listed: str) -> list[Entry]:

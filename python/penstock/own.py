@@ -9,20 +9,21 @@ Other files that a scenario names, such as recorded traces of links, are found a
 from __future__ import annotations
 
 import difflib
-import hashlib
 import importlib.util
 import json
 import math
-import random
 import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from penstock.mistake import MistakeError
+
+if TYPE_CHECKING:
+    import random
 
 Verdict = Literal["drop", "mark"] | None
 
@@ -174,6 +175,8 @@ class ControlMaker:
 
     def make(self, mss: int, initial_window: int, initial_ssthresh: int | None, seed: int) -> CongestionControl:
         """Creates the control of a new connection; `initial_ssthresh` of None means no first threshold."""
+        import random
+
         control = self.of.__new__(self.of)
         control.mss, control.initial_window, control.cwnd = mss, initial_window, initial_window
         if initial_ssthresh is not None:
@@ -194,6 +197,8 @@ class AqmMaker:
 
     def make(self, link_bps: int, limit_packets: int | None, limit_bytes: int | None, seed: int) -> Aqm:
         """Creates the AQM of a queue in front of a link; one of the two limits is None."""
+        import random
+
         aqm = self.of.__new__(self.of)
         aqm.link_bps, aqm.limit_packets, aqm.limit_bytes = link_bps, limit_packets, limit_bytes
         aqm.random = random.Random(seed)
@@ -281,6 +286,8 @@ class Library:
 
 def kept_as(name: str) -> Path:
     """Returns the path of a file's copy in a directory of copies: its own path unless that leads out of it."""
+    import hashlib
+
     path = Path(name)
     if not path.is_absolute() and ".." not in path.parts:
         return path

@@ -1,6 +1,6 @@
 """A run directory contains the input and the results of one run, and all that is needed to repeat it.
 
-manifest.json   scenario, hashes, seed, versions
+manifest.json   scenario, hashes, seed, versions, options of the command
 scenario.toml   the text of the scenario
 resolved.toml   the scenario with every default written out
 summary.json    the results; the same bytes for the same scenario, seed and core
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,44 @@ class Again:
     same: bool
     versions: dict[str, tuple[str, str]]  # by name, (then, now) of those that differ
     summary: dict[str, Any]
+    differences: list[Difference]  # empty if the summaries have equal values
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A key of the summary whose value differs; `None` stands for a missing value."""
+
+    key: str  # such as `flows[0].goodput_bps`
+    then: Any
+    now: Any
+
+    @property
+    def by(self) -> float | None:
+        """The change as a fraction of the earlier number; `None` if there is none."""
+        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (self.then, self.now))
+        return (self.now - self.then) / abs(self.then) if numbers and self.then else None
+
+    def __str__(self) -> str:
+        then, now = ("missing" if one is None else json.dumps(one, ensure_ascii=False) for one in (self.then, self.now))
+        change = "" if self.by is None else f" ({self.now - self.then:+.6g}, {100 * self.by:+.3g} %)"
+        return f"{self.key}: {then} then, {now} now{change}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the difference as a JSON object."""
+        return {"key": self.key, "then": self.then, "now": self.now, "by": self.by}
+
+
+def differences(then: Any, now: Any, key: str = "") -> Iterator[Difference]:
+    """Compares two values of summaries, and whatever they contain."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        for name in [*then, *(name for name in now if name not in then)]:
+            yield from differences(then.get(name), now.get(name), f"{key}.{name}".lstrip("."))
+    elif isinstance(then, list) and isinstance(now, list):
+        for index in range(max(len(then), len(now))):
+            before, after = (values[index] if index < len(values) else None for values in (then, now))
+            yield from differences(before, after, f"{key}[{index}]")
+    elif then != now or type(then) is not type(now):
+        yield Difference(key, then, now)
 
 
 def default_path(scenario: Scenario, seed: int | None, root: Path = Path("runs")) -> Path:
@@ -62,8 +101,11 @@ def dump(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write(result: Result, path: Path) -> None:
-    """Writes all files but the report. Files of an earlier run with these names are replaced."""
+def write(result: Result, path: Path, options: Mapping[str, Any] | None = None) -> None:
+    """Writes all files but the report. Files of an earlier run with these names are replaced.
+
+    `options` are those of the command that made the run, for the manifest.
+    """
     path.mkdir(parents=True, exist_ok=True)
     (path / SCENARIO).write_text(result.scenario.text, encoding="utf-8")
     (path / RESOLVED).write_text(result.resolved, encoding="utf-8")
@@ -76,7 +118,7 @@ def write(result: Result, path: Path) -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text, encoding="utf-8")
     # Last, so that a directory with a manifest is complete.
-    (path / MANIFEST).write_text(dump(manifest(result)), encoding="utf-8")
+    (path / MANIFEST).write_text(dump(manifest(result, options)), encoding="utf-8")
 
 
 def write_table(name: str, table: pa.Table, path: Path) -> None:
@@ -92,7 +134,7 @@ def _versions(result: Result) -> dict[str, str]:
     return {**provenance.versions(), **{name: provenance.sha256(text) for name, text in result.own_files.items()}}
 
 
-def manifest(result: Result) -> dict[str, Any]:
+def manifest(result: Result, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Returns what is needed to repeat the run, and to see what has changed since."""
     text = result.scenario.text
     return {
@@ -100,6 +142,7 @@ def manifest(result: Result) -> dict[str, Any]:
         "name": result.scenario.name,
         "file": result.scenario.file,
         "seed": result.seed,
+        "options": dict(options or {}),
         "scenario": text,
         "scenario_sha256": provenance.sha256(text),
         "resolved": result.resolved,
@@ -131,9 +174,13 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def rerun(path: Path) -> Again:
-    """Runs the scenario of a directory again, and compares the bytes of the summaries."""
+    """Runs the scenario of a directory again, and compares the bytes of the summaries.
+
+    What the first run recorded beside its summary, such as packets, is not recorded again: it does not change results.
+    """
     then = read_manifest(path)
-    before = (path / SUMMARY).read_bytes() if (path / SUMMARY).is_file() else b""
+    kept = path / SUMMARY
+    before = read_json(kept) if kept.is_file() else {}
     result = simulate(Scenario(then["scenario"], then["file"], kept=str(path / OWN)), then["seed"])
     now = _versions(result)
     changed = {
@@ -141,4 +188,5 @@ def rerun(path: Path) -> Again:
         for name, value in now.items()
         if then["versions"].get(name) != value
     }
-    return Again(before == dump(result.summary).encode(), changed, result.summary)
+    same = kept.is_file() and kept.read_bytes() == dump(result.summary).encode()
+    return Again(same, changed, result.summary, list(differences(before, result.summary)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -55,6 +54,8 @@ class Scenario:
     @cached_property
     def _tree(self) -> dict[str, Any]:
         """The parsed text; empty if it is not valid TOML, which the simulator diagnoses."""
+        import tomllib
+
         try:
             return tomllib.loads(self.text)
         except tomllib.TOMLDecodeError:

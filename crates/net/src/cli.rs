@@ -20,27 +20,28 @@ Examples:
   ip netns exec b iperf3 -s -1 &
   ip netns exec a iperf3 -c 10.77.0.2 -t 10
 
-  A thin satellite link whose queue never drops, for one minute, with the report as JSON:
+  A satellite link of 2 Mbit/s with PINK, for one minute, with the report as JSON:
   penstock-emulate --left-netns a --right-netns b --rate 2Mbit/s --delay 300ms --limit 150kB \\
       --aqm pink --set c=0.95 --duration 60s --json
 
-  The same from a file, at another rate; --check says what a run would do, and does not run:
+  A bottleneck from a file, with another rate; --check prints what a run would do and exits:
   penstock-emulate --config examples/emulate/codel.toml --rate 4Mbit/s
   penstock-emulate --config examples/emulate/codel.toml --check
 
-Exit codes: 0 after a run, 1 for a failure while running, 2 for a mistake that you can put right.";
+Exit codes: 0 after a run, 1 for a failure while running, 2 for a mistake in the options, the file or the set-up.";
 
-/// A bottleneck between two network namespaces, with any queue discipline of Penstock before it.
+/// Emulates a bottleneck link between two network namespaces, with any queue discipline of Penstock.
 ///
-/// Makes a TUN interface in each namespace. What the left one sends waits in the queue, is transmitted at the rate, and
-/// comes out of the right one after the delay; and back. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN.
+/// Creates a TUN interface in each namespace. A packet which is sent through the left interface is queued, transmitted
+/// at the rate, and delivered at the right interface after the delay. The reverse direction has a queue, a rate and a
+/// delay of its own. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "penstock-emulate", version, after_help = EXAMPLES)]
 pub struct Options {
-    /// Take what no option says from this TOML file: docs/emulate.md has its keys
+    /// Read settings from this TOML file, over which options have precedence; docs/emulate.md lists its keys
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Check the options and the file, say what a run would do, and exit
+    /// Check the options and the file, print what a run would do, and exit
     #[arg(long)]
     pub check: bool,
 
@@ -66,40 +67,40 @@ pub struct Options {
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=65_535))]
     pub mtu: Option<u16>,
 
-    /// Rate from left to right, in bits of IP packets: 10Mbit/s
+    /// Rate from left to right, which counts the bits of IP packets: 10Mbit/s
     #[arg(long, required_unless_present_any = ["list", "config"])]
     pub rate: Option<Rate>,
-    /// One-way delay after transmission: 20ms [default: 0ms]
+    /// One-way propagation delay: 20ms [default: 0ms]
     #[arg(long)]
     pub delay: Option<Span>,
-    /// What the queue may hold: 1000p (packets) or 125kB [default: 1000p]
+    /// Limit of the queue from left to right: 1000p (packets) or 125kB [default: 1000p]
     #[arg(long)]
     pub limit: Option<Limit>,
     /// Queue discipline from left to right [default: droptail]
     #[arg(long, value_name = "NAME")]
     pub aqm: Option<String>,
-    /// A parameter of the discipline, as often as needed: target=5ms
+    /// Parameter of the discipline: target=5ms. Repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
     /// Rate from right to left [default: --rate]
     #[arg(long, value_name = "RATE")]
     pub reverse_rate: Option<Rate>,
-    /// Delay from right to left [default: --delay]
+    /// One-way propagation delay from right to left [default: --delay]
     #[arg(long, value_name = "DELAY")]
     pub reverse_delay: Option<Span>,
-    /// What the queue on the right may hold [default: 1000p]
+    /// Limit of the queue from right to left [default: 1000p]
     #[arg(long, value_name = "LIMIT")]
     pub reverse_limit: Option<Limit>,
     /// Queue discipline from right to left [default: droptail]
     #[arg(long, value_name = "NAME")]
     pub reverse_aqm: Option<String>,
-    /// A parameter of the reverse discipline
+    /// Parameter of the discipline from right to left. Repeatable
     #[arg(long, value_name = "KEY=VALUE")]
     pub reverse_set: Vec<String>,
 
-    /// Whose hosts are the nodes of disciplines that divide the link among nodes (qrm), each with all its flows. A host is
-    /// an IPv4 address or a /64 of IPv6 [default: left]
+    /// Side whose hosts are the nodes, for disciplines that divide the link among nodes (qrm). All flows of a host belong
+    /// to its node. A host is an IPv4 address or a /64 prefix of IPv6 [default: left]
     #[arg(long, value_enum, value_name = "SIDE")]
     pub nodes: Option<Side>,
 
@@ -109,19 +110,20 @@ pub struct Options {
     /// Stop after this time [default: at Ctrl-C or SIGTERM]
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Span>,
-    /// Never sleep: keeps one core busy. Only for machines with an idle core; on a busy one it makes lateness worse
+    /// Poll instead of sleeping, which keeps one core busy. Use it only on a machine with an idle core: on a busy machine
+    /// it increases lateness
     #[arg(long)]
     pub spin: bool,
-    /// Run before all ordinary processes (SCHED_FIFO)
+    /// Run with real-time priority (SCHED_FIFO), before all processes of normal priority
     #[arg(long, conflicts_with = "spin")]
     pub realtime: bool,
-    /// Write what became of each packet to this file, as CSV, at the end
+    /// Write the fate of each packet to this file as CSV when the run ends
     #[arg(long, value_name = "FILE")]
     pub packets: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Say nothing when the interfaces are ready
+    /// Print no message when the interfaces are ready
     #[arg(long)]
     pub quiet: bool,
     /// List every algorithm with its parameters and exit

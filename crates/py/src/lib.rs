@@ -22,6 +22,12 @@ fn entries() -> PyResult<String> {
     convert::json(&penstock_core::registry::all_entries())
 }
 
+/// Returns the defaults of `[tcp]` in scenarios, as JSON.
+#[pyfunction]
+fn tcp_defaults() -> PyResult<String> {
+    convert::json(&penstock_sim::tcp::TcpConfig::default())
+}
+
 #[pymodule]
 fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -35,6 +41,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<own::Loss>()?;
     module.add_class::<own::Packet>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
+    module.add_function(wrap_pyfunction!(tcp_defaults, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_control, module)?)?;
     module.add_function(wrap_pyfunction!(schedule::schedule, module)?)?;

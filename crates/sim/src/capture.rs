@@ -23,9 +23,26 @@ enum Form {
     Csv(Sink, Vec<String>),
 }
 
+/// One packet of a capture which is not written yet.
+#[derive(Clone, Copy)]
+struct Pending {
+    at: Instant,
+    interface: u32,
+    /// Number of the packet among all that are not written yet.
+    number: u32,
+    drop: Option<DropReason>,
+    packet: Segment,
+}
+
 /// A capture of chosen queues of a run.
+///
+/// Links take their decisions late, each link in its own order ([`crate::link`]). A capture therefore holds packets back
+/// until all links have caught up ([`Capture::flush`]), and writes them in the order of time, those of one time in the
+/// order of the queues. So it needs no events of its own, and a run with a capture has the events of one without.
 pub struct Capture {
     form: Form,
+    /// What was captured since the last [`Capture::flush`].
+    pending: Vec<Pending>,
     /// Interface in the file for each queue; `None` for a queue that is not captured.
     interfaces: Vec<Option<u32>>,
     /// The first error of the writer. After an error nothing more is written.
@@ -47,7 +64,7 @@ impl Capture {
         let mut writer = Writer::new(out)?;
         let add = |name: &Option<String>| name.as_ref().map(|n| writer.add_interface(n, Bytes::ZERO)).transpose();
         let interfaces = chosen.iter().map(add).collect::<io::Result<_>>()?;
-        Ok(Self { form: Form::Pcapng(writer), interfaces, error: None })
+        Ok(Self { form: Form::Pcapng(writer), pending: Vec::new(), interfaces, error: None })
     }
 
     /// Creates a capture as CSV of the queues for which `chosen` gives a name, with the columns of [`CSV_HEADER`].
@@ -64,14 +81,15 @@ impl Capture {
             })
         };
         let interfaces = chosen.iter().map(&mut add).collect();
-        Ok(Self { form: Form::Csv(out, names), interfaces, error: None })
+        Ok(Self { form: Form::Csv(out, names), pending: Vec::new(), interfaces, error: None })
     }
 
     /// Completes and flushes the file.
     ///
     /// # Errors
     /// Returns the first error of any write.
-    pub fn finish(self) -> io::Result<()> {
+    pub fn finish(mut self) -> io::Result<()> {
+        self.flush();
         match self.error {
             Some(error) => Err(error),
             None => match self.form {
@@ -81,20 +99,39 @@ impl Capture {
         }
     }
 
-    fn write(&mut self, queue: u32, packet: &Segment, now: Instant, drop: Option<DropReason>) {
-        let Some(Some(interface)) = self.interfaces.get(queue as usize).copied() else { return };
-        if self.error.is_some() {
-            return;
+    /// Writes the packets captured so far. All captured queues must have caught up, so that none of them captures a
+    /// packet of an earlier time afterwards.
+    pub fn flush(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.sort_unstable_by_key(|one| (one.at, one.interface, one.number));
+        for one in &pending {
+            if self.error.is_none() {
+                self.error = self.form.write(one).err();
+            }
         }
-        self.error = match &mut self.form {
-            Form::Pcapng(writer) => {
+        pending.clear();
+        self.pending = pending; // keeps its memory
+    }
+
+    fn add(&mut self, queue: u32, packet: &Segment, at: Instant, drop: Option<DropReason>) {
+        let Some(Some(interface)) = self.interfaces.get(queue as usize).copied() else { return };
+        let number = self.pending.len() as u32;
+        self.pending.push(Pending { at, interface, number, drop, packet: *packet });
+    }
+}
+
+impl Form {
+    fn write(&mut self, one: &Pending) -> io::Result<()> {
+        let packet = &one.packet;
+        match self {
+            Self::Pcapng(writer) => {
                 let headers = if packet.is_udp() { udp(packet) } else { tcp(packet) };
                 let mark = packet.is_marked().then_some(MARK_COMMENT);
-                writer.packet(interface, now, headers.original_len, &headers.bytes, drop.map(drop_comment).or(mark))
+                let comment = one.drop.map(drop_comment).or(mark);
+                writer.packet(one.interface, one.at, headers.original_len, &headers.bytes, comment)
             }
-            Form::Csv(out, names) => row(out, &names[interface as usize], packet, now, drop),
+            Self::Csv(out, names) => row(out, &names[one.interface as usize], packet, one.at, one.drop),
         }
-        .err();
     }
 }
 
@@ -161,7 +198,7 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub fn sent(&mut self, packet: &Segment, now: Instant) {
         if let Some(capture) = &mut self.capture {
-            capture.write(self.queue, packet, now, None);
+            capture.add(self.queue, packet, now, None);
         }
     }
 }
@@ -169,7 +206,7 @@ impl<'a> Recorder<'a> {
 impl PacketObserver<Segment> for Recorder<'_> {
     fn dropped(&mut self, packet: Segment, reason: DropReason, now: Instant) {
         if let Some(capture) = &mut self.capture {
-            capture.write(self.queue, &packet, now, Some(reason));
+            capture.add(self.queue, &packet, now, Some(reason));
         }
     }
 

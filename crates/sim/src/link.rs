@@ -76,9 +76,6 @@ pub struct Queue {
     pub probe: Option<Box<QueueProbe>>,
     /// Index of the queue in captures; `u32::MAX` if the queue is not measured.
     pub interface: u32,
-    /// True if the queue is captured. Its link then takes every decision at its own time by an event, so that the
-    /// packets of all queues are written in order.
-    pub eager: bool,
     /// True if the discipline wants to see the segments of both directions.
     pub sees_segments: bool,
     /// Random loss of packets on the wire, behind the queue.
@@ -352,14 +349,9 @@ impl Link {
         // A packet that is not on the wire yet arrives after all that are: only an empty wire needs an event to
         // transmit. A relayed packet arrives later than one delay after its transmission begins: a decision at that
         // time is early enough.
-        let turn =
-            if queue.relays && !queue.eager { self.line.busy_until + self.line.delay } else { self.line.busy_until };
+        let turn = if queue.relays { self.line.busy_until + self.line.delay } else { self.line.busy_until };
         let transmit = || (queue.waiting.packets > 0 && !queue.told_empty).then_some(turn);
-        let next = match arrival {
-            Some(arrival) if queue.eager => Some(transmit().map_or(arrival, |at| at.min(arrival))),
-            Some(arrival) => Some(arrival),
-            None => transmit(),
-        };
+        let next = arrival.or_else(transmit);
         if !queue.wakes {
             debug_assert!(queue.qdisc.next_wakeup().is_none(), "a discipline that wakes said that it would not");
             return next;

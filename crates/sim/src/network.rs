@@ -192,7 +192,6 @@ impl<'a> Builder<'a> {
             sees_segments: qdisc.sees_segments(),
             ack_path_of: None,
             relays: true,
-            eager: false,
             loss,
             capacity: Capacity::default(),
             told_empty: true,

@@ -63,6 +63,9 @@ pub enum Broken {
     },
 }
 
+/// A capture keeps the packets of this time in memory before it writes them.
+const CAPTURED_AT_ONCE: Span = Span::from_millis(10);
+
 /// What stays constant throughout a run.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -179,11 +182,6 @@ impl Simulation {
         let chosen = |b: &Bottleneck| (wanted.is_empty() || wanted.contains(&b.name)).then(|| b.name.clone());
         let names: Vec<_> = self.measured.bottlenecks.iter().map(chosen).collect();
         self.world.outlet.capture = Some(open(&names)?);
-        for (bottleneck, _) in self.measured.bottlenecks.iter().zip(names).filter(|(_, name)| name.is_some()) {
-            if let Some(queue) = &mut self.world.links[bottleneck.link.index()].queue {
-                queue.eager = true;
-            }
-        }
         Ok(())
     }
 
@@ -211,6 +209,16 @@ impl Simulation {
     /// Fails if an invariant of the scenario is violated or the counters of a queue do not balance.
     pub fn advance(&mut self, by: Span) -> Result<bool, Broken> {
         let limit = (self.world.now + by).min(self.plan.end);
+        while self.world.outlet.capture.is_some() && limit.since(self.world.now) > CAPTURED_AT_ONCE {
+            self.work_until(self.world.now + CAPTURED_AT_ONCE);
+        }
+        self.work_until(limit);
+        self.check()?;
+        Ok(self.world.now == self.plan.end)
+    }
+
+    /// Handles the events up to `limit`, lets the measured queues catch up and writes what they captured.
+    fn work_until(&mut self, limit: Instant) {
         while let Some((source, now)) = self.world.events.pop_until(limit) {
             self.world.now = now;
             self.measured.events += 1;
@@ -218,8 +226,7 @@ impl Simulation {
         }
         self.world.now = limit;
         self.catch_up();
-        self.check()?;
-        Ok(self.world.now == self.plan.end)
+        self.world.outlet.capture.as_mut().into_iter().for_each(Capture::flush);
     }
 
     #[inline]

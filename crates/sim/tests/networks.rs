@@ -1,8 +1,11 @@
 //! Networks: packets take the right paths, counters balance in every scenario, and invariants stop a run.
 
+#[path = "networks/watching.rs"]
+mod watching;
+
 use penstock_core::cc;
 use penstock_core::registry::NAMES;
-use penstock_core::units::Span;
+use penstock_core::units::{Bytes, Span};
 use penstock_sim::actors::media::Delivery;
 use penstock_sim::summary::{BottleneckSummary, FlowSummary, Summary};
 use penstock_sim::{Broken, Scenario, Simulation};

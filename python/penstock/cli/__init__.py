@@ -15,7 +15,6 @@ import typer
 
 from penstock.cli import docs, doctor, experiments, listing, new, replay, run, runs, tempest, verify  # noqa: F401
 from penstock.cli.base import app
-from penstock.engine import AlgorithmError, BrokenInvariant, ScenarioError, TraceError, core_version
 from penstock.mistake import MistakeError
 
 __all__ = ["app", "main"]
@@ -23,6 +22,8 @@ __all__ = ["app", "main"]
 
 def _version(wanted: bool) -> None:
     if wanted:
+        from penstock.engine import core_version
+
         typer.echo(f"penstock {core_version()}")
         raise typer.Exit
 
@@ -38,13 +39,24 @@ def main() -> None:
     """Runs the command; a mistake of the user is printed as one message without a traceback."""
     try:
         app(prog_name="penstock")
-    except (MistakeError, ScenarioError, TraceError) as mistake:
+    except MistakeError as mistake:
         _fail(str(mistake), 2)
-    except (AlgorithmError, BrokenInvariant) as broken:
-        _fail(f"the run was stopped: {broken}", 1)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}", 2)
+    except (ValueError, RuntimeError) as error:
+        _explain(error)
+        raise
+
+
+def _explain(error: Exception) -> None:
+    """Prints an error of the simulator and exits; returns if the error is another one."""
+    from penstock.engine import AlgorithmError, BrokenInvariant, ScenarioError, TraceError
+
+    if isinstance(error, ScenarioError | TraceError):
+        _fail(str(error), 2)
+    if isinstance(error, AlgorithmError | BrokenInvariant):
+        _fail(f"the run was stopped: {error}", 1)
 
 
 def _fail(message: str, code: int) -> None:

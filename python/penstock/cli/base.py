@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
+from penstock.cli import layout
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
@@ -64,8 +68,92 @@ def examples(*lines: str) -> str:
     return "\n".join(["Examples:", *(f"  {line}" for line in lines)])
 
 
+def _convert_simple_values(command: Any) -> None:
+    """Lets the parameters of a command convert texts, paths, flags and missing values themselves.
+
+    `typer` gives all values to `pydantic`, which takes longer to load than all the rest of `penstock list`. It still
+    converts numbers, lists, and what is unknown here.
+    """
+    function = inspect.unwrap(command.callback) if command.callback else None
+    types = get_type_hints(function) if function else {}
+    listed = command.get_params
+
+    def get_params(ctx: Any) -> list[Any]:
+        found: list[Any] = listed(ctx)
+        for parameter in found:
+            if not isinstance(parameter.process_value, _Simple):
+                parameter.process_value = _Simple(parameter, types.get(parameter.name))
+        return found
+
+    command.get_params = get_params
+
+
+class _Simple:
+    """Processes a value that needs no `pydantic`, and gives all others to `typer`; see `_convert_simple_values`."""
+
+    def __init__(self, parameter: Any, wanted: Any) -> None:
+        self._parameter, self._process = parameter, parameter.process_value
+        self._wanted = next((one for one in (str, Path) if wanted in (one, one | None)), None)
+
+    def __call__(self, ctx: Any, value: Any) -> Any:
+        one = self._parameter
+        if self._wanted and isinstance(value, str | Path):
+            value = self._wanted(value)
+        elif not isinstance(value, bool) and (value is not None or one.required or one.multiple or one.nargs != 1):
+            return self._process(ctx, value)
+        return one.callback(ctx, one, value) if one.callback else value
+
+
+class Verbs(Mapping[str, Any]):
+    """All verbs by name. A verb is constructed when it is asked for, so that a command constructs only its own verb."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = get_command(_VERBS[name])
+            _convert_simple_values(self._made[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_VERBS)
+
+    def __len__(self) -> int:
+        return len(_VERBS)
+
+
+class Root(Group):
+    """The command `penstock`. It prints its help without `rich`, which would take longer to load than all the rest."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = Verbs()
+        _convert_simple_values(self)
+
+    def visible(self) -> list[str]:
+        """Returns the names of the verbs that the help shows."""
+        return list(_HEADING)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the method has these arguments
+        """Prints the help: the options, and the verbs under their headings."""
+        params: list[Any] = self.get_params(ctx)
+        options = [(", ".join(one.opts), one.help or "") for one in params]
+        panels = [("Options", options)]
+        panels += [(heading, [(name, _ABOUT[name]) for name in names]) for heading, names in FAMILY.items()]
+        lines = ["", f" Usage: {' '.join([_path(ctx), *self.collect_usage_pieces(ctx)])}", "", f" {self.help}", ""]
+        for title, rows in panels:
+            lines += layout.panel(title, rows)
+        lines += ["", *(f" {line}" for line in (self.epilog or "").splitlines()), ""]
+        typer.echo("\n".join(lines))
+
+
+# The verbs by name, each with its own parser; and the first sentence of the help of those that the help shows.
+_VERBS: dict[str, typer.Typer] = {}
+_ABOUT: dict[str, str] = {}
+
 app = typer.Typer(
-    cls=Group,
+    cls=Root,
     help="Queue management for links that are thin, distant or crowded: the lab.",
     epilog=examples("penstock new scenario home", "penstock run home.toml", "penstock docs scenarios"),
     no_args_is_help=True,
@@ -76,16 +164,34 @@ app = typer.Typer(
 
 def verb(name: str, *lines: str, **settings: Any) -> Callable[[Any], Any]:
     """Decorates the function of the verb `name`; `lines` are the examples of its help."""
-    return app.command(name, rich_help_panel=_HEADING[name], epilog=examples(*lines), **settings)
+
+    def decorate(function: Any) -> Any:
+        _ABOUT[name] = " ".join(str(function.__doc__).split("\n\n")[0].split())
+        return _command(name, epilog=examples(*lines), **settings)(function)
+
+    return decorate
 
 
 def old_name(name: str, **settings: Any) -> Callable[[Any], Any]:
     """Decorates the function of a verb that had the name `name` in an earlier version; no help shows this name."""
-    return app.command(name, hidden=True, **settings)
+    return _command(name, hidden=True, **settings)
+
+
+def _command(name: str, **settings: Any) -> Callable[[Any], Any]:
+    _VERBS[name] = typer.Typer(add_completion=False, context_settings=HELP)
+    return _VERBS[name].command(name, **settings)
 
 
 def group(name: str, about: str, *lines: str) -> typer.Typer:
     """Creates a verb with subcommands; `about` is its help, and `lines` are the examples."""
-    made = typer.Typer(cls=Group, help=about, epilog=examples(*lines), no_args_is_help=True, context_settings=HELP)
-    app.add_typer(made, name=name, rich_help_panel=_HEADING[name])
+    made = typer.Typer(
+        name=name,
+        cls=Group,
+        help=about,
+        epilog=examples(*lines),
+        no_args_is_help=True,
+        add_completion=False,
+        context_settings=HELP,
+    )
+    _VERBS[name], _ABOUT[name] = made, about
     return made

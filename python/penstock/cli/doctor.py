@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import typer
-from rich.text import Text
 
 from penstock.cli import show
 from penstock.cli.base import verb
+from penstock.cli.layout import Cell, Styled
 
 if TYPE_CHECKING:
     from penstock.doctor import Check
 
-_LACKS = {True: Text("missing", "red"), False: Text("no", "yellow")}  # by `Check.essential`
+_LACKS = {True: Styled("missing", "red"), False: Styled("no", "yellow")}  # by `Check.essential`
 
 
 @verb("doctor", "penstock doctor", "penstock doctor --json")
@@ -34,9 +34,9 @@ def doctor(json: bool = typer.Option(False, "--json", help="Print one JSON objec
 
 
 def _print(found: list[Check]) -> None:
-    rows = []
+    rows: list[list[Cell]] = []
     for check in found:
-        state = Text("ok", "green") if check.ok else _LACKS[check.essential]
-        help_ = Text("" if check.ok else f"for {check.needed_for}: {check.repair}".removesuffix(": "))
-        rows.append([state, Text(check.name), Text(check.found), help_])
+        state = Styled("ok", "green") if check.ok else _LACKS[check.essential]
+        help_ = "" if check.ok else f"for {check.needed_for}: {check.repair}".removesuffix(": ")
+        rows.append([state, check.name, check.found, help_])
     show.table("", ("", "what", "found", "repair"), rows, left=4)

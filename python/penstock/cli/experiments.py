@@ -102,7 +102,7 @@ def _tell(evidence: Evidence, path: Path, json: bool) -> None:
     else:
         _print_evidence(evidence)
         show.claims(entries)
-        show.console().print(f"report: {report}", soft_wrap=True)
+        show.line(f"report: {report}")
 
 
 def _run(

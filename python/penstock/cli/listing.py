@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json as jsonlib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import typer
-from rich.text import Text
 
-from penstock import engine
 from penstock.cli import show
 from penstock.cli.base import verb
-from penstock.engine import Entry
+from penstock.cli.layout import styled
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from penstock.engine import Entry
 
 _EXPERIMENT = "experiment"
 # Kinds of entries, and what the entries of each kind do.
@@ -45,11 +47,13 @@ def list_(
         _print_short(found)
         if not word:
             kinds = ", ".join([*dict.fromkeys(entry.kind for entry in found), _EXPERIMENT])
-            show.console().print(f"kinds: {kinds}; `penstock list NAME` shows parameters", style="dim", soft_wrap=True)
+            show.line(f"kinds: {kinds}; `penstock list NAME` shows parameters", "dim")
 
 
 def _wanted(word: str) -> list[Entry]:
     """Returns the entries whose kind or name is `word`, or whose text contains it; all algorithms if it is empty."""
+    from penstock import engine
+
     algorithms = engine.entries()
     if not word:
         return algorithms
@@ -70,6 +74,7 @@ def _wanted(word: str) -> list[Entry]:
 
 
 def _experiments() -> list[Entry]:
+    from penstock.engine import Entry
     from penstock.reproduce import EXPERIMENTS
 
     return [Entry(name, _EXPERIMENT, one.title, one.source, ()) for name, one in EXPERIMENTS.items()]
@@ -99,7 +104,7 @@ def _print_short(entries: Iterable[Entry]) -> None:
         show.table(
             f"{kind}{about}",
             ("", "", ""),
-            [[Text(t) for t in (e.name, e.about, e.source)] for e in of_kind],
+            [[e.name, e.about, e.source] for e in of_kind],
             left=3,
             heads=False,
         )
@@ -109,15 +114,13 @@ def _print_short(entries: Iterable[Entry]) -> None:
 def _print_whole(entry: Entry) -> None:
     from penstock import manual
 
-    out = show.console()
-    out.print(f"[bold]{entry.name}[/bold] [dim]({entry.kind})[/dim]", soft_wrap=True)
-    out.print(f"  {entry.about}", markup=False, soft_wrap=True)
+    show.line(f"{styled(entry.name, 'bold')} {styled(f'({entry.kind})', 'dim')}")
+    show.line(f"  {entry.about}")
     for parameter in entry.parameters:
         default = "from the link" if parameter.default is None else jsonlib.dumps(parameter.default)
-        out.print(f"    {parameter.name} = {default}", end="", markup=False)
-        out.print(f"  {parameter.about}", style="dim", markup=False, soft_wrap=True)
-    out.print(f"  source: {entry.source}", markup=False, soft_wrap=True)
+        show.line(f"    {parameter.name} = {default}{styled(f'  {parameter.about}', 'dim')}")
+    show.line(f"  source: {entry.source}")
     if entry.kind == _EXPERIMENT:
-        out.print(f"  run it: penstock reproduce {entry.name}", markup=False, soft_wrap=True)
+        show.line(f"  run it: penstock reproduce {entry.name}")
     elif page := manual.page_of(entry.name):
-        out.print(f"  page: penstock docs {page.name}", markup=False, soft_wrap=True)
+        show.line(f"  page: penstock docs {page.name}")

@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 
-from penstock import engine
 from penstock.cli import show
 from penstock.cli.base import verb
 from penstock.mistake import MistakeError
@@ -46,6 +45,8 @@ def replay(
     json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
 ) -> None:
     """Send the arrivals of a recorded trace through a queue discipline, or a script of events through a control."""
+    from penstock import engine
+
     if csv and json:
         raise MistakeError("--csv and --json both want stdout; give one of them")
     if cc and (aqm or rate or limit or json):

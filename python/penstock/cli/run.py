@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,10 +12,12 @@ from penstock.cli import show, tcp_trace
 from penstock.cli.base import verb
 from penstock.cli.progress import Bar
 from penstock.cli.worlds import On
-from penstock.engine import Result, simulate
 from penstock.mistake import MistakeError
-from penstock.scenario import Scenario
 from penstock.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from penstock.engine import Result
+    from penstock.scenario import Scenario
 
 PACKETS = "packets.pcapng"
 TRACES = ("tcp",)
@@ -46,6 +49,8 @@ def run(
         return
     if flows or interval:
         raise MistakeError(f"{'--flows' if flows else '--interval'} goes with --trace tcp")
+    from penstock.scenario import Scenario
+
     _simulate(Scenario.load(scenario), seed, out, json, pcapng)
 
 
@@ -57,27 +62,39 @@ def _check_trace(trace: str, pcapng: Path | None) -> None:
 
 
 def _simulate(source: Scenario, seed: int | None, out: Path | None, json: bool, pcapng: Path | None) -> None:
-    from penstock import rundir
-
-    path = out or (None if json else rundir.default_path(source, seed))
+    path = out or (None if json else _default_path(source, seed))
     if path:
         path.mkdir(parents=True, exist_ok=True)
         if source.wants_packets and pcapng is None:
             pcapng = path / PACKETS
     result = _run_or_clean_up(source, seed, pcapng, path, quiet=json)
-    page = _write(result, path) if path else None
+    options: dict[str, object] = {
+        "seed": seed,
+        "pcapng": pcapng and str(pcapng),
+        "out": out and str(out),
+        "json": json or None,
+    }
+    page = _write(result, path, options) if path else None
     if json:
         show.as_json({**result.summary, "cpu_s": result.cpu_s})
         return
     show.summary(result.summary)
     speed = result.summary["events"] / max(result.cpu_s, 1e-9) / 1e6
-    show.console().print(f"{result.cpu_s:.2f} s of CPU time, {speed:.1f} million events per second", style="dim")
-    show.console().print(f"report: {page}", soft_wrap=True)
+    show.line(f"{result.cpu_s:.2f} s of CPU time, {speed:.1f} million events per second", "dim")
+    show.line(f"report: {page}")
+
+
+def _default_path(source: Scenario, seed: int | None) -> Path:
+    from penstock import rundir
+
+    return rundir.default_path(source, seed)
 
 
 def _run_or_clean_up(source: Scenario, seed: int | None, pcapng: Path | None, path: Path | None, quiet: bool) -> Result:
     """Runs the scenario; removes the directory `path`, if it is empty, when the run does not reach its end."""
-    with Bar(source.name, quiet) as bar:
+    from penstock.engine import simulate
+
+    with Bar("" if quiet else source.name, quiet) as bar:
         try:
             return simulate(source, seed, pcapng, on_progress=bar.of_one_run())
         except BaseException:
@@ -87,9 +104,9 @@ def _run_or_clean_up(source: Scenario, seed: int | None, pcapng: Path | None, pa
             raise
 
 
-def _write(result: Result, path: Path) -> Path:
+def _write(result: Result, path: Path, options: dict[str, object]) -> Path:
     from penstock import report as pages
     from penstock import rundir
 
-    rundir.write(result, path)
+    rundir.write(result, path, {name: value for name, value in options.items() if value is not None})
     return pages.write_run(path)

@@ -12,6 +12,7 @@ from penstock.cli import show
 from penstock.cli.base import examples, group, old_name
 
 if TYPE_CHECKING:
+    from penstock.rundir import Again
     from penstock.runs import Found
 
 runs = group(
@@ -21,6 +22,7 @@ runs = group(
     "penstock runs show runs/home-1a2b3c4d",
     "penstock runs prune --older 30d --dry-run",
 )
+_DIFFERENCES_SHOWN = 20
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -86,7 +88,7 @@ def show_(
     print(f"\nscenario: {manifest['file']}")
     for name, version in manifest["versions"].items():
         print(f"{name}: {version}")
-    show.console().print(f"again: penstock runs rerun {path}", soft_wrap=True)
+    show.line(f"again: penstock runs rerun {path}")
 
 
 @runs.command("rerun", epilog=examples("penstock runs rerun runs/home-1a2b3c4d"))
@@ -95,20 +97,38 @@ def rerun(
     directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
-    """Run a directory's scenario again and compare the summaries byte for byte."""
+    """Run a directory's scenario again and compare the summaries byte for byte.
+
+    If they differ, the keys that differ are printed with both values.
+    """
     from penstock import rundir
     from penstock import runs as stored
 
     again = rundir.rerun(stored.locate(directory))
     if json:
         changed = {name: {"then": then, "now": now} for name, (then, now) in again.versions.items()}
-        show.as_json({"same": again.same, "versions_changed": changed})
+        found = [one.to_json() for one in again.differences]
+        show.as_json({"same": again.same, "versions_changed": changed, "differences": found})
     else:
         for name, (then, now) in again.versions.items():
             print(f"{name}: {then} then, {now} now")
-        print("same: summary.json is reproduced byte for byte" if again.same else "different: summary.json has changed")
+        _print_comparison(again)
     if not again.same:
         raise typer.Exit(1)
+
+
+def _print_comparison(again: Again) -> None:
+    if again.same:
+        print("same: summary.json is reproduced byte for byte")
+        return
+    if not again.differences:
+        print("different: summary.json has the same values in another form")
+        return
+    print(f"different: summary.json has changed in {len(again.differences)} keys")
+    for one in again.differences[:_DIFFERENCES_SHOWN]:
+        print(f"  {one}")
+    if len(again.differences) > _DIFFERENCES_SHOWN:
+        print(f"  ... and {len(again.differences) - _DIFFERENCES_SHOWN} more; --json prints all")
 
 
 @runs.command("report", epilog=examples("penstock runs report", "penstock runs report runs/home-1a2b3c4d"))

@@ -7,19 +7,27 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from penstock.cli import layout
+from penstock.cli.layout import Cell, Styled
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from penstock.claims import Entry
 
 _FLOWS_SHOWN = 16
 
 
 def console() -> Console:
-    """Creates a console for stdout; in a file or a pipe, lines have 140 columns, which is enough for the tables."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+    """Creates a console for stdout, which shows pages of the documentation on a terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def line(text: str = "", style: str = "") -> None:
+    """Prints one line, which is never broken, in a style if stdout is a terminal."""
+    print(layout.styled(text, style))
 
 
 def as_json(value: Any) -> None:
@@ -28,41 +36,29 @@ def as_json(value: Any) -> None:
 
 
 def table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1, heads: bool = True
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], left: int = 1, heads: bool = True
 ) -> None:
     """Prints a table. The first `left` columns are text, the others numbers; `heads` shows the names of the columns."""
-    out = Table(
-        title=title or None,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        padding=(0, 2, 0, 0),
-        show_header=heads,
-    )
-    for index, column in enumerate(columns):
-        out.add_column(column, justify="left" if index < left else "right", header_style="dim", no_wrap=index > left)
-    for row in rows:
-        out.add_row(*row)
-    console().print(out)
+    print("\n".join(layout.table(title, columns, rows, left, heads)))
 
 
 def summary(run: dict[str, Any]) -> None:
     """Prints a run: tables of bottlenecks and flows, and one for each kind of application with measures of its own."""
     table("Bottlenecks", _BOTTLENECK, [_bottleneck(b) for b in run["bottlenecks"]])
     flows = run["flows"]
-    console().print()
+    line()
     table("Flows", _FLOW, [_flow(flow) for flow in flows[:_FLOWS_SHOWN]], left=3)
     if len(flows) > _FLOWS_SHOWN:
-        console().print(f"... and {len(flows) - _FLOWS_SHOWN} more flows", style="dim")
+        line(f"... and {len(flows) - _FLOWS_SHOWN} more flows", "dim")
     for key, title, columns, row in _APPLICATIONS:
         told = [flow for flow in flows if key in flow]
         if told:
-            console().print()
+            line()
             table(title, ("flow", *columns), [[str(flow["id"]), *row(flow[key])] for flow in told[:_FLOWS_SHOWN]])
             if len(told) > _FLOWS_SHOWN:
-                console().print(f"... and {len(told) - _FLOWS_SHOWN} more", style="dim")
+                line(f"... and {len(told) - _FLOWS_SHOWN} more", "dim")
     jain = run["jain"]
-    console().print(
+    line(
         f"\nJain index {jain['overall']:.3f} over the run, {jain['worst_1s']:.3f} in the worst second; "
         f"{run['duration_s']:g} s simulated, seed {run['seed']}"
     )
@@ -176,15 +172,10 @@ def claims(entries: Sequence[Entry]) -> None:
     from penstock.claims import Verdict, counted
 
     styles = {Verdict.HOLDS: "green", Verdict.PARTLY: "yellow", Verdict.FAILS: "red", Verdict.NOT_RUN: "dim"}
-    rows: list[list[str | Text]] = []
+    rows: list[list[Cell]] = []
     for entry in entries:
         style = styles[Verdict(entry.verdict)]
-        rows.append([Text(entry.verdict, style=style), entry.id, f"{entry.section}, {entry.item}", entry.claim])
-        rows.append(["", "", "", Text(entry.reason, style="dim")])
-    out = Table(box=None, padding=(0, 2, 0, 0))
-    for column in ("verdict", "claim", "where", ""):
-        out.add_column(column, header_style="dim", no_wrap=column == "verdict")
-    for row in rows:
-        out.add_row(*row)
-    console().print(out)
-    console().print("\n" + counted(entries))
+        rows.append([Styled(entry.verdict, style), entry.id, f"{entry.section}, {entry.item}", entry.claim])
+        rows.append(["", "", "", Styled(entry.reason, "dim")])
+    table("", ("verdict", "claim", "where", ""), rows, left=4)
+    line("\n" + counted(entries))

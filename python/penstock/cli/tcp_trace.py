@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from penstock import tcp_trace
 from penstock.cli import show
 from penstock.cli.base import old_name
 from penstock.cli.progress import Bar
-from penstock.engine import Result, Watch, simulate
 from penstock.mistake import MistakeError
-from penstock.scenario import Scenario
+
+if TYPE_CHECKING:
+    from penstock.engine import Result
 
 INTERVAL = "10ms"
 _PICTURE = "tcp_trace.png"
@@ -35,6 +35,8 @@ def command(
 def trace(scenario: Path, flows: str, interval: str, seed: int | None, out: Path | None, json: bool) -> None:
     """Runs the scenario, writes the tables and the figure of its TCP connections, and prints a summary of them."""
     from penstock import rundir
+    from penstock.engine import Watch, simulate
+    from penstock.scenario import Scenario
 
     source = Scenario.load(scenario)
     chosen = _numbers(flows)
@@ -47,7 +49,7 @@ def trace(scenario: Path, flows: str, interval: str, seed: int | None, out: Path
         show.as_json({**told, "directory": str(path)})
     else:
         _print(told)
-        show.console().print(f"{path}: tcp_trace.parquet, queue_trace.parquet, {_PICTURE}", soft_wrap=True)
+        show.line(f"{path}: tcp_trace.parquet, queue_trace.parquet, {_PICTURE}")
 
 
 def _numbers(flows: str) -> tuple[int, ...]:
@@ -58,6 +60,8 @@ def _numbers(flows: str) -> tuple[int, ...]:
 
 
 def _summary(result: Result, interval: str) -> dict[str, Any]:
+    from penstock import tcp_trace
+
     flows, queues = result.tables[tcp_trace.FLOWS], result.tables[tcp_trace.QUEUES]
     names = {flow["id"]: flow["cc"] for flow in result.summary["flows"]}
     return {
@@ -74,7 +78,7 @@ def _summary(result: Result, interval: str) -> dict[str, Any]:
 
 
 def _write(result: Result, told: dict[str, Any], path: Path) -> None:
-    from penstock import plots, rundir
+    from penstock import plots, rundir, tcp_trace
 
     flows, queues = result.tables[tcp_trace.FLOWS], result.tables[tcp_trace.QUEUES]
     path.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,6 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
-from penstock import engine
 from penstock.cli import show
 from penstock.cli.base import verb
 from penstock.mistake import MistakeError
@@ -83,6 +82,8 @@ def tempest(
         given["len"] = given.pop("length")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler would run only after the compiled code returned
     try:
+        from penstock import engine
+
         report = engine.tempest(given)
     except ValueError as error:
         raise MistakeError(str(error)) from None
@@ -99,7 +100,7 @@ def _print(report: dict[str, Any]) -> None:
     title = f"{report['alg']}, {report['mode']}, {report['flows']:,} flows, {report['events']:,} events"
     show.table(title, ("", ""), [*_cost(report), *_service(report)], left=2)
     if report["flows_detail"]:
-        show.console().print()
+        show.line()
         show.table("Flows by weight, the worst of each", _SET, _sets(report["flows_detail"]))
 
 

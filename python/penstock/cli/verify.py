@@ -107,7 +107,7 @@ def _show(plan: Plan, left_out: list[str], complete: bool, to: Path | None, json
         show.as_json(found)
     else:
         show.table(about, page.HEADINGS, [page.cells(row) for row in rows])
-        show.console().print(page.summary(rows))
+        show.line(page.summary(rows))
     for name in left_out:
         print(f"left out: {name}, which this kernel does not have", file=sys.stderr)
     if to:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from penstock.engine import Result, simulate
+from penstock.engine import Result, simulate, tcp_defaults
 from penstock.reproduce import folder
 from penstock.reproduce.variants import Variant
 from penstock.scenario import Scenario, to_toml
@@ -119,17 +119,19 @@ class Experiment(ABC):
 
     @property
     def cc(self) -> str:
-        """The congestion control of all flows."""
-        return str(self.template["tcp"]["cc"])
+        """The name of the congestion control of all flows."""
+        return control_name(self.template)
 
     def cc_of(self, case: Case, quick: bool) -> str:
-        """Returns the congestion control of one run, which a setting or a variant may change."""
-        return str(self.varied_tree(case, quick)["tcp"]["cc"])
+        """Returns the name of the congestion control of one run, which a setting or a variant may change."""
+        return control_name(self.varied_tree(case, quick))
 
     @property
     def mss_bytes(self) -> int:
         """The payload of a full segment, in bytes."""
-        return int(self.template["tcp"]["mss"].removesuffix("B"))
+        text = str(tcp_key(self.template, "mss"))
+        number, factor = (text.removesuffix("kB"), 1000) if text.endswith("kB") else (text.removesuffix("B"), 1)
+        return round(float(number) * factor)
 
     @property
     def payload_share(self) -> float:
@@ -175,6 +177,17 @@ class Experiment(ABC):
             table.clear()
             table["name"] = case.aqm
         return tree
+
+
+def tcp_key(tree: Mapping[str, Any], key: str) -> Any:
+    """Returns the value of a key of `[tcp]` in a scenario; the simulator's default if the scenario does not have it."""
+    return tree.get("tcp", {}).get(key, tcp_defaults()[key])
+
+
+def control_name(tree: Mapping[str, Any]) -> str:
+    """Returns the name of the congestion control in `[tcp]`, which is a name, or a table of a name and parameters."""
+    control = tcp_key(tree, "cc")
+    return str(control["name"] if isinstance(control, Mapping) else control)
 
 
 def aqm_tables(tree: dict[str, Any]) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ class Variant:
 
     def apply(self, tree: dict[str, Any]) -> None:
         """Changes a scenario, which is a tree of tables."""
-        tree["tcp"].update(self.tcp)
+        tree.setdefault("tcp", {}).update(self.tcp)
         tree["topology"].update(self.topology)
         links = tree["topology"].get("links", ())
         for table in [tree["aqm"]] if "aqm" in tree else [link["aqm"] for link in links if "aqm" in link]:

@@ -15,7 +15,7 @@ from penstock.reproduce.settings import Listed, Setting
 from penstock.reproduce.variants import Variant
 
 UPLOADS = (1, 4, 8, 12)
-PHASES_S = ((25, 75), (125, 175), (225, 275))  # in which the unresponsive stream is on
+PHASES_S = ((25, 75), (125, 175), (225, 275))  # times in which the unresponsive stream is on
 CONTROLS, CALL = "controls", "voip"
 
 UDP_RATE = "100Mbit/s"

@@ -25,7 +25,7 @@ from penstock.reproduce.sweep import Sweep
 CLOSE = 0.03  # "close to", "almost identical": within 3 %
 COMPARABLE = 0.05  # "comparable": within 5 %
 FLAT = 0.05  # "stable", "constant" over flow counts: the range is within 5 % of the median
-NOISE = 0.005  # a trend may go back by this share between neighbours
+NOISE = 0.005  # tolerance for a trend between neighbouring values
 
 GOODPUT, P10, P90 = goodput_mbps("p50"), goodput_mbps("p10"), goodput_mbps("p90")
 RTT, RTT10, RTT90, RTT_MIN = rtt_ms("p50"), rtt_ms("p10"), rtt_ms("p90"), rtt_ms("min")

@@ -50,7 +50,7 @@ def time_panels(run: Evidence, aqms: Sequence[str], setting: str, names: Sequenc
     for axis, aqm in zip(axes, aqms, strict=False):
         _flow_lines(axis, run.runs(aqm, setting=setting)[0], names)
         axis.set_title(LABELS.get(aqm, aqm), color=INK)
-    # Seconds in which the gap after a loss is filled would press all others down.
+    # In the second in which TCP fills the gap after a loss, it delivers so much that the scale would hide all others.
     axes[0].set_ylim(0, 1.4 * run.experiment.goodput_limit_bps / 1e6)
     _legend(axes, len(aqms))
     figure.supxlabel("time (s)", fontsize=9.5, color=INK)

@@ -19,16 +19,16 @@ PAPER = numbers(__name__)
 # When the last transfer ends, plain and with C²ML, for the numbers of nodes below.
 ENDS: dict[str, dict[str, list[int]]] = PAPER["ends_s"]
 NODES = (2, 4, 8, 16)
-WITHIN, ALIKE = 0.05, 0.03  # of the paper's end times, and of each other's
-APD_MOST = 0.320  # s; the path takes 0.300
-BUFFERED = 0.1  # of the plain control's longest queue
+WITHIN, ALIKE = 0.05, 0.03  # tolerances: for the paper's end times, and for end times of two controls
+APD_MOST = 0.320  # s; the delay of the path is 0.300 s
+BUFFERED = 0.1  # share of the longest queue with the plain control
 # Mean completion with C²ML and without, by number of users and size; with ten bulk flows and without.
 SHORT: dict[bool, dict[tuple[int, str], tuple[float, float]]] = {
     background: {(int(users), size): pair for users, row in PAPER[table].items() for size, pair in row.items()}
     for background, table in ((False, "short_s"), (True, "short_beside_bulk_s"))
 }
 HALVED = 0.55
-OPENED_S = 30.0  # within which all connections of section 2.2.4.4 open
+OPENED_S = 30.0  # all connections of section 2.2.4.4 open within this time
 
 CLAIMS: list[Claim] = []
 at = of(CLAIMS, "c2ml", "002")
@@ -36,7 +36,7 @@ sums = of(CLAIMS, "c2ml", "002", varies=False)
 
 
 def end_s(run: Evidence, aqm: str, cc: str, n: int, kind: str = "files") -> float:
-    """When the last transfer ends; the end of the run if it does not."""
+    """Returns when the last transfer ends; the end of the run if it does not end."""
     setting = f"{kind}-{cc}"
     return value(run, aqm, setting, columns.last_end_s, n) or run.runs(aqm, n, setting)[0].summary["duration_s"]
 
@@ -122,7 +122,7 @@ def c2ml_ends_sooner(run: Evidence) -> Finding:
 
 
 def apd_s(run: Evidence, aqm: str, cc: str, n: int) -> float:
-    """Mean queue until the last transfer ends, as the time it takes to send, and the path."""
+    """Mean packet delay until the last transfer ends: transmission of the mean queue, and the delay of the path."""
     summary = run.runs(aqm, n, f"files-{cc}")[0].summary
     area = float(summary["bottlenecks"][0]["queue_bytes"]["mean"]) * float(summary["duration_s"])
     return 0.3 + area / end_s(run, aqm, cc, n) * 8 / 2e6
@@ -163,7 +163,7 @@ def noordwijk_queues_a_burst_per_node(run: Evidence) -> Finding:
 
 
 def shared_jain(outcome: Outcome) -> float | None:
-    """Mean over the seconds in which all flows were active for 5 s, of Jain's index."""
+    """Mean of Jain's index over the seconds in which all flows have been active for at least 5 s."""
     flows = outcome.summary["flows"]
     begin = int(max(flow["start_s"] for flow in flows)) + 5
     end = int(min(flow["start_s"] + (flow["completion_s"] or 1e9) for flow in flows))
@@ -221,13 +221,13 @@ def controls_are_friends(run: Evidence) -> Finding:
 
 
 def _ratio(run: Evidence, setting: str) -> tuple[float, float]:
-    """Mean completion with C²ML and without."""
+    """Mean completion times with C²ML and without."""
     ours, plain = (value(run, aqm, setting, nodes.mean_completion_s) or 0.0 for aqm in ("c2ml", "plain"))
     return ours, plain
 
 
 def _open(run: Evidence) -> dict[str, float]:
-    """Time with C²ML over that without, in each way to fill in what the section leaves open."""
+    """Ratio of times with and without C²ML, for each choice of what the section does not specify."""
     ratios = {s.removeprefix("open-"): _ratio(run, s) for s in run.settings if s.startswith("open-")}
     return {name: ours / plain for name, (ours, plain) in ratios.items() if plain}
 
@@ -304,7 +304,7 @@ def table_2_7_needs_more_than_the_link_has(_: Evidence) -> Finding:
     """No order of serving gives the times of Table 2.7 with C²ML at 4 Mbit/s, the most that 2.2.2.1 has."""
     parts = []
     for (users, size), (said, _plain) in SHORT[False].items():
-        # The mean is least if connections are served one after another: the k-th of N ends after k transfers at least.
+        # The mean is smallest if connections are served one after another: the k-th of N then ends after k transfers.
         megabits = (2 * users + 1) / 2 * SIZES[size] * 8
         least = megabits / (said + OPENED_S)
         parts.append(Comparison(least > SHORT_RATE, f"{users} users, {size} MB: {least:.1f} Mbit/s at least"))

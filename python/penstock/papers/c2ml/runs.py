@@ -13,14 +13,14 @@ from penstock.reproduce.settings import Setting
 CCS = ("newreno", "cubic", "bic", "highspeed", "hybla", "noordwijk")
 NODES = (2, 4, 8, 16)
 FRIENDS = ("cubic", "noordwijk", "newreno", "hybla", "highspeed", "bic")
-# Noordwijk's reference: an ACK per segment, 20 segments in a burst.
+# As in Noordwijk's source: an ACK for each segment, and bursts of 20 segments.
 NOORDWIJK: dict[str, Any] = {"tcp.cc": "noordwijk", "tcp.ack_every_segment": True, "tcp.initial_window": 20}
 # "Standard" buffers hold the bandwidth-delay product.
 BUFFERS = {"large": "4MB", "standard": "75kB"}
 USERS, SIZES = (32, 64, 128), {"1.5": 1.5, "5": 5.0, "10": 10.0}
 RATES = (1, 2, 4)  # Mbit/s; section 2.2.2.1 has 1 to 4
 SHORT_RATE = 4
-# What else section 2.2.4.4 does not say of TCP.
+# Further properties of TCP that section 2.2.4.4 does not give.
 TCP_OPTIONS: dict[str, dict[str, Any]] = {
     "window-1": {"tcp.initial_window": 1},
     "threshold-64kB": {"tcp.initial_ssthresh": "65535B"},
@@ -103,15 +103,15 @@ def short_transfers(users: int, megabytes: float, background: bool) -> list[Flow
 
 
 def _short_at(rate: int, users: int, megabytes: float, background: bool = False) -> dict[str, Any]:
-    """On a link of this many Mbit/s, for six times as long as all would take at the full rate."""
+    """Runs on a link of this many Mbit/s, for six times the time that all transfers take at the full rate."""
     seconds = round(6 * 2 * users * megabytes * 8 * 1.104 / rate) + 60
     shared: dict[str, Any] = {"topology.rate": f"{rate}Mbit/s", "topology.access_rate": f"{rate}Mbit/s"}
-    shared["output.series"] = False  # no figure has them, and they would be nearly all there is to store
+    shared["output.series"] = False  # no figure uses them, and they would take most of the storage
     return {**shared, "duration": f"{seconds}s", "flows": short_transfers(users, megabytes, background)}
 
 
 def _short() -> Iterator[Setting]:
-    """Tables 2.7 and 2.8. The rate is not said; 4 Mbit/s is the most of section 2.2.2.1."""
+    """Tables 2.7 and 2.8. Their rate is not given; 4 Mbit/s is the highest of section 2.2.2.1."""
     for background in (False, True):
         for users in USERS:
             for name, megabytes in SIZES.items():
@@ -123,7 +123,7 @@ def _short() -> Iterator[Setting]:
 
 
 def _open_ends() -> Iterator[Setting]:
-    """32 users and 1.5 MB, with what section 2.2.4.4 leaves open: control, buffer, rate, options of TCP."""
+    """32 users and 1.5 MB, with variations of what section 2.2.4.4 does not specify: control, buffer, rate, TCP."""
     ways = ("plain", "c2ml")
     for rate in RATES:
         sizes = {"large": "4MB", "standard": f"{75 * rate}kB"}
@@ -137,7 +137,7 @@ def _open_ends() -> Iterator[Setting]:
 
 
 def _halves() -> Setting:
-    """The most connections, whose shares are the fewest segments, with segments of half the size."""
+    """The largest number of connections, whose shares are smallest, with segments of half the size."""
     change = {**_short_at(SHORT_RATE, 128, 1.5), "tcp.mss": "250B"}
     return Setting("half-segments", "128 users, 1.5 MB, segments of 250 B", ("plain", "c2ml"), change, flows=256)
 

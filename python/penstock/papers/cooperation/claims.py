@@ -9,7 +9,7 @@ from penstock.papers._shared.cooperation_claims import value
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence
 
-NEAR = 0.03  # PINK beside C²ML
+NEAR = 0.03  # difference between PINK and C²ML
 
 CLAIMS: list[Claim] = []
 ways = of(CLAIMS, "cooperation", "002")

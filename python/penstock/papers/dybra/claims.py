@@ -11,7 +11,7 @@ from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence
 
 DYBRA_MB, PLAIN_MB = 140.0, 80.0  # 143.88 and 75.93
-EMPTY = 0.05  # of the bandwidth-delay product
+EMPTY = 0.05  # of the bandwidth-delay product: an almost empty queue
 BDP_KB = 875.0
 
 CLAIMS: list[Claim] = []

@@ -27,7 +27,7 @@ def clients(n: int, ccs: tuple[str, ...]) -> dict[str, Any]:
     flows: list[Flow] = []
     changes: list[dict[str, Any]] = []
     special: list[dict[str, str]] = []
-    order = [*range(0, n, 2), *range(1, n, 2)]  # those that stay good come first
+    order = [*range(0, n, 2), *range(1, n, 2)]  # nodes that stay good come first
     for i in order:
         node, cc = f"c{i}", ccs[i // 2 % len(ccs)]
         link = f"{node}-gw"

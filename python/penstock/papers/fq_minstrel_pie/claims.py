@@ -124,7 +124,7 @@ def round_trips_of_four_flows_rise_less(run: Evidence) -> Finding:
 
 
 def _unsteady(outcome: Outcome) -> float:
-    """Deviation of the seconds of all TCP flows together while UDP is on, as a part of their mean."""
+    """Coefficient of variation of the goodput per second of all TCP flows together while UDP is on."""
     seconds = mixes.tcp_seconds_mbps(outcome, mixes.on_seconds(outcome))
     return statistics.pstdev(seconds) / statistics.fmean(seconds)
 
@@ -162,7 +162,7 @@ def fq_minstrel_pie_levels_controls(run: Evidence) -> Finding:
 
 
 def _swing(cc: str) -> Callable[[Outcome], float]:
-    """Coefficient of variation of the seconds of a flow, the mean over the flows of a control."""
+    """Coefficient of variation of the goodput per second of a flow, as the mean over the flows of a control."""
 
     def of_outcome(outcome: Outcome) -> float:
         seconds = range(mixes.BEGIN_S, series_of(outcome).seconds)
@@ -188,10 +188,10 @@ def bbr_swings_more(run: Evidence) -> Finding:
 def calls_wait_less(run: Evidence) -> Finding:
     """A call's queueing delay rises less often with FQ-Minstrel PIE than with FQ-PIE (mean and maximum)."""
     parts: list[Comparison] = []
-    for measure in ("mean", "max"):  # percentiles of 42 ms are not fine enough
+    for measure in ("mean", "max"):  # the resolution of the percentiles is too coarse at 42 ms
         a, b = (median(run, aqm, CALL, _delay(measure)) for aqm in (OURS, THEIRS))
         parts.append(Comparison(a < b, f"{measure} {a:.3f} ms, FQ-PIE {b:.3f} ms"))
-    # The target has no part in it: a call has a queue of its own, and that is empty when its next packet comes.
+    # The target has no influence: a call has its own queue, which is empty when the next packet arrives.
     return judge("; ".join([*(part.text for part in parts), "sending a full packet takes 0.12 ms"]), parts)
 
 

@@ -33,8 +33,8 @@ from penstock.reproduce.results import Evidence, Outcome
 
 DECLINE = 0.5  # a sharp decline: to less than half
 DIP = 0.9  # a momentary drop: a second below nine tenths of what follows
-AT_ONCE = 5  # seconds after UDP has begun
-LOW_DELAY_MS, LOW_JITTER_MS = 1.0, 1.0  # "low": of a call
+AT_ONCE = 5  # at most so many seconds after UDP has begun
+LOW_DELAY_MS, LOW_JITTER_MS = 1.0, 1.0  # "low" for a call
 HIGHER = 3.0  # "significantly higher": three times
 MOST = 0.75  # most of a link
 RISE_MS = 1.0  # more than a rounding error

@@ -14,7 +14,7 @@ CLAIMS: list[Claim] = []
 
 
 def share(run: Evidence, queue: str, mine: str, other: str) -> float:
-    """What two flows of `mine` get beside two of `other`, as the median over seeds."""
+    """Share of payload of two flows of `mine` beside two flows of `other`, as the median over seeds."""
     setting = name_of(mine, other)
     first = run.value(queue, 4, share_of_first, setting)
     return first if pair_of(setting)[0] == mine else 1.0 - first

@@ -1,4 +1,4 @@
-"""The matrix of congestion controls: who gets how much beside whom."""
+"""The matrix of congestion controls: the share of each control beside each other control."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _matrix(axis: Axes, run: Evidence, queue: str, shown: list[str]) -> None:
     axis.imshow(values, cmap=_SHARES, vmin=0, vmax=1)
     for row, line in enumerate(values):
         for column, value in enumerate(line):
-            if value == value:  # a pair that was not run has no number
+            if value == value:  # true unless the pair was not run, which gives NaN
                 tint = "white" if abs(value - 0.5) > 0.35 else INK
                 axis.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=8, color=tint)
     names = [_TITLES.get(cc, cc) for cc in shown]

@@ -38,7 +38,7 @@ EACH = 2
 
 @dataclass(frozen=True)
 class Pairs(Listed):
-    """Settings that name two controls."""
+    """Settings whose names contain two controls."""
 
     def cc_of(self, case: Case, quick: bool) -> str:
         """Both."""
@@ -47,18 +47,18 @@ class Pairs(Listed):
 
 
 def name_of(first: str, second: str) -> str:
-    """The setting of a pair, whichever comes first."""
+    """Returns the setting of a pair of controls in either order."""
     first, second = sorted((first, second), key=CONTROLS.index)
     return f"{first}-{second}"
 
 
 def pair_of(setting: str) -> tuple[str, str]:
-    """The controls of a setting; a name may have a dash in it."""
+    """Returns the two controls of a setting. The name of a control may contain a dash."""
     return next(pair for pair in combinations_with_replacement(CONTROLS, 2) if name_of(*pair) == setting)
 
 
 def share_of_first(summary: dict[str, Any]) -> float:
-    """What the first two flows got of the payload of all four."""
+    """Share of the first two flows in the payload of all four."""
     delivered = [float(flow["delivered_bytes"]) for flow in summary["flows"]]
     return sum(delivered[:EACH]) / max(1.0, sum(delivered))
 

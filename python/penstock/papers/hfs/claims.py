@@ -13,9 +13,9 @@ from penstock.reproduce.results import Evidence
 
 SAME = 1e-9
 ABOUT_90 = 0.05  # "close to 90 %"
-NEAR_WF2Q = 0.25  # "close to the optimal ones": of the way from WF2Q+ to DRR, as in Figure 4.23
+NEAR_WF2Q = 0.25  # "close to the optimal ones": share of the distance from WF2Q+ to DRR, as in Figure 4.23
 OF_FLOW = ("packets", "max_delay_dequeues", "t_wfi_packets", "b_wfi_packets", "rfi")
-RISES = 1e-3  # more than the arrivals' chance
+RISES = 1e-3  # a larger change is not due to random arrivals
 
 CLAIMS: list[Claim] = []
 results = of(CLAIMS, "hfs", "002")

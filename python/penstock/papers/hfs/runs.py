@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.papers._shared.hfs import KNOWING, VARIANTS, WIRED, Modular, tests
 
-# What theory says.
+# Theoretical bounds.
 
 
 def weights(policy: str, losses: Sequence[float]) -> list[float]:
@@ -27,7 +27,7 @@ def weighted_throughput(policy: str, losses: Sequence[float]) -> float:
     return sum(w * (1 - loss) for w, loss in zip(shares, losses, strict=True)) / sum(shares)
 
 
-# What is measured.
+# Measurements.
 
 
 def losses_of(summary: Mapping[str, Any]) -> list[float]:

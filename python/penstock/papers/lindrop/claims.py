@@ -17,12 +17,12 @@ PAPER = numbers(__name__)
 Table = dict[str, dict[str, tuple[float, float, float]]]
 THROUGHPUT: Table = PAPER["throughput_mbps"]
 QUEUE: Table = PAPER["queue_packets"]
-NEAR = 0.10  # a number of a table is met within 10 %
-NEAR_QUEUE = 0.50  # and a queue within 50 %
+NEAR = 0.10  # tolerance for a number of a table
+NEAR_QUEUE = 0.50  # tolerance for a queue
 ABOUT_100 = (50.0, 150.0)  # packets
-ALIKE = 1.0  # Mbit/s: a negligible difference
-LITTLE = 0.01  # two disciplines within 1 % of each other are as good
-OWN = 0.5  # a discipline at work decides on at least half of the drops
+ALIKE = 1.0  # Mbit/s: a smaller difference is negligible
+LITTLE = 0.01  # a smaller difference between two disciplines does not count
+OWN = 0.5  # smallest share of drops that a discipline decides on if it is in effect
 
 Value = Callable[[Outcome], float | None]
 
@@ -152,7 +152,7 @@ def _rising(run: Evidence, networks: Iterable[str], what: Callable[[Evidence, st
         for aqm in EIGHT:
             values = [what(run, aqm, f"{network}-{load}") for load in LOADS]
             text = f"{aqm} in {NETWORKS[network][0]} {', '.join(f'{v:.1f}' for v in values)}"
-            # The last percent of a full link is chance.
+            # Differences in the last percent of a full link are due to chance.
             parts.append(Comparison(all(b >= a * 0.99 for a, b in pairwise(values)), text))
     return parts
 
@@ -401,7 +401,7 @@ def lower_avg_max_leaves_steps_less_influence(run: Evidence) -> Finding:
     return judge(text, [Comparison(spans[1] < spans[0], told)])
 
 
-# What the paper does not ask: it gave drop tail 100 packets and LINDROP 300.
+# A comparison that the paper does not make: it gave drop tail 100 packets and LINDROP 300.
 
 
 @at("4.2", "Table 2, added", "not in the paper")

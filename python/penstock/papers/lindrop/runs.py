@@ -8,19 +8,19 @@ from typing import Any
 from penstock.reproduce.settings import Setting
 
 EIGHT = ("droptail", "red", "ared", "avq", "pi", "rem", "an-aqm", "lindrop")
-SAME_BUFFER = "droptail-300"  # drop tail with LINDROP's buffer, which the paper does not have
+SAME_BUFFER = "droptail-300"  # drop tail with LINDROP's buffer, which is not in the paper
 NINE = ("droptail", SAME_BUFFER, *EIGHT[1:])
 LIMIT = 300  # packets, of all but drop tail
 NETWORKS = {"lan": ("LAN", "2ms"), "wan-100": ("WAN_100", "100ms"), "wan-300": ("WAN_300", "300ms")}
 LOADS = {"low": 10, "moderate": 100, "heavy": 1000}
 SENDERS, RECEIVERS = ("n1", "n2", "n3"), ("n4", "n5", "n6")
 PATHS = tuple((a, b) for a in SENDERS for b in RECEIVERS)
-# Per short-lived flow, in the order of the loads: 28 transfers a second in all, whatever the load.
+# Arrivals per second of a short-lived flow, in the order of the loads: 28 transfers per second in total for each load.
 WEB_PER_SECOND = {"low": 12.5, "moderate": 1.25, "heavy": 0.125}
 
 
 def connections(load: str) -> list[dict[str, Any]]:
-    """One tenth of small packets; of the others a quarter short-lived; dealt to nine paths in turn; UDP backward."""
+    """One flow of ten has small packets; a quarter of the others are short-lived; they use nine paths in turn."""
     total = LOADS[load]
     small = total // 10
     web = (total - small) // 4
@@ -44,7 +44,7 @@ def _dealt(kinds: tuple[tuple[int, dict[str, Any]], ...]) -> Iterator[dict[str, 
 
 
 def _backward() -> list[dict[str, Any]]:
-    """A tenth of the way back, in three streams of packets of 1000 B with headers."""
+    """Three streams with packets of 1000 B, headers included, which use a tenth of the reverse direction."""
     return [
         {"kind": "cbr", "rate": "3333333bit/s", "packet_size": "972B", "from": receiver, "to": sender}
         for sender, receiver in zip(SENDERS, RECEIVERS, strict=True)
@@ -59,9 +59,7 @@ def _comparison() -> Iterator[Setting]:
         for load, total in LOADS.items():
             name = f"{network}-{load}"
             change: dict[str, Any] = {"topology.links.0.delay": delay, "flows": connections(load)}
-            change["output.series"] = (
-                name in OVER_TIME
-            )  # the seconds of a thousand flows would be all there is to store
+            change["output.series"] = name in OVER_TIME  # series of a thousand flows would take most of the storage
             yield Setting(name, f"{title}, {load}", aqms=NINE, change=change, flows=total)
 
 
@@ -73,7 +71,7 @@ _QUICK_MAX = (10, 30, 50, 100, 200)
 
 
 def _tuning() -> Iterator[Setting]:
-    """LINDROP alone, LAN and low congestion. The paper's figures do not tell their values in the text."""
+    """LINDROP alone in the LAN with low congestion. The paper shows these values only in figures."""
     flows = connections("low")
     for most in TUNED_MAX:
         for up in STEPS_UP:

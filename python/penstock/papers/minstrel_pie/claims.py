@@ -22,8 +22,8 @@ SAME_GOODPUT = 0.03
 SAME_FAIRNESS = 0.02
 FULL = 0.99  # of the link: "100 %"
 STEADY = 0.01  # standard deviation over mean: "negligible"
-MORE = 0.95  # less than this part of the other is not by chance
-MARGINAL, MUCH = 1.0, 0.9  # parts of drop-tail's round trip
+MORE = 0.95  # a ratio below this is not due to chance
+MARGINAL, MUCH = 1.0, 0.9  # as shares of the round trip time with drop-tail
 
 _FLOWS = {"light": 5, "heavy": 50, "mix": 7, "one-each": 2, "udp-alone": 1} | {n: c for n, (c, _) in CONGESTION.items()}
 _NAMES = {"pie": "PIE", "minstrel-pie": "Minstrel PIE", "droptail": "drop-tail"}

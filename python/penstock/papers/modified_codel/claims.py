@@ -19,14 +19,14 @@ from penstock.reproduce.seconds import delays_ms, window_spread
 MANY = 10  # flows: "an increase in the number of unresponsive flows"
 OVERLOAD = 100  # streams: 64 Mbit/s for a link of 10
 SLIGHT = 0.10  # of the link: "a slight reduction"
-SIMILAR = 0.05  # the largest difference in Table 3.3 is 2.4 %
+SIMILAR = 0.05  # tolerance; the largest difference in Table 3.3 is 2.4 %
 SAME_USE = 0.02  # of the link: "similar link utilization"
-WELL = 1.5  # with UDP the queue is so many times that without: "unable to control"
+WELL = 1.5  # ratio of the queues with and without UDP: "unable to control"
 CODEL_TARGET_MS = 5.0
-# By target: CoDel, Modified CoDel.
+# Values by target, for CoDel and Modified CoDel.
 PAPER_MBPS: dict[int, list[float]] = {int(target): pair for target, pair in numbers(__name__)["mbps"].items()}
 PAPER_DROPS: dict[int, list[int]] = {int(target): pair for target, pair in numbers(__name__)["drops"].items()}
-LEVEL = 0.10  # our throughput is the thesis's within 10 %
+LEVEL = 0.10  # tolerance for the throughput of the thesis
 FIVE_S, SEGMENT_BITS = 200, 8000
 
 CLAIMS: list[Claim] = []
@@ -138,12 +138,12 @@ def _at_targets(run: Evidence, compare: Callable[[int, str], Comparison]) -> Fin
     return judge(_first_and_last(parts), parts)
 
 
-# The halves of the modification alone: variants of this experiment.
+# Each half of the modification alone, from the variants of this experiment.
 _CASES = {"interval-30ms": "codel", "law-alone": "modified-codel"}
 
 
 def _case_delay(run: Evidence, case: str, target: int) -> float | None:
-    """The mean delay with one half of the modification; nothing where that was not run."""
+    """The mean delay with one half of the modification; `None` where this variant was not run."""
     aqm, setting = _CASES[case], f"five-{target}ms"
     found = run.varied.get(case)
     return None if found is None else found.value(aqm, 5, columns.delay_ms("mean"), setting)

@@ -12,12 +12,12 @@ QUICK_COUNTS = (1, 10, 100)
 TARGETS_MS = (5, 10, 15, 20)
 SLOW_BPS, FAST_BPS = 0.5e6, 10e6
 TESTBED = {"slow": SLOW_BPS, "fast": FAST_BPS}
-TARGET_KB = 6.25  # what 5 ms of 10 Mbit/s carry
+TARGET_KB = 6.25  # 10 Mbit/s times 5 ms
 UDP_ON_S = range(27, 75)  # whole seconds with the UDP flow of section 3.3, of 26 to 75 s
 
 
 def _background() -> list[dict[str, Any]]:
-    """What Table 3.1 has besides the flows whose number changes."""
+    """The flows of Table 3.1 whose number does not vary."""
     stream = {"kind": "cbr", "rate": "640kbit/s", "packet_size": "812B", "count": 5, "start_spread": "1s"}
     return [
         {"kind": "bulk", "direction": "reverse", "count": 5, "start_spread": "1s"},
@@ -28,7 +28,7 @@ def _background() -> list[dict[str, Any]]:
 
 
 def _streaming() -> list[dict[str, Any]]:
-    """As the template, with the streams first, for their number is varied."""
+    """The template with the streams first, since their number is varied."""
     stream = {"kind": "cbr", "rate": "640kbit/s", "packet_size": "812B", "count": 1, "start_spread": "1s"}
     return [stream, {"kind": "bulk", "count": 5, "start_spread": "1s"}, *_background()]
 
@@ -43,7 +43,7 @@ def _five_flows(target_ms: int) -> Setting:
             "duration": "200s",
             "topology.rate": "0.5Mbit/s",
             "topology.delay": "50ms",
-            "tcp.cc": "newreno",  # the law of the fluid model
+            "tcp.cc": "newreno",  # the control of the fluid model
             "flows": [{"kind": "bulk", "count": 5}],
             "aqm.target": f"{target_ms}ms",
         },
@@ -75,7 +75,7 @@ def _changing(name: str, label: str, change: dict[str, Any]) -> Setting:
         name,
         label,
         aqms=CODELS,
-        change={**change, "output.series": False},  # of a thousand flows, they would be all there is to store
+        change={**change, "output.series": False},  # series of a thousand flows would take most of the storage
         counts=COUNTS,
         quick_counts=QUICK_COUNTS,
     )

@@ -50,7 +50,7 @@ def pink_goodput_highest(run: Evidence) -> Finding:
     ]
     measured = f"{across(run, 'pink', GOODPUT, '')}; median RTT {across(run, 'pink', RTT, ' ms', 1)}"
     found = judge(measured, parts)
-    # Windows that are no whole number of segments make senders send short ones, whose headers cost goodput.
+    # If a window is no whole number of segments, senders send short segments, whose headers reduce goodput.
     mean_payload = across(run, "pink", payload_per_packet, " B of payload per packet", 0)
     return replace(found, reason=f"{found.reason}; {mean_payload}")
 

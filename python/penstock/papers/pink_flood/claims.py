@@ -8,8 +8,8 @@ from penstock.papers.pink_flood.runs import FLOODS, SYN_BYTES
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, drops
 
-BEYOND = 0.01  # of the goodput: what a flood may cost besides what its SYNs take of the link
-HARM = 0.5  # of the goodput
+BEYOND = 0.01  # loss of goodput, as a share, that is allowed beyond the part of the link which SYNs occupy
+HARM = 0.5  # a flood takes half of the goodput if less than this share is left
 
 CLAIMS: list[Claim] = []
 flood = of(CLAIMS, "pink-flood")

@@ -6,7 +6,7 @@ from penstock.reproduce.settings import Setting
 
 # SYNs per second; each takes 52 B of the link. The flood begins when the transfers are under way.
 FLOODS = (100, 1000, 10_000)
-FLOOD_FROM_S = 5  # the warm-up: what is measured is the flood
+FLOOD_FROM_S = 5  # the end of the warm-up, so that only the flood is measured
 SYN_BYTES = 52
 SAMPLINGS = {"off": "every SYN counts", "after-drop": "SYNs count until a drop", "always": "who transmits counts"}
 

@@ -10,7 +10,7 @@ from penstock.papers.pink_limits.runs import MSS_BYTES, THEOREM_1_BYTES
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, drops, rtt_ms
 
-PREDICTED = 0.03  # arithmetic and run agree within 3 %
+PREDICTED = 0.03  # largest difference between calculation and run
 
 CLAIMS: list[Claim] = []
 limits = of(CLAIMS, "pink-limits")
@@ -63,7 +63,7 @@ def strict_senders_lose_the_fraction(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-# Traffic that obeys no window.
+# Traffic without a window.
 
 
 def _udp(run: Evidence, told: str) -> list[str]:

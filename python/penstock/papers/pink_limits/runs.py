@@ -52,7 +52,7 @@ def _udp_settings() -> tuple[Setting, ...]:
     )
 
 
-# Theorem 1 allows BW x RTT: 10 Mbit/s times 105.8 ms of propagation and 0.9 ms of sending on the bottleneck.
+# The bound of Theorem 1 is BW x RTT: 10 Mbit/s times 105.8 ms of propagation and 0.9 ms of transmission.
 THEOREM_1_BYTES = 133_350
 
 
@@ -64,9 +64,9 @@ def _burst_settings() -> tuple[Setting, ...]:
             change={
                 "duration": "20s",
                 "warmup": "5s",
-                "topology.limit": "500kB",  # so that the bound, and not the room, is what holds
+                "topology.limit": "500kB",  # so that PINK's bound limits the queue, and not the buffer
                 "topology.access_rate": "1Gbit/s",
-                "tcp.initial_window": 200,  # nobody begins slowly: every window is filled at once
+                "tcp.initial_window": 200,  # no slow start: every flow fills its window at once
                 "flows": [{"kind": "bulk", "count": 1}],
                 "aqm.window": window,
                 "invariants": {"max_queue": f"{THEOREM_1_BYTES}B", "no_drops": True},

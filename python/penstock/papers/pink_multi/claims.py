@@ -13,7 +13,7 @@ from penstock.papers.pink_multi.runs import REALLOCATIONS
 from penstock.reproduce import columns, sharing
 from penstock.reproduce.results import Evidence, Outcome, drops
 
-REGAINED = 0.97  # of c times the rate
+REGAINED = 0.97  # smallest goodput, as a share of c times the rate
 
 CLAIMS: list[Claim] = []
 multi = of(CLAIMS, "pink-multi")

@@ -10,7 +10,7 @@ from penstock.reproduce import sharing
 from penstock.reproduce.columns import Column
 from penstock.reproduce.results import Outcome
 
-BAD_MBPS, WORSE_MBPS = 2.0, 0.5  # of the corners of `pink-multi`
+BAD_MBPS, WORSE_MBPS = 2.0, 0.5  # rates of the second bottlenecks of `pink-multi`
 
 
 def corner_caps_mbps(setting: str) -> dict[int, float]:

@@ -7,7 +7,7 @@ from typing import Any
 from penstock.reproduce.settings import Setting
 
 REALLOCATIONS = ("off", "paper", "max-min")
-# Flow 3 ends behind 0.5 Mbit/s, as flow 2 does behind 2 Mbit/s.
+# Flow 3 crosses a link of 0.5 Mbit/s, as flow 2 crosses one of 2 Mbit/s.
 _TWO_CORNERS: list[dict[str, Any]] = [
     {"kind": "bulk", "start": f"{25 * i}s", "from": "local", "to": {1: "corner", 2: "nook"}.get(i, "remote")}
     for i in range(8)

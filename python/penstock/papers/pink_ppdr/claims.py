@@ -20,7 +20,7 @@ from penstock.reproduce.results import Evidence, Outcome
 from penstock.reproduce.seconds import series_of
 
 STARVED_KBPS = 50  # "a few kbps" for a whole second
-GRAIN = 0.25  # three seconds hold four windows of 700 ms, one more or one less
+GRAIN = 0.25  # three seconds contain four windows of 700 ms, or one more or less
 POOR = 0.9  # "not able to fully exploit the channel"
 
 CLAIMS: list[Claim] = []

@@ -20,9 +20,9 @@ from penstock.reproduce import columns, sharing
 from penstock.reproduce.results import Evidence, Outcome
 from penstock.reproduce.seconds import series_of
 
-ALMOST_ALWAYS = 0.95  # of the seconds
-END_S = 300.0  # of the paper's runs
-BAR_S = 290.0  # "a time close to the optimal value": 269 s with headers, and 8 % on top
+ALMOST_ALWAYS = 0.95  # smallest share of seconds
+END_S = 300.0  # duration of the paper's runs
+BAR_S = 290.0  # "a time close to the optimal value": 8 % above 269 s, the optimum with headers
 
 CLAIMS: list[Claim] = []
 rtt = of(CLAIMS, "pink-rtt")
@@ -30,7 +30,7 @@ rtt_sum = of(CLAIMS, "pink-rtt", varies=False)
 
 
 def _until_first_end(outcome: Outcome) -> range:
-    """From the last join until the first flow is through: four flows."""
+    """Returns the time with four flows: from the last join until the first flow is complete."""
     ends = [end for end in columns.ends_s(outcome) if end is not None]
     return range(80, int(min(ends, default=END_S)))
 

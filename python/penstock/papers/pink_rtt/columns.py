@@ -9,7 +9,7 @@ from penstock.reproduce.results import Outcome
 
 
 def equal_shares_kbps(phase: sharing.Phase) -> list[float]:
-    """What PINK's c leaves for payload of the DSL link, in equal parts."""
+    """The fair share of payload: c times the rate of the DSL link, divided by the number of flows."""
     return [PINK_C * 10e3 / len(phase.active)] * len(phase.active)
 
 

@@ -11,7 +11,7 @@ _RTTS = ("100 ms", "150 ms", "200 ms", "250 ms")
 
 
 def _ends(run: Evidence) -> Figure:
-    """When each flow of each discipline was complete."""
+    """Draws the completion time of each flow under each discipline."""
     figure = Figure(figsize=(10, 0.5 * len(run.aqms) + 1.4), layout="constrained")
     axis = figure.subplots()
     for place, aqm in enumerate(run.aqms):

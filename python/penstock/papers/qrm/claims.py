@@ -12,7 +12,7 @@ from penstock.reproduce.results import Evidence
 
 BOUND_KB = 20e6 / 8 * 0.7041 / 1e3  # Theorem 2: 20 Mbit/s and the smallest round trip time
 WORST = 0.88  # "almost constant and always close to 90 %"
-RTT_MOST = 800.0  # ms; the path takes 704
+RTT_MOST = 800.0  # ms; the round trip time without queueing is 704 ms
 OTHERS = tuple(aqm for aqm in ATTACKED if aqm != "qrm")
 
 CLAIMS: list[Claim] = []

@@ -9,7 +9,7 @@ from penstock.reproduce.settings import Setting
 
 COOPERATION = {"link": "bottleneck"}
 
-# QRM. Attackers are registered nodes whose TCP heeds no budget.
+# QRM. Attackers are registered nodes whose TCP ignores its budget.
 ATTACKED = ("droptail", "red", "codel", "green", "qrm")
 DISGUISED: Flow = {"kind": "bulk", "start_spread": "2s", "tcp": {"c2ml": "off"}}
 ATTACKERS = (1, 2, 4, 8, 16)

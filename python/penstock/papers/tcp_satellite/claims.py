@@ -13,8 +13,8 @@ from penstock.papers.tcp_satellite.measures import goodput_limit_kbps, jain_toge
 from penstock.papers.tcp_satellite.runs import NAMES, SIX, SIX_SETTING, STEP_S
 from penstock.reproduce.results import Evidence, Outcome
 
-FAIR = 0.9  # Jain's index of flows that share about alike
-BEHIND = 0.75  # penalized: three quarters of what the others get
+FAIR = 0.9  # smallest Jain index of flows with about equal shares
+BEHIND = 0.75  # "penalized": at most this share of the mean of the others
 MANY = 0.01  # of the segments of a transfer: "a high number of losses"
 WASTE = 0.5  # of the link: "a huge waste"
 SEGMENTS = 10_000  # of a transfer: 5 MB in 500 B

@@ -1,4 +1,4 @@
-"""What transfers get of a link while all of them are there."""
+"""Shares of transfers on a link while all of them are active."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.reproduce.seconds import series_of
 
 
 def together(outcome: Outcome) -> range:
-    """The seconds in which all flows have begun and none has ended."""
+    """Returns the seconds in which all flows are active."""
     flows = outcome.summary["flows"]
     ends = [flow["start_s"] + flow["completion_s"] for flow in flows if flow["completion_s"] is not None]
     return range(round(max(flow["start_s"] for flow in flows)), int(min([*ends, outcome.summary["duration_s"]])))
@@ -23,11 +23,11 @@ def rates_kbps(outcome: Outcome, seconds: range) -> list[float]:
 
 
 def jain_together(outcome: Outcome) -> float:
-    """Jain's index of the flows while all are there."""
+    """Jain's index of the flows while all of them are active."""
     return sharing.jain(rates_kbps(outcome, together(outcome)))
 
 
 def goodput_limit_kbps(outcome: Outcome) -> float:
-    """Most payload the link can carry: 500 B in 552."""
+    """Largest payload that the link can carry: 500 B of each 552 B."""
     rate = 2e3 if outcome.case.setting == SIX_SETTING else 1e3
     return rate * 500 / 552

@@ -17,12 +17,12 @@ fairness = of(CLAIMS, "tempest-fairness", "002")
 
 
 def _top(run: Evidence, alg: str, setting: str, key: str) -> float:
-    """The same of the flows of the largest weight."""
+    """The same for the flows of the largest weight."""
     return run.median_or_zero(alg, setting, lambda outcome: tempest.top(outcome.summary, key))
 
 
-# What is guaranteed. Beside B-WFI stands what it is over intervals that begin when the flow was idle. Either may begin
-# when the flow is ahead of its share by 1 - phi, which a bound of one packet leaves out.
+# Guarantees. B-WFI is given also over intervals that begin when the flow was idle. Intervals of both kinds may begin
+# when the flow is ahead of its share by 1 - phi, which a bound of one packet does not include.
 
 
 def _lag(run: Evidence, alg: str, weight: int) -> float:

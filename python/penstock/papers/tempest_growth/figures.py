@@ -12,7 +12,7 @@ from penstock.reproduce.results import Evidence
 
 
 def fitted(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
-    """a and b of a + b log2(x) with the least squares."""
+    """Returns a and b of the least-squares fit a + b log2(x)."""
     logs = [math.log2(x) for x in xs]
     mean_x, mean_y = sum(logs) / len(logs), sum(ys) / len(ys)
     spread = sum((x - mean_x) ** 2 for x in logs)

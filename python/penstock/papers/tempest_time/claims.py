@@ -7,7 +7,7 @@ from penstock.claims.ledger import Claim, Comparison, Finding
 from penstock.papers._shared.tempest_claims import ratio_of, report, said
 from penstock.reproduce.results import Evidence
 
-CLOSE = 1.5  # "close to": of times
+CLOSE = 1.5  # "close to": ratio of times
 MPPS = 40.0
 
 CLAIMS: list[Claim] = []

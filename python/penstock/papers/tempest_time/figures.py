@@ -11,7 +11,7 @@ from penstock.reproduce.results import Evidence
 
 
 def _bars(run: Evidence, pattern: str) -> Figure:
-    """Groups of bars; the harness light, the scheduler on top."""
+    """Draws groups of bars: the time of the harness in a light colour, and above it the time of the scheduler."""
     figure = Figure(figsize=(10, 3.4), layout="constrained")
     axis = figure.subplots()
     sets = [name for name in FLOW_SETS if f"{pattern}-{name}" in run.settings]

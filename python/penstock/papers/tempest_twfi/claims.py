@@ -11,7 +11,7 @@ from penstock.papers._shared.tempest_claims import said
 from penstock.papers.tempest_twfi.runs import EMERGENCY, WIRED, t_wfi_bound_ms, waiting_bound_ms
 from penstock.reproduce.results import Evidence
 
-NEAR_WF2Q = 0.25  # "close to the optimal ones": of the way from WF2Q+ to DRR
+NEAR_WF2Q = 0.25  # "close to the optimal ones": share of the distance from WF2Q+ to DRR
 SMALL_Q = 10  # "small buffer size Q"
 AROUND = 0.25  # "circa 8 ms", "circa 110 ms"
 TOP_WEIGHT = 20
@@ -21,7 +21,7 @@ t_wfi = of(CLAIMS, "tempest-twfi", "002")
 
 
 def _good(run: Evidence, alg: str, setting: str) -> float:
-    """T-WFI of the heaviest flows that go to good stations."""
+    """T-WFI of the heaviest flows whose stations have good channels."""
     return run.median_or_zero(alg, setting, lambda outcome: schedulers.good(outcome.summary, "t_wfi_ms"))
 
 

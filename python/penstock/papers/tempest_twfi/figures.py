@@ -24,7 +24,7 @@ def _twfi(run: Evidence) -> Figure:
             axis.axhline(level, color=colour(alg), linewidth=1.3, label=LABELS[alg])
             bound = t_wfi_bound_ms(alg, 20)
             axis.axhline(bound, color=colour(alg), label=f"bound, {LABELS[alg]}", **THEORY)
-    axis.set_yscale("symlog", linthresh=10)  # a packet that is early has less than 0
+    axis.set_yscale("symlog", linthresh=10)  # values of packets which are early are negative
     axis.set(xlabel="Q (packets)", ylabel="T-WFI of weight 20, good stations (ms)")
     legend(axis)
     return figure

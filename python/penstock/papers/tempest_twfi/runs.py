@@ -19,11 +19,11 @@ EMERGENCY = {"qmin": "0", "qmax": "300", "flowsets": "20::20,10::20,1::60", "bur
 WIRED = "wired"
 
 
-# What theory says, in packets of one size.
+# Theoretical bounds, in packets of equal size.
 
 
 def weight_sum(sets: str) -> int:
-    """Of all flows."""
+    """The largest value of all flows."""
     return sum(int(part.split("::")[0] or 1) * flows_in(part) for part in sets.split(","))
 
 
@@ -36,7 +36,7 @@ def t_wfi_bound_ms(alg: str, weight: int, sets: str = EMERGENCY["flowsets"]) -> 
 
 
 def waiting_bound_ms(qmax: int, weight: int, sets: str = EMERGENCY["flowsets"]) -> float:
-    """T-WFI of one layer when each dequeue phase sends all that waits: no packet waits for more than `qmax`."""
+    """Bound of the T-WFI of one layer if each dequeue phase empties the queue: a packet waits for `qmax` at most."""
     return (qmax - weight_sum(sets) / weight) * PACKET_MS
 
 
