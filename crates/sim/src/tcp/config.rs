@@ -35,7 +35,7 @@ pub struct TcpConfig {
     pub initial_ssthresh: Option<Bytes>,
     /// Selective acknowledgments (RFC 2018, RFC 6675).
     pub sack: bool,
-    /// Proportional rate reduction (RFC 6937).
+    /// Proportional rate reduction (RFC 9937).
     pub prr: bool,
     /// RACK-TLP (RFC 8985): losses are detected by time, and the end of a flight is probed. Needs `sack`.
     pub rack: bool,

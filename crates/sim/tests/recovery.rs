@@ -1,0 +1,79 @@
+//! Recovery converges, whatever the control and however a host detects and repairs losses.
+
+mod paths;
+
+use paths::{EXEMPT, Path, Queue, Repair, repairs};
+use penstock_core::cc::NAMES;
+
+/// The defaults of a host, with delayed ACKs and RACK as asked for.
+fn host(rack: bool) -> Repair {
+    Repair { sack: true, rack, prr: true, delayed_acks: true }
+}
+
+/// A part of the grid of `examples/verify_recovery.rs` that takes seconds: every control meets every way of repair, over
+/// links, delays and queues that change from one to the next.
+#[test]
+fn losses_are_those_of_the_control_and_the_link_is_used() {
+    let links = [(5.0, 40.0), (10.0, 100.0), (20.0, 40.0), (10.0, 200.0), (5.0, 400.0)];
+    let queues = [Queue::DropTail(1.0), Queue::CoDel, Queue::DropTail(0.25), Queue::Pie];
+    let controls = NAMES.iter().filter(|name| EXEMPT.iter().all(|(exempt, _)| exempt != *name));
+    let mut n = 0;
+    for cc in controls {
+        for repair in repairs() {
+            let ((mbit, rtt_ms), queue) = (links[n % links.len()], queues[n % queues.len()]);
+            let flows = if n.is_multiple_of(3) { 1 } else { 4 };
+            n += 1;
+            let path = Path { cc, repair, flows, mbit, rtt_ms, queue };
+            let found = path.judge(1);
+            let open = found.broken().filter(|broken| path.beyond_law(broken).is_none());
+            assert!(open.is_none(), "{path}: {}", open.unwrap());
+        }
+    }
+    assert!(n >= 90, "{n} paths");
+}
+
+/// What RACK made a storm of retransmissions: with and without it, losses are of the same order.
+#[test]
+fn rack_makes_no_storm() {
+    for cc in ["newreno", "cubic", "cubic-linux", "bic", "highspeed", "scalable", "hybla"] {
+        for (flows, mbit, rtt_ms, queue) in
+            [(4, 10.0, 100.0, Queue::DropTail(1.0)), (1, 20.0, 200.0, Queue::DropTail(0.5))]
+        {
+            let run = |rack| Path { cc, repair: host(rack), flows, mbit, rtt_ms, queue }.judge(1).loss;
+            let (with, without) = (run(true), run(false));
+            assert!(with < 1.5 * without + 0.005, "{cc}: {with:.4} with RACK, {without:.4} without");
+        }
+    }
+}
+
+/// Slow start that ends in PIE: the drops of the whole run, per flow's first second and after it.
+#[test]
+fn slow_start_that_ends_in_pie_is_over_after_a_few_round_trips() {
+    for (cc, flows, mbit, rtt_ms) in [("newreno", 16, 30.0, 60.0), ("cubic", 2, 5.0, 200.0)] {
+        let found = Path { cc, repair: host(true), flows, mbit, rtt_ms, queue: Queue::Pie }.judge(1);
+        assert!(found.loss < 0.03, "{cc}: {:.4}", found.loss);
+    }
+}
+
+/// A few per cent of buffer do not decide over a link: neighbours from 0.8 to 2 products differ by less than 3 % in use,
+/// slow start and the recovery at its end included.
+#[test]
+fn neighbouring_buffers_use_the_link_alike() {
+    for (cc, rack, mbit, rtt_ms) in [
+        ("newreno", false, 100.0, 80.0),
+        ("newreno", true, 20.0, 200.0),
+        ("cubic", false, 20.0, 100.0),
+        ("cubic", true, 50.0, 80.0),
+    ] {
+        let uses: Vec<f64> = (0..25)
+            .map(|step| {
+                let queue = Queue::DropTail(0.8 + 0.05 * f64::from(step));
+                Path { cc, repair: host(rack), flows: 1, mbit, rtt_ms, queue }.use_from_the_start(30.0)
+            })
+            .collect();
+        for (step, pair) in uses.windows(2).enumerate() {
+            assert!((pair[0] - pair[1]).abs() < 0.03, "{cc}, {mbit} Mbit/s, {rtt_ms} ms, step {step}: {pair:?}");
+        }
+        assert!(uses.iter().all(|used| *used > 0.85), "{cc}: {uses:?}");
+    }
+}
