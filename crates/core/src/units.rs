@@ -200,6 +200,11 @@ impl Serializer {
     pub fn rate(&self) -> Rate {
         self.rate
     }
+    /// Returns what the divisions so far left over, in billionths of a bit: the last packet ends this much later than
+    /// its time, which is in whole nanoseconds, says.
+    pub fn left_over(&self) -> u64 {
+        self.remainder
+    }
     /// Returns the time until the last bit of a packet of `size` is on the wire. `size` is capped at 1 GiB.
     #[inline]
     pub fn send(&mut self, size: Bytes) -> Span {

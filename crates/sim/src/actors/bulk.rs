@@ -81,7 +81,7 @@ pub struct Tcp {
     pub client: Endpoint,
     /// The endpoint that receives.
     pub server: Endpoint,
-    /// Size of the file in bytes; `u64::MAX` for an endless stream.
+    /// Size of the file in bytes; for a stream `u64::MAX` until it is stopped, and then what it has sent.
     size: u64,
 }
 
@@ -101,7 +101,7 @@ impl Tcp {
         }
     }
 
-    /// True if the server has received the whole file.
+    /// True if the server has received the whole file, or all that a stopped stream has sent.
     #[inline]
     pub fn is_complete(&self) -> bool {
         self.server.delivered() >= self.size
@@ -130,6 +130,7 @@ impl Application for Tcp {
 
     fn stop(&mut self, host: &mut Host<'_>) {
         self.client.stop();
+        self.size = self.client.written(); // all that there will ever be
         host.act(Action::Pump(Socket::Flow(host.flow)));
     }
 
