@@ -209,7 +209,10 @@ mod tests {
         let [(None, first), (Some(second), third)] = windows else { panic!("one window ends with a full queue") };
         assert_eq!([first, second, third].map(|w| w.mean_bytes), [500.0, 100.0, 100.0]);
         assert_eq!([first, second, third].map(|w| w.max_bytes), [1000; 3]);
-        assert_eq!([first, second, third].map(|w| (w.sent_bits, w.seconds)), [(8000.0, 1.0), (0.0, 1.0), (8000.0, 1.0)]);
+        assert_eq!(
+            [first, second, third].map(|w| (w.sent_bits, w.seconds)),
+            [(8000.0, 1.0), (0.0, 1.0), (8000.0, 1.0)]
+        );
         assert_eq!((first.mean_delay_ns, third.mean_delay_ns), (500e6, 200e6));
         assert!(second.mean_delay_ns.is_nan(), "nothing left in it");
     }

@@ -15,7 +15,8 @@ fn run(text: &str, seed: u64) -> Summary {
 
 /// RED as a step: by the kernel, which marks without limit, and by the paper with `gentle`, which drops from twice the
 /// upper threshold on.
-const BY_LINUX: &str = r#"min_threshold = "40p", max_threshold = "41p", weight = 1.0, max_probability = 1.0, compat = "linux""#;
+const BY_LINUX: &str =
+    r#"min_threshold = "40p", max_threshold = "41p", weight = 1.0, max_probability = 1.0, compat = "linux""#;
 const BY_PAPER: &str = r#"min_threshold = "40p", max_threshold = "41p", weight = 1.0, max_probability = 1.0"#;
 
 /// Four flows at 1 Gbit/s with a round trip time of 200 us, 25 kB, behind a step at 40 packets; they begin within 10 ms,
@@ -67,7 +68,7 @@ fn a_flow_that_lost_ecn_says_so() {
         tcp = { cc = "newreno", ecn = true }
         flows = [
           { kind = "cbr", rate = "2Mbit/s", packet_size = "1000B", stop = "2s" },
-          { kind = "bulk", count = 8, start = "500ms", start_spread = "1s" },
+          { kind = "bulk", count = 8, start = "500ms", start_spread = "3s" },
           { kind = "bulk", start = "5s", tcp = { ecn = false } },
           { kind = "bulk", start = "20s" },
           { kind = "http", size = "20kB", idle = "1s", idle_distribution = "constant", connection = "new", start = "500ms" },

@@ -81,7 +81,8 @@ pub struct Tcp {
     pub client: Endpoint,
     /// The endpoint that receives.
     pub server: Endpoint,
-    /// Size of the file in bytes; for a stream `u64::MAX` until it is stopped, and then what it has sent.
+    /// Size of the file in bytes; for a stream `u64::MAX` until it is stopped, and then what it has sent,
+    /// if anything.
     size: u64,
 }
 
@@ -130,7 +131,9 @@ impl Application for Tcp {
 
     fn stop(&mut self, host: &mut Host<'_>) {
         self.client.stop();
-        self.size = self.client.written(); // all that there will ever be
+        if self.client.written() > 0 {
+            self.size = self.client.written();
+        }
         host.act(Action::Pump(Socket::Flow(host.flow)));
     }
 
