@@ -13,7 +13,7 @@
 
 use crate::capture::{Capture, Recorder};
 use crate::loss::Loss;
-use crate::probe::QueueProbe;
+use crate::probe::{BILLIONTHS, QueueProbe};
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
 use penstock_core::fact::Fact;
@@ -179,9 +179,6 @@ pub struct Link {
 }
 
 const EMPTY: Instant = Instant::MAX;
-
-/// What [`Link::sent`] counts: this many are a bit.
-pub const BILLIONTHS: u64 = 1_000_000_000;
 
 impl Link {
     /// Creates an idle link; a plain one if `queue` is `None`.

@@ -1,6 +1,5 @@
 //! Measurements at a queue: the delay of each packet that leaves, the bytes waiting over time, and invariants.
 
-use crate::link::BILLIONTHS;
 use crate::segment::Segment;
 use hdrhistogram::Histogram;
 use penstock_core::qdisc::Backlog;
@@ -8,6 +7,9 @@ use penstock_core::units::{Bytes, Instant, Span};
 
 const MICROSECOND: u64 = 1_000;
 const HOUR: u64 = 3_600_000_000_000;
+
+/// What a link has sent is counted in billionths of a bit, nanoseconds times bits per second: this many are a bit.
+pub const BILLIONTHS: u64 = 1_000_000_000;
 
 /// A histogram of times, with quantiles exact to three digits and an exact mean, minimum and maximum.
 #[derive(Debug)]
@@ -89,10 +91,7 @@ pub struct QueueProbe {
     pub max_bytes: u64,
     /// Largest number of bytes waiting since the last [`QueueProbe::take_window`].
     window_max: u64,
-    /// When the window began, and at that time: what was sent ([`Link::sent`]), `area`, the sum of delays, the number of
-    /// delays.
-    ///
-    /// [`Link::sent`]: crate::link::Link::sent
+    /// When the window began, and at that time: what the link had sent, `area`, the sum of delays, the number of delays.
     window_begin: (Instant, u128, u128, u128, u64),
     /// Number of TCP segments with payload and UDP datagrams sent.
     pub data_packets: u64,

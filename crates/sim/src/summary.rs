@@ -3,9 +3,8 @@
 use crate::actors::Measures;
 use crate::digest::Digest;
 use crate::flow::Flow;
-use crate::link::BILLIONTHS;
 use crate::network::Bottleneck;
-use crate::probe::{QueueProbe, TimeHistogram};
+use crate::probe::{BILLIONTHS, QueueProbe, TimeHistogram};
 use crate::quantiles::{Quantiles, round};
 use crate::run::Simulation;
 use crate::seconds::jain;
