@@ -462,6 +462,9 @@ mod tests {
         let total: u64 = (0..10_000).map(|_| wire.send(Bytes::new(1052)).as_nanos()).sum();
         let exact = 10_000u128 * 1052 * 8 * 1_000_000_000 / 7_000_003;
         assert_eq!(u128::from(total), exact);
+        // What is sent is rate times time, and what the last division left over.
+        let sent = u128::from(total) * 7_000_003 + u128::from(wire.left_over());
+        assert_eq!(sent, 10_000 * 1052 * 8 * 1_000_000_000);
     }
 
     #[test]
