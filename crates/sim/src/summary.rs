@@ -40,6 +40,8 @@ pub struct BottleneckSummary {
     pub packets: u64,
     /// Number of packets of any kind sent.
     pub packets_all: u64,
+    /// Number of bytes of these packets; the one that is being transmitted counts whole.
+    pub bytes_all: u64,
     /// Number of packets dropped because there was no room.
     pub drops_overflow: u64,
     /// Number of packets dropped by the AQM.
@@ -195,6 +197,7 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
         goodput_bps: round((payload * 8) as f64 / seconds),
         packets: probe.data_packets,
         packets_all: stats.sent.packets,
+        bytes_all: stats.sent.bytes,
         drops_overflow: stats.dropped_overflow.packets,
         drops_aqm: stats.dropped_by_aqm(),
         dropped_bytes: dropped,

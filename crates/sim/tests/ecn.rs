@@ -89,7 +89,7 @@ fn a_flow_that_lost_ecn_says_so() {
     assert_eq!((numbers(9), ecn(9).why), ((0, 0, 0), None), "did not ask");
     assert_eq!((numbers(10), ecn(10).why), ((1, 0, 0), None), "has no handshake behind it");
     let (asked, used, lost) = numbers(11);
-    assert!(asked > 5 && used > 0 && used + lost <= asked && asked - used - lost <= 1, "{:?}", summary.flows[11]);
+    assert!(asked > 1 && used > 0 && used + lost <= asked && asked - used - lost <= 1, "{:?}", summary.flows[11]);
     let json = serde_json::to_value(&summary.flows).unwrap();
     let said = |id: usize, key: &str| json[id][key].clone();
     assert_eq!((said(9, "ecn_asked"), said(9, "ecn_lost_why")), (0.into(), serde_json::Value::Null));

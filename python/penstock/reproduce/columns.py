@@ -125,7 +125,7 @@ def packet_bytes(outcome: Outcome) -> float:
     """Returns the mean size of the packets that the first bottleneck sent, in bytes."""
     bottleneck = outcome.summary["bottlenecks"][0]
     sent = float(bottleneck["throughput_bps"]) / 8 * float(outcome.summary["duration_s"])
-    return sent / max(1, int(bottleneck["packets"]))
+    return float(bottleneck.get("bytes_all", sent)) / max(1, int(bottleneck["packets"]))
 
 
 def queue_packets(outcome: Outcome) -> float:
