@@ -64,6 +64,56 @@ def test_applications_have_tables_of_their_own(penstock: Command, scenario: Path
     assert told == [set(), set(), *[{"voip"}] * 20, {"video"}, {"transfers"}]
 
 
+LOSES_ECN = """
+[tcp]
+ecn = true
+
+[[flows]]
+kind = "cbr"
+rate = "4Mbit/s"
+stop = "3s"
+
+[[flows]]
+kind = "bulk"
+count = 8
+start = "1s"
+start_spread = "3s"
+"""
+
+
+def test_flows_that_lost_ecn_are_told_everywhere(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    scenario.write_text(SCENARIO.replace("20kB", "3p") + LOSES_ECN, encoding="utf-8")
+    told = penstock("run", scenario, "--json")
+    assert told.returncode == 0
+    flows = json.loads(told.stdout)["flows"]
+    assert (flows[2]["ecn_asked"], flows[2]["ecn_lost_why"]) == (0, None), "datagrams"
+    lost = [flow["id"] for flow in flows if flow["ecn_lost"]]
+    assert 0 < len(lost) < 8
+    assert all(flow["ecn_used"] + flow["ecn_lost"] <= flow["ecn_asked"] for flow in flows)
+    assert {flow["ecn_lost_why"] for flow in flows if flow["ecn_lost"]} == {"syn-retransmitted"}
+    warning = f"warning: {len(lost)} of 10 flows with ecn = true go on without ECN ({', '.join(map(str, lost))}): "
+    assert told.stderr.startswith(warning)
+    assert "RFC 3168" in told.stderr
+    shown = penstock("run", scenario, "--out", "out")
+    assert warning in shown.stderr
+    assert shown.stdout.count("lost: SYN retransmitted") == len(lost)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert page.count("<td>lost: SYN retransmitted</td>") == len(lost)
+    assert warning.removeprefix("warning") in page
+    scenario.write_text(SCENARIO, encoding="utf-8")
+    without = penstock("run", scenario)
+    assert "ECN" not in without.stdout + without.stderr
+
+
+def test_the_part_of_a_second_at_the_end_has_its_row(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    scenario.write_text(SCENARIO.replace('"5s"', '"2250ms"'), encoding="utf-8")
+    assert penstock("run", scenario, "--out", "out").returncode == 0
+    table = pq.read_table(tmp_path / "out" / "queue_seconds.parquet").to_pydict()
+    assert table["t_s"] == [1.0, 2.0, 2.25]
+    # Two greedy flows: the link is busy, and a rate over a quarter of a second is still a rate.
+    assert 1.9e6 < table["throughput_bps"][2] <= 2e6
+
+
 def test_without_out_the_same_run_lands_in_the_same_place(penstock: Command, scenario: Path, tmp_path: Path) -> None:
     for seed in ("1", "1", "2"):
         assert penstock("run", scenario, "--seed", seed).returncode == 0

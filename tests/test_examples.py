@@ -137,6 +137,29 @@ def test_dctcp_is_a_classic_sender_to_pi2() -> None:
     assert min(mbps(result, cc="dctcp")) > 5 * max(mbps(result, cc="cubic"))
 
 
+def test_dctcp_flows_share_a_step_with_every_seed() -> None:
+    for seed in range(1, 21):
+        result = penstock.run(EXAMPLES / "dctcp-step.toml", seed=seed)
+        assert result.summary["jain"]["overall"] > 0.95, seed
+        link = queue(result)
+        assert link["marks"] > 1000
+        assert link["drops_aqm"] + link["drops_overflow"] == 0
+        assert link["utilization"] > 0.98
+        # 40 packets of 1500 B wait 0.48 ms.
+        assert link["queue_delay_ms"]["p50"] == pytest.approx(0.4, abs=0.1)
+        assert all((flow["ecn_asked"], flow["ecn_used"]) == (1, 1) for flow in result.summary["flows"])
+
+
+@pytest.mark.parametrize("cc", ["dctcp", "prague"])
+def test_by_the_rules_of_the_paper_a_step_drops(cc: str) -> None:
+    step = tree("dctcp-step")
+    step["tcp"]["cc"] = cc
+    step["aqm"] |= {"compat": "source", "gentle": False}
+    dropped = queue(penstock.run(step))
+    assert dropped["drops_aqm"] > 100
+    assert dropped["queue_bytes"]["max"] <= 41 * 1500
+
+
 def test_applications_tell_what_people_feel() -> None:
     flows = ran("applications").summary["flows"]
 

@@ -15,9 +15,10 @@ import pytest
 from made_up import evidence
 from penstock import engine, pool, rundir
 from penstock.report import write_experiment
-from penstock.reproduce import EXPERIMENTS, Case, Sweep, Variant, load
+from penstock.reproduce import EXPERIMENTS, Case, Series, Sweep, Variant, columns, load
 from penstock.reproduce import runner as running
 from penstock.reproduce.results import RESULTS, drops, home, stored
+from penstock.scenario import Scenario
 
 VARIANTS = EXPERIMENTS["pink-dsl"].variants
 
@@ -109,6 +110,29 @@ def test_the_page_sets_variants_beside_the_published_runs(tmp_path: Path) -> Non
     assert page.count("9.00 → 9.45") == 2
     assert "ack-pairs" not in page
     assert "<h2>Variants</h2>" not in write_experiment(evidence(), tmp_path).read_text(encoding="utf-8")
+
+
+def test_the_table_says_how_many_flows_lost_ecn() -> None:
+    run = evidence(counts=(4,), seeds=2)
+    assert "flows without ECN" not in columns.headings(run)
+    for outcome in run.runs("pink", 4):
+        for flow in outcome.summary["flows"]:
+            flow.update(id=0, ecn_asked=1, ecn_used=0, ecn_lost=0, ecn_lost_why=None)
+        outcome.summary["flows"][0].update(ecn_lost=1, ecn_lost_why="syn-retransmitted")
+    assert columns.headings(run)[-1] == "flows without ECN"
+    cells = {row.aqm: row.cells[-1] for row in columns.rows(run)}
+    assert (cells.pop("pink"), set(cells.values())) == ("2 of 8", {"-"})
+    assert all(len(row.cells) == len(columns.headings(run)) for row in columns.rows(run))
+
+
+def test_series_have_whole_seconds_only() -> None:
+    text = """
+        duration = "2700ms"
+        topology = { kind = "dumbbell", rate = "1Mbit/s", delay = "1ms", limit = "20p" }
+        flows = [{ kind = "cbr", rate = "2Mbit/s" }]"""
+    series = Series.of(engine.simulate(Scenario(text, "part.toml")))
+    assert series.queues["bottleneck"] == (1000, 1000)
+    assert len(series.flows[0]) == 2
 
 
 def test_results_are_read_back_as_they_were_written(tmp_path: Path) -> None:

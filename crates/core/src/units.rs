@@ -200,6 +200,11 @@ impl Serializer {
     pub fn rate(&self) -> Rate {
         self.rate
     }
+    /// Returns what the divisions so far left over, in billionths of a bit: the last packet ends this much later than
+    /// its time, which is in whole nanoseconds, says.
+    pub fn left_over(&self) -> u64 {
+        self.remainder
+    }
     /// Returns the time until the last bit of a packet of `size` is on the wire. `size` is capped at 1 GiB.
     #[inline]
     pub fn send(&mut self, size: Bytes) -> Span {
@@ -457,6 +462,9 @@ mod tests {
         let total: u64 = (0..10_000).map(|_| wire.send(Bytes::new(1052)).as_nanos()).sum();
         let exact = 10_000u128 * 1052 * 8 * 1_000_000_000 / 7_000_003;
         assert_eq!(u128::from(total), exact);
+        // What is sent is rate times time, and what the last division left over.
+        let sent = u128::from(total) * 7_000_003 + u128::from(wire.left_over());
+        assert_eq!(sent, 10_000 * 1052 * 8 * 1_000_000_000);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::actors::AnyApplication;
 use crate::actors::bulk::Tcp;
 use crate::digest::Digest;
-use penstock_core::units::Instant;
+use penstock_core::units::{Instant, Span};
 
 /// One flow and what is measured of it.
 #[derive(Debug)]
@@ -20,8 +20,11 @@ pub struct Flow {
     pub routes: [u32; 2],
     /// Round trip times that the client measured.
     pub rtt: Digest,
-    /// When all data was delivered; `Instant::MAX` means not yet.
+    /// When all data of its TCP connection was delivered; `Instant::MAX` means not yet. A stream that was stopped is
+    /// complete when what it had sent before is delivered.
     pub completed: Instant,
+    /// When data of a flow without such a connection was last delivered after `stop`; zero if none was.
+    pub trailed: Instant,
     /// Number of bytes delivered up to the last full second.
     pub counted: u64,
 }
@@ -60,6 +63,33 @@ impl Flow {
         self.application.heap_bytes() + self.rtt.heap_bytes()
     }
 
+    /// Records that all data of the connection is delivered, if it is.
+    #[inline]
+    pub fn note_complete(&mut self, now: Instant) {
+        if self.completed == Instant::MAX && self.tcp().is_some_and(Tcp::is_complete) {
+            self.completed = now;
+        }
+    }
+
+    /// Records that data was delivered, of a flow without a connection of its own.
+    #[inline]
+    pub fn note_delivery(&mut self, now: Instant) {
+        if now > self.stop {
+            self.trailed = now;
+        }
+    }
+
+    /// Returns how long the flow was active, up to `now`: from its start until all was delivered or it was stopped. Data
+    /// that was on the way when a flow was stopped is delivered later; the flow is active until then, so that no flow
+    /// has a higher goodput than its path has a rate.
+    pub fn active(&self, now: Instant) -> Span {
+        let end = match self.tcp() {
+            Some(_) => self.completed,
+            None => self.stop.max(self.trailed),
+        };
+        end.min(now).since(self.start)
+    }
+
     /// True if the flow was active during all of `[from, to]`: it had begun, had not stopped and was not complete.
     pub fn active_throughout(&self, from: Instant, to: Instant) -> bool {
         self.start <= from && self.completed.min(self.stop) >= to
@@ -75,7 +105,7 @@ mod tests {
     #[test]
     fn a_flow_is_two_endpoints_and_little_else() {
         assert!(size_of::<AnyApplication>() <= 2 * size_of::<Endpoint>() + 2 * size_of::<u64>());
-        let others = size_of::<&str>() + size_of::<Digest>() + 5 * size_of::<u64>();
+        let others = size_of::<&str>() + size_of::<Digest>() + 6 * size_of::<u64>();
         assert!(size_of::<Flow>() <= size_of::<AnyApplication>() + others);
     }
 }

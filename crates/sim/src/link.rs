@@ -13,7 +13,7 @@
 
 use crate::capture::{Capture, Recorder};
 use crate::loss::Loss;
-use crate::probe::QueueProbe;
+use crate::probe::{BILLIONTHS, QueueProbe};
 use crate::segment::Segment;
 use penstock_core::ack::AckPath;
 use penstock_core::fact::Fact;
@@ -47,21 +47,36 @@ pub enum Alteration {
 }
 
 /// The number of bits that a wire could have sent up to the last change of its rate.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Capacity {
     bits: f64,
+    /// When the rate last changed for the wire. A packet that is being transmitted may keep its rate, so this time can
+    /// lie ahead: at the end of that packet.
     since: Instant,
+    /// The rate before that change.
+    before: Rate,
 }
 
 impl Capacity {
-    /// Returns the capacity in bits up to `now`, with `rate` since the last change.
-    fn until(&self, rate: Rate, now: Instant) -> f64 {
-        self.bits + rate.as_bps() as f64 * now.since(self.since).as_secs_f64()
+    /// Creates the capacity of a wire at time zero.
+    pub fn new(rate: Rate) -> Self {
+        Self { bits: 0.0, since: Instant::ZERO, before: rate }
     }
 
-    /// Adds the bits since the last change; until `now` the rate was `rate`.
-    fn change(&mut self, rate: Rate, now: Instant) {
-        *self = Self { bits: self.until(rate, now), since: now };
+    /// Returns the rate of the wire at `now`, which has `rate` since the last change.
+    fn rate_at(&self, rate: Rate, now: Instant) -> Rate {
+        if now < self.since { self.before } else { rate }
+    }
+
+    /// Returns the capacity in bits up to `now`, with `rate` since the last change.
+    fn until(&self, rate: Rate, now: Instant) -> f64 {
+        let bits = |rate: Rate, span: Span| rate.as_bps() as f64 * span.as_secs_f64();
+        self.bits - bits(self.before, self.since.since(now)) + bits(rate, now.since(self.since))
+    }
+
+    /// Changes the rate at `at`, which may lie ahead; up to then it was `rate` since the last change.
+    fn change(&mut self, rate: Rate, at: Instant) {
+        *self = Self { bits: self.until(rate, at), before: self.rate_at(rate, at - Span::from_nanos(1)), since: at };
     }
 }
 
@@ -371,7 +386,7 @@ impl Link {
     pub fn alter(&mut self, alteration: Alteration, now: Instant, outlet: &mut Outlet) {
         self.catch_up(now, outlet);
         match alteration {
-            Alteration::Rate(rate) => self.set_rate(rate, now),
+            Alteration::Rate(rate) => self.set_rate(rate, self.line.busy_until.max(now)),
             Alteration::RateAtOnce(rate) => self.set_rate_at_once(rate, now),
             Alteration::Delay(delay) => self.line.delay = delay,
             Alteration::Loss(probability) => {
@@ -390,15 +405,16 @@ impl Link {
         }
     }
 
-    fn set_rate(&mut self, rate: Rate, now: Instant) {
+    /// Sets the rate of the wire from `at` on, which is now or the end of the packet that is being transmitted.
+    fn set_rate(&mut self, rate: Rate, at: Instant) {
         if let Some(queue) = &mut self.queue {
-            queue.capacity.change(self.line.wire.rate(), now);
+            queue.capacity.change(self.line.wire.rate(), at);
         }
         self.line.wire = Serializer::new(rate);
     }
 
     fn set_rate_at_once(&mut self, rate: Rate, now: Instant) {
-        let before = self.line.wire.rate();
+        let before = self.rate_at(now);
         self.set_rate(rate, now);
         let (end, rest) = (self.line.busy_until, self.line.busy_until.since(now));
         if rest == Span::ZERO {
@@ -467,6 +483,32 @@ impl Link {
     /// Returns how many bits a managed link could have sent by `now`; zero for a plain link.
     pub fn capacity_bits(&self, now: Instant) -> f64 {
         self.queue.as_ref().map_or(0.0, |queue| queue.capacity.until(self.line.wire.rate(), now))
+    }
+
+    /// Returns how much a managed link has sent by `now`, in billionths of a bit; zero for a plain link. Of the packet
+    /// that is being transmitted only the bits that have left count.
+    pub fn sent(&self, now: Instant) -> u128 {
+        let Some(queue) = &self.queue else { return 0 };
+        let begun = u128::from(queue.qdisc.stats().sent.bytes) * u128::from(8 * BILLIONTHS);
+        begun.saturating_sub(self.on_wire(now))
+    }
+
+    /// Returns how much of the packet that is being transmitted has not left yet at `now`, in billionths of a bit:
+    /// nanoseconds times bits per second.
+    fn on_wire(&self, now: Instant) -> u128 {
+        let line = &self.line;
+        if line.busy_until < now {
+            return 0;
+        }
+        let rate = self.rate_at(now);
+        let left_over = if rate == line.wire.rate() { line.wire.left_over() } else { 0 };
+        u128::from(line.busy_until.since(now).as_nanos()) * u128::from(rate.as_bps()) + u128::from(left_over)
+    }
+
+    /// Returns the rate with which the wire sends at `now`.
+    fn rate_at(&self, now: Instant) -> Rate {
+        let rate = self.line.wire.rate();
+        self.queue.as_ref().map_or(rate, |queue| queue.capacity.rate_at(rate, now))
     }
 
     /// Returns the current rate of the link.

@@ -193,7 +193,7 @@ impl<'a> Builder<'a> {
             ack_path_of: None,
             relays: true,
             loss,
-            capacity: Capacity::default(),
+            capacity: Capacity::new(spec.link.rate),
             told_empty: true,
             waiting: Backlog::default(),
             wakes: qdisc.wakes() || waits,
@@ -246,6 +246,7 @@ impl<'a> Builder<'a> {
                 routes,
                 rtt: Default::default(),
                 completed: Instant::MAX,
+                trailed: Instant::ZERO,
                 counted: 0,
             });
         }

@@ -2,12 +2,14 @@
 
 use crate::segment::Segment;
 use hdrhistogram::Histogram;
-use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
 use penstock_core::units::{Bytes, Instant, Span};
 
 const MICROSECOND: u64 = 1_000;
 const HOUR: u64 = 3_600_000_000_000;
+
+/// What a link has sent is counted in billionths of a bit, nanoseconds times bits per second: this many are a bit.
+pub const BILLIONTHS: u64 = 1_000_000_000;
 
 /// A histogram of times, with quantiles exact to three digits and an exact mean, minimum and maximum.
 #[derive(Debug)]
@@ -65,8 +67,10 @@ impl TimeHistogram {
 /// What a queue did in an interval of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
-    /// Number of bytes that left the queue.
-    pub sent: u64,
+    /// Bits that left the link in the window: of a packet that was being transmitted at its begin or end, a part.
+    pub sent_bits: f64,
+    /// Length of the window in seconds.
+    pub seconds: f64,
     /// Largest number of bytes waiting.
     pub max_bytes: u64,
     /// Mean of the bytes waiting, over time.
@@ -87,9 +91,8 @@ pub struct QueueProbe {
     pub max_bytes: u64,
     /// Largest number of bytes waiting since the last [`QueueProbe::take_window`].
     window_max: u64,
-    window_sent: u64,
-    /// When the window began, and at that time: `area`, the sum of delays, the number of delays.
-    window_begin: (Instant, u128, u128, u64),
+    /// When the window began, and at that time: what the link had sent, `area`, the sum of delays, the number of delays.
+    window_begin: (Instant, u128, u128, u128, u64),
     /// Number of TCP segments with payload and UDP datagrams sent.
     pub data_packets: u64,
     /// The invariant on the bytes waiting; `None` without one.
@@ -107,8 +110,7 @@ impl QueueProbe {
             last_change: Instant::ZERO,
             max_bytes: 0,
             window_max: 0,
-            window_sent: 0,
-            window_begin: (Instant::ZERO, 0, 0, 0),
+            window_begin: (Instant::ZERO, 0, 0, 0, 0),
             data_packets: 0,
             max_allowed,
             broken: None,
@@ -140,7 +142,6 @@ impl QueueProbe {
     #[inline]
     pub fn on_departure(&mut self, packet: &Segment, now: Instant) {
         self.delay.record(now.since(packet.at));
-        self.window_sent += packet.size().get();
         if packet.len > 0 || packet.is_udp() {
             self.data_packets += 1;
         }
@@ -155,18 +156,21 @@ impl QueueProbe {
         self.area + u128::from(backlog.bytes) * u128::from(now.since(self.last_change).as_nanos())
     }
 
-    /// Returns the measurements since the last call and begins a new window; `backlog` is what waits now.
-    pub fn take_window(&mut self, backlog: Backlog, now: Instant) -> Window {
-        let (begin, area, delays_ns, packets) = self.window_begin;
+    /// Returns the measurements since the last call and begins a new window; `backlog` is what waits now, `sent` what
+    /// the link has sent, in billionths of a bit.
+    pub fn take_window(&mut self, backlog: Backlog, sent: u128, now: Instant) -> Window {
+        let (begin, sent_before, area, delays_ns, packets) = self.window_begin;
         let (until, left) = (self.area_until(backlog, now), self.delay.count() - packets);
+        let sent = sent.max(sent_before); // what a division left over can reach into the time before its packet
         let window = Window {
-            sent: self.window_sent,
+            sent_bits: (sent - sent_before) as f64 / BILLIONTHS as f64,
+            seconds: now.since(begin).as_secs_f64(),
             max_bytes: self.window_max.max(backlog.bytes),
             mean_bytes: (until - area) as f64 / now.since(begin).as_nanos().max(1) as f64,
             mean_delay_ns: (self.delay.sum_ns - delays_ns) as f64 / left as f64,
         };
-        self.window_begin = (now, until, self.delay.sum_ns, self.delay.count());
-        (self.window_sent, self.window_max) = (0, backlog.bytes);
+        self.window_begin = (now, sent, until, self.delay.sum_ns, self.delay.count());
+        self.window_max = backlog.bytes;
         window
     }
 }
@@ -178,6 +182,8 @@ mod tests {
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Span::from_millis(ms)
     }
+
+    const BITS: u128 = BILLIONTHS as u128;
 
     fn waiting(bytes: u64) -> Backlog {
         Backlog { packets: u64::from(bytes > 0), bytes }
@@ -193,15 +199,19 @@ mod tests {
             probe.before_change(waiting(0), at(come));
             probe.after_arrival(waiting(1000));
             packet.at = at(come);
-            let full = (come == 1900).then(|| probe.take_window(waiting(1000), at(2000)));
+            let full = (come == 1900).then(|| probe.take_window(waiting(1000), 8000 * BITS, at(2000)));
             probe.before_change(waiting(1000), at(go));
             probe.on_departure(&packet, at(go));
-            let end = if go == 750 { 1000 } else { 3000 };
-            (full, probe.take_window(waiting(0), at(end)))
+            let (end, bits) = if go == 750 { (1000, 8000) } else { (3000, 16_000) };
+            (full, probe.take_window(waiting(0), bits * BITS, at(end)))
         });
         let [(None, first), (Some(second), third)] = windows else { panic!("one window ends with a full queue") };
         assert_eq!([first, second, third].map(|w| w.mean_bytes), [500.0, 100.0, 100.0]);
-        assert_eq!([first, second, third].map(|w| (w.sent, w.max_bytes)), [(1000, 1000), (0, 1000), (1000, 1000)]);
+        assert_eq!([first, second, third].map(|w| w.max_bytes), [1000; 3]);
+        assert_eq!(
+            [first, second, third].map(|w| (w.sent_bits, w.seconds)),
+            [(8000.0, 1.0), (0.0, 1.0), (8000.0, 1.0)]
+        );
         assert_eq!((first.mean_delay_ns, third.mean_delay_ns), (500e6, 200e6));
         assert!(second.mean_delay_ns.is_nan(), "nothing left in it");
     }

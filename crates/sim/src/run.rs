@@ -227,6 +227,9 @@ impl Simulation {
         self.world.now = limit;
         self.catch_up();
         self.world.outlet.capture.as_mut().into_iter().for_each(Capture::flush);
+        if limit == self.plan.end && self.measured.seconds.closed_at() < limit {
+            self.close_second(); // the run ends within a second
+        }
     }
 
     #[inline]
@@ -349,9 +352,7 @@ impl Simulation {
         match side {
             Role::Server => {
                 tcp.server.on_segment(packet, now);
-                if flow.completed == Instant::MAX && tcp.is_complete() {
-                    flow.completed = now;
-                }
+                flow.note_complete(now);
             }
             Role::Client => {
                 tcp.client.on_segment(packet, now);
@@ -462,6 +463,7 @@ impl Simulation {
             (false, true) => application.start(host),
             (false, false) => application.wake(host),
         };
+        flow.note_complete(self.world.now);
         self.await_application(id, next);
         self.apply();
     }
@@ -479,6 +481,7 @@ impl Simulation {
         let flow = &mut actors.flows[index];
         let host = &mut Host::new(Context::new(world, actions), index as u32, flow.stop, flow.routes);
         flow.application.get_mut().receive(packet, host);
+        flow.note_delivery(self.world.now);
         self.apply();
     }
 
@@ -523,9 +526,13 @@ impl Simulation {
     #[inline(never)]
     fn on_second(&mut self) {
         self.catch_up();
+        self.close_second();
+        self.world.set_event(Source::Clock, self.world.now + Span::from_secs(1));
+    }
+
+    fn close_second(&mut self) {
         let Self { world, actors, measured, plan, .. } = self;
         measured.seconds.close(world.now, plan.warmup, &mut actors.flows, &mut world.links, &measured.bottlenecks);
-        self.world.set_event(Source::Clock, self.world.now + Span::from_secs(1));
     }
 
     /// Returns the tables of the run by seconds and of the changes of links; empty without `[output] series`.

@@ -3,14 +3,17 @@
 use crate::flow::Flow;
 use crate::link::Link;
 use crate::network::Bottleneck;
+use crate::quantiles::round;
 use crate::table::{Column, Table};
 use penstock_core::qdisc::Qdisc;
-use penstock_core::units::{Instant, Span};
+use penstock_core::units::Instant;
 
 /// What was measured at the end of each second.
 #[derive(Debug, Default)]
 pub struct Seconds {
     keep_series: bool,
+    /// When the last second was closed.
+    closed: Instant,
     /// Goodput of all flows together, in bit/s, for each second after the warm-up.
     pub goodput_bps: Vec<f64>,
     /// Jain's index over the TCP flows active throughout, for each second after the warm-up.
@@ -44,7 +47,13 @@ impl Seconds {
         Self { keep_series, ..Self::default() }
     }
 
-    /// Closes the second which ends at `now`.
+    /// Returns when the last second was closed.
+    pub fn closed_at(&self) -> Instant {
+        self.closed
+    }
+
+    /// Closes the second which ends at `now`, or the part of a second with which the run ends. The statistics by seconds
+    /// leave such a part out.
     pub fn close(
         &mut self,
         now: Instant,
@@ -53,12 +62,13 @@ impl Seconds {
         links: &mut [Link],
         bottlenecks: &[Bottleneck],
     ) {
-        let begin = now - Span::from_secs(1);
+        let begin = std::mem::replace(&mut self.closed, now);
+        let seconds = now.since(begin).as_secs_f64();
         let mut fair = Vec::with_capacity(flows.len());
         let mut total = 0.0;
         for (id, flow) in flows.iter_mut().enumerate() {
             let delivered = flow.delivered();
-            let bps = ((delivered - flow.counted) * 8) as f64;
+            let bps = round((delivered - flow.counted) as f64 * 8.0 / seconds);
             flow.counted = delivered;
             total += bps;
             if flow.tcp().is_some() && flow.active_throughout(begin, now) {
@@ -71,7 +81,7 @@ impl Seconds {
                 self.flow_cwnd.push(flow.cwnd());
             }
         }
-        if begin >= warmup {
+        if begin >= warmup && seconds == 1.0 {
             self.goodput_bps.push(total);
             self.jain.extend(jain(fair.into_iter()));
         }
@@ -80,13 +90,15 @@ impl Seconds {
 
     fn close_queues(&mut self, now: Instant, links: &mut [Link], bottlenecks: &[Bottleneck]) {
         for (id, bottleneck) in bottlenecks.iter().enumerate() {
-            let Some(queue) = &mut links[bottleneck.link.index()].queue else { continue };
+            let link = &mut links[bottleneck.link.index()];
+            let sent = link.sent(now);
+            let Some(queue) = &mut link.queue else { continue };
             let Some(probe) = &mut queue.probe else { continue };
-            let window = probe.take_window(queue.qdisc.backlog(), now);
+            let window = probe.take_window(queue.qdisc.backlog(), sent, now);
             if self.keep_series {
                 self.queue_time.push(now.as_secs_f64());
                 self.queue_id.push(id as u32);
-                self.queue_bps.push((window.sent * 8) as f64);
+                self.queue_bps.push(round(window.sent_bits / window.seconds));
                 self.queue_max.push(window.max_bytes);
                 self.queue_mean.push(window.mean_bytes);
                 self.queue_delay_ms.push(window.mean_delay_ns / 1e6);

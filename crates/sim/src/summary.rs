@@ -4,11 +4,11 @@ use crate::actors::Measures;
 use crate::digest::Digest;
 use crate::flow::Flow;
 use crate::network::Bottleneck;
-use crate::probe::{QueueProbe, TimeHistogram};
+use crate::probe::{BILLIONTHS, QueueProbe, TimeHistogram};
 use crate::quantiles::{Quantiles, round};
 use crate::run::Simulation;
 use crate::seconds::jain;
-use crate::tcp::Counters;
+use crate::tcp::{Counters, EcnUse};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::Instant;
 use serde::Serialize;
@@ -29,9 +29,10 @@ pub struct BottleneckSummary {
     pub name: String,
     /// Name of the queue discipline.
     pub aqm: String,
-    /// Bits sent, lost packets included, as a share of what the link could have sent.
+    /// Bits sent, lost packets included, as a share of what the link could have sent: at most 1, because of the packet
+    /// that is being transmitted only what has left the link counts.
     pub utilization: f64,
-    /// Bits sent per second, headers included.
+    /// Bits sent per second, headers included, counted as for `utilization`.
     pub throughput_bps: f64,
     /// Payload in bits per second which the flows that cross this bottleneck delivered to applications.
     pub goodput_bps: f64,
@@ -39,6 +40,8 @@ pub struct BottleneckSummary {
     pub packets: u64,
     /// Number of packets of any kind sent.
     pub packets_all: u64,
+    /// Number of bytes of these packets; the one that is being transmitted counts whole.
+    pub bytes_all: u64,
     /// Number of packets dropped because there was no room.
     pub drops_overflow: u64,
     /// Number of packets dropped by the AQM.
@@ -86,16 +89,22 @@ pub struct FlowSummary {
     pub cc: String,
     /// When the flow began, in seconds.
     pub start_s: f64,
-    /// Payload delivered per second while the flow was active, in bits per second.
+    /// Payload delivered per second while the flow was active, in bits per second. A flow is active from its start until
+    /// it has delivered everything or is stopped; what was on the way when it was stopped is delivered later, and the
+    /// flow is active until then.
     pub goodput_bps: f64,
     /// Payload delivered, in bytes.
     pub delivered_bytes: u64,
-    /// Seconds from the start until all was delivered; `null` if it was not, or if the flow has no end.
+    /// Seconds from the start until all was delivered, for a stopped stream all that it had sent; `null` if it was not,
+    /// or if the flow has no end.
     pub completion_s: Option<f64>,
     /// Number of segments retransmitted.
     pub retransmits: u64,
     /// Number of retransmission timeouts.
     pub timeouts: u64,
+    /// Which of the flow's connections use ECN.
+    #[serde(flatten)]
+    pub ecn: EcnUse,
     /// Round trip times as the flow's sender measured them.
     pub rtt_ms: RttSummary,
     /// What the application measured of itself, under the name of its kind of measures.
@@ -151,7 +160,9 @@ impl Simulation {
         let (now, plan, actors, measured) = (self.now(), &self.plan, &self.actors, &self.measured);
         let mut of_connections = vec![Counters::default(); actors.flows.len()];
         actors.connections.add_counters(&mut of_connections);
-        let flows = (0..).zip(&actors.flows).zip(of_connections);
+        let mut ecn = vec![EcnUse::default(); actors.flows.len()];
+        actors.connections.add_ecn_use(&mut ecn);
+        let flows = (0..).zip(&actors.flows).zip(of_connections.into_iter().zip(ecn));
         Summary {
             name: plan.name.clone(),
             duration_s: now.as_secs_f64(),
@@ -175,17 +186,18 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
     let probe = queue.probe.as_ref()?;
     let (stats, backlog, now) = (queue.qdisc.stats(), queue.qdisc.backlog(), sim.now());
     let seconds = now.as_secs_f64().max(1e-9);
-    let throughput = (stats.sent.bytes * 8) as f64 / seconds;
+    let sent = link.sent(now) as f64 / BILLIONTHS as f64;
     let payload: u64 = b.flows.iter().map(|f| sim.actors.flows[*f as usize].delivered()).sum();
     let dropped = stats.dropped_early.bytes + stats.dropped_overflow.bytes + stats.dropped_dequeue.bytes;
     Some(BottleneckSummary {
         name: b.name.clone(),
         aqm: b.aqm.clone(),
-        utilization: round((stats.sent.bytes * 8) as f64 / link.capacity_bits(now).max(1.0)),
-        throughput_bps: round(throughput),
+        utilization: round(sent / link.capacity_bits(now).max(1.0)),
+        throughput_bps: round(sent / seconds),
         goodput_bps: round((payload * 8) as f64 / seconds),
         packets: probe.data_packets,
         packets_all: stats.sent.packets,
+        bytes_all: stats.sent.bytes,
         drops_overflow: stats.dropped_overflow.packets,
         drops_aqm: stats.dropped_by_aqm(),
         dropped_bytes: dropped,
@@ -209,14 +221,15 @@ fn delay(probe: &QueueProbe) -> Quantiles {
     }
 }
 
-/// Returns the payload delivered per second while a flow was active, in bits per second.
+/// Returns the payload delivered per second while a flow was active ([`Flow::active`]), in bits per second.
 fn goodput(flow: &Flow, now: Instant) -> f64 {
-    let active = flow.completed.min(flow.stop).min(now).since(flow.start).as_secs_f64();
+    let active = flow.active(now).as_secs_f64();
     if active > 0.0 { round((flow.delivered() * 8) as f64 / active) } else { 0.0 }
 }
 
-/// Summarizes a flow. `open` are the counters of its connections that are still open.
-fn flow_summary(id: u32, flow: &Flow, open: Counters, now: Instant) -> FlowSummary {
+/// Summarizes a flow. `open` are the counters of its connections that are still open, `ecn` tells of all connections that
+/// it opened.
+fn flow_summary(id: u32, flow: &Flow, (open, ecn): (Counters, EcnUse), now: Instant) -> FlowSummary {
     let application = flow.application.get();
     let mut counters = application.counters();
     counters += open;
@@ -230,6 +243,7 @@ fn flow_summary(id: u32, flow: &Flow, open: Counters, now: Instant) -> FlowSumma
         completion_s: (flow.completed != Instant::MAX).then(|| flow.completed.since(flow.start).as_secs_f64()),
         retransmits: counters.retransmits,
         timeouts: counters.timeouts.into(),
+        ecn: flow.tcp().map_or(ecn, |tcp| tcp.client.ecn_use()),
         rtt_ms: rtt_summary(&flow.rtt),
         measures: application.measures(),
     }

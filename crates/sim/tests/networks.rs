@@ -264,16 +264,15 @@ fn scenario() -> impl Strategy<Value = String> {
 /// checked by the run itself.
 fn check(summary: &Summary, scenario: &Scenario) {
     for (bottleneck, link) in summary.bottlenecks.iter().zip(&scenario.links) {
-        // The packet on the wire counts as sent from the begin of its transmission.
-        let one_more = 3100.0 * 8.0 / (link.link.rate.as_bps() as f64 * summary.duration_s);
-        assert!(bottleneck.utilization <= 1.0 + one_more, "{bottleneck:?}");
+        assert!(bottleneck.utilization <= 1.0, "{bottleneck:?}");
         assert!(bottleneck.lost <= bottleneck.packets_all && bottleneck.packets <= bottleneck.packets_all);
         assert!(bottleneck.queue_bytes.mean <= bottleneck.queue_bytes.max as f64);
         assert!(link.link.loss > 0.0 || bottleneck.lost == 0, "{bottleneck:?}");
     }
     for flow in &summary.flows {
         let done = flow.kind == "transfer" && flow.delivered_bytes == TRANSFER;
-        assert_eq!(flow.completion_s.is_some(), done, "{flow:?}");
+        let stopped = flow.kind == "bulk" && flow.delivered_bytes > 0; // and all that it had sent may have arrived
+        assert!(if flow.completion_s.is_some() { done || stopped } else { !done }, "{flow:?}");
         assert!(flow.kind != "transfer" || flow.delivered_bytes <= TRANSFER, "{flow:?}");
         check_application(flow);
     }

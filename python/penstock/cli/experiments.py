@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
+from penstock import ecn
 from penstock.cli import show
 from penstock.cli.base import verb
 from penstock.cli.progress import Bar
@@ -111,7 +112,11 @@ def _run(
     from penstock.reproduce import reproduce as run_experiment
 
     with Bar(experiment.name, quiet) as bar:
-        return run_experiment(experiment, out, quick=quick, seeds=seeds, jobs=jobs, fresh=fresh, watcher=bar)
+        done = run_experiment(experiment, out, quick=quick, seeds=seeds, jobs=jobs, fresh=fresh, watcher=bar)
+    if done[0]:
+        runs = (*done[0].outcomes, *done[0].variants)
+        show.warn(ecn.warning_of([outcome.summary for outcome in runs]))
+    return done
 
 
 def _print_evidence(evidence: Evidence) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from penstock import ecn
 from penstock.cli import show, tcp_trace
 from penstock.cli.base import verb
 from penstock.cli.progress import Bar
@@ -75,6 +76,7 @@ def _simulate(source: Scenario, seed: int | None, out: Path | None, json: bool, 
         "json": json or None,
     }
     page = _write(result, path, options) if path else None
+    show.warn(ecn.warning(result.summary))
     if json:
         show.as_json({**result.summary, "cpu_s": result.cpu_s})
         return

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock import ecn
 from penstock.cli import layout
 from penstock.cli.layout import Cell, Styled
 
@@ -35,6 +36,12 @@ def as_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def warn(message: str) -> None:
+    """Prints a warning on stderr; an empty one is none."""
+    if message:
+        print(message, file=sys.stderr)
+
+
 def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], left: int = 1, heads: bool = True
 ) -> None:
@@ -47,7 +54,9 @@ def summary(run: dict[str, Any]) -> None:
     table("Bottlenecks", _BOTTLENECK, [_bottleneck(b) for b in run["bottlenecks"]])
     flows = run["flows"]
     line()
-    table("Flows", _FLOW, [_flow(flow) for flow in flows[:_FLOWS_SHOWN]], left=3)
+    with_ecn = bool(ecn.asking(run))
+    rows = [_flow(flow) + ([ecn.text(flow)] if with_ecn else []) for flow in flows[:_FLOWS_SHOWN]]
+    table("Flows", (*_FLOW, "ECN") if with_ecn else _FLOW, rows, left=3)
     if len(flows) > _FLOWS_SHOWN:
         line(f"... and {len(flows) - _FLOWS_SHOWN} more flows", "dim")
     for key, title, columns, row in _APPLICATIONS:

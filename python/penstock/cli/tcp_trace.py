@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from penstock import ecn
 from penstock.cli import show
 from penstock.cli.base import old_name
 from penstock.cli.progress import Bar
@@ -45,6 +46,7 @@ def trace(scenario: Path, flows: str, interval: str, seed: int | None, out: Path
         result = simulate(source, seed, on_progress=bar.of_one_run(), watch=Watch(chosen, interval))
     told = _summary(result, interval)
     _write(result, told, path)
+    show.warn(ecn.warning(result.summary))
     if json:
         show.as_json({**told, "directory": str(path)})
     else:

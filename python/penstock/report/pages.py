@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 
-from penstock import plots, rundir
+from penstock import ecn, plots, rundir
 from penstock.claims import Verdict, ledger
 from penstock.mistake import MistakeError
 from penstock.report import captions
@@ -76,6 +76,8 @@ def write_run(path: Path) -> Path:
         title=manifest.get("name", path.name),
         manifest=manifest,
         summary=summary,
+        ecn_of=ecn.text if ecn.asking(summary) else None,
+        ecn_warning=ecn.warning(summary),
         timing=rundir.read_json(path / rundir.TIMING),
         figures=[_figure(figure, *captions.RUN[name], "") for name, figure in figures.items()],
         command=f"penstock runs rerun {path}",
@@ -135,7 +137,7 @@ def _variants(run: Evidence) -> list[dict[str, Any]]:
     for variant in run.experiment.variants:
         if variant.name not in run.varied:
             continue
-        varied = columns.rows(run.varied[variant.name])
+        varied = columns.rows(run.varied[variant.name], run)
         pairs = [
             {"now": row, "before": published[row.aqm, row.flows, row.setting]}
             for row in varied

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock import ecn
 from penstock.mistake import MistakeError
 from penstock.reproduce import sharing, tempest
 from penstock.reproduce.base import Experiment
@@ -124,7 +125,7 @@ def packet_bytes(outcome: Outcome) -> float:
     """Returns the mean size of the packets that the first bottleneck sent, in bytes."""
     bottleneck = outcome.summary["bottlenecks"][0]
     sent = float(bottleneck["throughput_bps"]) / 8 * float(outcome.summary["duration_s"])
-    return sent / max(1, int(bottleneck["packets"]))
+    return float(bottleneck.get("bytes_all", sent)) / max(1, int(bottleneck["packets"]))
 
 
 def queue_packets(outcome: Outcome) -> float:
@@ -219,15 +220,26 @@ class Row:
     cells: tuple[str, ...]
 
 
+def asks_for_ecn(run: Evidence) -> bool:
+    """Returns true if a flow of any run asked for ECN: the table of results then says how many go on without it."""
+    return any(ecn.asking(outcome.summary) for outcome in (*run.outcomes, *run.variants))
+
+
 def headings(run: Evidence) -> list[str]:
-    """Returns the headings of the experiment's columns."""
-    return [column.heading for column in of(run.experiment)]
+    """Returns the headings of the experiment's columns, and one more where flows ask for ECN."""
+    return [column.heading for column in of(run.experiment)] + (["flows without ECN"] if asks_for_ecn(run) else [])
 
 
-def rows(run: Evidence) -> list[Row]:
-    """Returns the rows of the experiment's table of results."""
-    chosen = of(run.experiment)
-    return [Row(*cell, tuple(c.text(run.cell_value(cell, c.measure)) for c in chosen)) for cell in run.cells]
+def rows(run: Evidence, of_all: Evidence | None = None) -> list[Row]:
+    """Returns the rows of the experiment's table of results. `run` may be a part of `of_all`, whose columns it has."""
+    chosen, with_ecn = of(run.experiment), asks_for_ecn(of_all or run)
+
+    def cells(cell: tuple[str, int, str]) -> tuple[str, ...]:
+        texts = tuple(c.text(run.cell_value(cell, c.measure)) for c in chosen)
+        aqm, flows, setting = cell
+        return (*texts, ecn.share(o.summary for o in run.runs(aqm, flows, setting))) if with_ecn else texts
+
+    return [Row(*cell, cells(cell)) for cell in run.cells]
 
 
 def of(experiment: Experiment) -> list[Column]:

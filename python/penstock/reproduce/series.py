@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Series:
-    """Series in whole kbit/s, bytes and microseconds. Entry `k` is for the second that begins at `k` seconds."""
+    """Series in whole kbit/s, bytes and microseconds. Entry `k` is for the second that begins at `k` seconds.
+
+    The part of a second with which a run may end has no entry.
+    """
 
     # Series of flows are in the order of their numbers, those of bottlenecks have their names.
     flows: tuple[tuple[int, ...], ...]  # goodput of each flow, in kbit/s
@@ -76,7 +79,9 @@ class Series:
 
 
 def _rows(result: Result, table: str, *columns: str) -> Iterable[tuple[Any, ...]]:
-    return zip(*(result.tables[table][name].to_pylist() for name in columns), strict=True)
+    """Yields the rows of whole seconds."""
+    rows = zip(*(result.tables[table][name].to_pylist() for name in columns), strict=True)
+    return (row for row in rows if row[0] == int(row[0]))  # the first column is the end of the second
 
 
 def _lines(values: Iterable[tuple[int, ...]]) -> list[str]:

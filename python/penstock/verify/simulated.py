@@ -56,5 +56,5 @@ def _goodput_mbps(result: Result, begin_s: float) -> float:
     import pyarrow.compute as pc
 
     seconds = result.tables["flow_seconds"]
-    steady = seconds.filter(pc.field("t_s") > begin_s)
+    steady = seconds.filter((pc.field("t_s") > begin_s) & (pc.floor(pc.field("t_s")) == pc.field("t_s")))
     return float(pc.sum(steady["goodput_bps"]).as_py()) / len(pc.unique(steady["t_s"])) / 1e6

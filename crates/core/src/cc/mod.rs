@@ -122,7 +122,7 @@ pub struct Requirements {
     /// The receiver acknowledges every segment.
     pub ack_per_segment: bool,
     /// Every ACK tells whether the segment that it acknowledges was marked (RFC 8257 §3.2); the endpoint fills
-    /// [`Ack::marked`].
+    /// [`Ack::marked`]. Every segment is ECN-capable, also SYNs and retransmissions (§3.6).
     pub accurate_ecn: bool,
     /// Segments carry ECT(1) (RFC 9331) instead of ECT(0).
     pub ect1: bool,

@@ -81,7 +81,8 @@ pub struct Tcp {
     pub client: Endpoint,
     /// The endpoint that receives.
     pub server: Endpoint,
-    /// Size of the file in bytes; `u64::MAX` for an endless stream.
+    /// Size of the file in bytes; for a stream `u64::MAX` until it is stopped, and then what it has sent,
+    /// if anything.
     size: u64,
 }
 
@@ -101,7 +102,7 @@ impl Tcp {
         }
     }
 
-    /// True if the server has received the whole file.
+    /// True if the server has received the whole file, or all that a stopped stream has sent.
     #[inline]
     pub fn is_complete(&self) -> bool {
         self.server.delivered() >= self.size
@@ -130,6 +131,9 @@ impl Application for Tcp {
 
     fn stop(&mut self, host: &mut Host<'_>) {
         self.client.stop();
+        if self.client.written() > 0 {
+            self.size = self.client.written();
+        }
         host.act(Action::Pump(Socket::Flow(host.flow)));
     }
 

@@ -7,7 +7,7 @@
 
 use super::action::{Opening, Request};
 use crate::segment::Segment;
-use crate::tcp::{Counters, Endpoint, Role, State, TcpConfig};
+use crate::tcp::{Counters, EcnUse, Endpoint, Role, State, TcpConfig};
 use penstock_core::fact::Fact;
 use penstock_core::packet::{FlowId, NodeId};
 use penstock_core::units::{Instant, Rate, Span};
@@ -117,6 +117,8 @@ pub struct Connections {
     classes: BTreeMap<u32, u32>,
     /// The node of each flow; empty in a run without nodes.
     nodes: Vec<u32>,
+    /// Use of ECN by the connections of each flow that have ended; empty in a run without ECN.
+    ended: BTreeMap<u32, EcnUse>,
 }
 
 impl Connections {
@@ -173,6 +175,10 @@ impl Connections {
     pub fn release_if_over(&mut self, number: u32, now: Instant) -> Option<Remains> {
         let connection = self.open.get_mut(number as usize)?.take_if(|connection| connection.is_over())?;
         self.resting.push_back((now, number));
+        let ecn = connection.client.ecn_use();
+        if ecn.asked > 0 {
+            *self.ended.entry(connection.owner).or_default() += ecn;
+        }
         let unfinished = connection.until != u64::MAX;
         Some(Remains { owner: connection.owner, counters: connection.client.counters(), unfinished })
     }
@@ -210,6 +216,16 @@ impl Connections {
     pub fn add_counters(&self, of_flows: &mut [Counters]) {
         for connection in self.open.iter().flatten() {
             of_flows[connection.owner as usize] += connection.client.counters();
+        }
+    }
+
+    /// Adds the use of ECN by all connections, open or ended, to that of their flows.
+    pub fn add_ecn_use(&self, of_flows: &mut [EcnUse]) {
+        for connection in self.open.iter().flatten() {
+            of_flows[connection.owner as usize] += connection.client.ecn_use();
+        }
+        for (flow, ended) in &self.ended {
+            of_flows[*flow as usize] += *ended;
         }
     }
 }

@@ -111,6 +111,9 @@ impl Simulation {
         let first = actions.len();
         let host = &mut Host::new(Context::new(world, actions), flow, owner.stop, owner.routes);
         let next = owner.application.get_mut().hear(news, host);
+        if matches!(news, News::Delivered(_)) {
+            owner.note_delivery(world.now);
+        }
         self.await_application(flow, next);
         self.apply_from(first);
     }

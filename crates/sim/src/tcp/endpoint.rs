@@ -4,13 +4,14 @@
 //! [`Endpoint::deadline`]. After each of these calls, call [`Endpoint::transmit`] until it returns no more segments.
 
 use super::config::TcpConfig;
+use super::ecn::{self, EcnLost, EcnUse};
 use super::receiver::Receiver;
 use super::sender::{Next, Sender};
 use super::sequence::timestamp;
 use super::snapshot::{Counters, Snapshot};
 use crate::segment::{Segment, SynOptions};
 use penstock_core::cc::CongestionControl;
-use penstock_core::packet::TcpFlags;
+use penstock_core::packet::{Ecn, TcpFlags};
 use penstock_core::units::{Instant, Rate, Span};
 use std::sync::Arc;
 
@@ -80,6 +81,8 @@ pub struct Endpoint {
     timestamps: bool,
     scaling: bool,
     ecn: bool,
+    /// The ECN field of every segment; one that carries new data has ECT also if this is Not-ECT and ECN is in use.
+    ect: Ecn,
     /// A reset that must be sent. It is rare, so it is in a box.
     reset: Option<Box<Segment>>,
     close_with_peer: bool,
@@ -91,12 +94,12 @@ impl Endpoint {
     /// Creates a closed client or a listening server with this initial sequence number.
     pub fn new(config: Arc<TcpConfig>, flow: u32, role: Role, iss: u32) -> Self {
         let state = if role == Role::Client { State::Closed } else { State::Listen };
+        let sender = Sender::new(&config, iss);
         Self {
             flow,
             role,
             state,
             iss,
-            sender: Sender::new(&config, iss),
             receiver: Receiver::new(&config, 0, 0),
             greet: false,
             greeted_at: Instant::MAX,
@@ -104,6 +107,8 @@ impl Endpoint {
             timestamps: config.timestamps,
             scaling: config.window_scaling,
             ecn: config.ecn,
+            ect: ecn::of_every_segment(&config, sender.needs.as_ref().map(|needs| needs.requirements)),
+            sender,
             reset: None,
             close_with_peer: role == Role::Server,
             rtt_sample: Span::MAX,
@@ -133,6 +138,19 @@ impl Endpoint {
     /// Returns the number of payload bytes of this side that the peer has acknowledged.
     pub fn acked(&self) -> u64 {
         self.sender.acked(self.iss)
+    }
+
+    /// Returns the number of payload bytes that the application has written and that were not discarded.
+    pub fn written(&self) -> u64 {
+        self.sender.written(self.iss)
+    }
+
+    /// Returns whether the connection was to use ECN, and what the handshake made of it.
+    pub fn ecn_use(&self) -> EcnUse {
+        let asked = self.config.ecn;
+        let why = if self.greetings > 1 { EcnLost::SynRetransmitted } else { EcnLost::Declined };
+        let lost = (asked && !self.ecn).then_some(why);
+        EcnUse { asked: asked.into(), used: self.sender.ecn.into(), lost: lost.is_some().into(), why: lost }
     }
 
     /// True if the peer has acknowledged the FIN of this side.
@@ -365,7 +383,6 @@ impl Endpoint {
         self.sender.scale = if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
         self.receiver = Receiver::new(&self.config, syn.seq, if self.scaling { self.config.window_scale() } else { 0 });
         self.receiver.set_ts_recent(syn.tsval);
-        self.receiver.set_wants(self.sender.needs.as_ref().map(|needs| needs.requirements));
         self.sender.set_first_window(syn.window);
     }
 
@@ -386,6 +403,12 @@ impl Endpoint {
         self.greet = false;
         self.sender.rtt.reset_backoff();
         self.sender.ecn = self.ecn;
+        let requirements = self.sender.needs.as_ref().map(|needs| needs.requirements);
+        if self.ecn || !requirements.is_some_and(|requirements| requirements.accurate_ecn) {
+            self.receiver.set_wants(requirements);
+        } else {
+            self.ect = Ecn::NotEct; // as Linux: a control that needs ECN goes on without it, like Reno
+        }
         if self.rtt_sample != Span::MAX
             && let Some(cc) = self.sender.cc.cooperation()
         {
@@ -476,6 +499,7 @@ impl Endpoint {
     #[inline]
     fn template(&self, flags: TcpFlags, now: Instant, timestamps: bool) -> Segment {
         let mut segment = Segment::tcp(self.flow, self.role == Role::Client, flags);
+        segment.set_ecn(self.ect);
         if timestamps {
             segment.set_timestamps(timestamp(now), self.receiver.ts_recent());
         }

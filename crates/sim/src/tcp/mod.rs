@@ -5,6 +5,7 @@
 //! policy). The algorithms of the congestion window are in `penstock_core::cc`.
 
 mod config;
+mod ecn;
 mod endpoint;
 mod ern;
 mod needs;
@@ -19,5 +20,6 @@ mod sequence;
 mod snapshot;
 
 pub use config::{SillyWindow, TcpConfig};
+pub use ecn::{EcnLost, EcnUse};
 pub use endpoint::{Endpoint, Role, State};
 pub use snapshot::{Counters, Growth, Snapshot};

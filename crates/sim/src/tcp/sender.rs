@@ -220,6 +220,11 @@ impl Sender {
         self.una.min(self.app_end) - (sequence::initial(iss) + 1)
     }
 
+    /// Returns the number of payload bytes written and not discarded, for a sender whose SYN had the number `iss`.
+    pub fn written(&self, iss: u32) -> u64 {
+        self.app_end - (sequence::initial(iss) + 1)
+    }
+
     /// True if the FIN was acknowledged.
     pub fn finished(&self) -> bool {
         self.closing && self.una > self.app_end
