@@ -21,6 +21,8 @@ def replay(
     csv: BinaryIO | None = None,
     library: object = None,
     nodes: str = ...,
+    clock_offset: str = ...,
+    draws: str | None = None,
 ) -> str: ...
 def replay_control(script: str, cc: str, csv: BinaryIO, library: object = None, settings: list[str] = ...) -> int: ...
 def schedule(

@@ -226,16 +226,23 @@ def replay(
     seed: int = 1,
     csv: BinaryIO | None = None,
     nodes: str = "source",
+    *,
+    clock_offset: str = "0s",
+    draws: str | None = None,
 ) -> dict[str, Any]:
     """Replays the arrivals of a capture or CSV file through a discipline before a link of `rate`.
 
     `settings` are parameters of the discipline such as `target=10ms`. Every packet is written to `csv` if it is given.
     `nodes` tells which host of a captured flow's first packet is the node that owns the flow: its "source" or its
-    "destination". With "none", and for a CSV file, each flow is a node of its own. Raises `TraceError` if the trace
-    cannot be read, and `ValueError` if another argument is invalid.
+    "destination". With "none", and for a CSV file, each flow is a node of its own. `clock_offset` is what the
+    discipline's clock shows at the beginning of the trace. `draws` is a file with one number of 64 bits per line, or
+    "splitmix64:STATE", from which the discipline draws. Raises `TraceError` if the trace cannot be read or the draws run
+    out, and `ValueError` if another argument is invalid.
     """
     summary: dict[str, Any] = json.loads(
-        _penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes)
+        _penstock.replay(
+            str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes, clock_offset, draws
+        )
     )
     return summary
 

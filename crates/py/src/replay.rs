@@ -7,20 +7,24 @@ use penstock_core::config::LinkFacts;
 use penstock_core::foreign::Library as _;
 use penstock_core::key_value::{split_setting, value_of};
 use penstock_core::registry::{AnyConfig, NAMES};
+use penstock_core::rng::Rng;
 use penstock_core::settings::{config_from_settings, control_from_settings};
-use penstock_core::units::{Limit, Rate, UnitError};
+use penstock_core::units::{Limit, Rate, Span, UnitError};
 use penstock_core::wire::End;
 use penstock_trace::error::{ReadError, ReplayError};
 use penstock_trace::record::{COLUMNS, Record};
-use penstock_trace::replay::replay_each;
+use penstock_trace::replay::{Conditions, replay_under};
 use penstock_trace::summary::Summary;
-use penstock_trace::{control, read};
+use penstock_trace::{control, draws, read};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Map, Value};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+
+/// The greatest offset of a clock; disciplines with timers are stepped through it.
+const MAX_OFFSET: Span = Span::from_secs(1_000_000);
 
 /// The results of a replay: the discipline's totals, and what was left out of the trace.
 #[derive(serde::Serialize)]
@@ -33,8 +37,11 @@ struct Told {
 /// Replays the trace file `trace` through `aqm` before a link and returns the summary as JSON; `settings` are texts
 /// `key=value`. With `csv`, a binary file object, every packet is written to it; `library` finds algorithms that are not in
 /// the registry. `nodes` says which end of a flow's first packet is its node: `source`, `destination` or `none`.
+/// `clock_offset` is the time of the discipline's clock at the beginning of the trace; `draws` names a file of random
+/// numbers, or a generator, in place of the discipline's own stream.
 #[pyfunction]
-#[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None, nodes="none"))]
+#[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None, nodes="none",
+                    clock_offset="0s", draws=None))]
 #[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
 pub(crate) fn replay(
     py: Python<'_>,
@@ -47,8 +54,11 @@ pub(crate) fn replay(
     csv: Option<Py<PyAny>>,
     library: Option<Py<PyAny>>,
     nodes: &str,
+    clock_offset: &str,
+    draws: Option<&str>,
 ) -> PyResult<String> {
     let end = end(nodes)?;
+    let conditions = conditions(seed, clock_offset, draws)?;
     let bad = |what: &str, error: UnitError| PyValueError::new_err(format!("{what}: {error}"));
     let rate: Rate = rate.parse().map_err(|e| bad("rate", e))?;
     let limit: Limit = limit.parse().map_err(|e| bad("limit", e))?;
@@ -65,7 +75,7 @@ pub(crate) fn replay(
                 rows.row(packet);
             }
         };
-        let summary = replay_each(&mut arrivals, &config, LinkFacts { rate, limit }, seed, each)
+        let summary = replay_under(&mut arrivals, &config, LinkFacts { rate, limit }, &conditions, each)
             .map_err(|e| trace_error(trace, &e))?;
         if let Some(rows) = rows {
             rows.finish()?;
@@ -73,6 +83,30 @@ pub(crate) fn replay(
         Ok(Told { summary, notes: arrivals.notes() })
     })?;
     convert::json(&told)
+}
+
+fn conditions(seed: u64, clock_offset: &str, source: Option<&str>) -> PyResult<Conditions> {
+    let refused = |what: String| PyValueError::new_err(format!("clock offset: {what}"));
+    let clock_offset: Span = clock_offset.parse().map_err(|error: UnitError| refused(error.to_string()))?;
+    if clock_offset > MAX_OFFSET {
+        return Err(refused(format!("{clock_offset} is more than a million seconds")));
+    }
+    Ok(Conditions { seed, clock_offset, draws: source.map(draws_of).transpose()? })
+}
+
+/// Returns the random numbers of a file or of the generator with this name.
+fn draws_of(source: &str) -> PyResult<Rng> {
+    let told = |error: ReadError| TraceError::new_err(format!("{source}: {error}"));
+    if let Some(generator) = draws::generator(source).map_err(told)? {
+        return Ok(generator);
+    }
+    let file = open(source)?;
+    draws::read(file).map(Rng::given).map_err(told)
+}
+
+fn open(path: &str) -> PyResult<std::fs::File> {
+    let failed = |source| TraceError::new_err(ReadError::Open { path: path.to_owned(), source }.to_string());
+    std::fs::File::open(path).map_err(failed)
 }
 
 fn end(nodes: &str) -> PyResult<Option<End>> {
@@ -129,9 +163,7 @@ pub(crate) fn replay_control(
     let control = control_config(&library, cc, &settings).map_err(|e| library.failure(py).unwrap_or(e))?;
     library.run(py, || -> PyResult<u64> {
         let told = |error: ReadError| TraceError::new_err(format!("{script}: {error}"));
-        let open = |source| ReadError::Open { path: script.to_owned(), source };
-        let events = std::fs::File::open(script).map_err(open).map_err(|e| TraceError::new_err(e.to_string()))?;
-        let mut replay = control::Replay::new(events, &control);
+        let mut replay = control::Replay::new(open(script)?, &control);
         let mut out = BufWriter::with_capacity(1 << 18, PyFile(csv));
         writeln!(out, "{}", control::COLUMNS)?;
         let mut rows = 0;

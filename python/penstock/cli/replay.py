@@ -18,6 +18,7 @@ from penstock.mistake import MistakeError
     "replay",
     "penstock replay capture.pcap --aqm codel --rate 10Mbit/s --limit 1000p --set target=5ms",
     "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 125kB --csv",
+    "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 1000p --clock-offset 1s --draws numbers.txt",
     "penstock replay events.csv --cc cubic",
 )
 def replay(
@@ -41,6 +42,15 @@ def replay(
         "each flow is a node.",
     ),
     seed: int = typer.Option(1, min=0, max=2**64 - 1, help="Seed of the discipline's random numbers."),
+    clock_offset: str = typer.Option(
+        "0s", help="What the discipline's clock shows at the beginning of the trace, such as 1s."
+    ),
+    draws: str = typer.Option(
+        "",
+        metavar="FILE|splitmix64:STATE",
+        help="Take the discipline's random numbers from this file, one number of 64 bits per line, or from this "
+        "generator.",
+    ),
     csv: bool = typer.Option(False, "--csv", help="Print every packet as CSV."),
     json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
 ) -> None:
@@ -49,7 +59,7 @@ def replay(
 
     if csv and json:
         raise MistakeError("--csv and --json both want stdout; give one of them")
-    if cc and (aqm or rate or limit or json):
+    if cc and (aqm or rate or limit or json or draws or clock_offset != "0s"):
         raise MistakeError("--cc goes with no other option than --set and --csv: its rows are CSV")
     missing = [name for name, given in (("--aqm", aqm), ("--rate", rate), ("--limit", limit)) if not given]
     if not cc and missing:
@@ -61,7 +71,10 @@ def replay(
         if cc:
             engine.replay_control(trace, cc, sys.stdout.buffer, settings)
             return
-        summary = engine.replay(trace, aqm, rate, limit, settings, seed, sys.stdout.buffer if csv else None, nodes)
+        out = sys.stdout.buffer if csv else None
+        summary = engine.replay(
+            trace, aqm, rate, limit, settings, seed, out, nodes, clock_offset=clock_offset, draws=draws or None
+        )
     except engine.TraceError:
         raise
     except ValueError as error:
