@@ -240,20 +240,31 @@ def replay(
     out, and `ValueError` if another argument is invalid.
     """
     summary: dict[str, Any] = json.loads(
-        _penstock.replay(
-            str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes, clock_offset, draws
-        )
+        _penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes, clock_offset, draws)
     )
     return summary
 
 
-def replay_control(script: Path, cc: str, csv: BinaryIO, settings: Sequence[str] = ()) -> int:
+def replay_control(script: Path, cc: str, csv: BinaryIO, settings: Sequence[str] = (), *, state: bool = False) -> int:
     """Gives a congestion control events (columns t_us,event,segments,rtt_us) and writes each window to `csv`.
 
-    `settings` are parameters of the control, each `key=value`. Returns the number of events. Raises `TraceError` when
-    the script cannot be read, and `ValueError` for an unknown control or an invalid parameter.
+    `settings` are parameters of the control or of its endpoint (`mss` in bytes, `initial_window` and `initial_ssthresh`
+    in segments, `min_rto`, `paced`), each `key=value`. With `state` each row has the control's own state. Returns the
+    number of events. Raises `TraceError` when the script cannot be read, and `ValueError` for an unknown control or an
+    invalid parameter.
     """
-    return _penstock.replay_control(str(script), cc, csv, Library(), list(settings))
+    return _penstock.replay_control(str(script), cc, csv, Library(), list(settings), state)
+
+
+def replay_rounds(
+    cc: str, rtt_us: int, rounds: Sequence[tuple[int, int, str]], settings: Sequence[str] = ()
+) -> list[tuple[float, float | None]]:
+    """Gives a congestion control rounds of ACKs: begin in microseconds, number of ACKs, event at the end or "-".
+
+    The ACKs of a round are evenly spaced, the last one at its end. `settings` are those of `replay_control`. Returns
+    window and threshold (or None) at the end of each round, in segments.
+    """
+    return _penstock.replay_rounds(cc, rtt_us, list(rounds), Library(), list(settings))
 
 
 def schedule(

@@ -9,12 +9,13 @@ use penstock_core::key_value::{split_setting, value_of};
 use penstock_core::registry::{AnyConfig, NAMES};
 use penstock_core::rng::Rng;
 use penstock_core::settings::{config_from_settings, control_from_settings};
-use penstock_core::units::{Limit, Rate, Span, UnitError};
+use penstock_core::units::{Bytes, Limit, Rate, Span, UnitError};
 use penstock_core::wire::End;
 use penstock_trace::error::{ReadError, ReplayError};
 use penstock_trace::record::{COLUMNS, Record};
 use penstock_trace::replay::{Conditions, replay_under};
 use penstock_trace::summary::Summary;
+use penstock_trace::control::{Endpoint, Event, Round, play_rounds};
 use penstock_trace::{control, draws, read};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -148,9 +149,10 @@ fn parameters(settings: &[String]) -> PyResult<Map<String, Value>> {
 }
 
 /// Plays the events of the file `script` to the congestion control `cc`, and writes a row of CSV to `csv` after each
-/// event. `library` finds controls that are not in the registry; `settings` are texts `key=value`.
+/// event, with the control's own state if `state` is set. `library` finds controls that are not in the registry;
+/// `settings` are texts `key=value`: parameters of the control, or of its [`endpoint`].
 #[pyfunction]
-#[pyo3(signature = (script, cc, csv, library=None, settings=Vec::new()))]
+#[pyo3(signature = (script, cc, csv, library=None, settings=Vec::new(), state=false))]
 pub(crate) fn replay_control(
     py: Python<'_>,
     script: &str,
@@ -158,21 +160,96 @@ pub(crate) fn replay_control(
     csv: Py<PyAny>,
     library: Option<Py<PyAny>>,
     settings: Vec<String>,
+    state: bool,
 ) -> PyResult<u64> {
     let library = PyLibrary::new(library);
+    let (endpoint, settings) = endpoint(&settings)?;
     let control = control_config(&library, cc, &settings).map_err(|e| library.failure(py).unwrap_or(e))?;
     library.run(py, || -> PyResult<u64> {
         let told = |error: ReadError| TraceError::new_err(format!("{script}: {error}"));
-        let mut replay = control::Replay::new(open(script)?, &control);
+        let mut replay = control::Replay::new(open(script)?, &control, &endpoint);
         let mut out = BufWriter::with_capacity(1 << 18, PyFile(csv));
-        writeln!(out, "{}", control::COLUMNS)?;
+        writeln!(out, "{}{}", control::COLUMNS, if state { ",state" } else { "" })?;
         let mut rows = 0;
         while let Some(row) = replay.next_row().map_err(told)? {
-            writeln!(out, "{row}")?;
+            if state {
+                writeln!(out, "{row},\"{}\"", replay.state().replace('"', "\"\""))?;
+            } else {
+                writeln!(out, "{row}")?;
+            }
             rows += 1;
         }
         out.flush()?;
         Ok(rows)
+    })
+}
+
+/// Gives the congestion control `cc` rounds of ACKs: of each its begin in microseconds, the number of ACKs and the event at
+/// its end, or "-". Returns window and threshold in segments at the end of each round; the threshold is `None` if there is
+/// none.
+#[pyfunction]
+#[pyo3(signature = (cc, rtt_us, rounds, library=None, settings=Vec::new()))]
+pub(crate) fn replay_rounds(
+    py: Python<'_>,
+    cc: &str,
+    rtt_us: u64,
+    rounds: Vec<(u64, u64, String)>,
+    library: Option<Py<PyAny>>,
+    settings: Vec<String>,
+) -> PyResult<Vec<(f64, Option<f64>)>> {
+    let library = PyLibrary::new(library);
+    let (endpoint, settings) = endpoint(&settings)?;
+    let control = control_config(&library, cc, &settings).map_err(|e| library.failure(py).unwrap_or(e))?;
+    let rounds: Vec<Round> = rounds
+        .into_iter()
+        .map(|(t_us, segments, name)| {
+            let event = Event::named(&name);
+            match name.as_str() {
+                "-" | "loss" | "ecn" | "rto" => Ok(Round { t_us, segments, event }),
+                _ => Err(PyValueError::new_err(format!("event {name:?}: loss, ecn, rto and - are allowed"))),
+            }
+        })
+        .collect::<PyResult<_>>()?;
+    let mss = endpoint.setup.mss.as_f64();
+    let found =
+        library.run(py, || -> PyResult<_> { Ok(play_rounds(&control, &endpoint, Span::from_micros(rtt_us), rounds)) })?;
+    let threshold = |size: Bytes| (size < Bytes::MAX).then(|| size.as_f64() / mss);
+    Ok(found.into_iter().map(|(cwnd, ssthresh)| (cwnd.as_f64() / mss, threshold(ssthresh))).collect())
+}
+
+/// Takes the settings that are the endpoint's; returns those of the control.
+fn endpoint(settings: &[String]) -> PyResult<(Endpoint, Vec<String>)> {
+    let refused = |error: String| PyValueError::new_err(error);
+    let (mut endpoint, mut others, mut given) = (Endpoint::default(), Vec::new(), Vec::new());
+    for text in settings {
+        let (key, value) = split_setting(text).map_err(|e| refused(e.to_string()))?;
+        match key.as_str() {
+            "mss" => endpoint.setup.mss = Bytes::new(number(&key, value.trim_end_matches('B'), 1, 65_000)?),
+            "paced" => endpoint.setup.paced = value_of(&value).as_bool().ok_or_else(|| refused(truth(&key, &value)))?,
+            "min_rto" => endpoint.min_rto = value.parse().map_err(|e: UnitError| refused(format!("{key}: {e}")))?,
+            "initial_window" | "initial_ssthresh" => given.push((key, value)),
+            _ => others.push(text.clone()),
+        }
+    }
+    let mss = endpoint.setup.mss;
+    endpoint.setup.initial_window = 10 * mss;
+    for (key, value) in given {
+        let segments = mss * number(&key, &value, 1, 1 << 20)?;
+        match key.as_str() {
+            "initial_window" => endpoint.setup.initial_window = segments,
+            _ => endpoint.setup.initial_ssthresh = segments,
+        }
+    }
+    Ok((endpoint, others))
+}
+
+fn truth(key: &str, value: &str) -> String {
+    format!("{key} is {value:?}; true and false are allowed")
+}
+
+fn number(key: &str, value: &str, low: u64, high: u64) -> PyResult<u64> {
+    value.parse().ok().filter(|found| (low..=high).contains(found)).ok_or_else(|| {
+        PyValueError::new_err(format!("{key} is {value:?}; whole numbers from {low} to {high} are allowed"))
     })
 }
 

@@ -20,6 +20,7 @@ from penstock.mistake import MistakeError
     "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 125kB --csv",
     "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 1000p --clock-offset 1s --draws numbers.txt",
     "penstock replay events.csv --cc cubic",
+    "penstock replay events.csv --cc bic --preset linux --initial-ssthresh 100 --state",
 )
 def replay(
     trace: Path = typer.Argument(
@@ -51,6 +52,20 @@ def replay(
         help="Take the discipline's random numbers from this file, one number of 64 bits per line, or from this "
         "generator.",
     ),
+    preset: str = typer.Option(
+        "",
+        metavar="linux",
+        help="With --cc: the form that the Linux kernel has of this control (reno, cubic, bic, ...).",
+    ),
+    mss: int | None = typer.Option(None, min=1, max=65000, help="With --cc: bytes of a segment; default 1448."),
+    initial_window: int | None = typer.Option(None, min=1, help="With --cc: first window in segments; default 10."),
+    initial_ssthresh: int | None = typer.Option(
+        None, min=1, help="With --cc: first slow start threshold in segments; default none."
+    ),
+    hystart: bool | None = typer.Option(
+        None, "--hystart/--no-hystart", help="With --cc: the parameter hystart of cubic and cubic-linux."
+    ),
+    state: bool = typer.Option(False, "--state", help="With --cc: a last column with the control's own state."),
     csv: bool = typer.Option(False, "--csv", help="Print every packet as CSV."),
     json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
 ) -> None:
@@ -60,7 +75,14 @@ def replay(
     if csv and json:
         raise MistakeError("--csv and --json both want stdout; give one of them")
     if cc and (aqm or rate or limit or json or draws or clock_offset != "0s"):
-        raise MistakeError("--cc goes with no other option than --set and --csv: its rows are CSV")
+        raise MistakeError(
+            "--cc goes with --set, --preset, --mss, --initial-window, --initial-ssthresh, --hystart, --state and --csv "
+            "alone: its rows are CSV"
+        )
+    endpoint = {"mss": mss, "initial_window": initial_window, "initial_ssthresh": initial_ssthresh, "hystart": hystart}
+    given = [f"{key}={str(value).lower()}" for key, value in endpoint.items() if value is not None]
+    if not cc and (given or preset or state):
+        raise MistakeError("--preset, --mss, --initial-window, --initial-ssthresh, --hystart and --state need --cc")
     missing = [name for name, given in (("--aqm", aqm), ("--rate", rate), ("--limit", limit)) if not given]
     if not cc and missing:
         raise MistakeError(
@@ -69,7 +91,10 @@ def replay(
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler would run only after the compiled code returned
     try:
         if cc:
-            engine.replay_control(trace, cc, sys.stdout.buffer, settings)
+            from penstock.verify.forms import merged
+
+            cc, form = _form(cc, preset)
+            engine.replay_control(trace, cc, sys.stdout.buffer, merged(form, given, settings), state=state)
             return
         out = sys.stdout.buffer if csv else None
         summary = engine.replay(
@@ -83,6 +108,17 @@ def replay(
         show.as_json(summary)
     elif not csv:
         _print_replay(summary)
+
+
+def _form(cc: str, preset: str) -> tuple[str, list[str]]:
+    """Returns the control that `preset` means by a name, and its settings."""
+    from penstock.verify import forms
+
+    if not preset:
+        return cc, []
+    if preset not in forms.PRESETS:
+        raise MistakeError(f"--preset {preset}: there is {', '.join(forms.PRESETS)}")
+    return forms.linux(cc)
 
 
 def _print_replay(summary: dict[str, Any]) -> None:
