@@ -236,7 +236,7 @@ def replay(
     `nodes` tells which host of a captured flow's first packet is the node that owns the flow: its "source" or its
     "destination". With "none", and for a CSV file, each flow is a node of its own. `clock_offset` is what the
     discipline's clock shows at the beginning of the trace. `draws` is a file with one number of 64 bits per line, or
-    "splitmix64:STATE", from which the discipline draws. Raises `TraceError` if the trace cannot be read or the draws run
+    "splitmix64:STATE", from which the discipline draws. Raises `TraceError` if the trace is no trace or the draws run
     out, and `ValueError` if another argument is invalid.
     """
     summary: dict[str, Any] = json.loads(

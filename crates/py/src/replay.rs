@@ -11,11 +11,11 @@ use penstock_core::rng::Rng;
 use penstock_core::settings::{config_from_settings, control_from_settings};
 use penstock_core::units::{Bytes, Limit, Rate, Span, UnitError};
 use penstock_core::wire::End;
+use penstock_trace::control::{Endpoint, Event, Round, play_rounds};
 use penstock_trace::error::{ReadError, ReplayError};
 use penstock_trace::record::{COLUMNS, Record};
 use penstock_trace::replay::{Conditions, replay_under};
 use penstock_trace::summary::Summary;
-use penstock_trace::control::{Endpoint, Event, Round, play_rounds};
 use penstock_trace::{control, draws, read};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -211,8 +211,8 @@ pub(crate) fn replay_rounds(
         })
         .collect::<PyResult<_>>()?;
     let mss = endpoint.setup.mss.as_f64();
-    let found =
-        library.run(py, || -> PyResult<_> { Ok(play_rounds(&control, &endpoint, Span::from_micros(rtt_us), rounds)) })?;
+    let found = library
+        .run(py, || -> PyResult<_> { Ok(play_rounds(&control, &endpoint, Span::from_micros(rtt_us), rounds)) })?;
     let threshold = |size: Bytes| (size < Bytes::MAX).then(|| size.as_f64() / mss);
     Ok(found.into_iter().map(|(cwnd, ssthresh)| (cwnd.as_f64() / mss, threshold(ssthresh))).collect())
 }

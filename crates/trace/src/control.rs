@@ -375,7 +375,8 @@ mod tests {
     use penstock_core::cc::NAMES;
 
     fn play(cc: &str, script: &str) -> Result<Vec<String>, String> {
-        let mut replay = Replay::new(script.as_bytes(), &AnyControlConfig::default_of(cc).unwrap(), &Endpoint::default());
+        let mut replay =
+            Replay::new(script.as_bytes(), &AnyControlConfig::default_of(cc).unwrap(), &Endpoint::default());
         let mut rows = vec![];
         while let Some(row) = replay.next_row().map_err(|e| e.to_string())? {
             rows.push(row.to_string());

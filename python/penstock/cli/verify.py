@@ -18,8 +18,7 @@ from penstock.mistake import MistakeError
 
 verify = group(
     "verify",
-    "Compare the simulator with the kernel's TCP, algorithms with other programs that have them, and its speed with that "
-    "of ns-3.",
+    "Compare the simulator with the kernel's TCP, algorithms with those of other programs, and its speed with ns-3's.",
     "penstock verify tcp-linux --quick",
     "penstock verify cc tcp_bic_rtt100.csv",
     "penstock verify speed --quick --no-peer",
@@ -186,12 +185,13 @@ def _show_rounds(name: str, found: Comparison) -> None:
 @verify.command(
     "fates",
     epilog=examples(
-        "penstock verify fates fates.csv --aqm cobalt --set compat=linux --rate 10Mbit/s --limit 262144B --clock-offset 1s"
+        "penstock verify fates fates.csv --aqm codel --set compat=linux --rate 10Mbit/s --limit 1000p --clock-offset 1s"
     ),
 )
 def fates(
     reference: Path = typer.Argument(
-        help="Fates of another program: CSV (or .xz, .gz) with the columns id,t_arr_ns,flow,size,ecn_in,fate,t_fate_ns,ecn_out.",
+        help="Fates of another program: CSV (.xz, .gz) with the columns id,t_arr_ns,flow,size,ecn_in,fate,t_fate_ns,"
+        "ecn_out.",
         metavar="REFERENCE.csv",
     ),
     aqm: str = typer.Option(..., help="The queue discipline to compare."),

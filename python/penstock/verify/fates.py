@@ -94,9 +94,7 @@ def read(file: Path) -> list[Packet]:
             table = csv.DictReader(line for line in lines if not line.startswith("#"))
             missing = [column for column in COLUMNS if column not in (table.fieldnames or ())]
             if missing:
-                raise MistakeError(
-                    f"{file}: line 1: columns are missing: {', '.join(missing)}; needed: {','.join(COLUMNS)}"
-                )
+                raise MistakeError(f"{file}: line 1: no column {', '.join(missing)}; needed: {','.join(COLUMNS)}")
             return list(_packets(file, table))
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise MistakeError(f"{file}: {getattr(error, 'strerror', None) or error}") from None

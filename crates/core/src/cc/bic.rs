@@ -41,9 +41,9 @@
 mod linux;
 
 use super::check::{fraction, within};
+use super::linux::{Form, Linux};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use super::linux::{Form, Linux};
 use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
@@ -74,7 +74,15 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 819.0 / 1024.0, s_max: 16.0, low_window: 14.0, b: 4.0, smooth: 20.0, fast_convergence: true, compat: Compat::Source }
+        Self {
+            beta: 819.0 / 1024.0,
+            s_max: 16.0,
+            low_window: 14.0,
+            b: 4.0,
+            smooth: 20.0,
+            fast_convergence: true,
+            compat: Compat::Source,
+        }
     }
 }
 

@@ -30,9 +30,9 @@
 mod linux;
 
 use super::check::within;
+use super::linux::{Form, Linux, constants};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use super::linux::{Form, Linux, constants};
 use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
@@ -68,7 +68,14 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { low_window: 38.0, high_window: 83_000.0, low_p: 1e-3, high_p: 1e-7, high_decrease: 0.1, compat: Compat::Source }
+        Self {
+            low_window: 38.0,
+            high_window: 83_000.0,
+            low_p: 1e-3,
+            high_p: 1e-7,
+            high_decrease: 0.1,
+            compat: Compat::Source,
+        }
     }
 }
 
@@ -290,7 +297,14 @@ mod tests {
             driver::assert_close(Config::default().a(w), a(follow(0, w), w), 0.03);
         }
         // p(100) = 10^-2 (100/10)^(ln(10^-2)/ln(100)) = 10^-3, b(100) = 0.5 - 0.3/2 = 0.35: a = 10 0.7/1.65 = 4.2424.
-        let config = Config { low_window: 10.0, high_window: 1000.0, low_p: 1e-2, high_p: 1e-4, high_decrease: 0.2, compat: Compat::Source };
+        let config = Config {
+            low_window: 10.0,
+            high_window: 1000.0,
+            low_p: 1e-2,
+            high_p: 1e-4,
+            high_decrease: 0.2,
+            compat: Compat::Source,
+        };
         let mut cc = HighSpeed::new(&config, &driver::SETUP);
         cc.window.reduce_to(100.0);
         cc.window.recovered();

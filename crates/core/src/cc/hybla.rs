@@ -29,9 +29,9 @@
 mod linux;
 
 use super::check;
+use super::linux::{Form, Linux};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use super::linux::{Form, Linux};
 use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;

@@ -34,8 +34,8 @@
 pub(super) mod linux;
 
 use super::check::{fraction, within};
-use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use super::linux::{Form, Linux, constants};
+use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
 use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;

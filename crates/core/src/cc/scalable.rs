@@ -19,9 +19,9 @@
 mod linux;
 
 use super::check::{fraction, positive};
+use super::linux::{Form, Linux, constants};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use super::linux::{Form, Linux, constants};
 use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;

@@ -214,7 +214,15 @@ impl AnyControlConfig {
         match self {
             Self::Foreign(config) => config.requirements(),
             config => config
-                .build(&Setup { mss: Bytes::new(1), initial_window: Bytes::new(1), initial_ssthresh: Bytes::MAX, paced: false }, 0)
+                .build(
+                    &Setup {
+                        mss: Bytes::new(1),
+                        initial_window: Bytes::new(1),
+                        initial_ssthresh: Bytes::MAX,
+                        paced: false,
+                    },
+                    0,
+                )
                 .requirements(),
         }
     }

@@ -25,9 +25,9 @@
 mod linux;
 
 use super::check::{above_zero, fraction};
+use super::linux::{Form, Linux, constants};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use super::linux::{Form, Linux, constants};
 use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;

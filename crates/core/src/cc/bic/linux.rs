@@ -17,8 +17,8 @@
 //! should be 16, but falls from 32 to 31 and stays there, because 31/16 is 1 in whole numbers: the kernel's BIC then grows
 //! 31/16 = 1.94 times as fast as its own rule.
 
-use super::super::linux::{HZ, Ops, Socket, constants, ticks, whole};
 use super::super::Ack;
+use super::super::linux::{HZ, Ops, Socket, constants, ticks, whole};
 use super::Config;
 use crate::config::ConfigError;
 
@@ -113,7 +113,8 @@ impl Bic {
         self.found = Some((cwnd, now));
         let count = self.parameters.count(cwnd, self.w_max);
         // Up to low_window the kernel returns before it comes to the ratio.
-        self.count = if cwnd <= self.parameters.low_window { count } else { ((count << RATIO_SHIFT) / self.ratio).max(1) };
+        self.count =
+            if cwnd <= self.parameters.low_window { count } else { ((count << RATIO_SHIFT) / self.ratio).max(1) };
     }
 }
 

@@ -159,7 +159,11 @@ mod tests {
                 let first = if round == 0 { ms as u64 / 25 } else { cc.socket.cwnd };
                 (0..first).for_each(|_| cc.on_ack(&driver::ack(MSS, ms as u64)));
                 for _ in 0..exact as u64 {
-                    exact = if exact < threshold { threshold.min(exact + rho.exp2() - 1.0) } else { exact + rho * rho / exact };
+                    exact = if exact < threshold {
+                        threshold.min(exact + rho.exp2() - 1.0)
+                    } else {
+                        exact + rho * rho / exact
+                    };
                 }
                 if [40, 100, 160, 220, 300, 400].contains(&round) {
                     cc.on_loss(&driver::loss(MSS));

@@ -5,8 +5,8 @@
 //! loss: ssthresh = max(cwnd >> 1, 2), of the window and not of the flight
 //! ```
 
-use super::super::linux::{Ops, Socket};
 use super::super::Ack;
+use super::super::linux::{Ops, Socket};
 
 /// Reno of the kernel has no state besides the socket's.
 #[derive(Debug, Clone, PartialEq)]
