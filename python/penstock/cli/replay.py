@@ -127,7 +127,9 @@ def _replay_trace(
         )
     out = sys.stdout.buffer if csv else None
     with _mistakes():
-        summary = engine.replay(trace, *link.values(), settings, seed, out, nodes, **conditions)
+        summary = engine.replay(
+            trace, link["--aqm"], link["--rate"], link["--limit"], settings, seed, out, nodes, **conditions
+        )
     if json:
         show.as_json(summary)
     elif not csv:

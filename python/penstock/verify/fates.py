@@ -101,9 +101,10 @@ def read(file: Path) -> list[Packet]:
 
 
 def _opened(file: Path) -> TextIO:
-    openers = {".xz": lzma.open, ".gz": gzip.open}
-    if opener := openers.get(file.suffix):
-        return io.TextIOWrapper(opener(file, "rb"), encoding="utf-8", newline="")  # type: ignore[arg-type]
+    if file.suffix == ".xz":
+        return lzma.open(file, "rt", encoding="utf-8", newline="")
+    if file.suffix == ".gz":
+        return gzip.open(file, "rt", encoding="utf-8", newline="")
     return file.open(encoding="utf-8", newline="")
 
 
