@@ -99,15 +99,62 @@ def test_replay_gives_a_control_its_events(penstock: Command, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     # RFC 5681: a segment more in slow start; half of the 11 in flight after the loss.
     assert done.stdout.splitlines() == [
-        "t_us,event,cwnd_segments,ssthresh_segments,pacing_bps",
-        "0,ack,11.000,,",
-        "10,loss,11.000,5.500,",
-        "20,recovered,5.500,5.500,",
+        "t_us,event,cwnd_segments,ssthresh_segments,pacing_bps,srtt_us,rto_us",
+        "0,ack,11.000,,,100000,300000",
+        "10,loss,11.000,5.500,,100000,300000",
+        "20,recovered,5.500,5.500,,100000,300000",
     ]
     kept = penstock("replay", "--cc", "newreno", "--set", "beta=0.7", script)
-    assert kept.stdout.splitlines()[2:] == ["10,loss,11.000,7.700,", "20,recovered,7.700,7.700,"]
+    assert [row.split(",")[3] for row in kept.stdout.splitlines()[2:]] == ["7.700", "7.700"]
     for setting, told in (("bete=1", "did you mean `beta`?"), ("beta=2", "below 1"), ("beta=x", "beta=x")):
         done = penstock("replay", "--cc", "newreno", "--set", setting, script)
+        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_replay_knows_the_endpoint_and_the_kernels_forms(penstock: Command, tmp_path: Path) -> None:
+    script = tmp_path / "events.csv"
+    script.write_text("t_us,event,segments,rtt_us\n0,ack,3,100000\n10,loss,0,0\n20,recovered,0,0\n")
+    setup = ("--mss", "1000", "--initial-window", "7", "--initial-ssthresh", "8")
+    by_options = penstock("replay", "--cc", "reno", "--preset", "linux", *setup, script)
+    # One segment of slow start up to 8, two towards the next one; half of 8 after the loss.
+    assert [row.split(",")[2:4] for row in by_options.stdout.splitlines()[1:]] == [
+        ["8.000", "8.000"],
+        ["8.000", "4.000"],
+        ["4.000", "4.000"],
+    ], by_options.stderr
+    keys = [f"{key}={value}" for key, value in (("mss", 1000), ("initial_window", 7), ("initial_ssthresh", 8))]
+    given = [word for key in (*keys, "compat=linux") for word in ("--set", key)]
+    assert penstock("replay", "--cc", "newreno", *given, script).stdout == by_options.stdout
+    rows = penstock(
+        "replay", "--cc", "cubic", "--preset", "linux", "--no-hystart", "--state", script
+    ).stdout.splitlines()
+    assert rows[0].endswith(",rto_us,state")
+    assert "hystart: None" in rows[1]
+    for arguments, told in (
+        (("--cc", "bbr", "--preset", "linux"), "'bbr' has no Linux form here"),
+        (("--cc", "bic", "--preset", "bsd"), "--preset bsd: there is linux"),
+        (("--cc", "newreno", "--hystart"), "unknown field `hystart`"),
+        (("--cc", "newreno", "--set", "mss=0"), "mss is"),
+        (("--aqm", "red", "--mss", "1000"), "need --cc"),
+    ):
+        done = penstock("replay", *arguments, script)
+        assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_replay_takes_a_clock_and_random_numbers(penstock: Command, trace: Path, tmp_path: Path) -> None:
+    link = ("--aqm", "red", "--rate", "8Mbit/s", "--limit", "10p", "--csv")
+    plain = penstock("replay", trace, *link)
+    (tmp_path / "none.txt").write_text("# no packet waits long enough for RED to draw\n")
+    given = penstock("replay", trace, *link, "--draws", "none.txt", "--clock-offset", "1s")
+    assert (given.returncode, given.stdout) == (0, plain.stdout), given.stderr
+    (tmp_path / "wrong.txt").write_text("1\n-1\n")
+    for arguments, told in (
+        (("--draws", "wrong.txt"), "wrong.txt: draws line 2"),
+        (("--draws", "nowhere.txt"), "nowhere.txt"),
+        (("--clock-offset", "soon"), "clock offset: "),
+        (("--clock-offset", "2000000s"), "more than a million seconds"),
+    ):
+        done = penstock("replay", trace, *link, *arguments)
         assert (done.returncode, told in done.stderr) == (2, True), done.stderr
 
 
@@ -116,7 +163,7 @@ def test_replay_refuses_events_that_cannot_be(penstock: Command, tmp_path: Path)
     script.write_text("t_us,event,segments,rtt_us\n0,nak,1,5\n")
     cases = [
         ((script, "--cc", "newrebo"), 'did you mean "newreno"?'),
-        ((script, "--cc", "newreno", "--aqm", "red"), "--cc goes with no other option"),
+        ((script, "--cc", "newreno", "--aqm", "red"), "--cc goes with --set"),
         ((script, "--rate", "8Mbit/s"), "missing: --aqm, --limit"),
         (("nowhere.csv", "--cc", "newreno"), "nowhere.csv"),
         ((script, "--cc", "newreno"), "line 2: event is"),

@@ -132,6 +132,53 @@ def test_the_python_of_the_docs_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     sys.modules.pop("my_cc")
 
 
+class Blind(lab.CongestionControl):
+    """Notes what it is told of round trip times."""
+
+    seen: list[tuple[float | None, float, float]] = []  # noqa: RUF012 - all connections note here
+
+    def on_ack(self, ack: lab.Ack) -> None:
+        self.seen.append((ack.rtt_s, ack.srtt_s, ack.min_rtt_s))
+        self.cwnd += ack.acked
+
+
+def lossy(seed: int, flow: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A path that loses every fourth packet, SYNs as well, without timestamps."""
+    topology = {"kind": "dumbbell", "rate": "5Mbit/s", "delay": "20ms", "limit": "50p", "loss": 0.25}
+    flows = [{"kind": "transfer", "size": "20kB", "count": 8, **flow}]
+    return {"duration": "20s", "seed": seed, "topology": topology, "tcp": {"timestamps": False}, "flows": flows, **more}
+
+
+def test_every_block_of_the_docs_runs_under_loss_without_timestamps() -> None:
+    page = (DOCS / "your-own.md").read_text(encoding="utf-8")
+    classes: list[type] = []
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        names: dict[str, Any] = {}
+        if "penstock.run(" not in block:
+            exec(block, names)
+        classes += [kind for kind in names.values() if isinstance(kind, type)]
+    controls = [kind for kind in classes if issubclass(kind, lab.CongestionControl)]
+    aqms = [kind for kind in classes if issubclass(kind, lab.Aqm)]
+    assert controls
+    assert aqms
+    for seed in range(5):
+        for control in controls:
+            assert lab.run(lossy(seed, {"cc": control})).summary["flows"][0]["delivered_bytes"] > 0
+        for aqm in aqms:
+            assert lab.run(lossy(seed, {"cc": "cubic"}, aqm=aqm)).summary["flows"][0]["delivered_bytes"] > 0
+
+
+def test_round_trip_times_are_always_numbers() -> None:
+    Blind.seen.clear()
+    for seed in range(5):
+        lab.run(lossy(seed, {"cc": Blind}))
+    assert all(srtt > 0 and lowest > 0 for _, srtt, lowest in Blind.seen)
+    # RFC 6298 §2.1: before the first sample a second is assumed. It happens: SYN or first data were sent again.
+    unknown = [(srtt, lowest) for rtt, srtt, lowest in Blind.seen if rtt is None and srtt == 1.0]
+    assert unknown
+    assert all(lowest == 1.0 for _, lowest in unknown)
+
+
 def test_the_example_is_as_friendly_as_it_looks() -> None:
     # Two of MyCc beside two of CUBIC, before MyAqm: both get something, and the queue is far shorter than its limit.
     summary = lab.run(EXAMPLES / "mine.toml").summary

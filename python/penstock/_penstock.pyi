@@ -21,8 +21,24 @@ def replay(
     csv: BinaryIO | None = None,
     library: object = None,
     nodes: str = ...,
+    clock_offset: str = ...,
+    draws: str | None = None,
 ) -> str: ...
-def replay_control(script: str, cc: str, csv: BinaryIO, library: object = None, settings: list[str] = ...) -> int: ...
+def replay_control(
+    script: str,
+    cc: str,
+    csv: BinaryIO,
+    library: object = None,
+    settings: list[str] = ...,
+    state: bool = ...,
+) -> int: ...
+def replay_rounds(
+    cc: str,
+    rtt_us: int,
+    rounds: list[tuple[int, int, str]],
+    library: object = None,
+    settings: list[str] = ...,
+) -> list[tuple[float, float | None]]: ...
 def schedule(
     name: str,
     weights: list[int],

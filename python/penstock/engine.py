@@ -226,27 +226,45 @@ def replay(
     seed: int = 1,
     csv: BinaryIO | None = None,
     nodes: str = "source",
+    *,
+    clock_offset: str = "0s",
+    draws: str | None = None,
 ) -> dict[str, Any]:
     """Replays the arrivals of a capture or CSV file through a discipline before a link of `rate`.
 
     `settings` are parameters of the discipline such as `target=10ms`. Every packet is written to `csv` if it is given.
     `nodes` tells which host of a captured flow's first packet is the node that owns the flow: its "source" or its
-    "destination". With "none", and for a CSV file, each flow is a node of its own. Raises `TraceError` if the trace
-    cannot be read, and `ValueError` if another argument is invalid.
+    "destination". With "none", and for a CSV file, each flow is a node of its own. `clock_offset` is what the
+    discipline's clock shows at the beginning of the trace. `draws` is a file with one number of 64 bits per line, or
+    "splitmix64:STATE", from which the discipline draws. Raises `TraceError` if the trace is no trace or the draws run
+    out, and `ValueError` if another argument is invalid.
     """
     summary: dict[str, Any] = json.loads(
-        _penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes)
+        _penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes, clock_offset, draws)
     )
     return summary
 
 
-def replay_control(script: Path, cc: str, csv: BinaryIO, settings: Sequence[str] = ()) -> int:
+def replay_control(script: Path, cc: str, csv: BinaryIO, settings: Sequence[str] = (), *, state: bool = False) -> int:
     """Gives a congestion control events (columns t_us,event,segments,rtt_us) and writes each window to `csv`.
 
-    `settings` are parameters of the control, each `key=value`. Returns the number of events. Raises `TraceError` when
-    the script cannot be read, and `ValueError` for an unknown control or an invalid parameter.
+    `settings` are parameters of the control or of its endpoint (`mss` in bytes, `initial_window` and `initial_ssthresh`
+    in segments, `min_rto`, `paced`), each `key=value`. With `state` each row has the control's own state. Returns the
+    number of events. Raises `TraceError` when the script cannot be read, and `ValueError` for an unknown control or an
+    invalid parameter.
     """
-    return _penstock.replay_control(str(script), cc, csv, Library(), list(settings))
+    return _penstock.replay_control(str(script), cc, csv, Library(), list(settings), state)
+
+
+def replay_rounds(
+    cc: str, rtt_us: int, rounds: Sequence[tuple[int, int, str]], settings: Sequence[str] = ()
+) -> list[tuple[float, float | None]]:
+    """Gives a congestion control rounds of ACKs: begin in microseconds, number of ACKs, event at the end or "-".
+
+    The ACKs of a round are evenly spaced, the last one at its end. `settings` are those of `replay_control`. Returns
+    window and threshold (or None) at the end of each round, in segments.
+    """
+    return _penstock.replay_rounds(cc, rtt_us, list(rounds), Library(), list(settings))
 
 
 def schedule(

@@ -40,8 +40,8 @@ class Ack(Protocol):
     now_s: float
     acked: int  # newly acknowledged bytes
     rtt_s: float | None  # round trip time; None if this ACK gave no sample
-    srtt_s: float  # smoothed round trip time (RFC 6298)
-    min_rtt_s: float | None  # smallest round trip time of the connection; None before the first sample
+    srtt_s: float  # smoothed round trip time (RFC 6298); 1.0 before the first sample of the connection
+    min_rtt_s: float  # smallest round trip time of the connection; 1.0 before the first sample
     in_flight: int  # bytes in flight before this ACK
     cwnd_limited: bool  # true if the window limited the sender; a window which does not should not grow
     delivered: int  # bytes delivered so far; only differences have a meaning

@@ -29,18 +29,66 @@ impl Streams {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.seed.to_le_bytes());
         hasher.update(name.as_bytes());
-        Rng(Xoshiro256PlusPlus::from_seed(*hasher.finalize().as_bytes()))
+        Rng(Numbers::Generated(Xoshiro256PlusPlus::from_seed(*hasher.finalize().as_bytes())))
     }
 }
 
-/// One stream of random numbers (xoshiro256++).
+/// One stream of random numbers: xoshiro256++, or numbers that were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rng(Xoshiro256PlusPlus);
+pub struct Rng(Numbers);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Numbers {
+    Generated(Xoshiro256PlusPlus),
+    Given(Box<Given>),
+    /// The state of SplitMix64.
+    SplitMix(u64),
+}
+
+/// Numbers from outside, and how many were asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Given {
+    draws: Vec<u64>,
+    asked: usize,
+}
 
 impl Rng {
+    /// Creates a stream that consists of these numbers, such as those that another program has drawn. When they have
+    /// run out it draws zeros; [`Rng::missing`] says so, because whoever draws has no way to report an error.
+    pub fn given(draws: Vec<u64>) -> Self {
+        Self(Numbers::Given(Box::new(Given { draws, asked: 0 })))
+    }
+
+    /// Creates the stream of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014) with
+    /// this state at its beginning. Test programs have it because it takes three lines in any language.
+    pub fn split_mix(state: u64) -> Self {
+        Self(Numbers::SplitMix(state))
+    }
+
+    /// How many numbers were asked for after the given ones had run out.
+    pub fn missing(&self) -> usize {
+        match &self.0 {
+            Numbers::Generated(_) | Numbers::SplitMix(_) => 0,
+            Numbers::Given(given) => given.asked.saturating_sub(given.draws.len()),
+        }
+    }
+
+    /// How many of the given numbers were drawn; `None` for a stream that has no end.
+    pub fn drawn(&self) -> Option<usize> {
+        match &self.0 {
+            Numbers::Generated(_) | Numbers::SplitMix(_) => None,
+            Numbers::Given(given) => Some(given.asked.min(given.draws.len())),
+        }
+    }
+
     /// Draws 64 random bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
-        self.0.next_u64()
+        match &mut self.0 {
+            Numbers::Generated(generator) => generator.next_u64(),
+            Numbers::Given(given) => given.next(),
+            Numbers::SplitMix(state) => split_mix(state),
+        }
     }
 
     /// Draws a number which is uniform in [0, 1), with 53 random bits.
@@ -60,6 +108,23 @@ impl Rng {
     }
 }
 
+#[cold]
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+impl Given {
+    #[cold]
+    fn next(&mut self) -> u64 {
+        let draw = self.draws.get(self.asked).copied();
+        self.asked += 1;
+        draw.unwrap_or(0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +135,24 @@ mod tests {
         assert_eq!(first, Streams::new(7).get("a").bits());
         assert_ne!(first, Streams::new(8).get("a").bits());
         assert_ne!(first, Streams::new(7).get("b").bits());
+    }
+
+    #[test]
+    fn given_numbers_are_drawn_in_order_and_their_end_is_noticed() {
+        let mut rng = Rng::given(vec![7, 1 << 63, u64::MAX]);
+        assert_eq!((rng.bits(), rng.uniform(), rng.below(10)), (7, 0.5, 9));
+        assert_eq!((rng.drawn(), rng.missing()), (Some(3), 0));
+        assert_eq!((rng.bits(), rng.bits()), (0, 0));
+        assert_eq!((rng.drawn(), rng.missing()), (Some(3), 2));
+        assert_eq!(Streams::new(1).get("a").drawn(), None);
+    }
+
+    /// The first numbers of Vigna's reference program (splitmix64.c) with the state 1234567.
+    #[test]
+    fn split_mix_is_that_of_the_reference_program() {
+        let mut rng = Rng::split_mix(1_234_567);
+        let first = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        assert_eq!([rng.bits(), rng.bits(), rng.bits()], first);
     }
 
     #[test]

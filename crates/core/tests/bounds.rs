@@ -154,6 +154,23 @@ highspeed | low_p | {"high_p": 1e-12} | 1e-9 1 | 9.9e-10 1.0001
 highspeed | high_p | {"low_p": 0.001} | 1e-12 0.000998 | 9.9e-13 0.001
 highspeed | high_decrease | | 0.001 0.5 | 0.00099 0.5001
 hybla | rtt0 | | 1ns 86400s | 0s 86400000000001ns
+hybla | rtt0 | {"compat": "linux"} | 1ms 86400s | 0s 1500us 86400001ms
+newreno | beta | {"compat": "linux"} | 0.5 | 0.6
+newreno | abc_limit | {"compat": "linux"} | 2 | 1
+bic | beta | {"compat": "linux"} | 0.5 | 0.3
+bic | s_max | {"compat": "linux"} | 1 16 | 16.5
+bic | low_window | {"compat": "linux"} | 0 14 | 14.5
+bic | b | {"compat": "linux"} | 4 | 2
+bic | smooth | {"compat": "linux"} | 1 20 | 20.5
+highspeed | low_window | {"compat": "linux"} | 38 | 37
+highspeed | high_window | {"compat": "linux"} | 83000 | 83001
+highspeed | low_p | {"compat": "linux"} | 0.001 | 0.002
+highspeed | high_p | {"compat": "linux"} | 1e-7 | 2e-7
+highspeed | high_decrease | {"compat": "linux"} | 0.1 | 0.2
+westwood | gain | {"compat": "linux"} | 0.125 | 0.25
+westwood | min_interval | {"compat": "linux"} | 50ms | 49ms
+scalable | a | {"compat": "linux"} | 0.01 | 0.02
+scalable | b | {"compat": "linux"} | 0.125 | 0.25
 westwood | gain | | 1e-9 0.9999 | 0 1
 westwood | min_interval | | 1ns 86400s | 0s 86400000000001ns
 scalable | a | | 1e-9 1e9 | 0 1.0001e9

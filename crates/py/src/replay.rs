@@ -7,20 +7,25 @@ use penstock_core::config::LinkFacts;
 use penstock_core::foreign::Library as _;
 use penstock_core::key_value::{split_setting, value_of};
 use penstock_core::registry::{AnyConfig, NAMES};
+use penstock_core::rng::Rng;
 use penstock_core::settings::{config_from_settings, control_from_settings};
-use penstock_core::units::{Limit, Rate, UnitError};
+use penstock_core::units::{Bytes, Limit, Rate, Span, UnitError};
 use penstock_core::wire::End;
+use penstock_trace::control::{Endpoint, Event, Round, play_rounds};
 use penstock_trace::error::{ReadError, ReplayError};
 use penstock_trace::record::{COLUMNS, Record};
-use penstock_trace::replay::replay_each;
+use penstock_trace::replay::{Conditions, replay_under};
 use penstock_trace::summary::Summary;
-use penstock_trace::{control, read};
+use penstock_trace::{control, draws, read};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Map, Value};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+
+/// The greatest offset of a clock; disciplines with timers are stepped through it.
+const MAX_OFFSET: Span = Span::from_secs(1_000_000);
 
 /// The results of a replay: the discipline's totals, and what was left out of the trace.
 #[derive(serde::Serialize)]
@@ -33,8 +38,11 @@ struct Told {
 /// Replays the trace file `trace` through `aqm` before a link and returns the summary as JSON; `settings` are texts
 /// `key=value`. With `csv`, a binary file object, every packet is written to it; `library` finds algorithms that are not in
 /// the registry. `nodes` says which end of a flow's first packet is its node: `source`, `destination` or `none`.
+/// `clock_offset` is the time of the discipline's clock at the beginning of the trace; `draws` names a file of random
+/// numbers, or a generator, in place of the discipline's own stream.
 #[pyfunction]
-#[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None, nodes="none"))]
+#[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None, nodes="none",
+                    clock_offset="0s", draws=None))]
 #[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
 pub(crate) fn replay(
     py: Python<'_>,
@@ -47,8 +55,11 @@ pub(crate) fn replay(
     csv: Option<Py<PyAny>>,
     library: Option<Py<PyAny>>,
     nodes: &str,
+    clock_offset: &str,
+    draws: Option<&str>,
 ) -> PyResult<String> {
     let end = end(nodes)?;
+    let conditions = conditions(seed, clock_offset, draws)?;
     let bad = |what: &str, error: UnitError| PyValueError::new_err(format!("{what}: {error}"));
     let rate: Rate = rate.parse().map_err(|e| bad("rate", e))?;
     let limit: Limit = limit.parse().map_err(|e| bad("limit", e))?;
@@ -65,7 +76,7 @@ pub(crate) fn replay(
                 rows.row(packet);
             }
         };
-        let summary = replay_each(&mut arrivals, &config, LinkFacts { rate, limit }, seed, each)
+        let summary = replay_under(&mut arrivals, &config, LinkFacts { rate, limit }, &conditions, each)
             .map_err(|e| trace_error(trace, &e))?;
         if let Some(rows) = rows {
             rows.finish()?;
@@ -73,6 +84,30 @@ pub(crate) fn replay(
         Ok(Told { summary, notes: arrivals.notes() })
     })?;
     convert::json(&told)
+}
+
+fn conditions(seed: u64, clock_offset: &str, source: Option<&str>) -> PyResult<Conditions> {
+    let refused = |what: String| PyValueError::new_err(format!("clock offset: {what}"));
+    let clock_offset: Span = clock_offset.parse().map_err(|error: UnitError| refused(error.to_string()))?;
+    if clock_offset > MAX_OFFSET {
+        return Err(refused(format!("{clock_offset} is more than a million seconds")));
+    }
+    Ok(Conditions { seed, clock_offset, draws: source.map(draws_of).transpose()? })
+}
+
+/// Returns the random numbers of a file or of the generator with this name.
+fn draws_of(source: &str) -> PyResult<Rng> {
+    let told = |error: ReadError| TraceError::new_err(format!("{source}: {error}"));
+    if let Some(generator) = draws::generator(source).map_err(told)? {
+        return Ok(generator);
+    }
+    let file = open(source)?;
+    draws::read(file).map(Rng::given).map_err(told)
+}
+
+fn open(path: &str) -> PyResult<std::fs::File> {
+    let failed = |source| TraceError::new_err(ReadError::Open { path: path.to_owned(), source }.to_string());
+    std::fs::File::open(path).map_err(failed)
 }
 
 fn end(nodes: &str) -> PyResult<Option<End>> {
@@ -114,9 +149,10 @@ fn parameters(settings: &[String]) -> PyResult<Map<String, Value>> {
 }
 
 /// Plays the events of the file `script` to the congestion control `cc`, and writes a row of CSV to `csv` after each
-/// event. `library` finds controls that are not in the registry; `settings` are texts `key=value`.
+/// event, with the control's own state if `state` is set. `library` finds controls that are not in the registry;
+/// `settings` are texts `key=value`: parameters of the control, or of its [`endpoint`].
 #[pyfunction]
-#[pyo3(signature = (script, cc, csv, library=None, settings=Vec::new()))]
+#[pyo3(signature = (script, cc, csv, library=None, settings=Vec::new(), state=false))]
 pub(crate) fn replay_control(
     py: Python<'_>,
     script: &str,
@@ -124,23 +160,96 @@ pub(crate) fn replay_control(
     csv: Py<PyAny>,
     library: Option<Py<PyAny>>,
     settings: Vec<String>,
+    state: bool,
 ) -> PyResult<u64> {
     let library = PyLibrary::new(library);
+    let (endpoint, settings) = endpoint(&settings)?;
     let control = control_config(&library, cc, &settings).map_err(|e| library.failure(py).unwrap_or(e))?;
     library.run(py, || -> PyResult<u64> {
         let told = |error: ReadError| TraceError::new_err(format!("{script}: {error}"));
-        let open = |source| ReadError::Open { path: script.to_owned(), source };
-        let events = std::fs::File::open(script).map_err(open).map_err(|e| TraceError::new_err(e.to_string()))?;
-        let mut replay = control::Replay::new(events, &control);
+        let mut replay = control::Replay::new(open(script)?, &control, &endpoint);
         let mut out = BufWriter::with_capacity(1 << 18, PyFile(csv));
-        writeln!(out, "{}", control::COLUMNS)?;
+        writeln!(out, "{}{}", control::COLUMNS, if state { ",state" } else { "" })?;
         let mut rows = 0;
         while let Some(row) = replay.next_row().map_err(told)? {
-            writeln!(out, "{row}")?;
+            if state {
+                writeln!(out, "{row},\"{}\"", replay.state().replace('"', "\"\""))?;
+            } else {
+                writeln!(out, "{row}")?;
+            }
             rows += 1;
         }
         out.flush()?;
         Ok(rows)
+    })
+}
+
+/// Gives the congestion control `cc` rounds of ACKs: of each its begin in microseconds, the number of ACKs and the event at
+/// its end, or "-". Returns window and threshold in segments at the end of each round; the threshold is `None` if there is
+/// none.
+#[pyfunction]
+#[pyo3(signature = (cc, rtt_us, rounds, library=None, settings=Vec::new()))]
+pub(crate) fn replay_rounds(
+    py: Python<'_>,
+    cc: &str,
+    rtt_us: u64,
+    rounds: Vec<(u64, u64, String)>,
+    library: Option<Py<PyAny>>,
+    settings: Vec<String>,
+) -> PyResult<Vec<(f64, Option<f64>)>> {
+    let library = PyLibrary::new(library);
+    let (endpoint, settings) = endpoint(&settings)?;
+    let control = control_config(&library, cc, &settings).map_err(|e| library.failure(py).unwrap_or(e))?;
+    let rounds: Vec<Round> = rounds
+        .into_iter()
+        .map(|(t_us, segments, name)| {
+            let event = Event::named(&name);
+            match name.as_str() {
+                "-" | "loss" | "ecn" | "rto" => Ok(Round { t_us, segments, event }),
+                _ => Err(PyValueError::new_err(format!("event {name:?}: loss, ecn, rto and - are allowed"))),
+            }
+        })
+        .collect::<PyResult<_>>()?;
+    let mss = endpoint.setup.mss.as_f64();
+    let found = library
+        .run(py, || -> PyResult<_> { Ok(play_rounds(&control, &endpoint, Span::from_micros(rtt_us), rounds)) })?;
+    let threshold = |size: Bytes| (size < Bytes::MAX).then(|| size.as_f64() / mss);
+    Ok(found.into_iter().map(|(cwnd, ssthresh)| (cwnd.as_f64() / mss, threshold(ssthresh))).collect())
+}
+
+/// Takes the settings that are the endpoint's; returns those of the control.
+fn endpoint(settings: &[String]) -> PyResult<(Endpoint, Vec<String>)> {
+    let refused = |error: String| PyValueError::new_err(error);
+    let (mut endpoint, mut others, mut given) = (Endpoint::default(), Vec::new(), Vec::new());
+    for text in settings {
+        let (key, value) = split_setting(text).map_err(|e| refused(e.to_string()))?;
+        match key.as_str() {
+            "mss" => endpoint.setup.mss = Bytes::new(number(&key, value.trim_end_matches('B'), 1, 65_000)?),
+            "paced" => endpoint.setup.paced = value_of(&value).as_bool().ok_or_else(|| refused(truth(&key, &value)))?,
+            "min_rto" => endpoint.min_rto = value.parse().map_err(|e: UnitError| refused(format!("{key}: {e}")))?,
+            "initial_window" | "initial_ssthresh" => given.push((key, value)),
+            _ => others.push(text.clone()),
+        }
+    }
+    let mss = endpoint.setup.mss;
+    endpoint.setup.initial_window = 10 * mss;
+    for (key, value) in given {
+        let segments = mss * number(&key, &value, 1, 1 << 20)?;
+        match key.as_str() {
+            "initial_window" => endpoint.setup.initial_window = segments,
+            _ => endpoint.setup.initial_ssthresh = segments,
+        }
+    }
+    Ok((endpoint, others))
+}
+
+fn truth(key: &str, value: &str) -> String {
+    format!("{key} is {value:?}; true and false are allowed")
+}
+
+fn number(key: &str, value: &str, low: u64, high: u64) -> PyResult<u64> {
+    value.parse().ok().filter(|found| (low..=high).contains(found)).ok_or_else(|| {
+        PyValueError::new_err(format!("{key} is {value:?}; whole numbers from {low} to {high} are allowed"))
     })
 }
 

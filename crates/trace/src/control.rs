@@ -13,7 +13,10 @@
 //! The script takes the part of the endpoint: it calls the control as the table in `penstock_core::cc` prescribes. The
 //! window is always in use. From a loss to `recovered`, ACKs go only to controls that measure; after an ECN echo
 //! recovery ends at once. Rate samples are computed from the ACKs of the last round trip. A burst that is due begins
-//! before the event.
+//! before the event. The smoothed round trip time and the timeout are those of RFC 6298, whose lower bounds are an option;
+//! an `rto` doubles the timeout until the next ACK.
+//!
+//! [`play_rounds`] gives a control rounds of ACKs without a script that holds a line for each of them.
 
 use crate::error::ReadError;
 use crate::table::{failure, number, places};
@@ -25,7 +28,7 @@ use std::fmt;
 use std::io::Read;
 
 /// The header of the rows which a replay returns.
-pub const COLUMNS: &str = "t_us,event,cwnd_segments,ssthresh_segments,pacing_bps";
+pub const COLUMNS: &str = "t_us,event,cwnd_segments,ssthresh_segments,pacing_bps,srtt_us,rto_us";
 const NAMES_IN: [&str; 4] = ["t_us", "event", "segments", "rtt_us"];
 const EVENTS: [(&str, Event); 5] = [
     ("ack", Event::Ack),
@@ -37,44 +40,120 @@ const EVENTS: [(&str, Event); 5] = [
 const MAX_TIME_US: u64 = 1_000_000_000_000;
 const MAX_RTT_US: u64 = 1_000_000_000;
 const MAX_SEGMENTS: u64 = 1 << 20;
-const SETUP: Setup = Setup { mss: Bytes::new(1448), initial_window: Bytes::new(14_480), initial_ssthresh: Bytes::MAX };
+const INITIAL_RTO: Span = Span::from_secs(1); // RFC 6298 §2.1
 
+/// The endpoint whose part a script takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Event {
+pub struct Endpoint {
+    /// What the control is told at the beginning.
+    pub setup: Setup,
+    /// Lower bound of the timeout, and of its variance term.
+    pub min_rto: Span,
+}
+
+impl Default for Endpoint {
+    /// Segments of 1448 bytes, a first window of ten of them, no threshold, 200 ms as in Linux. ACKs come when the script
+    /// says, as those of an endpoint that paces.
+    fn default() -> Self {
+        let mss = Bytes::new(1448);
+        let setup = Setup { mss, initial_window: 10 * mss, initial_ssthresh: Bytes::MAX, paced: true };
+        Self { setup, min_rto: Span::from_millis(200) }
+    }
+}
+
+/// What a script tells a control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Data was acknowledged.
     Ack,
+    /// A loss was detected.
     Loss,
+    /// A mark was echoed.
     Ecn,
+    /// The retransmission timer expired.
     Rto,
+    /// Recovery has ended.
     Recovered,
 }
 
 impl Event {
+    /// Returns the event with this name in scripts.
+    pub fn named(name: &str) -> Option<Self> {
+        EVENTS.iter().find(|(known, _)| *known == name).map(|(_, event)| *event)
+    }
+
     fn name(self) -> &'static str {
         EVENTS.iter().find(|(_, event)| *event == self).map_or("", |(name, _)| name)
     }
 }
 
-/// The state of the control after an event. It is displayed as a row of CSV, with an empty cell for a threshold or a
-/// pacing rate that does not exist.
+/// The state of the control after an event. It is displayed as a row of CSV, with an empty cell for what does not exist:
+/// a threshold, a pacing rate, a round trip time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     t_us: u64,
     event: Event,
+    mss: Bytes,
     cwnd: Bytes,
     ssthresh: Bytes,
     pacing_bps: Option<u64>,
+    srtt: Span,
+    rto: Span,
 }
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let segments = |size: Bytes| size.as_f64() / SETUP.mss.as_f64();
+        let segments = |size: Bytes| size.as_f64() / self.mss.as_f64();
         write!(f, "{},{},{:.3},", self.t_us, self.event.name(), segments(self.cwnd))?;
         if self.ssthresh < Bytes::MAX {
             write!(f, "{:.3}", segments(self.ssthresh))?;
         }
         let pacing = self.pacing_bps.map(|bps| bps.to_string()).unwrap_or_default();
-        write!(f, ",{pacing}")
+        let srtt = if self.srtt > Span::ZERO { us(self.srtt).to_string() } else { String::new() };
+        write!(f, ",{pacing},{srtt},{}", us(self.rto))
     }
+}
+
+fn us(span: Span) -> u64 {
+    span.as_nanos() / 1000
+}
+
+/// One round trip of a script of rounds: ACKs of a segment each, evenly over the round, and then perhaps an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// Begin of the round in microseconds.
+    pub t_us: u64,
+    /// Number of ACKs; the last one comes at the end of the round.
+    pub segments: u64,
+    /// What happens at the end of the round. A loss is followed by the end of its recovery at once.
+    pub event: Option<Event>,
+}
+
+/// Gives a control rounds of ACKs, all with the same round trip time. Returns the window and the threshold at the end of
+/// each round.
+pub fn play_rounds(
+    cc: &AnyControlConfig,
+    endpoint: &Endpoint,
+    rtt: Span,
+    rounds: impl IntoIterator<Item = Round>,
+) -> Vec<(Bytes, Bytes)> {
+    let mut player = Player::new(cc.build(&endpoint.setup, 1), *endpoint);
+    let mss = endpoint.setup.mss;
+    let play = |round: Round| {
+        let begin = Instant::ZERO + Span::from_micros(round.t_us);
+        for i in 1..=round.segments {
+            let after = u128::from(rtt.as_nanos()) * u128::from(i) / u128::from(round.segments);
+            player.play(begin + Span::from_nanos(after as u64), Event::Ack, mss, rtt);
+        }
+        if let Some(event) = round.event {
+            player.play(begin + rtt, event, Bytes::ZERO, Span::ZERO);
+            if event == Event::Loss {
+                player.play(begin + rtt, Event::Recovered, Bytes::ZERO, Span::ZERO);
+            }
+        }
+        (player.cc.cwnd(), player.cc.ssthresh())
+    };
+    rounds.into_iter().map(play).collect()
 }
 
 /// A script which is being played.
@@ -88,12 +167,11 @@ pub struct Replay<R> {
 }
 
 impl<R: Read> Replay<R> {
-    /// Creates the control with segments of 1448 bytes and an initial window of ten segments. An error in the header of
-    /// the script is returned with the first row.
-    pub fn new(reader: R, cc: &AnyControlConfig) -> Self {
-        let cc = cc.build(&SETUP, 1);
+    /// Creates the control of this endpoint. An error in the header of the script is returned with the first row.
+    pub fn new(reader: R, cc: &AnyControlConfig, endpoint: &Endpoint) -> Self {
+        let cc = cc.build(&endpoint.setup, 1);
         let reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
-        Self { reader, at: [None; 4], record: ByteRecord::new(), last_us: 0, player: Player::new(cc) }
+        Self { reader, at: [None; 4], record: ByteRecord::new(), last_us: 0, player: Player::new(cc, *endpoint) }
     }
 
     /// Plays the next event and returns the state after it; `None` at the end of the script.
@@ -120,10 +198,15 @@ impl<R: Read> Replay<R> {
         self.player.play(
             Instant::ZERO + Span::from_micros(t_us),
             event,
-            segments * SETUP.mss,
+            segments * self.player.endpoint.setup.mss,
             Span::from_micros(rtt_us),
         );
         Ok(Some(self.player.row(t_us, event)))
+    }
+
+    /// Returns the control's own state, for people to read.
+    pub fn state(&self) -> String {
+        self.player.cc.state()
     }
 
     fn event(&self) -> Result<Event, ReadError> {
@@ -147,7 +230,11 @@ impl<R: Read> Replay<R> {
 #[derive(Debug)]
 struct Player {
     cc: AnyCc,
+    endpoint: Endpoint,
     srtt: Span,
+    rttvar: Span,
+    /// How often the timer has expired since the last ACK.
+    backoff: u32,
     min_rtt: Span,
     delivered: Bytes,
     lost: Bytes,
@@ -159,10 +246,13 @@ struct Player {
 }
 
 impl Player {
-    fn new(cc: AnyCc) -> Self {
+    fn new(cc: AnyCc, endpoint: Endpoint) -> Self {
         Self {
             cc,
+            endpoint,
             srtt: Span::ZERO,
+            rttvar: Span::ZERO,
+            backoff: 0,
             min_rtt: Span::MAX,
             delivered: Bytes::ZERO,
             lost: Bytes::ZERO,
@@ -183,7 +273,7 @@ impl Player {
             Event::Ack => self.acknowledge(now, bytes, rtt),
             Event::Loss => {
                 self.cc.on_loss(&loss);
-                self.lost += SETUP.mss;
+                self.lost += self.endpoint.setup.mss;
                 self.recovering = true;
             }
             Event::Ecn => {
@@ -192,8 +282,9 @@ impl Player {
             }
             Event::Rto => {
                 self.cc.on_rto(&loss);
-                self.lost += SETUP.mss;
+                self.lost += self.endpoint.setup.mss;
                 self.recovering = false;
+                self.backoff = (self.backoff + 1).min(15);
             }
             Event::Recovered => {
                 self.cc.on_recovered(now);
@@ -204,10 +295,9 @@ impl Player {
 
     fn acknowledge(&mut self, now: Instant, acked: Bytes, rtt: Span) {
         let sample = (rtt > Span::ZERO).then_some(rtt);
+        self.backoff = 0;
         if let Some(rtt) = sample {
-            let smooth = Span::from_nanos((7 * self.srtt.as_nanos() + rtt.as_nanos()) / 8); // RFC 6298 §2.3
-            self.srtt = if self.srtt == Span::ZERO { rtt } else { smooth };
-            self.min_rtt = self.min_rtt.min(rtt);
+            self.smooth(rtt);
         }
         self.delivered += acked;
         self.bursts = self.bursts.saturating_sub(acked);
@@ -229,6 +319,25 @@ impl Player {
         } else if self.cc.requirements().rate {
             self.cc.on_recovery_ack(&ack);
         }
+    }
+
+    /// SRTT and RTTVAR with a new sample (RFC 6298 §2.2, §2.3).
+    fn smooth(&mut self, rtt: Span) {
+        self.min_rtt = self.min_rtt.min(rtt);
+        if self.srtt == Span::ZERO {
+            (self.srtt, self.rttvar) = (rtt, rtt.div(2));
+            return;
+        }
+        let error = self.srtt.as_nanos().abs_diff(rtt.as_nanos());
+        self.rttvar = Span::from_nanos((3 * self.rttvar.as_nanos() + error) / 4);
+        self.srtt = Span::from_nanos((7 * self.srtt.as_nanos() + rtt.as_nanos()) / 8);
+    }
+
+    /// The retransmission timeout (RFC 6298 §2.1, §2.3, §5.5).
+    fn rto(&self) -> Span {
+        let least = self.endpoint.min_rto;
+        let base = if self.srtt == Span::ZERO { INITIAL_RTO } else { self.srtt + least.max(self.rttvar * 4) };
+        base.max(least) * (1 << self.backoff)
     }
 
     /// Computes the rate sample over the time since the last delivery that is at least a round trip old.
@@ -254,7 +363,9 @@ impl Player {
 
     fn row(&self, t_us: u64, event: Event) -> Row {
         let pacing_bps = self.cc.pacing_rate().map(penstock_core::units::Rate::as_bps);
-        Row { t_us, event, cwnd: self.cc.cwnd(), ssthresh: self.cc.ssthresh(), pacing_bps }
+        let (cwnd, ssthresh) = (self.cc.cwnd(), self.cc.ssthresh());
+        let (mss, srtt, rto) = (self.endpoint.setup.mss, self.srtt, self.rto());
+        Row { t_us, event, mss, cwnd, ssthresh, pacing_bps, srtt, rto }
     }
 }
 
@@ -264,7 +375,8 @@ mod tests {
     use penstock_core::cc::NAMES;
 
     fn play(cc: &str, script: &str) -> Result<Vec<String>, String> {
-        let mut replay = Replay::new(script.as_bytes(), &AnyControlConfig::default_of(cc).unwrap());
+        let mut replay =
+            Replay::new(script.as_bytes(), &AnyControlConfig::default_of(cc).unwrap(), &Endpoint::default());
         let mut rows = vec![];
         while let Some(row) = replay.next_row().map_err(|e| e.to_string())? {
             rows.push(row.to_string());
@@ -282,15 +394,39 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "0,ack,11.000,,",
-                "10,loss,11.000,5.500,",
-                "20,ack,11.000,5.500,",
-                "30,recovered,5.500,5.500,",
-                "40,ack,6.500,5.500,",
-                "50,ecn,3.500,3.500,",
-                "60,rto,1.000,2.000,",
+                "0,ack,11.000,,,100000,300000",
+                "10,loss,11.000,5.500,,100000,300000",
+                "20,ack,11.000,5.500,,100000,300000",
+                "30,recovered,5.500,5.500,,100000,300000",
+                "40,ack,6.500,5.500,,100000,300000",
+                "50,ecn,3.500,3.500,,100000,300000",
+                "60,rto,1.000,2.000,,100000,600000",
             ]
         );
+    }
+
+    /// RFC 6298 by hand, bounds of 1 ms: 800 ms are RTTVAR 400 and a timeout of 2.4 s; then 1600 ms: RTTVAR 3/4 400 + 800/4
+    /// = 500, SRTT 7/8 800 + 1600/8 = 900, 2.9 s. Before the first sample it is a second.
+    #[test]
+    fn the_timeout_is_that_of_rfc_6298() {
+        let script = "t_us,event,segments,rtt_us\n0,ack,1,0\n1,ack,1,800000\n2,ack,1,1600000\n3,rto,1,0\n4,ack,1,0\n";
+        let endpoint = Endpoint { min_rto: Span::from_millis(1), ..Endpoint::default() };
+        let mut replay = Replay::new(script.as_bytes(), &AnyControlConfig::default_of("newreno").unwrap(), &endpoint);
+        let told: Vec<String> = std::iter::from_fn(|| replay.next_row().unwrap())
+            .map(|row| row.to_string().splitn(6, ',').last().unwrap().to_owned())
+            .collect();
+        assert_eq!(told, [",1000000", "800000,2400000", "900000,2900000", "900000,5800000", "900000,2900000"]);
+    }
+
+    /// Two rounds of slow start and a loss by hand: 10, 20, 40 segments, and half of 40.
+    #[test]
+    fn rounds_are_played_without_a_line_for_each_ack() {
+        let cc = AnyControlConfig::default_of("newreno").unwrap();
+        let rounds = [(0, 10, None), (100_000, 20, Some(Event::Loss))];
+        let rounds = rounds.map(|(t_us, segments, event)| Round { t_us, segments, event });
+        let mss = Bytes::new(1448);
+        let found = play_rounds(&cc, &Endpoint::default(), Span::from_millis(100), rounds);
+        assert_eq!(found, [(20 * mss, Bytes::MAX), (20 * mss, 20 * mss)]);
     }
 
     /// 20 segments are delivered evenly in every 100 ms: after one round trip the bandwidth of BBR's model is 2.3168
@@ -300,7 +436,7 @@ mod tests {
         let mut script = String::from("t_us,event,segments,rtt_us\n");
         (0..60).for_each(|i| script.push_str(&format!("{},ack,1,100000\n", i * 5_000)));
         let rows = play("bbr", &script).unwrap();
-        let pace: f64 = rows[59].rsplit(',').next().unwrap().parse().unwrap();
+        let pace: f64 = rows[59].split(',').nth(4).unwrap().parse().unwrap();
         assert!((pace / (0.99 * 2.885 * 2_316_800.0) - 1.0).abs() < 0.001, "{pace}");
     }
 
@@ -324,7 +460,7 @@ mod tests {
             noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
             events in proptest::collection::vec((0usize..5, 0..=MAX_SEGMENTS, 0..=MAX_RTT_US, 0u64..1 << 30), 1..50),
         ) {
-            let mut replay = Replay::new(noise.as_slice(), &AnyControlConfig::default_of("cubic").unwrap());
+            let mut replay = Replay::new(noise.as_slice(), &AnyControlConfig::default_of("cubic").unwrap(), &Endpoint::default());
             while let Ok(Some(_)) = replay.next_row() {}
             let mut script = String::from("t_us,event,segments,rtt_us\n");
             let mut t = 0;

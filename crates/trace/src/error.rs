@@ -36,6 +36,14 @@ pub enum ReadError {
         /// What is wrong, and what is allowed.
         what: String,
     },
+    /// A line of a file of random numbers is no number.
+    #[error("draws line {line}: {text:?}; one number from 0 to 18446744073709551615 per line is allowed")]
+    Draws {
+        /// Number of the line, beginning with 1.
+        line: u64,
+        /// What stands there.
+        text: String,
+    },
     /// A table violates its format.
     #[error("CSV line {line}: {what}")]
     Table {
@@ -68,6 +76,19 @@ pub enum ReplayError {
     OutOfRange {
         /// Number of the packet, beginning with 0.
         id: u64,
+    },
+    /// The random numbers that were given have run out.
+    #[error(
+        "packet {id}: the draws have run out: the discipline asked for {asked} by then, and there are {given}; give more"
+    )]
+    Draws {
+        /// Number of the packet that was arriving, beginning with 0; that of the last packet and one while the queue
+        /// was drained.
+        id: u64,
+        /// How many numbers there were.
+        given: usize,
+        /// How many the discipline had asked for.
+        asked: usize,
     },
     /// The discipline violated the contract of queue disciplines.
     #[error("{name} broke the contract of a queue discipline: {what}")]

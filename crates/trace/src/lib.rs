@@ -7,7 +7,7 @@
 //! 2. `capture` reads the frames of pcap and pcapng files, `link` finds the IP packet inside a frame, `table` reads
 //!    CSV.
 //! 3. [`replay`](mod@replay) passes arrivals through a queue discipline at the rate of a link; [`record`] is the fate
-//!    of one packet; [`summary`] has the totals of a replay.
+//!    of one packet; [`summary`] has the totals of a replay; [`draws`] reads random numbers for it.
 //! 4. [`control`] plays a script of events to a congestion control.
 //! 5. [`pcapng`] writes a capture that says why each packet was dropped; [`headers`] has the bytes of simulated
 //!    packets.
@@ -39,6 +39,7 @@
 pub mod arrival;
 mod capture;
 pub mod control;
+pub mod draws;
 pub mod error;
 pub mod headers;
 mod link;

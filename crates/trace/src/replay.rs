@@ -9,7 +9,9 @@
 //! 3. the arrival, which goes to the link at once if that is idle and nothing waits.
 //!
 //! After the last arrival the queue is drained. Packets are reported in the order of their arrival, and only those
-//! whose fate is open are kept in memory. Random numbers come from the stream `replay/<algorithm>`. A discipline is
+//! whose fate is open are kept in memory. Random numbers come from the stream `replay/<algorithm>`, or from a list that
+//! the caller gives, and the discipline's clock may be ahead of that of the trace ([`Conditions`]), so that a replay can
+//! be compared with one by another program. A discipline is
 //! told the owner of a flow before the first packet of the flow, if the trace knows the owner ([`Arrival::node`]). A
 //! trace has one direction and no headers, so the effect of an algorithm on ACKs is not visible here. Of the headers
 //! only the rates of explicit rate notification are kept.
@@ -24,12 +26,38 @@ use penstock_core::packet::{Ecn, Ern, FlowId, NoTcp, Packet};
 use penstock_core::qdisc::{DropReason, PacketObserver, Qdisc};
 use penstock_core::registry::AnyConfig;
 use penstock_core::rng::{Rng, Streams};
-use penstock_core::units::{Bytes, Instant, Rate, Serializer};
+use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
 /// A discipline that asks to be woken this often at one time is taken to ask for ever.
 const MAX_WAKEUPS_PER_INSTANT: u32 = 1_000_000;
+
+/// What a replay takes besides the trace, the discipline and the link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conditions {
+    /// Seed of the discipline's random numbers, if `draws` is `None`.
+    pub seed: u64,
+    /// The time that the discipline's clock shows at the beginning of the trace. It is built at zero of its clock. Records
+    /// have the times of the trace.
+    pub clock_offset: Span,
+    /// The random numbers that the discipline draws; `None` is the stream of the algorithm.
+    pub draws: Option<Rng>,
+}
+
+impl Conditions {
+    /// Random numbers by a seed, and a clock that begins with the trace.
+    pub fn seeded(seed: u64) -> Self {
+        Self { seed, clock_offset: Span::ZERO, draws: None }
+    }
+
+    fn rng(&self, name: &str) -> Rng {
+        match &self.draws {
+            Some(draws) => draws.clone(),
+            None => Streams::new(self.seed).get(&format!("replay/{name}")),
+        }
+    }
+}
 
 /// The result of a replay.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,8 +106,22 @@ pub fn replay_each(
     seed: u64,
     each: impl FnMut(&Record),
 ) -> Result<Summary, ReplayError> {
+    replay_under(arrivals, config, link, &Conditions::seeded(seed), each)
+}
+
+/// Replays a trace as [`replay_each`] does, under conditions that include the clock and the random numbers.
+///
+/// # Errors
+/// Returns the errors of [`replay`], and [`ReplayError::Draws`] if the given random numbers run out.
+pub fn replay_under(
+    arrivals: impl IntoIterator<Item = Result<Arrival, ReadError>>,
+    config: &AnyConfig,
+    link: LinkFacts,
+    conditions: &Conditions,
+    each: impl FnMut(&Record),
+) -> Result<Summary, ReplayError> {
     config.validate()?;
-    run(Run::new(config.name(), config.build(&link), link.rate, seed, each), arrivals)
+    run(Run::new(config.name(), config.build(&link), link.rate, conditions, each), arrivals)
 }
 
 fn run<Q: Qdisc<Job>, F: FnMut(&Record)>(
@@ -90,8 +132,10 @@ fn run<Q: Qdisc<Job>, F: FnMut(&Record)>(
         let arrival = arrival?;
         run.advance_to(arrival.t)?;
         run.arrive(&arrival)?;
+        run.has_draws()?;
     }
     run.drain()?;
+    run.has_draws()?;
     run.finish()
 }
 
@@ -135,6 +179,8 @@ struct Ledger<F> {
     first: u64,
     tally: Tally,
     each: F,
+    /// See [`Conditions::clock_offset`].
+    clock_offset: Span,
     /// A packet that was sent or dropped twice, or that never arrived.
     stray: Option<u64>,
 }
@@ -163,7 +209,7 @@ impl<F: FnMut(&Record)> Ledger<F> {
             return;
         };
         *settled = true;
-        (record.fate, record.t_fate, record.ecn_out) = (fate, now, job.ecn);
+        (record.fate, record.t_fate, record.ecn_out) = (fate, now - self.clock_offset, job.ecn);
         while let Some((record, true)) = self.open.front() {
             self.tally.count(record);
             (self.each)(record);
@@ -196,14 +242,14 @@ struct Run<Q, F> {
 }
 
 impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
-    fn new(name: &str, queue: Q, rate: Rate, seed: u64, each: F) -> Self {
-        let tally = Tally::new(name, rate);
+    fn new(name: &str, queue: Q, rate: Rate, conditions: &Conditions, each: F) -> Self {
+        let (tally, clock_offset) = (Tally::new(name, rate), conditions.clock_offset);
         Self {
             name: name.to_owned(),
             queue,
-            rng: Streams::new(seed).get(&format!("replay/{name}")),
+            rng: conditions.rng(name),
             wire: Serializer::new(rate),
-            ledger: Ledger { open: VecDeque::new(), first: 0, tally, each, stray: None },
+            ledger: Ledger { open: VecDeque::new(), first: 0, tally, each, clock_offset, stray: None },
             now: Instant::ZERO,
             free_at: None,
             wakeups_now: 0,
@@ -215,10 +261,26 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         ReplayError::Broken { name: self.name.clone(), what: what.into() }
     }
 
-    /// Handles everything that happens before an arrival at `t`.
+    /// Fails if the discipline has drawn more random numbers than were given.
+    fn has_draws(&self) -> Result<(), ReplayError> {
+        match (self.rng.missing(), self.rng.drawn()) {
+            (1.., Some(given)) => {
+                let id = self.ledger.next_id().saturating_sub(1);
+                Err(ReplayError::Draws { id, given, asked: given + self.rng.missing() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Handles everything that happens before an arrival at `t` of the trace.
     fn advance_to(&mut self, t: Instant) -> Result<(), ReplayError> {
+        let (id, t_ns) = (self.ledger.next_id(), t.as_nanos());
+        if t > MAX_TIME {
+            return Err(ReplayError::OutOfRange { id });
+        }
+        let t = t + self.ledger.clock_offset;
         if t < self.now {
-            return Err(ReplayError::Backwards { id: self.ledger.next_id(), t_ns: t.as_nanos() });
+            return Err(ReplayError::Backwards { id, t_ns });
         }
         while self.step(t)? {}
         self.set_now(t);
@@ -256,7 +318,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
     }
 
     fn arrive(&mut self, arrival: &Arrival) -> Result<(), ReplayError> {
-        if arrival.size == Bytes::ZERO || arrival.size > MAX_SIZE || arrival.t > MAX_TIME {
+        if arrival.size == Bytes::ZERO || arrival.size > MAX_SIZE {
             return Err(ReplayError::OutOfRange { id: self.ledger.next_id() });
         }
         let Arrival { size, flow, ecn, ern, .. } = *arrival;
@@ -284,7 +346,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         if let Some(job) = self.queue.dequeue(self.now, &mut self.rng, &mut self.ledger) {
             let end = self.now + self.wire.send(job.size);
             self.free_at = Some(end);
-            self.ledger.tally.busy_until(end);
+            self.ledger.tally.busy_until(end - self.ledger.clock_offset);
             self.ledger.settle(&job, Fate::Sent, self.now);
         }
     }
@@ -404,12 +466,14 @@ mod tests {
     }
 
     fn fails(gate: Gate, arrivals: &[Arrival]) -> String {
-        run(Run::new("gate", gate, RATE, 1, |_: &Record| ()), arrivals.iter().copied().map(Ok)).unwrap_err().to_string()
+        run(Run::new("gate", gate, RATE, &Conditions::seeded(1), |_: &Record| ()), arrivals.iter().copied().map(Ok))
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn at_one_instant_the_timer_comes_before_the_departure_and_that_before_the_arrival() {
-        let mut run = Run::new("gate", Gate::default(), RATE, 1, |_: &Record| ());
+        let mut run = Run::new("gate", Gate::default(), RATE, &Conditions::seeded(1), |_: &Record| ());
         for arrival in [at(1), at(2), at(20)] {
             run.advance_to(arrival.t).unwrap();
             run.arrive(&arrival).unwrap();
@@ -435,7 +499,7 @@ mod tests {
         let mut sent = Vec::new();
         let each = |packet: &Record| sent.push((packet.fate, packet.t_fate.as_nanos() / MS));
         let arrivals = [at(1), at(2), at(20)].map(Ok);
-        let summary = run(Run::new("gate", Gate::default(), RATE, 1, each), arrivals).unwrap();
+        let summary = run(Run::new("gate", Gate::default(), RATE, &Conditions::seeded(1), each), arrivals).unwrap();
         assert_eq!(sent, [(Fate::Sent, 10), (Fate::Sent, 20), (Fate::Sent, 30)]);
         // The run lasts from 1 ms to 40 ms; the last 30 ms are three transmissions.
         assert_eq!((summary.duration_s, summary.sojourn_ms.max), (0.039, 18.0));

@@ -2,10 +2,11 @@
 
 use penstock_core::config::LinkFacts;
 use penstock_core::registry::AnyConfig;
-use penstock_core::units::{Limit, Rate};
+use penstock_core::rng::{Rng, Streams};
+use penstock_core::units::{Limit, Rate, Span};
 use penstock_trace::read::read;
-use penstock_trace::record::COLUMNS;
-use penstock_trace::replay::replay;
+use penstock_trace::record::{COLUMNS, Record};
+use penstock_trace::replay::{Conditions, replay, replay_under};
 use proptest::prelude::*;
 
 /// At this rate 1000 bytes take a millisecond.
@@ -47,6 +48,53 @@ fn the_summary_adds_up_by_hand() {
     let sojourn = s.sojourn_ms;
     assert_eq!((sojourn.mean, sojourn.p10, sojourn.max), (1.0, 0.0, 2.0));
     assert!((sojourn.p50 - 1.0).abs() < 0.001, "{sojourn:?}");
+}
+
+/// Packets of 1000 bytes every 0.8 ms before a link that takes 1 ms for each: RED has something to decide.
+fn crowd() -> String {
+    let rows: Vec<String> = (0..2000).map(|i| format!("{},0,1000,0\n", i * 800_000)).collect();
+    format!("t_ns,flow,size,ecn\n{}", rows.concat())
+}
+
+fn under(aqm: &str, trace: &str, conditions: &Conditions) -> Result<String, String> {
+    let config = AnyConfig::default_of(aqm).unwrap();
+    let link = LinkFacts { rate: RATE, limit: Limit::Packets(100) };
+    let (mut csv, mut id) = (Vec::new(), 0);
+    let each = |packet: &Record| {
+        packet.write_csv(id, &mut csv).unwrap();
+        id += 1;
+    };
+    let arrivals = read(trace.as_bytes()).unwrap();
+    replay_under(arrivals, &config, link, conditions, each).map_err(|error| error.to_string())?;
+    Ok(String::from_utf8(csv).unwrap())
+}
+
+/// The numbers of the discipline's own stream, written down and given back, make the same replay; too few are an error
+/// that says when they ran out.
+#[test]
+fn given_draws_take_the_place_of_the_stream() {
+    let seeded = Conditions::seeded(7);
+    let mut stream = Streams::new(7).get("replay/red");
+    let numbers: Vec<u64> = (0..4000).map(|_| stream.bits()).collect();
+    let given = |numbers: &[u64]| Conditions { draws: Some(Rng::given(numbers.to_vec())), ..seeded.clone() };
+    let expected = under("red", &crowd(), &seeded).unwrap();
+    assert!(expected.contains("drop_early"));
+    assert_eq!(under("red", &crowd(), &given(&numbers)), Ok(expected.clone()));
+    assert_ne!(under("red", &crowd(), &Conditions { draws: Some(Rng::split_mix(1)), ..seeded.clone() }), Ok(expected));
+    let message = under("red", &crowd(), &given(&numbers[..3])).unwrap_err();
+    assert!(message.contains("the draws have run out") && message.contains("there are 3"), "{message}");
+}
+
+/// A clock that is a second ahead changes no time of a record, and nothing at all where the discipline has no clock.
+#[test]
+fn the_clock_offset_is_the_disciplines_alone() {
+    let ahead = Conditions { clock_offset: Span::from_secs(1), ..Conditions::seeded(1) };
+    for aqm in ["droptail", "codel"] {
+        assert_eq!(under(aqm, &crowd(), &ahead), under(aqm, &crowd(), &Conditions::seeded(1)), "{aqm}");
+    }
+    // PIE looks at the queue at multiples of 15 ms of its clock, of which 1 ms is none.
+    let shifted = Conditions { clock_offset: Span::from_millis(1), ..Conditions::seeded(1) };
+    assert_ne!(under("pie", &crowd(), &shifted), under("pie", &crowd(), &Conditions::seeded(1)));
 }
 
 #[test]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,37 @@ from penstock.cli import show
 from penstock.cli.base import verb
 from penstock.mistake import MistakeError
 
+_NODES = typer.Option(
+    "source",
+    metavar="source|destination|none",
+    help="The node that owns a captured flow, for disciplines that divide the link among nodes (qrm): the host "
+    "(an IPv4 address or a /64 of IPv6) that is source or destination of its first packet. With none, and in CSV, "
+    "each flow is a node.",
+)
+_DRAWS = typer.Option(
+    "",
+    metavar="FILE|splitmix64:STATE",
+    help="Take the discipline's random numbers from this file, one number of 64 bits per line, or from this generator.",
+)
+_CLOCK_OFFSET = typer.Option("0s", help="What the discipline's clock shows at the beginning of the trace, such as 1s.")
+_PRESET = typer.Option(
+    "", metavar="linux", help="With --cc: the form that the Linux kernel has of this control (reno, cubic, bic, ...)."
+)
+_MSS = typer.Option(None, min=1, max=65000, help="With --cc: bytes of a segment; default 1448.")
+_WINDOW = typer.Option(None, min=1, help="With --cc: first window in segments; default 10.")
+_SSTHRESH = typer.Option(None, min=1, help="With --cc: first slow start threshold in segments; default none.")
+_HYSTART = typer.Option(
+    None, "--hystart/--no-hystart", help="With --cc: the parameter hystart of cubic and cubic-linux."
+)
+
 
 @verb(
     "replay",
     "penstock replay capture.pcap --aqm codel --rate 10Mbit/s --limit 1000p --set target=5ms",
     "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 125kB --csv",
+    "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 1000p --clock-offset 1s --draws numbers.txt",
     "penstock replay events.csv --cc cubic",
+    "penstock replay events.csv --cc bic --preset linux --initial-ssthresh 100 --state",
 )
 def replay(
     trace: Path = typer.Argument(
@@ -33,43 +60,104 @@ def replay(
     settings: list[str] = typer.Option(
         [], "--set", help="Set a parameter of the discipline or control: key=value. Repeatable."
     ),
-    nodes: str = typer.Option(
-        "source",
-        metavar="source|destination|none",
-        help="The node that owns a captured flow, for disciplines that divide the link among nodes (qrm): the host "
-        "(an IPv4 address or a /64 of IPv6) that is source or destination of its first packet. With none, and in CSV, "
-        "each flow is a node.",
-    ),
+    nodes: str = _NODES,
     seed: int = typer.Option(1, min=0, max=2**64 - 1, help="Seed of the discipline's random numbers."),
+    clock_offset: str = _CLOCK_OFFSET,
+    draws: str = _DRAWS,
+    preset: str = _PRESET,
+    mss: int | None = _MSS,
+    initial_window: int | None = _WINDOW,
+    initial_ssthresh: int | None = _SSTHRESH,
+    hystart: bool | None = _HYSTART,
+    state: bool = typer.Option(False, "--state", help="With --cc: a last column with the control's own state."),
     csv: bool = typer.Option(False, "--csv", help="Print every packet as CSV."),
     json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
 ) -> None:
     """Send the arrivals of a recorded trace through a queue discipline, or a script of events through a control."""
-    from penstock import engine
-
+    endpoint = {"mss": mss, "initial_window": initial_window, "initial_ssthresh": initial_ssthresh, "hystart": hystart}
+    given = [f"{key}={str(value).lower()}" for key, value in endpoint.items() if value is not None]
+    other = bool(aqm or rate or limit or json or draws or clock_offset != "0s")
+    _check_options(cc, others=other, endpoint=bool(given or preset or state))
     if csv and json:
         raise MistakeError("--csv and --json both want stdout; give one of them")
-    if cc and (aqm or rate or limit or json):
-        raise MistakeError("--cc goes with no other option than --set and --csv: its rows are CSV")
-    missing = [name for name, given in (("--aqm", aqm), ("--rate", rate), ("--limit", limit)) if not given]
-    if not cc and missing:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler would run only after the compiled code returned
+    if cc:
+        _replay_control(trace, cc, preset, given, settings, state=state)
+        return
+    link = {"--aqm": aqm, "--rate": rate, "--limit": limit}
+    _replay_trace(trace, link, settings, seed, nodes, {"clock_offset": clock_offset, "draws": draws or None}, csv, json)
+
+
+def _check_options(cc: str, *, others: bool, endpoint: bool) -> None:
+    """Refuses options of a discipline beside `--cc`, and options of a control without it."""
+    if cc and others:
+        raise MistakeError(
+            "--cc goes with --set, --preset, --mss, --initial-window, --initial-ssthresh, --hystart, --state and --csv "
+            "alone: its rows are CSV"
+        )
+    if not cc and endpoint:
+        raise MistakeError("--preset, --mss, --initial-window, --initial-ssthresh, --hystart and --state need --cc")
+
+
+def _replay_control(script: Path, cc: str, preset: str, given: list[str], settings: list[str], *, state: bool) -> None:
+    from penstock import engine
+    from penstock.verify.forms import merged
+
+    name, form = _form(cc, preset)
+    with _mistakes():
+        engine.replay_control(script, name, sys.stdout.buffer, merged(form, given, settings), state=state)
+
+
+def _replay_trace(
+    trace: Path,
+    link: dict[str, str],
+    settings: list[str],
+    seed: int,
+    nodes: str,
+    conditions: dict[str, Any],
+    csv: bool,
+    json: bool,
+) -> None:
+    from penstock import engine
+
+    missing = [name for name, given in link.items() if not given]
+    if missing:
         raise MistakeError(
             f"a discipline needs --aqm, --rate and --limit (a control --cc); missing: {', '.join(missing)}"
         )
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's handler would run only after the compiled code returned
-    try:
-        if cc:
-            engine.replay_control(trace, cc, sys.stdout.buffer, settings)
-            return
-        summary = engine.replay(trace, aqm, rate, limit, settings, seed, sys.stdout.buffer if csv else None, nodes)
-    except engine.TraceError:
-        raise
-    except ValueError as error:
-        raise MistakeError(str(error)) from None
+    out = sys.stdout.buffer if csv else None
+    with _mistakes():
+        summary = engine.replay(
+            trace, link["--aqm"], link["--rate"], link["--limit"], settings, seed, out, nodes, **conditions
+        )
     if json:
         show.as_json(summary)
     elif not csv:
         _print_replay(summary)
+
+
+@contextmanager
+def _mistakes() -> Iterator[None]:
+    """Tells a wrong argument as a mistake of the user."""
+    from penstock import engine
+
+    try:
+        yield
+    except engine.TraceError:
+        raise
+    except ValueError as error:
+        raise MistakeError(str(error)) from None
+
+
+def _form(cc: str, preset: str) -> tuple[str, list[str]]:
+    """Returns the control that `preset` means by a name, and its settings."""
+    from penstock.verify import forms
+
+    if not preset:
+        return cc, []
+    if preset not in forms.PRESETS:
+        raise MistakeError(f"--preset {preset}: there is {', '.join(forms.PRESETS)}")
+    return forms.linux(cc)
 
 
 def _print_replay(summary: dict[str, Any]) -> None:

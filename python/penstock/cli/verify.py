@@ -1,4 +1,4 @@
-"""`verify`: compares the simulator with the kernel's TCP and with ns-3."""
+"""`verify`: compares the simulator with the kernel's TCP and with ns-3, and algorithms with other programs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from penstock.mistake import MistakeError
 
 verify = group(
     "verify",
-    "Compare the simulator with the kernel's TCP, and its speed with that of ns-3.",
+    "Compare the simulator with the kernel's TCP, algorithms with those of other programs, and its speed with ns-3's.",
     "penstock verify tcp-linux --quick",
+    "penstock verify cc tcp_bic_rtt100.csv",
     "penstock verify speed --quick --no-peer",
 )
 
 if TYPE_CHECKING:
     from penstock.verify.compare import Plan
+    from penstock.verify.fates import Comparison as Fates
+    from penstock.verify.fates import Part as FatePart
+    from penstock.verify.rounds import Comparison, Part
 
 _OUT = Path("runs/verify/tcp-linux")
 
@@ -113,6 +117,132 @@ def _show(plan: Plan, left_out: list[str], complete: bool, to: Path | None, json
     if to:
         page.write(to, rows, about)
         to.with_suffix(".json").write_text(rundir.dump(found), encoding="utf-8")
+
+
+@verify.command(
+    "cc",
+    epilog=examples(
+        "penstock verify cc tcp_bic_rtt100.csv", "penstock verify cc windows.csv --cc hybla --set compat=linux"
+    ),
+)
+def control(
+    reference: Path = typer.Argument(
+        help="Windows of another program: CSV with the columns round,t_us,cwnd_start,ssthresh,event,cwnd_end.",
+        metavar="REFERENCE.csv",
+    ),
+    cc: str = typer.Option(
+        "", help="The control to compare; default: the Linux form of that in the file's name, tcp_NAME_rtt100.csv."
+    ),
+    preset: str = typer.Option("", metavar="linux", help="With --cc: its Linux form."),
+    settings: list[str] = typer.Option(
+        [], "--set", help="Set a parameter of the control, or mss, initial_window, initial_ssthresh. Repeatable."
+    ),
+    rtt: float | None = typer.Option(
+        None, min=0.001, help="Round trip time in ms; default: the time between the first two rounds."
+    ),
+    tolerance: float = typer.Option(1.0, min=0, help="Segments by which windows may differ."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Give a control the rounds of ACKs of another program, and say where and by how much their windows part."""
+    from penstock import engine
+    from penstock.verify import forms, rounds
+
+    read = rounds.read(reference)
+    name, form = (cc, []) if cc and not preset else forms.linux(cc or rounds.name_of(reference) or reference.stem)
+    if preset not in ("", *forms.PRESETS):
+        raise MistakeError(f"--preset {preset}: there is {', '.join(forms.PRESETS)}")
+    merged = forms.merged(form, settings)
+    try:
+        found = rounds.compare(read, name, merged, round(rtt * 1000) if rtt else None, tolerance)
+    except engine.TraceError:
+        raise
+    except ValueError as error:
+        raise MistakeError(str(error)) from None
+    if json:
+        show.as_json({"reference": str(reference), "cc": name, "settings": merged, **found.to_json()})
+    else:
+        _show_rounds(" ".join([name, *merged]), found)
+    raise typer.Exit(0 if found.agrees else 1)
+
+
+def _show_rounds(name: str, found: Comparison) -> None:
+    def part(part: Part | None) -> str:
+        if part is None:
+            return "none"
+        return f"round {part.round}, at {part.t_us / 1e6:g} s: {part.here:g} here, {part.reference:g} in the reference"
+
+    rows = [
+        ["rounds", f"{found.rounds}"],
+        ["equal windows", f"{found.equal}"],
+        [f"within {found.tolerance:g} segments", f"{found.within}"],
+        ["thresholds further apart", f"{found.thresholds_apart}"],
+        ["first difference", part(found.first)],
+        ["largest difference", part(found.largest)],
+    ]
+    show.table(f"{name}: {'agrees' if found.agrees else 'parts from the reference'}", ("", ""), rows, left=2)
+
+
+@verify.command(
+    "fates",
+    epilog=examples(
+        "penstock verify fates fates.csv --aqm codel --set compat=linux --rate 10Mbit/s --limit 1000p --clock-offset 1s"
+    ),
+)
+def fates(
+    reference: Path = typer.Argument(
+        help="Fates of another program: CSV (.xz, .gz) with the columns id,t_arr_ns,flow,size,ecn_in,fate,t_fate_ns,"
+        "ecn_out.",
+        metavar="REFERENCE.csv",
+    ),
+    aqm: str = typer.Option(..., help="The queue discipline to compare."),
+    rate: str = typer.Option(..., help='Rate of the link, such as "10Mbit/s".'),
+    limit: str = typer.Option(..., help='Limit of the queue, such as "1000p".'),
+    settings: list[str] = typer.Option([], "--set", help="Set a parameter of the discipline: key=value. Repeatable."),
+    seed: int = typer.Option(1, min=0, max=2**64 - 1, help="Seed of the discipline's random numbers."),
+    clock_offset: str = typer.Option("0s", help="What the discipline's clock shows at the beginning of the trace."),
+    draws: str = typer.Option(
+        "", metavar="FILE|splitmix64:STATE", help="Take the random numbers from this file or generator."
+    ),
+    tolerance: int = typer.Option(0, min=0, help="Nanoseconds by which times may differ."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Give a discipline the arrivals of another program, and say where and by how much the fates of packets part."""
+    from penstock import engine
+    from penstock.verify import fates as compared
+
+    packets = compared.read(reference)
+    arguments = {"aqm": aqm, "rate": rate, "limit": limit, "settings": settings, "seed": seed, "nodes": "none"}
+    try:
+        here = compared.replayed(packets, **arguments, clock_offset=clock_offset, draws=draws or None)
+    except engine.TraceError:
+        raise
+    except ValueError as error:
+        raise MistakeError(str(error)) from None
+    found = compared.compare(packets, here, tolerance)
+    if json:
+        show.as_json({"reference": str(reference), "aqm": aqm, "settings": settings, **found.to_json()})
+    else:
+        _show_fates(aqm, found)
+    raise typer.Exit(0 if found.agrees else 1)
+
+
+def _show_fates(aqm: str, found: Fates) -> None:
+    def part(part: FatePart | None) -> str:
+        if part is None:
+            return "none"
+        told = [f"{one.fate} at {one.t_ns} ns, ECN {one.ecn}" for one in (part.here, part.reference)]
+        return f"packet {part.id}, arrived at {part.t_arr_ns} ns: {told[0]} here, {told[1]} in the reference"
+
+    rows = [
+        ["packets", f"{found.packets:,}"],
+        *([f"{fate}: reference, here", f"{n['reference']:,}, {n['here']:,}"] for fate, n in found.counts.items()),
+        ["other fate", f"{found.fates_apart:,}"],
+        ["same fate at another time", f"{found.times_apart:,}, by at most {found.largest_ns:,} ns"],
+        ["sent with another ECN field", f"{found.ecn_apart:,}"],
+        ["first difference", part(found.first)],
+        ["largest difference of times", part(found.largest)],
+    ]
+    show.table(f"{aqm}: {'agrees' if found.agrees else 'parts from the reference'}", ("", ""), rows, left=2)
 
 
 @verify.command("speed", epilog=examples("penstock verify speed --quick --no-peer"))

@@ -35,11 +35,16 @@
 //! next timeout on a path of about fifty segments. Pinned by `a_timeout_keeps_the_plateau`.
 //! DIFFERENCE: `ssthresh` is computed from the flight (RFC 5681 eq. (4)) and `W_max` from the window; Linux computes
 //! both from the window. Pinned by `a_loss_keeps_four_fifths_of_the_flight`.
+//!
+//! With `compat = "linux"` the rules are those of the kernel: see `bic/linux.rs`.
+
+mod linux;
 
 use super::check::{fraction, within};
+use super::linux::{Form, Linux};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use crate::config::ConfigError;
+use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,27 +68,41 @@ pub struct Config {
     pub smooth: f64,
     /// Fast convergence: a flow which has a loss below its last W_max releases part of its share.
     pub fast_convergence: bool,
+    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    pub compat: Compat,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 819.0 / 1024.0, s_max: 16.0, low_window: 14.0, b: 4.0, smooth: 20.0, fast_convergence: true }
+        Self {
+            beta: 819.0 / 1024.0,
+            s_max: 16.0,
+            low_window: 14.0,
+            b: 4.0,
+            smooth: 20.0,
+            fast_convergence: true,
+            compat: Compat::Source,
+        }
     }
 }
 
 impl ControlConfig for Config {
-    type Control = Bic;
+    type Control = Form<Bic, Box<Linux<linux::Bic>>>;
 
     fn validate(&self) -> Result<(), ConfigError> {
         fraction("beta", self.beta)?;
         within("s_max", self.s_max, 1.0, 1e6)?;
         within("low_window", self.low_window, 0.0, 1e6)?;
         within("b", self.b, 1.5, 1e3)?;
-        within("smooth", self.smooth, 1.0, 1e6)
+        within("smooth", self.smooth, 1.0, 1e6)?;
+        match self.compat {
+            Compat::Source => Ok(()),
+            Compat::Linux => linux::validate(self),
+        }
     }
 
-    fn control(&self, setup: &Setup) -> Bic {
-        Bic::new(self, setup)
+    fn control(&self, setup: &Setup) -> Self::Control {
+        Form::new(self.compat, setup, || Bic::new(self, setup), || linux::Bic::new(self))
     }
 }
 

@@ -5,7 +5,8 @@ use super::{Ack, CongestionControl, Loss, Setup};
 use crate::units::{Bytes, Instant, Span};
 
 pub const MSS: Bytes = Bytes::new(1000);
-pub const SETUP: Setup = Setup { mss: MSS, initial_window: Bytes::new(10_000), initial_ssthresh: Bytes::MAX };
+pub const SETUP: Setup =
+    Setup { mss: MSS, initial_window: Bytes::new(10_000), initial_ssthresh: Bytes::MAX, paced: false };
 
 pub fn ack(acked: Bytes, rtt_ms: u64) -> Ack {
     let rtt = Span::from_millis(rtt_ms);

@@ -24,11 +24,16 @@
 //! `beyond_the_table_nothing_changes`.
 //!
 //! Not implemented: limited slow start (RFC 3742), which §7 leaves open.
+//!
+//! With `compat = "linux"` the rules are those of the kernel: see `highspeed/linux.rs`.
+
+mod linux;
 
 use super::check::within;
+use super::linux::{Form, Linux, constants};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use crate::config::ConfigError;
+use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,31 +62,56 @@ pub struct Config {
     pub high_p: f64,
     /// High_Decrease: the part of the window by which a loss reduces it at high_window (§5: 0.1).
     pub high_decrease: f64,
+    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    pub compat: Compat,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { low_window: 38.0, high_window: 83_000.0, low_p: 1e-3, high_p: 1e-7, high_decrease: 0.1 }
+        Self {
+            low_window: 38.0,
+            high_window: 83_000.0,
+            low_p: 1e-3,
+            high_p: 1e-7,
+            high_decrease: 0.1,
+            compat: Compat::Source,
+        }
     }
 }
 
 impl ControlConfig for Config {
-    type Control = HighSpeed;
+    type Control = Form<HighSpeed, Box<Linux<linux::HighSpeed>>>;
 
     fn validate(&self) -> Result<(), ConfigError> {
         within("low_window", self.low_window, 1.0, 1e6)?;
         within("high_window", self.high_window, self.low_window + 1.0, 1e9)?;
         within("low_p", self.low_p, 1e-9, 1.0)?;
         within("high_p", self.high_p, 1e-12, 0.999 * self.low_p)?;
-        within("high_decrease", self.high_decrease, 0.001, 0.5)
+        within("high_decrease", self.high_decrease, 0.001, 0.5)?;
+        match self.compat {
+            Compat::Source => Ok(()),
+            Compat::Linux => self.kernels_table(),
+        }
     }
 
-    fn control(&self, setup: &Setup) -> HighSpeed {
-        HighSpeed::new(self, setup)
+    fn control(&self, setup: &Setup) -> Self::Control {
+        Form::new(self.compat, setup, || HighSpeed::new(self, setup), linux::HighSpeed::new)
     }
 }
 
 impl Config {
+    /// Checks that the parameters are those of the kernel's table.
+    fn kernels_table(&self) -> Result<(), ConfigError> {
+        let kernels = Self::default();
+        constants(&[
+            ("low_window", self.low_window == kernels.low_window),
+            ("high_window", self.high_window == kernels.high_window),
+            ("low_p", self.low_p == kernels.low_p),
+            ("high_p", self.high_p == kernels.high_p),
+            ("high_decrease", self.high_decrease == kernels.high_decrease),
+        ])
+    }
+
     /// True if Appendix B has the table of `a` for these parameters.
     fn has_table(&self) -> bool {
         *self == Self::default()
@@ -267,7 +297,14 @@ mod tests {
             driver::assert_close(Config::default().a(w), a(follow(0, w), w), 0.03);
         }
         // p(100) = 10^-2 (100/10)^(ln(10^-2)/ln(100)) = 10^-3, b(100) = 0.5 - 0.3/2 = 0.35: a = 10 0.7/1.65 = 4.2424.
-        let config = Config { low_window: 10.0, high_window: 1000.0, low_p: 1e-2, high_p: 1e-4, high_decrease: 0.2 };
+        let config = Config {
+            low_window: 10.0,
+            high_window: 1000.0,
+            low_p: 1e-2,
+            high_p: 1e-4,
+            high_decrease: 0.2,
+            compat: Compat::Source,
+        };
         let mut cc = HighSpeed::new(&config, &driver::SETUP);
         cc.window.reduce_to(100.0);
         cc.window.recovered();

@@ -23,11 +23,16 @@
 //! `every_name_builds_its_control_and_no_other_name_does`.
 //!
 //! Not implemented: packet spacing and the estimate of the first `ssthresh`, which are options in the paper.
+//!
+//! With `compat = "linux"` the rules are those of the kernel: see `hybla/linux.rs`.
+
+mod linux;
 
 use super::check;
+use super::linux::{Form, Linux};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use crate::config::ConfigError;
+use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,23 +48,28 @@ const MAX_SLOW_START: f64 = 65_536.0;
 pub struct Config {
     /// RTT0: a flow grows as Reno would with this round trip time (the paper: 25 ms).
     pub rtt0: Span,
+    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    pub compat: Compat,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { rtt0: Span::from_millis(25) }
+        Self { rtt0: Span::from_millis(25), compat: Compat::Source }
     }
 }
 
 impl ControlConfig for Config {
-    type Control = Hybla;
+    type Control = Form<Hybla, Box<Linux<linux::Hybla>>>;
 
     fn validate(&self) -> Result<(), ConfigError> {
-        check::above_zero("rtt0", self.rtt0)
+        match self.compat {
+            Compat::Source => check::above_zero("rtt0", self.rtt0),
+            Compat::Linux => linux::validate(self),
+        }
     }
 
-    fn control(&self, setup: &Setup) -> Hybla {
-        Hybla::new(self, setup)
+    fn control(&self, setup: &Setup) -> Self::Control {
+        Form::new(self.compat, setup, || Hybla::new(self, setup), || linux::Hybla::new(self))
     }
 }
 

@@ -53,6 +53,7 @@ mod driver;
 
 mod check;
 mod hystart;
+pub mod linux;
 mod table;
 mod window;
 
@@ -90,6 +91,9 @@ pub struct Setup {
     pub initial_window: Bytes,
     /// Slow start threshold before the first congestion signal; [`Bytes::MAX`] is none. BBR and Noordwijk ignore it.
     pub initial_ssthresh: Bytes,
+    /// The endpoint spreads the segments of a window over the round trip, although the control does not ask for it. ACKs
+    /// that come close together for half of a round trip are then no sign of a full path to the HyStart of Linux.
+    pub paced: bool,
 }
 
 impl Setup {

@@ -28,10 +28,15 @@
 //! DIFFERENCE: an ACK in congestion avoidance counts for at most one window. After a timeout, the ACK of a
 //! retransmission that fills a hole covers many windows of data which left the network long before. Pinned by
 //! `an_ack_that_fills_a_hole_counts_for_one_window`.
+//!
+//! With `compat = "linux"` the rules are those of the kernel: see `newreno/linux.rs`.
+
+pub(super) mod linux;
 
 use super::check::{fraction, within};
+use super::linux::{Form, Linux, constants};
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Setup};
-use crate::config::ConfigError;
+use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,24 +52,30 @@ pub struct Config {
     pub beta: f64,
     /// Segments by which one ACK may open the window in slow start, L of RFC 3465 §2.3; after a timeout it is 1.
     pub abc_limit: u64,
+    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    pub compat: Compat,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 0.5, abc_limit: L }
+        Self { beta: 0.5, abc_limit: L, compat: Compat::Source }
     }
 }
 
 impl ControlConfig for Config {
-    type Control = NewReno;
+    type Control = Form<NewReno, Box<Linux<linux::Reno>>>;
 
     fn validate(&self) -> Result<(), ConfigError> {
         fraction("beta", self.beta)?;
-        within("abc_limit", self.abc_limit as f64, 1.0, 1e3)
+        within("abc_limit", self.abc_limit as f64, 1.0, 1e3)?;
+        match self.compat {
+            Compat::Source => Ok(()),
+            Compat::Linux => constants(&[("beta", self.beta == 0.5), ("abc_limit", self.abc_limit == L)]),
+        }
     }
 
-    fn control(&self, setup: &Setup) -> NewReno {
-        NewReno::new(self, setup)
+    fn control(&self, setup: &Setup) -> Self::Control {
+        Form::new(self.compat, setup, || NewReno::new(self, setup), || linux::Reno)
     }
 }
 

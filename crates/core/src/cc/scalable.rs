@@ -13,11 +13,16 @@
 //!
 //! DIFFERENCE: a loss reduces the flight (RFC 5681 eq. (4)); Linux reduces the window. Pinned by
 //! `a_loss_takes_an_eighth_of_the_flight`.
+//!
+//! With `compat = "linux"` the rules are those of the kernel: see `scalable/linux.rs`.
+
+mod linux;
 
 use super::check::{fraction, positive};
+use super::linux::{Form, Linux, constants};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use crate::config::ConfigError;
+use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,24 +35,30 @@ pub struct Config {
     pub a: f64,
     /// Part of the data in flight which a loss takes (the paper: 1/8).
     pub b: f64,
+    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    pub compat: Compat,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { a: 0.01, b: 0.125 }
+        Self { a: 0.01, b: 0.125, compat: Compat::Source }
     }
 }
 
 impl ControlConfig for Config {
-    type Control = Scalable;
+    type Control = Form<Scalable, Box<Linux<linux::Scalable>>>;
 
     fn validate(&self) -> Result<(), ConfigError> {
         positive("a", self.a)?;
-        fraction("b", self.b)
+        fraction("b", self.b)?;
+        match self.compat {
+            Compat::Source => Ok(()),
+            Compat::Linux => constants(&[("a", self.a == 0.01), ("b", self.b == 0.125)]),
+        }
     }
 
-    fn control(&self, setup: &Setup) -> Scalable {
-        Scalable::new(self, setup)
+    fn control(&self, setup: &Setup) -> Self::Control {
+        Form::new(self.compat, setup, || Scalable::new(self, setup), || linux::Scalable)
     }
 }
 

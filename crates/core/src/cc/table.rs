@@ -137,6 +137,15 @@ macro_rules! controls {
                 }
             }
 
+            /// The control's own state, field by field, for people to read. Its form is not promised.
+            pub fn state(&self) -> String {
+                match self {
+                    $(Self::$variant(cc) => format!("{cc:?}"),)*
+                    Self::Foreign(cc) => cc.name().to_owned(),
+                    Self::C2ml(cc) => format!("{cc:?}"),
+                }
+            }
+
             /// The name in the table, or the name of the foreign control.
             pub fn name(&self) -> &str {
                 match self {
@@ -205,7 +214,15 @@ impl AnyControlConfig {
         match self {
             Self::Foreign(config) => config.requirements(),
             config => config
-                .build(&Setup { mss: Bytes::new(1), initial_window: Bytes::new(1), initial_ssthresh: Bytes::MAX }, 0)
+                .build(
+                    &Setup {
+                        mss: Bytes::new(1),
+                        initial_window: Bytes::new(1),
+                        initial_ssthresh: Bytes::MAX,
+                        paced: false,
+                    },
+                    0,
+                )
                 .requirements(),
         }
     }

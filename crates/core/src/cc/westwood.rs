@@ -19,11 +19,16 @@
 //! DIFFERENCE: ACKs during recovery do not end a sample and give no RTT_min, since the endpoint reports them only to
 //! controls that require rate samples; Linux measures with every ACK. The data delivered in recovery counts in the
 //! sample that the first ACK after it ends. Pinned by `recovery_is_part_of_the_sample_that_ends_after_it`.
+//!
+//! With `compat = "linux"` the rules are those of the kernel: see `westwood/linux.rs`.
+
+mod linux;
 
 use super::check::{above_zero, fraction};
+use super::linux::{Form, Linux, constants};
 use super::window::{Window, plain_window};
 use super::{Ack, CongestionControl, ControlConfig, Loss, Setup};
-use crate::config::ConfigError;
+use crate::config::{Compat, ConfigError};
 use crate::units::{Bytes, Instant, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,24 +41,34 @@ pub struct Config {
     pub gain: f64,
     /// Shortest time over which a sample of the bandwidth is taken (Linux: 50 ms).
     pub min_interval: Span,
+    /// Whose rules apply: those of the source, or those of the Linux kernel.
+    pub compat: Compat,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { gain: 0.125, min_interval: Span::from_millis(50) }
+        Self { gain: 0.125, min_interval: Span::from_millis(50), compat: Compat::Source }
     }
 }
 
 impl ControlConfig for Config {
-    type Control = Westwood;
+    type Control = Form<Westwood, Box<Linux<linux::Westwood>>>;
 
     fn validate(&self) -> Result<(), ConfigError> {
         fraction("gain", self.gain)?;
-        above_zero("min_interval", self.min_interval)
+        above_zero("min_interval", self.min_interval)?;
+        let kernels = Self::default();
+        match self.compat {
+            Compat::Source => Ok(()),
+            Compat::Linux => constants(&[
+                ("gain", self.gain == kernels.gain),
+                ("min_interval", self.min_interval == kernels.min_interval),
+            ]),
+        }
     }
 
-    fn control(&self, setup: &Setup) -> Westwood {
-        Westwood::new(self, setup)
+    fn control(&self, setup: &Setup) -> Self::Control {
+        Form::new(self.compat, setup, || Westwood::new(self, setup), linux::Westwood::new)
     }
 }
 

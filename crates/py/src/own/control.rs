@@ -11,6 +11,11 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+/// The round trip time of a connection that has no sample yet, which happens when its SYN or its first data was sent again
+/// without timestamps: the initial timeout of RFC 6298 §2.1. With it `srtt_s` and `min_rtt_s` are numbers that a control
+/// may divide by.
+const ASSUMED_RTT: Span = Span::from_secs(1);
+
 /// The largest window and threshold, with which sums stay far below the limit of 64 bits.
 const MOST: f64 = (1u64 << 50) as f64;
 
@@ -21,7 +26,7 @@ pub(crate) struct Ack {
     acked: u64,
     rtt_s: Option<f64>,
     srtt_s: f64,
-    min_rtt_s: Option<f64>,
+    min_rtt_s: f64,
     in_flight: u64,
     cwnd_limited: bool,
     delivered: u64,
@@ -41,13 +46,13 @@ impl Ack {
         let rate = ack.rate.filter(|rate| rate.interval > Span::ZERO).map(|rate| {
             ack.delivered.saturating_sub(rate.prior_delivered).as_f64() * 8.0 / rate.interval.as_secs_f64()
         });
-        let known = ack.min_rtt > Span::ZERO && ack.min_rtt < Span::MAX;
+        let known = |rtt: Span| if rtt > Span::ZERO && rtt < Span::MAX { rtt } else { ASSUMED_RTT }.as_secs_f64();
         Self {
             now_s: seconds(ack.now),
             acked: ack.acked.get(),
             rtt_s: ack.rtt.map(Span::as_secs_f64),
-            srtt_s: ack.srtt.as_secs_f64(),
-            min_rtt_s: known.then(|| ack.min_rtt.as_secs_f64()),
+            srtt_s: known(ack.srtt),
+            min_rtt_s: known(ack.min_rtt),
             in_flight: ack.in_flight.get(),
             cwnd_limited: ack.cwnd_limited,
             delivered: ack.delivered.get(),

@@ -146,6 +146,7 @@ impl TcpConfig {
             mss,
             initial_window: mss * u64::from(self.initial_window),
             initial_ssthresh: self.initial_ssthresh.unwrap_or(Bytes::MAX),
+            paced: false,
         }
     }
 

@@ -266,7 +266,8 @@ impl Path {
 
     fn control(&self) -> AnyCc {
         let initial_ssthresh = self.first_threshold().unwrap_or(Bytes::MAX);
-        let setup = Setup { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS), initial_ssthresh };
+        let setup =
+            Setup { mss: Bytes::new(MSS), initial_window: Bytes::new(10 * MSS), initial_ssthresh, paced: false };
         AnyControlConfig::default_of(self.cc).unwrap().build(&setup, 1)
     }
 

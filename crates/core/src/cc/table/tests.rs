@@ -129,7 +129,7 @@ proptest::proptest! {
         for name in NAMES {
             let initial_ssthresh = if mss % 3 == 0 { Bytes::new(4 * mss) } else { Bytes::MAX };
             let initial_window = Bytes::new(10 * mss.max(1));
-            let setup = Setup { mss: Bytes::new(mss), initial_window, initial_ssthresh };
+            let setup = Setup { mss: Bytes::new(mss), initial_window, initial_ssthresh, paced: false };
             let mut config = AnyControlConfig::default_of(name).expect(name);
             if let AnyControlConfig::Cubic(cubic) = &mut config {
                 cubic.hystart = mss % 2 == 1;
