@@ -57,9 +57,6 @@ fn judge_all(grid: &[Path]) -> Vec<(Path, Finding)> {
             scope.spawn(|| {
                 while let Some(path) = grid.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let finding = path.judge(1);
-                    if t0.elapsed().as_secs() > 5 {
-                        eprintln!("SLOW {path} {:?}", t0.elapsed());
-                    }
                     found.lock().unwrap().push((*path, finding));
                     let done = next.load(Ordering::Relaxed);
                     if done % 500 == 0 {
