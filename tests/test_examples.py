@@ -65,7 +65,7 @@ def test_each_family_has_one() -> None:
 def test_lindrop_decides_on_the_drops_of_few_flows() -> None:
     assert queue(ran("lindrop-long-path"))["drops_aqm"] > 10 * queue(ran("lindrop-long-path"))["drops_overflow"]
     many = tree("lindrop-long-path")
-    many["flows"][0]["count"] = 200
+    many["flows"][0]["count"] = 400
     assert queue(penstock.run(many))["drops_overflow"] > 10 * queue(penstock.run(many))["drops_aqm"]
 
 
