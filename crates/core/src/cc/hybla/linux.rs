@@ -46,7 +46,7 @@ pub struct Hybla {
 
 /// Checks that the parameters are such as the kernel allows.
 pub(super) fn validate(config: &Config) -> Result<(), ConfigError> {
-    if config.rtt0.as_nanos() % 1_000_000 == 0 {
+    if config.rtt0.as_nanos().is_multiple_of(1_000_000) {
         return check::above_zero("rtt0", config.rtt0);
     }
     Err(ConfigError::new("rtt0", "must be whole milliseconds with compat = \"linux\""))
