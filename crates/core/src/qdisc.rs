@@ -266,8 +266,16 @@ mod tests {
         let (arrived, marked) = (of(10), of(3));
         let (sent, dropped_early, dropped_overflow, dropped_dequeue, taken_out) = (of(4), of(1), of(1), of(2), of(1));
         let dropped_forced = of(1); // which is the one that counts as early
-        let stats =
-            Stats { arrived, sent, dropped_early, dropped_forced, dropped_overflow, dropped_dequeue, marked, taken_out };
+        let stats = Stats {
+            arrived,
+            sent,
+            dropped_early,
+            dropped_forced,
+            dropped_overflow,
+            dropped_dequeue,
+            marked,
+            taken_out,
+        };
         (stats, of(1))
     }
 

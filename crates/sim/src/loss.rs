@@ -20,12 +20,12 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Creates a loss with this probability, within [0, 1). `rng` is a random stream of its own.
+    /// Creates a loss with this probability, within [0, 1]. `rng` is a random stream of its own.
     pub fn new(probability: f64, rng: Rng) -> Self {
         Self { probability, rng, lost: 0, stations: None }
     }
 
-    /// Sets the probability, within [0, 1).
+    /// Sets the probability, within [0, 1].
     pub fn set(&mut self, probability: f64) {
         self.probability = probability;
     }

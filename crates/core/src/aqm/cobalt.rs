@@ -488,7 +488,10 @@ mod tests {
             cobalt.on_overflow(at(ms));
         }
         assert_eq!(cobalt.probability(), 3.0 / 256.0);
-        assert_eq!((state(&mut cobalt).count, state(&mut cobalt).dropping, state(&mut cobalt).drop_next), (1, true, at(19)));
+        assert_eq!(
+            (state(&mut cobalt).count, state(&mut cobalt).dropping, state(&mut cobalt).drop_next),
+            (1, true, at(19))
+        );
         for ms in 20..10_000 {
             cobalt.on_overflow(at(ms));
         }

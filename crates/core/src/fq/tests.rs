@@ -281,7 +281,10 @@ fn in_linux_cobalt_drops_one_packet_at_a_time() {
 #[test]
 fn a_flood_takes_no_room_from_others_in_fq_pie() {
     let lost = |overflow| {
-        let mut config = Config::<pie::Config> { queues: Parameters { overflow, ways: 8, ..Parameters::default() }, ..Config::default() };
+        let mut config = Config::<pie::Config> {
+            queues: Parameters { overflow, ways: 8, ..Parameters::default() },
+            ..Config::default()
+        };
         config.aqm.target = Span::from_secs(1000);
         let mut bench = Bench::new(&config, Limit::Packets(100));
         for _ in 0..200 {

@@ -272,7 +272,8 @@ mod tests {
     fn quanta_that_cannot_be_are_refused() {
         let weights = [Weight::ONE, Weight::MAX];
         let setup = Setup { weights: &weights, max_packet: Bytes::new(1500) };
-        let validate = |quantum| Config { quantum, ..Config::default() }.validate(&setup).map_err(|error| error.to_string());
+        let validate =
+            |quantum| Config { quantum, ..Config::default() }.validate(&setup).map_err(|error| error.to_string());
         assert!(validate(Some(Bytes::ZERO)).unwrap_err().contains("1B to 2048B"));
         assert!(validate(Some(Bytes::new(2049))).is_err());
         validate(None).unwrap();

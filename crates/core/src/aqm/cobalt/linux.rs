@@ -197,7 +197,14 @@ impl LinuxCobalt {
     }
 
     /// `cobalt_should_drop()`; `is_last` says that no packet waits behind this one.
-    pub(super) fn should_drop(&mut self, packet: &Meta, sojourn: Span, is_last: bool, now: Instant, rng: &mut Rng) -> Verdict {
+    pub(super) fn should_drop(
+        &mut self,
+        packet: &Meta,
+        sojourn: Span,
+        is_last: bool,
+        now: Instant,
+        rng: &mut Rng,
+    ) -> Verdict {
         let (next_due, mut is_past) = (self.is_due(now), self.is_past(now));
         self.watch(sojourn.as_nanos(), now);
         let signal = next_due && self.dropping;

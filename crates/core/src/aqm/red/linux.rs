@@ -106,9 +106,6 @@ pub(super) fn check_source(config: &Config) -> Result<(), ConfigError> {
 
 /// Checks the table of idle times, like `red_check_params`.
 fn check_table(config: &Config) -> Result<(), ConfigError> {
-    if config.bandwidth.is_some_and(|rate| rate.as_bps() == 0) {
-        return Err(ConfigError::new("bandwidth", "must be above 0"));
-    }
     if config.scell_log.is_some_and(|log| log > 31) {
         return Err(ConfigError::new("scell_log", "must be from 0 to 31"));
     }
@@ -352,7 +349,6 @@ mod tests {
             (Config { stab: Some(vec![32]), ..config() }, "stab"),
             (Config { stab: Some(Vec::new()), ..config() }, "stab"),
             (Config { stab: Some(vec![0; 257]), ..config() }, "stab"),
-            (Config { bandwidth: Some(Rate::from_bps(0)), ..config() }, "bandwidth"),
         ] {
             assert_eq!(AqmConfig::validate(&config).unwrap_err().key, key);
         }
