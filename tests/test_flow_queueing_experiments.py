@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+import penstock
 import pytest
 from penstock.claims import Verdict
 from penstock.papers._shared import mixes
@@ -164,3 +165,34 @@ def test_fq_minstrel_pie_is_as_fair_as_fq_pie(verdicts: Any) -> None:
     fair = ("fairness-is-not-affected", "indices-with-fq-minstrel-pie", "one-flow-has-its-share-at-10")
     for claim in (*fair, "delay-is-less-with-one-flow", "calls-still-lose-nothing", "calls-have-the-same-jitter"):
         assert found[claim] == "holds", claim
+
+
+def shares(aqm: dict[str, Any]) -> list[float]:
+    """The goodput in Mbit/s of five long flows beside 40 Mbit/s of UDP, the last, on a link of 20 Mbit/s."""
+    tree = {
+        "name": "flood",
+        "duration": "30s",
+        "warmup": "5s",
+        "seed": 1,
+        "topology": {"kind": "dumbbell", "rate": "20Mbit/s", "delay": "20ms", "limit": "1000p"},
+        "aqm": aqm,
+        "tcp": {"cc": "cubic"},
+        "flows": [{"kind": "bulk", "count": 5}, {"kind": "cbr", "rate": "40Mbit/s"}],
+    }
+    return [flow["goodput_bps"] / 1e6 for flow in penstock.run(tree).summary["flows"]]
+
+
+def jain(rates: list[float]) -> float:
+    """Jain's index."""
+    return sum(rates) ** 2 / len(rates) / sum(rate**2 for rate in rates)
+
+
+@pytest.mark.parametrize("name", ["fq-codel", "fq-cobalt", "fq-pie", "fq-minstrel-pie"])
+def test_a_stream_that_does_not_listen_gets_its_share_and_no_more(name: str) -> None:
+    fair = shares({"name": name, "ways": 8})
+    assert jain(fair) > 0.98, fair
+
+
+def test_refusing_the_arrival_lets_a_flood_take_the_room_of_all() -> None:
+    taken = shares({"name": "fq-pie", "ways": 8, "overflow": "arrival"})
+    assert jain(taken) < 0.9, taken
