@@ -1,4 +1,4 @@
-"""COBALT as cake has it (sch_cake.c), alone in one queue and in floating point; `cobalt_linux` has the kernel's numbers.
+"""COBALT as cake has it (sch_cake.c), alone in one queue, in floating point; `cobalt_linux` has the kernel's numbers.
 
 Draws one random number for each packet that is looked at while BLUE's probability is above 0.
 """

@@ -107,9 +107,9 @@ class CoDel(Fifo):
 
     def step(self, packet: Packet | None, waited: int, most: int | None) -> Packet | None:
         """The end of codel_dequeue(): marks a packet that goes out and waited longer than `ce_threshold`."""
-        if packet is not None and most is not None and waited > most and packet.ecn != NOT_ECT:
-            if packet.ecn & self.params.ce_mask == self.params.ce_selector:
-                packet.ecn = CE
+        if packet is not None and most is not None and waited > most:
+            selected = packet.ecn & self.params.ce_mask == self.params.ce_selector
+            packet.ecn = CE if selected and packet.ecn != NOT_ECT else packet.ecn
         return packet
 
 

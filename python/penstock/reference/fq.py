@@ -1,7 +1,7 @@
 """Flow queueing as RFC 8290 §4 writes it, around the twin of any algorithm that judges one queue.
 
-Draws no random number but those of the algorithm, in the order in which its queues are asked. The key of the hash must be
-given: it comes from a stream of its own.
+Draws no random number but those of the algorithm, in the order in which its queues are asked. The key of the hash must
+be given: it comes from a stream of its own.
 """
 
 from collections.abc import Callable, Sequence

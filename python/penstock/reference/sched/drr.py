@@ -1,4 +1,4 @@
-"""DRR as Shreedhar and Varghese 1996 write it: a round of classes, each with a deficit; with `linux` as in sch_drr.c."""
+"""DRR as Shreedhar and Varghese 1996 write it: a round of classes, each with a deficit; `linux`: as sch_drr.c."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from penstock.reference.sched import Scheduler
 
 
 class Drr(Scheduler):
-    """`quantum` bytes per turn for each unit of weight; 0 is the largest packet. `linux`: a turn ends at the next look."""
+    """`quantum` bytes per turn for each unit of weight; 0 is the largest packet. `linux`: turns end at a look."""
 
     def __init__(self, weights: Sequence[int], max_packet: int, quantum: int = 0, *, linux: bool = False) -> None:
         super().__init__(weights, max_packet)
