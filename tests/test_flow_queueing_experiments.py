@@ -41,10 +41,10 @@ def test_pie_has_linuxs_limit_and_flow_queues_have_theirs() -> None:
 @pytest.mark.parametrize("quick", [False, True])
 def test_the_pie_family_refuses_the_packet_that_comes_as_in_algorithm_7(quick: bool) -> None:
     for experiment, aqm in ((FQ_PIE, "fq-pie"), (FQ_MINSTREL_PIE, "fq-pie"), (FQ_MINSTREL_PIE, "fq-minstrel-pie")):
-        for setting in experiment.settings:
-            tree = scenario(experiment, Case(aqm, 4, 1, setting=setting.name), quick)
+        for setting in experiment.settings_in_order:
+            tree = scenario(experiment, Case(aqm, 4, 1, setting=setting), quick)
             arrival = {"name": aqm, "overflow": "arrival"}
-            assert tree["aqm"] == tree["topology"]["reverse_aqm"] == arrival, setting.name
+            assert tree["aqm"] == tree["topology"]["reverse_aqm"] == arrival, setting
 
 
 def test_a_call_goes_with_four_flows_each_way_for_100_s() -> None:
