@@ -58,6 +58,12 @@ mod tests {
     }
 
     #[test]
+    fn a_wire_that_loses_all_loses_all() {
+        let mut loss = Loss::new(1.0, Streams::new(1).get("bottleneck/loss"));
+        assert!((0..10_000).all(|_| loss.strikes(FlowId(0))));
+    }
+
+    #[test]
     fn nothing_is_lost_without_probability() {
         let mut loss = Loss::new(0.0, Streams::new(1).get("bottleneck/loss"));
         assert!((0..10_000).all(|_| !loss.strikes(FlowId(0))));

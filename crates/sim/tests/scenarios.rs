@@ -133,6 +133,10 @@ fn impossible_values_are_refused_with_what_is_allowed() {
         let text = format!("loss = {loss}");
         refused(GOOD, "loss = 0.001", &text, &text, &["loss is", "from 0 to 1"]);
     }
+    // As for stations, a wire may lose everything.
+    for loss in ["0.0", "1.0"] {
+        parse(&GOOD.replace("loss = 0.001", &format!("loss = {loss}")));
+    }
     refused(GRAPH, "\"5ms\" },\n  { a = \"p\"", "\"5ms\", loss = 2 },\n  { a = \"p\"", "loss = 2", &["from 0 to 1"]);
 }
 
