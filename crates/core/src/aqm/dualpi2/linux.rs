@@ -103,7 +103,8 @@ fn in_256ths(gain: f64) -> f64 {
 
 /// `dualpi2_scale_alpha_beta()`.
 fn scale_alpha_beta(param: u32) -> u32 {
-    ((u64::from(param) * u64::from(MAX_PROB) >> (ALPHA_BETA_SHIFT - ALPHA_BETA_GRANULARITY)) / 1_000_000_000) as u32
+    let scaled = (u64::from(param) * u64::from(MAX_PROB)) >> (ALPHA_BETA_SHIFT - ALPHA_BETA_GRANULARITY);
+    (scaled / 1_000_000_000) as u32
 }
 
 /// `__scale_delta()`.
