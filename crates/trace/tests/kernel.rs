@@ -12,27 +12,11 @@ use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Bytes, Instant, Limit, Rate};
 use penstock_trace::arrival::{Arrival, FlowTable};
 use penstock_trace::record::{Fate, Record};
-use penstock_trace::replay::replay_with;
+use penstock_trace::replay::{Conditions, replay_under};
 
 const LINK: Rate = Rate::from_bps(10_000_000);
-/// The seed of the numbers which the kernel was given.
+/// The state of splitmix64 from which the kernel was given its numbers.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
-/// More numbers than any of the kernel's answers took.
-const NUMBERS: usize = 300_000;
-
-/// The numbers of splitmix64.
-fn splitmix64() -> Vec<u64> {
-    let mut state = SEED;
-    let next = |_| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    (0..NUMBERS).map(next).collect()
-}
-
 /// The kernel's answer to a trace.
 struct Kernel {
     arrivals: Vec<Arrival>,
@@ -95,9 +79,10 @@ fn agrees(file: &[u8], name: &str, settings: &[&str], limit: Limit) {
     let kernel = read(file);
     let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
     let config = config_from_settings(name, &settings).unwrap();
-    let arrivals = kernel.arrivals.iter().copied().map(Ok);
-    let packets =
-        replay_with(arrivals, &config, LinkFacts { rate: LINK, limit }, Rng::told(splitmix64())).unwrap().packets;
+    let conditions = Conditions { draws: Some(Rng::split_mix(SEED)), ..Conditions::seeded(0) };
+    let (arrivals, link) = (kernel.arrivals.iter().copied().map(Ok), LinkFacts { rate: LINK, limit });
+    let mut packets = Vec::new();
+    replay_under(arrivals, &config, link, &conditions, |packet| packets.push(*packet)).unwrap();
     let mut digest = blake3::Hasher::new();
     let mut parted = Vec::new();
     for (id, (record, (arrival, expected))) in packets.iter().zip(kernel.arrivals.iter().zip(&kernel.fates)).enumerate()
