@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+import penstock
 import pytest
 from penstock.claims import Verdict
 from penstock.papers._shared import mixes
@@ -35,6 +36,15 @@ def test_section_5_2_3_has_100_mbits_and_85_ms() -> None:
 def test_pie_has_linuxs_limit_and_flow_queues_have_theirs() -> None:
     for aqm, limit in (("pie", "1000p"), ("fq-pie", "10240p"), ("fq-codel", "10240p")):
         assert scenario(FQ_PIE, Case(aqm, 2, 1, setting="up-1"))["topology"]["limit"] == limit
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_the_pie_family_refuses_the_packet_that_comes_as_in_algorithm_7(quick: bool) -> None:
+    for experiment, aqm in ((FQ_PIE, "fq-pie"), (FQ_MINSTREL_PIE, "fq-pie"), (FQ_MINSTREL_PIE, "fq-minstrel-pie")):
+        for setting in experiment.settings_in_order:
+            tree = scenario(experiment, Case(aqm, 4, 1, setting=setting), quick)
+            arrival = {"name": aqm, "overflow": "arrival"}
+            assert tree["aqm"] == tree["topology"]["reverse_aqm"] == arrival, setting
 
 
 def test_a_call_goes_with_four_flows_each_way_for_100_s() -> None:
@@ -155,3 +165,34 @@ def test_fq_minstrel_pie_is_as_fair_as_fq_pie(verdicts: Any) -> None:
     fair = ("fairness-is-not-affected", "indices-with-fq-minstrel-pie", "one-flow-has-its-share-at-10")
     for claim in (*fair, "delay-is-less-with-one-flow", "calls-still-lose-nothing", "calls-have-the-same-jitter"):
         assert found[claim] == "holds", claim
+
+
+def shares(aqm: dict[str, Any]) -> list[float]:
+    """The goodput in Mbit/s of five long flows beside 40 Mbit/s of UDP, the last, on a link of 20 Mbit/s."""
+    tree = {
+        "name": "flood",
+        "duration": "30s",
+        "warmup": "5s",
+        "seed": 1,
+        "topology": {"kind": "dumbbell", "rate": "20Mbit/s", "delay": "20ms", "limit": "1000p"},
+        "aqm": aqm,
+        "tcp": {"cc": "cubic"},
+        "flows": [{"kind": "bulk", "count": 5}, {"kind": "cbr", "rate": "40Mbit/s"}],
+    }
+    return [flow["goodput_bps"] / 1e6 for flow in penstock.run(tree).summary["flows"]]
+
+
+def jain(rates: list[float]) -> float:
+    """Jain's index."""
+    return sum(rates) ** 2 / len(rates) / sum(rate**2 for rate in rates)
+
+
+@pytest.mark.parametrize("name", ["fq-codel", "fq-cobalt", "fq-pie", "fq-minstrel-pie"])
+def test_a_stream_that_does_not_listen_gets_its_share_and_no_more(name: str) -> None:
+    fair = shares({"name": name, "ways": 8})
+    assert jain(fair) > 0.98, fair
+
+
+def test_refusing_the_arrival_lets_a_flood_take_the_room_of_all() -> None:
+    taken = shares({"name": "fq-pie", "ways": 8, "overflow": "arrival"})
+    assert jain(taken) < 0.9, taken

@@ -324,6 +324,8 @@ def test_an_exception_stops_the_run_and_is_told_with_its_traceback() -> None:
     [
         (lambda self: setattr(self, "cwnd", "much"), "self.cwnd is 'much': it must be a number of bytes, 0 or more"),
         (lambda self: setattr(self, "cwnd", float("nan")), "self.cwnd is nan"),
+        (lambda self: setattr(self, "cwnd", float("inf")), "self.cwnd is inf: it must be at most 2^50 bytes"),
+        (lambda self: setattr(self, "cwnd", 1e300), "self.cwnd is 1e300: it must be at most 2^50 bytes"),
         (lambda self: setattr(self, "ssthresh", -1), "self.ssthresh is -1"),
         (lambda self: setattr(self, "pacing_bps", 0), "self.pacing_bps is 0"),
     ],

@@ -23,8 +23,6 @@ PAGE = {"hfs-drr": "hfs"} | {entry.name: "fq" for entry in ENTRIES if entry.kind
 # What a discipline sets otherwise than the page that it shares with others; the page tells in its text.
 OTHERWISE = {
     ("fq-cobalt", "ways"): 8,
-    ("fq-pie", "overflow"): "arrival",
-    ("fq-minstrel-pie", "overflow"): "arrival",
     ("fq", "per_flow"): {"name": "droptail"},
     ("fq-codel", "ecn"): True,
 }

@@ -36,10 +36,12 @@ def plain(twin: Callable[[Sequence[int], int], Scheduler]) -> Make:
 
 
 def drr(weights: Sequence[int], largest: int, r: random.Random) -> tuple[Scheduler, dict[str, Any]]:
-    """Quanta below and above the largest packet."""
+    """Quanta below and above the largest packet; turns that end at once and, as in Linux, at the next look."""
     most = (1 << 31) // max(weights)  # a turn has to fit 31 bits
     quantum = min(most, r.choice([largest, r.randint(1, largest), r.randint(1, 3 * largest)]))
-    return Drr(weights, largest, quantum), {"quantum": f"{quantum}B"}
+    linux = r.random() < 0.5
+    compat = "linux" if linux else "source"
+    return Drr(weights, largest, quantum, linux=linux), {"quantum": f"{quantum}B", "compat": compat}
 
 
 def qfq_plus(weights: Sequence[int], largest: int, r: random.Random) -> tuple[Scheduler, dict[str, Any]]:

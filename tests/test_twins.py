@@ -26,8 +26,10 @@ from penstock.reference import (
     blue,
     choke,
     cobalt,
+    cobalt_linux,
     codel,
     dualpi2,
+    dualpi2_linux,
     feng_red,
     fq,
     lindrop,
@@ -107,7 +109,10 @@ class Trial:
         """The fates by the twin, with the random numbers of `seed`."""
         stream, pair = Xoshiro256PlusPlus(seed, f"replay/{self.algorithm}"), PAIRS[self.name]
         more = {"bits": stream.bits} if pair.bits else {}
-        return pair.replay(self.arrivals, self.rate_bps, self.limit, self.params, stream.uniform, **more)
+        params = self.params
+        if isinstance(params, fq.Params) and not any(said.startswith("perturbation=") for said in self.settings):
+            params = replace(params, key=stream.branch("hash").bits() >> 11)
+        return pair.replay(self.arrivals, self.rate_bps, self.limit, params, stream.uniform, **more)
 
     def compiled(self, file: Path) -> list[Fate]:
         """The fates by the compiled part, which reads the trace from `file`."""
@@ -137,6 +142,10 @@ def codel_setup(r: random.Random) -> Setup:
     """The RFC's arithmetic and the kernel's."""
     options, settings = codel_options(r)
     linux = coin(r)
+    if coin(r):
+        most_ns, (selector, mask) = round(10 ** r.uniform(5, 7.5)), r.choice([(0, 0), (1, 3), (2, 2), (0, 1), (3, 3)])
+        settings += written(ce_threshold=f"{most_ns}ns", ce_threshold_selector=selector, ce_threshold_mask=mask)
+        options |= {"ce_threshold_ns": most_ns, "ce_selector": selector, "ce_mask": mask}
     return codel.Params(**options, linux=linux), settings + written(compat="linux" if linux else "source")
 
 
@@ -194,13 +203,15 @@ def ared_setup(r: random.Random) -> Setup:
     """Targets that give the least thresholds and larger ones; adaptations rare and frequent."""
     target_ms, interval_ms = r.randint(1, 60), r.choice([1, 20, 100, 500])
     max_p = r.choice([0.01, 0.1, 0.5, r.uniform(0.01, 0.5)])
-    params = ared.Params(target_ms / 1000, interval_ms * MS, max_p, r.choice([500, 1000, 1500]), coin(r))
+    mean, ecn, wait = r.choice([500, 1000, 1500]), coin(r), coin(r)
+    params = ared.Params(target_ms / 1000, interval_ms * MS, max_p, mean, ecn, wait)
     return params, written(
         target=f"{target_ms}ms",
         interval=f"{interval_ms}ms",
         max_probability=max_p,
         mean_packet=f"{params.mean_packet}B",
         ecn=params.ecn,
+        wait=params.wait,
     )
 
 
@@ -260,7 +271,15 @@ def red_linux_setup(r: random.Random) -> Setup:
     high = min(low + r.choice([1, r.randint(1, 60_000)]), (1 << 31 - wlog) - 1)
     max_p = r.choice([0.02, 0.1, 1.0, r.uniform(0.001, 1)])
     params = red_linux.Params(low, high, wlog, max_p, mean_packet=r.choice([500, 1000, 1500]), ecn=coin(r))
+    told: dict[str, Any] = {}
+    if coin(r):
+        told["bandwidth_bps"] = r.choice([10_000_000, round(10 ** r.uniform(5, 9))])
+    if coin(r):
+        told["scell_log"] = r.randint(0, 31)
+    params = replace(params, **told)
     return params, written(
+        **({"bandwidth": f"{told['bandwidth_bps']}bit/s"} if "bandwidth_bps" in told else {}),
+        **({"scell_log": told["scell_log"]} if "scell_log" in told else {}),
         compat="linux",
         min_threshold=f"{low}B",
         max_threshold=f"{high}B",
@@ -541,6 +560,37 @@ def dualpi2_setup(r: random.Random) -> Setup:
     return dualpi2.Params(target_ns, tupdate_ns, **gains, **times, **step, classic_weight=weight), settings
 
 
+@twin("dualpi2/linux", dualpi2_linux.replay, drop="drop_dequeue", draws=True)
+def dualpi2_linux_setup(r: random.Random) -> Setup:
+    """Every option of the kernel; gains from its defaults to ones that swing between 0 and 1."""
+    times = {"target": round(10 ** r.uniform(5, 7.5)), "tupdate": some_tupdate_ns(r)}
+    params = dualpi2_linux.Params(
+        times["target"],
+        times["tupdate"],
+        alpha=r.choice([41, r.randint(1, 10_000)]),
+        beta=r.choice([819, r.randint(1, 10_000)]),
+        coupling=r.choice([1, 2, 5]),
+        step_ns=round(10 ** r.uniform(5, 7)),
+        step_packets=r.choice([None, 0, 5]),
+        min_qlen_step=r.choice([0, 0, 3]),
+        drop_early=r.random() < 0.3,
+        drop_overload=coin(r),
+        any_ect=r.random() < 0.3,
+        memory_limit=r.choice([None, 20_000, 500_000]),
+        classic_weight=r.choice([1, 10, 50, 99]),
+        mtu=r.choice([100, 1514]),
+    )
+    kept = ("coupling", "min_qlen_step", "drop_early", "drop_overload", "any_ect", "classic_weight")
+    settings = written(compat="linux", **{key: getattr(params, key) for key in kept})
+    settings += written(alpha=params.alpha / 256, beta=params.beta / 256, mtu=f"{params.mtu}B")
+    settings += written(**{key: f"{ns}ns" for key, ns in {**times, "step_thresh": params.step_ns}.items()})
+    if params.step_packets is not None:
+        settings += written(step_packets=params.step_packets)
+    if params.memory_limit is not None:
+        settings += written(memory_limit=f"{params.memory_limit}B")
+    return params, settings
+
+
 def codel_options(r: random.Random) -> tuple[dict[str, Any], list[str]]:
     """Any target below any interval."""
     target_ns = round(10 ** r.uniform(5, 7.5))
@@ -557,26 +607,39 @@ def modified_codel_setup(r: random.Random) -> Setup:
     return modified_codel.Params(**options), settings
 
 
-@twin("cobalt", cobalt.replay, drop="drop_dequeue", draws=True)
-def cobalt_setup(r: random.Random) -> Setup:
-    """Probabilities that move at once and slowly; cake's arithmetic and the kernel's."""
+def cobalt_options(r: random.Random) -> Setup:
+    """Probabilities that move at once and slowly; overflows at the tail and at the head."""
     options, settings = codel_options(r)
-    linux = coin(r)
     steps: dict[str, Any] = {
         step: r.choice([1 / 256, 1 / 4096, 0.3, r.uniform(1e-6, 1)]) for step in ("increment", "decrement")
     }
-    settings += written(compat="linux" if linux else "source", **steps)
+    head_drop = r.choice([None, False, True])
+    settings += written(**steps, **({} if head_drop is None else {"head_drop": head_drop}))
     freeze_ns = r.choice([None, MS, 100 * MS])
     if freeze_ns is not None:
         settings += written(freeze=f"{freeze_ns}ns")
-    return cobalt.Params(**options, **steps, freeze_ns=freeze_ns, linux=linux), settings
+    return cobalt.Params(**options, **steps, freeze_ns=freeze_ns, head_drop=head_drop), settings
+
+
+@twin("cobalt", cobalt.replay, drop="drop_dequeue", draws=True)
+def cobalt_setup(r: random.Random) -> Setup:
+    """Floating point."""
+    params, settings = cobalt_options(r)
+    return params, settings + written(compat="source")
+
+
+@twin("cobalt/linux", cobalt_linux.replay, drop="drop_dequeue", draws=True)
+def cobalt_linux_setup(r: random.Random) -> Setup:
+    """The kernel's numbers."""
+    params, settings = cobalt_options(r)
+    return params, settings + written(compat="linux")
 
 
 def flow_queueing(r: random.Random, make: Maker, linux: bool) -> Setup:
     """Few queues, so that flows meet, and many; limits that are reached by one flow and by all."""
     flows = r.choice([1, 2, 4, 8, 1024])
     ways = r.choice([way for way in (1, 2, 4, 8) if flows % way == 0])
-    fattest, key = coin(r), r.choice([None, None, None, r.getrandbits(53)])
+    fattest, key = coin(r), r.choice([None, None, None, r.getrandbits(53)])  # None: from a stream of its own
     options = {"flows": flows, "ways": ways, "drop_batch": r.choice([1, 5, 64])}
     quantum, memory_limit = r.choice([256, 300, 1514, 9000]), r.choice([9000, 50_000, 32 << 20])
     settings = written(quantum=f"{quantum}B", memory_limit=f"{memory_limit}B", **options)
@@ -584,7 +647,7 @@ def flow_queueing(r: random.Random, make: Maker, linux: bool) -> Setup:
     if key is not None:
         settings += written(perturbation=key)
     memory = {"quantum": quantum, "memory_limit": memory_limit}
-    return fq.Params(make, **options, **memory, fattest=fattest, key=key, linux=linux), settings
+    return fq.Params(make, **options, **memory, fattest=fattest, key=key or 0, linux=linux), settings
 
 
 def with_compat_once(queues: list[str], aqm: list[str]) -> list[str]:
@@ -603,10 +666,10 @@ def fq_codel_setup(r: random.Random) -> Setup:
 @twin("fq-cobalt", fq.replay, drop="drop_dequeue")
 def fq_cobalt_setup(r: random.Random) -> Setup:
     """COBALT in both arithmetics."""
-    aqm, settings = cobalt_setup(r)
-    params, queues = flow_queueing(
-        r, lambda rate_bps, uniform: cobalt.Cobalt(fq.LIMITLESS, aqm, rate_bps, uniform), aqm.linux
-    )
+    aqm, settings = cobalt_options(r)
+    linux = coin(r)
+    made = cobalt_linux.LinuxCobalt if linux else cobalt.Cobalt
+    params, queues = flow_queueing(r, lambda rate_bps, uniform: made(fq.LIMITLESS, aqm, rate_bps, uniform), linux)
     return params, with_compat_once(queues, settings)
 
 

@@ -24,11 +24,16 @@ pub(crate) fn hashed(flow: FlowId, key: u64, queues: u32) -> usize {
     (((hash >> 32) * u64::from(queues)) >> 32) as usize
 }
 
+/// Draws the key of a hash from the branch `hash` of a discipline's stream.
+fn drawn_key(rng: &Rng) -> u64 {
+    rng.branch("hash").bits() >> 11
+}
+
 #[derive(Debug, Clone)]
 pub(crate) struct Classifier {
     queues: u32,
     ways: usize,
-    /// The key of the hash; `None` until it is drawn from the random numbers at the first use, unless it was given.
+    /// The key of the hash, unless it was given `None` until the first use: it then comes from a stream of its own.
     key: Option<u64>,
     /// For each queue, the flow that took it last; empty with one way.
     owner: Vec<Option<FlowId>>,
@@ -44,8 +49,8 @@ impl Classifier {
 
     /// The queue of `flow`; `active` tells whether a queue is in use.
     #[inline]
-    pub fn queue_of(&mut self, flow: FlowId, rng: &mut Rng, active: impl Fn(usize) -> bool) -> usize {
-        let key = *self.key.get_or_insert_with(|| rng.bits() >> 11);
+    pub fn queue_of(&mut self, flow: FlowId, rng: &Rng, active: impl Fn(usize) -> bool) -> usize {
+        let key = *self.key.get_or_insert_with(|| drawn_key(rng));
         let home = hashed(flow, key, self.queues);
         if self.ways == 1 || (self.owner[home] == Some(flow) && !self.shared[home]) {
             return home;
@@ -104,24 +109,23 @@ mod tests {
     }
 
     #[test]
-    fn the_key_comes_from_the_stream_unless_it_is_given() {
-        let (mut rng, unused) = (Streams::new(1).get("fq"), Streams::new(1).get("fq"));
-        Classifier::new(1024, 1, Some(7)).queue_of(FlowId(0), &mut rng, |_| false);
-        assert_eq!(rng, unused);
-        let drawn = Classifier::new(1024, 1, None).queue_of(FlowId(0), &mut rng, |_| false);
-        assert_eq!(drawn, hashed(FlowId(0), unused.clone().bits() >> 11, 1024));
+    fn the_key_comes_from_a_stream_of_its_own_unless_it_is_given() {
+        let rng = Streams::new(1).get("fq");
+        let queue = |key| Classifier::new(1 << 16, 1, key).queue_of(FlowId(0), &rng, |_| false);
+        assert_eq!(queue(Some(7)), hashed(FlowId(0), 7, 1 << 16));
+        assert_eq!(queue(None), hashed(FlowId(0), rng.branch("hash").bits() >> 11, 1 << 16));
     }
 
     /// Eight flows in one set of eight ways, some of which the hash alone would put into one queue.
     #[test]
     fn flows_of_a_set_get_queues_of_their_own() {
-        let mut rng = Streams::new(1).get("fq");
+        let rng = Streams::new(1).get("fq");
         let (mut classifier, mut used) = (Classifier::new(8, 8, Some(1)), [false; 8]);
         for flow in 0..8 {
-            let queue = classifier.queue_of(FlowId(flow), &mut rng, |q| used[q]);
+            let queue = classifier.queue_of(FlowId(flow), &rng, |q| used[q]);
             assert!(!std::mem::replace(&mut used[queue], true), "flow {flow} shares queue {queue}");
         }
-        let again: Vec<usize> = (0..8).map(|flow| classifier.queue_of(FlowId(flow), &mut rng, |q| used[q])).collect();
+        let again: Vec<usize> = (0..8).map(|flow| classifier.queue_of(FlowId(flow), &rng, |q| used[q])).collect();
         let mut sorted = again.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..8).collect::<Vec<_>>(), "{again:?}: each flow finds its own queue again");
@@ -129,21 +133,21 @@ mod tests {
 
     #[test]
     fn a_flow_stays_where_its_packets_are() {
-        let mut rng = Streams::new(1).get("fq");
+        let rng = Streams::new(1).get("fq");
         let mut classifier = Classifier::new(8, 8, Some(1));
         let mut used = [false; 8];
         for flow in 0..8 {
-            used[classifier.queue_of(FlowId(flow), &mut rng, |q| used[q])] = true;
+            used[classifier.queue_of(FlowId(flow), &rng, |q| used[q])] = true;
         }
         // A ninth flow has to share a queue. It does not move to an idle queue while its packets wait.
-        let shared = classifier.queue_of(FlowId(8), &mut rng, |q| used[q]);
+        let shared = classifier.queue_of(FlowId(8), &rng, |q| used[q]);
         let idle = (0..8).find(|q| *q != shared).unwrap();
         used[idle] = false;
-        assert_eq!(classifier.queue_of(FlowId(8), &mut rng, |q| used[q]), shared);
+        assert_eq!(classifier.queue_of(FlowId(8), &rng, |q| used[q]), shared);
         let owner = classifier.owner[shared].unwrap();
-        assert_eq!(classifier.queue_of(owner, &mut rng, |q| used[q]), shared, "the owner stays, too");
+        assert_eq!(classifier.queue_of(owner, &rng, |q| used[q]), shared, "the owner stays, too");
         used[shared] = false;
-        let own = classifier.queue_of(FlowId(8), &mut rng, |q| used[q]);
+        let own = classifier.queue_of(FlowId(8), &rng, |q| used[q]);
         assert_eq!(classifier.owner[own], Some(FlowId(8)), "when it is gone, the flow may have one of its own");
     }
 }

@@ -89,6 +89,11 @@ pub trait AqmConfig: Default + Clone + Serialize + DeserializeOwned + JsonSchema
         let _ = queues;
         Self::default()
     }
+
+    /// Changes the defaults of the flow `queues` that differ with `compat = "linux"`.
+    fn per_flow_in_linux(queues: &mut FlowQueues) {
+        let _ = queues;
+    }
 }
 
 impl<C: AqmConfig> Discipline for C {

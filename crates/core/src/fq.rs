@@ -27,9 +27,12 @@
 //! `memory_is_limited_in_bytes`.
 //! DIFFERENCE: with `ways` above 1 collisions are avoided as in cake, see `classify.rs`. Plain hashing is that of the
 //! RFC. Pinned by `flows_of_a_set_get_queues_of_their_own`.
-//! DIFFERENCE: with `overflow = "arrival"` (the default of FQ-PIE, Patil, Algorithm 7) the arriving packet is refused
-//! and no packet of another flow is dropped. If `compat = "linux"` is also set, exceeding `memory_limit` is only
-//! counted, as in sch_fq_pie. Pinned by `memory_overruns_are_only_counted_as_in_linux`.
+//! DIFFERENCE: with `overflow = "arrival"` (Patil, Algorithm 7) the arriving packet is refused and no packet of another
+//! flow is dropped. If `compat = "linux"` is also set, exceeding `memory_limit` is only counted, as in sch_fq_pie.
+//! Pinned by `memory_overruns_are_only_counted_as_in_linux`.
+//! DIFFERENCE: FQ-PIE drops from the fattest queue, as all flow queueing here, and not the arrival as Patil and Linux:
+//! a flow that does not listen would fill the room of all others. `compat = "linux"` refuses the arrival. Pinned by
+//! `the_pie_family_refuses_the_packet_that_comes_in_linux`, `a_flood_takes_no_room_from_others_in_fq_pie`.
 
 mod config;
 #[cfg(test)]
@@ -289,6 +292,7 @@ impl<P: Packet, A: Aqm + Clone> Qdisc<P> for FlowQueue<P, A> {
         let verdict = self.queues[at].aqm.on_arrival(&packet, shown, now, rng);
         self.note_timer(at);
         if verdict == Verdict::Drop {
+            self.stats.count_forced(self.queues[at].aqm.was_forced(), size);
             self.drop(packet, DropReason::Early, now, observer);
             return Enqueued::Dropped(DropReason::Early);
         }

@@ -65,6 +65,17 @@ pub trait Aqm: AckPath {
         let _ = now;
     }
 
+    /// Returns true if the last drop on arrival was forced: the algorithm left the packet no chance and did not mark it.
+    fn was_forced(&self) -> bool {
+        false
+    }
+
+    /// Returns true if a single queue that is full makes room at its head instead of refusing the arrival. Each packet
+    /// that goes is told by [`Aqm::on_shed`].
+    fn drops_head(&self) -> bool {
+        false
+    }
+
     /// Called before flow queueing drops a waiting packet from the head of the queue to make room for others; `backlog`
     /// still includes the packet.
     fn on_shed(&mut self, backlog: Backlog, now: Instant) {

@@ -153,6 +153,8 @@ pub struct Stats {
     pub sent: Backlog,
     /// Packets dropped by the AQM on arrival.
     pub dropped_early: Backlog,
+    /// Of those, the packets that were forced: above a limit from which the AQM lets no packet pass.
+    pub dropped_forced: Backlog,
     /// Packets dropped because the queue had no room.
     pub dropped_overflow: Backlog,
     /// Packets dropped from the queue by the AQM.
@@ -170,6 +172,14 @@ impl Stats {
             DropReason::Early => self.dropped_early.add(size),
             DropReason::Overflow => self.dropped_overflow.add(size),
             DropReason::Dequeue => self.dropped_dequeue.add(size),
+        }
+    }
+
+    /// Counts the drop of a packet of `size` on arrival as forced, if it was.
+    #[inline]
+    pub fn count_forced(&mut self, forced: bool, size: Bytes) {
+        if forced {
+            self.dropped_forced.add(size);
         }
     }
 
@@ -255,7 +265,18 @@ mod tests {
         let of = |packets| Backlog { packets, bytes: 1000 * packets };
         let (arrived, marked) = (of(10), of(3));
         let (sent, dropped_early, dropped_overflow, dropped_dequeue, taken_out) = (of(4), of(1), of(1), of(2), of(1));
-        (Stats { arrived, sent, dropped_early, dropped_overflow, dropped_dequeue, marked, taken_out }, of(1))
+        let dropped_forced = of(1); // which is the one that counts as early
+        let stats = Stats {
+            arrived,
+            sent,
+            dropped_early,
+            dropped_forced,
+            dropped_overflow,
+            dropped_dequeue,
+            marked,
+            taken_out,
+        };
+        (stats, of(1))
     }
 
     #[test]

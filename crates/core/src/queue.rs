@@ -18,7 +18,7 @@ struct Waiting<P> {
 /// One queue in order of arrival, with a limit and an AQM.
 ///
 /// On arrival the AQM judges first, since its averages need every packet; a packet which it lets pass is still dropped
-/// if there is no room. On departure the AQM judges each head packet until it lets one pass.
+/// if there is no room, unless the AQM drops from the head. On departure the AQM judges each head packet until it lets one pass.
 #[derive(Debug, Clone)]
 pub struct Fifo<P, A> {
     waiting: VecDeque<Waiting<P>>,
@@ -49,6 +49,18 @@ impl<P: Packet, A: Aqm> Fifo<P, A> {
         observer.dropped(packet, reason, now);
     }
 
+    /// Drops heads until the queue is within its limit. The packet that just arrived is the last one.
+    #[cold]
+    fn shed<O: PacketObserver<P>>(&mut self, now: Instant, observer: &mut O) -> Enqueued {
+        while self.backlog.exceeds(self.limit) {
+            self.aqm.on_shed(self.backlog, now);
+            let Some(Waiting { packet, .. }) = self.waiting.pop_front() else { break };
+            self.backlog.remove(packet.size());
+            self.drop(packet, DropReason::Overflow, now, observer);
+        }
+        if self.waiting.is_empty() { Enqueued::Dropped(DropReason::Overflow) } else { Enqueued::Queued }
+    }
+
     fn mark<O: PacketObserver<P>>(&mut self, packet: &mut P, now: Instant, observer: &mut O) {
         debug_assert!(packet.ecn().is_capable(), "an AQM marked a packet that is not ECN-capable");
         packet.mark_ce();
@@ -72,14 +84,16 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
         let size = packet.size();
         self.stats.arrived.add(size);
         let verdict = self.aqm.on_arrival(&packet, self.backlog, now, rng);
+        let has_room = self.backlog.has_room(size, self.limit);
         let refused = match verdict {
             Verdict::Drop => Some(DropReason::Early),
-            _ if !self.backlog.has_room(size, self.limit) => Some(DropReason::Overflow),
+            _ if !has_room && !self.aqm.drops_head() => Some(DropReason::Overflow),
             _ => None,
         };
         if let Some(reason) = refused {
-            if reason == DropReason::Overflow {
-                self.aqm.on_overflow(now);
+            match reason {
+                DropReason::Overflow => self.aqm.on_overflow(now),
+                _ => self.stats.count_forced(self.aqm.was_forced(), size),
             }
             self.drop(packet, reason, now, observer);
             return Enqueued::Dropped(reason);
@@ -89,7 +103,7 @@ impl<P: Packet, A: Aqm> Qdisc<P> for Fifo<P, A> {
         }
         self.backlog.add(size);
         self.waiting.push_back(Waiting { packet, since: now });
-        Enqueued::Queued
+        if has_room { Enqueued::Queued } else { self.shed(now, observer) }
     }
 
     #[inline]

@@ -26,16 +26,17 @@ impl Streams {
 
     /// Creates the stream with this name, from its beginning. Seed and name determine its numbers on every machine.
     pub fn get(&self, name: &str) -> Rng {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.seed.to_le_bytes());
-        hasher.update(name.as_bytes());
-        Rng(Numbers::Generated(Xoshiro256PlusPlus::from_seed(*hasher.finalize().as_bytes())))
+        Rng::named(self.seed, name)
     }
 }
 
 /// One stream of random numbers: xoshiro256++, or numbers that were given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rng(Numbers);
+pub struct Rng {
+    numbers: Numbers,
+    /// What the streams that branch off this one have in common.
+    stem: u64,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Numbers {
@@ -53,21 +54,37 @@ struct Given {
 }
 
 impl Rng {
+    fn named(seed: u64, name: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&seed.to_le_bytes());
+        hasher.update(name.as_bytes());
+        let state = *hasher.finalize().as_bytes();
+        let [a, b, c, d, e, f, g, h, ..] = state;
+        let stem = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        Self { numbers: Numbers::Generated(Xoshiro256PlusPlus::from_seed(state)), stem }
+    }
+
+    /// Returns the stream `name` of the owner of this stream, from its beginning. It takes no number from this stream
+    /// and does not depend on how many were taken.
+    pub fn branch(&self, name: &str) -> Self {
+        Self::named(self.stem, name)
+    }
+
     /// Creates a stream that consists of these numbers, such as those that another program has drawn. When they have
     /// run out it draws zeros; [`Rng::missing`] says so, because whoever draws has no way to report an error.
     pub fn given(draws: Vec<u64>) -> Self {
-        Self(Numbers::Given(Box::new(Given { draws, asked: 0 })))
+        Self { numbers: Numbers::Given(Box::new(Given { draws, asked: 0 })), stem: 0 }
     }
 
     /// Creates the stream of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014) with
     /// this state at its beginning. Test programs have it because it takes three lines in any language.
     pub fn split_mix(state: u64) -> Self {
-        Self(Numbers::SplitMix(state))
+        Self { numbers: Numbers::SplitMix(state), stem: state }
     }
 
     /// How many numbers were asked for after the given ones had run out.
     pub fn missing(&self) -> usize {
-        match &self.0 {
+        match &self.numbers {
             Numbers::Generated(_) | Numbers::SplitMix(_) => 0,
             Numbers::Given(given) => given.asked.saturating_sub(given.draws.len()),
         }
@@ -75,7 +92,7 @@ impl Rng {
 
     /// How many of the given numbers were drawn; `None` for a stream that has no end.
     pub fn drawn(&self) -> Option<usize> {
-        match &self.0 {
+        match &self.numbers {
             Numbers::Generated(_) | Numbers::SplitMix(_) => None,
             Numbers::Given(given) => Some(given.asked.min(given.draws.len())),
         }
@@ -84,7 +101,7 @@ impl Rng {
     /// Draws 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
-        match &mut self.0 {
+        match &mut self.numbers {
             Numbers::Generated(generator) => generator.next_u64(),
             Numbers::Given(given) => given.next(),
             Numbers::SplitMix(state) => split_mix(state),
@@ -135,6 +152,20 @@ mod tests {
         assert_eq!(first, Streams::new(7).get("a").bits());
         assert_ne!(first, Streams::new(8).get("a").bits());
         assert_ne!(first, Streams::new(7).get("b").bits());
+    }
+
+    #[test]
+    fn a_branch_depends_on_its_stream_and_its_name_only() {
+        let (mut stream, streams) = (Streams::new(7).get("a"), Streams::new(7));
+        let first = stream.branch("x").bits();
+        stream.bits();
+        assert_eq!(stream.branch("x").bits(), first);
+        for mut other in [stream.branch("y"), streams.get("b").branch("x"), streams.get("a")] {
+            assert_ne!(other.bits(), first);
+        }
+        let mut again = streams.get("a");
+        again.bits();
+        assert_eq!(stream, again, "a branch takes no number");
     }
 
     #[test]

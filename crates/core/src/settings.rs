@@ -91,14 +91,19 @@ pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyCo
     set(name, Map::new(), pairs)
 }
 
-/// Builds and validates a configuration from another one and `key=value` texts, which replace its values.
+/// Builds and validates a configuration from another one and `key=value` texts, which replace its values. What the other
+/// one leaves at its default counts as not set: the texts may change the default.
 ///
 /// # Errors
 /// Those of [`config_from_settings`].
 pub fn config_over(config: &AnyConfig, settings: &[String]) -> Result<AnyConfig, SettingsError> {
     let pairs: Result<Vec<_>, NotASetting> = settings.iter().map(|text| split_setting(text)).collect();
+    let default = AnyConfig::default_of(config.name()).and_then(|default| serde_json::to_value(default).ok());
+    let is_default = |key: &str, value: &Value| default.as_ref().is_some_and(|default| default.get(key) == Some(value));
     let values = match serde_json::to_value(config) {
-        Ok(Value::Object(values)) => values.into_iter().filter(|(_, value)| !value.is_null()).collect(),
+        Ok(Value::Object(values)) => {
+            values.into_iter().filter(|(key, value)| !value.is_null() && !is_default(key, value)).collect()
+        }
         _ => Map::new(),
     };
     set(config.name(), values, &pairs?)

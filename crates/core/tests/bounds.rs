@@ -22,6 +22,12 @@ red,red-ern,feng-red,nonlinear-red,choke,lindrop | weight | | 1e-9 1 | 0 -0.1 1.
 red | max_threshold | {"compat": "linux", "weight": 0.001953125} | 4194303B | 4194304B
 red | byte_drop | {"compat": "linux"} | false | true
 red | wait | {"compat": "linux"} | false | true
+red | bandwidth | {"compat": "linux"} | null 1bit/s |
+red | scell_log | {"compat": "linux"} | null 0 31 | 32
+red | stab | {"compat": "linux"} | null [0] [31,0] | [32] []
+red | bandwidth | | null | 10Mbit/s
+red | scell_log | | null | 0
+red | stab | | null | [0]
 red-ern | rate_weight | | 1e-9 1 | 0 -0.1 1.0001
 red-ern | last_period | | 320ms | 319999999ns
 feng-red | max_probability | | 1e-6 1 | 9.9e-7 1.0001
@@ -49,6 +55,10 @@ lindrop | mean_packet | | 1B | 0B
 codel,modified-codel,cobalt,fq-codel,fq-cobalt | target | | 1ns | 0s
 codel,modified-codel,cobalt,fq-codel,fq-cobalt | interval | {"target": "5ms"} | 5000001ns | 5ms 4ms
 codel,modified-codel,cobalt,fq-codel,fq-cobalt | mtu | | 0B 1B |
+codel,fq-codel | ce_threshold | | null 0s 10s |
+codel,fq-codel | ce_threshold_mask | | 0 3 | 4
+codel,fq-codel | ce_threshold_selector | {"ce_threshold_mask": 3} | 0 3 | 4
+codel,fq-codel | ce_threshold_selector | | 0 | 1
 cobalt,fq-cobalt | freeze | | null 1ns | 0s
 cobalt,fq-cobalt,blue,sfb | increment | | 1e-9 1 | 0 -0.1 1.0001
 cobalt,fq-cobalt,blue,sfb | decrement | | 1e-9 1 | 0 -0.1 1.0001
@@ -105,6 +115,17 @@ dualpi2 | mtu | | 1B 1048576B | 0B 1048577B
 dualpi2 | min_th | | 0s 10s |
 dualpi2 | range | | 0s 10s |
 dualpi2 | th_len | | 0 1 |
+dualpi2 | alpha | {"compat": "linux"} | null 0.00390625 1000 | 0 0.001 1000.1
+dualpi2 | beta | {"compat": "linux"} | null 0.00390625 1000 | 0 0.001 1000.1
+dualpi2 | coupling | {"compat": "linux"} | 1 255 | 1.5 256
+dualpi2 | step_thresh | {"compat": "linux"} | 0s 10s |
+dualpi2 | step_packets | {"compat": "linux"} | null 0 1 |
+dualpi2 | min_qlen_step | {"compat": "linux"} | 0 1 |
+dualpi2 | memory_limit | {"compat": "linux"} | null 1B | 0B
+dualpi2 | step_thresh | | 1ms | 2ms
+dualpi2 | step_packets | | null | 1
+dualpi2 | min_qlen_step | | 0 | 1
+dualpi2 | memory_limit | | null | 9000B
 qrm | tolerance | | 0 10 | -0.0001 10.0001
 qrm | slack | | 0B 1000000B | 1000001B
 qrm | rtt | | 1ms 3600s | 999999ns 3600000000001ns

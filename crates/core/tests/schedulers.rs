@@ -247,7 +247,7 @@ proptest! {
     fn drr_classes_differ_by_a_quantum_and_a_packet_each(
         weights in weights(), events in traffic(), quantum in prop_oneof![Just(LARGEST), 1..2 * LARGEST],
     ) {
-        let config = AnySchedulerConfig::Drr(drr::Config { quantum: Some(Bytes::new(quantum)) });
+        let config = AnySchedulerConfig::Drr(drr::Config { quantum: Some(Bytes::new(quantum)), ..Default::default() });
         check_relative(&config, &weights, &events, |a, b| {
             quantum as f64 + LARGEST as f64 / a as f64 + LARGEST as f64 / b as f64
         });

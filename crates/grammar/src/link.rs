@@ -24,7 +24,7 @@ pub struct Link {
     /// Limit of the queue from the second end to the first.
     #[serde(default = "thousand_packets")]
     pub reverse_limit: Limit,
-    /// Probability, below 1, that the wire from the first end to the second loses a packet.
+    /// Probability that the wire from the first end to the second loses a packet; with 1 it loses all.
     #[serde(default)]
     pub loss: f64,
 }
@@ -65,13 +65,13 @@ pub fn delay(key: &'static str, delay: Span) -> Result<(), ConfigError> {
     within(key, &delay, Span::ZERO..=MAX_DELAY)
 }
 
-/// Checks that a loss is a probability below 1.
+/// Checks that a loss is a probability.
 ///
 /// # Errors
 /// Names `key` and says what is allowed.
 pub fn loss(key: &'static str, loss: f64) -> Result<(), ConfigError> {
-    if (0.0..1.0).contains(&loss) {
+    if (0.0..=1.0).contains(&loss) {
         return Ok(());
     }
-    Err(ConfigError::new(key, format!("{key} is {loss}; allowed is a probability from 0 to less than 1")))
+    Err(ConfigError::new(key, format!("{key} is {loss}; allowed is a probability from 0 to 1")))
 }

@@ -78,6 +78,8 @@ pub struct DirectionReport {
 pub struct Dropped {
     /// Number of packets that the AQM dropped on arrival.
     pub early: u64,
+    /// Of those, the packets that were forced: RED's above its upper threshold, where no packet passes.
+    pub forced: u64,
     /// Number of packets dropped because there was no room.
     pub overflow: u64,
     /// Number of packets that the AQM dropped from the queue.
@@ -128,6 +130,7 @@ impl DirectionReport {
             delivered: bottleneck.delivered(),
             dropped: Dropped {
                 early: stats.dropped_early.packets,
+                forced: stats.dropped_forced.packets,
                 overflow: stats.dropped_overflow.packets,
                 dequeue: stats.dropped_dequeue.packets,
             },

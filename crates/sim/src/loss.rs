@@ -20,12 +20,12 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Creates a loss with this probability, within [0, 1). `rng` is a random stream of its own.
+    /// Creates a loss with this probability, within [0, 1]. `rng` is a random stream of its own.
     pub fn new(probability: f64, rng: Rng) -> Self {
         Self { probability, rng, lost: 0, stations: None }
     }
 
-    /// Sets the probability, within [0, 1).
+    /// Sets the probability, within [0, 1].
     pub fn set(&mut self, probability: f64) {
         self.probability = probability;
     }
@@ -55,6 +55,12 @@ mod tests {
         assert_eq!(struck, loss.lost as f64);
         // The number of losses is binomial with mean 2000 and standard deviation 44.5; the bound is five of them.
         assert!((struck - 2000.0).abs() < 223.0, "{struck} of {n}");
+    }
+
+    #[test]
+    fn a_wire_that_loses_all_loses_all() {
+        let mut loss = Loss::new(1.0, Streams::new(1).get("bottleneck/loss"));
+        assert!((0..10_000).all(|_| loss.strikes(FlowId(0))));
     }
 
     #[test]

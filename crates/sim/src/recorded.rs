@@ -228,9 +228,9 @@ fn row(line: &str, columns: &[Column]) -> Result<Point, Mistake> {
             Column::Delay => {
                 point.values.delay = Some(Span::from_secs_f64(within("delay_ms", 0.0, MAX_DELAY_MS)? / 1e3));
             }
-            Column::Loss if (0.0..1.0).contains(&number) => point.values.loss = Some(number),
+            Column::Loss if (0.0..=1.0).contains(&number) => point.values.loss = Some(number),
             Column::Loss => {
-                return Err(format!("loss is {field}; allowed is a probability from 0 to less than 1").into());
+                return Err(format!("loss is {field}; allowed is a probability from 0 to 1").into());
             }
         }
     }
@@ -348,8 +348,8 @@ mod tests {
         told("t_s,loss\n", ": has a header and no rows");
         told("t_s,loss\n0\n", ":2: has 1 fields; the header has 2");
         told("t_s,loss\n0,much\n", ":2: \"much\" is not a number");
-        told("t_s,loss\n0,1\n", ":2: loss is 1; allowed is a probability from 0 to less than 1");
-        told("t_s,loss\n0,nan\n", ":2: loss is nan; allowed is a probability from 0 to less than 1");
+        told("t_s,loss\n0,1.01\n", ":2: loss is 1.01; allowed is a probability from 0 to 1");
+        told("t_s,loss\n0,nan\n", ":2: loss is nan; allowed is a probability from 0 to 1");
         told("t_s,loss\n-1,0\n", ":2: t_s is -1; allowed are 0 to 86400");
         told("t_s,rate_mbit_s\n0,0\n", ":2: rate_mbit_s is 0; allowed are 0.000001 to 1000000");
         told("t_s,delay_ms\n0,inf\n", ":2: delay_ms is inf; allowed are 0 to 600000");

@@ -46,6 +46,8 @@ pub struct BottleneckSummary {
     pub drops_overflow: u64,
     /// Number of packets dropped by the AQM.
     pub drops_aqm: u64,
+    /// Of those, the packets that were forced: RED's above its upper threshold, where no packet passes.
+    pub drops_forced: u64,
     /// Number of bytes dropped, for any reason.
     pub dropped_bytes: u64,
     /// Number of packets marked CE.
@@ -200,6 +202,7 @@ fn bottleneck(sim: &Simulation, b: &Bottleneck) -> Option<BottleneckSummary> {
         bytes_all: stats.sent.bytes,
         drops_overflow: stats.dropped_overflow.packets,
         drops_aqm: stats.dropped_by_aqm(),
+        drops_forced: stats.dropped_forced.packets,
         dropped_bytes: dropped,
         marks: stats.marked.packets,
         lost: queue.loss.lost,

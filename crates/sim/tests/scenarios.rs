@@ -129,11 +129,15 @@ fn impossible_values_are_refused_with_what_is_allowed() {
     refused(GOOD, "\"1000B\"", "\"10B\"", "mss", &["mss: 10B is not within 64B and 65000B"]);
     refused(GOOD, "duration = \"2s\"", "duration = \"0s\"", "duration", &["duration is 0ns", "1ns to"]);
     refused(GOOD, "seed = 1", "seed = -1", "seed", &["-1", "u64"]);
-    for loss in ["1.0", "-0.1", "nan", "inf"] {
+    for loss in ["1.1", "-0.1", "nan", "inf"] {
         let text = format!("loss = {loss}");
-        refused(GOOD, "loss = 0.001", &text, &text, &["loss is", "from 0 to less than 1"]);
+        refused(GOOD, "loss = 0.001", &text, &text, &["loss is", "from 0 to 1"]);
     }
-    refused(GRAPH, "\"5ms\" },\n  { a = \"p\"", "\"5ms\", loss = 2 },\n  { a = \"p\"", "loss = 2", &["less than 1"]);
+    // As for stations, a wire may lose everything.
+    for loss in ["0.0", "1.0"] {
+        parse(&GOOD.replace("loss = 0.001", &format!("loss = {loss}")));
+    }
+    refused(GRAPH, "\"5ms\" },\n  { a = \"p\"", "\"5ms\", loss = 2 },\n  { a = \"p\"", "loss = 2", &["from 0 to 1"]);
 }
 
 #[test]
@@ -247,7 +251,8 @@ fn absurd_sizes_are_refused_before_anything_is_built() {
     refused(GOOD, "duration = \"2s\"", "duration = \"8766h\"", "duration", &["duration is 31557600s", "to 86400s"]);
     refused(GOOD, "duration = \"2s\"", "duration = \"8766000h\"", "duration", &["is not a time"]);
     refused(GOOD, "count = 2", "start = \"1000h\"", "start", &["start is 3600000s", "to 86400s"]);
-    refused(GOOD, "count = 2", "count = 0\n[[flows]]\nkind = \"transfer\"\nsize = \"9999TB\"", "size", &["1PB"]);
+    refused(GOOD, "count = 2", "count = 0", "count", &["count is 0; allowed are 1 to 200000"]);
+    refused(GOOD, "count = 2", "count = 2\n[[flows]]\nkind = \"transfer\"\nsize = \"9999TB\"", "size", &["1PB"]);
 }
 
 #[test]
@@ -291,7 +296,7 @@ fn changes_name_their_link_and_what_becomes_of_it() {
     refused("", "bottleneck", &["nothing changes", "`rate`", "`delay`", "`loss`"]);
     refused("rate = \"2Tbit/s\"", "2Tbit", &["up to 1Tbit/s"]);
     refused("delay = \"1h\"", "1h", &["delay is 3600s", "600s"]);
-    refused("loss = 1.5", "loss = 1.5", &["less than 1"]);
+    refused("loss = 1.5", "loss = 1.5", &["from 0 to 1"]);
     refused("loss = 0.1\nevery = \"1us\"", "1us", &["every is 1us", "1ms"]);
     refused("loss = 0.1\ndirection = \"forwards\"", "forwards", &["did you mean \"forward\"?", "reverse"]);
     refused("lost = 0.1", "lost", &["`loss`"]);
@@ -351,7 +356,7 @@ fn states_differ_in_what_all_of_them_say() {
     refused(good, "states", &["2 to 1000 states, not 1"]);
     refused(&format!("{good}\n{{ loss = 0.5 }}"), "{ loss = 0.5 }", &["missing field `lasts`"]);
     refused(&format!("{good}\n{{ lasts = \"2s\" }}"), "lasts = \"2s\"", &["give `rate`, `delay` or `loss`"]);
-    refused(&format!("{good}\n{{ loss = 2, lasts = \"2s\" }}"), "loss = 2", &["loss is 2", "less than 1"]);
+    refused(&format!("{good}\n{{ loss = 2, lasts = \"2s\" }}"), "loss = 2", &["loss is 2", "from 0 to 1"]);
     refused(&format!("{good}\n{{ loss = 0, lasts = \"1us\" }}"), "1us", &["lasts is 1us", "1ms"]);
     let other = format!("{good}\n{{ delay = \"5ms\", loss = 0, lasts = \"2s\" }}");
     refused(&other, "delay = \"5ms\", loss = 0, lasts", &["`delay` is said of some states only", "all or of none"]);

@@ -377,7 +377,7 @@ impl<Q: Qdisc<Job>, F: FnMut(&Record)> Run<Q, F> {
         }
         let stats = *self.queue.stats();
         stats.check(self.queue.backlog()).map_err(|error| self.broken(error.to_string()))?;
-        let summary = self.ledger.tally.finish(stats.marked.packets);
+        let summary = self.ledger.tally.finish(stats.marked.packets, stats.dropped_forced.packets);
         let counted = (summary.packets, summary.sent, summary.bytes, summary.sent_bytes);
         let told = (stats.arrived.packets, stats.sent.packets, stats.arrived.bytes, stats.sent.bytes);
         if counted != told {

@@ -21,6 +21,8 @@ pub struct Summary {
     pub sent_bytes: u64,
     /// Number of packets that the AQM dropped on arrival.
     pub drop_early: u64,
+    /// Of those, the packets that were forced: RED's above its upper threshold, where no packet passes.
+    pub drop_forced: u64,
     /// Number of packets dropped because there was no room for them, or to make room for others.
     pub drop_overflow: u64,
     /// Number of packets that the AQM dropped from the queue.
@@ -75,6 +77,7 @@ impl Tally {
             sent: 0,
             sent_bytes: 0,
             drop_early: 0,
+            drop_forced: 0,
             drop_overflow: 0,
             drop_dequeue: 0,
             marked: 0,
@@ -114,8 +117,8 @@ impl Tally {
         }
     }
 
-    pub(crate) fn finish(mut self, marked: u64) -> Summary {
-        self.summary.marked = marked;
+    pub(crate) fn finish(mut self, marked: u64, forced: u64) -> Summary {
+        (self.summary.marked, self.summary.drop_forced) = (marked, forced);
         let duration = self.end.since(self.first.unwrap_or(self.end));
         self.summary.duration_s = duration.as_secs_f64();
         if duration > Span::ZERO {

@@ -23,6 +23,7 @@ class Params:
     max_p: float = 0.1
     mean_packet: int = 1000
     ecn: bool = False
+    wait: bool = False
 
 
 class Ared(red.Red):
@@ -38,6 +39,7 @@ class Ared(red.Red):
             weight=1 - exp(-1 / packets_per_s),
             mean_packet=params.mean_packet,
             ecn=params.ecn,
+            wait=params.wait,
         )
         super().__init__(limit, derived, rate_bps, uniform)
         self.interval_ns = params.interval_ns

@@ -1,4 +1,4 @@
-"""COBALT as cake has it in Linux (sch_cake.c), alone in one queue; with `linux` its fixed-point roots, too.
+"""COBALT as cake has it (sch_cake.c), alone in one queue, in floating point; `cobalt_linux` has the kernel's numbers.
 
 Draws one random number for each packet that is looked at while BLUE's probability is above 0.
 """
@@ -15,7 +15,7 @@ U32, U64 = 2**32 - 1, 2**64 - 1
 
 @dataclass(frozen=True)
 class Params:
-    """cake's; `freeze_ns` None is the target."""
+    """cake's; `freeze_ns` None is the target, `head_drop` None is what the arithmetic has."""
 
     target_ns: int = 5_000_000
     interval_ns: int = 100_000_000
@@ -24,27 +24,13 @@ class Params:
     freeze_ns: int | None = None
     increment: float = 1 / 256
     decrement: float = 1 / 4096
-    linux: bool = False
+    head_drop: bool | None = None
 
 
 def newton_step(inv: int, count: int) -> int:
     """cobalt_newton_step(), in 2^-32."""
     val = ((3 << 32) - count * (inv * inv >> 32) & U64) >> 2
     return (val * inv & U64) >> 31 & U32
-
-
-def kept_roots() -> list[int]:
-    """Corresponds to cobalt_cache_init() in the source."""
-    roots = [U32]
-    for count in range(1, 16):
-        root = roots[-1]
-        for _ in range(4):
-            root = newton_step(root, count)
-        roots.append(root)
-    return roots
-
-
-KEPT_ROOTS = kept_roots()
 
 
 class Cobalt(Fifo):
@@ -59,7 +45,6 @@ class Cobalt(Fifo):
         self.interval = max(params.interval_ns + self.target - params.target_ns, 2 * self.target)
         self.freeze = self.target if params.freeze_ns is None else params.freeze_ns
         self.count = 0
-        self.rec_inv_sqrt = 0
         self.drop_next = 0
         self.dropping = False
         self.p_drop = 0.0
@@ -67,17 +52,25 @@ class Cobalt(Fifo):
         self.idle = False
         self.now_ns = 0
 
-    def set_count(self, count: int) -> None:
-        """Corresponds to cobalt_invsqrt() in the source."""
-        self.count = count
-        self.rec_inv_sqrt = KEPT_ROOTS[count] if count < 16 else newton_step(self.rec_inv_sqrt, count)
-
     def after(self, t_ns: int) -> int:
         """Corresponds to cobalt_control() in the source."""
-        if self.params.linux:
-            return t_ns + (self.interval * self.rec_inv_sqrt >> 32)
         seconds = self.interval / 1e9 / sqrt(max(1, self.count))
         return t_ns + int(seconds * 1e9 + 0.5)
+
+    def enqueue(self, packet: Packet, now_ns: int) -> None:
+        """Accepts or refuses the packet, or makes room at the head as cake_enqueue() does."""
+        if not self.params.head_drop:
+            super().enqueue(packet, now_ns)
+            return
+        self.judge_arrival(packet, now_ns)
+        self.queue.append(packet)
+        self.bytes += packet.size
+        kind, most = self.limit
+        while (len(self.queue) if kind == "packets" else self.bytes) > most:
+            self.shed(now_ns)
+            dropped = self.pop()
+            assert dropped is not None
+            self.end(dropped, "drop_overflow", now_ns)
 
     def judge_arrival(self, packet: Packet, now_ns: int) -> Literal["pass"]:
         """Applies to the state what happens while the queue is empty; accepts every packet."""
@@ -111,7 +104,7 @@ class Cobalt(Fifo):
             self.blue_timer = now_ns
         self.dropping = False
         if self.count and now_ns >= self.drop_next:
-            self.set_count(self.count - 1)
+            self.count -= 1
             self.drop_next = self.after(self.drop_next)
 
     def should_drop(self, packet: Packet, now_ns: int) -> bool:
@@ -129,12 +122,12 @@ class Cobalt(Fifo):
             self.dropping = False
         if next_due and self.dropping:
             drop = not self.mark(packet)
-            self.set_count(self.count + 1)
+            self.count += 1
             self.drop_next = self.after(self.drop_next)
             schedule = now_ns - self.drop_next
         else:
             while next_due:
-                self.set_count(self.count - 1)
+                self.count -= 1
                 self.drop_next = self.after(self.drop_next)
                 schedule = now_ns - self.drop_next
                 next_due = self.count > 0 and schedule >= 0

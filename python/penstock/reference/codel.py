@@ -20,6 +20,9 @@ class Params:
     mtu: int = 1514
     ecn: bool = False
     linux: bool = False
+    ce_threshold_ns: int | None = None
+    ce_selector: int = 0
+    ce_mask: int = 0
 
 
 class CoDel(Fifo):
@@ -55,6 +58,11 @@ class CoDel(Fifo):
 
     def dequeue(self, now_ns: int) -> Packet | None:
         """Returns the packet that is sent; drops others before it."""
+        packet = self.passing(now_ns)
+        return self.step(packet, now_ns - packet.since_ns if packet else 0, self.params.ce_threshold_ns)
+
+    def passing(self, now_ns: int) -> Packet | None:
+        """deque() in RFC 8289."""
         packet, may_drop = self.look(now_ns)
         if self.dropping:
             return self.go_on(packet, may_drop, now_ns)
@@ -96,6 +104,13 @@ class CoDel(Fifo):
             return False
         packet.ecn = CE
         return True
+
+    def step(self, packet: Packet | None, waited: int, most: int | None) -> Packet | None:
+        """The end of codel_dequeue(): marks a packet that goes out and waited longer than `ce_threshold`."""
+        if packet is not None and most is not None and waited > most:
+            selected = packet.ecn & self.params.ce_mask == self.params.ce_selector
+            packet.ecn = CE if selected and packet.ecn != NOT_ECT else packet.ecn
+        return packet
 
 
 TICK_NS = 1024
@@ -144,6 +159,12 @@ class Linux(CoDel):
 
     def dequeue(self, now_ns: int) -> Packet | None:
         """Corresponds to codel_dequeue() in the source."""
+        packet, most = self.passing(now_ns), self.params.ce_threshold_ns
+        waited = now_ns // TICK_NS - packet.since_ns // TICK_NS if packet else 0
+        return self.step(packet, waited, None if most is None else most // TICK_NS)
+
+    def passing(self, now_ns: int) -> Packet | None:
+        """codel_dequeue() up to its label `end`."""
         packet, now = self.pop(), now_ns // TICK_NS
         if packet is None:
             self.dropping = False

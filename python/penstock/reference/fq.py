@@ -1,7 +1,7 @@
 """Flow queueing as RFC 8290 §4 writes it, around the twin of any algorithm that judges one queue.
 
-Draws one random number for the key of the hash when the first packet arrives, unless the key is given. All others are
-those of the algorithm, in the order in which its queues are asked.
+Draws no random number but those of the algorithm, in the order in which its queues are asked. The key of the hash must
+be given: it comes from a stream of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class Params:
     memory_limit: int = 32 << 20
     fattest: bool = True
     drop_batch: int = 64
-    key: int | None = None
+    key: int = 0
     linux: bool = False
 
 
@@ -54,8 +54,6 @@ class FlowQueues(Fifo):
 
     def number_of(self, flow: int) -> int:
         """Returns the number of a flow's queue. With several ways, a new flow gets an idle queue if its set has one."""
-        if self.key is None:
-            self.key = int(self.uniform() * 2**53)
         ways = self.params.ways
         home = (mix(((flow + 1) * 0x9E3779B97F4A7C15 & U64) ^ self.key) >> 32) * self.params.flows >> 32
         if ways == 1:

@@ -24,15 +24,19 @@ class Params:
     max_p: float = 0.1
     mean_packet: int = 1000
     ecn: bool = False
+    bandwidth_bps: int | None = None
+    scell_log: int | None = None
+    stab: tuple[int, ...] | None = None
 
 
-def idle_table(wlog: int, mean_packet: int, rate_bps: int) -> tuple[int, list[int]]:
-    """Scell_log and Stab of tc, which counts in ticks of 64 ns."""
+def idle_table(wlog: int, mean_packet: int, rate_bps: int, cell: int | None = None) -> tuple[int, list[int]]:
+    """Scell_log, unless it is `cell`, and Stab of tc, which counts in ticks of 64 ns."""
     xmit_ticks = mean_packet / (rate_bps / 8) * (TICKS_PER_US * 1_000_000)
     lw = -log(1 - 1 / (1 << wlog)) / xmit_ticks
     scell_log = 0
     while scell_log < 55 and 31 / lw / (1 << scell_log) >= 512:
         scell_log += 1
+    scell_log = scell_log if cell is None else cell
     stab = [int(min(31.0, (i << scell_log) * lw)) for i in range(255)]
     return scell_log, [*stab, 31]
 
@@ -44,7 +48,10 @@ class LinuxRed(Fifo):
         super().__init__(limit)
         self.params = params
         self.uniform = uniform
-        self.scell_log, self.stab = idle_table(params.wlog, params.mean_packet, rate_bps)
+        rate_bps = params.bandwidth_bps or rate_bps
+        self.scell_log, self.stab = idle_table(params.wlog, params.mean_packet, rate_bps, params.scell_log)
+        if params.stab is not None:
+            self.stab = [*params.stab, *[params.stab[-1]] * (256 - len(params.stab))]
         max_p = min(2**32 - 1, int(params.max_p * 2**32))
         self.max_p_delta = max(1, max_p // max(1, params.qth_max - params.qth_min))
         self.qavg = 0

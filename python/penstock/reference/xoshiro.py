@@ -19,6 +19,11 @@ class Xoshiro256PlusPlus:
     def __init__(self, seed: int, name: str) -> None:
         state = blake3(seed.to_bytes(8, "little") + name.encode()).digest(length=32)
         self.s = [int.from_bytes(state[i : i + 8], "little") for i in range(0, 32, 8)]
+        self.stem = self.s[0]
+
+    def branch(self, name: str) -> "Xoshiro256PlusPlus":
+        """The stream `name` of the owner of this one: its seed is the first word of this state."""
+        return Xoshiro256PlusPlus(self.stem, name)
 
     def bits(self) -> int:
         """The next 64 random bits."""

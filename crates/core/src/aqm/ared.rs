@@ -52,6 +52,8 @@ pub struct Config {
     pub mean_packet: Bytes,
     /// Mark ECN-capable packets instead of dropping them early.
     pub ecn: bool,
+    /// Space drops at least 1/pb apart, as ns-2 and ns-3 do by default.
+    pub wait: bool,
 }
 
 impl Default for Config {
@@ -62,6 +64,7 @@ impl Default for Config {
             max_probability: 0.1,
             mean_packet: Bytes::new(1000),
             ecn: false,
+            wait: false,
         }
     }
 }
@@ -114,6 +117,7 @@ impl Ared {
             weight: 1.0 - libm::exp(-1.0 / c),
             mean_packet: config.mean_packet,
             ecn: config.ecn,
+            wait: config.wait,
             ..red::Config::default()
         };
         let mut red = Red::new(&base, link);
@@ -147,6 +151,10 @@ impl Aqm for Ared {
     #[inline]
     fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
         self.red.on_dequeue(packet, sojourn, backlog, now, rng)
+    }
+
+    fn was_forced(&self) -> bool {
+        self.red.was_forced()
     }
 
     fn on_overflow(&mut self, now: Instant) {
@@ -217,6 +225,30 @@ mod tests {
         let below = ared.red.probability_at(15.0 - 1e-9);
         let above = ared.red.probability_at(15.0 + 1e-9);
         assert!((below - max_p).abs() < 1e-6 && (above - max_p).abs() < 1e-6, "{below} and {above}, not {max_p}");
+    }
+
+    /// The average stands at 10 of 5 to 15 packets, in the middle, where max_p does not move: pb = 0.05. With `wait` gaps
+    /// are uniform in 1/pb..2/pb - 1, whose mean is 29.5; else in 1..1/pb - 1, whose mean is 10.
+    #[test]
+    fn with_wait_no_two_drops_are_near() {
+        for (wait, shortest, mean) in [(true, 20, 29.5), (false, 1, 10.0)] {
+            let link = LinkFacts { rate: Rate::from_bps(8000), limit: Limit::Packets(1000) };
+            let mut ared = Ared::new(&Config { wait, ..Config::default() }, &link);
+            let packet = Meta { size: Bytes::new(1000), ecn: Ecn::NotEct, flow: FlowId(0) };
+            let (mut rng, mut gap, mut gaps) = (Streams::new(1).get("t"), 0, Vec::new());
+            for ms in 0..200_000 {
+                let (backlog, now) = (Backlog { packets: 10, bytes: 10_000 }, Instant::ZERO + Span::from_millis(ms));
+                gap += 1;
+                if ared.on_enqueue(&packet, backlog, now, &mut rng) == Verdict::Drop {
+                    gaps.push(std::mem::take(&mut gap));
+                }
+            }
+            let settled = &gaps[20..];
+            let seen = f64::from(settled.iter().sum::<i32>()) / settled.len() as f64;
+            // A rounding error of the average may push the end of the forbidden range by one packet.
+            assert!(settled.iter().min().is_some_and(|gap| (shortest..=shortest + 1).contains(gap)), "wait = {wait}");
+            assert!((seen / mean - 1.0).abs() < 0.05, "wait = {wait}: a mean gap of {seen}, {mean} by theory");
+        }
     }
 
     /// The automatic weight is 1 - exp(-1/C) for C packets per second: the average forgets in a second. At 1 Gbit/s C is

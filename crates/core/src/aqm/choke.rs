@@ -187,6 +187,7 @@ impl<P: Packet> Qdisc<P> for Choke<P> {
         }
         let verdict = self.red.judge(&meta, rng);
         if verdict == Verdict::Drop {
+            self.stats.count_forced(self.red.was_forced(), meta.size);
             self.note_departure(&meta, now, rng);
             return self.drop(packet, DropReason::Early, now, observer);
         }

@@ -25,11 +25,13 @@
 //! packets that CoDel passes, which gives every packet the fate that it has here; cake and this file also draw a random
 //! number for the other packets. Cost: O(1) per packet; a square root per step of the count.
 //!
-//! DIFFERENCE: cake visits an empty queue again and again until p is 0. Here the decrease of p while the queue was
-//! empty is caught up when the next packet arrives. Pinned by `an_idle_queue_forgets_its_probability`.
-//! DIFFERENCE: in Linux 1 / sqrt(count) of a queue which was never used is 0, so its first signal comes with the second
-//! packet over target and not an interval later. `compat = "linux"` does that as well and uses the kernel's fixed-point
-//! roots. Pinned by `a_fresh_queue_in_linux_does_not_wait_an_interval`.
+//! With `compat = "linux"` the arithmetic is that of the kernel: see `cobalt/linux.rs`.
+//!
+//! DIFFERENCE: cake visits an empty queue again and again until p is 0, while another queue has packets. Here the
+//! decrease of p while the queue was empty is caught up when the next packet arrives; not with `compat = "linux"`.
+//! Pinned by `an_idle_queue_forgets_its_probability`.
+//! DIFFERENCE: cake drops the head of a queue that is too long, here the arrival is dropped; `head_drop` does as cake
+//! does, and is the default with `compat = "linux"`. Pinned by `a_full_queue_drops_its_head_as_cake_does`.
 
 use super::{Aqm, Compat, Meta};
 use crate::ack_path::AckPath;
@@ -41,12 +43,9 @@ use crate::units::{Bytes, Instant, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// sch_cake.c, REC_INV_SQRT_CACHE: the roots of counts below this number are kept in a table.
-const KEPT_ROOTS: u32 = 16;
-/// sch_cake.c, cobalt_cache_init(): Newton steps from one kept root to the next.
-const STEPS_PER_ROOT: u32 = 4;
-/// The number nearest to 1 in units of 2^-32.
-const ONE: u32 = u32::MAX;
+mod linux;
+
+use linux::LinuxCobalt;
 
 /// Parameters of COBALT. Defaults are those of cake in Linux.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +65,10 @@ pub struct Config {
     pub increment: f64,
     /// What an empty queue takes from BLUE's probability (cake: 1/4096).
     pub decrement: f64,
-    /// "source", or "linux" for the kernel's roots and its first signal.
+    /// If the queue is full, drop from its head and not the arrival; null does so with compat = "linux". In flow queues
+    /// `overflow` decides.
+    pub head_drop: Option<bool>,
+    /// "source", or "linux" for the kernel's arithmetic, its first signal and its idle time.
     pub compat: Compat,
 }
 
@@ -80,6 +82,7 @@ impl Default for Config {
             freeze: None,
             increment: 1.0 / 256.0,
             decrement: 1.0 / 4096.0,
+            head_drop: None,
             compat: Compat::Source,
         }
     }
@@ -115,6 +118,17 @@ impl AqmConfig for Config {
         queues.ways = 8;
         Self::default()
     }
+
+    /// `cake_enqueue()` drops one packet at a time.
+    fn per_flow_in_linux(queues: &mut FlowQueues) {
+        queues.drop_batch = 1;
+    }
+}
+
+impl Config {
+    fn drops_head(&self) -> bool {
+        self.head_drop.unwrap_or(self.compat == Compat::Linux)
+    }
 }
 
 /// What follows from the parameters and the rate of the link.
@@ -141,11 +155,27 @@ impl Times {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cobalt {
     config: Config,
+    law: Law,
+}
+
+/// Whose arithmetic is used.
+#[derive(Debug, Clone, PartialEq)]
+enum Law {
+    /// Floating point, with the roots that the sources write.
+    Source(Source),
+    /// The kernel's integers.
+    Linux(LinuxCobalt),
+}
+
+/// The state in floating point.
+#[derive(Debug, Clone, PartialEq)]
+struct Source {
     times: Times,
+    ecn: bool,
+    increment: f64,
+    decrement: f64,
     drop_next: Instant,
     count: u32,
-    /// The kernel's 1 / sqrt(count) in units of 2^-32.
-    rec_inv_sqrt: u32,
     dropping: bool,
     p: f64,
     p_changed: Instant,
@@ -161,27 +191,34 @@ struct Judged {
     is_past: bool,
 }
 
-/// Improves an estimate x of 1 / sqrt(count) as `cobalt_newton_step()` does: x (3 - count x^2) / 2.
-fn newton_step(x: u32, count: u32) -> u32 {
-    let square = (u64::from(x) * u64::from(x)) >> 32;
-    let factor = (3u64 << 32).wrapping_sub(u64::from(count).wrapping_mul(square)) >> 2;
-    (factor.wrapping_mul(u64::from(x)) >> 31) as u32
-}
-
-/// Computes a root of the table as `cobalt_cache_init()` does: each root starts from the one before.
-fn kept_root(count: u32) -> u32 {
-    (1..=count).flat_map(|n| std::iter::repeat_n(n, STEPS_PER_ROOT as usize)).fold(ONE, newton_step)
-}
-
 impl Cobalt {
     /// Creates the state of an empty queue: not dropping, with p = 0.
     pub fn new(config: Config, rate: Rate) -> Self {
+        let law = match config.compat {
+            Compat::Source => Law::Source(Source::new(&config, rate)),
+            Compat::Linux => Law::Linux(LinuxCobalt::new(&config, rate)),
+        };
+        Self { config, law }
+    }
+
+    /// Returns BLUE's drop probability p.
+    pub fn probability(&self) -> f64 {
+        match &self.law {
+            Law::Source(source) => source.p,
+            Law::Linux(linux) => linux.probability(),
+        }
+    }
+}
+
+impl Source {
+    fn new(config: &Config, rate: Rate) -> Self {
         Self {
-            times: Times::of(&config, rate),
-            config,
+            times: Times::of(config, rate),
+            ecn: config.ecn,
+            increment: config.increment,
+            decrement: config.decrement,
             drop_next: Instant::ZERO,
             count: 0,
-            rec_inv_sqrt: 0,
             dropping: false,
             p: 0.0,
             p_changed: Instant::ZERO,
@@ -189,27 +226,9 @@ impl Cobalt {
         }
     }
 
-    /// Returns BLUE's drop probability p.
-    pub fn probability(&self) -> f64 {
-        self.p
-    }
-
-    fn set_count(&mut self, count: u32) {
-        self.count = count;
-        if self.config.compat == Compat::Linux {
-            self.rec_inv_sqrt =
-                if count < KEPT_ROOTS { kept_root(count) } else { newton_step(self.rec_inv_sqrt, count) };
-        }
-    }
-
     /// Returns the time of the next signal after one at `t`: t + interval / sqrt(count).
     fn after(&self, t: Instant) -> Instant {
-        let interval = self.times.interval;
-        t + if self.config.compat == Compat::Linux {
-            Span::from_nanos(((u128::from(interval.as_nanos()) * u128::from(self.rec_inv_sqrt)) >> 32) as u64)
-        } else {
-            Span::from_secs_f64(interval.as_secs_f64() / f64::from(self.count.max(1)).sqrt())
-        }
+        t + Span::from_secs_f64(self.times.interval.as_secs_f64() / f64::from(self.count.max(1)).sqrt())
     }
 
     fn is_due(&self, now: Instant) -> bool {
@@ -218,7 +237,7 @@ impl Cobalt {
 
     /// Changes the count by one step and sets the time of the next step.
     fn step(&mut self, count: u32) {
-        self.set_count(count);
+        self.count = count;
         self.drop_next = self.after(self.drop_next);
     }
 
@@ -262,25 +281,21 @@ impl Cobalt {
     fn is_thawed(&self, now: Instant) -> bool {
         now.since(self.p_changed) > self.times.freeze
     }
-}
 
-impl Aqm for Cobalt {
-    /// Judges nothing; catches up the decrease of BLUE's probability for the time without packets.
-    #[inline]
-    fn on_enqueue(&mut self, _: &Meta, _: Backlog, now: Instant, _: &mut Rng) -> Verdict {
+    /// Catches up the decrease of BLUE's probability for the time without packets.
+    fn catch_up(&mut self, now: Instant) {
         if std::mem::replace(&mut self.idle, false) && self.p > 0.0 {
             let freeze = self.times.freeze.as_nanos();
             let missed = now.since(self.p_changed).as_nanos() / freeze;
-            self.p = (self.p - missed as f64 * self.config.decrement).max(0.0);
+            self.p = (self.p - missed as f64 * self.decrement).max(0.0);
             self.p_changed += Span::from_nanos(missed * freeze);
         }
-        Verdict::Pass
     }
 
-    #[inline]
-    fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+    /// Judges the head of the queue; `is_last` says that no packet waits behind it.
+    fn judge_head(&mut self, packet: &Meta, sojourn: Span, is_last: bool, now: Instant, rng: &mut Rng) -> Verdict {
         let Judged { signal, is_past } = self.judge(sojourn, now);
-        let mark = signal && self.config.ecn && packet.ecn.is_capable();
+        let mark = signal && self.ecn && packet.ecn.is_capable();
         let drop = (signal && !mark) | self.is_unlucky(rng);
         // cobalt_should_drop(): with count 0 the next signal is at least an interval away; a signal that was due but
         // not given is due from now on.
@@ -291,15 +306,15 @@ impl Aqm for Cobalt {
         }
         match (drop, mark) {
             // The last packet of the queue is never dropped.
-            (true, _) if backlog.packets > 0 => Verdict::Drop,
+            (true, _) if !is_last => Verdict::Drop,
             (_, true) => Verdict::Mark,
             _ => Verdict::Pass,
         }
     }
 
-    fn on_overflow(&mut self, now: Instant) {
+    fn overflow(&mut self, now: Instant) {
         if self.is_thawed(now) {
-            self.p = (self.p + self.config.increment).min(1.0);
+            self.p = (self.p + self.increment).min(1.0);
             self.p_changed = now;
         }
         self.dropping = true;
@@ -307,10 +322,10 @@ impl Aqm for Cobalt {
         self.count = self.count.max(1);
     }
 
-    fn on_empty(&mut self, now: Instant) {
+    fn empty(&mut self, now: Instant) {
         self.idle = true;
         if self.p > 0.0 && self.is_thawed(now) {
-            self.p = (self.p - self.config.decrement).max(0.0);
+            self.p = (self.p - self.decrement).max(0.0);
             self.p_changed = now;
         }
         self.dropping = false;
@@ -318,10 +333,50 @@ impl Aqm for Cobalt {
             self.step(self.count - 1);
         }
     }
+}
+
+impl Aqm for Cobalt {
+    /// Judges nothing, but catches up with the time without packets.
+    #[inline]
+    fn on_enqueue(&mut self, _: &Meta, _: Backlog, now: Instant, _: &mut Rng) -> Verdict {
+        if let Law::Source(source) = &mut self.law {
+            source.catch_up(now);
+        }
+        Verdict::Pass
+    }
+
+    #[inline]
+    fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        let is_last = backlog.packets == 0;
+        match &mut self.law {
+            Law::Source(source) => source.judge_head(packet, sojourn, is_last, now, rng),
+            Law::Linux(linux) => linux.should_drop(packet, sojourn, is_last, now, rng),
+        }
+    }
+
+    fn drops_head(&self) -> bool {
+        self.config.drops_head()
+    }
+
+    fn on_overflow(&mut self, now: Instant) {
+        match &mut self.law {
+            Law::Source(source) => source.overflow(now),
+            Law::Linux(linux) => linux.queue_full(now),
+        }
+    }
+
+    fn on_empty(&mut self, now: Instant) {
+        match &mut self.law {
+            Law::Source(source) => source.empty(now),
+            Law::Linux(linux) => linux.queue_empty(now),
+        }
+    }
 
     fn on_fact(&mut self, fact: &Fact, _: Instant) {
-        if let Fact::Rate(rate) = *fact {
-            self.times = Times::of(&self.config, rate);
+        let Fact::Rate(rate) = *fact else { return };
+        match &mut self.law {
+            Law::Source(source) => source.times = Times::of(&self.config, rate),
+            Law::Linux(linux) => linux.set_rate(&self.config, rate),
         }
     }
 }
@@ -332,8 +387,22 @@ impl AckPath for Cobalt {}
 mod tests {
     use super::*;
     use crate::packet::{Ecn, FlowId};
+    use crate::qdisc::{DropReason, Enqueued, PacketObserver, Qdisc};
+    use crate::queue::Fifo;
     use crate::rng::Streams;
+    use crate::testing::Numbered;
     use crate::units::Limit;
+
+    /// The numbers of dropped packets.
+    #[derive(Default)]
+    struct Gone(Vec<u64>);
+
+    impl PacketObserver<Numbered> for Gone {
+        fn dropped(&mut self, packet: Numbered, _: DropReason, _: Instant) {
+            self.0.push(packet.number);
+        }
+        fn marked(&mut self, _: &Numbered, _: Instant) {}
+    }
 
     const FULL: Backlog = Backlog { packets: 100, bytes: 150_000 };
     const FAST: Rate = Rate::from_bps(1_000_000_000);
@@ -345,6 +414,13 @@ mod tests {
     fn cobalt(config: Config) -> Cobalt {
         AqmConfig::validate(&config).unwrap();
         config.aqm(&LinkFacts { rate: FAST, limit: Limit::Packets(1000) })
+    }
+
+    fn state(cobalt: &mut Cobalt) -> &mut Source {
+        match &mut cobalt.law {
+            Law::Source(source) => source,
+            Law::Linux(_) => panic!("not by the source"),
+        }
     }
 
     /// A queue served every millisecond from `from` to `to`, whose head has waited `sojourn` ms; the times of drops.
@@ -363,7 +439,7 @@ mod tests {
         let mut cobalt = cobalt(Config::default());
         assert!(drops(&mut cobalt, 1, 0, 20).is_empty());
         assert_eq!(drops(&mut cobalt, 10, 20, 400), [120, 191, 249, 299, 344, 384]);
-        assert_eq!(cobalt.count, 7);
+        assert_eq!(state(&mut cobalt).count, 7);
     }
 
     /// Where CoDel forgets its count, this one counts back at the same pace. Count 4 at 249 ms with drop_next = 298.4
@@ -376,7 +452,7 @@ mod tests {
         let mut counts = Vec::new();
         for to in [298, 300, 356, 358, 426, 428, 526, 528] {
             drops(&mut cobalt, 1, to - 1, to);
-            counts.push(cobalt.count);
+            counts.push(state(&mut cobalt).count);
         }
         assert_eq!(counts, [4, 3, 3, 2, 2, 1, 1, 0]);
     }
@@ -401,7 +477,7 @@ mod tests {
         assert_eq!(cobalt.on_dequeue(&ect, wait, FULL, at(120), &mut rng), Verdict::Mark);
         let last = Meta { ecn: Ecn::NotEct, ..ect };
         assert_eq!(cobalt.on_dequeue(&last, wait, Backlog::default(), at(191), &mut rng), Verdict::Pass);
-        assert_eq!(cobalt.count, 3);
+        assert_eq!(state(&mut cobalt).count, 3);
     }
 
     /// Overflows every millisecond: p grows at 6, 12, 18 ms (more than 5 ms apart), and the first signal does not wait.
@@ -412,7 +488,10 @@ mod tests {
             cobalt.on_overflow(at(ms));
         }
         assert_eq!(cobalt.probability(), 3.0 / 256.0);
-        assert_eq!((cobalt.count, cobalt.dropping, cobalt.drop_next), (1, true, at(19)));
+        assert_eq!(
+            (state(&mut cobalt).count, state(&mut cobalt).dropping, state(&mut cobalt).drop_next),
+            (1, true, at(19))
+        );
         for ms in 20..10_000 {
             cobalt.on_overflow(at(ms));
         }
@@ -428,7 +507,7 @@ mod tests {
         assert_eq!(cobalt.probability(), 15.0 / 4096.0);
         // 32 ms are 6 freezes of 5 ms; the rest is kept.
         cobalt.on_enqueue(&packet, Backlog::default(), at(52), &mut rng);
-        assert_eq!((cobalt.probability(), cobalt.p_changed), (9.0 / 4096.0, at(50)));
+        assert_eq!((cobalt.probability(), state(&mut cobalt).p_changed), (9.0 / 4096.0, at(50)));
         cobalt.on_enqueue(&packet, FULL, at(90), &mut rng);
         assert_eq!(cobalt.probability(), 9.0 / 4096.0, "a queue in use does not");
         cobalt.on_empty(at(100));
@@ -459,27 +538,7 @@ mod tests {
         assert_eq!(times(100_000).four_packets, us(484_480));
         let mut cobalt = cobalt(Config::default());
         cobalt.on_fact(&Fact::Rate(Rate::from_bps(1_000_000)), at(0));
-        assert_eq!(cobalt.times, times(1_000_000));
-    }
-
-    /// From 1, four steps of x (3 - 2x^2) / 2 give 0.5, 0.625, 0.693359, 0.706709, not yet 0.707107. Later roots begin
-    /// nearer and come out better; above 15 there is one step per change of the count.
-    #[test]
-    fn linux_roots_are_nearly_exact() {
-        let scaled = |root: u32| f64::from(root) / 4_294_967_296.0;
-        assert!((scaled(kept_root(2)) - 0.706_709).abs() < 1e-6);
-        for count in 1..KEPT_ROOTS {
-            assert!((scaled(kept_root(count)) * f64::from(count).sqrt() - 1.0).abs() < 0.001, "{count}");
-        }
-        assert!((scaled(newton_step(kept_root(15), 16)) * 4.0 - 1.0).abs() < 0.002);
-    }
-
-    /// Over target at 20 ms, drop_next is then: the next packet is dropped. Then 70.7 ms later, at 90.7 ms.
-    #[test]
-    fn a_fresh_queue_in_linux_does_not_wait_an_interval() {
-        let mut cobalt = cobalt(Config { compat: Compat::Linux, ..Config::default() });
-        drops(&mut cobalt, 1, 0, 20);
-        assert_eq!(drops(&mut cobalt, 10, 20, 100), [21, 91]);
+        assert_eq!(state(&mut cobalt).times, times(1_000_000));
     }
 
     /// `cobalt_queue_empty()` of cake: when a drop is due at an empty queue, the count falls by one and the next drop is an
@@ -487,14 +546,53 @@ mod tests {
     #[test]
     fn an_empty_queue_counts_down_by_one() {
         let mut cobalt = cobalt(Config::default());
-        cobalt.set_count(5);
-        cobalt.drop_next = at(10);
+        state(&mut cobalt).count = 5;
+        state(&mut cobalt).drop_next = at(10);
         for (count, wait_ms) in [(4, 50.0), (3, 57.735), (2, 70.711), (1, 100.0)] {
-            let due = cobalt.drop_next;
+            let due = state(&mut cobalt).drop_next;
             cobalt.on_empty(due);
-            assert_eq!(cobalt.count, count);
-            let wait = cobalt.drop_next.since(due).as_secs_f64() * 1e3;
+            assert_eq!(state(&mut cobalt).count, count);
+            let wait = state(&mut cobalt).drop_next.since(due).as_secs_f64() * 1e3;
             assert!((wait - wait_ms).abs() < 0.01, "{wait} ms with a count of {count}");
         }
+    }
+
+    /// Three packets of 1000 B fill the queue; of a fourth and a fifth, the first two of the queue make room. Each is an
+    /// overflow, so BLUE has one increment, since both come at once.
+    #[test]
+    fn a_full_queue_drops_its_head_as_cake_does() {
+        for (head_drop, compat, dropped, head) in [
+            (None, Compat::Linux, [0, 1], 2),
+            (Some(true), Compat::Source, [0, 1], 2),
+            (None, Compat::Source, [3, 4], 0),
+            (Some(false), Compat::Linux, [3, 4], 0),
+        ] {
+            let config = Config { head_drop, compat, ..Config::default() };
+            let limit = Limit::Bytes(Bytes::new(3500));
+            let mut queue = Fifo::<Numbered, Cobalt>::new(limit, config.aqm(&LinkFacts { rate: FAST, limit }));
+            let (mut rng, mut drops) = (Streams::new(1).get("cobalt"), Gone::default());
+            for number in 0..5 {
+                let taken = queue.enqueue(Numbered::new(number, 0, 1000), at(10), &mut rng, &mut drops);
+                let refused = dropped.contains(&number) && head == 0;
+                assert_eq!(taken == Enqueued::Dropped(DropReason::Overflow), refused, "{number}");
+            }
+            assert_eq!(drops.0, dropped);
+            assert_eq!(queue.aqm().probability(), 1.0 / 256.0);
+            assert_eq!(queue.backlog(), Backlog { packets: 3, bytes: 3000 });
+            queue.stats().check(queue.backlog()).unwrap();
+            assert_eq!(queue.dequeue(at(10), &mut rng, &mut drops).map(|packet| packet.number), Some(head));
+        }
+    }
+
+    /// A packet larger than the queue cannot stay, whoever makes room.
+    #[test]
+    fn a_packet_larger_than_the_queue_is_dropped_itself() {
+        let (config, limit) = (Config { head_drop: Some(true), ..Config::default() }, Limit::Bytes(Bytes::new(1500)));
+        let mut queue = Fifo::<Numbered, Cobalt>::new(limit, config.aqm(&LinkFacts { rate: FAST, limit }));
+        let (mut rng, mut drops) = (Streams::new(1).get("cobalt"), Gone::default());
+        queue.enqueue(Numbered::new(0, 0, 1000), at(1), &mut rng, &mut drops);
+        let taken = queue.enqueue(Numbered::new(1, 0, 2000), at(1), &mut rng, &mut drops);
+        assert_eq!(taken, Enqueued::Dropped(DropReason::Overflow));
+        assert_eq!((drops.0.len(), queue.backlog()), (2, Backlog::default()));
     }
 }

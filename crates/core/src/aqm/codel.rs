@@ -20,6 +20,9 @@
 //! rule.
 //!
 //! With `ecn`, an ECN-capable packet is marked where it would be dropped and ends the departure (§5.5, last paragraph).
+//!
+//! `ce_threshold` is Linux's (codel_impl.h): apart from all that, an ECN-capable packet that goes out is marked if it
+//! waited longer than this, whatever `ecn` says; with a mask, only if its ECN field under the mask is the selector.
 //! Cost: O(1) per packet; one square root per drop.
 //!
 //! DIFFERENCE: `compat = "linux"` follows the kernel (include/net/codel.h, codel_impl.h). Time is counted in ticks of
@@ -35,6 +38,7 @@ use super::{Aqm, Compat, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, FlowQueues, LinkFacts};
 use crate::fact::Fact;
+use crate::packet::Ecn;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
@@ -45,6 +49,8 @@ use serde::{Deserialize, Serialize};
 const REENTRY_INTERVALS: u64 = 16;
 /// codel.h, CODEL_SHIFT: the kernel's clock counts in units of 2^10 ns.
 const KERNEL_SHIFT: u32 = 10;
+/// The largest value of the ECN field.
+const ECN_BITS: u8 = 3;
 
 /// Parameters of CoDel. Defaults are those of RFC 8289.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +64,12 @@ pub struct Config {
     pub mtu: Bytes,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
+    /// Mark ECN-capable packets that waited longer than this, with or without `ecn`; null for never (Linux).
+    pub ce_threshold: Option<Span>,
+    /// With a mask above 0, ce_threshold is for packets whose ECN field under the mask is this: 1 with mask 3 is ECT(1).
+    pub ce_threshold_selector: u8,
+    /// The bits of the ECN field to which ce_threshold_selector refers, 0 to 3; 0 is every ECN-capable packet.
+    pub ce_threshold_mask: u8,
     /// "source" for the RFC, "linux" for the kernel's clock and square root.
     pub compat: Compat,
 }
@@ -69,6 +81,9 @@ impl Default for Config {
             interval: Span::from_millis(100),
             mtu: Bytes::new(1514),
             ecn: false,
+            ce_threshold: None,
+            ce_threshold_selector: 0,
+            ce_threshold_mask: 0,
             compat: Compat::Source,
         }
     }
@@ -84,7 +99,7 @@ impl AqmConfig for Config {
         if self.interval <= self.target {
             return Err(ConfigError::new("interval", format!("must be above target ({})", self.target)));
         }
-        Ok(())
+        self.validate_step()
     }
 
     fn aqm(&self, _: &LinkFacts) -> Codel {
@@ -94,6 +109,27 @@ impl AqmConfig for Config {
     /// RFC 8290 §5.2: ECN is on by default.
     fn per_flow(_: &mut FlowQueues) -> Self {
         Self { ecn: true, ..Self::default() }
+    }
+}
+
+impl Config {
+    /// Checks the threshold of marks and the packets that it is for.
+    fn validate_step(&self) -> Result<(), ConfigError> {
+        if self.ce_threshold_mask > ECN_BITS {
+            return Err(ConfigError::new("ce_threshold_mask", "must be from 0 to 3: the two bits of the ECN field"));
+        }
+        if self.ce_threshold_selector & !self.ce_threshold_mask != 0 {
+            return Err(ConfigError::new("ce_threshold_selector", "must have no bits outside of ce_threshold_mask"));
+        }
+        Ok(())
+    }
+
+    /// Returns true if a packet that goes out after `sojourn` is marked for having waited too long.
+    #[inline]
+    fn is_above_step(&self, ecn: Ecn, sojourn: Span) -> bool {
+        self.ce_threshold.is_some_and(|most| sojourn > most)
+            && ecn.is_capable()
+            && (ecn as u8 & self.ce_threshold_mask) == self.ce_threshold_selector
     }
 }
 
@@ -178,6 +214,7 @@ impl Codel {
         if law == Law::Kernel {
             codel.config.target = Span::from_nanos(tick(codel.config.target.as_nanos()));
             codel.config.interval = Span::from_nanos(tick(codel.config.interval.as_nanos()));
+            codel.config.ce_threshold = codel.config.ce_threshold.map(|most| Span::from_nanos(tick(most.as_nanos())));
         }
         codel
     }
@@ -281,7 +318,10 @@ impl Aqm for Codel {
     fn on_dequeue(&mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
         let (now, sojourn) = if self.law == Law::Kernel { in_ticks(now, sojourn) } else { (now, sojourn) };
         let ok = self.ok_to_drop(sojourn, backlog, now);
-        self.judge(ok, self.config.ecn && packet.ecn.is_capable(), now)
+        match self.judge(ok, self.config.ecn && packet.ecn.is_capable(), now) {
+            Verdict::Pass if self.config.is_above_step(packet.ecn, sojourn) => Verdict::Mark,
+            verdict => verdict,
+        }
     }
 
     fn on_shed(&mut self, _: Backlog, _: Instant) {
@@ -321,7 +361,7 @@ impl AckPath for Codel {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Ecn, FlowId};
+    use crate::packet::FlowId;
     use crate::rng::Streams;
 
     const FULL: Backlog = Backlog { packets: 100, bytes: 150_000 };
@@ -414,6 +454,37 @@ mod tests {
         // 270.999, 327.25 and 376.03 ms.
         let mut codel = Codel::new(Config { compat: Compat::Linux, ..Config::default() });
         assert_eq!(drops(&mut codel, Ecn::NotEct, 20, 380), [121, 221, 271, 328, 377]);
+    }
+
+    /// codel_impl.h: `ldelay` after, not at, `ce_threshold`; ticks of 1024 ns in the kernel's arithmetic. Packets that are
+    /// not ECN-capable pass, and with the selector 1 under the mask 3 so does ECT(0).
+    #[test]
+    fn packets_that_waited_too_long_are_marked_without_a_drop() {
+        let marked = |config: &Config, ecn, us| {
+            AqmConfig::validate(config).unwrap();
+            let (mut codel, mut rng) = (Codel::new(config.clone()), Streams::new(1).get("unused"));
+            let packet = Meta { size: Bytes::new(1500), ecn, flow: FlowId(0) };
+            let now = Instant::ZERO + Span::from_millis(1024);
+            codel.on_dequeue(&packet, Span::from_micros(us), FULL, now, &mut rng) == Verdict::Mark
+        };
+        let step = Config { ce_threshold: Some(Span::from_millis(1)), ..Config::default() };
+        for (us, expected) in [(999, false), (1000, false), (1001, true), (50_000, true)] {
+            assert_eq!(marked(&step, Ecn::Ect0, us), expected, "{us} us");
+        }
+        // 1 ms are 976 ticks; 1024 ms are a whole number of ticks, so 1000 us before it are 977 by the clock.
+        let kernel = Config { compat: Compat::Linux, ..step.clone() };
+        for (us, expected) in [(999, false), (1000, true), (1001, true)] {
+            assert_eq!(marked(&kernel, Ecn::Ect0, us), expected, "{us} us in Linux");
+        }
+        let l4s = Config { ce_threshold_selector: 1, ce_threshold_mask: 3, ..step.clone() };
+        let every = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+        assert_eq!(every.map(|ecn| marked(&step, ecn, 2000)), [false, true, true, true]);
+        assert_eq!(every.map(|ecn| marked(&l4s, ecn, 2000)), [false, true, false, false]);
+        assert_eq!(every.map(|ecn| marked(&Config::default(), ecn, 2000)), [false; 4]);
+        for (selector, mask, key) in [(0, 4, "ce_threshold_mask"), (2, 1, "ce_threshold_selector")] {
+            let wrong = Config { ce_threshold_selector: selector, ce_threshold_mask: mask, ..step.clone() };
+            assert_eq!(AqmConfig::validate(&wrong).unwrap_err().key, key);
+        }
     }
 
     #[test]

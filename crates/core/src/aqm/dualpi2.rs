@@ -22,7 +22,7 @@
 //! The RFC leaves open, and this file chooses: the *scheduler* is Linux's weighted round robin by credit (the L queue
 //! first, `classic_weight` percent of the bytes for the C queue while both wait). Its credit starts anew when a
 //! departure empties both queues; in Linux it does when the link finds both queues empty, which depends on when the
-//! link asks. *qdelay* is how long the older of the two heads has waited, as in Linux. `th_len` includes the packet
+//! link asks. With `compat = "linux"` all is as in the kernel: see `dualpi2/linux.rs`. *qdelay* is how long the older of the two heads has waited, as in Linux. `th_len` includes the packet
 //! itself.
 //!
 //! DIFFERENCE: `recur` keeps separate counts for drops and for marks of L4S traffic in overload; with one count, drops
@@ -35,7 +35,7 @@ use super::control::{Law, Periodic};
 use super::pi2::{Base, is_scalable, validate_coupling};
 use super::pie::validate_controller;
 use crate::ack_path::AckPath;
-use crate::config::{ConfigError, Discipline, LinkFacts};
+use crate::config::{Compat, ConfigError, Discipline, LinkFacts};
 use crate::fact::Fact;
 use crate::packet::Packet;
 use crate::qdisc::{Backlog, DropReason, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
@@ -45,8 +45,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
+mod linux;
 #[cfg(test)]
 mod tests;
+
+pub use linux::LinuxDualPi2;
 
 /// The sum of the scheduler's two weights, which are in percent.
 const WHOLE: u32 = 100;
@@ -59,11 +62,11 @@ pub struct Config {
     pub target: Span,
     /// Longest usual round trip time (A.1: 100ms).
     pub rtt_max: Span,
-    /// Time between updates; by default the target or a third of rtt_max, whichever is less (A.1).
+    /// Time between updates; by default the target or a third of rtt_max, whichever is less (A.1; Linux: 16ms).
     pub tupdate: Option<Span>,
-    /// Gain on the distance from the target, in 1/s; by default 0.1 tupdate / rtt_max^2 (A.1).
+    /// Gain on the distance from the target, in 1/s; by default 0.1 tupdate / rtt_max^2 (A.1; Linux: 41/256).
     pub alpha: Option<f64>,
-    /// Gain on the change of the delay, in 1/s; by default 0.3 / rtt_max (A.1).
+    /// Gain on the change of the delay, in 1/s; by default 0.3 / rtt_max (A.1; Linux: 819/256).
     pub beta: Option<f64>,
     /// Coupling factor k: L4S traffic is marked with k p' (§2.1: 2).
     pub coupling: f64,
@@ -75,8 +78,28 @@ pub struct Config {
     pub th_len: u64,
     /// Percentage of the bytes for the classic queue while both queues wait (Linux: 10).
     pub classic_weight: u32,
-    /// Largest packet, from which the initial credit of the scheduler follows (Linux: 1514 B).
+    /// Largest packet, from which the initial credit of the scheduler follows (Linux: 1514 B). In Linux nothing is
+    /// signalled while less than two of them wait.
     pub mtu: Bytes,
+    /// "source" for the RFC; "linux" for the kernel's rolls of chance, its step and its gains. The parameters below are
+    /// for "linux" alone, rtt_max, min_th, range and th_len for "source".
+    pub compat: Compat,
+    /// A packet of the L queue that waited longer than this is marked (Linux: 1ms).
+    pub step_thresh: Span,
+    /// Mark when more than this many packets wait in the L queue, in place of step_thresh (tc: step_thresh in packets).
+    pub step_packets: Option<u64>,
+    /// The step is for packets which found at least this many packets in the L queue (Linux: 0).
+    pub min_qlen_step: u64,
+    /// Judge packets on arrival and not at departure (tc: drop_enqueue).
+    pub drop_early: bool,
+    /// In overload drop packets, also of the L queue; else only mark them, until the queue is full (tc:
+    /// drop_on_overload).
+    pub drop_overload: bool,
+    /// ECT(0) belongs to the L queue as well (tc: any_ect).
+    pub any_ect: bool,
+    /// Bytes that both queues may hold, beside the limit of the link's queue; null is twice mtu per packet of that
+    /// limit (Linux).
+    pub memory_limit: Option<Bytes>,
 }
 
 impl Default for Config {
@@ -93,6 +116,14 @@ impl Default for Config {
             th_len: 1,
             classic_weight: 10,
             mtu: Bytes::new(1514),
+            compat: Compat::Source,
+            step_thresh: Span::from_millis(1),
+            step_packets: None,
+            min_qlen_step: 0,
+            drop_early: false,
+            drop_overload: true,
+            any_ect: false,
+            memory_limit: None,
         }
     }
 }
@@ -115,13 +146,17 @@ impl Config {
 }
 
 impl Discipline for Config {
-    type Queue<P: Packet> = DualPi2<P>;
+    type Queue<P: Packet> = AnyDualPi2<P>;
 
     fn validate(&self) -> Result<(), ConfigError> {
         if self.rtt_max < Span::from_millis(1) {
             return Err(ConfigError::new("rtt_max", "must be at least 1ms"));
         }
-        validate_controller(self.target, self.tupdate(), [("alpha", self.alpha()), ("beta", self.beta())])?;
+        let (tupdate, gains) = match self.compat {
+            Compat::Source => (self.tupdate(), [("alpha", self.alpha()), ("beta", self.beta())]),
+            Compat::Linux => (linux::tupdate(self), linux::gains(self)),
+        };
+        validate_controller(self.target, tupdate, gains)?;
         validate_coupling(self.coupling)?;
         if !(1..WHOLE).contains(&self.classic_weight) {
             return Err(ConfigError::new("classic_weight", "must be from 1 to 99 (percent)"));
@@ -129,22 +164,16 @@ impl Discipline for Config {
         if self.mtu == Bytes::ZERO || self.mtu > Bytes::new(1 << 20) {
             return Err(ConfigError::new("mtu", "must be above 0B and at most 1MiB"));
         }
-        Ok(())
+        match self.compat {
+            Compat::Source => linux::check_source(self),
+            Compat::Linux => linux::check(self),
+        }
     }
 
-    fn build<P: Packet>(&self, link: &LinkFacts) -> DualPi2<P> {
-        let base = Base::new(self.alpha(), self.beta(), self.target, self.coupling);
-        DualPi2 {
-            l: Queue::default(),
-            c: Queue::default(),
-            limit: link.limit,
-            stats: Stats::default(),
-            timer: Periodic::new(Control(base), self.tupdate(), self.tupdate()),
-            scheduler: Scheduler::new(self.classic_weight, self.mtu),
-            ramp: Ramp { min_th: self.min_th, range: self.range, th_len: self.th_len },
-            l_marks: Recur(0.0),
-            l_drops: Recur(0.0),
-            c_signals: Recur(0.0),
+    fn build<P: Packet>(&self, link: &LinkFacts) -> AnyDualPi2<P> {
+        match self.compat {
+            Compat::Source => AnyDualPi2::Rfc(DualPi2::new(self, link)),
+            Compat::Linux => AnyDualPi2::Linux(LinuxDualPi2::new(self, link)),
         }
     }
 }
@@ -170,6 +199,11 @@ impl<P> Default for Queue<P> {
 }
 
 impl<P> Queue<P> {
+    fn push(&mut self, packet: P, size: Bytes, now: Instant) {
+        self.backlog.add(size);
+        self.waiting.push_back((packet, now));
+    }
+
     fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -231,6 +265,10 @@ impl Scheduler {
         Self { classic_weight, start, credit: start }
     }
 
+    fn reset(&mut self) {
+        self.credit = self.start;
+    }
+
     /// Returns the queue that is served next; `None` if neither has a packet.
     fn turn(&self, l_waits: bool, c_waits: bool) -> Option<Class> {
         match (l_waits, c_waits) {
@@ -283,6 +321,23 @@ pub struct DualPi2<P> {
 }
 
 impl<P: Packet> DualPi2<P> {
+    /// Creates empty queues before `link`.
+    pub fn new(config: &Config, link: &LinkFacts) -> Self {
+        let base = Base::new(config.alpha(), config.beta(), config.target, config.coupling);
+        Self {
+            l: Queue::default(),
+            c: Queue::default(),
+            limit: link.limit,
+            stats: Stats::default(),
+            timer: Periodic::new(Control(base), config.tupdate(), config.tupdate()),
+            scheduler: Scheduler::new(config.classic_weight, config.mtu),
+            ramp: Ramp { min_th: config.min_th, range: config.range, th_len: config.th_len },
+            l_marks: Recur(0.0),
+            l_drops: Recur(0.0),
+            c_signals: Recur(0.0),
+        }
+    }
+
     fn catch_up(&mut self, now: Instant) {
         let oldest = match (self.l.head_since(), self.c.head_since()) {
             (Some(l), Some(c)) => Some(l.min(c)),
@@ -304,7 +359,7 @@ impl<P: Packet> DualPi2<P> {
     /// Resets the credit of the scheduler if both queues are empty.
     fn rest(&mut self) {
         if self.l.is_empty() && self.c.is_empty() {
-            self.scheduler.credit = self.scheduler.start;
+            self.scheduler.reset();
         }
     }
 
@@ -350,8 +405,7 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
             return Enqueued::Dropped(DropReason::Overflow);
         }
         let queue = if is_scalable(packet.ecn()) { &mut self.l } else { &mut self.c };
-        queue.backlog.add(size);
-        queue.waiting.push_back((packet, now));
+        queue.push(packet, size, now);
         Enqueued::Queued
     }
 
@@ -403,3 +457,55 @@ impl<P: Packet> Qdisc<P> for DualPi2<P> {
 }
 
 impl<P> AckPath for DualPi2<P> {}
+
+/// DualPI2 by the rules that [`Config::compat`] names.
+#[derive(Debug, Clone)]
+pub enum AnyDualPi2<P> {
+    /// DualPI2 by the RFC, in floating point.
+    Rfc(DualPi2<P>),
+    /// DualPI2 by the kernel, in integers.
+    Linux(LinuxDualPi2<P>),
+}
+
+impl<P: Packet> Qdisc<P> for AnyDualPi2<P> {
+    #[inline]
+    fn enqueue<O: PacketObserver<P>>(&mut self, packet: P, now: Instant, rng: &mut Rng, observer: &mut O) -> Enqueued {
+        match self {
+            Self::Rfc(queue) => queue.enqueue(packet, now, rng, observer),
+            Self::Linux(queue) => queue.enqueue(packet, now, rng, observer),
+        }
+    }
+
+    #[inline]
+    fn dequeue<O: PacketObserver<P>>(&mut self, now: Instant, rng: &mut Rng, observer: &mut O) -> Option<P> {
+        match self {
+            Self::Rfc(queue) => queue.dequeue(now, rng, observer),
+            Self::Linux(queue) => queue.dequeue(now, rng, observer),
+        }
+    }
+
+    fn on_wakeup(&mut self, now: Instant) {
+        match self {
+            Self::Rfc(queue) => queue.on_wakeup(now),
+            Self::Linux(queue) => queue.catch_up(now),
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        match self {
+            Self::Rfc(queue) => queue.backlog(),
+            Self::Linux(queue) => queue.backlog(),
+        }
+    }
+
+    fn stats(&self) -> &Stats {
+        match self {
+            Self::Rfc(queue) => queue.stats(),
+            Self::Linux(queue) => &queue.stats,
+        }
+    }
+
+    fn on_fact(&mut self, _: &Fact, _: Instant) {}
+}
+
+impl<P> AckPath for AnyDualPi2<P> {}

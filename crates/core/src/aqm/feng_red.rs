@@ -173,6 +173,10 @@ impl Aqm for FengRed {
         self.red.on_dequeue(packet, sojourn, backlog, now, rng)
     }
 
+    fn was_forced(&self) -> bool {
+        self.red.was_forced()
+    }
+
     fn on_overflow(&mut self, now: Instant) {
         self.red.on_overflow(now);
     }

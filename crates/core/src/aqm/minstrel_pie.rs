@@ -134,10 +134,9 @@ impl AqmConfig for Config {
         MinstrelPie(Rfc::new(&self.pie(), Moving::new(self)))
     }
 
-    /// In flow queues a packet that finds no room is dropped, as in FQ-PIE (Patil 2020, Algorithm 7).
-    fn per_flow(queues: &mut FlowQueues) -> Self {
+    /// As in FQ-PIE.
+    fn per_flow_in_linux(queues: &mut FlowQueues) {
         queues.overflow = Overflow::Arrival;
-        Self::default()
     }
 }
 

@@ -124,6 +124,10 @@ impl Aqm for NonlinearRed {
         self.0.on_dequeue(packet, sojourn, backlog, now, rng)
     }
 
+    fn was_forced(&self) -> bool {
+        self.0.was_forced()
+    }
+
     fn on_overflow(&mut self, now: Instant) {
         self.0.on_overflow(now);
     }

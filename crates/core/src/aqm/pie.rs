@@ -167,10 +167,9 @@ impl AqmConfig for Config {
         }
     }
 
-    /// Patil 2020, Algorithm 7: the packet that finds no room is dropped.
-    fn per_flow(queues: &mut FlowQueues) -> Self {
+    /// sch_fq_pie refuses the packet that finds no room (Patil 2020, Algorithm 7).
+    fn per_flow_in_linux(queues: &mut FlowQueues) {
         queues.overflow = Overflow::Arrival;
-        Self::default()
     }
 }
 

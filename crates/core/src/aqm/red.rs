@@ -28,7 +28,7 @@ use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::fact::Fact;
 use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
-use crate::units::{Bytes, Instant, Limit, Span};
+use crate::units::{Bytes, Instant, Limit, Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,16 @@ pub struct Config {
     /// "paper", or "linux" for the rules of the kernel: weight becomes the nearest 2^-n, mode and gentle have no
     /// effect.
     pub compat: Compat,
+    /// Rate from which the kernel's table of idle times follows; null is that of the link (tc, bandwidth: 10 Mbit/s).
+    /// Only with compat = "linux".
+    pub bandwidth: Option<Rate>,
+    /// Cells of the kernel's table of idle times are 2^scell_log microseconds long; null is what tc computes. Only with
+    /// compat = "linux".
+    pub scell_log: Option<u32>,
+    /// The kernel's table of idle times: by how many bits the average is shifted after each cell, up to 256 numbers
+    /// from 0 to 31, of which the last stands for all further cells; null is what tc computes. Only with compat =
+    /// "linux".
+    pub stab: Option<Vec<u8>>,
 }
 
 impl Default for Config {
@@ -80,6 +90,9 @@ impl Default for Config {
             wait: false,
             ecn: false,
             compat: Compat::Source,
+            bandwidth: None,
+            scell_log: None,
+            stab: None,
         }
     }
 }
@@ -107,7 +120,7 @@ impl AqmConfig for Config {
         }
         check_weight(self.weight).map_err(|message| ConfigError::new("weight", message))?;
         match self.compat {
-            Compat::Source => Ok(()),
+            Compat::Source => linux::check_source(self),
             Compat::Linux => linux::check(self),
         }
     }
@@ -144,6 +157,8 @@ pub struct Red {
     avg: Average,
     /// Packets since the last mark; `None` stands for the paper's -1.
     count: Option<u64>,
+    /// The last drop was above the hard limit.
+    forced: bool,
 }
 
 impl Red {
@@ -161,6 +176,7 @@ impl Red {
             ecn: config.ecn,
             avg: Average::new(config.weight, config.mode, config.mean_packet, link),
             count: None,
+            forced: false,
         }
     }
 
@@ -202,6 +218,7 @@ impl Red {
 
     /// Notes that an arrival was dropped by another algorithm's judgement.
     pub(super) fn refused(&mut self, backlog: Backlog, now: Instant) {
+        self.forced = false;
         self.avg.refused(backlog, now);
     }
 
@@ -270,6 +287,7 @@ impl Red {
         // Above the hard limit every packet is dropped.
         let Some(mut pb) = self.base_probability(self.avg.value) else {
             self.count = Some(0);
+            self.forced = true;
             return Verdict::Drop;
         };
         let count = self.count.map_or(0, |n| n + 1);
@@ -282,6 +300,7 @@ impl Red {
             return Verdict::Pass;
         }
         self.count = Some(0);
+        self.forced = false;
         if self.ecn && packet.ecn.is_capable() { Verdict::Mark } else { Verdict::Drop }
     }
 }
@@ -297,6 +316,10 @@ impl Aqm for Red {
     fn on_dequeue(&mut self, _: &Meta, _: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
         self.avg.departed(backlog, now);
         Verdict::Pass
+    }
+
+    fn was_forced(&self) -> bool {
+        self.forced
     }
 
     fn on_overflow(&mut self, _: Instant) {
@@ -344,6 +367,13 @@ impl Aqm for AnyRed {
         }
     }
 
+    fn was_forced(&self) -> bool {
+        match self {
+            Self::Paper(red) => red.was_forced(),
+            Self::Linux(red) => red.was_forced(),
+        }
+    }
+
     fn on_overflow(&mut self, now: Instant) {
         match self {
             Self::Paper(red) => red.on_overflow(now),
@@ -373,7 +403,6 @@ mod tests {
     use super::*;
     use crate::packet::{Ecn, FlowId};
     use crate::rng::Streams;
-    use crate::units::Rate;
     use proptest::prelude::{Just, any, prop_assert, prop_oneof, proptest};
 
     const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(8_000_000), limit: Limit::Packets(1000) };
@@ -449,6 +478,41 @@ mod tests {
         let verdicts = [1, 2].map(|ms| arrive(&mut red, 0, Instant::ZERO + Span::from_millis(ms), &mut rng));
         assert_eq!(verdicts[0], Verdict::Drop);
         assert!((red.average() - 16.0).abs() < 1e-12, "two halvings of 64, not {}", red.average());
+    }
+
+    /// A weight of 1 makes the average the queue. 5 to 15 packets, plain: from 15 on all are dropped, and these are forced.
+    #[test]
+    fn drops_above_the_hard_limit_are_counted_apart() {
+        use crate::qdisc::Qdisc;
+        use crate::queue::Fifo;
+        use crate::testing::Numbered;
+        for compat in [Compat::Source, Compat::Linux] {
+            let config = Config { weight: 1.0, gentle: false, max_probability: 0.5, compat, ..Config::default() };
+            let mut queue = Fifo::<Numbered, AnyRed>::new(Limit::Packets(1000), config.aqm(&LINK));
+            let mut rng = Streams::new(1).get("forced");
+            for number in 0..200 {
+                queue.enqueue(Numbered::new(number, 0, 1000), Instant::ZERO, &mut rng, &mut ());
+            }
+            let stats = queue.stats();
+            let (early, forced) = (stats.dropped_early.packets, stats.dropped_forced.packets);
+            // Nothing leaves. The queue fills to 15 packets, with some drops by lot on the way; then every one is forced.
+            // The kernel's least weight is 1/2, so that its average needs a few more.
+            assert!((1..=30).contains(&(early - forced)), "{compat:?}: {forced} forced of {early}");
+            assert!((150..=184).contains(&forced), "{compat:?}: {forced} forced of {early}");
+            assert_eq!(stats.dropped_forced.bytes, forced * 1000);
+            stats.check(queue.backlog()).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_kernels_table_is_not_for_the_paper() {
+        for (config, key) in [
+            (Config { bandwidth: Some(LINK.rate), ..Config::default() }, "bandwidth"),
+            (Config { scell_log: Some(3), ..Config::default() }, "scell_log"),
+            (Config { stab: Some(vec![0]), ..Config::default() }, "stab"),
+        ] {
+            assert_eq!(config.validate().unwrap_err().key, key);
+        }
     }
 
     #[test]

@@ -292,6 +292,10 @@ impl Aqm for RedErn {
         self.red.on_dequeue(packet, waited, backlog, now, rng)
     }
 
+    fn was_forced(&self) -> bool {
+        self.red.was_forced()
+    }
+
     fn on_overflow(&mut self, now: Instant) {
         self.red.on_overflow(now);
     }

@@ -20,7 +20,7 @@ pub enum Overflow {
     /// Packets at the head of the queue with the most bytes, in batches (RFC 8290 §4.1).
     #[default]
     Fattest,
-    /// The packet that arrives (Patil 2020, Algorithm 7).
+    /// The packet that arrives (Patil 2020, Algorithm 7; Linux in sch_fq_pie).
     Arrival,
 }
 
@@ -36,9 +36,10 @@ pub struct Parameters {
     pub quantum: Bytes,
     /// Bytes that all queues together may hold, in addition to the limit of the link's queue (Linux: 32MiB).
     pub memory_limit: Bytes,
-    /// What is dropped if there is no room: the head of the "fattest" queue, or the "arrival".
+    /// What is dropped if there is no room: the head of the "fattest" queue, or the "arrival", which is the default of
+    /// fq-pie and fq-minstrel-pie with compat = "linux".
     pub overflow: Overflow,
-    /// Largest number of packets dropped from the fattest queue at once (Linux: 64).
+    /// Largest number of packets dropped from the fattest queue at once (Linux: 64; cake, with compat = "linux": 1).
     pub drop_batch: u32,
     /// Key of the hash; with null a random key is drawn when the first packet arrives.
     pub perturbation: Option<u64>,

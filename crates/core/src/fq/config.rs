@@ -6,10 +6,10 @@ use crate::config::tables::{read_two, written};
 use crate::config::{AqmConfig, ConfigError, Discipline, FlowQueues as Parameters, LinkFacts};
 use crate::packet::Packet;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::Deserializer;
+use serde::de::{Deserializer, Error};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Flow queueing with the AQM that `C` builds for each queue.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,8 +54,12 @@ impl<C: AqmConfig> Serialize for Config<C> {
 
 impl<'de, C: AqmConfig> Deserialize<'de> for Config<C> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Self { queues, aqm } = Self::default();
-        let (queues, aqm) = read_two(&queues, &aqm, deserializer)?;
+        let Self { mut queues, aqm } = Self::default();
+        let told = Map::deserialize(deserializer)?;
+        if told.get("compat").and_then(Value::as_str) == Some("linux") {
+            C::per_flow_in_linux(&mut queues);
+        }
+        let (queues, aqm) = read_two(&queues, &aqm, Value::Object(told)).map_err(D::Error::custom)?;
         Ok(Self { queues, aqm })
     }
 }

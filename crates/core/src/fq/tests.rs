@@ -252,7 +252,7 @@ fn parameters_of_the_queues_and_of_the_aqm_are_in_one_table() {
 }
 
 #[test]
-fn the_pie_family_refuses_the_packet_that_comes() {
+fn the_pie_family_refuses_the_packet_that_comes_in_linux() {
     let config = toml::from_str::<Config<pie::Config>>("compat = \"linux\"").unwrap();
     assert_eq!((config.queues.overflow, config.queues.compat), (Overflow::Arrival, Compat::Linux));
     assert_eq!(config.aqm.compat, crate::aqm::Compat::Linux);
@@ -263,6 +263,42 @@ fn the_pie_family_refuses_the_packet_that_comes() {
     let mut bench = Bench::new(&config, Limit::Packets(3));
     bench.arrive_often(1, 3, 1000);
     assert_eq!(bench.arrive(2, 40), Enqueued::Dropped(DropReason::Overflow));
+    let said = "overflow = \"fattest\"\ncompat = \"linux\"";
+    assert_eq!(toml::from_str::<Config<pie::Config>>(said).unwrap().queues.overflow, Overflow::Fattest);
+}
+
+/// cake_enqueue() drops one packet at a time, fq_codel_drop() up to 64.
+#[test]
+fn in_linux_cobalt_drops_one_packet_at_a_time() {
+    let batch = |text: &str| toml::from_str::<Config<crate::aqm::cobalt::Config>>(text).unwrap().queues.drop_batch;
+    assert_eq!([batch(""), batch("compat = \"linux\""), batch("compat = \"linux\"\ndrop_batch = 5")], [64, 1, 5]);
+    let codel = toml::from_str::<Config<codel::Config>>("compat = \"linux\"").unwrap();
+    assert_eq!((codel.queues.drop_batch, codel.queues.overflow), (64, Overflow::Fattest));
+}
+
+/// A flood of flow 1 keeps the queues full. Of a flow that sends a packet now and then all come through; were the arrival
+/// refused, most would find no room.
+#[test]
+fn a_flood_takes_no_room_from_others_in_fq_pie() {
+    let lost = |overflow| {
+        let mut config = Config::<pie::Config> {
+            queues: Parameters { overflow, ways: 8, ..Parameters::default() },
+            ..Config::default()
+        };
+        config.aqm.target = Span::from_secs(1000);
+        let mut bench = Bench::new(&config, Limit::Packets(100));
+        for _ in 0..200 {
+            bench.arrive_often(1, 20, 1000);
+            bench.arrive(2, 1000);
+            bench.flows(2);
+            bench.now += Span::from_millis(1);
+        }
+        bench.check();
+        bench.dropped.0.iter().filter(|drop| drop.1 == 2).count()
+    };
+    assert_eq!(Config::<pie::Config>::default().queues.overflow, Overflow::Fattest);
+    assert_eq!(lost(Overflow::Fattest), 0);
+    assert!(lost(Overflow::Arrival) > 100, "{}", lost(Overflow::Arrival));
 }
 
 #[test]

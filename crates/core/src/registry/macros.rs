@@ -92,6 +92,12 @@ macro_rules! aqms {
             fn on_overflow(&mut self, now: Instant) {
                 match self { $(Self::$variant(aqm) => aqm.on_overflow(now),)* }
             }
+            fn was_forced(&self) -> bool {
+                match self { $(Self::$variant(aqm) => aqm.was_forced(),)* }
+            }
+            fn drops_head(&self) -> bool {
+                match self { $(Self::$variant(aqm) => aqm.drops_head(),)* }
+            }
             fn on_shed(&mut self, backlog: Backlog, now: Instant) {
                 match self { $(Self::$variant(aqm) => aqm.on_shed(backlog, now),)* }
             }

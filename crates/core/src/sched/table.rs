@@ -171,6 +171,9 @@ mod tests {
         assert!(read("drrr", "{}").is_none());
         assert!(read("drr", r#"{"quantom": "1B"}"#).unwrap().is_err());
         let config = read("drr", r#"{"quantum": "300B"}"#).unwrap().unwrap();
-        assert_eq!(config, AnySchedulerConfig::Drr(super::super::drr::Config { quantum: Some(Bytes::new(300)) }));
+        assert_eq!(
+            config,
+            AnySchedulerConfig::Drr(super::super::drr::Config { quantum: Some(Bytes::new(300)), ..Default::default() })
+        );
     }
 }

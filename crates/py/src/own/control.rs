@@ -283,8 +283,12 @@ fn number(value: &Bound<'_, PyAny>, name: &str, allowed: &str) -> PyResult<f64> 
 
 fn bytes(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Bytes> {
     let found = number(value, name, "a number of bytes, 0 or more")?;
+    let is_threshold = name == "ssthresh";
+    if found > MOST && !is_threshold {
+        return Err(PyValueError::new_err(format!("self.{name} is {found:e}: it must be at most 2^50 bytes")));
+    }
     // Infinity means that there is no threshold: the endpoint then knows that there was no signal yet.
-    let none = found.is_infinite() && name == "ssthresh";
+    let none = found.is_infinite() && is_threshold;
     Ok(if none { Bytes::MAX } else { Bytes::new(found.min(MOST) as u64) })
 }
 

@@ -1,4 +1,4 @@
-"""DRR as Shreedhar and Varghese 1996 write it: a round of classes, each with a deficit."""
+"""DRR as Shreedhar and Varghese 1996 write it: a round of classes, each with a deficit; `linux`: as sch_drr.c."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,10 +7,11 @@ from penstock.reference.sched import Scheduler
 
 
 class Drr(Scheduler):
-    """`quantum` bytes per turn for each unit of weight; 0 is the largest packet."""
+    """`quantum` bytes per turn for each unit of weight; 0 is the largest packet. `linux`: turns end at a look."""
 
-    def __init__(self, weights: Sequence[int], max_packet: int, quantum: int = 0) -> None:
+    def __init__(self, weights: Sequence[int], max_packet: int, quantum: int = 0, *, linux: bool = False) -> None:
         super().__init__(weights, max_packet)
+        self.linux = linux
         self.quantum = quantum or max_packet
         self.round: deque[int] = deque()
         self.deficit = [0] * len(weights)
@@ -36,5 +37,5 @@ class Drr(Scheduler):
         self.deficit[cls] -= size
         if not self.queues[cls]:
             self.round.popleft()
-        elif self.head(cls) > self.deficit[cls]:
+        elif self.head(cls) > self.deficit[cls] and not self.linux:
             self.next_turn(cls)

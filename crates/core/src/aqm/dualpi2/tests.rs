@@ -15,7 +15,7 @@ struct World {
 impl World {
     fn new(config: &Config, limit: Limit) -> Self {
         config.validate().unwrap();
-        let queue = config.build(&LinkFacts { rate: Rate::from_bps(8_000_000), limit });
+        let queue = DualPi2::new(config, &LinkFacts { rate: Rate::from_bps(8_000_000), limit });
         Self { queue, rng: Streams::new(1).get("unused"), now: Instant::ZERO, number: 0 }
     }
 
@@ -218,6 +218,9 @@ fn parameters_that_cannot_work_are_refused_by_name() {
         ("coupling", Config { coupling: 0.0, ..Config::default() }),
         ("classic_weight", Config { classic_weight: 100, ..Config::default() }),
         ("mtu", Config { mtu: Bytes::ZERO, ..Config::default() }),
+        ("step_thresh", Config { step_thresh: Span::ZERO, ..Config::default() }),
+        ("drop_overload", Config { drop_overload: false, ..Config::default() }),
+        ("memory_limit", Config { memory_limit: Some(Bytes::new(9000)), ..Config::default() }),
     ];
     for (key, config) in wrong {
         assert_eq!(config.validate().unwrap_err().key, key, "{config:?}");

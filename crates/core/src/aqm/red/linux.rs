@@ -21,8 +21,10 @@
 //! so the average decays more slowly than intended. This file keeps that, because it is the behaviour of real systems.
 //!
 //! DIFFERENCE: 2^-Wlog is the power of two nearest to `weight`; `tc` derives Wlog from a burst. The time to send a
-//! packet is not rounded, and a table which is too long for `tc` (`Scell_log` above 31) is built nevertheless. max_P =
-//! 1 becomes 1 - 2^-32. Pinned by `the_table_is_that_of_tc`, `parameters_become_powers_of_two`.
+//! packet is not rounded, and a table which is too long for `tc` (`Scell_log` above 31) is built nevertheless. `tc`
+//! fills the table for 10 Mbit/s unless it is told a bandwidth, here it is filled for the link; `bandwidth`,
+//! `scell_log` and `stab` set it as `tc` does. max_P = 1 becomes 1 - 2^-32. Pinned by `the_table_is_that_of_tc`,
+//! `the_table_can_be_set_as_tc_sets_it`, `parameters_become_powers_of_two`.
 
 use super::Config;
 use crate::ack_path::AckPath;
@@ -59,6 +61,8 @@ pub struct LinuxRed {
     idle_since: Option<Instant>,
     /// True if the last arrival found the link idle.
     found_idle: bool,
+    /// True if the last signal was above `qth_max`, the kernel's RED_HARD_MARK.
+    hard: bool,
 }
 
 /// The table by which the average decays during an idle time.
@@ -87,6 +91,31 @@ fn bytes(config: &Config, limit: Limit) -> u64 {
     in_unit_of(Mode::Bytes, limit, config.mean_packet) as u64
 }
 
+/// Refuses parameters which only the kernel has.
+pub(super) fn check_source(config: &Config) -> Result<(), ConfigError> {
+    let told = [
+        ("bandwidth", config.bandwidth.is_some()),
+        ("scell_log", config.scell_log.is_some()),
+        ("stab", config.stab.is_some()),
+    ];
+    match told.iter().find(|(_, told)| *told) {
+        Some((key, _)) => Err(ConfigError::new(key, "is for the kernel's idle time: it needs compat = \"linux\"")),
+        None => Ok(()),
+    }
+}
+
+/// Checks the table of idle times, like `red_check_params`.
+fn check_table(config: &Config) -> Result<(), ConfigError> {
+    if config.scell_log.is_some_and(|log| log > 31) {
+        return Err(ConfigError::new("scell_log", "must be from 0 to 31"));
+    }
+    let Some(stab) = &config.stab else { return Ok(()) };
+    if stab.is_empty() || stab.len() > CELLS || stab.iter().any(|shift| f64::from(*shift) > MOST_SHIFT) {
+        return Err(ConfigError::new("stab", "must be 1 to 256 numbers, each from 0 to 31"));
+    }
+    Ok(())
+}
+
 /// Refuses parameters which Linux does not have, and values which it does not allow.
 pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     for (key, set) in [("byte_drop", config.byte_drop), ("wait", config.wait)] {
@@ -94,6 +123,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
             return Err(ConfigError::new(key, "does not exist in Linux's RED; leave it out with compat = \"linux\""));
         }
     }
+    check_table(config)?;
     let most = (1u64 << (31 - wlog(config.weight))) - 1;
     if bytes(config, config.max_threshold) > most {
         let message = format!("with compat = \"linux\" and this weight it must be at most {}", Bytes::new(most));
@@ -103,13 +133,23 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
 }
 
 impl IdleTable {
+    /// Returns the table that was set, or else that of `tc` for `rate`.
+    fn of(config: &Config, wlog: u32, rate: Rate) -> Self {
+        let mut table = Self::new(wlog, config.mean_packet, config.bandwidth.unwrap_or(rate), config.scell_log);
+        if let Some(told) = &config.stab {
+            let last = told.last().copied().unwrap_or_default();
+            table.stab.iter_mut().zip(told.iter().chain(std::iter::repeat(&last))).for_each(|(to, from)| *to = *from);
+        }
+        table
+    }
+
     /// Computes the table, like `tc_red_eval_idle_damping`.
-    fn new(wlog: u32, mean_packet: Bytes, rate: Rate) -> Self {
+    fn new(wlog: u32, mean_packet: Bytes, rate: Rate, scell_log: Option<u32>) -> Self {
         let xmit_ticks = mean_packet.get() as f64 / rate.bytes_per_sec() * TICKS_PER_SECOND;
         let lw = -libm::log(1.0 - 1.0 / (1u64 << wlog) as f64) / xmit_ticks;
         let longest = MOST_SHIFT / lw;
         let fits = |log: &u32| longest / ((1u64 << log) as f64) < 512.0;
-        let scell_log = (0..MOST_SCELL_LOG).find(fits).unwrap_or(MOST_SCELL_LOG);
+        let scell_log = scell_log.or_else(|| (0..MOST_SCELL_LOG).find(fits)).unwrap_or(MOST_SCELL_LOG);
         let mut stab = Box::new([0; CELLS]);
         for (i, shift) in stab.iter_mut().enumerate().skip(1) {
             *shift = (((i as u64) << scell_log) as f64 * lw).min(MOST_SHIFT) as u8;
@@ -142,13 +182,14 @@ impl LinuxRed {
             qth_max: max << wlog,
             wlog,
             max_p_delta: (u64::from(max_p) / (max - min).max(1)).max(1) as u32,
-            table: IdleTable::new(wlog, config.mean_packet, link.rate),
+            table: IdleTable::of(config, wlog, link.rate),
             ecn: config.ecn,
             qavg: 0,
             qcount: -1,
             qr: 0,
             idle_since: Some(Instant::ZERO),
             found_idle: true,
+            hard: false,
         }
     }
 
@@ -176,7 +217,8 @@ impl LinuxRed {
             self.qcount = -1;
             return false;
         }
-        if self.qavg >= self.qth_max {
+        self.hard = self.qavg >= self.qth_max;
+        if self.hard {
             self.qcount = -1;
             return true;
         }
@@ -215,6 +257,10 @@ impl Aqm for LinuxRed {
         }
         self.lost(now);
         Verdict::Drop
+    }
+
+    fn was_forced(&self) -> bool {
+        self.hard
     }
 
     fn on_overflow(&mut self, now: Instant) {
@@ -270,22 +316,49 @@ mod tests {
     /// ewma 5: Scell_log 15. By hand: 12500 ticks, lW = 0.031749 / 12500 = 2.5399e-6, a cell is 32768 lW = 0.08323.
     #[test]
     fn the_table_is_that_of_tc() {
-        let table = IdleTable::new(5, Bytes::new(1000), LINK.rate);
+        let table = IdleTable::new(5, Bytes::new(1000), LINK.rate, None);
         assert_eq!(table.scell_log, 15);
         for (cell, shift) in [(0, 0), (12, 0), (13, 1), (24, 1), (25, 2), (100, 8), (254, 21), (255, 31)] {
             assert_eq!(table.stab[cell], shift, "cell {cell}");
         }
-        let slow = IdleTable::new(31, Bytes::new(u64::MAX), Rate::from_bps(1));
+        let slow = IdleTable::new(31, Bytes::new(u64::MAX), Rate::from_bps(1), None);
         assert_eq!(slow.scell_log, MOST_SCELL_LOG);
-        let fast = IdleTable::new(1, Bytes::new(1), Rate::from_bps(u64::MAX));
+        let fast = IdleTable::new(1, Bytes::new(1), Rate::from_bps(u64::MAX), None);
         assert_eq!((fast.scell_log, fast.stab[1]), (0, 31));
+    }
+
+    /// A link of 1 Gbit/s with the table of tc's default bandwidth, 10 Mbit/s; a table and a cell that were set.
+    #[test]
+    fn the_table_can_be_set_as_tc_sets_it() {
+        let rate = Rate::from_bps(1_000_000_000);
+        let of = |config: Config| {
+            AqmConfig::validate(&config).unwrap();
+            IdleTable::of(&config, 5, rate)
+        };
+        let told = of(Config { bandwidth: Some(LINK.rate), ..config() });
+        assert_eq!(told, IdleTable::new(5, Bytes::new(1000), LINK.rate, None));
+        assert_ne!(of(config()), told);
+        let own = of(Config { scell_log: Some(10), stab: Some(vec![0, 1, 7]), ..config() });
+        assert_eq!((own.scell_log, own.stab[..4].to_vec(), own.stab[255]), (10, vec![0, 1, 7, 7], 7));
+        assert_eq!(own.aged(1 << 20, Span::from_micros(2048)), 1 << 13);
+        // Cells of 2^10 us hold 32 times less than those of 2^15 us: 1024 lW = 0.0026, so cell 254 does not shift yet.
+        let fine = of(Config { bandwidth: Some(LINK.rate), scell_log: Some(10), ..config() });
+        assert_eq!((fine.stab[254], fine.stab[255]), (0, 31));
+        for (config, key) in [
+            (Config { scell_log: Some(32), ..config() }, "scell_log"),
+            (Config { stab: Some(vec![32]), ..config() }, "stab"),
+            (Config { stab: Some(Vec::new()), ..config() }, "stab"),
+            (Config { stab: Some(vec![0; 257]), ..config() }, "stab"),
+        ] {
+            assert_eq!(AqmConfig::validate(&config).unwrap_err().key, key);
+        }
     }
 
     /// Scell_log 15: in the first cell the average falls by us / 32768 of itself, to no less than half; cell 13 halves,
     /// cell 25 quarters.
     #[test]
     fn an_idle_average_ages_by_the_table() {
-        let table = IdleTable::new(5, Bytes::new(1000), LINK.rate);
+        let table = IdleTable::new(5, Bytes::new(1000), LINK.rate, None);
         for (us, left) in [(0, 32_768), (1, 32_767), (1000, 31_768), (16_384, 16_384), (400_000, 16_384)] {
             assert_eq!(table.aged(32_768, Span::from_micros(us)), left, "after {us} us");
         }

@@ -67,6 +67,7 @@ impl<'a> Checker<'a> {
 
     fn flow(&self, index: &str, table: &Table<'_, 'a>, links: &[LinkSpec]) -> Check<FlowSpec> {
         let keys: FlowKeys = table.part()?;
+        self.counted(index, &keys)?;
         self.times(index, &keys)?;
         let (from, to) = self.ends(index, &keys)?;
         let slowest = self.route(index, &from, &to, links)?;
@@ -96,6 +97,14 @@ impl<'a> Checker<'a> {
             tcp: if traffic.uses_tcp() { tcp } else { TcpConfig::default() },
             traffic,
         })
+    }
+
+    /// Refuses a table of no flows, which would be a flow that is missing in silence.
+    fn counted(&self, index: &str, keys: &FlowKeys) -> Check<()> {
+        if keys.count > 0 {
+            return Ok(());
+        }
+        Err(self.source.at(&["flows", index, "count"], &format!("count is 0; allowed are 1 to {MAX_FLOWS}")))
     }
 
     fn times(&self, index: &str, keys: &FlowKeys) -> Check<()> {
