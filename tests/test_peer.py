@@ -39,6 +39,16 @@ def test_ns3_can_be_told_every_network_with_every_switch(seed: int) -> None:
 def test_a_difference_is_one_if_the_seeds_have_no_number_in_common() -> None:
     assert peer.Compared(side((9.0, 9.4)), side((9.3, 9.8))).apart == []
     assert peer.Compared(side((9.0, 9.2)), side((9.3, 9.8))).apart == ["goodput_mbps"]
+    assert peer.Compared(side((9.0,)), side((9.1,))).apart == [], "means within 2 %"
+
+
+def test_a_discipline_can_look_away_from_the_packet_in_the_device() -> None:
+    # A packet of 1500 B takes 3 ms at 4 Mbit/s.
+    def aqm(name: str) -> Any:
+        return peer.Network(0, "newreno", 4, 100, name, 29, 1).tree({}, one_less=True)["aqm"]
+
+    assert (aqm("codel")["target"], aqm("pie")["target"]) == ("8000us", "18000us")
+    assert (aqm("red")["min_threshold"], aqm("red")["max_threshold"]) == ("6p", "16p")
 
 
 def test_the_cause_is_the_first_switch_that_removes_the_difference() -> None:

@@ -1,7 +1,8 @@
 """The simulator beside ns-3: drawn networks, the same on both sides, and what removes the differences.
 
-A difference counts if the ranges of the seeds have nothing in common. Then the same network runs again with one thing
-switched on both sides at a time: a switch after which the ranges meet names the cause. If none does, it is `open`.
+A difference counts if the ranges of the seeds have nothing in common and the means are more than 2 % apart. Then the
+same network runs again with one thing switched on both sides at a time: a switch after which the difference is gone
+names the cause. If none does, it is `open`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _PARAMETERS: Mapping[str, dict[str, Any]] = {
         "wait": False,
     },
 }
-# The access links together, one way; each is as long.
+# Means that are closer than this do not differ, however narrow the ranges of the seeds are.
+LEAST_SHARE = 0.02
+# The delay of an access link, one way.
 _ACCESS_MS = 0.5
 
 
@@ -60,8 +63,12 @@ class Network:
         """The name of the network in tables and files."""
         return f"{self.number}-{self.control}-{self.rate_mbps}M-{self.rtt_ms}ms-{self.aqm}-{self.flows}"
 
-    def tree(self, switched: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the scenario for both programs; `switched` replaces keys of [tcp]."""
+    def tree(self, switched: Mapping[str, Any], one_less: bool = False) -> dict[str, Any]:
+        """Returns the scenario for both programs; `switched` replaces keys of [tcp].
+
+        With `one_less` the discipline looks away from one packet, as that of ns-3 does, whose device holds one: its
+        thresholds are higher by a packet or by the time that it takes.
+        """
         control = {"name": "cubic", "hystart": False} if self.control == "cubic" else {"name": self.control}
         tcp = {
             "cc": control,
@@ -82,10 +89,18 @@ class Network:
                 "access_rate": "1Gbit/s",
                 "access_delay": f"{_ACCESS_MS:g}ms",
             },
-            "aqm": {"name": self.aqm, **_PARAMETERS.get(self.aqm, {})},
+            "aqm": {"name": self.aqm, **_PARAMETERS.get(self.aqm, {}), **(self._one_less() if one_less else {})},
             "tcp": _merged(tcp, switched),
             "flows": [{"kind": "bulk", "count": self.flows, "start_spread": "1s"}],
         }
+
+    def _one_less(self) -> dict[str, Any]:
+        if self.aqm == "red":
+            return {"min_threshold": "6p", "max_threshold": "16p"}
+        if self.aqm == "droptail":
+            return {}
+        target_us = 15_000 if self.aqm == "pie" else 5_000
+        return {"target": f"{target_us + 1500 * 8 // self.rate_mbps}us"}
 
 
 def _merged(tcp: dict[str, Any], switched: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,13 +143,21 @@ class Switch:
     tcp: Mapping[str, Any]
     ours_alone: bool = False
     of: tuple[str, ...] = CONTROLS
+    one_less: bool = False
 
     def concerns(self, network: Network) -> bool:
         """True if the switch changes anything in this network."""
-        return network.control in self.of
+        return network.control in self.of and not (self.one_less and network.aqm == "droptail")
 
 
 SWITCHES = (
+    Switch(
+        "device",
+        "the discipline here looks away from one packet, as in ns-3, whose device holds it",
+        {},
+        True,
+        one_less=True,
+    ),
     Switch(
         "hybla-rtt0",
         "the reference round trip time of Hybla is 50 ms, as in ns-3",
@@ -163,9 +186,10 @@ class Range:
         """Returns the range of the values."""
         return cls(min(values), sum(values) / len(values), max(values))
 
-    def meets(self, other: Range) -> bool:
-        """True if the ranges have a number in common."""
-        return self.least <= other.most and other.least <= self.most
+    def is_apart_from(self, other: Range) -> bool:
+        """True if the ranges have no number in common, and the means differ by more than `LEAST_SHARE`."""
+        meet = self.least <= other.most and other.least <= self.most
+        return not meet and abs(self.mean - other.mean) > LEAST_SHARE * max(self.mean, other.mean)
 
 
 Side = dict[str, Range]
@@ -181,7 +205,7 @@ class Compared:
     @property
     def apart(self) -> list[str]:
         """The measures that differ by more than the seeds."""
-        return [name for name in MEASURES if not self.ours[name].meets(self.theirs[name])]
+        return [name for name in MEASURES if self.ours[name].is_apart_from(self.theirs[name])]
 
     def to_json(self) -> dict[str, Any]:
         """Returns both sides as they are stored."""
@@ -227,7 +251,7 @@ class Plan:
 
     def key(self, network: Network, switch: Switch | None) -> dict[str, Any]:
         """Returns the key of stored runs, which are reused as long as it does not change."""
-        tree = network.tree(switch.tcp if switch else {})
+        tree = _ours(network, switch)
         return {"core": core_fingerprint(), "ns3": digest(self.program), "tree": tree, "seeds": SEEDS}
 
 
@@ -279,13 +303,16 @@ def _kept(plan: Plan, network: Network, switch: Switch | None) -> bool:
 
 
 def _both(plan: Plan, network: Network, switch: Switch | None) -> dict[str, list[dict[str, float]]]:
-    ours = network.tree(switch.tcp if switch else {})
-    theirs = network.tree({} if switch is None or switch.ours_alone else switch.tcp)
-    seeds = range(1, SEEDS + 1)
-    return {
-        "penstock": [_simulated(ours, seed) for seed in seeds],
-        "ns3": [_peer(plan.program, theirs, seed) for seed in seeds],
-    }
+    ours, seeds = _ours(network, switch), range(1, SEEDS + 1)
+    here = [_simulated(ours, seed) for seed in seeds]
+    if switch is not None and switch.ours_alone:
+        return {"penstock": here, "ns3": rundir.read_json(plan.file(network, None))["ns3"]}
+    theirs = network.tree(switch.tcp if switch else {})
+    return {"penstock": here, "ns3": [_peer(plan.program, theirs, seed) for seed in seeds]}
+
+
+def _ours(network: Network, switch: Switch | None) -> dict[str, Any]:
+    return network.tree(switch.tcp, switch.one_less) if switch else network.tree({})
 
 
 def _side(runs: Sequence[Mapping[str, float]]) -> Side:
