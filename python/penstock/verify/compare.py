@@ -27,7 +27,7 @@ GOALS = {"goodput_mbps": 0.02, "queue_mean_ms": 0.10, "period_s": 0.15}
 # Fewer drops than FEW_DROPS are no rate: they need only be so few on both sides.
 DRAWN_GOODPUT, DRAWN_QUEUE, DRAWN_QUEUE_MS, DRAWN_LOSS, FEW_DROPS = 0.02, 0.10, 1.0, 2.0, 10
 # The RFC's control that runs in the simulator beside the kernel's form of it, on drawn paths.
-RFC_CONTROLS = {"cubic": "cubic"}
+RFC_CONTROLS = {"reno": "newreno", "cubic": "cubic"}
 
 
 class Watcher(Protocol):

@@ -10,11 +10,11 @@ from typing import Any
 from penstock import marked, rundir
 from penstock.verify import compare, selection
 from penstock.verify.compare import BEGIN_S, GOALS, MEASURED_S, SEEDS, Gap, Plan, Row
-from penstock.verify.measure import Measures
 from penstock.verify.selection import Wanted
 
 HEADINGS = ("case", "Mbit/s", "gap", "queue ms", "gap", "p95 ms", "loss %", "period s", "gap")
 DRAWN_HEADINGS = ("path", "Mbit/s", "ratio", "queue ms", "ratio", "loss %", "ratio", "late us", "verdict")
+_RFCS = {"reno": "RFC 5681", "cubic": "RFC 9438"}
 _SEED_HEADINGS = ("seed", "kernel", "paths", "within the bar", "the others")
 
 
@@ -40,7 +40,7 @@ def drawn_cells(row: Row) -> list[str]:
         *(_both(row, "queue_mean_ms", 2), _ratio(row, "queue_mean_ms")),
         *(_both(row, "loss", 3, 100), _ratio(row, "loss")),
         f"{row.lateness_p99_us:.0f}",
-        verdict + (", disturbed" if row.disturbed else "") + _rfc(row.rfc),
+        verdict + (", disturbed" if row.disturbed else "") + _rfc(row),
     ]
 
 
@@ -60,8 +60,10 @@ def _ratio(row: Row, name: str) -> str:
     return f"{ours / kernel:.2f}" if kernel else "-"
 
 
-def _rfc(found: Measures | None) -> str:
-    return f"; RFC 9438: {found.goodput_mbps:.2f}, {found.loss:.3%}" if found else ""
+def _rfc(row: Row) -> str:
+    if row.rfc is None:
+        return ""
+    return f"; {_RFCS[row.case.control]}: {row.rfc.goodput_mbps:.2f}, {row.rfc.loss:.3%}"
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,12 @@ from penstock.scenario import Scenario
 from penstock.verify.cases import START_SPREAD_S, Case
 from penstock.verify.measure import Measures, Packets, measure
 
-# Names of controls in the kernel, and their names in scenarios.
-_CONTROLS = {"reno": "newreno", "cubic": "cubic-linux"}
+# Names of controls in the kernel, and their names in scenarios, all in the form that Linux has.
+_CONTROLS: Mapping[str, Any] = {
+    "reno": {"name": "newreno", "compat": "linux"},
+    "cubic": "cubic-linux",
+    **{name: {"name": name, "compat": "linux"} for name in ("bic", "highspeed", "hybla", "scalable", "westwood")},
+}
 
 
 def scenario(case: Case, duration_s: float, seed: int = 1, control: str | None = None) -> Scenario:
