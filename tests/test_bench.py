@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import bench, engine
-from penstock.bench import cases, compare, costs, instructions, layers, ns3, own, schedulers
+from penstock import bench, engine, ns3
+from penstock.bench import cases, compare, costs, instructions, layers, own, schedulers
 from penstock.mistake import MistakeError
 
 PEER = ns3.Run(
@@ -53,7 +53,7 @@ def test_parameters_of_red_are_said() -> None:
     assert "--limit=2500p" in said
 
 
-@pytest.mark.parametrize(("section", "key"), [("tcp", "prr"), ("topology", "reverse_limit")])
+@pytest.mark.parametrize(("section", "key"), [("tcp", "rack"), ("topology", "reverse_limit")])
 def test_what_ns3_is_not_told_is_refused(section: str, key: str) -> None:
     scenario = copy.deepcopy(cases.tree("dsl-4"))
     scenario[section][key] = True

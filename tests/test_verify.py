@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from penstock import marked
 from penstock.mistake import MistakeError
-from penstock.verify import cases, compare, lab, page, simulated
+from penstock.verify import cases, compare, drawn, kernels, lab, page, real, selection, simulated
 from penstock.verify.measure import Measures, Packets, measure, median, period_s
 
 HEADER = "queue,t_ns,waited_ns,flow,bytes,fate\n"
@@ -90,6 +91,156 @@ def test_tail_drop_has_a_bandwidth_delay_product() -> None:
     tree = simulated.scenario(cases.CASES[0], 10).text
     assert 'limit = "33p"' in tree
     assert 'delay = "20ms"' in tree
+
+
+PATH = cases.Case("reno", cases.Path(10, 100), "droptail", 2, number=7, limit_packets=50, begin_s=0.0)
+
+
+def drawn_row(kernel: Measures, ours: Measures) -> compare.Row:
+    return compare.Row(PATH, kernel, ours, (ours,), False, 2.0, (kernel,))
+
+
+def measures(goodput: float = 9.0, queue: float = 20.0, loss: float = 0.01, drops: float = 100) -> Measures:
+    return Measures(goodput, queue, 2 * queue, loss, None, drops)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "ours", "missed"),
+    [
+        (measures(), measures(), []),
+        # Goodput within 2 %.
+        (measures(goodput=10), measures(goodput=9.81), []),
+        (measures(goodput=10), measures(goodput=9.79), ["goodput"]),
+        # The queue within 10 % or 1 ms.
+        (measures(queue=40), measures(queue=43.9), []),
+        (measures(queue=40), measures(queue=44.1), ["queue"]),
+        (measures(queue=2), measures(queue=2.9), []),
+        # Loss within a factor of two, unless both have fewer drops than ten.
+        (measures(loss=0.01), measures(loss=0.021), ["loss"]),
+        (measures(loss=0.021), measures(loss=0.01), ["loss"]),
+        (measures(loss=0.001, drops=3), measures(loss=0.003, drops=9), []),
+        (measures(loss=0.0, drops=0), measures(loss=0.003, drops=10), ["loss"]),
+        (measures(goodput=10, queue=40), measures(goodput=9, queue=20), ["goodput", "queue"]),
+    ],
+)
+def test_the_bar_of_drawn_paths(kernel: Measures, ours: Measures, missed: list[str]) -> None:
+    assert drawn_row(kernel, ours).missed == missed
+
+
+def test_the_paths_of_a_seed_are_the_same_for_everybody() -> None:
+    paths = drawn.paths("0.1.0")
+    # As the page of the release 0.1.0 has them.
+    assert [path.name for path in paths[:2]] == [
+        "00-reno-4M-14ms-pink-16-nosack",
+        "01-cubic-4M-645ms-pie-9-loss0.0033",
+    ]
+    assert [path.number for path in paths] == list(range(64))
+    assert paths != drawn.paths("0.1.1")
+
+
+def test_paths_are_drawn_from_all_there_is() -> None:
+    paths = [path for seed in range(20) for path in drawn.paths(str(seed))]
+    assert {path.control for path in paths} == set(cases.CONTROLS)
+    assert {path.aqm for path in paths} == set(drawn.DISCIPLINES)
+    assert all(2 <= path.path.rate_mbps <= 100 and 10 <= path.path.rtt_ms <= 700 for path in paths)
+    assert all(1 <= path.flows <= 40 and path.loss <= 0.01 for path in paths)
+    # Of 1280 paths, parts of 1/8 and 1/4 have standard deviations of 12 and 15; the bounds are four of them.
+    assert 112 <= sum(not path.sack for path in paths) <= 208
+    assert 258 <= sum(path.loss > 0 for path in paths) <= 382
+    assert not any(path.ecn for path in paths if path.aqm in ("droptail", "pink"))
+
+
+def test_both_sides_of_a_path_have_the_same_network() -> None:
+    case = replace(PATH, aqm="codel", sack=False, ecn=True, loss=0.002)
+    starts = case.starts_s(3)
+    assert starts[0] == 0
+    assert starts == case.starts_s(3) != case.starts_s(4)
+    there = real.wanted(case, Path("emulate"), 3, starts)
+    assert there["emulator"][1:3] == ["--rate", "10Mbit/s"]
+    assert {"--set=ecn=true", "--loss=0.002", "50ms", "50p"} <= set(there["emulator"])
+    assert there["sysctls"] == {"net.ipv4.tcp_sack": "0", "net.ipv4.tcp_ecn": "1"}
+    assert there["send"]["starts_s"] == starts
+    here = simulated.scenario(case, 10, 3).text
+    for key in ("sack = false", "rack = false", "ecn = true", "loss = 0.002", 'limit = "50p"', 'delay = "50ms"'):
+        assert key in here
+    assert f'start = "{starts[1] * 1e6:.0f}us"' in here
+    assert 'cc = "cubic"' in simulated.scenario(case, 10, 3, "cubic").text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("0-3", [0, 1, 2, 3]), ("5,2,5", [2, 5]), ("0-1,63", [0, 1, 63]), ("none", [])]
+)
+def test_pieces_of_the_paths_are_chosen_by_number(text: str, found: list[int]) -> None:
+    assert drawn.numbers(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "64", "3-1", "a", "1-2-3", "-1"])
+def test_numbers_that_no_path_has_are_refused(text: str) -> None:
+    with pytest.raises(MistakeError, match="from 0 to 63"):
+        drawn.numbers(text)
+
+
+def test_options_choose_between_the_table_and_the_paths() -> None:
+    def numbers(**wanted: Any) -> tuple[int, int]:
+        found = selection.cases(selection.Wanted(**wanted))
+        return sum(not case.drawn for case in found), sum(case.drawn for case in found)
+
+    assert numbers() == (36, 64)
+    assert numbers(paths="none") == (36, 0)
+    assert numbers(paths="0-15") == (0, 16)
+    assert numbers(quick=True) == (6, 0)
+    assert numbers(only=("reno,codel,4,10M-40ms",)) == (1, 0)
+    (path,) = selection.cases(selection.Wanted(paths="3", control="vegas", seconds=12))
+    assert (path.control, path.end_s) == ("vegas", 12)
+
+
+def test_the_history_keeps_what_other_seeds_gave(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    marks = [mark for name in ("paths", "seeds") for mark in marked.marks(name)]
+    table = "| seed | kernel | paths | within the bar | the others |\n|---|---|---|---|---|"
+    file.write_text(f"{marks[0]}\n{marks[1]}\n{marks[2]}\n{table}\n| 0.0.9 | Linux 6 | 64 | 50 | 1 |\n{marks[3]}\n")
+    apart = drawn_row(measures(goodput=10), measures(goodput=9))
+    for rows in ([apart], [drawn_row(measures(), measures()), apart]):
+        page.write_drawn(file, rows, "about", "0.1.0", "Linux 6")
+    assert marked.between(file, "seeds")[2:] == [
+        "| 0.0.9 | Linux 6 | 64 | 50 | 1 |",
+        "| 0.1.0 | Linux 6 | 2 | 1 | 07 |",
+    ]
+    assert "drawn paths: 1 of 2 within the bar; missed: goodput 1, queue 0, loss 0." in file.read_text()
+
+
+JAR = """#!/bin/sh
+for word in "$@"; do case $word in JAR_DIRECTORY=*) out=${word#*=} ;; esac; done
+echo booted
+"""
+
+
+def jar(tmp_path: Path, does: str) -> kernels.Jar:
+    """A program in place of a kernel."""
+    file = tmp_path / "linux"
+    file.write_text(JAR + does)
+    file.chmod(0o755)
+    return kernels.Jar(file)
+
+
+def test_a_jar_hands_out_what_was_recorded_in_it(tmp_path: Path) -> None:
+    made = jar(tmp_path, """echo '{"version": "6.12.1-um", "controls": ["reno"]}' > $out/recorded.json""")
+    assert made.label == "Linux 6.12.1 in virtual time"
+    assert made.controls == ["reno"]
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("echo Kernel panic", "Kernel panic"),
+        ("""echo '{"error": "no ip"}' > $out/recorded.json""", "in the jar: no ip"),
+    ],
+)
+def test_a_jar_that_fails_says_why(tmp_path: Path, does: str, said: str) -> None:
+    with pytest.raises(lab.LabError, match=said):
+        jar(tmp_path, does).record({}, tmp_path, lambda _: None)
+    with pytest.raises(MistakeError, match="tools/jar"):
+        kernels.Jar(tmp_path / "nothing")
 
 
 def test_it_says_why_it_does_not_run(penstock: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,10 @@
-// The benchmark's dumbbell in ns-3: bulk TCP senders over one bottleneck, and what the run cost.
+// A dumbbell in ns-3: bulk TCP senders over one bottleneck, what the run cost and what it measured.
 //
 //   client i --- left ===bottleneck=== right --- server i
 //
-// Prints one line of JSON. The scenarios are those of bench/scenarios; `penstock bench` reads them, builds this program
-// and gives it the same numbers. What ns-3 spends beyond the packets is kept small, so that the comparison is in
-// its favour where it is not even:
+// Prints one line of JSON. `penstock verify speed` builds this program and gives it the numbers of bench/scenarios;
+// `penstock verify ns3` gives it those of drawn networks, and any [tcp] that ns-3's sockets can follow. What ns-3 spends
+// beyond the packets is kept small, so that the comparison of speeds is in its favour where it is not even:
 //
 // - Gateways look routes up by index, in constant time. ns-3's own static and global routing scan a list of all routes
 //   for each packet, a cost that grows with the number of pairs.
@@ -25,7 +25,9 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #ifndef NS3_VERSION_TEXT
@@ -64,6 +66,16 @@ struct Options
     uint32_t seed = 1;
     Time startSpread = Seconds(0);
     std::string cc = "newreno";
+    bool sack = true;
+    bool prr = true;
+    bool timestamps = true;
+    bool limitedTransmit = true;
+    bool ackEverySegment = false;
+    bool hystart = true;
+    uint32_t initialWindow = 10;
+    uint32_t initialSsthresh = UINT32_MAX;
+    Time hyblaRtt = MilliSeconds(50);
+    bool measure = false;
     std::string scheduler = "ns3::MapScheduler";
     double redMin = 5;
     double redMax = 15;
@@ -74,6 +86,8 @@ struct Options
     bool redGentle = true;
     Time codelTarget = MilliSeconds(5);
     Time codelInterval = MilliSeconds(100);
+    Time pieTarget = MilliSeconds(15);
+    Time pieTupdate = MilliSeconds(15);
 };
 
 void
@@ -88,6 +102,23 @@ AddAqmOptions(CommandLine& cmd, Options& o)
     cmd.AddValue("red-gentle", "RED: gentle form", o.redGentle);
     cmd.AddValue("codel-target", "CoDel: acceptable standing delay", o.codelTarget);
     cmd.AddValue("codel-interval", "CoDel: time above the target", o.codelInterval);
+    cmd.AddValue("pie-target", "PIE: reference delay", o.pieTarget);
+    cmd.AddValue("pie-tupdate", "PIE: time between two updates of the probability", o.pieTupdate);
+}
+
+void
+AddTcpOptions(CommandLine& cmd, Options& o)
+{
+    cmd.AddValue("cc", "Congestion control, as Penstock names it", o.cc);
+    cmd.AddValue("sack", "Selective acknowledgments", o.sack);
+    cmd.AddValue("prr", "Proportional rate reduction; otherwise classic recovery", o.prr);
+    cmd.AddValue("timestamps", "Timestamps", o.timestamps);
+    cmd.AddValue("limited-transmit", "Limited transmit", o.limitedTransmit);
+    cmd.AddValue("ack-every-segment", "No delayed ACKs", o.ackEverySegment);
+    cmd.AddValue("hystart", "CUBIC: HyStart", o.hystart);
+    cmd.AddValue("initial-window", "Segments", o.initialWindow);
+    cmd.AddValue("initial-ssthresh", "Bytes", o.initialSsthresh);
+    cmd.AddValue("hybla-rtt", "Hybla: reference round trip time", o.hyblaRtt);
 }
 
 Options
@@ -99,7 +130,7 @@ Parse(int argc, char** argv)
     cmd.AddValue("delay", "Bottleneck delay, one way", o.delay);
     cmd.AddValue("flows", "Pairs of hosts, one flow each", o.flows);
     cmd.AddValue("duration", "Simulated time", o.duration);
-    cmd.AddValue("aqm", "droptail, red or codel", o.aqm);
+    cmd.AddValue("aqm", "droptail, red, codel, pie or fq-codel", o.aqm);
     cmd.AddValue("limit", "Bottleneck queue, such as 125000B or 1000p", o.limit);
     cmd.AddValue("reverse-limit", "Queue of the way back", o.reverseLimit);
     cmd.AddValue("access-rate", "Rate of each host's link", o.accessRate);
@@ -111,8 +142,9 @@ Parse(int argc, char** argv)
     cmd.AddValue("delayed-ack", "Longest wait of an ACK", o.delayedAck);
     cmd.AddValue("seed", "Random numbers", o.seed);
     cmd.AddValue("start-spread", "Flows start uniformly within this time", o.startSpread);
-    cmd.AddValue("cc", "newreno or cubic", o.cc);
     cmd.AddValue("scheduler", "ns-3's event queue", o.scheduler);
+    cmd.AddValue("measure", "Measure queueing delays, which costs time", o.measure);
+    AddTcpOptions(cmd, o);
     AddAqmOptions(cmd, o);
     cmd.Parse(argc, argv);
     return o;
@@ -221,23 +253,45 @@ struct Network
     ApplicationContainer sinks;
 };
 
+// Penstock's names of controls, and ns-3's. Its TcpNewReno grows per ACK; the form that counts bytes, as Penstock's does,
+// is called TcpLinuxReno.
+const std::map<std::string, std::string> kControls = {
+    {"newreno", "ns3::TcpLinuxReno"},   {"cubic", "ns3::TcpCubic"}, {"bic", "ns3::TcpBic"},
+    {"highspeed", "ns3::TcpHighSpeed"}, {"hybla", "ns3::TcpHybla"}, {"scalable", "ns3::TcpScalable"},
+    {"vegas", "ns3::TcpVegas"},         {"bbr", "ns3::TcpBbr"},
+};
+
 void
 SetTcp(const Options& o)
 {
-    // ns-3's TcpNewReno grows per ACK; the form that counts bytes, as Penstock's does, is called TcpLinuxReno there.
-    const std::string type = o.cc == "cubic" ? "ns3::TcpCubic" : o.cc == "newreno" ? "ns3::TcpLinuxReno" : "";
-    if (type.empty())
+    const auto type = kControls.find(o.cc);
+    if (type == kControls.end())
     {
-        NS_FATAL_ERROR("--cc=" << o.cc << ": newreno or cubic");
+        NS_FATAL_ERROR("--cc=" << o.cc << ": ns-3 has no such control");
     }
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(type)));
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(type->second)));
+    const std::string recovery = o.prr ? "ns3::TcpPrrRecovery" : "ns3::TcpClassicRecovery";
+    Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(TypeId::LookupByName(recovery)));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(o.mss));
     Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(o.sendBuffer));
     Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(o.receiveBuffer));
     Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(o.minRto));
     Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(o.delayedAck));
-    // The rest are ns-3's defaults: SACK, timestamps, window scaling, limited transmit, PRR, an initial window of 10
-    // segments, an ACK per 2 segments, no ECN, no pacing.
+    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(o.ackEverySegment ? 1 : 2));
+    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(o.initialWindow));
+    Config::SetDefault("ns3::TcpSocket::InitialSlowStartThreshold", UintegerValue(o.initialSsthresh));
+    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(o.sack));
+    Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(o.timestamps));
+    Config::SetDefault("ns3::TcpSocketBase::LimitedTransmit", BooleanValue(o.limitedTransmit));
+    Config::SetDefault("ns3::TcpCubic::HyStart", BooleanValue(o.hystart));
+    Config::SetDefault("ns3::TcpHybla::RRTT", TimeValue(o.hyblaRtt));
+    // The rest are ns-3's defaults: window scaling, no ECN, no pacing.
+}
+
+std::string
+Text(Time time)
+{
+    return std::to_string(time.GetMicroSeconds()) + "us";
 }
 
 void
@@ -260,9 +314,20 @@ SetQueue(TrafficControlHelper& tch, const Options& o)
                              BooleanValue(o.redWait), "Gentle", BooleanValue(o.redGentle), "LinkBandwidth",
                              DataRateValue(o.rate), "LinkDelay", TimeValue(o.delay));
     }
+    else if (o.aqm == "pie")
+    {
+        tch.SetRootQueueDisc("ns3::PieQueueDisc", "MaxSize", QueueSizeValue(o.limit), "QueueDelayReference",
+                             TimeValue(o.pieTarget), "Tupdate", TimeValue(o.pieTupdate), "UseDerandomization",
+                             BooleanValue(true));
+    }
+    else if (o.aqm == "fq-codel")
+    {
+        tch.SetRootQueueDisc("ns3::FqCoDelQueueDisc", "MaxSize", QueueSizeValue(o.limit), "Target",
+                             StringValue(Text(o.codelTarget)), "Interval", StringValue(Text(o.codelInterval)));
+    }
     else
     {
-        NS_FATAL_ERROR("--aqm=" << o.aqm << ": droptail, red or codel");
+        NS_FATAL_ERROR("--aqm=" << o.aqm << ": droptail, red, codel, pie or fq-codel");
     }
 }
 
@@ -360,6 +425,37 @@ struct Counter
     }
 };
 
+// How long packets with data waited: from the queue discipline's taking them until their transmission begins, which is
+// after the place in the device.
+struct Delays
+{
+    std::unordered_map<uint64_t, Time> since;
+    double sumMs = 0;
+    uint64_t packets = 0;
+
+    void Enqueued(Ptr<const QueueDiscItem> item)
+    {
+        since[item->GetPacket()->GetUid()] = Simulator::Now();
+    }
+
+    void Begun(Ptr<const Packet> packet)
+    {
+        const auto found = since.find(packet->GetUid());
+        if (found == since.end())
+        {
+            return;
+        }
+        if (packet->GetSize() > kLargestControl)
+        {
+            sumMs += (Simulator::Now() - found->second).GetSeconds() * 1e3;
+            ++packets;
+        }
+        since.erase(found);
+    }
+
+    double MeanMs() const { return packets == 0 ? 0 : sumMs / double(packets); }
+};
+
 double
 CpuSeconds()
 {
@@ -430,7 +526,7 @@ AccessDrops(const Network& net)
 }
 
 void
-Print(const Network& net, const Options& o, const Counter& sent, double cpu, double wall)
+Print(const Network& net, const Options& o, const Counter& sent, const Delays& delays, double cpu, double wall)
 {
     uint64_t delivered = 0;
     for (uint32_t i = 0; i < net.sinks.GetN(); ++i)
@@ -444,6 +540,7 @@ Print(const Network& net, const Options& o, const Counter& sent, double cpu, dou
               << ", \"utilization\": " << double(sent.bytes) * 8 / seconds / double(o.rate.GetBitRate())
               << ", \"events\": " << Simulator::GetEventCount()
               << ", \"drops\": " << net.queue->GetStats().nTotalDroppedPackets
+              << ", \"queue_delay_ms\": " << delays.MeanMs()
               << ", \"drops_elsewhere\": " << AccessDrops(net) << ", \"version\": \"" << NS3_VERSION_TEXT
               << "\", \"build\": \"library: " << LibraryBuild() << "; program: " << ProgramBuild() << "\"}"
               << std::endl;
@@ -461,13 +558,19 @@ main(int argc, char** argv)
     const Network net = Build(o);
     Counter sent;
     net.bottleneck->TraceConnectWithoutContext("PhyTxEnd", MakeCallback(&Counter::Sent, &sent));
+    Delays delays;
+    if (o.measure)
+    {
+        net.queue->TraceConnectWithoutContext("Enqueue", MakeCallback(&Delays::Enqueued, &delays));
+        net.bottleneck->TraceConnectWithoutContext("PhyTxBegin", MakeCallback(&Delays::Begun, &delays));
+    }
     Simulator::Stop(o.duration);
     const auto wall = std::chrono::steady_clock::now();
     const double cpu = CpuSeconds();
     Simulator::Run();
     const double cpuUsed = CpuSeconds() - cpu;
     const std::chrono::duration<double> wallUsed = std::chrono::steady_clock::now() - wall;
-    Print(net, o, sent, cpuUsed, wallUsed.count());
+    Print(net, o, sent, delays, cpuUsed, wallUsed.count());
     Simulator::Destroy();
     return 0;
 }

@@ -10,17 +10,34 @@ from penstock.mistake import MistakeError
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
 
-def replace(page: Path, body: str) -> None:
-    """Replaces the text between the marks of the page by `body`."""
+def marks(name: str) -> tuple[str, str]:
+    """Returns the two marks of a part of a page; most pages have one such part, the `table`."""
+    return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+
+
+def replace(page: Path, body: str, name: str = "table") -> None:
+    """Replaces the text between the marks of this name in the page by `body`."""
+    before, _, after = _split(page, name)
+    begin, end = marks(name)
+    page.write_text(f"{before}{begin}\n{body}\n{end}{after}", encoding="utf-8")
+
+
+def between(page: Path, name: str) -> list[str]:
+    """Returns the lines between the marks of this name in the page."""
+    return _split(page, name)[1].strip("\n").split("\n")
+
+
+def _split(page: Path, name: str) -> tuple[str, str, str]:
+    begin, end = marks(name)
     try:
         text = page.read_text(encoding="utf-8")
     except OSError as error:
         raise MistakeError(f"{page}: cannot be read: {error.strerror}") from None
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise MistakeError(f"{page}: needs the lines {BEGIN} and {END} once each: the table is written between them")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{body}\n{END}{after}", encoding="utf-8")
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise MistakeError(f"{page}: needs the lines {begin} and {end} once each: the {name} is written between them")
+    before, rest = text.split(begin)
+    inside, after = rest.split(end)
+    return before, inside, after
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = False) -> list[str]:

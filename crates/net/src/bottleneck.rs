@@ -36,12 +36,14 @@ pub enum Unbalanced {
     #[error("{0}")]
     Queue(String),
     /// The counters of the wire do not balance.
-    #[error("conservation is broken: {sent} packets sent, {delivered} delivered, {in_flight} in flight")]
+    #[error("conservation is broken: {sent} packets sent, {delivered} delivered, {lost} lost, {in_flight} in flight")]
     Wire {
         /// Number of packets that left the queue.
         sent: u64,
         /// Number of packets that were delivered.
         delivered: u64,
+        /// Number of packets that the wire lost.
+        lost: u64,
         /// Number of packets between the two.
         in_flight: u64,
     },
@@ -107,6 +109,23 @@ impl<P: Packet, F: PacketObserver<P>> PacketObserver<Stamped<P>> for Unstamped<'
     }
 }
 
+/// Random loss on the wire: each packet is lost with the same probability, independent of all others. A lost packet was
+/// sent and took its time on the wire.
+#[derive(Debug)]
+struct Loss {
+    probability: f64,
+    rng: Rng,
+    lost: u64,
+}
+
+impl Loss {
+    fn strikes(&mut self) -> bool {
+        let lost = self.rng.uniform() < self.probability;
+        self.lost += u64::from(lost);
+        lost
+    }
+}
+
 /// A queue discipline followed by a wire and a delay line.
 #[derive(Debug)]
 pub struct Bottleneck<P: Packet> {
@@ -114,6 +133,7 @@ pub struct Bottleneck<P: Packet> {
     sees_segments: bool,
     rng: Rng,
     wire: Serializer,
+    loss: Option<Loss>,
     delay: Span,
     /// True while a packet is on the wire, which is until `busy_until`.
     transmitting: bool,
@@ -135,6 +155,7 @@ impl<P: Packet> Bottleneck<P> {
             qdisc,
             rng,
             wire: Serializer::new(config.rate),
+            loss: None,
             delay: config.delay,
             transmitting: false,
             busy_until: Instant::ZERO,
@@ -149,6 +170,12 @@ impl<P: Packet> Bottleneck<P> {
     /// Keeps a journal of the fate of each packet from now on, which costs 40 bytes of memory per packet.
     pub fn keep_journal(&mut self) {
         self.journal.get_or_insert_default();
+    }
+
+    /// Loses each packet on the wire with this probability, within [0, 1], from now on. `rng` is a random stream of its
+    /// own.
+    pub fn lose(&mut self, probability: f64, rng: Rng) {
+        self.loss = (probability > 0.0).then_some(Loss { probability, rng, lost: 0 });
     }
 
     /// Returns the journal; `None` if none is kept.
@@ -197,6 +224,12 @@ impl<P: Packet> Bottleneck<P> {
         [delivery, transmitted, self.next_wakeup()].into_iter().flatten().min()
     }
 
+    /// Returns when the owner must call [`Bottleneck::poll`] at the latest, so that no packet is late. Ends of transmissions
+    /// and timers before that may wait: `poll` handles each at its own time and in order.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.in_flight.front().map(|d| d.due).or_else(|| self.next_event())
+    }
+
     /// Handles all events up to `now` or up to the next packet that is due, which it returns. Must be called again
     /// until it returns `None`.
     pub fn poll<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) -> Option<Delivery<P>> {
@@ -239,7 +272,9 @@ impl<P: Packet> Bottleneck<P> {
         if let Some(Stamped { packet, since }) = next {
             self.sojourn.record(now.since(since));
             self.busy_until = now + self.wire.send(packet.size());
-            self.in_flight.push_back(Delivery { due: self.busy_until + self.delay, packet });
+            if !self.loss.as_mut().is_some_and(Loss::strikes) {
+                self.in_flight.push_back(Delivery { due: self.busy_until + self.delay, packet });
+            }
         }
     }
 
@@ -258,6 +293,11 @@ impl<P: Packet> Bottleneck<P> {
         self.delivered
     }
 
+    /// Returns the number of packets that the wire lost.
+    pub fn lost(&self) -> u64 {
+        self.loss.as_ref().map_or(0, |loss| loss.lost)
+    }
+
     /// Returns the sojourn times, from arrival to the first bit on the wire.
     pub fn sojourn(&self) -> &Spans {
         &self.sojourn
@@ -270,7 +310,10 @@ impl<P: Packet> Bottleneck<P> {
     pub fn check(&self) -> Result<(), Unbalanced> {
         self.stats().check(self.backlog()).map_err(|e| Unbalanced::Queue(e.to_string()))?;
         let (sent, delivered) = (self.stats().sent.packets, self.delivered.packets);
-        let in_flight = self.in_flight.len() as u64;
-        if sent == delivered + in_flight { Ok(()) } else { Err(Unbalanced::Wire { sent, delivered, in_flight }) }
+        let (lost, in_flight) = (self.lost(), self.in_flight.len() as u64);
+        if sent == delivered + lost + in_flight {
+            return Ok(());
+        }
+        Err(Unbalanced::Wire { sent, delivered, lost, in_flight })
     }
 }

@@ -76,6 +76,9 @@ pub struct Options {
     /// Limit of the queue from left to right: 1000p (packets) or 125kB [default: 1000p]
     #[arg(long)]
     pub limit: Option<Limit>,
+    /// Probability with which the wire loses a packet from left to right, behind the queue [default: 0]
+    #[arg(long, value_name = "PROBABILITY", value_parser = probability)]
+    pub loss: Option<f64>,
     /// Queue discipline from left to right [default: droptail]
     #[arg(long, value_name = "NAME")]
     pub aqm: Option<String>,
@@ -140,6 +143,8 @@ pub struct Plan {
     pub netns: [Option<String>; 2],
     /// The forward and the reverse bottleneck.
     pub bottlenecks: [bottleneck::Config; 2],
+    /// The probability with which the wire loses a packet from left to right.
+    pub loss: f64,
     /// The side whose hosts are the nodes.
     pub nodes: Side,
     /// Seed of every random stream.
@@ -192,6 +197,7 @@ impl Options {
                 self.right_netns.clone().or_else(|| file.ends[1].netns.clone()),
             ],
             bottlenecks: self.bottlenecks(file)?,
+            loss: self.loss.or(file.link.as_ref().map(|link| link.loss)).unwrap_or_default(),
             nodes: self.nodes.or(run.nodes).unwrap_or_default(),
             seed: self.seed.or(run.seed).unwrap_or(1),
             duration: self.duration.or(run.duration),
@@ -238,6 +244,11 @@ impl Options {
             },
         ])
     }
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    let value = text.parse().map_err(|_| format!("{text:?} is no number; allowed is a probability such as 0.01"))?;
+    penstock_grammar::link::loss("loss", value).map(|()| value).map_err(|e| e.to_string())
 }
 
 /// Returns the discipline that an option names, with the parameters of the options. Without such an option, returns the
@@ -302,6 +313,16 @@ mod tests {
         let plan = parse(&["--reverse-rate", "1Mbit/s", "--reverse-delay", "1ms"]).unwrap().plan().unwrap();
         assert_eq!(plan.bottlenecks[1].rate, Rate::from_bps(1_000_000));
         assert_eq!(plan.bottlenecks[1].delay, Span::from_millis(1));
+    }
+
+    #[test]
+    fn the_wire_loses_packets_if_told_by_option_or_file() {
+        assert_eq!(parse(&[]).unwrap().plan().unwrap().loss, 0.0);
+        assert_eq!(parse(&["--loss", "0.01"]).unwrap().plan().unwrap().loss, 0.01);
+        let lossy = FILE.replace("[link]\n", "[link]\nloss = 0.02\n");
+        assert_eq!((planned(&lossy, &[]).loss, planned(&lossy, &["--loss", "0"]).loss), (0.02, 0.0));
+        let message = parse(&["--loss", "1.5"]).unwrap_err().to_string();
+        assert!(message.contains("--loss") && message.contains("a probability from 0"), "{message}");
     }
 
     #[test]

@@ -69,6 +69,7 @@ impl Emulator {
         let streams = Streams::new(plan.seed);
         let mtu = usize::from(plan.interfaces[0].mtu);
         let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], streams);
+        path.lose(plan.loss, streams);
         if plan.packets.is_some() {
             path.keep_journals();
         }
@@ -91,9 +92,12 @@ impl Emulator {
     pub fn run(mut self) -> Result<Report, Error> {
         let end = self.plan.duration.map(|duration| Instant::ZERO + duration);
         loop {
-            self.write_what_is_due();
-            let wakeup = self.sleep(end)?;
-            if wakeup.stop || end.is_some_and(|end| self.now() >= end) {
+            let now = self.write_what_is_due();
+            if end.is_some_and(|end| now >= end) {
+                break;
+            }
+            let wakeup = self.sleep(now, end)?;
+            if wakeup.stop {
                 break;
             }
             for from in Direction::BOTH {
@@ -157,15 +161,15 @@ impl Emulator {
         Ok(())
     }
 
-    /// Waits for a packet, a signal, the next event or the end, whichever comes first.
-    fn sleep(&self, end: Option<Instant>) -> Result<Wakeup, Error> {
+    /// Waits from `now` on for a packet, a signal, the next packet that is due or the end, whichever comes first.
+    fn sleep(&self, now: Instant, end: Option<Instant>) -> Result<Wakeup, Error> {
         let readable = PollFlags::POLLIN;
         let mut fds = [
             PollFd::new(self.tuns[0].as_fd(), readable),
             PollFd::new(self.tuns[1].as_fd(), readable),
             PollFd::new(self.signals.as_fd(), readable),
         ];
-        match ppoll(&mut fds, self.timeout(end).map(timespec), None) {
+        match ppoll(&mut fds, self.timeout(now, end).map(timespec), None) {
             Err(Errno::EINTR) => return Ok(Wakeup::default()),
             other => other.map_err(Error::io("cannot wait for packets"))?,
         };
@@ -174,12 +178,12 @@ impl Emulator {
     }
 
     /// Returns how long to sleep; `None` without a limit.
-    fn timeout(&self, end: Option<Instant>) -> Option<Span> {
+    fn timeout(&self, now: Instant, end: Option<Instant>) -> Option<Span> {
         if self.plan.spin {
             return Some(Span::ZERO);
         }
-        let next = [self.path.next_event(), end].into_iter().flatten().min()?;
-        Some(next.since(self.now()))
+        let next = [self.path.next_due(), end].into_iter().flatten().min()?;
+        Some(next.since(now))
     }
 }
 

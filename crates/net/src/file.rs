@@ -143,10 +143,6 @@ fn link_of(source: &Source<'_>) -> Result<(Option<Link>, ReverseKeys), Diagnosis
         _ => Ok(()),
     });
     checked.map_err(|e| table.invalid(&e))?;
-    if link.loss > 0.0 {
-        let message = "the emulator loses no packet on the wire: leave `loss` out; `penstock run` simulates it";
-        return Err(table.invalid(&ConfigError::new("loss", message)));
-    }
     Ok((Some(link), reverse))
 }
 
@@ -221,8 +217,8 @@ address = "10.0.0.1/24"
     fn values_that_cannot_work_are_refused_where_they_stand() {
         assert_eq!(mistake("\"1Mbit/s\"", "\"2Tbit/s\"").line, 9);
         assert_eq!(mistake("\"20ms\"", "\"2h\"").line, 7);
-        let loss = mistake("limit = \"125kB\"", "loss = 0.1");
-        assert!(loss.line == 8 && loss.what.contains("loses no packet"), "{loss}");
+        let loss = mistake("limit = \"125kB\"", "loss = 1.5");
+        assert!(loss.line == 8 && loss.what.contains("a probability"), "{loss}");
         assert_eq!(mistake("seed = 7", "mtu = 100").what, "an MTU has 576 to 65535 bytes");
         let both = mistake("seed = 7", "spin = true\nrealtime = true");
         assert!(both.line == 2 && both.what.contains("exclude each other"), "{both}");

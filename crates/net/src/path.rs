@@ -22,6 +22,11 @@ impl<P: Packet> Path<P> {
         ])
     }
 
+    /// Loses packets from left to right with this probability, within [0, 1].
+    pub fn lose(&mut self, probability: f64, streams: Streams) {
+        self.0[Direction::Forward.index()].lose(probability, streams.get("forward/loss"));
+    }
+
     /// Returns the bottleneck of a direction.
     pub fn direction(&self, direction: Direction) -> &Bottleneck<P> {
         &self.0[direction.index()]
@@ -46,6 +51,11 @@ impl<P: Packet> Path<P> {
     /// Returns when [`Path::poll`] next has something to do; `None` if nothing is pending.
     pub fn next_event(&self) -> Option<Instant> {
         self.0.iter().filter_map(Bottleneck::next_event).min()
+    }
+
+    /// Returns when [`Path::poll`] must be called at the latest, so that no packet is late; `None` if nothing is pending.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.0.iter().filter_map(Bottleneck::next_due).min()
     }
 
     /// Handles the events of both directions in order, up to `now` or up to the next packet that is due, which it

@@ -63,6 +63,8 @@ pub struct DirectionReport {
     pub marked: u64,
     /// Packets and bytes that waited in the queue at the end.
     pub waiting: Backlog,
+    /// Number of packets that were sent and that the wire lost.
+    pub lost: u64,
     /// Number of packets on the wire or in the delay line at the end.
     pub in_flight: u64,
     /// Number of packets that were due but refused by the receiving interface.
@@ -136,7 +138,8 @@ impl DirectionReport {
             },
             marked: stats.marked.packets,
             waiting: bottleneck.backlog(),
-            in_flight: stats.sent.packets.saturating_sub(bottleneck.delivered().packets),
+            lost: bottleneck.lost(),
+            in_flight: stats.sent.packets.saturating_sub(bottleneck.delivered().packets + bottleneck.lost()),
             refused: emissions.refused,
             sojourn_ms: bottleneck.sojourn().percentiles(MILLISECOND),
             lateness_us: emissions.lateness.percentiles(MICROSECOND),
@@ -156,6 +159,7 @@ impl DirectionReport {
             ("dropped, no room", self.dropped.overflow.to_string()),
             ("dropped from queue", self.dropped.dequeue.to_string()),
             ("marked CE", self.marked.to_string()),
+            ("lost on the wire", self.lost.to_string()),
             ("still on the way", (self.waiting.packets + self.in_flight).to_string()),
             ("refused by interface", self.refused.to_string()),
             ("queueing mean, p50", format!("{mean:.2} ms, {p50:.2} ms")),

@@ -126,6 +126,23 @@ fn the_journal_tells_what_became_of_each_packet() {
     assert_eq!(String::from_utf8(text).unwrap(), expected);
 }
 
+/// Of 10,000 packets with a probability of 0.1 the number lost is binomial: mean 1000, standard deviation 30, and the bound
+/// is five of them. Those that arrive come when they would have come without loss: a lost packet takes its time.
+#[test]
+fn the_wire_loses_what_chance_says_and_is_no_faster_for_it() {
+    let (mut b, mut log) = (bottleneck("droptail", "10000p"), Log::default());
+    b.lose(0.1, Streams::new(1).get("loss"));
+    (0..10_000).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
+    let got = drain(&mut b, at(Span::from_secs(60)), &mut log);
+    assert!(got.iter().all(|&(id, due)| due == at(SERVICE * (id as u64 + 1) + DELAY)));
+    assert_eq!(got.len() as u64 + b.lost(), 10_000);
+    assert!((850..=1150).contains(&b.lost()), "{}", b.lost());
+    b.check().unwrap();
+    b.lose(1.0, Streams::new(1).get("loss"));
+    b.arrive(token(0), at(Span::from_secs(61)), &mut log);
+    assert_eq!((drain(&mut b, Instant::MAX, &mut log), b.lost()), (vec![], 1));
+}
+
 #[test]
 fn the_delay_line_holds_many_packets_at_once() {
     let (mut b, mut log) = (bottleneck("droptail", "100p"), Log::default());
@@ -283,6 +300,30 @@ proptest! {
             (got, log.dropped)
         };
         prop_assert_eq!(run(&looks), run(&[]));
+    }
+
+    /// Any discipline: an owner who calls only for packets that are due has each of them on time.
+    #[test]
+    fn nobody_has_to_call_before_a_packet_is_due(name in prop::sample::select(NAMES), arrivals in arrivals()) {
+        let run = |next: fn(&Bottleneck<Token>) -> Option<Instant>| {
+            let (mut b, mut log, mut got) = (bottleneck(name, "30p"), Log::default(), Vec::new());
+            let mut tokens = tokens(&arrivals).into_iter().peekable();
+            for _ in 0..10_000 {
+                let arrival = tokens.peek().map(|(at, _)| *at);
+                let Some(now) = [next(&b), arrival].into_iter().flatten().min() else { break };
+                got.extend(drain(&mut b, now, &mut log).into_iter().map(|(id, due)| (id, due, now)));
+                while let Some((_, token)) = tokens.next_if(|(at, _)| *at == now) {
+                    b.arrive(token, now, &mut log);
+                }
+                if arrival.is_none() && b.backlog().packets == 0 && b.next_due().is_none_or(|at| at > now + Span::from_secs(60)) {
+                    break;
+                }
+            }
+            got
+        };
+        let lazy = run(Bottleneck::next_due);
+        prop_assert!(lazy.iter().all(|(_, due, now)| due == now));
+        prop_assert_eq!(lazy, run(Bottleneck::next_event));
     }
 
     /// Any discipline: every packet is delivered, dropped, waiting or in flight; the wire is never faster than its rate;

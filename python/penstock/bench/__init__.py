@@ -1,8 +1,8 @@
 """Measures the CPU time of a simulated packet, here and in ns-3: `penstock verify speed`, docs/benchmarks.md.
 
-`cases` reads bench/scenarios, `ns3` converts a scenario for ns-3 and runs it, `compare` runs both programs in turn,
-`instructions` counts instructions, `costs` measures disciplines and controls alone, `schedulers` packet schedulers,
-`layers` two schedulers in a row, `own` algorithms in Python, and this module shows the results.
+`cases` reads bench/scenarios, `penstock.ns3` runs them in ns-3, `compare` runs both programs in turn, `instructions`
+counts instructions, `costs` measures disciplines and controls alone, `schedulers` packet schedulers, `layers` two
+schedulers in a row, `own` algorithms in Python, and this module shows the results.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from penstock.bench import cases, costs, instructions, layers, ns3, own, schedulers
+from penstock import ns3
+from penstock.bench import cases, costs, instructions, layers, own, schedulers
 from penstock.bench.compare import Row, measure
 from penstock.mistake import MistakeError
 

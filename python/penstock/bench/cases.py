@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.mistake import MistakeError
+from penstock.ns3 import ROOT, time_ns
 
-ROOT = Path(__file__).resolve().parents[3]
+__all__ = ["ROOT", "Case", "load", "processor", "shorter", "time_ns", "tree"]
+
 SCENARIOS = ROOT / "bench" / "scenarios"
 
 # Scenarios in the order of the table. Those that show how the cost depends on the number of flows do not run in ns-3.
@@ -22,8 +24,6 @@ _ALONE = ("growth-4", "growth-100", "growth-1000", "growth-10000", "crowd-10000"
 # The shortest duration, which is longer than the second in which the flows start.
 _QUICK_SHARE = Decimal("0.2")
 _QUICK_LEAST_S = Decimal(2)
-
-_TIME_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Case:
     @property
     def duration_s(self) -> float:
         """The simulated time, in seconds."""
-        return scaled(self.tree["duration"], _TIME_NS) / 1e9
+        return time_ns(self.tree["duration"]) / 1e9
 
 
 def load(quick: bool) -> list[Case]:
@@ -60,21 +60,8 @@ def _tree(name: str, quick: bool) -> dict[str, Any]:
 
 def shorter(duration: str) -> str:
     """Returns a fifth of a duration, but at least two seconds."""
-    seconds = Decimal(scaled(duration, _TIME_NS)) / _TIME_NS["s"]
+    seconds = Decimal(time_ns(duration)) / 1_000_000_000
     return f"{max(seconds * _QUICK_SHARE, _QUICK_LEAST_S).normalize():f}s"
-
-
-def scaled(text: str, units: dict[str, int]) -> int:
-    """Returns the number in a text such as "1.45ms", multiplied by the factor of its unit in `units`."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/]+)", text.strip())
-    if match is None or match[2] not in units:
-        raise MistakeError(f"{text!r}: a number with one of the units {', '.join(units)}")
-    return int(Decimal(match[1]) * units[match[2]])
-
-
-def time_ns(text: str) -> int:
-    """Returns a time such as "1.45ms" in nanoseconds."""
-    return scaled(text, _TIME_NS)
 
 
 def processor() -> str:

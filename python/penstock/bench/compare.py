@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import engine
-from penstock.bench import ns3
+from penstock import engine, ns3
 from penstock.bench.cases import Case
 
 AT_LEAST_S, MOST_RUNS = 0.1, 20  # least CPU time and largest number of Penstock's runs in a turn

@@ -18,8 +18,9 @@ from penstock.mistake import MistakeError
 
 verify = group(
     "verify",
-    "Compare the simulator with the kernel's TCP, algorithms with those of other programs, and its speed with ns-3's.",
+    "Compare the simulator with the kernel's TCP and ns-3, algorithms with other programs, and its speed with ns-3's.",
     "penstock verify tcp-linux --quick",
+    "penstock verify ns3",
     "penstock verify cc tcp_bic_rtt100.csv",
     "penstock verify speed --quick --no-peer",
 )
@@ -29,19 +30,32 @@ if TYPE_CHECKING:
     from penstock.verify.fates import Comparison as Fates
     from penstock.verify.fates import Part as FatePart
     from penstock.verify.rounds import Comparison, Part
+    from penstock.verify.selection import Wanted
 
 _OUT = Path("runs/verify/tcp-linux")
 
 
-@verify.command("tcp-linux", epilog=examples("penstock verify tcp-linux --quick --only reno,codel"))
+@verify.command(
+    "tcp-linux",
+    epilog=examples(
+        "penstock verify tcp-linux --quick --only reno,codel",
+        "penstock verify tcp-linux --paths 0-15",
+        "penstock verify tcp-linux --jar ~/jar/linux --paths 0-63",
+    ),
+)
 def tcp_linux(
-    quick: bool = typer.Option(False, "--quick", help="Six cases of 10 s instead of 36 of 30 s."),
+    quick: bool = typer.Option(False, "--quick", help="Six cases of 10 s instead of 36 of 30 s and 64 drawn paths."),
     only: list[str] = typer.Option(
         [], "--only", help="Run only the cases with all of these words: reno,codel,4. Repeatable."
     ),
+    paths: str | None = typer.Option(None, help="Run only these drawn paths: 0-15, or 3,7, or none."),
+    draw: str | None = typer.Option(None, help="Draw the paths with another seed than that of this release."),
+    control: str | None = typer.Option(None, help="The control of all drawn paths, instead of the drawn ones."),
     seconds: float | None = typer.Option(None, min=5, max=600, help="Measured time of each run."),
+    repeat: int = typer.Option(1, min=1, max=20, help="How often the kernel runs each drawn path; the median counts."),
+    jar: Path | None = typer.Option(None, help="Use this user-mode Linux in virtual time: `tools/jar` builds one."),
     out: Path | None = typer.Option(None, help=f"Directory of the results; default {_OUT}."),
-    to: Path | None = typer.Option(None, "--page", help="Write the table into this page, and a .json beside it."),
+    to: Path | None = typer.Option(None, "--page", help="Write the tables into this page, and a .json beside it."),
     emulator: Path | None = typer.Option(
         None, help="Path of penstock-emulate; default: the installed or the built one."
     ),
@@ -51,27 +65,30 @@ def tcp_linux(
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run the kernel's reno, cubic and bbr through penstock-emulate, and compare with the simulator. Needs root."""
-    from penstock.verify import cases as all_cases
-    from penstock.verify import compare, lab
+    from penstock.verify import compare, lab, selection
+    from penstock.verify.kernels import Host, Jar
 
-    chosen = all_cases.chosen(all_cases.QUICK if quick and not only else all_cases.CASES, only)
-    if reason := lab.impossible():
+    wanted = selection.Wanted(quick, tuple(only), paths, draw, control, seconds)
+    chosen = selection.cases(wanted)
+    if jar is None and (reason := lab.impossible()):
         _skip(reason, json)
         return
-    available = lab.controls()
-    left_out = sorted({case.control for case in chosen} - set(available))
+    kernel = Jar(jar) if jar else Host()
+    left_out = sorted({case.control for case in chosen} - set(kernel.controls))
+    folder = _OUT.name + ("-jar" if jar else "") + ("-quick" if quick else "")
     plan = compare.Plan(
-        [case for case in chosen if case.control in available],
-        out or (_OUT.with_name("tcp-linux-quick") if quick else _OUT),
+        [case for case in chosen if case.control in kernel.controls],
+        out or _OUT.with_name(folder),
         lab.find_emulator(emulator),
-        seconds or (compare.QUICK_S if quick else compare.MEASURED_S),
+        kernel,
         fresh,
+        repeat,
     )
     if not plan.cases:
         _skip(f"this kernel has no {', '.join(left_out)}", json)
         return
     complete = _measure(plan, json)
-    _show(plan, left_out, complete, to if complete else None, json)
+    _show(plan, wanted, left_out, complete, to if complete else None, json)
     if not complete:
         print("interrupted: finished runs are kept; repeat the command to continue", file=sys.stderr)
         raise typer.Exit(130)
@@ -89,34 +106,57 @@ def _measure(plan: Plan, quiet: bool) -> bool:
         raise MistakeError(f"{error}; finished runs are kept") from None
 
 
-def _show(plan: Plan, left_out: list[str], complete: bool, to: Path | None, json: bool) -> None:
+def _show(plan: Plan, wanted: Wanted, left_out: list[str], complete: bool, to: Path | None, json: bool) -> None:
     """Stores and prints the comparison; writes it into the page `to` as well if one is given."""
     from penstock import rundir
     from penstock.verify import compare, page
 
     rows = compare.rows(plan)
-    about = (
-        f"Linux {compare.kernel_version()}: kernel / simulator, {plan.measured_s:g} s measured after "
-        f"{compare.BEGIN_S:g} s; the simulator's number is the median of {compare.SEEDS} seeds."
-    )
-    found = {
-        "about": about,
-        "rows": [row.to_json() for row in rows],
-        "summary": page.summary(rows),
-        "left_out": left_out,
-        "complete": complete,
-    }
+    found = page.found(plan, rows, wanted.seed, left_out, complete)
     (plan.out / "result.json").write_text(rundir.dump(found), encoding="utf-8")
     if json:
         show.as_json(found)
     else:
-        show.table(about, page.HEADINGS, [page.cells(row) for row in rows])
-        show.line(page.summary(rows))
+        for part in page.parts(plan, rows, wanted.seed):
+            show.table(part.about, part.headings, part.cells)
+            show.line(part.summary)
     for name in left_out:
         print(f"left out: {name}, which this kernel does not have", file=sys.stderr)
     if to:
-        page.write(to, rows, about)
-        to.with_suffix(".json").write_text(rundir.dump(found), encoding="utf-8")
+        page.write_all(to, plan, wanted)
+
+
+@verify.command("ns3", epilog=examples("penstock verify ns3", "penstock verify ns3 --page docs/verify-ns3.md"))
+def beside_ns3(
+    draw: str | None = typer.Option(None, help="Draw the networks with another seed than that of this release."),
+    out: Path = typer.Option(Path("runs/verify/ns3"), help="Directory of the results."),
+    to: Path | None = typer.Option(None, "--page", help="Write the table into this page, and a .json beside it."),
+    fresh: bool = typer.Option(False, "--fresh", help="Run all again; otherwise finished runs are reused."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run ten drawn networks here and in ns-3, and name what removes each difference. Needs ns-3's libraries."""
+    from penstock import ns3
+    from penstock.verify import drawn, peer, peer_page
+
+    program, missing = ns3.ready()
+    if program is None:
+        _skip(str(missing), json)
+        return
+    seed, version = draw or drawn.release_seed(), ns3.installed_version()
+    plan = peer.Plan(peer.networks(seed), program, out, fresh)
+    with Bar("verify", json) as bar, _termination_is_an_interrupt():
+        complete = peer.run(plan, bar)
+    rows = peer.rows(plan)
+    if json:
+        show.as_json(peer_page.found(rows, version, seed, complete))
+    else:
+        show.table(peer_page.about(version, seed), peer_page.HEADINGS, [peer_page.cells(row) for row in rows])
+        show.line(peer_page.summary(rows))
+    if not complete:
+        print("interrupted: finished runs are kept; repeat the command to continue", file=sys.stderr)
+        raise typer.Exit(130)
+    if to:
+        peer_page.write(to, rows, version, seed)
 
 
 @verify.command(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
 PACKET_BYTES = 1500
+# The flows of a case of the table begin within this time.
+START_SPREAD_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -31,22 +35,76 @@ class Path:
 
 @dataclass(frozen=True)
 class Case:
-    """One row of the table: a path, a queue, a control and a number of flows."""
+    """One row of a table: a path, a queue, a control, a number of flows, and what the hosts do."""
 
     control: str
     path: Path
     aqm: str
     flows: int
+    number: int | None = None
+    """The number of a drawn path; `None` for a case of the fixed table."""
+    limit_packets: int | None = None
+    """The limit of the queue; `None` for that of the fixed table."""
+    sack: bool = True
+    ecn: bool = False
+    loss: float = 0.0
+    """The probability with which the wire loses a packet that carries data."""
+    begin_s: float = 5.0
+    """The measurement begins so long after the first data."""
+    measured_s: float = 30.0
 
     @property
     def name(self) -> str:
         """The name of the case, which its files have, too."""
-        return f"{self.control}-{self.path.name}-{self.aqm}-{self.flows}"
+        words = f"{self.control}-{self.path.name}-{self.aqm}-{self.flows}"
+        if self.number is None:
+            return words
+        return "-".join([f"{self.number:02}", words, *(word for word, said in self._extras if said)])
+
+    @property
+    def _extras(self) -> tuple[tuple[str, bool], ...]:
+        return ("nosack", not self.sack), ("ecn", self.ecn), (f"loss{self.loss:.4f}", self.loss > 0)
+
+    @property
+    def drawn(self) -> bool:
+        """The case is a drawn path, whose flows begin when and as the dice say and which is measured from its start."""
+        return self.number is not None
 
     @property
     def limit(self) -> str:
         """The limit of the queue: one bandwidth-delay product for tail drop, and ample room for an AQM."""
+        if self.limit_packets is not None:
+            return f"{self.limit_packets}p"
         return f"{self.path.bdp_packets}p" if self.aqm == "droptail" else "1000p"
+
+    @property
+    def reverse_limit(self) -> str:
+        """The limit of the queue of the way back, in which ACKs never find it full."""
+        return "100000p" if self.drawn else "1000p"
+
+    @property
+    def window_bytes(self) -> int:
+        """The receive window, which never is what limits a flow."""
+        if not self.drawn:
+            return 1_000_000
+        return max(1_000_000, 2 * PACKET_BYTES * (self.path.bdp_packets + int(self.limit.removesuffix("p"))))
+
+    @property
+    def end_s(self) -> float:
+        """The end of the measurement, in seconds after the first data."""
+        return self.begin_s + self.measured_s
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parameters of the discipline that are not its defaults."""
+        return {"ecn": True} if self.ecn and self.aqm not in ("dualpi2", "pink", "droptail") else {}
+
+    def starts_s(self, seed: int) -> list[float]:
+        """Returns when the flows begin in the run with this seed. Those of a drawn path begin alike on both sides."""
+        dice = random.Random(f"{self.name} {seed}")
+        spread = 1.0 if self.drawn else START_SPREAD_S
+        starts = sorted(dice.uniform(0, spread) for _ in range(self.flows))
+        return [round(start - starts[0], 6) for start in starts] if self.drawn else starts
 
 
 CONTROLS = ("reno", "cubic", "bbr")

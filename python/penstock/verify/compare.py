@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,17 +11,23 @@ from penstock import rundir
 from penstock.engine import core_fingerprint
 from penstock.verify import real, simulated
 from penstock.verify.cases import Case
+from penstock.verify.digests import digest
+from penstock.verify.kernels import Host, Kernel
 from penstock.verify.measure import Measures, median
 
 BEGIN_S = 5.0
 MEASURED_S = 30.0
-QUICK_S = 10.0
-# Largest number of runs of a case in the kernel. A run is repeated if the emulator reports that it was disturbed.
+# Largest number of attempts of a run in the kernel, which is repeated if the emulator reports that it was disturbed.
 ATTEMPTS = 4
 # Number of runs in the simulator, which differ in the start times of flows and in the random numbers of the AQM.
 SEEDS = 5
-# Largest allowed differences between simulator and kernel.
+# Largest allowed differences between simulator and kernel in the cases of the table.
 GOALS = {"goodput_mbps": 0.02, "queue_mean_ms": 0.10, "period_s": 0.15}
+# The bar of drawn paths: goodput within 2 %, mean queueing delay within 10 % or 1 ms, loss within a factor of two.
+# Fewer drops than FEW_DROPS are no rate: they need only be so few on both sides.
+DRAWN_GOODPUT, DRAWN_QUEUE, DRAWN_QUEUE_MS, DRAWN_LOSS, FEW_DROPS = 0.02, 0.10, 1.0, 2.0, 10
+# The RFC's control that runs in the simulator beside the kernel's form of it, on drawn paths.
+RFC_CONTROLS = {"reno": "newreno", "cubic": "cubic"}
 
 
 class Watcher(Protocol):
@@ -38,11 +41,6 @@ class Watcher(Protocol):
 
     def finished(self, label: str, cpu_s: float) -> None:
         """Called when a run is finished."""
-
-
-def kernel_version() -> str:
-    """Returns the version of the kernel without the suffix of a distribution."""
-    return platform.release().split("-")[0]
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,10 @@ class Row:
     seeds: tuple[Measures, ...]
     disturbed: bool
     lateness_p99_us: float
+    kernels: tuple[Measures, ...] = ()
+    """The runs of the kernel of which `kernel` is the median."""
+    rfc: Measures | None = None
+    """The simulator with the RFC's control instead of the kernel's form of it."""
 
     @property
     def gaps(self) -> dict[str, Gap]:
@@ -83,10 +85,22 @@ class Row:
         seeds = [value for run in self.seeds if (value := getattr(run, name)) is not None]
         return Gap(ours / kernel - 1, goal, min(seeds) <= kernel <= max(seeds))
 
+    @property
+    def missed(self) -> list[str]:
+        """What of the bar of drawn paths is missed: of goodput, queue, loss. Empty if the row passes."""
+        there, here = self.kernel, self.simulator
+        queue = abs(here.queue_mean_ms - there.queue_mean_ms)
+        missed = {
+            "goodput": abs(here.goodput_mbps - there.goodput_mbps) > DRAWN_GOODPUT * there.goodput_mbps,
+            "queue": queue > max(DRAWN_QUEUE * there.queue_mean_ms, DRAWN_QUEUE_MS),
+            "loss": not _losses_agree(there, here),
+        }
+        return [name for name, is_missed in missed.items() if is_missed]
+
     def to_json(self) -> dict[str, Any]:
         """Returns the row as it is printed and stored."""
         gaps = {name: {"share": gap.share, "goal": gap.goal, "word": gap.word} for name, gap in self.gaps.items()}
-        return {
+        found: dict[str, Any] = {
             "case": self.case.name,
             "kernel": self.kernel.to_json(),
             "simulator": self.simulator.to_json(),
@@ -95,6 +109,17 @@ class Row:
             "disturbed": self.disturbed,
             "lateness_p99_us": self.lateness_p99_us,
         }
+        if not self.case.drawn:
+            return found
+        of_paths = {"path": asdict(self.case), "passes": not self.missed, "missed": self.missed}
+        kernels = [run.to_json() for run in self.kernels]
+        return {**found, **of_paths, "kernels": kernels, "rfc": self.rfc.to_json() if self.rfc else None}
+
+
+def _losses_agree(there: Measures, here: Measures) -> bool:
+    if max(there.drops, here.drops) < FEW_DROPS:
+        return True
+    return here.loss <= DRAWN_LOSS * there.loss and there.loss <= DRAWN_LOSS * here.loss
 
 
 @dataclass(frozen=True)
@@ -104,35 +129,32 @@ class Plan:
     cases: Sequence[Case]
     out: Path
     emulator: Path
-    measured_s: float = MEASURED_S
+    kernel: Kernel = field(default_factory=Host)
     fresh: bool = False
+    repeat: int = 1
+    """How often the kernel runs each drawn path."""
 
-    @property
-    def end_s(self) -> float:
-        """The duration of each run, in seconds."""
-        return BEGIN_S + self.measured_s
+    def runs(self, case: Case) -> int:
+        """How often the kernel runs the case."""
+        return self.repeat if case.drawn else 1
 
-    def kernel_key(self) -> dict[str, Any]:
-        """The key of stored runs of the kernel, which are reused as long as it does not change."""
-        return {"emulator": _hash(self.emulator), "kernel": kernel_version(), "measured_s": self.measured_s}
+    def kernel_key(self, case: Case) -> dict[str, Any]:
+        """Returns the key of stored runs of the kernel, which are reused as long as it does not change."""
+        programs = {"emulator": digest(self.emulator), "traffic": digest(real.TRAFFIC)}
+        return {**programs, "kernel": self.kernel.label, "case": asdict(case)}
 
     def simulator_key(self, case: Case) -> dict[str, Any]:
         """Returns the key of stored runs of the simulator, which are reused as long as it does not change."""
-        text = simulated.scenario(case, self.end_s).text
-        return {"core": core_fingerprint(), "scenario": text, "seeds": SEEDS, "measured_s": self.measured_s}
+        text = simulated.scenario(case, case.end_s).text
+        return {"core": core_fingerprint(), "scenario": text, "seeds": SEEDS, "measured_s": case.measured_s}
 
-    def kernel_file(self, case: Case) -> Path:
-        """Returns the file with the stored run of the kernel."""
-        return self.out / f"{case.name}.kernel.json"
+    def kernel_file(self, case: Case, run: int) -> Path:
+        """Returns the file with a stored run of the kernel; runs count from 1."""
+        return self.out / f"{case.name}.kernel{'' if run == 1 else f'-{run}'}.json"
 
     def simulator_file(self, case: Case) -> Path:
         """Returns the file with the stored runs of the simulator."""
         return self.out / f"{case.name}.simulator.json"
-
-
-@cache
-def _hash(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def run(plan: Plan, watcher: Watcher) -> bool:
@@ -140,15 +162,20 @@ def run(plan: Plan, watcher: Watcher) -> bool:
     plan.out.mkdir(parents=True, exist_ok=True)
     # All runs of the simulator come first, so that they do not take CPU time from the emulator.
     ours = [case for case in plan.cases if not _kept(plan.simulator_file(case), plan.simulator_key(case), plan.fresh)]
-    kernels = [case for case in plan.cases if not _kept(plan.kernel_file(case), plan.kernel_key(), plan.fresh)]
-    runs = 2 * len(plan.cases)
-    watcher.begin(runs, runs - len(ours) - len(kernels), plan.end_s * len(kernels))
+    all_kernels = [(case, number) for case in plan.cases for number in range(1, plan.runs(case) + 1)]
+    kernels = [
+        (case, number)
+        for case, number in all_kernels
+        if not _kept(plan.kernel_file(case, number), plan.kernel_key(case), plan.fresh)
+    ]
+    runs = len(plan.cases) + len(all_kernels)
+    watcher.begin(runs, runs - len(ours) - len(kernels), sum(case.end_s for case, _ in kernels))
     try:
         for case in ours:
             _simulate(plan, case)
             watcher.finished(f"{case.name}, simulator", 0.0)
-        for case in kernels:
-            attempt = _kernel(plan, case, watcher)
+        for case, number in kernels:
+            attempt = _kernel(plan, case, number, watcher)
             watcher.finished(f"{case.name}, kernel{', disturbed' if attempt.disturbed else ''}", 0.0)
     except KeyboardInterrupt:
         return False
@@ -156,25 +183,31 @@ def run(plan: Plan, watcher: Watcher) -> bool:
 
 
 def _simulate(plan: Plan, case: Case) -> None:
-    runs = [simulated.run(case, BEGIN_S, plan.end_s, seed).to_json() for seed in range(1, SEEDS + 1)]
-    _keep(plan.simulator_file(case), {"key": plan.simulator_key(case), "runs": runs})
+    runs = [simulated.run(case, seed).to_json() for seed in range(1, SEEDS + 1)]
+    found: dict[str, Any] = {"key": plan.simulator_key(case), "runs": runs}
+    if case.drawn and (control := RFC_CONTROLS.get(case.control)):
+        found["rfc"] = [simulated.run(case, seed, control).to_json() for seed in range(1, SEEDS + 1)]
+    _keep(plan.simulator_file(case), found)
 
 
-def _kernel(plan: Plan, case: Case, watcher: Watcher) -> real.Attempt:
-    """Returns the first run that was not disturbed; if there is none, the run whose packets were least late."""
+def _kernel(plan: Plan, case: Case, number: int, watcher: Watcher) -> real.Attempt:
+    """Returns the first attempt that was not disturbed; if there is none, that whose packets were least late."""
     best: real.Attempt | None = None
-    for seed in range(1, ATTEMPTS + 1):
-        ticks = _Ticks(watcher, plan.end_s)
-        attempt = real.run(case, BEGIN_S, plan.end_s, plan.emulator, seed, ticks)
+    for attempt_number in range(1, ATTEMPTS + 1):
+        # The attempts of a case of the table are its first seeds; on a drawn path the flows begin as they do in the
+        # simulator.
+        seed = number if case.drawn else attempt_number
+        ticks = _Ticks(watcher, case.end_s)
+        attempt = real.run(case, plan.kernel, plan.emulator, seed, case.starts_s(seed), ticks)
         if best is None or attempt.lateness_p99_us < best.lateness_p99_us:
             best = attempt
-        if not attempt.disturbed or seed == ATTEMPTS:
+        if not attempt.disturbed or attempt_number == ATTEMPTS:
             ticks.fill()
             break
         ticks.take_back()
     assert best is not None
-    content = {**asdict(best), "key": plan.kernel_key()}
-    _keep(plan.kernel_file(case), content)
+    content = {**asdict(best), "key": plan.kernel_key(case)}
+    _keep(plan.kernel_file(case, number), content)
     return best
 
 
@@ -219,13 +252,27 @@ def rows(plan: Plan) -> list[Row]:
 
 
 def _row(plan: Plan, case: Case) -> Row | None:
-    kernel, ours = plan.kernel_file(case), plan.simulator_file(case)
-    if not kernel.is_file() or not ours.is_file():
+    there = [_stored(plan.kernel_file(case, number)) for number in range(1, plan.runs(case) + 1)]
+    here = _stored(plan.simulator_file(case))
+    kept = [run for run in there if run and run["key"] == plan.kernel_key(case)]
+    if not kept or not here or here["key"] != plan.simulator_key(case):
         return None
-    there, here = rundir.read_json(kernel), rundir.read_json(ours)
-    if there["key"] != plan.kernel_key() or here["key"] != plan.simulator_key(case):
-        return None
-    seeds = tuple(Measures(**run) for run in here["runs"])
+    kernels, seeds = (_measures(runs) for runs in ([run["measures"] for run in kept], here["runs"]))
     return Row(
-        case, Measures(**there["measures"]), median(seeds), seeds, bool(there["disturbed"]), there["lateness_p99_us"]
+        case,
+        median(kernels),
+        median(seeds),
+        seeds,
+        any(run["disturbed"] for run in kept),
+        max(run["lateness_p99_us"] for run in kept),
+        kernels,
+        median(_measures(here["rfc"])) if "rfc" in here else None,
     )
+
+
+def _stored(file: Path) -> dict[str, Any] | None:
+    return rundir.read_json(file) if file.is_file() else None
+
+
+def _measures(runs: Sequence[dict[str, Any]]) -> tuple[Measures, ...]:
+    return tuple(Measures(**run) for run in runs)

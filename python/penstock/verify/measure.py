@@ -31,6 +31,8 @@ class Measures:
     loss: float
     period_s: float | None
     """Mean time from one congestion event of a flow to its next."""
+    drops: float = 0
+    """How many packets the queue dropped."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the measures as they are stored."""
@@ -49,16 +51,16 @@ class Packets:
     @classmethod
     def read(cls, file: Path, queue: str) -> Packets:
         """Reads the data packets of one queue from a file."""
-        rows: list[tuple[int, int, int, bool]] = []
-        with file.open(encoding="utf-8") as lines:
-            next(lines)
-            for line in lines:
-                name, t_ns, waited_ns, flow, size, fate = line.rstrip("\n").split(",")
-                if name == queue and int(size) >= _DATA_BYTES:
-                    rows.append((int(t_ns), int(waited_ns), int(flow), fate.startswith("drop")))
-        table = np.array(rows, dtype=np.int64).reshape(-1, 4)
-        t_ns_all = table[:, 0] - (table[0, 0] if rows else 0)
-        return cls(t_ns_all / 1e9, table[:, 1] / 1e6, table[:, 2], table[:, 3].astype(np.bool_))
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from pyarrow import csv
+
+        types = {"queue": pa.string(), "bytes": pa.int64(), "fate": pa.string()}
+        table = csv.read_csv(file, convert_options=csv.ConvertOptions(column_types=types))
+        table = table.filter((pc.field("queue") == queue) & (pc.field("bytes") >= _DATA_BYTES))
+        t_ns, waited_ns, flow = (table[name].to_numpy().astype(np.int64) for name in ("t_ns", "waited_ns", "flow"))
+        dropped = pc.starts_with(table["fate"], "drop").to_numpy().astype(np.bool_)
+        return cls((t_ns - t_ns[:1].sum()) / 1e9, waited_ns / 1e6, flow, dropped)
 
     def between(self, begin_s: float, end_s: float) -> Packets:
         """Returns the packets that left the queue in this time."""
@@ -76,6 +78,7 @@ def measure(packets: Packets, goodput_mbps: float, rtt_ms: float) -> Measures:
         queue_p95_ms=float(np.percentile(waited, 95)) if len(waited) else 0.0,
         loss=float(packets.dropped.mean()) if len(packets.dropped) else 0.0,
         period_s=period_s(packets, (rtt_ms + mean) / 1e3),
+        drops=int(packets.dropped.sum()),
     )
 
 

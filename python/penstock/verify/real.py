@@ -1,26 +1,24 @@
-"""Runs a case of the comparison with the kernel's TCP through `penstock-emulate`."""
+"""Runs a case of the comparison with a kernel's TCP through `penstock-emulate`."""
 
 from __future__ import annotations
 
 import json
-import random
-import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.verify import lab
 from penstock.verify.cases import Case
+from penstock.verify.kernels import Kernel, Tick
 from penstock.verify.measure import Measures, Packets, measure
-from penstock.verify.simulated import START_SPREAD_S
+from penstock.verify.recording import PATIENCE_S, TRAFFIC, LabError
 
-_TRAFFIC = Path(__file__).with_name("traffic.py")
+__all__ = ["TRAFFIC", "Attempt", "run", "wanted"]
+
+RIGHT_ADDRESS = "10.77.0.2"
 _PORT = 5201
-# Seconds after the duration of a run until a program that does not end is killed.
-_PATIENCE_S = 15.0
+# With more flows than this, the windows of the senders are not stored.
+_MOST_WINDOWS = 4
 
 
 @dataclass(frozen=True)
@@ -32,62 +30,61 @@ class Attempt:
     lateness_p99_us: float
     retransmits: int
     windows: list[list[float]]
+    counters: dict[str, int]
+    """What the kernel counted of the senders: timeouts, probes, recoveries."""
 
 
-def run(case: Case, begin_s: float, end_s: float, emulator: Path, seed: int, tick: Callable[[float], None]) -> Attempt:
-    """Executes one run, and measures it from `begin_s` to `end_s` after its first data packet."""
-    with tempfile.TemporaryDirectory(prefix="penstock-verify-") as directory, ExitStack() as stack:
-        left, right = stack.enter_context(lab.namespaces())
-        file = Path(directory) / "packets.csv"
-        bottleneck = stack.enter_context(lab.Program(_emulate(case, emulator, left, right, file, seed, end_s)))
-        bottleneck.await_line("ready", of_stderr=True)
-        receiver = stack.enter_context(lab.Program(_traffic(right, "receive", _receiving(case, end_s))))
-        receiver.await_line("listening")
-        # The traffic lasts a little longer than the measurement, for the handshakes.
-        sender = stack.enter_context(lab.Program(_traffic(left, "send", _sending(case, end_s + 0.5, seed))))
-        sent = sender.result(end_s + _PATIENCE_S, tick)
-        received = receiver.result(_PATIENCE_S)
-        bottleneck.stop()
-        report = bottleneck.result(_PATIENCE_S)
-        packets = Packets.read(file, "forward").between(begin_s, end_s)
-    goodput = _goodput_mbps(received["samples"], begin_s, end_s)
+def run(case: Case, kernel: Kernel, emulator: Path, seed: int, starts: list[float], tick: Tick) -> Attempt:
+    """Executes one run whose flows begin at `starts`, and measures it."""
+    with tempfile.TemporaryDirectory(prefix="penstock-verify-") as directory:
+        found = kernel.record(wanted(case, emulator, seed, starts), Path(directory), tick)
+        packets = Packets.read(Path(directory) / "packets.csv", "forward").between(case.begin_s, case.end_s)
+    sent, report = found["sent"], found["report"]
+    goodput = _goodput_mbps(found["received"]["samples"], case.begin_s, case.end_s)
     late = max(report[way]["lateness_us"]["p99"] for way in ("forward", "reverse"))
     windows = [[round(t - sent["begin"], 3), *rest] for t, *rest in sent["windows"]]
     return Attempt(
-        measure(packets, goodput, case.path.rtt_ms), bool(report["disturbed"]), late, sum(sent["retransmits"]), windows
+        measure(packets, goodput, case.path.rtt_ms),
+        bool(report["disturbed"]),
+        late,
+        sum(sent["retransmits"]),
+        windows if case.flows <= _MOST_WINDOWS else [],
+        found["counters"],
     )
 
 
-def _emulate(case: Case, emulator: Path, left: str, right: str, file: Path, seed: int, end_s: float) -> list[str]:
+def wanted(case: Case, emulator: Path, seed: int, starts: list[float]) -> dict[str, Any]:
+    """Returns the run as `recording` wants it."""
+    # The traffic lasts a little longer than the measurement, for the handshakes.
+    duration = case.end_s + 0.5 + 2 * case.path.rtt_ms / 1e3
+    patience = PATIENCE_S + 2 * case.path.rtt_ms / 1e3
+    to = {"address": RIGHT_ADDRESS, "port": _PORT}
+    return {
+        "emulator": _emulate(case, emulator, seed, duration + 3 * patience),
+        "receive": {**to, "flows": case.flows, "limit_s": duration + patience, "window": case.window_bytes},
+        "send": {**to, "cc": case.control, "duration_s": duration, "starts_s": starts},
+        "sysctls": {"net.ipv4.tcp_sack": str(int(case.sack)), "net.ipv4.tcp_ecn": str(int(case.ecn))},
+        "patience_s": patience,
+    }
+
+
+def _emulate(case: Case, emulator: Path, seed: int, duration_s: float) -> list[str]:
+    settings = [f"{key}={json.dumps(value)}" for key, value in case.settings.items()]
     return [
-        *(str(emulator), "--left-netns", left, "--right-netns", right),
-        *("--rate", f"{case.path.rate_mbps}Mbit/s", "--delay", f"{case.path.rtt_ms / 2:g}ms"),
-        *("--limit", case.limit, "--aqm", case.aqm, "--seed", str(seed)),
+        *(str(emulator), "--rate", f"{case.path.rate_mbps}Mbit/s", "--delay", f"{case.path.rtt_ms / 2:g}ms"),
+        *("--limit", case.limit, "--aqm", case.aqm, "--seed", str(seed), "--reverse-limit", case.reverse_limit),
+        *(f"--set={setting}" for setting in settings),
+        *((f"--loss={case.loss:g}",) if case.loss else ()),
         # The emulator prints its report at SIGTERM; the duration only ends it if the signal does not come.
-        *("--json", "--realtime", "--packets", str(file), "--duration", f"{end_s + 2 * _PATIENCE_S:g}s"),
+        *("--json", "--realtime", "--duration", f"{duration_s:g}s"),
     ]
-
-
-def _traffic(namespace: str, work: str, wanted: dict[str, Any]) -> list[str]:
-    return [*lab.inside(namespace), sys.executable, "-I", str(_TRAFFIC), work, json.dumps(wanted)]
-
-
-def _receiving(case: Case, end_s: float) -> dict[str, Any]:
-    return {"address": lab.RIGHT_ADDRESS, "port": _PORT, "flows": case.flows, "limit_s": end_s + _PATIENCE_S}
-
-
-def _sending(case: Case, duration_s: float, seed: int) -> dict[str, Any]:
-    dice = random.Random(f"{case.name} {seed}")
-    starts = sorted(dice.uniform(0, START_SPREAD_S) for _ in range(case.flows))
-    wanted = {"cc": case.control, "duration_s": duration_s, "starts_s": starts}
-    return {"address": lab.RIGHT_ADDRESS, "port": _PORT, **wanted}
 
 
 def _goodput_mbps(samples: list[list[float]], begin_s: float, end_s: float) -> float:
     """Returns the goodput between the first and the last sample in this time, in Mbit/s."""
-    first = samples[0][0]
+    first = samples[0][0] if samples else 0.0
     inside = [sample for sample in samples if begin_s <= sample[0] - first <= end_s]
     if len(inside) < 2:
-        raise lab.LabError("the receiver got nothing in the time that counts")
+        raise LabError("the receiver got nothing in the time that counts")
     (begin, *before), (end, *after) = inside[0], inside[-1]
     return (sum(after) - sum(before)) * 8 / (end - begin) / 1e6

@@ -2,7 +2,7 @@
 
 The file is run by its path and imports nothing of the package, so that it starts quickly:
 
-    python -I traffic.py receive '{"address": "10.77.0.2", "port": 5201, "flows": 2, "limit_s": 40}'
+    python -I traffic.py receive '{"address": "10.77.0.2", "port": 5201, "flows": 2, "limit_s": 40, "window": 1000000}'
     python -I traffic.py send    '{"address": "10.77.0.2", "port": 5201, "starts_s": [0, 0.05], "cc": "reno",
                                    "duration_s": 30}'
 
@@ -24,9 +24,13 @@ from typing import Any
 
 SAMPLE_S = 0.1
 _CHUNK = 1 << 16
-# The receive buffer holds many times the largest window of any test path. It is fixed, so that the kernel does not
-# tune it. The window is smaller than the buffer, so that unread data does not shrink it, which would delay ACKs.
-_RECEIVE_BUFFER, _LARGEST_WINDOW = 6_000_000, 1_000_000
+# The receive window is the same from the first segment to the last: Linux acknowledges every segment at once while its
+# window grows, and none at once while it shrinks. SO_RCVBUF counts half of the buffer, and half of the buffer is what a
+# new connection has as window; with the first data the kernel learns how much of it is payload and would let the window
+# grow, unless it is clamped then.
+# The receiver is woken for so many bytes, and reads what there is whenever it takes a sample. Linux acknowledges at
+# once as long as fewer bytes than these are unread, so that waking seldom delays no ACK.
+_WAKE_BYTES = 1 << 15
 _SO_RCVBUFFORCE = 33
 _TCP_WINDOW_CLAMP, _TCP_CONGESTION = 10, 13
 # struct tcp_info of <linux/tcp.h>: offsets of 32-bit fields.
@@ -45,7 +49,7 @@ def main() -> None:
 def receive(wanted: dict[str, Any]) -> dict[str, Any]:
     """Counts the bytes of each connection. A row of `samples` is a time and the bytes of each connection until then."""
     listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_BUFFER)
+    listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, wanted["window"])
     listener.bind((wanted["address"], wanted["port"]))
     listener.listen(wanted["flows"])
     print("listening", flush=True)
@@ -58,16 +62,20 @@ def receive(wanted: dict[str, Any]) -> dict[str, Any]:
     due = 0.0
     while (now := time.monotonic()) < end and (open_ or len(counts) < wanted["flows"]):
         if counts and now >= due:
+            for key in waiting.get_map().values():
+                if key.data is not None and counts[key.data]:
+                    counts[key.data] += _unread(key.fileobj, buffer)
             samples.append([now, *counts])
             due = now + SAMPLE_S
-        for key, _ in waiting.select(SAMPLE_S):
+        for key, _ in waiting.select(max(due - now, 0) if counts else SAMPLE_S):
             if key.data is None:
                 connection, _ = listener.accept()
-                connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, _LARGEST_WINDOW)
                 waiting.register(connection, selectors.EVENT_READ, len(counts))
                 counts.append(0)
                 open_ += 1
             elif got := _take(key.fileobj, buffer):
+                if not counts[key.data]:
+                    _settle(key.fileobj, wanted["window"])
                 counts[key.data] += got
             else:
                 waiting.unregister(key.fileobj)
@@ -75,11 +83,27 @@ def receive(wanted: dict[str, Any]) -> dict[str, Any]:
     return {"samples": samples, "bytes": counts}
 
 
+def _settle(connection: Any, window: int) -> None:
+    """Holds the window of a connection whose first data has come, and lets the receiver sleep longer."""
+    connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, window)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_BYTES)
+
+
 def _take(connection: Any, buffer: bytearray) -> int:
+    """Returns the number of bytes read, which there are; 0 at the end of the connection."""
     try:
         return int(connection.recv_into(buffer))
     except ConnectionError:
         return 0
+
+
+def _unread(connection: Any, buffer: bytearray) -> int:
+    """Reads all that has come, and returns the number of bytes; leaves the end of the connection to `_take`."""
+    total = 0
+    with contextlib.suppress(BlockingIOError, ConnectionError):
+        while got := connection.recv_into(buffer, 0, socket.MSG_DONTWAIT):
+            total += got
+    return total
 
 
 def send(wanted: dict[str, Any]) -> dict[str, Any]:

@@ -1,26 +1,30 @@
 """Runs scenarios in ns-3: builds bench/ns3/dumbbell.cc, and converts a scenario to the options of this program.
 
 A scenario is refused if it has a key which is not converted, or lacks a key whose defaults differ in both programs,
-since ns-3 would then simulate another network.
+since ns-3 would then simulate another network. Speeds (`penstock.bench`), differences (`penstock.verify`) and the
+senders of published experiments, whose `[tcp]` it takes as well, have this one harness.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from penstock.bench.cases import ROOT, scaled, time_ns
 from penstock.mistake import MistakeError
 
+ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "bench" / "ns3" / "dumbbell.cc"
 _HEADERS = Path("/usr/include/ns3")
 _MODULES = ("applications", "point-to-point", "internet", "bridge", "traffic-control", "network", "stats", "core")
 
+_TIME_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
 _RATES = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12}
 _SIZES = {"B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20}
 
@@ -39,6 +43,8 @@ class Run:
     drops_elsewhere: int
     version: str
     build: str
+    queue_delay_ms: float = 0.0
+    """Mean time from the discipline's taking a packet with data to its transmission; 0 if it was not measured."""
 
     @property
     def ns_per_packet(self) -> float:
@@ -88,13 +94,27 @@ def installed_version() -> str:
     return "unknown"
 
 
-def run(program: Path, scenario: Mapping[str, Any]) -> Run:
-    """Runs a scenario to its end."""
-    done = subprocess.run([str(program), *arguments(scenario)], capture_output=True, text=True, check=False)
+def run(program: Path, scenario: Mapping[str, Any], measure: bool = False) -> Run:
+    """Runs a scenario to its end; `measure` adds the queueing delay, which costs time."""
+    more = ["--measure=true"] if measure else []
+    done = subprocess.run([str(program), *arguments(scenario), *more], capture_output=True, text=True, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise PeerError(lines[0] if lines else f"it ended with {done.returncode}")
     return Run(**json.loads(done.stdout))
+
+
+def scaled(text: str, units: dict[str, int]) -> int:
+    """Returns the number in a text such as "1.45ms", multiplied by the factor of its unit in `units`."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/]+)", text.strip())
+    if match is None or match[2] not in units:
+        raise MistakeError(f"{text!r}: a number with one of the units {', '.join(units)}")
+    return int(Decimal(match[1]) * units[match[2]])
+
+
+def time_ns(text: str) -> int:
+    """Returns a time such as "1.45ms" in nanoseconds."""
+    return scaled(text, _TIME_NS)
 
 
 def _rate(text: Any) -> str:
@@ -131,17 +151,38 @@ _TOPOLOGY: Said = {
     "access_delay": ("access-delay", _time),
 }
 _TCP: Said = {
-    "cc": ("cc", str),
     "mss": ("mss", _size),
     "receive_buffer": ("receive-buffer", _size),
     "send_buffer": ("send-buffer", _size),
     "min_rto": ("min-rto", _time),
     "delayed_ack_timeout": ("delayed-ack", _time),
 }
+# Keys whose defaults are the same in both programs, so that they may be left out.
+_TCP_MORE: Said = {
+    "sack": ("sack", _flag),
+    "prr": ("prr", _flag),
+    "timestamps": ("timestamps", _flag),
+    "limited_transmit": ("limited-transmit", _flag),
+    "ack_every_segment": ("ack-every-segment", _flag),
+    "initial_window": ("initial-window", str),
+    "initial_ssthresh": ("initial-ssthresh", _size),
+}
+_CONTROLS: Mapping[str, Said] = {
+    "newreno": {},
+    "cubic": {"hystart": ("hystart", _flag)},
+    "bic": {},
+    "highspeed": {},
+    "hybla": {"rtt0": ("hybla-rtt", _time)},
+    "scalable": {},
+    "vegas": {},
+    "bbr": {},
+}
 _FLOWS: Said = {"count": ("flows", str), "start_spread": ("start-spread", _time)}
 _AQM: Mapping[str, Said] = {
     "droptail": {},
     "codel": {"target": ("codel-target", _time), "interval": ("codel-interval", _time)},
+    "fq-codel": {"target": ("codel-target", _time), "interval": ("codel-interval", _time)},
+    "pie": {"target": ("pie-target", _time), "tupdate": ("pie-tupdate", _time)},
     "red": {
         "min_threshold": ("red-min", _packets),
         "max_threshold": ("red-max", _packets),
@@ -169,8 +210,24 @@ def arguments(scenario: Mapping[str, Any]) -> list[str]:
         *_options("", top, {"duration": ("duration", _time), "seed": ("seed", str)}),
         *_options("topology", topology, _TOPOLOGY),
         *_options("aqm", aqm, _AQM[name]),
-        *_options("tcp", scenario["tcp"], _TCP),
+        *_tcp(scenario["tcp"]),
         *_options("flows", flows, _FLOWS),
+    ]
+
+
+def _tcp(tcp: Mapping[str, Any]) -> list[str]:
+    control = tcp["cc"] if isinstance(tcp["cc"], Mapping) else {"name": tcp["cc"]}
+    parameters = {key: value for key, value in control.items() if key != "name"}
+    if control["name"] not in _CONTROLS:
+        raise MistakeError(f"[tcp] cc {control['name']!r}: ns-3 is compared with {', '.join(_CONTROLS)}")
+    said = {key: known for key, known in _CONTROLS[control["name"]].items() if key in parameters}
+    common = {key: value for key, value in tcp.items() if key not in {"cc", *_TCP_MORE}}
+    more = {key: value for key, value in tcp.items() if key in _TCP_MORE}
+    return [
+        f"--cc={control['name']}",
+        *_options("cc", parameters, said),
+        *_options("tcp", common, _TCP),
+        *_options("tcp", more, {key: _TCP_MORE[key] for key in more}),
     ]
 
 
