@@ -187,6 +187,18 @@ pub struct Bbr {
     policer: Policer,
     /// [`RateSample::lost`] at the last sample.
     lost: Bytes,
+    recovery: Recovery,
+}
+
+/// The window of BBR in recovery (draft §4.2.3.4, Linux' `bbr_set_cwnd_to_recover_or_restore`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Recovery {
+    /// No recovery, or packets are no longer conserved.
+    Free,
+    /// Recovery began with the loss that was told last.
+    Begun,
+    /// Each packet delivered lets one go, until a round trip is over: until this many are delivered of before.
+    Conserving(Bytes),
 }
 
 impl Bbr {
@@ -218,6 +230,7 @@ impl Bbr {
             idle_restart: false,
             policer: Policer::default(),
             lost: Bytes::ZERO,
+            recovery: Recovery::Free,
         }
     }
 
@@ -261,8 +274,9 @@ impl Bbr {
         millisecond.max(if 8.0 * pace < PAIRS_FROM { 1 } else { 2 })
     }
 
-    /// Updates the model and the state with a sample, in the order of Linux (bbr_update_model).
-    fn update_model(&mut self, ack: &Ack, sample: &RateSample) {
+    /// Updates the model and the state with a sample, in the order of Linux (bbr_update_model). Returns the bytes lost since
+    /// the sample before.
+    fn update_model(&mut self, ack: &Ack, sample: &RateSample) -> Bytes {
         let losses = sample.lost.saturating_sub(self.lost);
         self.lost = sample.lost;
         self.update_bandwidth(ack, sample, losses > Bytes::ZERO);
@@ -270,6 +284,7 @@ impl Bbr {
         self.check_full(sample.app_limited);
         self.check_drained(ack.now, sample.in_flight);
         self.update_min_rtt(ack, sample);
+        losses
     }
 
     /// Counts rounds and updates BtlBw (draft §4.1.1).
@@ -433,6 +448,25 @@ impl Bbr {
     }
 }
 
+impl Bbr {
+    /// Sets the window of an ACK in recovery (draft §4.2.3.4): losses are taken off, and in the first round trip packets are
+    /// conserved; then the window is that of the model again.
+    fn modulate(&mut self, ack: &Ack, sample: &RateSample, losses: Bytes) {
+        let conserved = sample.in_flight + ack.acked;
+        if self.recovery == Recovery::Begun {
+            (self.cwnd, self.recovery) = (conserved, Recovery::Conserving(ack.delivered));
+        }
+        self.cwnd = self.cwnd.saturating_sub(losses).max(self.mss);
+        match self.recovery {
+            Recovery::Conserving(before) if sample.prior_delivered < before => self.cwnd = self.cwnd.max(conserved),
+            _ => {
+                self.recovery = Recovery::Free;
+                self.set_cwnd(ack);
+            }
+        }
+    }
+}
+
 impl CongestionControl for Bbr {
     without!(bursts, advice);
 
@@ -463,10 +497,12 @@ impl CongestionControl for Bbr {
         if !loss.ecn {
             self.save_cwnd();
             self.ssthresh = self.cwnd.max(2 * self.mss);
+            self.recovery = Recovery::Begun;
         }
     }
 
     fn on_recovered(&mut self, _: Instant) {
+        self.recovery = Recovery::Free;
         if self.mode != Mode::ProbeRtt {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
             self.prior_cwnd = Bytes::ZERO;
@@ -475,6 +511,7 @@ impl CongestionControl for Bbr {
 
     fn on_rto(&mut self, loss: &Loss) {
         self.on_loss(loss);
+        self.recovery = Recovery::Free;
         self.cwnd = self.mss;
         self.full_bw = 0.0; // as in Linux: BtlBw may grow from here on
     }
@@ -492,13 +529,14 @@ impl CongestionControl for Bbr {
     }
 
     fn requirements(&self) -> Requirements {
-        Requirements { rate: true, ..Requirements::default() }
+        Requirements { rate: true, own_recovery: true, ..Requirements::default() }
     }
 
     fn on_recovery_ack(&mut self, ack: &Ack) {
         if let Some(sample) = &ack.rate {
-            self.update_model(ack, sample);
+            let losses = self.update_model(ack, sample);
             self.set_pace(ack.srtt);
+            self.modulate(ack, sample, losses);
         }
     }
 }

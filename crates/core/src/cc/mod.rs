@@ -123,6 +123,9 @@ pub trait ControlConfig: Default + Clone + PartialEq + Serialize + DeserializeOw
 pub struct Requirements {
     /// The endpoint fills [`Ack::rate`] and calls [`CongestionControl::on_recovery_ack`].
     pub rate: bool,
+    /// The window of the control holds in recovery too, instead of proportional rate reduction. Only with
+    /// [`Requirements::rate`].
+    pub own_recovery: bool,
     /// The receiver acknowledges every segment.
     pub ack_per_segment: bool,
     /// Every ACK tells whether the segment that it acknowledges was marked (RFC 8257 §3.2); the endpoint fills

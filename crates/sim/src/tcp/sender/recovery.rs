@@ -135,6 +135,7 @@ impl Sender {
         self.count_pipe();
         self.prr = Prr::new((self.flight() + delivery.bytes).saturating_sub(self.board.sacked()));
         self.recovery_window = match (self.sack, config.prr) {
+            (true, _) if self.requirements().own_recovery => self.pipe + delivery.bytes.max(self.mss),
             (true, true) => self.reduced_proportionally(delivery),
             (true, false) => self.cc.ssthresh().get(),
             (false, _) => self.cc.ssthresh().get() + u64::from(DUP_THRESH) * self.mss,
@@ -179,7 +180,9 @@ impl Sender {
         let news = self.board.update_lost(self.mss);
         self.count_pipe();
         let delivery = Delivery { bytes: delivered, safe: acked > 0 && !news };
-        if self.lost_a_retransmission() {
+        if self.requirements().own_recovery {
+            self.recovery_window = self.cc.cwnd().get();
+        } else if self.lost_a_retransmission() {
             self.reduce_again(delivery, config, now);
         } else if config.prr {
             self.recovery_window = self.reduced_proportionally(delivery);
@@ -213,9 +216,10 @@ impl Sender {
         self.cc.on_recovered(now);
     }
 
-    /// Reduces the window for an ECN echo, at most once per window of data (RFC 3168 §6.1.2).
+    /// Reduces the window for an ECN echo, at most once per window of data (RFC 3168 §6.1.2). An ACK up to the end of the
+    /// flight at the last reduction tells of data sent before it.
     pub(super) fn on_ecn_echo(&mut self, now: Instant) {
-        if self.ecn && self.phase == Phase::Open && self.una >= self.reduced_at {
+        if self.ecn && self.phase == Phase::Open && self.una > self.reduced_at {
             self.reduced_at = self.nxt;
             self.reduce(true, now);
             self.cc.on_recovered(now);
