@@ -55,6 +55,7 @@ use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
+use crate::redistribution::ratio;
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Rate, Span};
 
@@ -75,7 +76,7 @@ pub use census::{CensusError, PinkStats};
 pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
 use census::Census;
-use flow::{FIN_SENT, FROM_INSIDE, Flight, Flow, KNOWN, LACKING, List, Phase, up};
+use flow::{FIN_SENT, FROM_INSIDE, Flight, Flow, HELD, KNOWN, LACKING, List, Phase, up};
 use owners::Owners;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};
@@ -99,11 +100,14 @@ pub struct Pink {
     room: Limit,
     /// Number of flows whose windows are growing.
     growing: u64,
+    /// Mean number of bytes that wait when a packet leaves, in sixteenths.
+    backlog: (u64, u64),
     stats: PinkStats,
 }
 
 /// What decides the window that an ACK carries on.
 struct AckContext {
+    now: Instant,
     /// Bytes of payload in a full segment.
     full: u64,
     /// Bytes that one unit of the window field stands for.
@@ -118,6 +122,19 @@ struct AckContext {
     level: u64,
     /// Window in bytes which the flow gets; `None` while no round trip time is known.
     share: Option<u64>,
+}
+
+fn tune(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+fn tails() -> bool {
+    static T: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *T.get_or_init(|| tune("TAILS", 1)) > 0
+}
+type Tun = (u64, u64, u64, bool);
+fn tun() -> Tun {
+    static T: std::sync::OnceLock<Tun> = std::sync::OnceLock::new();
+    *T.get_or_init(|| (tune("TARGET", 16), tune("LONG", 1), tune("BORNE", 16), tune("PAIRS", 1) > 0))
 }
 
 impl Pink {
@@ -135,6 +152,7 @@ impl Pink {
             surplus_until: Instant::ZERO,
             room: Limit::Bytes(Bytes::new(u64::MAX)),
             growing: 0,
+            backlog: (0, 0),
             stats: PinkStats::default(),
             config: Box::new(config.clone()),
         }
@@ -289,7 +307,7 @@ impl Pink {
             return self.shares.level(flow.has(LACKING).then_some(flow.claim), rtt);
         }
         let own = u64::from(flow.listed.is_some());
-        let others = if flow.flight == Flight::Later { 0 } else { self.census.expected().saturating_sub(own) };
+        let others = if flow.flight() == Flight::Later { 0 } else { self.census.expected().saturating_sub(own) };
         self.shares.level_of_newcomer(others, rtt)
     }
 
@@ -302,9 +320,17 @@ impl Pink {
 
     /// Decides whether a sending flow is good or bad, by the window it could use (Figures 2 to 4). A flow which counts
     /// only because of its SYN stays good.
-    fn judge(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
+    fn judge(&mut self, id: usize, ack: u32, context: &AckContext, rtt: Span, now: Instant) {
         let flow = &self.flows[id];
-        if flow.flight != Flight::Later || flow.listed != Some(List::Busy) {
+        if !flow.is_busy() {
+            return;
+        }
+        if self.config.reallocation == Reallocation::Demand && !flow.has(LACKING) && flow.is_done(ack) {
+            let claim = rate_of(u64::from(ack.wrapping_sub(flow.acked)), rtt);
+            self.flows[id].forget_interval();
+            return self.set_lacking(id, Some(claim));
+        }
+        if self.flows[id].flight() != Flight::Later {
             return;
         }
         let usable = context.told.min(context.taken);
@@ -313,7 +339,7 @@ impl Pink {
             Reallocation::Paper if usable < context.level => self.set_lacking(id, Some(rate_of(usable, rtt))),
             Reallocation::Paper if usable > context.level && flow.has(LACKING) => self.set_lacking(id, None),
             Reallocation::Paper => {}
-            Reallocation::MaxMin => self.judge_by_use(id, context, rtt, now),
+            Reallocation::MaxMin | Reallocation::Demand => self.judge_by_use(id, context, rtt, now),
         }
     }
 
@@ -330,6 +356,15 @@ impl Pink {
         self.flows[id].forget_interval();
     }
 
+    /// Notes data of a flow which leaves something to others: if it has filled its window it can use more.
+    fn note_held(&mut self, id: usize, stamped: bool) {
+        let flow = &self.flows[id];
+        if self.config.reallocation == Reallocation::Demand && flow.has(LACKING) && flow.is_held(stamped) {
+            self.set_lacking(id, None);
+            self.flows[id].forget_interval();
+        }
+    }
+
     /// Returns the flow's part of its node's budget, as a window in bytes; the largest window without a budget.
     fn taken(&self, id: usize, budget: Option<Rate>, rtt: Span) -> u64 {
         let Some(budget) = budget else { return MAX_WINDOW };
@@ -342,11 +377,12 @@ impl Pink {
         let syn = segment.flags().has(TcpFlags::SYN);
         let scale = if syn { 0 } else { flow.scale().unwrap_or(0) }; // RFC 7323 §2.2: never in a SYN
         let full = flow.segment(segment.timestamps().is_some());
-        let seen = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight == Flight::None));
+        let seen = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight() == Flight::None));
         let rtt = seen.map(|rtt| rtt + time_of(full, self.rate));
         let level = rtt.map_or(0, |rtt| self.level_of(flow, rtt));
         let taken = rtt.map_or(MAX_WINDOW, |rtt| self.taken(id, budget, rtt));
         AckContext {
+            now,
             full,
             unit: 1 << scale,
             told: u64::from(segment.window()) << scale,
@@ -360,13 +396,17 @@ impl Pink {
     /// Clamps the window of an inbound segment that acknowledges something.
     fn clamp<S: TcpView>(&mut self, id: usize, segment: &mut S, budget: Option<Rate>, now: Instant) {
         let mut context = self.context(id, segment, budget, now);
-        let by_use = self.config.reallocation == Reallocation::MaxMin;
+        let by_use = matches!(self.config.reallocation, Reallocation::MaxMin | Reallocation::Demand);
         if let Some(rtt) = context.rtt {
             if !segment.flags().has(TcpFlags::SYN) {
-                self.judge(id, &context, rtt, now);
+                self.judge(id, segment.ack(), &context, rtt, now);
             }
             if by_use && self.flows[id].has(LACKING) {
-                context.share = context.share.map(|share| share.min(self.room_to_grow(&self.flows[id], rtt)));
+                let most = match self.config.reallocation {
+                    Reallocation::Demand => self.allowance(id, context.full, rtt),
+                    _ => self.room_to_grow(&self.flows[id], rtt),
+                };
+                context.share = context.share.map(|share| share.min(most));
             }
             if let Some(estimator) = &mut self.estimator {
                 estimator.note_round_trip(rtt);
@@ -377,10 +417,12 @@ impl Pink {
         let small = context.share.is_some_and(|share| share < context.full);
         self.stats.below_one_segment += u64::from(small);
         self.set_small(id, small && self.flows[id].listed.is_some());
+        let edge = (self.config.reallocation == Reallocation::Demand).then_some(self.flows[id].edge);
         let ours = self.write(id, segment, &context, surplus);
         let flow = &mut self.flows[id];
-        if by_use && !flow.is_measuring() && flow.flight == Flight::Later {
-            flow.ask(ours, now);
+        flow.mark(HELD, ours);
+        if by_use && !flow.is_measuring() && flow.flight() == Flight::Later {
+            flow.ask(edge, ours, now);
         }
     }
 
@@ -404,20 +446,41 @@ impl Pink {
             flow.let_through(ack, told);
             return false;
         };
-        flow.turn_round(ack, share, full.max(unit));
+        let steady = self.config.window == Window::Steady;
+        let now = context.now;
+        let backlog = self.backlog;
+        let rate = self.rate;
+        flow.turn_round(ack, full.max(unit), now, |flow| match context.rtt {
+            Some(rtt) if steady && rtt < flow::LONG_ROUND_TRIP => {
+                let wait = time_of((backlog.0 / 16).saturating_sub(tun().0 * full / 8), rate);
+                flow.due(share, rtt, wait, now)
+            }
+            Some(rtt) if steady && (tun().1 == 2 || tun().1 == 1 && flow.had(flow::STRETCHES)) => {
+                let wait = time_of((backlog.1 / 128).min(tun().2 * full / 8), rate);
+                share + ratio(share, wait.as_nanos(), rtt.as_nanos())
+            }
+            _ => share,
+        });
         let mut granted = self.config.window.grant(flow, share, full, unit);
         let by_share = granted < told;
-        if self.config.window == Window::Dither {
+        if self.config.window != Window::Literal {
             let free = (surplus > 0).then(|| share.saturating_sub(surplus));
             let room = self.grow(id, before, newly, granted, free, context);
             granted = granted.min(up(room.max(full), unit));
         }
         let flow = &mut self.flows[id];
-        let allowed = self.config.shrink.allow(flow, ack, granted, full, unit);
+        if steady && tails() {
+            granted = flow.without_tail(ack, granted, full, unit);
+        }
+        let idle = self.config.reallocation == Reallocation::Demand && flow.has(LACKING) && flow.is_done(ack);
+        let allowed = if idle { granted } else { self.config.shrink.allow(flow, ack, granted, full, unit) };
         let written = allowed.min(told);
         if written < told {
             segment.set_window((written / unit) as u16);
             self.stats.rewritten += 1;
+        }
+        if idle {
+            flow.edge = ack; // nothing is in flight, so the edge may move left
         }
         flow.let_through(ack, written);
         written < told && (by_share || !flow.has(LACKING))
@@ -441,7 +504,8 @@ impl AckPath for Pink {
         self.note_answer(id, segment, true);
         if segment.payload_len() > 0 {
             self.note_sending(id, now);
-            self.flows[id].note_data(segment, now);
+            self.flows[id].note_data(segment, self.config.reallocation == Reallocation::Demand, now);
+            self.note_held(id, segment.timestamps().is_some());
         }
         if segment.flags().has(TcpFlags::FIN) {
             self.flows[id].set(FIN_SENT, true);
@@ -475,6 +539,8 @@ impl AckPath for Pink {
 
 impl Aqm for Pink {
     fn on_dequeue(&mut self, packet: &Meta, _: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
+        self.backlog.0 = self.backlog.0 - self.backlog.0 / 16 + backlog.bytes;
+        self.backlog.1 = self.backlog.1 - self.backlog.1 / 128 + backlog.bytes;
         if let Some(estimator) = &mut self.estimator
             && estimator.note_departure(packet.size, backlog.bytes, self.config.c, now)
         {
