@@ -55,10 +55,10 @@ use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
 use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
-use crate::redistribution::ratio;
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Rate, Span};
 
+mod backlog;
 mod behind;
 mod census;
 mod config;
@@ -75,8 +75,9 @@ pub use behind::{Behind, Queue};
 pub use census::{CensusError, PinkStats};
 pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
+use backlog::{Backlogs, Waits};
 use census::Census;
-use flow::{FIN_SENT, FROM_INSIDE, Flight, Flow, HELD, KNOWN, LACKING, List, Phase, up};
+use flow::{FIN_SENT, FROM_INSIDE, Flight, Flow, GROWS, HELD, KNOWN, LACKING, List, Phase, up};
 use owners::Owners;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};
@@ -100,8 +101,7 @@ pub struct Pink {
     room: Limit,
     /// Number of flows whose windows are growing.
     growing: u64,
-    /// Mean number of bytes that wait when a packet leaves, in sixteenths.
-    backlog: (u64, u64),
+    backlogs: Backlogs,
     stats: PinkStats,
 }
 
@@ -124,19 +124,6 @@ struct AckContext {
     share: Option<u64>,
 }
 
-fn tune(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
-fn tails() -> bool {
-    static T: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    *T.get_or_init(|| tune("TAILS", 1)) > 0
-}
-type Tun = (u64, u64, u64, bool);
-fn tun() -> Tun {
-    static T: std::sync::OnceLock<Tun> = std::sync::OnceLock::new();
-    *T.get_or_init(|| (tune("TARGET", 16), tune("LONG", 1), tune("BORNE", 16), tune("PAIRS", 1) > 0))
-}
-
 impl Pink {
     /// Creates PINK without flows, for a link of `rate` or of the rate in the configuration if it has one.
     pub fn new(config: &Config, rate: Rate) -> Self {
@@ -152,7 +139,7 @@ impl Pink {
             surplus_until: Instant::ZERO,
             room: Limit::Bytes(Bytes::new(u64::MAX)),
             growing: 0,
-            backlog: (0, 0),
+            backlogs: Backlogs::default(),
             stats: PinkStats::default(),
             config: Box::new(config.clone()),
         }
@@ -447,18 +434,9 @@ impl Pink {
             return false;
         };
         let steady = self.config.window == Window::Steady;
-        let now = context.now;
-        let backlog = self.backlog;
-        let rate = self.rate;
-        flow.turn_round(ack, full.max(unit), now, |flow| match context.rtt {
-            Some(rtt) if steady && rtt < flow::LONG_ROUND_TRIP => {
-                let wait = time_of((backlog.0 / 16).saturating_sub(tun().0 * full / 8), rate);
-                flow.due(share, rtt, wait, now)
-            }
-            Some(rtt) if steady && (tun().1 == 2 || tun().1 == 1 && flow.had(flow::STRETCHES)) => {
-                let wait = time_of((backlog.1 / 128).min(tun().2 * full / 8), rate);
-                share + ratio(share, wait.as_nanos(), rtt.as_nanos())
-            }
+        let waits = if steady { self.backlogs.waits(full, self.rate) } else { Waits::default() };
+        flow.turn_round(ack, full.max(unit), context.now, |flow| match context.rtt {
+            Some(rtt) if steady => flow.due(share, rtt, &waits, context.now),
             _ => share,
         });
         let mut granted = self.config.window.grant(flow, share, full, unit);
@@ -469,7 +447,7 @@ impl Pink {
             granted = granted.min(up(room.max(full), unit));
         }
         let flow = &mut self.flows[id];
-        if steady && tails() {
+        if steady && !flow.has(GROWS) {
             granted = flow.without_tail(ack, granted, full, unit);
         }
         let idle = self.config.reallocation == Reallocation::Demand && flow.has(LACKING) && flow.is_done(ack);
@@ -539,8 +517,7 @@ impl AckPath for Pink {
 
 impl Aqm for Pink {
     fn on_dequeue(&mut self, packet: &Meta, _: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
-        self.backlog.0 = self.backlog.0 - self.backlog.0 / 16 + backlog.bytes;
-        self.backlog.1 = self.backlog.1 - self.backlog.1 / 128 + backlog.bytes;
+        self.backlogs.note(backlog.bytes);
         if let Some(estimator) = &mut self.estimator
             && estimator.note_departure(packet.size, backlog.bytes, self.config.c, now)
         {

@@ -1,10 +1,11 @@
 //! The state of one flow of PINK: its windows, its rounds, the habits of its sender and receiver, and the rate that it
 //! is measured to use.
 
+use super::backlog::Waits;
 use super::config::{Shrink, Window};
 use super::lists::Place;
-use crate::redistribution::ratio;
 use super::share::{CREDIT, MAX_WINDOW, rate_of};
+use crate::allocation::ratio;
 use crate::packet::{TcpFlags, TcpView};
 use crate::rtt::RttProbe;
 use crate::units::{Instant, Span};
@@ -20,7 +21,7 @@ const MAX_SCALE: u8 = 14; // RFC 7323 §2.3
 const GOLDEN: u32 = 0x9e37_79b9;
 /// From this round trip time on, windows are not in steps of two segments: a delayed ACK waits for 40 ms or more, which
 /// matters little in a round trip ten times as long.
-pub(super) const LONG_ROUND_TRIP: Span = Span::from_millis(400);
+const LONG_ROUND_TRIP: Span = Span::from_millis(400);
 /// An RST further than this from the data seen is not credible. The range covers most windows and is 1 in 2048 of all
 /// sequence numbers.
 const RST_REACH: u32 = 1 << 20;
@@ -63,6 +64,8 @@ pub(super) enum List {
 
 /// With half of the LAN half, by how much later data may pass than the least LAN half after the ACK that lets them go.
 const MOST_LATE: Span = Span::from_millis(1);
+/// A round counts as at most so many round trips: a flow that paused is not owed what it did not ask for.
+const LONGEST_ROUND: u64 = 4;
 /// Binary logarithm of the units in which the time of rounds is kept, in nanoseconds.
 const BEAT: u32 = 18;
 
@@ -181,7 +184,7 @@ pub(super) fn down(bytes: u64, unit: u64) -> u64 {
 /// Returns the largest window of whole segments up to `bytes`, at least one segment, rounded to units of the window
 /// field. If a unit is a segment or more, windows are whole units.
 pub(super) fn whole_segments(bytes: i64, segment: u64, unit: u64, flow: &Flow) -> u64 {
-    let step = if super::tun().3 && flow.wants_pairs() && unit < segment { 2 * segment } else { segment.max(unit) };
+    let step = if flow.wants_pairs() && unit < segment { 2 * segment } else { segment.max(unit) };
     let window = (bytes.div_euclid(step as i64).max(0) as u64 * step).max(segment);
     let less = down(window, unit);
     if flow.had(SPLITS) && less >= segment { less } else { up(window, unit) }
@@ -337,12 +340,19 @@ impl Flow {
     }
 
     /// Returns the bytes that are due in a round which ends now: what the rate of the share gives in the time that the
-    /// round took, without `wait`, for which data waited in the queue here beyond what is borne.
-    pub fn due(&self, share: u64, rtt: Span, wait: Span, now: Instant) -> u64 {
+    /// round took, less the wait in the queue here beyond what is borne. A round takes longer than the round trip if the
+    /// receiver delays ACKs.
+    ///
+    /// Over a long round trip a delayed ACK matters little, and what the queue was when the round began is long past:
+    /// there the mean of what is borne is added, if ACKs are delayed.
+    pub fn due(&self, share: u64, rtt: Span, waits: &Waits, now: Instant) -> u64 {
+        let (nanos, longest) = (rtt.as_nanos().max(1), LONGEST_ROUND * rtt.as_nanos());
+        if rtt >= LONG_ROUND_TRIP {
+            let borne = if self.had(STRETCHES) { waits.borne } else { Span::ZERO };
+            return share + ratio(share, borne.as_nanos(), nanos);
+        }
         let took = u64::from(beat(now).wrapping_sub(self.place.round_at)) << BEAT;
-        let rtt = rtt.as_nanos();
-        let took = took.saturating_sub(wait.as_nanos()).clamp(rtt / 2, rtt.saturating_mul(4));
-        ratio(share, took, rtt.max(1))
+        ratio(share, took.saturating_sub(waits.beyond.as_nanos()).clamp(nanos / 2, longest), nanos)
     }
 
     /// Ends the round if data beyond its first edge are acknowledged, and carries over the error of the round.
