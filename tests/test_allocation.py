@@ -18,7 +18,7 @@ def _at(ask: Ask, level: int) -> int:
 
 
 def _level(capacity: int, asks: list[Ask]) -> tuple[int, int]:
-    """The largest level at which all grants fit, found by halving; and what is used, all of it if a claim is not met."""
+    """The largest level at which all grants fit, found by halving, and what is used: all, if a claim is not met."""
     low, high = 0, capacity + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -31,7 +31,9 @@ def _levels(capacity: int, reserve_percent: int, asks: list[Ask]) -> list[int]:
     levels, left = [], capacity
     for number in range(CLASSES):
         lower = any(ask["class"] > number for ask in asks)
-        level, used = _level(left - (left * reserve_percent // 100 if lower else 0), [a for a in asks if a["class"] == number])
+        level, used = _level(
+            left - (left * reserve_percent // 100 if lower else 0), [a for a in asks if a["class"] == number]
+        )
         levels.append(level)
         left -= used
     return levels
@@ -92,7 +94,12 @@ def _random(seed: int) -> dict[str, Any]:
         )
         for _ in range(draw.randrange(1, 9))
     ]
-    return {"name": f"random {seed}", "capacity": draw.choice([997, 10_000, 1_187_500]), "reserve_percent": 10, "asks": asks}
+    return {
+        "name": f"random {seed}",
+        "capacity": draw.choice([997, 10_000, 1_187_500]),
+        "reserve_percent": 10,
+        "asks": asks,
+    }
 
 
 def vectors() -> list[dict[str, Any]]:

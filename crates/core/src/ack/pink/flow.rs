@@ -490,7 +490,8 @@ impl Flow {
     pub fn without_tail(&self, ack: u32, granted: u64, segment: u64, unit: u64) -> u64 {
         let end = self.probe.outbound_end().unwrap_or(ack);
         let right = ack.wrapping_add(granted as u32);
-        if unit == 1 || !self.is(SPLITTER) || !after(right, end) {
+        let far = self.round_trip().is_none_or(|rtt| rtt >= LONG_ROUND_TRIP); // a tail is little of a long round
+        if unit == 1 || far || !self.is(SPLITTER) || !after(right, end) {
             return granted;
         }
         let tail = u64::from(right.wrapping_sub(end)) % segment;

@@ -12,6 +12,7 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use std::collections::VecDeque;
 
 mod before_qrm;
+mod demand;
 mod edges;
 mod flood;
 mod gate;
