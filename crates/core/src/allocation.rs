@@ -217,7 +217,8 @@ mod tests {
             let all = [u64::MAX].repeat(good as usize);
             let asks: Vec<Ask> =
                 small.iter().chain(&all).map(|claim| Ask { class: 0, weight: 1, floor: 0, claim: *claim }).collect();
-            prop_assert_eq!(allocate::<CLASSES>(capacity, 0, &asks)[small.len()], rate / sharing);
+            let level = allocate::<CLASSES>(capacity, 0, &asks)[small.len()];
+            prop_assert!(rate / sharing - level <= 1, "a claim of just the level, rounded down, is not met exactly");
         }
     }
 }

@@ -34,7 +34,7 @@
 //! `the_letter_of_the_figures_gives_out_more_than_there_is`).
 //! DIFFERENCE: who cannot use its share is measured, and an idle flow holds nothing, unless `reallocation = "paper"`
 //! (`who_has_nothing_more_to_send_leaves_its_share_with_the_next_ack`,
-//! `delayed_acks_do_not_make_a_flow_look_as_if_it_could_not_use_its_share`). What idle flows may send at once is bounded for
+//! `delayed_acks_cost_no_packet`). What idle flows may send at once is bounded for
 //! all together, for which the right edge of a flow that has nothing more to send may move left
 //! (`what_idle_flows_may_send_at_once_is_bounded_for_all_together`, `theorem_1_with_flows_that_pause_and_wake`).
 //! DIFFERENCE: the mean of windows is over time, unless `window = "dither"` or "literal"

@@ -291,7 +291,7 @@ impl Flow {
         }
         let end = segment.seq().wrapping_add(segment.payload_len());
         let room = self.edge.wrapping_sub(end) as i32;
-        self.mark(SHORT, short && 2 * room >= i32::from(self.mss));
+        self.mark(SHORT, short && room >= i32::from(self.mss / 2));
         if self.has(ASKED) {
             self.look(segment, full, exact, now);
         }
