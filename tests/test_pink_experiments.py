@@ -67,7 +67,10 @@ def test_section_6_2_has_four_round_trips_80_mb_and_25_s_between() -> None:
 def test_section_6_4_has_eight_flows_of_which_the_second_is_bad() -> None:
     tree = scenario("pink-multi", Case("pink", 8, 1, setting="max-min"))
     assert [link["rate"] for link in tree["topology"]["links"]] == ["10Mbit/s", "2Mbit/s", "500kbit/s"]
-    assert all(link["aqm"] == {"name": "pink", "reallocation": "max-min"} for link in tree["topology"]["links"])
+    assert all(
+        link["aqm"] == {"name": "pink", "reallocation": "max-min", "window": "dither"}
+        for link in tree["topology"]["links"]
+    )
     starts = [flow["start"] for flow in tree["flows"]]
     assert starts == ["0s", "25s", "50s"]
     assert tree["flows"][1]["to"] == "corner"

@@ -74,6 +74,7 @@
 
 pub mod ack;
 pub mod ack_path;
+pub mod allocation;
 pub mod aqm;
 pub mod cc;
 mod classify;
@@ -90,7 +91,6 @@ pub mod packet;
 pub mod qdisc;
 pub mod queue;
 mod recency;
-mod redistribution;
 pub mod registry;
 pub mod rng;
 pub mod rtt;

@@ -55,6 +55,8 @@ class Experiment(ABC):
     quick: str = "nothing"  # what the quick form leaves out, in words
     variants: tuple[Variant, ...] = ()
     keeps_series: bool = False  # true if figures or claims need per-second series of the runs
+    # Changes of every scenario with a discipline, by path. A change of "aqm.name" gives one discipline several names.
+    per_aqm: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     one_at_a_time: bool = False  # true if runs measure CPU time, so that parallel runs would disturb each other
 
     @abstractmethod

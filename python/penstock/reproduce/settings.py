@@ -36,8 +36,6 @@ class Listed(Experiment):
 
     settings: tuple[Setting, ...] = ()
     quick_change: Mapping[str, Any] = field(default_factory=dict)
-    # Changes of every scenario with a discipline, by path. A change of "aqm.name" gives one discipline several names.
-    per_aqm: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
         """Yields the runs in the order of the settings."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.reproduce.base import HEADER_BYTES, Case, Experiment
+from penstock.reproduce.paths import put
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Sweep(Experiment):
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
         """The template with the discipline, the number of flows and the seed of the case."""
         tree = self._copy(case, f"{self.name}-{case.aqm}-{case.flows}")
+        for path, value in self.per_aqm.get(case.aqm, {}).items():
+            put(tree, path, value)
         tree["flows"][0]["count"] = case.flows
         if quick:
             tree["duration"] = self.quick_duration

@@ -26,12 +26,19 @@
 //! | Closed | a credible RST, or the outbound FIN acknowledged | untouched | no |
 //!
 //! Invariants: no window is raised, zeroed, or cut below one segment; with `shrink = "advance"` no right edge moves
-//! left (unless the window scale is coarse); `started + woken = active + waiting + ended + expired`. Packets are never
+//! left (unless the window scale is coarse, or the flow has nothing more to send); `started + woken = active + waiting + ended + expired`. Packets are never
 //! judged. Cost: O(1) per segment, 128 bytes per flow. What each rule is for is explained in `docs/algorithms/pink.md`.
 //!
 //! DIFFERENCE: the whole RTT replaces the WAN half (`the_share_is_that_of_the_whole_round_trip`).
 //! DIFFERENCE: claims of bad flows are kept, not BW_free (`eq_2_by_hand`, `what_a_flow_left_returns_when_it_goes`,
 //! `the_letter_of_the_figures_gives_out_more_than_there_is`).
+//! DIFFERENCE: who cannot use its share is measured, and an idle flow holds nothing, unless `reallocation = "paper"`
+//! (`who_has_nothing_more_to_send_leaves_its_share_with_the_next_ack`,
+//! `delayed_acks_cost_no_packet`). What idle flows may send at once is bounded for
+//! all together, for which the right edge of a flow that has nothing more to send may move left
+//! (`what_idle_flows_may_send_at_once_is_bounded_for_all_together`, `theorem_1_with_flows_that_pause_and_wake`).
+//! DIFFERENCE: the mean of windows is over time, unless `window = "dither"` or "literal"
+//! (`what_is_due_follows_the_time_that_a_round_took`, `a_sender_that_splits_segments_gets_no_room_for_a_tail`).
 //! DIFFERENCE: a cut takes effect as ACKs advance, unless `shrink = "immediate"`
 //! (`a_cut_takes_effect_as_acks_advance`, `an_immediate_cut_moves_the_edge_left`).
 //! DIFFERENCE: windows are whole segments and first flights are half, unless `window = "literal"`
@@ -58,6 +65,7 @@ use crate::qdisc::{Backlog, Verdict};
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Limit, Rate, Span};
 
+mod backlog;
 mod behind;
 mod census;
 mod config;
@@ -74,8 +82,9 @@ pub use behind::{Behind, Queue};
 pub use census::{CensusError, PinkStats};
 pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
+use backlog::{Backlogs, Waits};
 use census::Census;
-use flow::{FIN_SENT, FROM_INSIDE, Flight, Flow, KNOWN, LACKING, List, Phase, up};
+use flow::{FIN_SENT, FROM_INSIDE, Flight, Flow, GROWS, HELD, KNOWN, LACKING, List, Phase, up};
 use owners::Owners;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};
@@ -99,11 +108,13 @@ pub struct Pink {
     room: Limit,
     /// Number of flows whose windows are growing.
     growing: u64,
+    backlogs: Backlogs,
     stats: PinkStats,
 }
 
 /// What decides the window that an ACK carries on.
 struct AckContext {
+    now: Instant,
     /// Bytes of payload in a full segment.
     full: u64,
     /// Bytes that one unit of the window field stands for.
@@ -135,6 +146,7 @@ impl Pink {
             surplus_until: Instant::ZERO,
             room: Limit::Bytes(Bytes::new(u64::MAX)),
             growing: 0,
+            backlogs: Backlogs::default(),
             stats: PinkStats::default(),
             config: Box::new(config.clone()),
         }
@@ -289,7 +301,7 @@ impl Pink {
             return self.shares.level(flow.has(LACKING).then_some(flow.claim), rtt);
         }
         let own = u64::from(flow.listed.is_some());
-        let others = if flow.flight == Flight::Later { 0 } else { self.census.expected().saturating_sub(own) };
+        let others = if flow.flight() == Flight::Later { 0 } else { self.census.expected().saturating_sub(own) };
         self.shares.level_of_newcomer(others, rtt)
     }
 
@@ -302,9 +314,17 @@ impl Pink {
 
     /// Decides whether a sending flow is good or bad, by the window it could use (Figures 2 to 4). A flow which counts
     /// only because of its SYN stays good.
-    fn judge(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
+    fn judge(&mut self, id: usize, ack: u32, context: &AckContext, rtt: Span, now: Instant) {
         let flow = &self.flows[id];
-        if flow.flight != Flight::Later || flow.listed != Some(List::Busy) {
+        if !flow.is_busy() {
+            return;
+        }
+        if self.config.reallocation == Reallocation::Demand && !flow.has(LACKING) && flow.is_done(ack) {
+            let claim = rate_of(u64::from(ack.wrapping_sub(flow.acked)), rtt);
+            self.flows[id].forget_interval();
+            return self.set_lacking(id, Some(claim));
+        }
+        if self.flows[id].flight() != Flight::Later {
             return;
         }
         let usable = context.told.min(context.taken);
@@ -313,7 +333,7 @@ impl Pink {
             Reallocation::Paper if usable < context.level => self.set_lacking(id, Some(rate_of(usable, rtt))),
             Reallocation::Paper if usable > context.level && flow.has(LACKING) => self.set_lacking(id, None),
             Reallocation::Paper => {}
-            Reallocation::MaxMin => self.judge_by_use(id, context, rtt, now),
+            Reallocation::MaxMin | Reallocation::Demand => self.judge_by_use(id, context, rtt, now),
         }
     }
 
@@ -330,6 +350,15 @@ impl Pink {
         self.flows[id].forget_interval();
     }
 
+    /// Notes data of a flow which leaves something to others: if it has filled its window it can use more.
+    fn note_held(&mut self, id: usize, stamped: bool) {
+        let flow = &self.flows[id];
+        if self.config.reallocation == Reallocation::Demand && flow.has(LACKING) && flow.is_held(stamped) {
+            self.set_lacking(id, None);
+            self.flows[id].forget_interval();
+        }
+    }
+
     /// Returns the flow's part of its node's budget, as a window in bytes; the largest window without a budget.
     fn taken(&self, id: usize, budget: Option<Rate>, rtt: Span) -> u64 {
         let Some(budget) = budget else { return MAX_WINDOW };
@@ -342,11 +371,12 @@ impl Pink {
         let syn = segment.flags().has(TcpFlags::SYN);
         let scale = if syn { 0 } else { flow.scale().unwrap_or(0) }; // RFC 7323 §2.2: never in a SYN
         let full = flow.segment(segment.timestamps().is_some());
-        let seen = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight == Flight::None));
+        let seen = flow.round_trip().or_else(|| flow.probe.wan_at_least(now).filter(|_| flow.flight() == Flight::None));
         let rtt = seen.map(|rtt| rtt + time_of(full, self.rate));
         let level = rtt.map_or(0, |rtt| self.level_of(flow, rtt));
         let taken = rtt.map_or(MAX_WINDOW, |rtt| self.taken(id, budget, rtt));
         AckContext {
+            now,
             full,
             unit: 1 << scale,
             told: u64::from(segment.window()) << scale,
@@ -360,13 +390,17 @@ impl Pink {
     /// Clamps the window of an inbound segment that acknowledges something.
     fn clamp<S: TcpView>(&mut self, id: usize, segment: &mut S, budget: Option<Rate>, now: Instant) {
         let mut context = self.context(id, segment, budget, now);
-        let by_use = self.config.reallocation == Reallocation::MaxMin;
+        let by_use = matches!(self.config.reallocation, Reallocation::MaxMin | Reallocation::Demand);
         if let Some(rtt) = context.rtt {
             if !segment.flags().has(TcpFlags::SYN) {
-                self.judge(id, &context, rtt, now);
+                self.judge(id, segment.ack(), &context, rtt, now);
             }
             if by_use && self.flows[id].has(LACKING) {
-                context.share = context.share.map(|share| share.min(self.room_to_grow(&self.flows[id], rtt)));
+                let most = match self.config.reallocation {
+                    Reallocation::Demand => self.allowance(id, context.full, rtt),
+                    _ => self.room_to_grow(&self.flows[id], rtt),
+                };
+                context.share = context.share.map(|share| share.min(most));
             }
             if let Some(estimator) = &mut self.estimator {
                 estimator.note_round_trip(rtt);
@@ -377,10 +411,12 @@ impl Pink {
         let small = context.share.is_some_and(|share| share < context.full);
         self.stats.below_one_segment += u64::from(small);
         self.set_small(id, small && self.flows[id].listed.is_some());
+        let edge = (self.config.reallocation == Reallocation::Demand).then_some(self.flows[id].edge);
         let ours = self.write(id, segment, &context, surplus);
         let flow = &mut self.flows[id];
-        if by_use && !flow.is_measuring() && flow.flight == Flight::Later {
-            flow.ask(ours, now);
+        flow.mark(HELD, ours);
+        if by_use && !flow.is_measuring() && flow.flight() == Flight::Later {
+            flow.ask(edge, ours, now);
         }
     }
 
@@ -404,20 +440,32 @@ impl Pink {
             flow.let_through(ack, told);
             return false;
         };
-        flow.turn_round(ack, share, full.max(unit));
+        let steady = self.config.window == Window::Steady;
+        let waits = if steady { self.backlogs.waits(full, self.rate) } else { Waits::default() };
+        flow.turn_round(ack, full.max(unit), context.now, |flow| match context.rtt {
+            Some(rtt) if steady => flow.due(share, rtt, &waits, context.now),
+            _ => share,
+        });
         let mut granted = self.config.window.grant(flow, share, full, unit);
         let by_share = granted < told;
-        if self.config.window == Window::Dither {
+        if self.config.window != Window::Literal {
             let free = (surplus > 0).then(|| share.saturating_sub(surplus));
             let room = self.grow(id, before, newly, granted, free, context);
             granted = granted.min(up(room.max(full), unit));
         }
         let flow = &mut self.flows[id];
-        let allowed = self.config.shrink.allow(flow, ack, granted, full, unit);
+        if steady && !flow.has(GROWS) {
+            granted = flow.without_tail(ack, granted, full, unit);
+        }
+        let idle = self.config.reallocation == Reallocation::Demand && flow.has(LACKING) && flow.is_done(ack);
+        let allowed = if idle { granted } else { self.config.shrink.allow(flow, ack, granted, full, unit) };
         let written = allowed.min(told);
         if written < told {
             segment.set_window((written / unit) as u16);
             self.stats.rewritten += 1;
+        }
+        if idle {
+            flow.edge = ack; // nothing is in flight, so the edge may move left
         }
         flow.let_through(ack, written);
         written < told && (by_share || !flow.has(LACKING))
@@ -441,7 +489,8 @@ impl AckPath for Pink {
         self.note_answer(id, segment, true);
         if segment.payload_len() > 0 {
             self.note_sending(id, now);
-            self.flows[id].note_data(segment, now);
+            self.flows[id].note_data(segment, self.config.reallocation == Reallocation::Demand, now);
+            self.note_held(id, segment.timestamps().is_some());
         }
         if segment.flags().has(TcpFlags::FIN) {
             self.flows[id].set(FIN_SENT, true);
@@ -475,6 +524,7 @@ impl AckPath for Pink {
 
 impl Aqm for Pink {
     fn on_dequeue(&mut self, packet: &Meta, _: Span, backlog: Backlog, now: Instant, _: &mut Rng) -> Verdict {
+        self.backlogs.note(backlog.bytes);
         if let Some(estimator) = &mut self.estimator
             && estimator.note_departure(packet.size, backlog.bytes, self.config.c, now)
         {

@@ -46,6 +46,7 @@
 //! direction but drops nothing there. Pinned by `what_comes_back_is_only_looked_at`.
 
 use crate::ack_path::AckPath;
+use crate::allocation::rest;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
@@ -314,7 +315,8 @@ impl Qrm {
         if self.told {
             return node.told;
         }
-        node.active.then(|| Rate::from_bps(self.rate.as_bps() / self.active.max(1)))
+        let (rate, nodes) = rest(self.rate.as_bps(), self.active.max(1), 0, 0);
+        node.active.then(|| Rate::from_bps(rate / nodes))
     }
 
     /// Notes, without told budgets, that the node sends; nodes which sent nothing for `idle` lose their parts.

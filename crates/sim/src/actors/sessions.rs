@@ -42,6 +42,8 @@ pub enum Idle {
 pub struct Http {
     /// Size of each transfer.
     pub size: Bytes,
+    /// Size of the first transfer, if it differs from the others.
+    pub first: Option<Bytes>,
     /// Time from the end of a transfer to the begin of the next.
     pub idle: Idle,
     /// True if all transfers use one connection, which stays open.
@@ -71,6 +73,8 @@ const CONNECTIONS: [&str; 2] = ["new", "same"];
 pub struct HttpKeys {
     size: Option<Bytes>,
     packets: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<Bytes>,
     idle: Option<Span>,
     idle_distribution: Option<String>,
     connection: Option<String>,
@@ -105,6 +109,7 @@ impl Settings for Http {
         let exponential = is_second("idle_distribution", keys.idle_distribution.as_ref(), DISTRIBUTIONS)?;
         Ok(Self {
             size,
+            first: keys.first.map(|first| file_size("first", first)).transpose()?,
             idle: if exponential { Idle::Exponential(idle) } else { Idle::Constant(idle) },
             same_connection: is_second("connection", keys.connection.as_ref(), CONNECTIONS)?,
         })
@@ -117,6 +122,7 @@ impl Settings for Http {
         HttpKeys {
             size: Some(self.size),
             packets: None,
+            first: self.first,
             idle: Some(idle),
             idle_distribution: Some(distribution.to_owned()),
             connection: Some(CONNECTIONS[usize::from(self.same_connection)].to_owned()),
@@ -264,7 +270,8 @@ impl Sessions {
         match self.plan {
             Plan::Http(http) => {
                 self.started += 1;
-                (Some(http.size.get()), None)
+                let first = http.first.filter(|_| self.started == 1);
+                (Some(first.unwrap_or(http.size).get()), None)
             }
             Plan::Web(web) => {
                 let next = now + Span::from_secs_f64(self.times.exponential(1.0 / web.per_second));

@@ -3,19 +3,23 @@
 //! | list | which flows are in it | counts in n | leaves after |
 //! |---|---|---|---|
 //! | Silent | a flow whose SYN was seen, and no data | only without sampling | `silent_timeout` |
-//! | Busy | a flow that sends data | yes | `idle_timeout`, to Quiet after [`PAUSE`] with "max-min" |
-//! | Quiet | a flow that sent data, but not lately ("max-min") | yes, as one that can use nothing | `idle_timeout` |
+//! | Busy | a flow that sends data | yes | `idle_timeout`, to Quiet after [`PAUSE`] with "demand" and "max-min" |
+//! | Far | a flow that sends data over a long round trip ("demand") | yes | to Quiet after [`LONG_PAUSE`] |
+//! | Quiet | a flow that sent data, but not lately | yes, as one that can use nothing | `idle_timeout` |
 
 use super::Pink;
 use super::config::{Config, Reallocation, Sampling};
-use super::flow::{Flow, LACKING, List, Phase, SMALL, coarse};
-use super::lists::Lists;
+use super::flow::{ASLEEP, Flow, LACKING, List, Phase, SMALL, coarse};
+use super::lists::{LISTS, Lists};
 use crate::units::{Instant, Span};
 use serde::Serialize;
 
 /// With "max-min", a flow which sent nothing for this long leaves its share to others. It is the least retransmission
 /// timeout (RFC 6298 §2.4).
 pub(super) const PAUSE: Span = Span::from_secs(1);
+/// With "demand", the same for a flow whose round trip time is [`FAR`] or more: some of its timeouts.
+pub(super) const LONG_PAUSE: Span = Span::from_secs(4);
+const FAR: Span = Span::from_millis(250);
 /// Resolution of the time of last use, so that most data do not change the lists.
 pub(super) const GRAIN: Span = Span::from_millis(250);
 /// The value of `kept` if all flows sent data: it is in 65536ths, and each flow has the weight 1/64 in it.
@@ -98,6 +102,8 @@ pub(super) struct Census {
     silent: u64,
     /// Number of flows in the lists Busy and Quiet.
     sending: u64,
+    /// Number of open flows that are idle and in no list ("demand").
+    pub asleep: u64,
     /// Part of the recently opened flows that sent data, in 65536ths.
     kept: u32,
     /// With "after-drop": the time at which sampling ends.
@@ -110,14 +116,15 @@ impl Census {
     pub fn new(config: &Config) -> Self {
         let (idle, silent) = (config.idle_timeout, config.silent_timeout);
         let timeouts = match (config.sampling, config.reallocation) {
-            (Sampling::Off, Reallocation::MaxMin) => [Span::MAX, PAUSE, Span::MAX],
-            (Sampling::Off, _) => [Span::MAX; 3],
-            (_, Reallocation::MaxMin) => [silent, PAUSE, idle.saturating_sub(PAUSE)],
-            _ => [silent, idle, Span::MAX],
+            (Sampling::Off, Reallocation::MaxMin | Reallocation::Demand) => [Span::MAX, PAUSE, Span::MAX, LONG_PAUSE],
+            (Sampling::Off, _) => [Span::MAX; LISTS],
+            (_, Reallocation::MaxMin | Reallocation::Demand) => [silent, PAUSE, idle.saturating_sub(PAUSE), LONG_PAUSE],
+            _ => [silent, idle, Span::MAX, Span::MAX],
         };
         Self {
             lists: Lists::new(timeouts),
             silent: 0,
+            asleep: 0,
             sending: 0,
             kept: ALL,
             sampled_until: Instant::ZERO,
@@ -203,16 +210,17 @@ impl Pink {
     #[inline]
     pub(super) fn note_sending(&mut self, id: usize, now: Instant) {
         let flow = &self.flows[id];
-        if flow.listed != Some(List::Busy) || now.since(flow.place.last) >= GRAIN {
+        if !flow.is_busy() || flow.place.unused(now) >= GRAIN {
             self.renew(id, now);
         }
     }
 
     fn renew(&mut self, id: usize, now: Instant) {
+        let busy = self.busy(id);
         match self.flows[id].listed {
-            Some(List::Busy) => self.relist(id, List::Busy, now),
+            Some(List::Busy | List::Far) => self.relist(id, busy, now),
             Some(List::Quiet) => {
-                self.relist(id, List::Busy, now);
+                self.relist(id, busy, now);
                 self.flows[id].forget_interval();
             }
             Some(List::Silent) => {
@@ -220,20 +228,35 @@ impl Pink {
                 self.census.silent -= 1;
                 self.census.sending += 1;
                 self.owners.note(id, true);
-                self.relist(id, List::Busy, now);
+                self.relist(id, busy, now);
                 self.recount();
             }
             None => {
-                self.list(id, List::Busy, now);
+                self.set_asleep(id, false);
+                self.list(id, busy, now);
                 self.stats.woken += 1;
             }
+        }
+    }
+
+    /// Returns the list of a flow that sends.
+    fn busy(&self, id: usize) -> List {
+        let far = self.flows[id].round_trip().is_some_and(|rtt| rtt >= FAR);
+        if far && self.config.reallocation == Reallocation::Demand { List::Far } else { List::Busy }
+    }
+
+    fn set_asleep(&mut self, id: usize, asleep: bool) {
+        let flow = &mut self.flows[id];
+        if flow.is(ASLEEP) != asleep {
+            flow.mark(ASLEEP, asleep);
+            self.census.asleep = if asleep { self.census.asleep + 1 } else { self.census.asleep - 1 };
         }
     }
 
     /// Returns true if data of the flow passed less than [`PAUSE`] ago.
     pub(super) fn sent_lately(&self, id: usize, now: Instant) -> bool {
         let flow = &self.flows[id];
-        flow.listed == Some(List::Busy) && now.since(flow.place.last) < PAUSE
+        flow.is_busy() && flow.place.unused(now) < PAUSE
     }
 
     /// Ends a flow because of a FIN, an RST or another connection with its index.
@@ -241,6 +264,7 @@ impl Pink {
         if self.unlist(id) {
             self.stats.ended += 1;
         }
+        self.set_asleep(id, false);
         self.set_surplus(id, 0);
         self.set_growing(id, false);
         self.flows[id].phase = Phase::Closed;
@@ -265,16 +289,20 @@ impl Pink {
             self.census.learn(false);
             self.drop_out(id as usize);
         }
-        while let Some(id) = self.census.lists.expired(&self.flows, List::Busy, now) {
-            if self.config.reallocation == Reallocation::MaxMin {
-                self.relist(id as usize, List::Quiet, now);
-                self.set_lacking(id as usize, Some(0));
-            } else {
-                self.drop_out(id as usize);
+        for list in [List::Busy, List::Far] {
+            while let Some(id) = self.census.lists.expired(&self.flows, list, now) {
+                if matches!(self.config.reallocation, Reallocation::MaxMin | Reallocation::Demand) {
+                    self.relist(id as usize, List::Quiet, now);
+                    self.set_lacking(id as usize, Some(0));
+                } else {
+                    self.drop_out(id as usize);
+                }
             }
         }
         while let Some(id) = self.census.lists.expired(&self.flows, List::Quiet, now) {
             self.drop_out(id as usize);
+            let open = self.flows[id as usize].phase == Phase::Open;
+            self.set_asleep(id as usize, open && self.config.reallocation == Reallocation::Demand);
         }
     }
 

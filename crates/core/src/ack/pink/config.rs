@@ -21,8 +21,10 @@ pub enum Shrink {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
-    /// Whole segments whose mean over round trips is the share.
+    /// Whole segments whose mean over time is the share, also if receivers delay ACKs; no tails.
     #[default]
+    Steady,
+    /// Whole segments whose mean over round trips is the share.
     Dither,
     /// The share in bytes, as in the paper.
     Literal,
@@ -34,11 +36,14 @@ pub enum Window {
 pub enum Reallocation {
     /// Nobody: eq. 1.
     Off,
-    /// The others, by eq. 2: a flow whose receiver (or a PINK behind) advertises less than its share leaves the rest.
+    /// The others, by what each flow is measured to use: max-min fairness. An idle flow holds nothing, and what a flow
+    /// may send beyond its use is bounded for all flows together.
     #[default]
+    Demand,
+    /// The others, by eq. 2: a flow whose receiver (or a PINK behind) advertises less than its share leaves the rest.
     Paper,
-    /// The others, by what each flow is measured to use. This includes flows which their application or another
-    /// bottleneck limits.
+    /// The form of "demand" with which documents were reproduced. It misjudges flows whose receivers delay ACKs, and lets
+    /// each flow that leaves something to others keep a window of eq. 1.
     MaxMin,
 }
 
@@ -82,12 +87,13 @@ pub struct Config {
     /// Rate that is not given out, for traffic which obeys no window; by default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reserve: Option<Rate>,
-    /// Who gets what a flow cannot use: "off" (nobody), "paper" (eq. 2, by the windows receivers advertise) or
-    /// "max-min" (by what flows are measured to use).
+    /// Who gets what a flow cannot use: "demand" (the others, by what flows are measured to use), "paper" (eq. 2, by the
+    /// windows receivers advertise), "off" (nobody) or "max-min" (an earlier form of "demand").
     pub reallocation: Reallocation,
     /// How a smaller share takes effect: "advance" (no right edge moves left) or "immediate" (the paper's).
     pub shrink: Shrink,
-    /// Which windows are written: "dither" (whole segments, on average the share) or "literal" (the share in bytes).
+    /// Which windows are written: "steady" (whole segments, their mean over time is the share), "dither" (their mean over
+    /// round trips is the share) or "literal" (the share in bytes).
     pub window: Window,
     /// When only flows that transmit data count: "always", "after-drop" or "off" (every SYN counts until FIN or RST).
     pub sampling: Sampling,
@@ -111,9 +117,9 @@ impl Default for Config {
             rate: None,
             rate_from: RateFrom::Told,
             reserve: None,
-            reallocation: Reallocation::Paper,
+            reallocation: Reallocation::Demand,
             shrink: Shrink::Advance,
-            window: Window::Dither,
+            window: Window::Steady,
             sampling: Sampling::Always,
             idle_timeout: Span::from_secs(60),
             silent_timeout: Span::from_secs(3),

@@ -1,9 +1,11 @@
 //! The state of one flow of PINK: its windows, its rounds, the habits of its sender and receiver, and the rate that it
 //! is measured to use.
 
+use super::backlog::Waits;
 use super::config::{Shrink, Window};
 use super::lists::Place;
 use super::share::{CREDIT, MAX_WINDOW, rate_of};
+use crate::allocation::ratio;
 use crate::packet::{TcpFlags, TcpView};
 use crate::rtt::RttProbe;
 use crate::units::{Instant, Span};
@@ -54,9 +56,18 @@ pub(super) enum List {
     Silent = 0,
     /// The flow sends data.
     Busy = 1,
-    /// The flow sent data, but not lately, so others use its share ("max-min" only).
+    /// The flow sent data, but not lately, so others use its share ("demand" and "max-min").
     Quiet = 2,
+    /// The flow sends data over a long round trip ("demand" only).
+    Far = 3,
 }
+
+/// With half of the LAN half, by how much later data may pass than the least LAN half after the ACK that lets them go.
+const MOST_LATE: Span = Span::from_millis(1);
+/// A round counts as at most so many round trips: a flow that paused is not owed what it did not ask for.
+const LONGEST_ROUND: u64 = 4;
+/// Binary logarithm of the units in which the time of rounds is kept, in nanoseconds.
+const BEAT: u32 = 18;
 
 /// A window that grows does so by at least an eighth of what is acknowledged, even without room for a burst.
 const SLOWEST: u64 = 8;
@@ -87,6 +98,19 @@ pub(super) const SMALL: u16 = 1 << 11;
 pub(super) const KNOWN: u16 = 1 << 12;
 /// The flow's window is growing to a larger share.
 pub(super) const GROWS: u16 = 1 << 13;
+
+/// Where [`Flight`] is in the marks.
+const FLIGHT: u32 = 14;
+
+// Further marks, in the high half of `scale_and_more`.
+/// The sender was seen to split segments.
+pub(super) const SPLITTER: u8 = 1 << 4;
+/// The last data were a segment which was not full although the window had room: the sender had nothing more to send.
+pub(super) const SHORT: u8 = 1 << 5;
+/// PINK's share, and not the receiver's window, limits the last window that was let through.
+pub(super) const HELD: u8 = 1 << 6;
+/// The flow is open and idle, and in no list.
+pub(super) const ASLEEP: u8 = 1 << 7;
 
 /// The state of one flow. It fills two adjacent cache lines, which processors fetch as a pair.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -119,10 +143,10 @@ pub(super) struct Flow {
     /// Largest payload not above `mss`.
     pub largest: u16,
     pub marks: u16,
-    /// Window scale of the far side (while opening: that of the opener) plus one; zero without the option.
-    pub scale_plus_1: u8,
+    /// The low half: window scale of the far side (while opening: that of the opener) plus one; zero without the option.
+    /// The high half: further marks.
+    pub scale_and_more: u8,
     pub phase: Phase,
-    pub flight: Flight,
     /// The list in which the flow is; `None` if the flow neither counts nor is expected to send.
     pub listed: Option<List>,
 }
@@ -130,6 +154,11 @@ pub(super) struct Flow {
 /// Converts a time to units of 4096 ns modulo 2^32, for differences up to 4.8 hours.
 pub(super) fn coarse(now: Instant) -> u32 {
     (now.as_nanos() >> 12) as u32
+}
+
+/// Returns a time in units of 2^18 ns (262 us), modulo 2^16, for rounds of up to 17 s.
+pub(super) fn beat(now: Instant) -> u16 {
+    (now.as_nanos() >> BEAT) as u16
 }
 
 /// Converts a span to units of 4096 ns, at most 2^29 - 1 of them.
@@ -170,12 +199,48 @@ impl Flow {
         self.marks = if to { self.marks | mark } else { self.marks & !mark };
     }
 
+    pub fn is(&self, mark: u8) -> bool {
+        self.scale_and_more & mark != 0
+    }
+
+    pub fn mark(&mut self, mark: u8, to: bool) {
+        self.scale_and_more = if to { self.scale_and_more | mark } else { self.scale_and_more & !mark };
+    }
+
+    pub fn flight(&self) -> Flight {
+        match self.marks >> FLIGHT {
+            0 => Flight::None,
+            1 => Flight::First,
+            _ => Flight::Later,
+        }
+    }
+
+    pub fn set_flight(&mut self, flight: Flight) {
+        self.marks = self.marks & ((1 << FLIGHT) - 1) | (flight as u16) << FLIGHT;
+    }
+
+    /// Returns true if the flow sends data.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.listed, Some(List::Busy | List::Far))
+    }
+
+    /// Returns true if all that the flow sent is acknowledged by `ack`, and it had nothing more to send.
+    pub fn is_done(&self, ack: u32) -> bool {
+        self.is(SHORT) && self.probe.outbound_end() == Some(ack)
+    }
+
+    /// Returns true if the flow has sent all that its window lets it send, and the window was written by PINK.
+    pub fn is_held(&self, stamped: bool) -> bool {
+        let end = self.probe.outbound_end().unwrap_or(self.acked);
+        self.is(HELD) && after(end.wrapping_add(self.segment(stamped) as u32), self.edge)
+    }
+
     pub fn scale(&self) -> Option<u8> {
-        self.scale_plus_1.checked_sub(1)
+        (self.scale_and_more & 0xf).checked_sub(1)
     }
 
     pub fn set_scale(&mut self, scale: Option<u8>) {
-        self.scale_plus_1 = scale.map_or(0, |s| s.min(MAX_SCALE) + 1);
+        self.scale_and_more = self.scale_and_more & 0xf0 | scale.map_or(0, |s| s.min(MAX_SCALE) + 1);
     }
 
     /// Returns the payload of a full segment: the largest payload seen if that is near the MSS option, otherwise the
@@ -213,24 +278,29 @@ impl Flow {
 
     /// Notes data of the flow: their size, whether the sender splits segments, and whether it fills the measured
     /// window.
-    pub fn note_data<S: TcpView>(&mut self, segment: &S, now: Instant) {
+    pub fn note_data<S: TcpView>(&mut self, segment: &S, exact: bool, now: Instant) {
         let payload = segment.payload_len().min(u16::MAX.into()) as u16;
         if payload <= self.mss {
             self.largest = self.largest.max(payload); // a larger one is several that were merged
         }
         let full = self.segment(segment.timestamps().is_some());
-        if u64::from(payload) < full && !segment.flags().has(TcpFlags::FIN) {
+        let short = u64::from(payload) < full;
+        if short && !segment.flags().has(TcpFlags::FIN) {
             self.marks |= SPLITS;
+            self.mark(SPLITTER, true);
         }
+        let end = segment.seq().wrapping_add(segment.payload_len());
+        let room = self.edge.wrapping_sub(end) as i32;
+        self.mark(SHORT, short && room >= i32::from(self.mss / 2));
         if self.has(ASKED) {
-            self.look(full, now);
+            self.look(segment, full, exact, now);
         }
     }
 
     /// Sets edge and round at the first window. The initial errors of the flows are spread over one segment, so that
     /// flows which open together do not step up at once.
     pub fn begin(&mut self, ack: u32, segment: u64, id: usize) {
-        self.flight = Flight::First;
+        self.set_flight(Flight::First);
         (self.acked, self.edge, self.round_end) = (ack, ack, ack);
         let phase = (id as u32).wrapping_mul(GOLDEN);
         self.credit = ((u64::from(phase) * segment) >> 32).min(i16::MAX as u64) as i16;
@@ -248,7 +318,7 @@ impl Flow {
 
     /// Returns the current window in bytes; `None` before the first window.
     pub fn held(&self) -> Option<u64> {
-        (self.flight != Flight::None).then(|| u64::from(self.edge.wrapping_sub(self.acked)))
+        (self.flight() != Flight::None).then(|| u64::from(self.edge.wrapping_sub(self.acked)))
     }
 
     /// Returns the bytes by which the window `before` may grow towards `target`, at an ACK of `newly` bytes. What is
@@ -269,17 +339,35 @@ impl Flow {
         sent.map_or(0, |end| u64::from(end.wrapping_sub(ack)).saturating_sub(allowed))
     }
 
+    /// Returns the bytes that are due in a round which ends now: what the rate of the share gives in the time that the
+    /// round took, less the wait in the queue here beyond what is borne. A round takes longer than the round trip if the
+    /// receiver delays ACKs.
+    ///
+    /// Over a long round trip a delayed ACK matters little, and what the queue was when the round began is long past:
+    /// there the mean of what is borne is added, if ACKs are delayed.
+    pub fn due(&self, share: u64, rtt: Span, waits: &Waits, now: Instant) -> u64 {
+        let (nanos, longest) = (rtt.as_nanos().max(1), LONGEST_ROUND * rtt.as_nanos());
+        if rtt >= LONG_ROUND_TRIP {
+            let borne = if self.had(STRETCHES) { waits.borne } else { Span::ZERO };
+            return share + ratio(share, borne.as_nanos(), nanos);
+        }
+        let took = u64::from(beat(now).wrapping_sub(self.place.round_at)) << BEAT;
+        ratio(share, took.saturating_sub(waits.beyond.as_nanos()).clamp(nanos / 2, longest), nanos)
+    }
+
     /// Ends the round if data beyond its first edge are acknowledged, and carries over the error of the round.
-    pub fn turn_round(&mut self, ack: u32, share: u64, quantum: u64) {
+    pub fn turn_round(&mut self, ack: u32, quantum: u64, now: Instant, due: impl Fn(&mut Self) -> u64) {
         if !after(ack, self.round_end) {
             return;
         }
-        if self.flight == Flight::Later {
+        let share = due(self);
+        self.place.round_at = beat(now);
+        if self.flight() == Flight::Later {
             let given = i64::from(self.edge.wrapping_sub(self.round_end) as i32);
             let bound = ((CREDIT * quantum) as i64).min(i16::MAX.into());
             self.credit = (i64::from(self.credit) + share as i64 - given).clamp(-bound, bound) as i16;
         }
-        self.flight = Flight::Later;
+        self.set_flight(Flight::Later);
         self.round_end = self.edge;
         self.marks = (self.marks & !HABITS) | ((self.marks << 2) & 0b1100);
     }
@@ -315,7 +403,7 @@ impl Flow {
     /// Follows ACKs after the end of the flow: if the flow turns out to be open, its right edge must be known.
     pub fn pass_closed<S: TcpView>(&mut self, segment: &S) {
         let scale = if segment.flags().has(TcpFlags::SYN) { 0 } else { self.scale().unwrap_or(0) };
-        if self.flight != Flight::None && self.believes_ack(segment) {
+        if self.flight() != Flight::None && self.believes_ack(segment) {
             self.note_ack(segment.ack(), u64::from(u32::MAX >> 1));
             self.let_through(segment.ack(), u64::from(segment.window()) << scale);
         }
@@ -362,12 +450,23 @@ impl Flow {
         coarse(now).wrapping_sub(self.since)
     }
 
-    fn look(&mut self, full: u64, now: Instant) {
-        if self.probe.lan().is_none_or(|lan| self.elapsed(now) < coarse_span(lan)) {
+    fn look<S: TcpView>(&mut self, segment: &S, full: u64, exact: bool, now: Instant) {
+        let Some(lan) = self.probe.lan().filter(|lan| self.elapsed(now) >= coarse_span(*lan)) else { return };
+        let end = segment.seq().wrapping_add(segment.payload_len());
+        if exact && self.probe.outbound_end() != Some(end) {
+            return; // a retransmission tells nothing of the window
+        }
+        let filled = if exact {
+            after(segment.seq().wrapping_add(full as u32), self.since_edge)
+        } else {
+            let end = self.probe.outbound_end().unwrap_or(self.since_edge);
+            !after(self.since_edge, end.wrapping_add(2 * full as u32))
+        };
+        // The least LAN half is that of small packets: what was sent before the ACK may pass a little later.
+        let late = (lan.div(2) + MOST_LATE).min(self.round_trip().map_or(Span::ZERO, |rtt| rtt.div(16)));
+        if exact && !filled && self.elapsed(now) < coarse_span(lan + late) {
             return;
         }
-        let end = self.probe.outbound_end().unwrap_or(self.since_edge);
-        let filled = !after(self.since_edge, end.wrapping_add(2 * full as u32));
         self.set(ASKED, false);
         self.set(FILLED, filled);
     }
@@ -377,10 +476,27 @@ impl Flow {
     }
 
     /// Begins an interval with the ACK just dealt with; `ours` if its window was written by PINK.
-    pub fn ask(&mut self, ours: bool, now: Instant) {
-        (self.since, self.since_acked, self.since_edge) = (coarse(now), self.acked, self.edge);
+    ///
+    /// With `before`, the edge before this ACK, the answer is exact: the first data that the ACK lets go begin where the
+    /// sender had stopped. Without it, the answer is that of "max-min".
+    pub fn ask(&mut self, before: Option<u32>, ours: bool, now: Instant) {
+        (self.since, self.since_acked, self.since_edge) = (coarse(now), self.acked, before.unwrap_or(self.edge));
         self.marks = (self.marks & !(FILLED | OURS)) | MEASURING | ASKED;
         self.set(OURS, ours);
+    }
+
+    /// Returns the window `granted`, made smaller by less than a segment if it would let a sender that splits segments
+    /// send a tail of less than half a segment.
+    pub fn without_tail(&self, ack: u32, granted: u64, segment: u64, unit: u64) -> u64 {
+        let end = self.probe.outbound_end().unwrap_or(ack);
+        let right = ack.wrapping_add(granted as u32);
+        let far = self.round_trip().is_none_or(|rtt| rtt >= LONG_ROUND_TRIP); // a tail is little of a long round
+        if unit == 1 || far || !self.is(SPLITTER) || !after(right, end) {
+            return granted;
+        }
+        let tail = u64::from(right.wrapping_sub(end)) % segment;
+        let less = granted.saturating_sub(up(tail, unit));
+        if tail == 0 || 2 * tail >= segment || less < segment { granted } else { less }
     }
 
     /// Discards the interval: after a pause it would measure the pause.
@@ -412,8 +528,8 @@ impl Window {
         match self {
             Self::Literal if down(share, unit) < segment => up(segment, unit),
             Self::Literal => down(share, unit),
-            Self::Dither => {
-                let share = if flow.flight == Flight::First { share / 2 } else { share };
+            Self::Dither | Self::Steady => {
+                let share = if flow.flight() == Flight::First { share / 2 } else { share };
                 whole_segments(share as i64 + i64::from(flow.credit), segment, unit, flow)
             }
         }

@@ -1,7 +1,7 @@
 //! How fast windows grow: at the pace of the new share, with bursts for which the queue has room, and not into the part
 //! of the link which data of flows with longer round trips still use.
 
-use super::flow::GROWS;
+use super::flow::{GROWS, beat};
 use super::share::{CREDIT, MAX_WINDOW, MILLI, rate_of, window_of};
 use super::{AckContext, Pink};
 use crate::units::{Instant, Limit, Span};
@@ -43,11 +43,25 @@ impl Pink {
     /// Returns the largest growth of a window in a round beyond what ACKs clock, in bytes: half of the bandwidth-delay
     /// product, or half of the queue if that is smaller, divided by the number of growing flows.
     pub(super) fn burst(&self, full: u64, rtt: Span) -> u64 {
+        self.burst_room(full, rtt) / (2 * self.growing.max(1))
+    }
+
+    /// Returns the window in bytes up to which a flow of "demand" may send although it was not seen to use so much: what
+    /// it claims, two segments at least, and a part of half of the queue. Of k flows which leave something to others the
+    /// k-th gets 1 / k (k + 1) of that half. These parts add up to less than the whole, however many flows there are.
+    pub(super) fn allowance(&self, id: usize, full: u64, rtt: Span) -> u64 {
+        let others = self.shares.lacking + self.census.asleep;
+        let part = self.burst_room(full, rtt) / (2 * others.max(1) * (others + 1));
+        (window_of(MILLI * u64::from(self.flows[id].claim), rtt, 1) + part).max(2 * full)
+    }
+
+    /// Returns the bandwidth-delay product, or the size of the queue if that is smaller.
+    fn burst_room(&self, full: u64, rtt: Span) -> u64 {
         let room = match self.room {
             Limit::Bytes(bytes) => bytes.get(),
             Limit::Packets(packets) => packets.saturating_mul(full),
         };
-        room.min(window_of(self.shares.capacity, rtt, 1)) / (2 * self.growing.max(1))
+        room.min(window_of(self.shares.capacity, rtt, 1))
     }
 
     /// Returns how much of the window `wanted` may be given at an ACK of `newly` bytes. `before` is the window before
@@ -73,6 +87,7 @@ impl Pink {
         let grows = target > before + dithers;
         if grows && !grew {
             self.flows[id].round_end = self.flows[id].edge; // what the round owes is counted from here
+            self.flows[id].place.round_at = beat(context.now);
         }
         self.set_growing(id, grows);
         match (grows, free) {

@@ -5,19 +5,36 @@ use super::flow::{Flow, List};
 use crate::units::{Instant, Span};
 
 const NONE: u32 = u32::MAX;
+/// Number of lists, the variants of [`List`].
+pub(super) const LISTS: usize = 4;
 
-/// A flow's place in its list.
+/// A flow's place in its list. It fills 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     older: u32,
     newer: u32,
-    /// When the flow was last used; remains valid when the flow leaves the list.
-    pub last: Instant,
+    /// When the flow was last used, in nanoseconds modulo 2^48 (78 hours); remains valid when the flow leaves the list.
+    last_low: u32,
+    last_high: u16,
+    /// When the flow's round began; see [`super::flow::beat`]. It is here because there is room.
+    pub round_at: u16,
 }
 
 impl Default for Place {
     fn default() -> Self {
-        Self { older: NONE, newer: NONE, last: Instant::ZERO }
+        Self { older: NONE, newer: NONE, last_low: 0, last_high: 0, round_at: 0 }
+    }
+}
+
+impl Place {
+    fn set_last(&mut self, now: Instant) {
+        (self.last_low, self.last_high) = (now.as_nanos() as u32, (now.as_nanos() >> 32) as u16);
+    }
+
+    /// Returns how long the flow has been unused.
+    pub fn unused(&self, now: Instant) -> Span {
+        let last = u64::from(self.last_high) << 32 | u64::from(self.last_low);
+        Span::from_nanos(now.as_nanos().wrapping_sub(last) & ((1 << 48) - 1))
     }
 }
 
@@ -30,18 +47,21 @@ struct Ends {
     timeout: Span,
 }
 
-/// The three lists. A flow is in at most one, which its field `listed` names.
+/// The lists. A flow is in at most one, which its field `listed` names.
 #[derive(Debug, Clone)]
 pub(super) struct Lists {
-    ends: [Ends; 3],
+    ends: [Ends; LISTS],
     /// Earliest time at which a flow may expire.
     due: Instant,
+    /// Time of the last use of any flow.
+    latest: Instant,
 }
 
 impl Lists {
     /// Creates empty lists with these timeouts, in the order of [`List`].
-    pub fn new(timeouts: [Span; 3]) -> Self {
-        Self { ends: timeouts.map(|timeout| Ends { oldest: NONE, newest: NONE, timeout }), due: Instant::MAX }
+    pub fn new(timeouts: [Span; LISTS]) -> Self {
+        let ends = timeouts.map(|timeout| Ends { oldest: NONE, newest: NONE, timeout });
+        Self { ends, due: Instant::MAX, latest: Instant::ZERO }
     }
 
     /// Adds a flow as the newest of `list`. The flow must be in no list, and `now` must not be before the newest there.
@@ -49,7 +69,9 @@ impl Lists {
         let ends = &mut self.ends[list as usize];
         let flow = &mut flows[id as usize];
         flow.listed = Some(list);
-        flow.place = Place { older: ends.newest, newer: NONE, last: now };
+        (flow.place.older, flow.place.newer) = (ends.newest, NONE);
+        flow.place.set_last(now);
+        self.latest = now;
         match std::mem::replace(&mut ends.newest, id) {
             NONE => {
                 ends.oldest = id;
@@ -84,13 +106,13 @@ impl Lists {
     /// Returns the oldest flow of `list` if it is past the timeout.
     pub fn expired(&self, flows: &[Flow], list: List, now: Instant) -> Option<u32> {
         let ends = &self.ends[list as usize];
-        (ends.oldest != NONE && now.since(flows[ends.oldest as usize].place.last) > ends.timeout).then_some(ends.oldest)
+        (ends.oldest != NONE && flows[ends.oldest as usize].place.unused(now) > ends.timeout).then_some(ends.oldest)
     }
 
     fn look(&mut self, flows: &[Flow]) {
         let due = |ends: &Ends| match ends.oldest {
             NONE => Instant::MAX,
-            oldest => flows[oldest as usize].place.last + ends.timeout,
+            oldest => self.latest - flows[oldest as usize].place.unused(self.latest) + ends.timeout,
         };
         self.due = self.ends.iter().map(due).min().unwrap_or(Instant::MAX);
     }

@@ -13,7 +13,7 @@
 //! good, so the shares settle at the max-min allocation: no flow gets less than it asks for while another gets more
 //! than that flow.
 
-use crate::redistribution::{ratio, redistribute};
+use crate::allocation::{ratio, rest};
 use crate::units::{Rate, Span};
 
 /// Largest window that TCP can advertise (RFC 7323 §2.3).
@@ -81,8 +81,8 @@ impl Shares {
     }
 
     /// Returns the rate which the good flows share, and their number, if `lacking` of `n` flows can use only `claims`.
-    fn redistribute(&self, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
-        redistribute(self.capacity, n, lacking, claims.saturating_mul(MILLI))
+    fn rest(&self, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
+        rest(self.capacity, n, lacking, claims.saturating_mul(MILLI))
     }
 
     /// Computes eq. 2 for a flow that counts, as if it were good, in bytes. `claim` is the flow's claim if it is bad.
@@ -91,14 +91,14 @@ impl Shares {
             Some(own) => (self.lacking - 1, self.claims - u64::from(own)),
             None => (self.lacking, self.claims),
         };
-        let (rate, good) = self.redistribute(self.n, lacking, claims);
+        let (rate, good) = self.rest(self.n, lacking, claims);
         window_of(rate, rtt, good)
     }
 
     /// Computes eq. 2 in bytes for a flow that would count if it sent now, together with `others` that may send as
     /// well.
     pub fn level_of_newcomer(&self, others: u64, rtt: Span) -> u64 {
-        let (rate, good) = self.redistribute(self.n + 1 + others, self.lacking, self.claims);
+        let (rate, good) = self.rest(self.n + 1 + others, self.lacking, self.claims);
         window_of(rate, rtt, good)
     }
 

@@ -18,8 +18,8 @@
 //! too.
 
 use super::{Assessment, Policy};
+use crate::allocation::rest;
 use crate::coop::state::{Claim, Share, Status};
-use crate::redistribution::redistribute;
 
 /// The sums n and bad, and what bad clients hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Dybra {
 
     /// The rest that bad clients leave, per unit of weight of the good clients. At least one client must be good.
     fn shared(&self) -> u64 {
-        let (rate, good) = redistribute(self.capacity, self.total, self.bad, self.claims);
+        let (rate, good) = rest(self.capacity, self.total, self.bad, self.claims);
         // The claims exceed an equal share each: every client gets that share, rounded down so that the sum stays
         // within BW.
         let capped = self.claims > self.capacity - rate;

@@ -10,6 +10,7 @@
 //! number of values the convergence is O(1)).
 
 use super::Assessment;
+use crate::allocation::{by_class, pour};
 use crate::coop::state::{CLASSES, Claim, Share, Status};
 
 /// Number of values per octave.
@@ -82,20 +83,8 @@ impl Class {
     /// The level that uses up `capacity`, and the rate used. If all claims are met, the level is the one that the
     /// client with the largest claim could have.
     fn pour(&self, capacity: u64) -> (u64, u64) {
-        let (mut met, mut above) = (0u64, self.total);
-        for at in self.claimed() {
-            let (x, weight) = (value(at), self.weights[at]);
-            let level = (capacity - met) / above;
-            if x >= level {
-                return (level, capacity);
-            }
-            met += x * weight; // below level * above, so within the capacity
-            if weight == above {
-                return (level, met);
-            }
-            above -= weight;
-        }
-        (capacity, 0)
+        let groups = self.claimed().map(|at| (value(at).saturating_mul(self.weights[at]), self.weights[at]));
+        pour(capacity, self.total, groups)
     }
 }
 
@@ -149,15 +138,9 @@ impl Fill {
         if let Some(levels) = self.levels {
             return levels;
         }
-        let mut left = self.capacity;
-        let mut levels = [0; CLASSES];
-        for (at, class) in self.classes.iter().enumerate() {
-            let lower = self.classes[at + 1..].iter().any(|lower| lower.total > 0);
-            let reserve = if lower { (u128::from(left) * u128::from(self.reserve_percent) / 100) as u64 } else { 0 };
-            let (level, used) = class.pour(left - reserve);
-            levels[at] = level;
-            left -= used;
-        }
+        let total = |class: usize| self.classes[class].total;
+        let pour = |class: usize, capacity| self.classes[class].pour(capacity);
+        let levels = by_class(self.capacity, self.reserve_percent, total, pour);
         self.levels = Some(levels);
         levels
     }

@@ -17,7 +17,7 @@ struct Bench {
 impl Bench {
     /// Flow i is of node `owners[i]`.
     fn new(edit: impl FnOnce(&mut Config), owners: &[u32]) -> Self {
-        let mut config = Config { queue: Behind::Qrm, window: Window::Literal, ..Config::default() };
+        let mut config = Config { queue: Behind::Qrm, window: Window::Literal, ..paper() };
         edit(&mut config);
         let link = LinkFacts { rate: LINK, limit: Limit::Packets(1000) };
         let mut gate: Before<Pink, Queue<Seg>> = config.build(&link);

@@ -17,7 +17,7 @@ fn before_another_discipline_pink_clamps_and_learns_the_rate_from_departures() {
         rate: Some(Rate::from_bps(20_000_000)),
         rate_from: RateFrom::Estimated,
         window: Window::Literal,
-        ..Config::default()
+        ..paper()
     };
     let codel = Fifo::<Seg, _>::new(link.limit, codel::Config::default().aqm(&link));
     let mut gate = Before::new(Pink::new(&config, link.rate), codel);
@@ -48,7 +48,7 @@ fn before_another_discipline_pink_clamps_and_learns_the_rate_from_departures() {
 #[test]
 fn an_overflow_behind_it_starts_the_sampling() {
     let link = LinkFacts { rate: LINK, limit: Limit::Packets(2) };
-    let config = Config { sampling: Sampling::AfterDrop, ..Config::default() };
+    let config = Config { sampling: Sampling::AfterDrop, ..paper() };
     let queue = Fifo::<Seg, _>::new(link.limit, crate::aqm::droptail::Config::default().aqm(&link));
     let mut gate = Before::new(Pink::new(&config, link.rate), queue);
     let mut rng = Streams::new(1).get("gate");

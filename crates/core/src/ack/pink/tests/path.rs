@@ -128,7 +128,7 @@ pub struct Path {
 
 impl Path {
     pub fn new(edit: impl FnOnce(&mut Config), rate: Rate, hosts: Vec<Host>) -> Self {
-        let mut config = Config::default();
+        let mut config = paper();
         edit(&mut config);
         config.check().unwrap();
         let mut path = Self {

@@ -155,7 +155,7 @@ impl Both {
 
 #[test]
 fn a_flow_that_sends_both_ways_is_regulated_both_ways_on_its_data() {
-    let config = Config { window: Window::Literal, ..Config::default() };
+    let config = Config { window: Window::Literal, ..paper() };
     let slow = Rate::from_bps(2_000_000);
     let mut both = Both { up: Pink::new(&config, slow), down: Pink::new(&config, LINK) };
     let mut now = Instant::ZERO;

@@ -1,0 +1,148 @@
+//! The default: shares by demand, and windows whose mean over time is the share.
+
+use super::super::backlog::Waits;
+use super::super::flow::{SPLITTER, beat};
+use super::path::*;
+use super::*;
+
+fn default_gate() -> Gate {
+    Gate::new(|c| *c = Config { sampling: Sampling::AfterDrop, ..Config::default() })
+}
+
+/// The flow sends `bytes`, and they are acknowledged a WAN half later.
+fn says(gate: &mut Gate, flow: u32, seq: u32, bytes: u32) -> u16 {
+    gate.out(Seg::data(flow, seq, bytes));
+    gate.wait(WAN);
+    gate.back(Seg::ack(flow, seq + bytes, 65_535))
+}
+
+/// 100 bytes in 104 ms are 961 bytes per second. A round trip later the other flow has all the rest.
+#[test]
+fn who_has_nothing_more_to_send_leaves_its_share_with_the_next_ack() {
+    let mut gate = default_gate();
+    gate.open(0..2, Some(2), Some(2));
+    says(&mut gate, 1, ISN + 1, 100);
+    assert_eq!((gate.pink.shares.lacking, gate.pink.shares.claims), (1, 961));
+    assert_eq!(gate.pink.shares.level(None, WAN + LAN + Span::from_micros(800)), 123_400, "123500 - 100");
+    // A short segment that fills the window is no sign of that.
+    let mut gate = default_gate();
+    gate.open(0..2, Some(2), Some(2));
+    let room = gate.pink.flows[1].held().unwrap() as u32;
+    gate.out(Seg::data(1, ISN + 1, room - 100));
+    says(&mut gate, 1, ISN + 1 + room - 100, 100);
+    assert_eq!(gate.pink.shares.lacking, 0);
+}
+
+/// Of half of the bandwidth-delay product, 61750 bytes, the first may keep a half, the next a sixth, a twelfth...
+#[test]
+fn what_idle_flows_may_send_at_once_is_bounded_for_all_together() {
+    let mut gate = default_gate();
+    let (n, mut held) = (30, 0);
+    for flow in 0..n {
+        gate.open(flow..flow + 1, Some(2), Some(2));
+        says(&mut gate, flow, ISN + 1, 100);
+        held += gate.pink.flows[flow as usize].held().unwrap();
+        let most = 61_750 + 2004 * u64::from(flow + 1) + 4 * u64::from(flow + 1); // two segments in units of 4 bytes
+        assert!(held <= most, "{} flows hold {held}, more than {most}", flow + 1);
+    }
+    assert_eq!(gate.pink.shares.lacking, u64::from(n));
+    // They are remembered when they no longer count.
+    for poke in 0..3 {
+        gate.wait(Span::from_secs(61)); // what is due is noticed with the next segment
+        gate.out(Seg::data(0, ISN + 101 + 100 * poke, 100));
+    }
+    assert_eq!((gate.pink.active(), gate.pink.census.asleep), (1, u64::from(n) - 1));
+    gate.pink.flows[1..].iter().for_each(|flow| assert!(flow.listed.is_none()));
+    for flow in 1..n {
+        gate.back(Seg::ack(flow, ISN + 101, 65_535).with(TcpFlags::RST));
+    }
+    assert_eq!(gate.pink.census.asleep, 0, "a flow that ended holds nothing");
+}
+
+#[test]
+fn a_flow_that_fills_its_window_gets_its_share_with_the_next_ack() {
+    let mut gate = default_gate();
+    gate.open(0..2, Some(2), Some(2));
+    says(&mut gate, 1, ISN + 1, 100);
+    let held = gate.pink.flows[1].held().unwrap() as u32;
+    gate.wait(Span::from_secs(2));
+    gate.out(Seg::data(0, ISN + 1, 1000));
+    assert_eq!(gate.pink.shares.lacking, 1, "quiet");
+    gate.out(Seg::data(1, ISN + 101, held));
+    assert_eq!(gate.pink.shares.lacking, 0);
+}
+
+#[test]
+fn each_gets_what_it_can_use_and_the_rest_in_equal_parts() {
+    let mut hosts = greedy(6);
+    hosts[0].app = Some(62_500); // 0.5 Mbit/s
+    hosts[1].cwnd_limit = 15_000; // ten segments per 100 ms: 1.16 Mbit/s
+    let demand = |c: &mut Config| (c.reallocation, c.window) = (Reallocation::Demand, Window::Steady);
+    let mut path = Path::new(demand, LINK, hosts);
+    path.run_until(at_ms(5000));
+    path.take_received();
+    path.run_until(at_ms(25_000));
+    let rates: Vec<f64> = path.take_received().iter().map(|bytes| *bytes as f64 * 8.0 / 20e6).collect();
+    let rest = 9.5 - 0.5 - 1.16;
+    for (rate, expected) in rates.iter().zip([0.5, 1.16].into_iter().chain([rest / 4.0; 4])) {
+        assert!((rate / expected - 1.0).abs() < 0.07, "{rates:?}");
+    }
+}
+
+/// A share of 10 kB in 100 ms, and a round that took 140 ms because an ACK was delayed: 14 kB are due. With 25 ms of
+/// waiting in the queue, of which 5 ms are borne, 12 kB.
+#[test]
+fn what_is_due_follows_the_time_that_a_round_took() {
+    let at = |ms| Instant::ZERO + Span::from_millis(ms);
+    let mut flow = Flow::default();
+    flow.place.round_at = beat(at(1000));
+    let rtt = Span::from_millis(100);
+    let due = |flow: &Flow, ms, beyond| {
+        let waits = Waits { beyond: Span::from_millis(beyond), borne: Span::from_millis(5) };
+        flow.due(10_000, rtt, &waits, at(ms))
+    };
+    let near = |value: u64, expected: u64| assert!(value.abs_diff(expected) <= 53, "{value} instead of {expected}");
+    near(due(&flow, 1140, 0), 14_000);
+    near(due(&flow, 1140, 20), 12_000);
+    near(due(&flow, 1100, 0), 10_000);
+    assert_eq!(due(&flow, 9000, 0), 40_000, "a flow that paused is owed four rounds at most");
+    assert_eq!(due(&flow, 1000, 0), 5000);
+}
+
+#[test]
+fn a_sender_that_splits_segments_gets_no_room_for_a_tail() {
+    let mut gate = default_gate();
+    gate.open(0..1, Some(7), Some(7));
+    let end = gate.pink.flows[0].probe.outbound_end().unwrap();
+    let mut flow = gate.pink.flows[0].clone();
+    let cut = |flow: &Flow, granted, unit| flow.without_tail(end, granted, 1000, unit);
+    assert_eq!(cut(&flow, 2048, 128), 2048, "it sends whole segments only");
+    flow.mark(SPLITTER, true);
+    assert_eq!(cut(&flow, 2048, 128), 1920, "a tail of 48 bytes");
+    assert_eq!(cut(&flow, 1920, 128), 1920, "920 bytes are no tail");
+    assert_eq!(cut(&flow, 1024, 128), 1024, "never below one segment");
+    assert_eq!(cut(&flow, 2040, 1), 2040, "a scale of zero has no tails");
+}
+
+/// Theorem 1 for the default: what is in flight and what idle flows may send at once.
+#[test]
+fn theorem_1_with_flows_that_pause_and_wake() {
+    let mut hosts = greedy(20);
+    hosts[10..].iter_mut().for_each(|host| (host.app, host.stretch) = (Some(0), 2));
+    let demand = |c: &mut Config| (c.reallocation, c.window) = (Reallocation::Demand, Window::Steady);
+    let mut path = Path::new(demand, LINK, hosts);
+    let mut longest = Span::ZERO;
+    for turn in 1..=20u64 {
+        path.run_until(at_ms(3000 * turn));
+        let wakes = turn % 2 == 1;
+        for flow in 10..20 {
+            path.hosts[flow].app = if wakes { None } else { Some(0) };
+            if wakes {
+                path.kick(flow as u32);
+            }
+        }
+    }
+    longest = longest.max(path.wait_at(1.0, Instant::ZERO, at_ms(60_000)));
+    // 1.5 times the bandwidth-delay product of 100 ms, and two segments of 1.2 ms for each of ten flows.
+    assert!(longest <= Span::from_millis(150 + 24), "{longest}");
+}

@@ -1,0 +1,223 @@
+//! Who gets what of a rate: shares with claims, weights, floors and classes.
+//!
+//! A member asks for a *claim*, the most that it can use, and has a *weight* within its class and a *floor*. It gets
+//!
+//! ```text
+//! grant_i = max(floor_i, min(claim_i, w_i * level of its class))                             without floors: max-min
+//! ```
+//!
+//! The level of a class is the largest for which all grants fit into what reaches the class (max-min fairness: nobody
+//! can get more without taking from one who has less per unit of weight). Class 0 goes first; what it cannot use goes to
+//! class 1, and so on. A part of what reaches a class with members is kept for the members of the classes below it.
+//! Floors come before all claims; if they exceed the capacity, they are cut in proportion.
+//!
+//! [`allocate`] is the rule as a pure function, and `tests/allocation.json` has test vectors for it to which any other
+//! implementation can be held. [`pour`], [`by_class`] and [`rest`] are its steps. Those who allocate for each packet or
+//! message call the steps with sums that they keep:
+//!
+//! | who | step | sums |
+//! |---|---|---|
+//! | PINK (eq. 2), DyBRA | [`rest`] | number of members, those who cannot use their share, and what these claim |
+//! | QRM without told budgets, shares without claims | [`rest`] | number of members |
+//! | max-min, weighted, unweighted | [`pour`] | weights at each value of a claim |
+//! | priority | [`by_class`] | the same for each class |
+//!
+//! All numbers are integers in any unit of rate; levels and grants are rounded down.
+
+/// What one member asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// Class; 0 goes first.
+    pub class: usize,
+    /// Weight within the class, at least 1.
+    pub weight: u64,
+    /// What the member gets in any case, if the capacity suffices and it claims so much.
+    pub floor: u64,
+    /// The most that the member can use; `u64::MAX` if it can use whatever it gets.
+    pub claim: u64,
+}
+
+impl Ask {
+    /// Returns what the member gets at this level of its class, apart from its floor.
+    fn at(&self, level: u64) -> u64 {
+        self.claim.min(level.saturating_mul(self.weight))
+    }
+}
+
+/// a * b / c, at most `u64::MAX`. The product usually fits 64 bits, in which case the division is several times faster.
+pub(crate) fn ratio(a: u64, b: u64, c: u64) -> u64 {
+    match a.checked_mul(b) {
+        Some(product) => product / c,
+        None => (u128::from(a) * u128::from(b) / u128::from(c)).min(u64::MAX.into()) as u64,
+    }
+}
+
+/// Returns the capacity for the members that can use their share and the number of these members, if `lacking` of the
+/// `n` members can use `claims` in total. Their quotient is the level. The lacking members hold at most an equal share
+/// each on average; otherwise claims from before a fall of the capacity would starve the others.
+pub fn rest(capacity: u64, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
+    if lacking == 0 {
+        return (capacity, n);
+    }
+    let equal = ratio(capacity, lacking, n.max(1));
+    (capacity - claims.min(equal), n - lacking)
+}
+
+/// Returns the level per unit of weight at which members use up `capacity`, and the part of the capacity that is used.
+/// `groups` are (claim, weight) of members or of groups of like members, in ascending order of claim per weight, and
+/// `total` is the sum of their weights. If all claims are met, the level is the one that the members with the largest
+/// claim per weight could have.
+pub fn pour(capacity: u64, total: u64, groups: impl IntoIterator<Item = (u64, u64)>) -> (u64, u64) {
+    let (mut met, mut above) = (0u64, total);
+    for (claim, weight) in groups {
+        let level = (capacity - met) / above;
+        if claim >= level.saturating_mul(weight) {
+            return (level, capacity);
+        }
+        met += claim; // below level * weight, so within the capacity
+        if weight == above {
+            return (level, met);
+        }
+        above -= weight;
+    }
+    (capacity, 0)
+}
+
+/// Returns the level of each class. `total` tells the sum of the weights of a class, and `pour` is [`pour`] for it. Of
+/// what reaches a class, `reserve_percent` stay for the classes below it if these have members.
+pub fn by_class<const N: usize>(
+    capacity: u64,
+    reserve_percent: u64,
+    total: impl Fn(usize) -> u64,
+    pour: impl Fn(usize, u64) -> (u64, u64),
+) -> [u64; N] {
+    let mut left = capacity;
+    std::array::from_fn(|class| {
+        let lower = (class + 1..N).any(|lower| total(lower) > 0);
+        let reserve = if lower { (u128::from(left) * u128::from(reserve_percent) / 100) as u64 } else { 0 };
+        let (level, used) = pour(class, left - reserve);
+        left -= used;
+        level
+    })
+}
+
+/// Returns what each of `asks` gets of `capacity`. Members of class `N` or more, and those without a weight, get their
+/// floor alone.
+pub fn allocate<const N: usize>(capacity: u64, reserve_percent: u64, asks: &[Ask]) -> Vec<u64> {
+    let floors: Vec<u64> = asks.iter().map(|ask| ask.floor.min(ask.claim)).collect();
+    let promised = floors.iter().fold(0u64, |sum, floor| sum.saturating_add(*floor));
+    if promised > capacity {
+        return floors.iter().map(|floor| ratio(*floor, capacity, promised)).collect();
+    }
+    // Members whose floor is above what their class gives them are served first, and leave the others less. Each turn
+    // adds at least one of them.
+    let mut at_floor: Vec<bool> = asks.iter().map(|ask| ask.class >= N || ask.weight == 0).collect();
+    loop {
+        let taken: u64 = floors.iter().zip(&at_floor).filter(|(_, at)| **at).map(|(floor, _)| floor).sum();
+        let levels = levels::<N>(capacity - taken, reserve_percent, asks, &at_floor);
+        let grant = |i: usize| if at_floor[i] { floors[i] } else { asks[i].at(levels[asks[i].class]) };
+        let grants: Vec<u64> = (0..asks.len()).map(grant).collect();
+        let below: Vec<usize> = (0..asks.len()).filter(|i| grants[*i] < floors[*i]).collect();
+        if below.is_empty() {
+            return grants;
+        }
+        below.into_iter().for_each(|i| at_floor[i] = true);
+    }
+}
+
+/// Returns the level of each class among the asks that are not served by their floors.
+fn levels<const N: usize>(capacity: u64, reserve_percent: u64, asks: &[Ask], at_floor: &[bool]) -> [u64; N] {
+    let mut classes: [Vec<(u64, u64)>; N] = std::array::from_fn(|_| Vec::new());
+    for (ask, _) in asks.iter().zip(at_floor).filter(|(_, at)| !**at) {
+        classes[ask.class].push((ask.claim, ask.weight));
+    }
+    for class in &mut classes {
+        let wide = u128::from;
+        class.sort_by(|a, b| (wide(a.0) * wide(b.1)).cmp(&(wide(b.0) * wide(a.1))));
+    }
+    let total = |class: usize| classes[class].iter().map(|(_, weight)| weight).sum();
+    by_class(capacity, reserve_percent, total, |class, capacity| {
+        pour(capacity, total(class), classes[class].iter().copied())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    const CLASSES: usize = 3;
+    const VECTORS: &str = include_str!("../tests/allocation.json");
+
+    fn number(value: &Value) -> u64 {
+        value.as_u64().unwrap_or(u64::MAX) // null: whatever it gets
+    }
+
+    /// The vectors are made by `tests/test_allocation.py` from the definition alone: levels are found by trial.
+    #[test]
+    fn the_vectors_hold() {
+        let vectors: Vec<Value> = serde_json::from_str(VECTORS).unwrap();
+        assert!(vectors.len() >= 100);
+        for vector in vectors {
+            let asks: Vec<Ask> = vector["asks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|ask| Ask {
+                    class: number(&ask["class"]) as usize,
+                    weight: number(&ask["weight"]),
+                    floor: number(&ask["floor"]),
+                    claim: number(&ask["claim"]),
+                })
+                .collect();
+            let expected: Vec<u64> = vector["grants"].as_array().unwrap().iter().map(number).collect();
+            let (capacity, reserve) = (number(&vector["capacity"]), number(&vector["reserve_percent"]));
+            assert_eq!(allocate::<CLASSES>(capacity, reserve, &asks), expected, "{vector}");
+        }
+    }
+
+    #[test]
+    fn nothing_overflows_and_nothing_is_divided_by_zero() {
+        assert_eq!(allocate::<CLASSES>(u64::MAX, 10, &[]), Vec::<u64>::new());
+        let ask = Ask { class: 0, weight: u64::MAX, floor: 0, claim: u64::MAX };
+        assert_eq!(allocate::<CLASSES>(u64::MAX, 10, &[ask]), [u64::MAX]);
+        assert_eq!(
+            allocate::<CLASSES>(100, 10, &[Ask { class: 9, floor: 5, ..ask }, Ask { weight: 0, ..ask }]),
+            [5, 0]
+        );
+    }
+
+    prop_compose! {
+        fn an_ask()(class in 0..CLASSES, weight in 1..9u64, floor in 0..200u64, claim in 0..2000u64, all: bool) -> Ask {
+            Ask { class, weight, floor: if floor < 100 { 0 } else { floor }, claim: if all { u64::MAX } else { claim } }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_given_is_there_and_floors_are_kept(
+            capacity in 0..10_000u64, asks in prop::collection::vec(an_ask(), 0..12)
+        ) {
+            let grants = allocate::<CLASSES>(capacity, 10, &asks);
+            prop_assert!(grants.iter().sum::<u64>() <= capacity);
+            let promised: u64 = asks.iter().map(|ask| ask.floor.min(ask.claim)).sum();
+            for (ask, grant) in asks.iter().zip(&grants) {
+                prop_assert!(*grant <= ask.claim);
+                prop_assert!(promised > capacity || *grant >= ask.floor.min(ask.claim));
+            }
+        }
+
+        /// The sums that PINK and DyBRA keep give the level of the rule, if those who lack claim less than an equal share.
+        #[test]
+        fn the_rest_of_those_who_lack_is_the_level(capacity in 1..100_000u64, claims in prop::collection::vec(0..2000u64, 0..8), good in 1..8u64) {
+            let n = claims.len() as u64 + good;
+            let small: Vec<u64> = claims.into_iter().map(|claim| claim.min((capacity / n).saturating_sub(1))).collect();
+            let (rate, sharing) = rest(capacity, n, small.len() as u64, small.iter().sum());
+            let all = [u64::MAX].repeat(good as usize);
+            let asks: Vec<Ask> =
+                small.iter().chain(&all).map(|claim| Ask { class: 0, weight: 1, floor: 0, claim: *claim }).collect();
+            prop_assert_eq!(allocate::<CLASSES>(capacity, 0, &asks)[small.len()], rate / sharing);
+        }
+    }
+}
