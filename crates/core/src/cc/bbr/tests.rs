@@ -287,6 +287,46 @@ fn a_loss_leaves_the_window_and_the_model() {
     assert_eq!(cc.cwnd(), cwnd);
 }
 
+/// Draft §4.2.3.4. After a loss the first ACK sets the window to what is in flight and what it delivers. In the first round
+/// trip the window is at least that, and losses do not lower it below. Then losses are taken off, and each ACK opens the
+/// window by what it delivers up to the model's.
+#[test]
+fn recovery_conserves_packets_for_a_round_trip_and_then_follows_the_model() {
+    let (mut cc, mut path) = settled();
+    let model = cc.cwnd();
+    cc.on_loss(&driver::loss(model));
+    path.lost += 20 * MSS;
+    path.flight.truncate(path.flight.len() - 20);
+    let (before, flight) = (path.delivered, path.flight.len());
+    let mut conserved = 0;
+    loop {
+        path.now = path.flight.front().unwrap().0;
+        let ack = path.acknowledge();
+        let sample = ack.rate.unwrap();
+        if sample.prior_delivered > before {
+            break;
+        }
+        cc.on_recovery_ack(&ack);
+        conserved += 1;
+        assert_eq!(cc.cwnd(), sample.in_flight + MSS, "one goes for one that arrived");
+        path.send(&cc);
+    }
+    assert_eq!(conserved, flight, "until the ACK of what was sent after the first");
+    let (cwnd, ack) = (cc.cwnd(), path.acknowledge());
+    path.lost += MSS;
+    let lost = Ack { rate: ack.rate.map(|sample| RateSample { lost: path.lost, ..sample }), ..ack };
+    cc.on_recovery_ack(&lost);
+    assert_eq!(cc.cwnd(), cwnd, "a loss less, a delivery more");
+    for _ in 0..100 {
+        let ack = path.acknowledge();
+        path.send(&cc);
+        cc.on_recovery_ack(&Ack { rate: ack.rate.map(|sample| RateSample { lost: path.lost, ..sample }), ..ack });
+    }
+    assert_eq!(cc.cwnd(), model, "{} segments", cc.cwnd() / MSS);
+    cc.on_recovered(path.now);
+    assert_eq!(cc.cwnd(), model);
+}
+
 #[test]
 fn after_a_timeout_the_window_returns_to_the_model_s() {
     let (mut cc, mut path) = settled();
