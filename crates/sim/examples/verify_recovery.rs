@@ -1,7 +1,7 @@
 //! Runs every path of the grid on which recovery must converge, and prints a page of those that do not hold.
 //!
-//! `cargo run --release -p penstock-sim --example verify_recovery [-- --sample N] [--worst]` prints Markdown; `tools/verify-recovery`
-//! writes it into `docs/verify-recovery.md`.
+//! `cargo run --release -p penstock-sim --example verify_recovery [-- --sample N]` prints Markdown;
+//! `tools/verify-recovery` writes it into `docs/verify-recovery.md`.
 
 #[path = "../tests/paths/mod.rs"]
 mod paths;
@@ -39,12 +39,11 @@ fn grid() -> Vec<Path> {
     grid
 }
 
-/// Every `len / n`th path, so that all dimensions are met.
+/// Returns about `n` paths from all over the grid.
 fn sample(grid: Vec<Path>, n: usize) -> Vec<Path> {
-    let step = (grid.len() as f64 / n as f64).max(1.0);
-    // A multiple of the golden ratio visits the grid evenly whatever its inner dimensions are.
+    // Multiples of the golden ratio visit the grid evenly whatever its inner dimensions are.
     let pick = |i: usize| ((i as f64 * 0.618_033_988_749_895).fract() * grid.len() as f64) as usize;
-    let mut chosen: Vec<usize> = (0..(grid.len() as f64 / step) as usize).map(pick).collect();
+    let mut chosen: Vec<usize> = (0..n.min(grid.len())).map(pick).collect();
     chosen.sort_unstable();
     chosen.dedup();
     chosen.into_iter().map(|i| grid[i]).collect()

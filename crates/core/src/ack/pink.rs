@@ -26,8 +26,8 @@
 //! | Closed | a credible RST, or the outbound FIN acknowledged | untouched | no |
 //!
 //! Invariants: no window is raised, zeroed, or cut below one segment; with `shrink = "advance"` no right edge moves
-//! left (unless the window scale is coarse, or the flow has nothing more to send); `started + woken = active + waiting + ended + expired`. Packets are never
-//! judged. Cost: O(1) per segment, 128 bytes per flow. What each rule is for is explained in `docs/algorithms/pink.md`.
+//! left (unless the window scale is coarse, or the flow has nothing more to send); `started + woken = active + waiting +
+//! ended + expired`. Packets are never judged. Cost: O(1) per segment, 128 bytes per flow. What each rule is for is explained in `docs/algorithms/pink.md`.
 //!
 //! DIFFERENCE: the whole RTT replaces the WAN half (`the_share_is_that_of_the_whole_round_trip`).
 //! DIFFERENCE: claims of bad flows are kept, not BW_free (`eq_2_by_hand`, `what_a_flow_left_returns_when_it_goes`,
@@ -37,7 +37,7 @@
 //! `delayed_acks_cost_no_packet`). What idle flows may send at once is bounded for
 //! all together, for which the right edge of a flow that has nothing more to send may move left
 //! (`what_idle_flows_may_send_at_once_is_bounded_for_all_together`, `theorem_1_with_flows_that_pause_and_wake`).
-//! DIFFERENCE: the mean of windows is over time, unless `window = "dither"` or "literal"
+//! DIFFERENCE: the mean of windows is over round trips with `window = "dither"`, and over time with "steady"
 //! (`what_is_due_follows_the_time_that_a_round_took`, `a_sender_that_splits_segments_gets_no_room_for_a_tail`).
 //! DIFFERENCE: a cut takes effect as ACKs advance, unless `shrink = "immediate"`
 //! (`a_cut_takes_effect_as_acks_advance`, `an_immediate_cut_moves_the_edge_left`).

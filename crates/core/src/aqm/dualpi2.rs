@@ -22,8 +22,8 @@
 //! The RFC leaves open, and this file chooses: the *scheduler* is Linux's weighted round robin by credit (the L queue
 //! first, `classic_weight` percent of the bytes for the C queue while both wait). Its credit starts anew when a
 //! departure empties both queues; in Linux it does when the link finds both queues empty, which depends on when the
-//! link asks. With `compat = "linux"` all is as in the kernel: see `dualpi2/linux.rs`. *qdelay* is how long the older of the two heads has waited, as in Linux. `th_len` includes the packet
-//! itself.
+//! link asks. *qdelay* is how long the older of the two heads has waited, as in Linux. `th_len` includes the packet
+//! itself. With `compat = "linux"` everything is as in the kernel: see `dualpi2/linux.rs`.
 //!
 //! DIFFERENCE: `recur` keeps separate counts for drops and for marks of L4S traffic in overload; with one count, drops
 //! would come in the place of marks and marks in that of drops. Pinned by `overload_drops_from_both_queues`.

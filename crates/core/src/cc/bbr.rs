@@ -197,7 +197,8 @@ enum Recovery {
     Free,
     /// Recovery began with the loss that was told last.
     Begun,
-    /// Each packet delivered lets one go, until a round trip is over: until this many are delivered of before.
+    /// Each packet delivered lets one go, for a round trip: until an ACK of data that was sent when more than this was
+    /// delivered.
     Conserving(Bytes),
 }
 

@@ -61,7 +61,7 @@ impl Sent {
 /// A transmission, in the order of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Transmission {
-    start: u64,
+    /// The number after the last byte of its segment.
     end: u64,
     at: Instant,
 }
@@ -194,7 +194,7 @@ impl Rack {
     /// Records that new data was sent.
     pub fn sent(&mut self, start: u64, end: u64, now: Instant) {
         self.flight.push_back(Sent { start, end, at: now, again: false, sacked: false, lost: false });
-        self.order.push_back(Transmission { start, end, at: now });
+        self.order.push_back(Transmission { end, at: now });
     }
 
     /// Records that the segment which begins at `start` was retransmitted.
@@ -203,7 +203,7 @@ impl Rack {
         let Some(sent) = self.flight.get_mut(position) else { return };
         self.lost -= if sent.lost { sent.len() } else { 0 };
         (sent.at, sent.again, sent.lost) = (now, true, false);
-        self.order.push_back(Transmission { start: sent.start, end: sent.end, at: now });
+        self.order.push_back(Transmission { end: sent.end, at: now });
     }
 
     /// Handles a cumulative ACK: everything below `una` arrived (§6.2 steps 2 and 3).
@@ -298,14 +298,16 @@ impl Rack {
         let mut kept = 0;
         while let Some(sent) = self.order.get(kept).copied().filter(|sent| (sent.at, sent.end) < newest) {
             let due = sent.at + patience;
-            if due > arrival.now && self.is_outstanding(&sent) {
-                self.check_at = if self.check_at == Instant::MAX { due } else { due.max(self.check_at) };
-                kept += 1;
-                continue;
+            if let Some(place) = self.place(&sent) {
+                if due > arrival.now {
+                    self.check_at = if self.check_at == Instant::MAX { due } else { due.max(self.check_at) };
+                    kept += 1;
+                    continue;
+                }
+                self.declare_lost(place);
             }
             // What is kept is as much as a reordering window holds: nothing, as a rule.
             self.order.remove(kept);
-            self.declare_lost(&sent);
         }
     }
 
@@ -321,12 +323,7 @@ impl Rack {
         (record.end == sent.end && record.at == sent.at && !record.sacked && !record.lost).then_some(place)
     }
 
-    fn is_outstanding(&self, sent: &Transmission) -> bool {
-        self.place(sent).is_some()
-    }
-
-    fn declare_lost(&mut self, sent: &Transmission) {
-        let Some(place) = self.place(sent) else { return };
+    fn declare_lost(&mut self, place: usize) {
         let record = &mut self.flight[place];
         record.lost = true;
         self.lost += record.len();
