@@ -27,7 +27,7 @@ fn holds(series: Series, since: Span) {
             assert!(series.every().is_none_or(|every| point.at < every), "a round ends after its last point");
             assert!(point.values.rate.is_none_or(|rate| rate <= Rate::from_bps(1_000_000_000_000)));
             assert!(point.values.delay.is_none_or(|delay| delay <= Span::from_secs(600)));
-            assert!(point.values.loss.is_none_or(|loss| (0.0..1.0).contains(&loss)));
+            assert!(point.values.loss.is_none_or(|loss| (0.0..=1.0).contains(&loss)));
         }
     }
 }
