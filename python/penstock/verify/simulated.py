@@ -56,7 +56,7 @@ def _more_of_the_host(case: Case) -> dict[str, Any]:
         return {}
     window = {"receive_buffer": f"{case.window_bytes}B", "send_buffer": f"{2 * case.window_bytes}B"}
     # Without SACK the kernel has no RACK either.
-    return {"sack": case.sack, "rack": case.sack, "ecn": case.ecn, **window}
+    return {"sack": case.sack, "without_sack": "linux", "rack": case.sack, "ecn": case.ecn, **window}
 
 
 def _instead(control: str | None) -> dict[str, Any]:

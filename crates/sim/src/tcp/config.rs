@@ -18,6 +18,18 @@ pub enum SillyWindow {
     Strict,
 }
 
+/// How a sender without SACK recovers from losses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WithoutSack {
+    /// NewReno of RFC 6582, the impatient variant: duplicate ACKs inflate the window, and only the first partial ACK
+    /// restarts the timer.
+    #[default]
+    Rfc6582,
+    /// Linux: a duplicate ACK counts as a SACKed segment, and every partial ACK restarts the timer.
+    Linux,
+}
+
 /// The options of one TCP endpoint.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -35,6 +47,8 @@ pub struct TcpConfig {
     pub initial_ssthresh: Option<Bytes>,
     /// Selective acknowledgments (RFC 2018, RFC 6675).
     pub sack: bool,
+    /// The form of recovery where SACK was not agreed.
+    pub without_sack: WithoutSack,
     /// Proportional rate reduction (RFC 9937).
     pub prr: bool,
     /// RACK-TLP (RFC 8985): losses are detected by time, and the end of a flight is probed. Needs `sack`.
@@ -79,6 +93,7 @@ impl Default for TcpConfig {
             initial_window: 10,
             initial_ssthresh: None,
             sack: true,
+            without_sack: WithoutSack::Rfc6582,
             prr: true,
             rack: false,
             limited_transmit: true,

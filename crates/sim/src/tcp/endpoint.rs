@@ -378,7 +378,7 @@ impl Endpoint {
         let options = syn.syn_options().unwrap_or_default();
         self.timestamps &= syn.has_timestamps();
         self.scaling &= options.window_scale.is_some();
-        self.sender.agree_sack(options.sack_permitted);
+        self.sender.agree_sack(options.sack_permitted, &self.config);
         self.sender.limit_mss(if options.mss == 0 { 536 } else { options.mss.into() }, &self.config);
         self.sender.scale = if self.scaling { options.window_scale.unwrap_or(0).min(14) } else { 0 };
         self.receiver = Receiver::new(&self.config, syn.seq, if self.scaling { self.config.window_scale() } else { 0 });

@@ -3,7 +3,7 @@
 //! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 9937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
 //! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC
 //! 8985 (RACK-TLP). Detection of losses and recovery are in `sender/recovery.rs`, the peer's window is in
-//! `sender/flow_control.rs`.
+//! `sender/flow_control.rs`, and `sender/without_sack.rs` has Linux' form of NewReno.
 //!
 //! State table of loss recovery:
 //!
@@ -30,6 +30,9 @@ use penstock_core::units::{Bytes, Instant, Span};
 
 mod flow_control;
 mod recovery;
+mod without_sack;
+
+use without_sack::EmulatedSack;
 
 const DUP_THRESH: u32 = 3; // RFC 5681 §3.2
 
@@ -70,6 +73,8 @@ pub struct Sender {
     dupacks: u32,
     forced: bool,
     first_partial: bool,
+    /// Emulation of SACK by counting duplicate ACKs; `None` with SACK and with NewReno of RFC 6582.
+    emulated: Option<EmulatedSack>,
     // Timers.
     /// When the retransmission timer is due; in all timers `Instant::MAX` means never.
     pub(super) rto_at: Instant,
@@ -152,6 +157,7 @@ impl Sender {
             dupacks: 0,
             forced: false,
             first_partial: false,
+            emulated: if config.sack { None } else { EmulatedSack::of(config) },
             rto_at: Instant::MAX,
             persist_at: Instant::MAX,
             probe_due: false,
@@ -180,10 +186,11 @@ impl Sender {
     }
 
     /// Sets whether the peer takes SACK. Without SACK there is no RACK either.
-    pub fn agree_sack(&mut self, permitted: bool) {
+    pub fn agree_sack(&mut self, permitted: bool, config: &TcpConfig) {
         self.sack &= permitted;
         if !self.sack {
             self.board = Scoreboard::default();
+            self.emulated = EmulatedSack::of(config);
         }
     }
 
@@ -273,6 +280,14 @@ impl Sender {
     /// Computes the bytes in flight anew, which is needed after ACKs and timeouts; sending only adds to them.
     fn count_pipe(&mut self) {
         self.pipe = self.board.pipe(self.una, self.nxt);
+        if let Some(emulated) = self.emulated {
+            self.pipe -= emulated.gone(self.mss, self.forced).min(self.pipe);
+        }
+    }
+
+    /// Returns the bytes that arrived beyond a gap, SACKed or counted.
+    fn sacked(&self) -> u64 {
+        self.board.sacked() + self.emulated.map_or(0, |emulated| emulated.bytes)
     }
 
     /// Returns the congestion window in force: that of the control or that of recovery.
@@ -281,10 +296,12 @@ impl Sender {
         match self.phase {
             Phase::Recovery => self.recovery_window,
             Phase::Loss => cwnd(),
-            Phase::Open if !config.limited_transmit => cwnd().saturating_sub(self.board.sacked()),
+            Phase::Open if !config.limited_transmit => cwnd().saturating_sub(self.sacked()),
             // Limited transmit (RFC 3042). Without SACK each of the first two duplicate ACKs allows one segment more;
-            // with SACK the pipe shrinks by what was SACKed.
-            Phase::Open if !self.sack => cwnd() + u64::from(self.dupacks.min(DUP_THRESH - 1)) * self.mss,
+            // with SACK, also emulated, the pipe shrinks by what was SACKed.
+            Phase::Open if !self.sack && self.emulated.is_none() => {
+                cwnd() + u64::from(self.dupacks.min(DUP_THRESH - 1)) * self.mss
+            }
             Phase::Open => cwnd(),
         }
     }
@@ -332,7 +349,7 @@ impl Sender {
     fn advance(&mut self, segment: &Segment, ack: u64, sacked: u64, config: &TcpConfig, now: Instant) -> Option<Span> {
         let in_flight = self.flight();
         let acked = ack - self.una;
-        let delivered = acked + sacked - self.board.advance(ack);
+        let delivered = acked + sacked - self.board.advance(ack) - self.already_counted(acked);
         self.una = ack;
         self.nxt = self.nxt.max(ack);
         self.probed = false;
@@ -343,13 +360,14 @@ impl Sender {
         }
         self.rtt.reset_backoff();
         let partial = self.phase == Phase::Recovery && ack < self.recover && !self.sack;
-        if !partial || self.first_partial {
+        if !partial || self.first_partial || self.emulated.is_some() {
             self.rto_at = if self.flight() > 0 { now + self.rtt.rto() } else { Instant::MAX };
         }
         self.schedule_probe(now);
         match self.phase {
             Phase::Open => {
                 self.dupacks = 0;
+                self.forget_emulated();
                 let echo = self.ecn && segment.flags.has(TcpFlags::ECE);
                 // RFC 3168 §6.1.2: an ACK with ECE never opens the window. A control that counts marks reacts to them
                 // itself.
@@ -409,13 +427,13 @@ impl Sender {
         let marked = if echo { acked } else { Bytes::ZERO };
         let rate = if self.needs.is_some() { self.rate_sample(now) } else { None };
         let (srtt, min_rtt) = (self.rtt.srtt(), self.rtt.min_rtt());
-        let delivered = Bytes::new(self.una + self.board.sacked());
+        let delivered = Bytes::new(self.una + self.sacked());
         self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate });
     }
 
     #[cold]
     fn rate_sample(&mut self, now: Instant) -> Option<RateSample> {
-        let delivered = self.una + self.board.sacked();
+        let delivered = self.una + self.sacked();
         self.needs.as_mut()?.sample(self.una, delivered, self.pipe, self.rtt.min_rtt(), now)
     }
 
@@ -425,7 +443,7 @@ impl Sender {
             let rate = self.rate_sample(now);
             let (acked, in_flight) = (Bytes::new(acked), Bytes::new(in_flight));
             let (srtt, min_rtt, cwnd_limited, marked) = (self.rtt.srtt(), self.rtt.min_rtt(), false, Bytes::ZERO);
-            let delivered = Bytes::new(self.una + self.board.sacked());
+            let delivered = Bytes::new(self.una + self.sacked());
             let ack = Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate };
             self.cc.on_recovery_ack(&ack);
         }
@@ -433,9 +451,10 @@ impl Sender {
 
     fn on_duplicate(&mut self, sacked: u64, config: &TcpConfig, now: Instant) {
         self.dupacks += 1;
+        let sacked = sacked + self.count_duplicate();
         match self.phase {
             Phase::Open => self.detect_loss(sacked, config, now),
-            Phase::Recovery if self.sack => {
+            Phase::Recovery if self.sack || self.emulated.is_some() => {
                 self.measure(sacked, self.flight(), None, now);
                 self.on_partial(0, sacked, config, now);
             }

@@ -133,8 +133,8 @@ impl Sender {
         self.recovery_since = now;
         self.forced = true;
         self.count_pipe();
-        self.prr = Prr::new((self.flight() + delivery.bytes).saturating_sub(self.board.sacked()));
-        self.recovery_window = match (self.sack, config.prr) {
+        self.prr = Prr::new((self.flight() + delivery.bytes).saturating_sub(self.sacked()));
+        self.recovery_window = match (self.sack || self.emulated.is_some(), config.prr) {
             (true, _) if self.requirements().own_recovery => self.pipe + delivery.bytes.max(self.mss),
             (true, true) => self.reduced_proportionally(delivery),
             (true, false) => self.cc.ssthresh().get(),
@@ -142,8 +142,10 @@ impl Sender {
         };
     }
 
-    fn reduced_proportionally(&mut self, delivery: Delivery) -> u64 {
-        self.pipe + self.prr.send_count(delivery, self.pipe, self.cc.ssthresh().get(), self.mss)
+    pub(super) fn reduced_proportionally(&mut self, delivery: Delivery) -> u64 {
+        let count = self.prr.send_count(delivery, self.pipe, self.cc.ssthresh().get(), self.mss);
+        // Linux counts segments, and rounds up.
+        self.pipe + if self.emulated.is_some() { count.next_multiple_of(self.mss) } else { count }
     }
 
     /// Tells the control of a congestion signal. What is in flight is FlightSize, but no more than the window allows:
@@ -168,6 +170,10 @@ impl Sender {
 
     /// Handles an ACK within recovery that does not end it, or a timer that finds losses.
     pub(super) fn on_partial(&mut self, acked: u64, delivered: u64, config: &TcpConfig, now: Instant) {
+        if self.emulated.is_some() {
+            self.on_emulated_ack(acked, delivered, config);
+            return;
+        }
         if !self.sack {
             // RFC 6582 §3.2 step 3: retransmit the next gap, deflate the window by what was acknowledged, and add back
             // one segment.
@@ -212,6 +218,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.dupacks = 0;
         self.forced = false;
+        self.forget_emulated();
         self.board.recovered();
         self.cc.on_recovered(now);
     }
@@ -244,6 +251,8 @@ impl Sender {
             Some(rack) => rack.timed_out(&arrival),
             None => self.board.all_lost(self.una, self.nxt),
         }
+        self.forget_emulated();
+        self.forced = false;
         self.count_pipe();
         self.dupacks = 0;
         // RACK leaves segments in flight that may still arrive; the first segment must be retransmitted in any case.
@@ -255,6 +264,9 @@ impl Sender {
     }
 
     pub(super) fn next_retransmission(&mut self, config: &TcpConfig) -> Option<(u64, u64)> {
+        if self.forced && self.emulated.is_some() && self.pipe + self.mss > self.window(config) {
+            return None;
+        }
         if std::mem::take(&mut self.forced) {
             if let Some(rack) = &mut self.board.rack {
                 return rack.next_lost().or_else(|| rack.first());
