@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tomllib
 from pathlib import Path
@@ -191,6 +192,10 @@ def test_rerun_tells_when_the_numbers_are_others(penstock: Command, scenario: Pa
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     manifest["scenario"] = SCENARIO.replace('"20kB"', '"9kB"')
     manifest["versions"]["core"] = "0.0.1"
+    refused = manifest | {"versions": {}}
+    (tmp_path / "out/manifest.json").write_text(json.dumps(refused))
+    assert "manifest.json: scenario is not that of the run" in message(penstock("rerun", "out"))
+    manifest["scenario_sha256"] = hashlib.sha256(manifest["scenario"].encode()).hexdigest()
     (tmp_path / "out/manifest.json").write_text(json.dumps(manifest))
     done = penstock("rerun", "out")
     assert done.returncode == 1

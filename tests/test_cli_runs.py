@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 SHORT = SCENARIO.replace('"5s"', '"2s"')
 OWN = 'name = "own"\n' + SHORT.replace('"droptail"', '"mine.py:Mine"').replace('name = "small"\n', "")
-MINE = "import penstock\n\n\nclass Mine(penstock.Aqm):\n    pass\n"
+MINE = "import penstock\n\n\nclass Mine(penstock.Aqm):\n    def on_enqueue(self, packet):\n        return None\n"
 DAY_S = 86_400
 
 

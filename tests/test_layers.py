@@ -74,6 +74,40 @@ def test_an_import_against_the_rules_is_caught(python: dict[str, str], file: str
     assert any(message in wrong and wrong.startswith(f"{file}:") for wrong in found), found
 
 
+@pytest.mark.parametrize(
+    ("line", "call"),
+    [
+        ("Path('x').write_text('y')", "write_text"),
+        ("Path('x').write_bytes(b'y')", "write_bytes"),
+        ("open('x', 'w').write('y')", "open"),
+        ("open('x', mode='ab')", "open"),
+        ("open('x', mode)", "open"),
+        ("Path('x').open('r+')", "open"),
+        ("import os; os.replace('x', 'y')", "replace"),
+        ("import os; os.open('x', os.O_WRONLY)", "open"),
+        ("from os import rename as r; r('x', 'y')", "rename"),
+        ("Path('x').replace(Path('y'))", "replace"),
+        ("Path('x').mkdir(parents=True)", "mkdir"),
+        ("Path('x').unlink()", "unlink"),
+        ("import shutil; shutil.rmtree('x')", "rmtree"),
+        ("from shutil import copytree; copytree('x', 'y')", "copytree"),
+        ("import pyarrow.parquet as pq; pq.write_table(table, 'x')", "write_table"),
+    ],
+)
+def test_a_write_outside_of_the_store_is_caught(python: dict[str, str], line: str, call: str) -> None:
+    [wrong] = planted_in(python, "penstock/claims/ledger.py", line)
+    assert wrong.startswith("penstock/claims/ledger.py:")
+    assert f": {call} changes the disk; only penstock/store/ may" in wrong
+    assert planted_in(python, "penstock/store/disk.py", line) == []
+
+
+def test_reading_is_no_write(python: dict[str, str]) -> None:
+    reads = "open('x'); open('x', 'rb'); Path('x').open(encoding='utf-8'); 'x'.replace('y', 'z'); Path('x').read_text()"
+    assert planted_in(python, "penstock/claims/ledger.py", reads) == []
+    bare = {**python, "penstock/verify/recording.py": ""}
+    assert any("recording.py has no write_text any more" in wrong for wrong in check.wrong_package(bare, RULES))
+
+
 def test_an_import_within_the_rules_passes(python: dict[str, str]) -> None:
     assert planted_in(python, "penstock/cli/show.py", "from penstock import plots, claims; import rich.table") == []
     assert planted_in(python, "penstock/plots/one_run.py", "from . import style; import matplotlib.figure") == []

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from penstock import _penstock, tcp_trace
+from penstock import _penstock, store, tcp_trace
 from penstock._penstock import BrokenInvariant, Orbit, ScenarioError, TraceError
 from penstock.mistake import MistakeError
-from penstock.own import AlgorithmError, Library
+from penstock.own import AlgorithmError, Library, Permit
 from penstock.scenario import Scenario, Source
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ __all__ = [
 
 # Number of steps of a run. Between steps the bar is updated and Ctrl-C is noticed; more steps would cost CPU time.
 _STEPS = 200
+# The simulator counts nanoseconds, so that a shorter step would be none.
+_LEAST_STEP_S = 1e-6
 
 RawTables = Mapping[str, Mapping[str, tuple[str, bytes]]]
 
@@ -177,17 +179,33 @@ def simulate(
     on_progress: Callable[[float, float], None] = lambda _now, _end: None,
     stop: Callable[[], bool] = lambda: False,
     watch: Watch | None = None,
+    permit: Permit | None = None,
 ) -> Result:
     """Runs a scenario to its end, or until `stop` returns true, and then raises `Stopped`.
 
     `on_progress` is called with the simulated seconds that are done, and those in all. With `watch` the result has the
-    tables `tcp_trace` and `queue_trace`.
+    tables `tcp_trace` and `queue_trace`. `permit` is asked before a file with Python code is executed.
     """
+    if pcapng is not None:
+        with store.receiving(pcapng) as written:
+            return _simulate(scenario, seed, written, on_progress, stop, watch, permit)
+    return _simulate(scenario, seed, None, on_progress, stop, watch, permit)
+
+
+def _simulate(
+    scenario: Scenario,
+    seed: int | None,
+    pcapng: Path | None,
+    on_progress: Callable[[float, float], None],
+    stop: Callable[[], bool],
+    watch: Watch | None,
+    permit: Permit | None,
+) -> Result:
     wall = time.perf_counter()
-    library = Library(scenario.file, scenario.classes, scenario.kept)
+    library = Library(scenario.file, scenario.classes, scenario.kept, permit)
     simulation = _open(scenario, seed, pcapng, library)
     watched = _watch(simulation, watch) if watch else ()
-    step_s = simulation.duration_s / _STEPS
+    step_s = max(simulation.duration_s / _STEPS, _LEAST_STEP_S)
     # The CPU time counts the events alone, since building the network and the summary does not depend on the number of
     # packets. The run stays on this thread, whose clock counts the compiled code and no other run.
     cpu_s = 0.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from penstock import store
 from penstock.mistake import MistakeError
 
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
@@ -17,22 +18,27 @@ def marks(name: str) -> tuple[str, str]:
 
 def replace(page: Path, body: str, name: str = "table") -> None:
     """Replaces the text between the marks of this name in the page by `body`."""
-    before, _, after = _split(page, name)
-    begin, end = marks(name)
-    page.write_text(f"{before}{begin}\n{body}\n{end}{after}", encoding="utf-8")
+    with store.held(page):
+        store.write(page, replaced(page, {name: body}))
+
+
+def replaced(page: Path, bodies: Mapping[str, str]) -> str:
+    """Returns the text of the page with new texts between its marks, by the names of the marks."""
+    text = store.read_text(page)
+    for name, body in bodies.items():
+        before, _, after = _split(text, page, name)
+        begin, end = marks(name)
+        text = f"{before}{begin}\n{body}\n{end}{after}"
+    return text
 
 
 def between(page: Path, name: str) -> list[str]:
     """Returns the lines between the marks of this name in the page."""
-    return _split(page, name)[1].strip("\n").split("\n")
+    return _split(store.read_text(page), page, name)[1].strip("\n").split("\n")
 
 
-def _split(page: Path, name: str) -> tuple[str, str, str]:
+def _split(text: str, page: Path, name: str) -> tuple[str, str, str]:
     begin, end = marks(name)
-    try:
-        text = page.read_text(encoding="utf-8")
-    except OSError as error:
-        raise MistakeError(f"{page}: cannot be read: {error.strerror}") from None
     if text.count(begin) != 1 or text.count(end) != 1:
         raise MistakeError(f"{page}: needs the lines {begin} and {end} once each: the {name} is written between them")
     before, rest = text.split(begin)

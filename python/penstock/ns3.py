@@ -17,6 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from penstock import store
 from penstock.mistake import MistakeError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +68,7 @@ def ready() -> tuple[Path | None, str | None]:
     program = ROOT / "build" / f"ns3-{version}-dumbbell"
     if program.exists() and program.stat().st_mtime >= SOURCE.stat().st_mtime:
         return program, None
-    program.parent.mkdir(exist_ok=True)
+    store.parents(program)
     return _build(compiler, program, version)
 
 
@@ -81,7 +82,7 @@ def _build(compiler: str, program: Path, version: str) -> tuple[Path | None, str
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
         return None, f"{SOURCE.name} does not build: {(errors or ['no message'])[0].strip()}"
-    fresh.replace(program)
+    store.adopt(fresh, program)
     return program, None
 
 

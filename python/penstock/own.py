@@ -14,7 +14,7 @@ import json
 import math
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import random
 
 Verdict = Literal["drop", "mark"] | None
+# Is asked before a file is executed: its name in the scenario, its path and its text. Raises `MistakeError` to refuse.
+Permit = Callable[[str, Path, str], None]
 
 MOST_BYTES = 64 * 2**20  # largest size of a file that a scenario names, which is the simulator's limit
 
@@ -218,6 +220,7 @@ class Library:
     file: str = ""  # the scenario's file, to whose directory relative paths refer
     classes: Mapping[str, type] = field(default_factory=dict)  # classes of a scenario that is a Python object, by name
     kept: str = ""  # directory with copies of the files, used where an original is missing; empty: none
+    permit: Permit | None = None  # None: every file may be executed
     sources: dict[str, str] = field(
         default_factory=dict, init=False
     )  # texts of the files read, by path in the scenario
@@ -235,18 +238,19 @@ class Library:
 
     def text(self, name: str, _parameters: str = "") -> str:
         """Returns the text of a file that the scenario names, and remembers it; at most `MOST_BYTES` long."""
-        where = self._place(name)
+        self.sources[name] = text = self._read(name, self._place(name))
+        return text
+
+    def _read(self, name: str, where: Path) -> str:
         try:
             size = where.stat().st_size
             if size > MOST_BYTES:
                 raise MistakeError(f"{name}: has {size} bytes; allowed are {MOST_BYTES}")
-            text = where.read_text(encoding="utf-8")
+            return where.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise MistakeError(f"{name}: not a text: byte {error.start} is not UTF-8") from None
         except OSError as error:
             raise MistakeError(f"{name}: cannot be read: {error.strerror}") from None
-        self.sources[name] = text
-        return text
 
     def _place(self, name: str) -> Path:
         """Returns the path of a file: beside the scenario, else in the current directory, else among the copies."""
@@ -271,8 +275,10 @@ class Library:
 
     def _of_file(self, path: Path, wanted: str, base: type) -> Any:
         where = self._place(str(path))
-        self.sources[str(path)] = where.read_text(encoding="utf-8")
+        self.sources[str(path)] = text = self._read(str(path), where)
         if where not in self._modules:
+            if self.permit:
+                self.permit(str(path), where, text)
             self._modules[where] = _load(where)
         module = self._modules[where]
         if not hasattr(module, wanted):

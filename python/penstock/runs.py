@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import rundir
+from penstock import rundir, store
 from penstock.mistake import MistakeError
-from penstock.own import kept_as
 from penstock.suggest import did_you_mean
 
 ROOT = Path("runs")
 RESULTS = "results.json"  # the file of an experiment's results, which `penstock reproduce` writes
-_WRITTEN = {
-    rundir.MANIFEST,
-    rundir.SCENARIO,
-    rundir.RESOLVED,
-    rundir.SUMMARY,
-    rundir.TIMING,
-    "report.html",
-    "packets.pcapng",
-}
-_TABLE_MARK = b"penstock_table"  # in the metadata of each Parquet file that a run writes
-_METADATA_BYTES = 1 << 16  # size of the end of a Parquet file that is searched for its metadata
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
@@ -76,8 +63,9 @@ def _walk(root: Path) -> Iterator[Found]:
         below = sorted(entry.path for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
     except OSError:
         return
-    for path in below:
-        yield from _walk(Path(path))
+    for path in map(Path, below):
+        if not store.is_beside(path):
+            yield from _walk(path)
 
 
 def _of_run(path: Path) -> Found | None:
@@ -111,10 +99,9 @@ def _manifest(path: Path) -> dict[str, Any] | None:
     if (path / rundir.MANIFEST).is_symlink():
         return None
     try:
-        manifest = rundir.read_manifest(path)
-    except (rundir.RunDirError, TypeError):
+        return rundir.read_manifest(path)
+    except rundir.RunDirError:
         return None
-    return manifest if isinstance(manifest["versions"], dict) else None
 
 
 def _size(path: Path) -> int:
@@ -144,38 +131,11 @@ def age_s(text: str) -> float:
 
 def foreign(path: Path) -> list[str]:
     """Lists the files in a run directory which no run writes. A directory with such files is not removed."""
-    manifest = _manifest(path)
-    if path.is_symlink() or manifest is None:
-        return [rundir.MANIFEST]
-    own = {Path(rundir.OWN) / kept_as(name) for name in manifest["versions"]}
-    folders = {parent for file in own for parent in file.parents}
-    return sorted(
-        str(inside) for entry in path.rglob("*") if not _is_ours(entry, inside := entry.relative_to(path), own, folders)
-    )
-
-
-def _is_ours(entry: Path, inside: Path, own: set[Path], folders: set[Path]) -> bool:
-    if entry.is_symlink():
-        return False
-    if entry.is_dir():
-        return inside in folders
-    if not entry.is_file():
-        return False
-    if inside in own:
-        return True
-    return len(inside.parts) == 1 and (inside.name in _WRITTEN or _is_table(entry))
-
-
-def _is_table(file: Path) -> bool:
-    if file.suffix != ".parquet":
-        return False
-    with file.open("rb") as opened:
-        opened.seek(max(0, file.stat().st_size - _METADATA_BYTES))
-        return _TABLE_MARK in opened.read()
+    return [rundir.MANIFEST] if path.is_symlink() or _manifest(path) is None else rundir.foreign(path)
 
 
 def remove(path: Path) -> None:
     """Removes a run directory; raises `MistakeError` if it is none, or contains files which no run writes."""
     if others := foreign(path):
         raise MistakeError(f"{path}: not removed: it is no run directory, or holds more than a run writes: {others[0]}")
-    shutil.rmtree(path)
+    store.remove(path)

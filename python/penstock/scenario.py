@@ -18,6 +18,8 @@ from penstock.mistake import MistakeError
 
 Source = str | Path | Mapping[str, Any]
 
+MOST_BYTES = 16 * 2**20  # largest size of a scenario; traces of links are files of their own
+
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -45,6 +47,8 @@ class Scenario:
             return cls(source, "<text>")
         path = Path(source)
         try:
+            if (size := path.stat().st_size) > MOST_BYTES:
+                raise SourceError(f"{path}: has {size} bytes; a scenario has at most {MOST_BYTES}")
             return cls(path.read_text(encoding="utf-8"), str(path))
         except UnicodeDecodeError as error:
             raise SourceError(f"{path}: not a scenario: byte {error.start} is not UTF-8 text") from None
@@ -54,12 +58,7 @@ class Scenario:
     @cached_property
     def _tree(self) -> dict[str, Any]:
         """The parsed text; empty if it is not valid TOML, which the simulator diagnoses."""
-        import tomllib
-
-        try:
-            return tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError:
-            return {}
+        return tree(self.text)
 
     @property
     def name(self) -> str:
@@ -72,6 +71,16 @@ class Scenario:
         """True when `[output] pcapng` names bottlenecks."""
         output = self._tree.get("output")
         return isinstance(output, dict) and bool(output.get("pcapng"))
+
+
+def tree(text: str) -> dict[str, Any]:
+    """Returns the tables of a scenario; empty if it is not valid TOML, or nested too deeply."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _named(value: Any, classes: dict[str, type]) -> Any:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from layers import crates, graph, imports, law, lengths, page, rust
+from layers import crates, graph, imports, law, lengths, page, rust, writes
 
 PACKAGE = "penstock"
 # Scripts without a suffix are Python as well.
@@ -63,6 +63,7 @@ def wrong_package(files: Mapping[str, str], rules: law.Law) -> Iterator[str]:
     yield from imports.wrong_homes(python, rules.homes)
     yield from imports.wrong_apart(python, rules.apart)
     yield from imports.wrong_dynamic(python, rules.dynamic)
+    yield from writes.wrong_writes(files, rules.store, rules.writes)
 
 
 def wrong_lengths(root: Path, rules: law.Law) -> Iterator[str]:

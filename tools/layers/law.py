@@ -50,6 +50,8 @@ class Law:
     function_lines: int
     file_lines: int
     long_files: frozenset[str] = frozenset()
+    store: str = ""  # the beginning of the paths of files that may change the disk
+    writes: frozenset[tuple[str, str]] = frozenset()
 
 
 def read(file: Path = FILE) -> Law:
@@ -72,6 +74,8 @@ def parse(text: str) -> Law:
         function_lines=table["lengths"]["function"],
         file_lines=table["lengths"]["file"],
         long_files=frozenset(table["lengths"].get("known", [])),
+        store=_why("writes", "home", table["writes"])["home"],
+        writes=_listed("writes", table["writes"].get("known", []), "call"),
     )
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock import store
 from penstock.bench import cases
 from penstock.scenario import to_toml
 
@@ -70,7 +71,7 @@ def _counted(duration: str) -> Counted:
     program = Path(os.environ.get("CARGO_TARGET_DIR", cases.ROOT / "target")) / "release" / "examples" / "run"
     with tempfile.TemporaryDirectory() as directory:
         scenario, profile = Path(directory, "scenario.toml"), Path(directory, "callgrind.out")
-        scenario.write_text(to_toml({**cases.tree(SCENARIO), "duration": duration}), encoding="utf-8")
+        store.write(scenario, to_toml({**cases.tree(SCENARIO), "duration": duration}))
         printed = _run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}", str(program), str(scenario)])
         return total(profile.read_text(encoding="utf-8", errors="replace")), json.loads(printed)
 

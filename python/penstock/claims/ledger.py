@@ -126,7 +126,11 @@ def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
     else:
         from penstock.claims.why import explained
 
-        finding = explained(claim, evidence)
+        try:
+            finding = explained(claim, evidence)
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            reason = f"the results cannot be judged: {type(error).__name__}: {error}"
+            finding = Finding(Verdict.NOT_RUN, "", " ".join(reason.split()))
         scope = "; ".join(f"{name}: {evidence[name].scope()}" for name in claim.needs)
     about = (claim.id, claim.document, claim.section, claim.item, claim.claim, claim.paper)
     return Entry(*about, finding.measured, finding.verdict.value, finding.reason, scope)

@@ -90,11 +90,10 @@ def _tell(evidence: Evidence, path: Path, json: bool) -> None:
     """Writes the report of an experiment, judges its claims, and prints both."""
     from penstock import report as pages
     from penstock.claims import ledger
-    from penstock.reproduce.results import stored
 
     name = evidence.experiment.name
     report = pages.write_experiment(evidence, path, path.parent)
-    entries = ledger({**stored(path.parent), name: evidence}, only=name)
+    entries = ledger({**_stored(path.parent), name: evidence}, only=name)
     if json:
         runs = [outcome.to_json() for outcome in evidence.outcomes]
         variants = [outcome.to_json() for outcome in evidence.variants]
@@ -149,11 +148,10 @@ def claims(
 ) -> None:
     """Print the ledger: every claim with the verdict that the newest runs give."""
     from penstock.claims import Verdict, ledger, page
-    from penstock.reproduce.results import stored
 
     if quick and not run:
         raise MistakeError("--quick goes with --run")
-    evidence = stored()
+    evidence = _stored()
     shown = _chosen(ledger(evidence), wanted)
     if run:
         evidence |= {one.name: _run_for_ledger(one, quick, json) for one in _needed(shown)}
@@ -167,6 +165,17 @@ def claims(
         page.write(to, entries)
     if check and any(entry.verdict == Verdict.FAILS for entry in shown):
         raise typer.Exit(1)
+
+
+def _stored(root: Path | None = None) -> dict[str, Evidence]:
+    """Reads all stored results; names those that cannot be read, and leaves them out."""
+    from penstock.reproduce.results import ROOT, stored
+
+    broken: list[str] = []
+    found = stored(root or ROOT, broken)
+    for message in broken:
+        show.warn(f"warning: left out: {message}")
+    return found
 
 
 def _chosen(entries: list[Entry], wanted: str) -> list[Entry]:

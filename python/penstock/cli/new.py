@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock import starters
+from penstock import starters, store
 from penstock.cli.base import examples, group, old_name
 
 new = group(
@@ -114,7 +114,7 @@ def architecture(
     if out is None:
         print(text, end="")
         return
-    out.write_text(text, encoding="utf-8")
+    store.write(out, text)
     print(f"{out}: run it with `penstock run {out}`")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from penstock.engine import Result
     from penstock.scenario import Scenario
 
-PACKETS = "packets.pcapng"
 TRACES = ("tcp",)
 
 
@@ -63,19 +61,20 @@ def _check_trace(trace: str, pcapng: Path | None) -> None:
 
 
 def _simulate(source: Scenario, seed: int | None, out: Path | None, json: bool, pcapng: Path | None) -> None:
+    from penstock.rundir import PACKETS
+
     path = out or (None if json else _default_path(source, seed))
-    if path:
-        path.mkdir(parents=True, exist_ok=True)
-        if source.wants_packets and pcapng is None:
-            pcapng = path / PACKETS
-    result = _run_or_clean_up(source, seed, pcapng, path, quiet=json)
+    given = pcapng or (path / PACKETS if path and source.wants_packets else None)
     options: dict[str, object] = {
         "seed": seed,
-        "pcapng": pcapng and str(pcapng),
+        "pcapng": given and str(given),
         "out": out and str(out),
         "json": json or None,
     }
-    page = _write(result, path, options) if path else None
+    if path:
+        result, page = _run_into(path, source, seed, given, options, json)
+    else:
+        result, page = _run(source, seed, given, json), None
     show.warn(ecn.warning(result.summary))
     if json:
         show.as_json({**result.summary, "cpu_s": result.cpu_s})
@@ -92,23 +91,31 @@ def _default_path(source: Scenario, seed: int | None) -> Path:
     return rundir.default_path(source, seed)
 
 
-def _run_or_clean_up(source: Scenario, seed: int | None, pcapng: Path | None, path: Path | None, quiet: bool) -> Result:
-    """Runs the scenario; removes the directory `path`, if it is empty, when the run does not reach its end."""
-    from penstock.engine import simulate
-
-    with Bar("" if quiet else source.name, quiet) as bar:
-        try:
-            return simulate(source, seed, pcapng, on_progress=bar.of_one_run())
-        except BaseException:
-            if path:
-                with contextlib.suppress(OSError):
-                    path.rmdir()
-            raise
-
-
-def _write(result: Result, path: Path, options: dict[str, object]) -> Path:
+def _run_into(
+    path: Path, source: Scenario, seed: int | None, pcapng: Path | None, options: dict[str, object], quiet: bool
+) -> tuple[Result, Path]:
+    """Runs the scenario, stores the results in place of those in the directory, and writes the page."""
     from penstock import report as pages
     from penstock import rundir
 
-    rundir.write(result, path, {name: value for name, value in options.items() if value is not None})
-    return pages.write_run(path)
+    with rundir.replacing(path) as new:
+        inside = _inside(pcapng, path)
+        result = _run(source, seed, new.path / inside if inside else pcapng, quiet)
+        if inside:
+            new.adopt(inside)
+        rundir.fill(new, result, {name: value for name, value in options.items() if value is not None})
+    return result, pages.write_run(path)
+
+
+def _inside(file: Path | None, path: Path) -> Path | None:
+    """Returns the path of a file in the directory `path`; `None` if it is somewhere else."""
+    if file is None or file.absolute().parent.resolve() != path.resolve():
+        return None
+    return Path(file.name)
+
+
+def _run(source: Scenario, seed: int | None, pcapng: Path | None, quiet: bool) -> Result:
+    from penstock.engine import simulate
+
+    with Bar("" if quiet else source.name, quiet) as bar:
+        return simulate(source, seed, pcapng, on_progress=bar.of_one_run())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import typer
 
 from penstock.cli import show
 from penstock.cli.base import examples, group, old_name
+from penstock.mistake import MistakeError
 
 if TYPE_CHECKING:
     from penstock.rundir import Again
@@ -74,17 +76,18 @@ def show_(
     json: bool = typer.Option(False, "--json", help="Print one JSON object: manifest, summary and timing."),
 ) -> None:
     """Print the tables of a run again, with its scenario and the versions of the programs that made it."""
-    from penstock import rundir
+    from penstock import rundir, store
     from penstock import runs as stored
 
     path = stored.locate(directory)
-    manifest = rundir.read_manifest(path)
-    summary = rundir.read_json(path / rundir.SUMMARY)
+    kept = rundir.read(path)
+    manifest, summary = kept.manifest, kept.summary
     if json:
-        timing = rundir.read_json(path / rundir.TIMING)
+        timing = kept.json(rundir.TIMING)
         show.as_json({"path": str(path), "manifest": manifest, "summary": summary, "timing": timing})
         return
-    show.summary(summary)
+    with store.as_written(path / rundir.SUMMARY):
+        show.summary(summary)
     print(f"\nscenario: {manifest['file']}")
     for name, version in manifest["versions"].items():
         print(f"{name}: {version}")
@@ -95,16 +98,21 @@ def show_(
 @old_name("rerun")
 def rerun(
     directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
+    trust: bool = typer.Option(False, "--trust", help="Execute the run's own Python code without asking."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
     """Run a directory's scenario again and compare the summaries byte for byte.
 
-    If they differ, the keys that differ are printed with both values.
+    If they differ, the keys that differ are printed with both values. Before Python code of the run is executed, its
+    path and its hash are shown, and you are asked; without a terminal --trust is needed.
     """
     from penstock import rundir
     from penstock import runs as stored
 
-    again = rundir.rerun(stored.locate(directory))
+    path = stored.locate(directory)
+    again = rundir.rerun(path, None if trust else _Permit(path, rundir.read_manifest(path)["versions"]))
+    if again.changed:
+        show.warn(f"warning: {path / rundir.SUMMARY} was changed after the run")
     if json:
         changed = {name: {"then": then, "now": now} for name, (then, now) in again.versions.items()}
         found = [one.to_json() for one in again.differences]
@@ -115,6 +123,26 @@ def rerun(
         _print_comparison(again)
     if not again.same:
         raise typer.Exit(1)
+
+
+class _Permit:
+    """Asks whether a file of Python code may be executed."""
+
+    def __init__(self, path: Path, versions: dict[str, str]) -> None:
+        self._path, self._versions = path, versions
+
+    def __call__(self, name: str, where: Path, text: str) -> None:
+        """Shows path and hash of the file; raises `MistakeError` unless a person agrees."""
+        from penstock.provenance import sha256
+
+        now, then = sha256(text), self._versions.get(name)
+        changed = "as in the run" if now == then else f"in the run it was {then or 'not named'}"
+        about = f"{where} (SHA-256 {now}; {changed})"
+        if not sys.stdin.isatty():
+            raise MistakeError(f"{self._path}: the run executes Python code, {about}: read it, then give --trust")
+        print(f"the run executes Python code, and what this imports: {about}", file=sys.stderr)
+        if not typer.confirm("execute it?", err=True):
+            raise MistakeError(f"{self._path}: not repeated, because {where} was not to be executed")
 
 
 def _print_comparison(again: Again) -> None:

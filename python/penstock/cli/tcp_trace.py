@@ -15,9 +15,9 @@ from penstock.mistake import MistakeError
 
 if TYPE_CHECKING:
     from penstock.engine import Result
+    from penstock.store import Directory
 
 INTERVAL = "10ms"
-_PICTURE = "tcp_trace.png"
 
 
 @old_name("tcp-trace")
@@ -42,16 +42,19 @@ def trace(scenario: Path, flows: str, interval: str, seed: int | None, out: Path
     source = Scenario.load(scenario)
     chosen = _numbers(flows)
     path = out or rundir.default_path(source, seed).with_name(f"{rundir.default_path(source, seed).name}-tcp")
-    with Bar(source.name, quiet=json) as bar:
-        result = simulate(source, seed, on_progress=bar.of_one_run(), watch=Watch(chosen, interval))
-    told = _summary(result, interval)
-    _write(result, told, path)
+    if (path / rundir.MANIFEST).exists():
+        raise MistakeError(f"{path}: holds a run, whose results a trace would replace; name another directory")
+    with rundir.replacing(path) as new:
+        with Bar(source.name, quiet=json) as bar:
+            result = simulate(source, seed, on_progress=bar.of_one_run(), watch=Watch(chosen, interval))
+        told = _summary(result, interval)
+        _write(result, told, new)
     show.warn(ecn.warning(result.summary))
     if json:
         show.as_json({**told, "directory": str(path)})
     else:
         _print(told)
-        show.line(f"{path}: tcp_trace.parquet, queue_trace.parquet, {_PICTURE}")
+        show.line(f"{path}: tcp_trace.parquet, queue_trace.parquet, {rundir.TRACE}")
 
 
 def _numbers(flows: str) -> tuple[int, ...]:
@@ -79,17 +82,16 @@ def _summary(result: Result, interval: str) -> dict[str, Any]:
     }
 
 
-def _write(result: Result, told: dict[str, Any], path: Path) -> None:
+def _write(result: Result, told: dict[str, Any], new: Directory) -> None:
     from penstock import plots, rundir, tcp_trace
 
     flows, queues = result.tables[tcp_trace.FLOWS], result.tables[tcp_trace.QUEUES]
-    path.mkdir(parents=True, exist_ok=True)
-    for name, table in ((tcp_trace.FLOWS, flows), (tcp_trace.QUEUES, queues)):
-        rundir.write_table(name, table, path)
     names = {flow["flow"]: f"{flow['flow']}: {flow['cc']}" for flow in told["flows"]}
     bottlenecks = [queue["queue"] for queue in told["queues"]]
-    (path / _PICTURE).write_bytes(plots.png(plots.traced(flows, queues, names, bottlenecks)))
-    (path / rundir.SUMMARY).write_text(rundir.dump(told), encoding="utf-8")
+    for name, table in ((tcp_trace.FLOWS, flows), (tcp_trace.QUEUES, queues)):
+        new.put(f"{name}.parquet", rundir.table_bytes(name, table))
+    new.put(rundir.TRACE, plots.png(plots.traced(flows, queues, names, bottlenecks)))
+    new.put(rundir.SUMMARY, rundir.dump(told))
 
 
 def _print(told: dict[str, Any]) -> None:

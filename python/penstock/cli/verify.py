@@ -108,12 +108,12 @@ def _measure(plan: Plan, quiet: bool) -> bool:
 
 def _show(plan: Plan, wanted: Wanted, left_out: list[str], complete: bool, to: Path | None, json: bool) -> None:
     """Stores and prints the comparison; writes it into the page `to` as well if one is given."""
-    from penstock import rundir
+    from penstock import store
     from penstock.verify import compare, page
 
     rows = compare.rows(plan)
     found = page.found(plan, rows, wanted.seed, left_out, complete)
-    (plan.out / "result.json").write_text(rundir.dump(found), encoding="utf-8")
+    store.write(plan.out / "result.json", store.dump(found))
     if json:
         show.as_json(found)
     else:

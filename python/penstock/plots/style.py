@@ -11,6 +11,8 @@ from zlib import crc32
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from penstock import store
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -117,9 +119,12 @@ def colour(name: str) -> str:
 
 def save(figure: Figure, path: Path) -> None:
     """Writes `path.png` and `path.svg`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".png").write_bytes(_render(figure, "png"))
-    path.with_suffix(".svg").write_bytes(_render(figure, "svg"))
+    store.together(files(figure, path))
+
+
+def files(figure: Figure, path: Path) -> dict[Path, bytes]:
+    """Returns what `save` writes: the content of each file."""
+    return {path.with_suffix(f".{kind}"): _render(figure, kind) for kind in ("png", "svg")}
 
 
 def svg(figure: Figure) -> bytes:

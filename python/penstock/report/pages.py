@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import base64
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from penstock import ecn, plots, rundir
+from penstock import ecn, plots, rundir, store
 from penstock.claims import Verdict, ledger
 from penstock.mistake import MistakeError
 from penstock.report import captions
 from penstock.reproduce import columns, results
 from penstock.reproduce.results import Evidence
-from penstock.scenario import to_toml
+from penstock.scenario import to_toml, tree
 
-REPORT = "report.html"
+REPORT = rundir.REPORT
 
 
 class ReportError(MistakeError):
@@ -29,10 +28,13 @@ def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) ->
 
     Claims may need results of other experiments, which are read from `root`.
     """
+    with store.as_written(out / results.RESULTS):
+        return _write_experiment(evidence, out, root)
+
+
+def _write_experiment(evidence: Evidence, out: Path, root: Path | None) -> Path:
     figures = plots.reproduction(evidence)
-    for name, figure in figures.items():
-        plots.save(figure, out / "figures" / name)
-    others = results.stored(root) if root else {}
+    others = results.stored(root, []) if root else {}
     entries = ledger({**others, evidence.experiment.name: evidence}, only=evidence.experiment.name)
     counted = {verdict.value: sum(entry.verdict == verdict for entry in entries) for verdict in Verdict}
     page = _page(
@@ -56,49 +58,46 @@ def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) ->
         command=_command(evidence),
         versions=evidence.versions,
     )
-    return _write(out, page)
+    pictures = [plots.files(figure, out / "figures" / name) for name, figure in figures.items()]
+    store.together({out / REPORT: page, **{path: data for one in pictures for path, data in one.items()}})
+    return out / REPORT
 
 
 def write_run(path: Path) -> Path:
     """Writes the page of a run directory from its files, and returns the path of the page."""
-    import pyarrow.parquet as pq
+    with store.held(path):
+        kept = rundir.read(path, tables=True)
+        with store.as_written(path):
+            page = _run_page(kept)
+        store.write(path / REPORT, page)
+    return path / REPORT
 
-    manifest = rundir.read_manifest(path)
-    tables = {file.stem: pq.read_table(file) for file in sorted(path.glob("*.parquet"))}
-    summary = rundir.read_json(path / rundir.SUMMARY)
-    network = plots.drawing(_scenario(path / rundir.SCENARIO))
+
+def _run_page(kept: rundir.Kept) -> str:
+    path, manifest, summary, tables = kept.path, kept.manifest, kept.summary, kept.tables
+    network = plots.drawing(tree(kept.text(rundir.SCENARIO)))
     figures = {"network": network} if network else {}
-    changes = _link_changes(path, tables, summary["duration_s"])
+    changes = _link_changes(tree(kept.text(rundir.RESOLVED)), tables, summary["duration_s"])
     figures |= {"link_changes": changes} if changes else {}
     figures |= plots.single(tables, [b["name"] for b in summary["bottlenecks"]])
-    page = _page(
+    return _page(
         "run.html.j2",
         title=manifest.get("name", path.name),
         manifest=manifest,
         summary=summary,
         ecn_of=ecn.text if ecn.asking(summary) else None,
         ecn_warning=ecn.warning(summary),
-        timing=rundir.read_json(path / rundir.TIMING),
+        timing=kept.json(rundir.TIMING),
         figures=[_figure(figure, *captions.RUN[name], "") for name, figure in figures.items()],
         command=f"penstock runs rerun {path}",
         versions=manifest["versions"],
     )
-    return _write(path, page)
 
 
-def _link_changes(path: Path, tables: dict[str, Any], duration_s: float) -> Any:
+def _link_changes(resolved: dict[str, Any], tables: dict[str, Any], duration_s: float) -> Any:
     """Draws the links that change; `None` if none does. The resolved scenario has the names of all links."""
-    topology = _scenario(path / rundir.RESOLVED).get("topology", {})
-    links = [link["name"] for link in topology.get("links", [])] or ["bottleneck"]
+    links = [link["name"] for link in resolved.get("topology", {}).get("links", [])] or ["bottleneck"]
     return plots.link_changes(tables["link_changes"], links, duration_s) if "link_changes" in tables else None
-
-
-def _scenario(file: Path) -> dict[str, Any]:
-    """Reads a scenario of a run for its figures; returns an empty one if it cannot be read."""
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError):
-        return {}
 
 
 def remake(path: Path | None, root: Path = Path("runs")) -> Path:
@@ -114,6 +113,7 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
 
 def _newest(root: Path) -> Path:
     found = [*root.glob(f"*/{rundir.MANIFEST}"), *root.glob(f"reproduce/*/{results.RESULTS}")]
+    found = [file for file in found if not store.is_beside(file.parent)]
     if not found:
         raise ReportError(f"{root}: no results yet; `penstock run` and `penstock reproduce` write some")
     return max(found, key=lambda file: file.stat().st_mtime).parent
@@ -153,12 +153,6 @@ def _page(template: str, **values: Any) -> str:
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.get_template(template).render(verdicts=list(Verdict), **values)
-
-
-def _write(out: Path, page: str) -> Path:
-    out.mkdir(parents=True, exist_ok=True)
-    (out / REPORT).write_text(page, encoding="utf-8")
-    return out / REPORT
 
 
 __all__ = ["ReportError", "remake", "write_experiment", "write_run"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -10,12 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from penstock import rundir
+from penstock import rundir, store
+from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
 from penstock.reproduce.experiments import EXPERIMENTS, find
 from penstock.reproduce.series import Series
 
-FORMAT = 2
+FORMAT = 3  # format 2 has no hash
+_OLDEST = 2
 ROOT = Path("runs/reproduce")
 RESULTS = "results.json"
 
@@ -175,7 +177,7 @@ class Evidence:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the results as they are stored."""
-        return {
+        found = {
             "format": FORMAT,
             "name": self.experiment.name,
             "quick": self.quick,
@@ -183,6 +185,19 @@ class Evidence:
             "runs": [outcome.to_store() for outcome in self.outcomes],
             "variants": [outcome.to_store() for outcome in self.variants],
         }
+        return {**found, "sha256": digest(found)}
+
+
+def digest(value: Any) -> str:
+    """Returns the hash of a value that is stored, by which a change of the file is noticed."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return store.sha256(text.encode())
+
+
+def check_digest(stored: dict[str, Any], value: Any, path: Path) -> None:
+    """Raises `StoreError` if a file has another hash than its values; files of format 2 may have none."""
+    if stored.get("sha256", None if stored.get("format", 2) > 2 else digest(value)) != digest(value):
+        raise store.StoreError(f"{path}: was changed after the run: its hash (SHA-256) is not that of its values")
 
 
 class OtherVersionError(rundir.RunDirError):
@@ -191,17 +206,24 @@ class OtherVersionError(rundir.RunDirError):
 
 def load(path: Path) -> Evidence:
     """Reads the results of a directory; raises `RunDirError` if there are none that can be read."""
-    stored = rundir.read_json(path / RESULTS)
+    file = path / RESULTS
+    stored = store.read_json(file)
     try:
-        if stored["format"] != FORMAT:
-            raise OtherVersionError(f"{path / RESULTS}: not results of this version; reproduce them again")
-        outcomes = tuple(Outcome.from_json(run) for run in stored["runs"])
-        if not outcomes:
-            raise rundir.RunDirError(f"{path / RESULTS}: no results")
-        variants = tuple(Outcome.from_json(run) for run in stored.get("variants", ()))
-        return Evidence(find(stored["name"]), bool(stored["quick"]), outcomes, dict(stored["versions"]), variants)
-    except (KeyError, TypeError) as error:
-        raise rundir.RunDirError(f"{path / RESULTS}: not results of `penstock reproduce` ({error})") from None
+        with store.as_written(file):
+            store.newer(file, stored["format"], FORMAT)
+            if stored["format"] < _OLDEST:
+                raise OtherVersionError(f"{file}: not results of this version; reproduce them again")
+            check_digest(stored, {key: value for key, value in stored.items() if key != "sha256"}, file)
+            outcomes = tuple(Outcome.from_json(run) for run in stored["runs"])
+            variants = tuple(Outcome.from_json(run) for run in stored.get("variants", ()))
+            name, quick, versions = str(stored["name"]), bool(stored["quick"]), dict(stored["versions"])
+    except rundir.RunDirError as error:
+        if isinstance(error.__cause__, Exception):
+            raise rundir.RunDirError(f"{file}: not results of `penstock reproduce` ({error.__cause__})") from None
+        raise
+    if not outcomes:
+        raise rundir.RunDirError(f"{file}: no results")
+    return Evidence(find(name), quick, outcomes, versions, variants)
 
 
 def home(name: str, quick: bool, root: Path = ROOT) -> Path:
@@ -209,15 +231,24 @@ def home(name: str, quick: bool, root: Path = ROOT) -> Path:
     return root / (f"{name}-quick" if quick else name)
 
 
-def stored(root: Path = ROOT) -> dict[str, Evidence]:
-    """Reads all stored results: of each experiment its full form, else its quick form. Skips other formats."""
-    found = {}
+def stored(root: Path = ROOT, broken: list[str] | None = None) -> dict[str, Evidence]:
+    """Reads all stored results: of each experiment its full form, else its quick form. Skips earlier formats.
+
+    Messages about results that cannot be read come into `broken`; without such a list, the first is raised.
+    """
+    found: dict[str, Evidence] = {}
     for name in EXPERIMENTS:
         for quick in (False, True):
             path = home(name, quick, root)
-            if name not in found and (path / RESULTS).is_file():
-                with contextlib.suppress(OtherVersionError):
+            if name not in found and (path / RESULTS).exists():
+                try:
                     found[name] = load(path)
+                except OtherVersionError:
+                    pass
+                except MistakeError as error:
+                    if broken is None:
+                        raise
+                    broken.append(str(error))
     return found
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock import pool, provenance, rundir
+from penstock import pool, provenance, store
 from penstock.engine import Result, core_fingerprint
 from penstock.reproduce.base import Case, Experiment
-from penstock.reproduce.results import RESULTS, Evidence, Outcome
+from penstock.reproduce.results import FORMAT, RESULTS, Evidence, Outcome, check_digest, digest
 from penstock.reproduce.series import Series
 from penstock.scenario import Scenario
 
@@ -61,7 +61,14 @@ def reproduce(
 
     `fresh` runs all cases. The evidence is `None` if no published run has finished.
     """
-    plan = _Plan(experiment, quick, out)
+    with store.held(out):
+        return _reproduce(_Plan(experiment, quick, out), seeds, jobs, fresh, watcher)
+
+
+def _reproduce(
+    plan: _Plan, seeds: int, jobs: int | None, fresh: bool, watcher: Watcher
+) -> tuple[Evidence | None, bool]:
+    experiment, quick = plan.experiment, plan.quick
     cases = [*experiment.cases(quick, seeds), *experiment.variant_cases(seeds)]
     done = {} if fresh else {case: kept for case in cases if (kept := _reuse(plan, case)) is not None}
     todo = [pool.Job(case, experiment.scenario(case, quick), case.seed) for case in cases if case not in done]
@@ -84,7 +91,7 @@ def reproduce(
         return None, complete
     variants = tuple(outcome for outcome in ordered if outcome.case.variant)
     evidence = Evidence(experiment, quick, outcomes, provenance.versions(), variants)
-    (out / RESULTS).write_text(rundir.dump(evidence.to_json()), encoding="utf-8")
+    store.write(plan.out / RESULTS, store.dump(evidence.to_json()))
     return evidence, complete
 
 
@@ -115,21 +122,22 @@ def _increments(tell: Callable[[float], None]) -> Callable[[Case, float], None]:
 
 def _keep(plan: _Plan, job: pool.Job[Case], outcome: Outcome) -> None:
     path = plan.kept(job.key)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".toml").write_text(job.scenario.text, encoding="utf-8")
-    part = path.with_suffix(".part")
-    part.write_text(rundir.dump({"key": plan.key(job.scenario), "run": outcome.to_store()}), encoding="utf-8")
-    part.replace(path)
+    run = outcome.to_store()
+    stored = {"format": FORMAT, "key": plan.key(job.scenario), "sha256": digest(run), "run": run}
+    store.together({path: store.dump(stored), path.with_suffix(".toml"): job.scenario.text})
 
 
 def _reuse(plan: _Plan, case: Case) -> Outcome | None:
     path = plan.kept(case)
-    if not path.is_file():
+    store.finish(path)
+    if not path.exists():
         return None
     try:
-        stored: Any = rundir.read_json(path)
-        if stored["key"] == plan.key(plan.experiment.scenario(case, plan.quick)):
+        stored: Any = store.read_json(path)
+        with store.as_written(path):
+            if stored["key"] != plan.key(plan.experiment.scenario(case, plan.quick)):
+                return None
+            check_digest(stored, stored["run"], path)
             return Outcome.from_json(stored["run"])
-    except (rundir.RunDirError, KeyError, TypeError):
-        pass  # the file is incomplete: the case is run again
-    return None
+    except store.StoreError:
+        return None  # the case is run again

@@ -8,6 +8,7 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from string import Template
 
+from penstock import store
 from penstock.mistake import MistakeError
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -45,9 +46,9 @@ def write_folder(name: str, taken: Container[str]) -> Path:
     if path.exists() or path.is_symlink():
         raise MistakeError(f"{path}: exists already and is not replaced; choose another name")
     words = {"NAME": experiment, "FOLDER": path.name}
-    path.mkdir()
-    for file, template in FOLDER.items():
-        (path / file).write_text(_text(template, words), encoding="utf-8")
+    with store.replacing(path) as new:
+        for file, template in FOLDER.items():
+            new.put(file, _text(template, words))
     return path
 
 
@@ -56,15 +57,25 @@ def _text(template: str, words: Mapping[str, str]) -> str:
 
 
 def write_texts(stem: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Writes each text to `stem` with its ending; writes nothing if one of the files exists."""
+    """Writes each text to `stem` with its ending; writes nothing if one of the files exists with another text.
+
+    A file with just this text is what an earlier command wrote before it was ended; the others are added to it.
+    """
     paths = {Path(f"{stem}{ending}"): text for ending, text in texts.items()}
-    for path in paths:
-        if path.exists() or path.is_symlink():
-            raise MistakeError(f"{path}: exists already and is not replaced; choose another name")
+    missing = [path for path in paths if not (path.exists() or path.is_symlink())]
     for path, text in paths.items():
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
+        if path not in missing and (not missing or not _has(path, text)):
+            raise MistakeError(f"{path}: exists already and is not replaced; choose another name")
+    for path in missing:
+        try:
+            store.create(path, paths[path])
+        except FileExistsError:
+            raise MistakeError(f"{path}: exists already and is not replaced; choose another name") from None
     return list(paths)
+
+
+def _has(path: Path, text: str) -> bool:
+    return path.is_file() and not path.is_symlink() and store.read(path) == text.encode()
 
 
 def place(name: str) -> Path:

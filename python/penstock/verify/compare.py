@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock import rundir
+from penstock import store
 from penstock.engine import core_fingerprint
 from penstock.verify import real, simulated
 from penstock.verify.cases import Case
@@ -159,7 +159,6 @@ class Plan:
 
 def run(plan: Plan, watcher: Watcher) -> bool:
     """Executes all runs that are not stored; returns false if Ctrl-C ended it early. Each run is stored at once."""
-    plan.out.mkdir(parents=True, exist_ok=True)
     # All runs of the simulator come first, so that they do not take CPU time from the emulator.
     ours = [case for case in plan.cases if not _kept(plan.simulator_file(case), plan.simulator_key(case), plan.fresh)]
     all_kernels = [(case, number) for case in plan.cases for number in range(1, plan.runs(case) + 1)]
@@ -233,16 +232,13 @@ class _Ticks:
 
 
 def _keep(file: Path, content: dict[str, Any]) -> None:
-    # The file is renamed when it is complete, so that an incomplete one is never read.
-    partial = file.with_suffix(".part")
-    partial.write_text(rundir.dump(content), encoding="utf-8")
-    partial.replace(file)
+    store.write(file, store.dump(content))
 
 
 def _kept(file: Path, key: dict[str, Any], fresh: bool) -> bool:
     if fresh or not file.is_file():
         return False
-    content = rundir.read_json(file)
+    content = store.read_json(file)
     return bool(content["key"] == key and not content.get("disturbed", False))
 
 
@@ -271,7 +267,7 @@ def _row(plan: Plan, case: Case) -> Row | None:
 
 
 def _stored(file: Path) -> dict[str, Any] | None:
-    return rundir.read_json(file) if file.is_file() else None
+    return store.read_json(file) if file.is_file() else None
 
 
 def _measures(runs: Sequence[dict[str, Any]]) -> tuple[Measures, ...]:

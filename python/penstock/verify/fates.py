@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from penstock import engine
+from penstock import engine, store
 from penstock.mistake import MistakeError
 
 COLUMNS = ("id", "t_arr_ns", "flow", "size", "ecn_in", "fate", "t_fate_ns", "ecn_out")
@@ -127,7 +127,7 @@ def replayed(packets: Sequence[Packet], **replay: Any) -> list[Fate]:
     with tempfile.TemporaryDirectory() as directory:
         trace = Path(directory) / "arrivals.csv"
         rows = (f"{packet.t_ns},{packet.flow},{packet.size},{packet.ecn}\n" for packet in packets)
-        trace.write_text("t_ns,flow,size,ecn\n" + "".join(rows), encoding="utf-8")
+        store.write(trace, "t_ns,flow,size,ecn\n" + "".join(rows))
         engine.replay(trace, csv=out, **replay)
     lines = csv.DictReader(io.StringIO(out.getvalue().decode()))
     return [Fate(row["fate"], int(row["t_fate_ns"]), int(row["ecn_out"])) for row in lines]

@@ -18,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from penstock import store
 from penstock.mistake import MistakeError
 from penstock.verify import recording
 from penstock.verify.recording import LabError
@@ -86,7 +87,7 @@ class Jar:
     def record(self, wanted: dict[str, Any], directory: Path, tick: Tick) -> dict[str, Any]:
         """Boots the kernel for one run, which ends with it. `tick` is told the virtual time when all of it is over."""
         directory = directory.resolve()
-        (directory / "wanted.json").write_text(json.dumps(wanted), encoding="utf-8")
+        store.write(directory / "wanted.json", json.dumps(wanted))
         output = self._boot(directory)
         file = directory / "recorded.json"
         if not file.is_file():

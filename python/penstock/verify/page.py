@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock import marked, rundir
+from penstock import marked, store
 from penstock.verify import compare, selection
 from penstock.verify.compare import BEGIN_S, GOALS, MEASURED_S, SEEDS, Gap, Plan, Row
 from penstock.verify.selection import Wanted
@@ -87,20 +87,29 @@ def drawn_summary(rows: Sequence[Row]) -> str:
 
 def write(page: Path, rows: Sequence[Row], about: str) -> None:
     """Replaces the text between the marks of the page by the comparison."""
+    marked.replace(page, _table(rows, about))
+
+
+def _table(rows: Sequence[Row], about: str) -> str:
     lines = marked.table(HEADINGS, [cells(row) for row in rows], numbers=True)
-    marked.replace(page, "\n".join([about, "", *lines, "", summary(rows) + "."]))
+    return "\n".join([about, "", *lines, "", summary(rows) + "."])
 
 
 def write_drawn(page: Path, rows: Sequence[Row], about: str, seed: str, kernel: str) -> None:
     """Replaces the drawn paths in the page, and the line of this seed and kernel in the history of the seeds."""
+    store.write(page, marked.replaced(page, _drawn_parts(page, rows, about, seed, kernel)))
+
+
+def _drawn_parts(page: Path, rows: Sequence[Row], about: str, seed: str, kernel: str) -> dict[str, str]:
+    """Returns the parts of the page about drawn paths, by their marks."""
     lines = marked.table(DRAWN_HEADINGS, [drawn_cells(row) for row in rows], numbers=True)
-    marked.replace(page, "\n".join([about, "", *lines, "", drawn_summary(rows) + "."]), "paths")
     apart = ", ".join(row.case.name.split("-")[0] for row in rows if row.missed) or "none"
     passed = str(sum(not row.missed for row in rows))
     fresh = marked.table(_SEED_HEADINGS, [[seed, kernel, str(len(rows)), passed, apart]])
     label = fresh[2].split("|")[1:3]
     kept = [line for line in marked.between(page, "seeds")[2:] if line.split("|")[1:3] != label]
-    marked.replace(page, "\n".join([*fresh[:2], *kept, fresh[2]]), "seeds")
+    paths = "\n".join([about, "", *lines, "", drawn_summary(rows) + "."])
+    return {"paths": paths, "seeds": "\n".join([*fresh[:2], *kept, fresh[2]])}
 
 
 @dataclass(frozen=True)
@@ -172,11 +181,13 @@ def write_all(page: Path, plan: Plan, wanted: Wanted) -> None:
     fixed = _apart(compare.rows(plan))[0]
     drawn = compare.rows(replace(plan, cases=selection.all_paths(wanted)))
     file = page.with_suffix(".json")
-    told: dict[str, Any] = rundir.read_json(file) if file.is_file() else {}
+    store.finish(page)
+    told: dict[str, Any] = store.read_json(file) if file.is_file() else {}
+    parts: dict[str, str] = {}
     if fixed:
-        write(page, fixed, _about(plan, fixed))
+        parts["table"] = _table(fixed, _about(plan, fixed))
         told |= {key: value for key, value in found(plan, fixed, wanted.seed, [], True).items() if key != "drawn"}
     if drawn:
-        write_drawn(page, drawn, _about_drawn(plan, wanted.seed), wanted.seed, plan.kernel.label)
+        parts |= _drawn_parts(page, drawn, _about_drawn(plan, wanted.seed), wanted.seed, plan.kernel.label)
         told["drawn"] = _found_drawn(plan, drawn, wanted.seed)
-    file.write_text(rundir.dump(told), encoding="utf-8")
+    store.together({page: marked.replaced(page, parts), file: store.dump(told)})

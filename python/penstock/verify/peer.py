@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import ns3, rundir
+from penstock import ns3, store
 from penstock.engine import core_fingerprint, simulate
 from penstock.scenario import Scenario
 from penstock.verify.compare import Watcher
@@ -257,7 +257,6 @@ class Plan:
 
 def run(plan: Plan, watcher: Watcher) -> bool:
     """Executes all runs that are not stored; returns false if Ctrl-C ended it early. Each is stored at once."""
-    plan.out.mkdir(parents=True, exist_ok=True)
     watcher.begin(len(plan.networks), 0, DURATION_S * len(plan.networks))
     try:
         for network in plan.networks:
@@ -292,21 +291,21 @@ def _compared(plan: Plan, network: Network, switch: Switch | None) -> Compared:
     file = plan.file(network, switch)
     if plan.fresh or not _kept(plan, network, switch):
         found = {"key": plan.key(network, switch), **_both(plan, network, switch)}
-        file.write_text(rundir.dump(found), encoding="utf-8")
-    found = rundir.read_json(file)
+        store.write(file, store.dump(found))
+    found = store.read_json(file)
     return Compared(_side(found["penstock"]), _side(found["ns3"]))
 
 
 def _kept(plan: Plan, network: Network, switch: Switch | None) -> bool:
     file = plan.file(network, switch)
-    return file.is_file() and bool(rundir.read_json(file)["key"] == plan.key(network, switch))
+    return file.is_file() and bool(store.read_json(file)["key"] == plan.key(network, switch))
 
 
 def _both(plan: Plan, network: Network, switch: Switch | None) -> dict[str, list[dict[str, float]]]:
     ours, seeds = _ours(network, switch), range(1, SEEDS + 1)
     here = [_simulated(ours, seed) for seed in seeds]
     if switch is not None and switch.ours_alone:
-        return {"penstock": here, "ns3": rundir.read_json(plan.file(network, None))["ns3"]}
+        return {"penstock": here, "ns3": store.read_json(plan.file(network, None))["ns3"]}
     theirs = network.tree(switch.tcp if switch else {})
     return {"penstock": here, "ns3": [_peer(plan.program, theirs, seed) for seed in seeds]}
 

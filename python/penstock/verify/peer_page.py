@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock import marked, rundir
+from penstock import marked, store
 from penstock.verify.peer import DURATION_S, MEASURES, SEEDS, SWITCHES, Row
 
 HEADINGS = ("network", "Mbit/s", "queue ms", "drops", "beyond the seeds")
@@ -61,5 +61,6 @@ def found(rows: Sequence[Row], version: str, seed: str, complete: bool) -> dict[
 def write(page: Path, rows: Sequence[Row], version: str, seed: str) -> None:
     """Replaces the text between the marks of the page by the comparison, and writes the .json beside it."""
     lines = marked.table(HEADINGS, [cells(row) for row in rows])
-    marked.replace(page, "\n".join([about(version, seed), "", *lines, "", summary(rows) + "."]))
-    page.with_suffix(".json").write_text(rundir.dump(found(rows, version, seed, True)), encoding="utf-8")
+    store.finish(page)
+    text = marked.replaced(page, {"table": "\n".join([about(version, seed), "", *lines, "", summary(rows) + "."])})
+    store.together({page: text, page.with_suffix(".json"): store.dump(found(rows, version, seed, True))})

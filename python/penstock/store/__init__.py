@@ -1,0 +1,43 @@
+"""The one place that changes the disk: files and directories of results, captures, pages and templates.
+
+Everything is written beside its place, synced and renamed, so that a kill, an error or a full disk at any moment leaves
+what was there, or what was to be there, and never a mixture. A place is locked while a command writes it.
+
+`disk` has the steps, `names` the hidden names beside a place, `locks` who writes, `files` and `directories` what is
+written, `reading` how it is read.
+"""
+
+from penstock.store.directories import Directory, clear, remove, replacing, settle
+from penstock.store.files import adopt, create, receiving, write
+from penstock.store.locks import HeldError, held, parents
+from penstock.store.names import StoreError, is_beside
+from penstock.store.reading import as_written, dump, newer, parsed, read, read_json, read_text, sha256, text
+from penstock.store.sets import finish, together
+
+__all__ = [
+    "Directory",
+    "HeldError",
+    "StoreError",
+    "adopt",
+    "as_written",
+    "clear",
+    "create",
+    "dump",
+    "finish",
+    "held",
+    "is_beside",
+    "newer",
+    "parents",
+    "parsed",
+    "read",
+    "read_json",
+    "read_text",
+    "receiving",
+    "remove",
+    "replacing",
+    "settle",
+    "sha256",
+    "text",
+    "together",
+    "write",
+]

@@ -1,0 +1,66 @@
+"""Several files that belong together, such as a page and the numbers behind it: all of them are replaced, or none.
+
+All are written beside their places. Then a log, in one step, says that they count; then they are renamed one after
+another. If a writer is killed meanwhile, whoever reads or writes the set next finishes its work (`finish`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from penstock.store import files, reading
+from penstock.store.disk import here
+from penstock.store.files import Content, explained
+from penstock.store.locks import held, parents
+from penstock.store.names import LOG, NEW, StoreError, beside, real
+
+
+def together(contents: Mapping[Path, Content]) -> None:
+    """Writes the files; the first names the set, and the others stand in its directory or below."""
+    first = next(iter(contents))
+    with held(first):
+        _finish(first)
+        places = {real(path): content for path, content in contents.items()}
+        made: list[Path] = []
+        try:
+            for path, content in places.items():
+                with explained(path):
+                    parents(path)
+                    made.append(beside(path, NEW))
+                    with contextlib.suppress(FileNotFoundError):
+                        here.disk.unlink(made[-1])  # of a killed writer
+                    files.put(made[-1], content)
+            files.write(beside(first, LOG), reading.dump([os.path.relpath(path, first.parent) for path in places]))
+        except BaseException:
+            for new in made:
+                with contextlib.suppress(OSError):
+                    here.disk.unlink(new)
+            raise
+        _finish(first)
+
+
+def finish(first: Path) -> None:
+    """Finishes what a killed writer of the set began to replace."""
+    if beside(first, LOG).exists():
+        with held(first):
+            _finish(first)
+
+
+def _finish(first: Path) -> None:
+    log = beside(first, LOG)
+    if not log.exists():
+        return
+    names = reading.read_json(log)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise StoreError(f"{log}: is no list of files; remove it")
+    with explained(first):
+        for path in (first.parent / name for name in names):
+            with contextlib.suppress(FileNotFoundError):  # this one was renamed already
+                here.disk.replace(beside(path, NEW), path)
+        for folder in {(first.parent / name).parent for name in names}:
+            files.sync_names(folder)
+        here.disk.unlink(log)
+        files.sync_names(log.parent)
