@@ -194,14 +194,14 @@ def test_a_run_directory_keeps_the_files(penstock: Command, tmp_path: Path) -> N
     for file in EXAMPLES.iterdir():
         shutil.copy(file, tmp_path)
     assert penstock("run", "mine.toml", "--out", "out").returncode == 0
-    again = penstock("rerun", "out")
+    again = penstock("rerun", "out", "--trust")
     assert (again.returncode, "same" in again.stdout) == (0, True), again.stderr
     (tmp_path / "my_cc.py").write_text((EXAMPLES / "my_cc.py").read_text().replace("1.25", "1.5"))
-    changed = penstock("rerun", "out", "--json")
+    changed = penstock("rerun", "out", "--trust", "--json")
     assert changed.returncode == 1
     assert json.loads(changed.stdout)["versions_changed"].keys() == {"my_cc.py"}
     (tmp_path / "my_cc.py").unlink()
-    assert penstock("rerun", "out").returncode == 0, "the copy is there"
+    assert penstock("rerun", "out", "--trust").returncode == 0, "the copy is there"
 
 
 # What a control sees and says is what a built-in one does.

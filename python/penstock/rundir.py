@@ -177,9 +177,9 @@ def table_bytes(name: str, table: pa.Table) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = table.schema.with_metadata({"penstock_format": str(TABLE_FORMAT), "penstock_table": name})
+    marked = table.replace_schema_metadata({"penstock_format": str(TABLE_FORMAT), "penstock_table": name})
     out = pa.BufferOutputStream()
-    pq.write_table(table.cast(schema), out, compression="zstd")
+    pq.write_table(marked, out, compression="zstd")
     return bytes(out.getvalue())
 
 

@@ -61,10 +61,8 @@ def _check_trace(trace: str, pcapng: Path | None) -> None:
 
 
 def _simulate(source: Scenario, seed: int | None, out: Path | None, json: bool, pcapng: Path | None) -> None:
-    from penstock.rundir import PACKETS
-
     path = out or (None if json else _default_path(source, seed))
-    given = pcapng or (path / PACKETS if path and source.wants_packets else None)
+    given = pcapng or (_packets(path) if path and source.wants_packets else None)
     options: dict[str, object] = {
         "seed": seed,
         "pcapng": given and str(given),
@@ -83,6 +81,12 @@ def _simulate(source: Scenario, seed: int | None, out: Path | None, json: bool, 
     speed = result.summary["events"] / max(result.cpu_s, 1e-9) / 1e6
     show.line(f"{result.cpu_s:.2f} s of CPU time, {speed:.1f} million events per second", "dim")
     show.line(f"report: {page}")
+
+
+def _packets(path: Path) -> Path:
+    from penstock import rundir
+
+    return path / rundir.PACKETS
 
 
 def _default_path(source: Scenario, seed: int | None) -> Path:

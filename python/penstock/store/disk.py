@@ -5,7 +5,6 @@ Tests put another `Disk` in place of `here.disk`, which fails or ends the proces
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 from functools import cache
@@ -46,6 +45,8 @@ class Disk:
         call = _renameat2()
         if call is None:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(one))
+        import ctypes
+
         if call(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _EXCHANGE):
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), str(one), None, str(other))
@@ -83,6 +84,8 @@ here = Here()
 @cache
 def _renameat2() -> Any:
     """Returns the function of the C library; `None` if it has none."""
+    import ctypes  # takes as long to load as all of the store
+
     found = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if found is not None:
         found.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
