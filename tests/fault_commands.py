@@ -37,7 +37,7 @@ def _scenario(root: Path) -> None:
 
 def _older(root: Path) -> None:
     """An older run with a file of its own, and with notes of a person."""
-    from penstock import report, rundir
+    from penstock import rundir
     from penstock.engine import simulate
     from penstock.scenario import Scenario
 
@@ -50,7 +50,13 @@ def _older(root: Path) -> None:
     (root / "out" / "notes" / "today.txt").write_text("mine")
     (root / "out" / "link").symlink_to("notes")
     (root / "mine.py").unlink()
-    del report
+
+
+def _prunable(root: Path) -> None:
+    """An older run without files of a person."""
+    _older(root)
+    shutil.rmtree(root / "out" / "notes")
+    (root / "out" / "link").unlink()
 
 
 def _page(root: Path) -> None:
@@ -123,16 +129,13 @@ COMMANDS = {
     "verify-page": Command((), _page, sets=("page.md",), call=_write_page),
     "new-aqm": Command(
         ("new", "aqm", "mine"),
-        sets=(),
+        once=True,
         units={
             "py": lambda name: name.endswith(".py"),
             "toml": lambda name: name.endswith(".toml"),
         },
     ),
-    "new-experiment": Command(("new", "experiment", "study")),
-    "new-network": Command(("new", "network", "emergency")),
-    "prune": Command(
-        ("runs", "prune", ".", "--yes"),
-        lambda root: (_older(root), shutil.rmtree(root / "out/notes"), (root / "out/link").unlink())[0],
-    ),
+    "new-experiment": Command(("new", "experiment", "study"), once=True),
+    "new-network": Command(("new", "network", "emergency"), once=True),
+    "prune": Command(("runs", "prune", ".", "--yes"), _prunable),
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import penstock as lab
 import pytest
-from conftest import Command
+from conftest import SCENARIO, Command
 from penstock import pool
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml
@@ -348,7 +348,7 @@ def test_a_control_without_on_ack_is_told_so() -> None:
     class Nothing(lab.CongestionControl):
         pass
 
-    with pytest.raises(lab.AlgorithmError, match="Nothing needs a method on_ack"):
+    with pytest.raises(lab.ScenarioError, match="Nothing has no method on_ack"):
         lab.run({**TREE, "tcp": {"cc": Nothing}})
 
 
@@ -450,3 +450,56 @@ def test_replay_of_a_control_in_python(penstock: Command, tmp_path: Path) -> Non
 def test_a_class_of_another_kind_is_refused() -> None:
     with pytest.raises(MistakeError, match=r"derive it from penstock\.CongestionControl or penstock\.Aqm"):
         lab.run({**TREE, "tcp": {"cc": dict}})
+
+
+HOOKS = {
+    "a misspelt hook": ("Aqm", "on_deque", "has a method on_deque, which is never called; did you mean on_dequeue?"),
+    "no hook": ("Aqm", "decide", "has no method on_enqueue or on_dequeue, so it would do nothing"),
+    "a control's misspelt hook": ("CongestionControl", "on_akc", "has a method on_akc, which is never called; did you"),
+    "a control without on_ack": ("CongestionControl", "on_loss", "has no method on_ack, so it would do nothing"),
+}
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_class_that_would_do_nothing_is_refused(penstock: Command, tmp_path: Path, name: str) -> None:
+    base, method, said = HOOKS[name]
+    (tmp_path / "mine.py").write_text(
+        f"import penstock\n\n\nclass Mine(penstock.{base}):\n    def {method}(self, x): ...\n"
+    )
+    aqm, cc = ("mine.py:Mine", "cubic") if base == "Aqm" else ("droptail", "mine.py:Mine")
+    flow = f'[[flows]]\nkind = "bulk"\ncc = "{cc}"\n'
+    (tmp_path / "a.toml").write_text(SCENARIO.replace('"droptail"', f'"{aqm}"').split("[[flows]]")[0] + flow)
+    done = penstock("run", "a.toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"mine.py:Mine {said}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_helper_with_the_name_of_a_hook_is_allowed(penstock: Command, tmp_path: Path) -> None:
+    lines = ("def on_enqueue(self, packet):", "    return self.on_late(packet)", "def on_late(self, packet): ...")
+    body = "".join(f"    {line}\n" for line in lines)
+    (tmp_path / "mine.py").write_text(f"import penstock\n\n\nclass Mine(penstock.Aqm):\n{body}")
+    (tmp_path / "a.toml").write_text(SCENARIO.replace('"droptail"', '"mine.py:Mine"'))
+    done = penstock("run", "a.toml", "--json")
+    assert done.returncode == 0, done.stderr
+
+
+CLASS = "class Mine(penstock.Aqm):\n    def on_enqueue(self, packet):\n        "
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("import sys\nsys.exit(3)\n", "mine.py: sys.exit(3) while it was loaded"),
+        (f"{CLASS}exit()\n", "sys.exit(None) in on_enqueue of mine.py"),
+        (f"{CLASS}return None\n    def __init__(self):\n        raise SystemExit\n", "sys.exit(None) "),
+    ],
+)
+def test_an_algorithm_that_ends_the_program_is_named(penstock: Command, tmp_path: Path, where: str, said: str) -> None:
+    (tmp_path / "mine.py").write_text(f"import penstock\n\n\n{where}")
+    (tmp_path / "a.toml").write_text(SCENARIO.replace('"droptail"', '"mine.py:Mine"'))
+    done = penstock("run", "a.toml")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "must not end the program" in done.stderr
+    assert "Traceback" not in done.stderr

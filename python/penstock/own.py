@@ -17,10 +17,11 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from penstock.mistake import MistakeError
+from penstock.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import random
@@ -271,6 +272,8 @@ class Library:
             found = next((c for c in reversed(_derived(base)) if c.__name__ == name), None)
         if found is not None and not (isinstance(found, type) and issubclass(found, base)):
             raise MistakeError(f"{name} does not derive from penstock.{base.__name__}")
+        if found is not None:
+            _check_hooks(name, found, base)
         return found
 
     def _of_file(self, path: Path, wanted: str, base: type) -> Any:
@@ -288,6 +291,26 @@ class Library:
             there = f"it has {', '.join(own)}" if own else f"it has no class that derives from penstock.{base.__name__}"
             raise MistakeError(f"{path} has no class {wanted!r}; {there}")
         return getattr(module, wanted)
+
+
+# Of these methods, a class must have at least one of its own; else it would do nothing.
+_NEEDED: Mapping[type, tuple[str, ...]] = {CongestionControl: ("on_ack",), Aqm: ("on_enqueue", "on_dequeue")}
+
+
+def _check_hooks(name: str, of: type, base: type) -> None:
+    """Raises `MistakeError` if a class has none of the methods it needs, or a method `on_...` that nobody calls."""
+    known = [method for method in vars(base) if method.startswith("on_")]
+    own = {method: value for c in of.__mro__ if c not in (base, object) for method, value in vars(c).items()}
+    called = {used for value in own.values() if isinstance(value, FunctionType) for used in value.__code__.co_names}
+    for method in own:
+        if method.startswith("on_") and method not in called and method not in known and callable(getattr(of, method)):
+            raise MistakeError(
+                f"{name} has a method {method}, which is never called; {did_you_mean(method, known)}"
+                f"there are {', '.join(known)}"
+            )
+    needed = _NEEDED[base]
+    if all(getattr(of, method) is getattr(base, method) for method in needed):
+        raise MistakeError(f"{name} has no method {' or '.join(needed)}, so it would do nothing; write one")
 
 
 def kept_as(name: str) -> Path:
@@ -342,6 +365,10 @@ def _load(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
+    except SystemExit as error:
+        raise MistakeError(
+            f"{path.name}: {_ending(error)} while it was loaded: a file must not end the program"
+        ) from None
     finally:
         sys.path.remove(str(path.parent))
     return module
@@ -349,6 +376,8 @@ def _load(path: Path) -> ModuleType:
 
 def explained(error: BaseException, what: str) -> BaseException:
     """Returns the exception to raise for `error`; `what` says where it came from ("in on_ack of my.py:MyCc")."""
+    if isinstance(error, SystemExit | GeneratorExit):
+        return MistakeError(f"{_ending(error)} {what}: an algorithm must not end the program")
     if isinstance(error, MistakeError) or not isinstance(error, Exception):
         return error
     trace = error.__traceback__
@@ -358,6 +387,10 @@ def explained(error: BaseException, what: str) -> BaseException:
     told = AlgorithmError(f"an exception {what}\n{text}")
     told.__cause__ = error
     return told
+
+
+def _ending(error: BaseException) -> str:
+    return f"sys.exit({error.code!r})" if isinstance(error, SystemExit) else type(error).__name__
 
 
 def _is_ours(module: str) -> bool:

@@ -20,6 +20,8 @@ Source = str | Path | Mapping[str, Any]
 
 MOST_BYTES = 16 * 2**20  # largest size of a scenario; traces of links are files of their own
 
+_MOST_LEVELS = 100
+
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -77,10 +79,18 @@ def tree(text: str) -> dict[str, Any]:
     """Returns the tables of a scenario; empty if it is not valid TOML, or nested too deeply."""
     import tomllib
 
+    if any(map(_is_deep, text.splitlines())):
+        return {}
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
         return {}
+
+
+def _is_deep(line: str) -> bool:
+    """Returns true for a key or a heading of more levels than the simulator takes; tomllib would need minutes."""
+    key = line.partition("=")[0]
+    return key.count(".") > _MOST_LEVELS and "," not in key
 
 
 def _named(value: Any, classes: dict[str, type]) -> Any:

@@ -180,8 +180,11 @@ def prune(
 ) -> None:
     """Remove run directories. Experiments, and directories with files of yours in them, are kept."""
     from penstock import runs as stored
+    from penstock import store
 
     before = time.time() - (stored.age_s(older) if older else 0.0)
+    if not dry_run:
+        store.clear_left(directory)
     found = [one for one in stored.find(directory) if one.kind == "run" and one.written_s <= before]
     others = {one.path: names for one in found if (names := stored.foreign(one.path))}
     for path, names in others.items():

@@ -124,12 +124,12 @@ def _keep(plan: _Plan, job: pool.Job[Case], outcome: Outcome) -> None:
     path = plan.kept(job.key)
     run = outcome.to_store()
     stored = {"format": FORMAT, "key": plan.key(job.scenario), "sha256": digest(run), "run": run}
-    store.together({path: store.dump(stored), path.with_suffix(".toml"): job.scenario.text})
+    store.together({path: store.dump(stored), path.with_suffix(".toml"): job.scenario.text}, alone=True)
 
 
 def _reuse(plan: _Plan, case: Case) -> Outcome | None:
     path = plan.kept(case)
-    store.finish(path)
+    store.finish(path, alone=True)
     if not path.exists():
         return None
     try:

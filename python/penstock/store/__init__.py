@@ -7,7 +7,7 @@ what was there, or what was to be there, and never a mixture. A place is locked 
 written, `reading` how it is read.
 """
 
-from penstock.store.directories import Directory, clear, remove, replacing, settle
+from penstock.store.directories import Directory, clear, clear_left, remove, replacing, settle
 from penstock.store.files import adopt, create, receiving, write
 from penstock.store.locks import HeldError, held, parents
 from penstock.store.names import StoreError, is_beside
@@ -21,6 +21,7 @@ __all__ = [
     "adopt",
     "as_written",
     "clear",
+    "clear_left",
     "create",
     "dump",
     "finish",

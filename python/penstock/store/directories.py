@@ -1,8 +1,9 @@
 """Directories that are replaced as a whole: a reader sees the old one or the new one, and never a mixture.
 
-The new one is made in `.NAME.new` beside the old one, synced, and exchanged with it in one step (`renameat2`). Where
-the file system has no such step, the old one is first renamed to `.NAME.old`; if the process is killed then, the next
-reader or writer gives it its name back (`settle`). What a killed writer left is removed by the next one.
+The new one is made in `.NAME.penstock-new` beside the old one, synced, and exchanged with it in one step
+(`renameat2`). Where the file system has no such step, the old one is first renamed to `.NAME.penstock-old`; if the
+process is killed then, the next reader or writer gives it its name back (`settle`). What a killed writer left is
+removed by the next one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from penstock.store import files
 from penstock.store.disk import UNKNOWN, here
 from penstock.store.files import Content, explained
 from penstock.store.locks import held
-from penstock.store.names import GONE, NEW, OLD, StoreError, beside, directory_place
+from penstock.store.names import GONE, NEW, OLD, StoreError, beside, directory_place, is_beside, of
 
 MOST_FOREIGN = 10_000  # number of files of others that are carried over to the new directory
 
@@ -127,7 +128,8 @@ def settle_held(place: Path) -> None:
     if old.is_dir() and not place.exists():
         here.disk.replace(old, place)
         files.sync_names(place.parent)
-    for left in (old, beside(place, NEW), beside(place, GONE)):
+    new = beside(place, NEW)
+    for left in (old, new, new.with_name(new.name + place.suffix), beside(place, GONE)):
         clear(left)
 
 
@@ -141,6 +143,13 @@ def remove(path: Path) -> None:
             files.sync_names(path.parent)
         with contextlib.suppress(OSError):
             clear(gone)
+
+
+def clear_left(root: Path) -> None:
+    """Removes what killed commands left anywhere below a directory, unless another one writes there now."""
+    for place in sorted({of(path) for path in root.rglob(".*") if is_beside(path)}):
+        with contextlib.suppress(OSError, StoreError), held(place):
+            settle_held(place)
 
 
 def clear(path: Path) -> None:

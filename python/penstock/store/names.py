@@ -9,9 +9,15 @@ from pathlib import Path
 
 from penstock.mistake import MistakeError
 
-NEW, OLD, LOCK, GONE, LOG = "new", "old", "lock", "gone", "log"
+NEW, OLD, LOCK, GONE, LOG = (
+    "penstock-new",
+    "penstock-old",
+    "penstock-lock",
+    "penstock-gone",
+    "penstock-log",
+)
 _ROLES = (NEW, OLD, LOCK, GONE, LOG)
-_LONGEST = 240  # bytes of a name to which the store adds its own; file systems allow 255
+_LONGEST = 220  # bytes of a name to which the store adds its own; file systems allow 255
 
 
 class StoreError(MistakeError):
@@ -19,14 +25,21 @@ class StoreError(MistakeError):
 
 
 def beside(path: Path, role: str) -> Path:
-    """Returns the hidden name beside `path` which has this role: `.NAME.new`, `.NAME.old`, and so on."""
+    """Returns the hidden name beside `path` which has this role: `.NAME.penstock-new`, and so on."""
     name = path.name if len(os.fsencode(path.name)) <= _LONGEST else hashlib.sha256(path.name.encode()).hexdigest()
     return path.with_name(f".{name}.{role}")
 
 
 def is_beside(path: Path) -> bool:
     """Returns true for the hidden names of the store."""
-    return path.name.startswith(".") and path.suffix[1:] in _ROLES
+    roles = {ending[1:] for ending in path.suffixes[-2:]}  # a capture has its own ending after that of the store
+    return path.name.startswith(".") and bool(roles & set(_ROLES))
+
+
+def of(path: Path) -> Path:
+    """Returns the place of a hidden name: the reverse of `beside`."""
+    name = path.name if path.suffix[1:] in _ROLES else path.name.removesuffix(path.suffix)
+    return path.with_name(name[1:].rpartition(".")[0])
 
 
 def real(path: Path) -> Path:

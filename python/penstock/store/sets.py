@@ -18,10 +18,14 @@ from penstock.store.locks import held, parents
 from penstock.store.names import LOG, NEW, StoreError, beside, real
 
 
-def together(contents: Mapping[Path, Content]) -> None:
-    """Writes the files; the first names the set, and the others stand in its directory or below."""
+def together(contents: Mapping[Path, Content], *, alone: bool = False) -> None:
+    """Writes the files; the first names the set, and the others stand in its directory or below.
+
+    `alone` says that the caller holds a lock that keeps all other writers of the set away.
+    """
     first = next(iter(contents))
-    with held(first):
+    log = beside(first, LOG)
+    with contextlib.nullcontext() if alone else held(first):
         _finish(first)
         places = {real(path): content for path, content in contents.items()}
         made: list[Path] = []
@@ -33,19 +37,22 @@ def together(contents: Mapping[Path, Content]) -> None:
                     with contextlib.suppress(FileNotFoundError):
                         here.disk.unlink(made[-1])  # of a killed writer
                     files.put(made[-1], content)
-            files.write(beside(first, LOG), reading.dump([os.path.relpath(path, first.parent) for path in places]))
+            files.write(log, reading.dump([os.path.relpath(path, first.parent) for path in places]))
         except BaseException:
-            for new in made:
-                with contextlib.suppress(OSError):
-                    here.disk.unlink(new)
+            with contextlib.suppress(OSError):  # with the log, what it names must stay
+                if log.exists():
+                    here.disk.unlink(log)
+                for new in made:
+                    if new.exists():
+                        here.disk.unlink(new)
             raise
         _finish(first)
 
 
-def finish(first: Path) -> None:
+def finish(first: Path, *, alone: bool = False) -> None:
     """Finishes what a killed writer of the set began to replace."""
     if beside(first, LOG).exists():
-        with held(first):
+        with contextlib.nullcontext() if alone else held(first):
             _finish(first)
 
 
