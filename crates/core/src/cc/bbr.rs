@@ -23,10 +23,9 @@
 //! Invariants: `cwnd >= 4` segments except after a timeout. Cost: O(1). The endpoint must pace and give rate samples
 //! ([`Requirements::rate`]).
 //!
-//! In recovery the window is that of draft §4.2.3.4 ([`Requirements::own_recovery`]).
+//! In recovery the window is that of draft §4.2.3.4 ([`Requirements::own_recovery`]), with the losses of
+//! [`RateSample::lost`].
 //!
-//! DIFFERENCE: losses are counted when segments are sent again, in Linux when they are found. Pinned by
-//! `a_loss_leaves_the_window_and_the_model`.
 //! DIFFERENCE: the first phase of ProbeBW is not random but follows from the clock, its microseconds modulo 7.
 //! Pinned by `probing_begins_anywhere_but_in_the_phase_that_drains`.
 //! DIFFERENCE: the target of the flight is an even number of segments and a quantum is a whole number of segments, as
