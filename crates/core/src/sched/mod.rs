@@ -5,6 +5,7 @@
 //! rounds of flow queueing ([`fq`](crate::fq)), which puts an AQM into each queue and therefore does not use
 //! [`Scheduled`].
 
+mod chunks;
 pub mod classful;
 pub mod drr;
 pub mod fifo;

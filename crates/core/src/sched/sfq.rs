@@ -15,10 +15,10 @@
 //! of its packets. After a change of the key a class may be in two buckets for a while and have two turns. Weights have
 //! no effect. Cost: O(1).
 
+use super::chunks::{Chunks, List};
 use super::round::{Linked, NONE, Round};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
 use crate::config::ConfigError;
-use crate::slab::{List, Slab};
 use crate::units::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ impl SchedulerConfig for Config {
             key: self.key,
             until_perturb: self.perturb,
             buckets: vec![Bucket { order: List::default(), deficit: 0, next: NONE }; self.buckets as usize],
-            order: Slab::new(),
+            order: Chunks::default(),
             round: Round::default(),
         }
     }
@@ -103,7 +103,7 @@ pub struct Sfq {
     key: u64,
     until_perturb: u64,
     buckets: Vec<Bucket>,
-    order: Slab<(), u32>,
+    order: Chunks,
     /// The buckets that have packets.
     round: Round,
 }
@@ -128,10 +128,8 @@ impl Scheduler for Sfq {
     fn enqueue(&mut self, class: u32, _: Bytes, _: bool) {
         let at = bucket_of(class, self.key, self.buckets.len());
         let bucket = &mut self.buckets[at];
-        let was_empty = self.order.first(&bucket.order).is_none();
-        // This list has one entry for each packet in `Scheduled`, whose number is below the number of indices: the push
-        // cannot fail.
-        let _ = self.order.push(&mut bucket.order, (), class);
+        let was_empty = bucket.order.is_empty();
+        self.order.push(&mut bucket.order, class);
         if was_empty {
             bucket.deficit = self.quantum;
             self.round.push(&mut self.buckets, at);
@@ -149,7 +147,7 @@ impl Scheduler for Sfq {
         let bucket = &mut self.buckets[at];
         self.order.pop(&mut bucket.order);
         bucket.deficit -= size.get() as i64;
-        if self.order.first(&bucket.order).is_none() {
+        if bucket.order.is_empty() {
             self.round.pop(&self.buckets);
         } else {
             while self.buckets[at].deficit <= 0 {
