@@ -78,6 +78,7 @@ impl RttProbe {
         (self.wan.min.is_none() && self.wan.knows_seq).then(|| now.since(self.wan.started))
     }
 
+    #[inline]
     fn pass<S: TcpView>(starts: &mut Half, ends: &mut Half, segment: &S, now: Instant) {
         if !segment.flags().has(TcpFlags::RST) {
             ends.answered(segment, now);
@@ -148,6 +149,7 @@ impl Half {
 
     /// Takes a SYN. Its sample ends by acknowledgment number, since timestamps are not agreed on before the handshake
     /// ends.
+    #[cold]
     fn sent_syn<S: TcpView>(&mut self, segment: &S, now: Instant) {
         let first = !self.knows_seq;
         // Data in a SYN (RFC 7413) is not waited for: the answer may leave it unacknowledged, and a retransmitted SYN

@@ -186,6 +186,7 @@ impl Pink {
     }
 
     /// Returns the index of a segment's flow in the table, which grows for a new index. `None` beyond `max_flows`.
+    #[inline]
     fn index<S: TcpView>(&mut self, segment: &S) -> Option<usize> {
         let id = segment.flow().0;
         if id >= self.config.max_flows {
@@ -205,6 +206,7 @@ impl Pink {
 
     /// Does what both directions have in common: timeouts, SYN, RST. Returns the flow, or `None` if nothing more is to
     /// be done for the segment.
+    #[inline]
     fn arrive<S: TcpView>(&mut self, segment: &S, outbound: bool, now: Instant) -> Option<usize> {
         self.expire(now);
         let id = self.index(segment)?;
@@ -239,6 +241,7 @@ impl Pink {
     }
 
     /// Ends a flow by an RST which the other side may accept. If it did not, new data will reopen the flow.
+    #[cold]
     fn on_rst<S: TcpView>(&mut self, id: usize, segment: &S, outbound: bool, now: Instant) {
         let flow = &self.flows[id];
         match flow.phase {
@@ -250,6 +253,7 @@ impl Pink {
 
     /// Handles a SYN without ACK: a new connection, a retransmission, or the answer of a simultaneous open. Returns
     /// false if nothing more is to be done: the SYN is a late copy, or it is not plausible.
+    #[cold]
     fn on_syn<S: TcpView>(&mut self, id: usize, segment: &S, from_inside: bool, now: Instant) -> bool {
         let flow = &self.flows[id];
         let same_side = flow.has(FROM_INSIDE) == from_inside;
@@ -278,6 +282,7 @@ impl Pink {
     }
 
     /// Notes that the opener's SYN was answered; both options are known now.
+    #[cold]
     fn answer<S: TcpView>(&mut self, id: usize, segment: &S) {
         if self.flows[id].listed.is_some() {
             self.stats.opening -= 1;
@@ -296,6 +301,7 @@ impl Pink {
     /// Returns the level: the window that a flow would get if it could use it. A flow which does not count is treated
     /// as if it sent now; before its first data are acknowledged, flows which open at that time are included as well.
     /// The flow's own state and claim play no part.
+    #[inline]
     fn level_of(&self, flow: &Flow, rtt: Span) -> u64 {
         if self.counts(flow) {
             return self.shares.level(flow.has(LACKING).then_some(flow.claim), rtt);
@@ -314,6 +320,7 @@ impl Pink {
 
     /// Decides whether a sending flow is good or bad, by the window it could use (Figures 2 to 4). A flow which counts
     /// only because of its SYN stays good.
+    #[inline]
     fn judge(&mut self, id: usize, ack: u32, context: &AckContext, rtt: Span, now: Instant) {
         let flow = &self.flows[id];
         if !flow.is_busy() {
@@ -338,6 +345,7 @@ impl Pink {
     }
 
     /// Decides with "max-min" whether a flow is good or bad, at the end of a measurement interval.
+    #[inline(never)]
     fn judge_by_use(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
         let Some((used, more)) = self.flows[id].answer(context.full, rtt, now) else { return };
         let claim = used.saturating_add(used / 8); // room to grow until the end of the next interval

@@ -1,5 +1,5 @@
-//! Classes sorted by a timestamp: a heap with four children per node. The children of a node fill one cache line, so that a step
-//! down reads one line; no entry of 87,381 is more than eight steps below the root.
+//! Classes sorted by a timestamp: a heap with four children per node, so that no entry of 32 768 is more than eight
+//! steps below the root and the children of a node share a cache line.
 
 use super::virtual_time::before;
 
@@ -13,87 +13,45 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Without branches: which of two entries is earlier cannot be predicted.
     #[inline]
     fn precedes(&self, other: &Self) -> bool {
-        before(self.at, other.at) | ((self.at == other.at) & (self.class < other.class))
+        before(self.at, other.at) || (self.at == other.at && self.class < other.class)
     }
 }
-
-/// A place that is not in use.
-const VACANT: Entry = Entry { at: 0, class: u32::MAX };
-
-/// The children of one node.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[repr(align(64))]
-struct Line([Entry; CHILDREN]);
-
-impl Line {
-    /// The index of the earliest of the first `n` entries, of which there must be one.
-    #[inline]
-    fn earliest(&self, n: usize) -> usize {
-        let Self(entries) = self;
-        if n < CHILDREN {
-            return (1..n).fold(0, |least, i| if entries[i].precedes(&entries[least]) { i } else { least });
-        }
-        let a = usize::from(entries[1].precedes(&entries[0]));
-        let b = 2 + usize::from(entries[3].precedes(&entries[2]));
-        if entries[b].precedes(&entries[a]) { b } else { a }
-    }
-}
-
-/// The place of the root, the last one in its line: then the children of the node at place p are all of line p - 2.
-const ROOT: usize = CHILDREN - 1;
 
 /// The heap; the entry with the earliest timestamp is at the root.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Heap {
-    lines: Vec<Line>,
-    /// The place after the last entry.
-    end: usize,
-}
-
-impl Default for Heap {
-    fn default() -> Self {
-        Self::with_capacity(0)
-    }
+    entries: Vec<Entry>,
 }
 
 impl Heap {
     pub fn with_capacity(classes: usize) -> Self {
-        Self { lines: Vec::with_capacity((ROOT + classes).div_ceil(CHILDREN)), end: ROOT }
+        Self { entries: Vec::with_capacity(classes) }
     }
 
     #[inline]
     pub fn first(&self) -> Option<Entry> {
-        (!self.is_empty()).then(|| self.lines[0].0[ROOT])
+        self.entries.first().copied()
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.end == ROOT
-    }
-
-    #[inline]
-    fn at(&mut self, place: usize) -> &mut Entry {
-        &mut self.lines[place / CHILDREN].0[place % CHILDREN]
+        self.entries.is_empty()
     }
 
     #[inline]
     pub fn push(&mut self, entry: Entry) {
-        if self.end / CHILDREN == self.lines.len() {
-            self.lines.push(Line([VACANT; CHILDREN]));
-        }
-        self.end += 1;
-        self.rise(self.end - 1, entry);
+        self.entries.push(entry);
+        self.rise(self.entries.len() - 1, entry);
     }
 
     #[inline]
     pub fn pop(&mut self) -> Option<Entry> {
         let first = self.first()?;
-        self.end -= 1;
-        let last = std::mem::replace(self.at(self.end), VACANT);
-        if !self.is_empty() {
+        if let Some(last) = self.entries.pop()
+            && !self.entries.is_empty()
+        {
             self.sink(last);
         }
         Some(first)
@@ -102,45 +60,44 @@ impl Heap {
     /// Replaces the first entry by another one, which costs less than a `pop` and a `push`.
     #[inline]
     pub fn replace_first(&mut self, entry: Entry) {
-        if !self.is_empty() {
+        if !self.entries.is_empty() {
             self.sink(entry);
         }
     }
 
     #[inline]
     fn rise(&mut self, mut place: usize, entry: Entry) {
-        while place > ROOT {
-            let parent = place / CHILDREN + 2;
-            let above = *self.at(parent);
-            if !entry.precedes(&above) {
+        while place > 0 {
+            let parent = (place - 1) / CHILDREN;
+            if !entry.precedes(&self.entries[parent]) {
                 break;
             }
-            *self.at(place) = above;
+            self.entries[place] = self.entries[parent];
             place = parent;
         }
-        *self.at(place) = entry;
+        self.entries[place] = entry;
     }
 
     /// Inserts `entry` at the root and moves it down to its place.
     #[inline]
     fn sink(&mut self, entry: Entry) {
-        let mut place = ROOT;
+        let mut place = 0;
         loop {
-            let line = place - 2;
-            let begin = line * CHILDREN;
-            if begin >= self.end {
+            let begin = place * CHILDREN + 1;
+            let children = self.entries.get(begin..(begin + CHILDREN).min(self.entries.len())).unwrap_or_default();
+            let Some((mut least, mut at)) = children.first().map(|first| (*first, begin)) else { break };
+            for (n, child) in children.iter().enumerate().skip(1) {
+                if child.precedes(&least) {
+                    (least, at) = (*child, begin + n);
+                }
+            }
+            if entry.precedes(&least) {
                 break;
             }
-            let children = &self.lines[line];
-            let least = children.earliest((self.end - begin).min(CHILDREN));
-            let child = children.0[least];
-            if entry.precedes(&child) {
-                break;
-            }
-            *self.at(place) = child;
-            place = begin + least;
+            self.entries[place] = least;
+            place = at;
         }
-        *self.at(place) = entry;
+        self.entries[place] = entry;
     }
 }
 

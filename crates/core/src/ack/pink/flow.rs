@@ -183,6 +183,7 @@ pub(super) fn down(bytes: u64, unit: u64) -> u64 {
 
 /// Returns the largest window of whole segments up to `bytes`, at least one segment, rounded to units of the window
 /// field. If a unit is a segment or more, windows are whole units.
+#[inline]
 pub(super) fn whole_segments(bytes: i64, segment: u64, unit: u64, flow: &Flow) -> u64 {
     let step = if flow.wants_pairs() && unit < segment { 2 * segment } else { segment.max(unit) };
     let window = (bytes.div_euclid(step as i64).max(0) as u64 * step).max(segment);
@@ -524,6 +525,7 @@ impl Flow {
 
 impl Window {
     /// Returns the window for a flow's share at this ACK: a multiple of `unit`, at least one segment.
+    #[inline]
     pub(super) fn grant(self, flow: &Flow, share: u64, segment: u64, unit: u64) -> u64 {
         match self {
             Self::Literal if down(share, unit) < segment => up(segment, unit),

@@ -13,6 +13,7 @@ impl Pink {
     }
 
     /// Updates the surplus of a flow; returns the surplus of all others in bytes per round trip of this flow.
+    #[inline]
     pub(super) fn note_surplus(&mut self, id: usize, ack: u32, context: &AckContext, now: Instant) -> u64 {
         let flow = &self.flows[id];
         let beyond = flow.beyond(ack, context.share.unwrap_or(0) + CREDIT * context.full);
@@ -66,6 +67,7 @@ impl Pink {
 
     /// Returns how much of the window `wanted` may be given at an ACK of `newly` bytes. `before` is the window before
     /// this ACK, if there was one; `free` is the share less the surplus of others, if they have any.
+    #[inline]
     pub(super) fn grow(
         &mut self,
         id: usize,
