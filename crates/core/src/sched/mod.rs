@@ -26,6 +26,7 @@ pub mod stfq;
 pub mod table;
 #[cfg(test)]
 mod testing;
+mod tournament;
 mod virtual_time;
 pub mod w2f2q;
 pub mod wf2q_plus;

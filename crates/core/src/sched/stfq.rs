@@ -12,10 +12,10 @@
 //! V needs no weights and no rate, so the scheduler suits links whose rate changes. For two classes that stay
 //! backlogged, the normalized service (bytes sent / weight) differs by at most L_j / w_j + L_k / w_k (Theorem 1 of the
 //! source). The waiting time of a class grows with the number of classes. `tests/schedulers.rs` checks the bound. The F
-//! of a backlogged class is later than V, so only the packets at the heads need a stamp: one heap of classes sorted by
-//! S. Cost: O(log n). State for each class: 16 bytes and an entry of 16 bytes in the heap.
+//! of a backlogged class is later than V, so only the packets at the heads need a stamp: one tournament of classes by
+//! S. Cost: O(log n). State for each class: 16 bytes and two nodes of 16 bytes in the tournament.
 
-use super::heap::{Entry, Heap};
+use super::tournament::{Entry, Tournament};
 use super::virtual_time::{later, span, start};
 use super::{Scheduler, SchedulerConfig, Setup, Weight, no_class};
 use crate::config::ConfigError;
@@ -37,7 +37,7 @@ impl SchedulerConfig for Config {
             classes: setup.weights.iter().map(|weight| Class { finish: 0, weight: *weight }).collect(),
             now: 0,
             last_finish: 0,
-            waiting: Heap::with_capacity(setup.weights.len()),
+            waiting: Tournament::new(setup.weights.len()),
         }
     }
 }
@@ -59,7 +59,7 @@ pub struct Stfq {
     /// The latest F of all packets so far.
     last_finish: u64,
     /// Classes with packets, sorted by S.
-    waiting: Heap,
+    waiting: Tournament,
 }
 
 impl Scheduler for Stfq {
@@ -80,7 +80,7 @@ impl Scheduler for Stfq {
             }
             let Class { finish, weight } = self.classes[class as usize];
             let at = start(finish, self.now, span(self.max_packet, weight));
-            self.waiting.push(Entry { at, class });
+            self.waiting.set(class, at);
         }
     }
 
@@ -96,11 +96,11 @@ impl Scheduler for Stfq {
         let state = &mut self.classes[class as usize];
         state.finish = start.wrapping_add(span(size, state.weight));
         self.last_finish = later(self.last_finish, state.finish);
+        let finish = state.finish;
         if head.is_some() {
-            let at = state.finish;
-            self.waiting.replace_first(Entry { at, class });
+            self.waiting.set(class, finish);
         } else {
-            self.waiting.pop();
+            self.waiting.remove(class);
         }
     }
 
