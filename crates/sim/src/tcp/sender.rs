@@ -3,7 +3,8 @@
 //! Sources: RFC 5681 (windows), RFC 6675 (SACK recovery), RFC 9937 (PRR), RFC 6582 (NewReno without SACK), RFC 3042
 //! (limited transmit), RFC 6298 (timer), RFC 3168 (ECN), RFC 9293 §3.8.6 (flow control, probes, silly windows), RFC
 //! 8985 (RACK-TLP). Detection of losses and recovery are in `sender/recovery.rs`, the peer's window is in
-//! `sender/flow_control.rs`, and `sender/without_sack.rs` has Linux' form of NewReno.
+//! `sender/flow_control.rs`. `sender/without_sack.rs` has Linux' form of NewReno, `sender/services.rs` what some controls need
+//! besides.
 //!
 //! State table of loss recovery:
 //!
@@ -24,12 +25,13 @@ use super::scoreboard::Scoreboard;
 use super::sequence;
 use super::snapshot::{Counters, Growth, Snapshot};
 use crate::segment::Segment;
-use penstock_core::cc::{Ack, AnyCc, CongestionControl, RateSample, Requirements};
+use penstock_core::cc::{Ack, AnyCc, CongestionControl, Requirements};
 use penstock_core::packet::{Ecn, TcpFlags};
 use penstock_core::units::{Bytes, Instant, Span};
 
 mod flow_control;
 mod recovery;
+mod services;
 mod without_sack;
 
 use without_sack::EmulatedSack;
@@ -431,24 +433,6 @@ impl Sender {
         self.cc.on_ack(&Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate });
     }
 
-    #[cold]
-    fn rate_sample(&mut self, now: Instant) -> Option<RateSample> {
-        let delivered = self.una + self.sacked();
-        self.needs.as_mut()?.sample(self.una, delivered, self.pipe, self.rtt.min_rtt(), now)
-    }
-
-    /// Passes an ACK within recovery to a control that measures rates.
-    fn measure(&mut self, acked: u64, in_flight: u64, rtt: Option<Span>, now: Instant) {
-        if self.requirements().rate {
-            let rate = self.rate_sample(now);
-            let (acked, in_flight) = (Bytes::new(acked), Bytes::new(in_flight));
-            let (srtt, min_rtt, cwnd_limited, marked) = (self.rtt.srtt(), self.rtt.min_rtt(), false, Bytes::ZERO);
-            let delivered = Bytes::new(self.una + self.sacked());
-            let ack = Ack { now, acked, rtt, srtt, min_rtt, in_flight, cwnd_limited, delivered, marked, rate };
-            self.cc.on_recovery_ack(&ack);
-        }
-    }
-
     fn on_duplicate(&mut self, sacked: u64, config: &TcpConfig, now: Instant) {
         self.dupacks += 1;
         let sacked = sacked + self.count_duplicate();
@@ -496,23 +480,6 @@ impl Sender {
             return self.probe_or_wait(config, now);
         }
         None
-    }
-
-    /// True if pacing forbids to send now. Must be called before anything is sent; begins a burst that is due.
-    #[cold]
-    fn hold_back(&mut self, now: Instant) -> bool {
-        let Some(needs) = &mut self.needs else { return false };
-        let more = self.nxt < self.app_end + u64::from(self.closing);
-        if !more && self.phase == Phase::Open && self.pipe < self.cc.cwnd().get() {
-            needs.nothing_to_send(self.pipe);
-        }
-        if more || self.phase == Phase::Loss {
-            if self.cc.next_burst() <= now {
-                self.cc.on_burst(now, Bytes::new(self.pipe));
-            }
-            needs.wake = self.cc.next_burst();
-        }
-        needs.held(now)
     }
 
     /// Writes what [`Sender::next`] returned into `segment`: sequence number, length and flags.
@@ -570,14 +537,6 @@ impl Sender {
     fn tell_rate(&mut self, segment: &mut Segment, new_end: Option<u64>) {
         let (cwnd, ssthresh, srtt) = (self.cc.cwnd().get(), self.cc.ssthresh().get(), self.rtt.srtt());
         self.ern.tell(segment, Sending { una: self.una, new_end, cwnd, ssthresh, srtt });
-    }
-
-    #[cold]
-    fn note_sent(&mut self, start: u64, end: u64, kind: Kind, now: Instant) {
-        let Some(needs) = &mut self.needs else { return };
-        needs.lost += if kind == Kind::Again { end - start } else { 0 };
-        needs.sent(end, self.pipe, now);
-        needs.paced(now, end - start, self.cc.pacing_rate());
     }
 
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {
