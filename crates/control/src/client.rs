@@ -39,8 +39,7 @@ pub enum Error {
 /// # Errors
 /// Returns why there is none.
 pub fn ask(path: &Path, request: &Request) -> Result<Value, Error> {
-    let stream =
-        UnixStream::connect(path).map_err(|source| Error::NoAppliance { path: path.to_owned(), source })?;
+    let stream = UnixStream::connect(path).map_err(|source| Error::NoAppliance { path: path.to_owned(), source })?;
     let line = exchange(&stream, request).map_err(|source| Error::NoAnswer { path: path.to_owned(), source })?;
     parse_answer(&line).map_err(Error::Refused)
 }

@@ -144,8 +144,7 @@ impl Server {
             return;
         };
         if self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, at as u64)).is_ok() {
-            self.clients[at] =
-                Some(Client { stream, input: Vec::new(), output: Vec::new(), active: now, last: false });
+            self.clients[at] = Some(Client { stream, input: Vec::new(), output: Vec::new(), active: now, last: false });
         }
     }
 
