@@ -410,7 +410,9 @@ impl Emulator {
         self.stalls.note(now + timeout, woken);
         if idle && wakeup.readable.contains(&true) {
             let slept = woken.since(now) > NO_SLEEP;
-            wakeup.waited = slept.then(|| self.processor.so_far() - before);
+            // Linux from 6.12 on does not count every wait: then it is at least what the sleep was too long.
+            let too_long = woken.since(now + timeout);
+            wakeup.waited = slept.then(|| too_long.max(self.processor.so_far() - before));
         }
         Ok(wakeup)
     }

@@ -2,6 +2,9 @@
 
 use penstock_core::units::{Instant, Span};
 
+/// A shorter wait is what waking up takes on any machine.
+const USUAL: Span = Span::from_micros(100);
+
 /// What can go wrong before a packet arrives at the discipline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Intake {
@@ -9,7 +12,7 @@ pub struct Intake {
     pub oversize: u64,
     /// Number of packets that the kernel dropped because they were not read in time.
     pub unread: u64,
-    /// For how long the wire was idle although a packet waited in the kernel.
+    /// For how long the wire was idle although a packet waited in the kernel; waits of up to 100 us do not count.
     pub starved: Span,
     /// When there was last nothing to read.
     emptied: Instant,
@@ -26,7 +29,10 @@ impl Intake {
     /// `waited` is `None`, and the packet may be as old as the last look at an empty queue.
     pub fn note_idle(&mut self, idle_since: Instant, waited: Option<Span>, now: Instant) {
         let waited = waited.unwrap_or_else(|| now.since(self.emptied));
-        self.starved = self.starved + waited.min(now.since(idle_since)).min(now.since(self.emptied));
+        let starved = waited.min(now.since(idle_since)).min(now.since(self.emptied));
+        if starved > USUAL {
+            self.starved = self.starved + starved;
+        }
     }
 }
 
@@ -51,6 +57,7 @@ mod tests {
         assert_eq!(starved(19, Some(ms(3)), 20), ms(1), "the wire was busy before");
         assert_eq!(starved(0, Some(ms(15)), 20), ms(10), "there was nothing to read before");
         assert_eq!(starved(0, None, 20), ms(10), "the process was busy");
+        assert_eq!(starved(0, Some(USUAL), 20), Span::ZERO, "waking up takes as long");
         assert_eq!(starved(0, Some(Span::ZERO), 20), Span::ZERO, "the packet was read when it came");
     }
 }

@@ -24,7 +24,7 @@ pub const DISTURBED_ABOVE: Span = Span::from_millis(1);
 const MILLISECOND: Span = Span::from_millis(1);
 const MICROSECOND: Span = Span::from_micros(1);
 
-/// A wire that was idle for more than this part of its time although a packet waited to be read is disturbed.
+/// A wire that was idle for more than this part of the run although a packet waited to be read is disturbed.
 const STARVED_PART: f64 = 0.01;
 /// Largest number of live changes that are listed.
 pub const MOST_CHANGES: usize = 256;
@@ -41,7 +41,7 @@ pub struct Report {
     /// True if the machine had an effect on the numbers; `disturbed_by` says which.
     pub disturbed: bool,
     /// Why the run is disturbed: `lateness` (the 99th percentile in a direction was above `disturbed_above_us`), `unread`
-    /// (the kernel dropped packets that were not read in time), `starved` (a wire was idle for more than 1% of its time
+    /// (the kernel dropped packets that were not read in time), `starved` (a wire was idle for more than 1% of the run
     /// although a packet waited to be read), `stalled`.
     pub disturbed_by: Vec<&'static str>,
     /// The bound [`DISTURBED_ABOVE`] in microseconds.
@@ -168,7 +168,7 @@ impl Report {
             let (emissions, intake) = (&observed.emissions[d.index()], &observed.intakes[d.index()]);
             DirectionReport::new(&plan.bottlenecks[d.index()], path.direction(d), emissions, intake)
         };
-        let disturbed_by = causes(path, &observed);
+        let disturbed_by = causes(&observed);
         Self {
             elapsed_s: observed.elapsed.as_secs_f64(),
             seed: plan.seed,
@@ -188,15 +188,12 @@ impl Report {
 }
 
 /// Returns why the machine had an effect on the numbers.
-fn causes<P: Packet>(path: &Path<P>, observed: &Observed<'_>) -> Vec<&'static str> {
-    let starved = |d: Direction| {
-        let starved = observed.intakes[d.index()].starved.as_secs_f64();
-        starved > STARVED_PART * (starved + path.direction(d).busy().as_secs_f64())
-    };
+fn causes(observed: &Observed<'_>) -> Vec<&'static str> {
+    let starved = |intake: &Intake| intake.starved.as_secs_f64() > STARVED_PART * observed.elapsed.as_secs_f64();
     [
         ("lateness", observed.emissions.iter().any(|e| e.lateness.percentile(99.0) > DISTURBED_ABOVE)),
         ("unread", observed.intakes.iter().any(|intake| intake.unread > 0)),
-        ("starved", Direction::BOTH.into_iter().any(starved)),
+        ("starved", observed.intakes.iter().any(starved)),
         ("stalled", observed.stalls.any()),
     ]
     .into_iter()
