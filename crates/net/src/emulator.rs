@@ -39,6 +39,8 @@ use std::time::Duration;
 const BATCH: usize = 32;
 /// How often counters are asked for, and rates computed.
 const TICK: Span = Span::from_secs(1);
+/// Shortest time between two turns of what is slow: clients, however many ask, cannot take the processor from packets.
+const BETWEEN_SLOW: Span = Span::from_millis(1);
 /// How long the file of packets may delay the report.
 const FILE_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -69,6 +71,8 @@ pub struct Emulator {
     printer: Printer,
     epoch: std::time::Instant,
     next_tick: Instant,
+    /// Nothing slow is done before this time.
+    next_slow: Instant,
 }
 
 /// Why a sleep ended: which interfaces have packets, and whether something slow is ready.
@@ -180,6 +184,7 @@ impl Emulator {
             printer,
             epoch: std::time::Instant::now(),
             next_tick: Instant::ZERO + TICK,
+            next_slow: Instant::ZERO,
             plan,
         })
     }
@@ -383,28 +388,28 @@ impl Emulator {
             server.turn(std::time::Instant::now(), &mut |request| answers::answer(self, request));
             self.server = Some(server);
         }
+        self.next_slow = self.now() + BETWEEN_SLOW;
         None
     }
 
     /// Waits from `now` on for a packet, a signal, the next packet that is due or the end, whichever comes first.
     fn sleep(&mut self, now: Instant, end: Option<Instant>) -> Result<Wakeup, Errno> {
-        let readable = PollFlags::POLLIN;
+        // Without memory packets stay in the kernel until a buffer is free, and clients get their turn once in a while.
+        let if_true = |is| if is { PollFlags::POLLIN } else { PollFlags::empty() };
+        let (reads, serves) = (if_true(self.pool.has_buffer()), if_true(now >= self.next_slow));
         let mut fds = [
-            PollFd::new(self.slow.0.as_fd(), readable),
-            PollFd::new(self.tuns[0].as_fd(), readable),
-            PollFd::new(self.tuns[1].as_fd(), readable),
+            PollFd::new(self.slow.0.as_fd(), serves),
+            PollFd::new(self.tuns[0].as_fd(), reads),
+            PollFd::new(self.tuns[1].as_fd(), reads),
         ];
-        // Without memory packets stay in the kernel, until a buffer is free.
-        let reads = self.pool.has_buffer();
-        let fds = if reads { &mut fds[..] } else { &mut fds[..1] };
         let timeout = self.timeout(now, end);
         let idle = Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
         let before = if idle { self.processor.so_far() } else { Span::ZERO };
-        match ppoll(fds, Some(timespec(timeout)), None) {
+        match ppoll(&mut fds, Some(timespec(timeout)), None) {
             Err(Errno::EINTR) => return Ok(Wakeup::default()),
             other => other?,
         };
-        let ready = |i: usize| fds.get(i).and_then(PollFd::revents).is_some_and(|events| !events.is_empty());
+        let ready = |i: usize| fds[i].revents().is_some_and(|events| !events.is_empty());
         let mut wakeup = Wakeup { slow: ready(0), readable: [ready(1), ready(2)], waited: Some(Span::ZERO) };
         let woken = self.now();
         self.stalls.note(now + timeout, woken);
@@ -422,7 +427,8 @@ impl Emulator {
         if self.plan.spin {
             return Span::ZERO;
         }
-        let next = [self.path.next_due(), end, Some(self.next_tick), Some(now + LONGEST_SLEEP)];
+        let next_slow = (self.next_slow > now).then_some(self.next_slow);
+        let next = [self.path.next_due(), end, next_slow, Some(self.next_tick), Some(now + LONGEST_SLEEP)];
         next.into_iter().flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now))
     }
 }
