@@ -71,6 +71,8 @@ pub struct Emulator {
     printer: Printer,
     epoch: std::time::Instant,
     next_tick: Instant,
+    /// When the loop last came back from its sleep.
+    woken: Instant,
     /// Nothing slow is done before this time.
     next_slow: Instant,
 }
@@ -184,6 +186,7 @@ impl Emulator {
             printer,
             epoch: std::time::Instant::now(),
             next_tick: Instant::ZERO + TICK,
+            woken: Instant::ZERO,
             next_slow: Instant::ZERO,
             plan,
         })
@@ -214,6 +217,7 @@ impl Emulator {
     /// The loop; returns why it ended.
     fn forward(&mut self) -> Ended {
         let end = self.plan.duration.map(|duration| Instant::ZERO + duration);
+        self.woken = self.now();
         loop {
             let now = self.write_what_is_due();
             if end.is_some_and(|end| now >= end) {
@@ -405,14 +409,17 @@ impl Emulator {
         let timeout = self.timeout(now, end);
         let idle = Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
         let before = if idle { self.processor.so_far() } else { Span::ZERO };
-        match ppoll(&mut fds, Some(timespec(timeout)), None) {
+        self.stalls.note(self.woken, now);
+        let polled = ppoll(&mut fds, Some(timespec(timeout)), None);
+        let woken = self.now();
+        self.stalls.note(now + timeout, woken);
+        self.woken = woken;
+        match polled {
             Err(Errno::EINTR) => return Ok(Wakeup::default()),
             other => other?,
         };
         let ready = |i: usize| fds[i].revents().is_some_and(|events| !events.is_empty());
         let mut wakeup = Wakeup { slow: ready(0), readable: [ready(1), ready(2)], waited: Some(Span::ZERO) };
-        let woken = self.now();
-        self.stalls.note(now + timeout, woken);
         if idle && wakeup.readable.contains(&true) {
             let slept = woken.since(now) > NO_SLEEP;
             // Linux from 6.12 on does not count every wait: then it is at least what the sleep was too long.

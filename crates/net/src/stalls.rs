@@ -26,7 +26,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// Notes that the loop, which had to come back at `due`, came back at `now`.
+    /// Notes that the loop, which had to be here at `due`, was here at `now`.
     pub fn note(&mut self, due: Instant, now: Instant) {
         let late = now.since(due);
         if late >= STALL {

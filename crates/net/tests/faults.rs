@@ -555,8 +555,9 @@ fn f27_reader_of_packets_has_gone() {
     }
     let pipe = std::env::temp_dir().join(format!("pnfault-pipe-{}", std::process::id()));
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let reader = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
+    let mut reader = std::fs::File::options().read(true).write(true).open(&pipe).unwrap();
     let run = Run::start(&["--packets", pipe.to_str().unwrap()]).unwrap();
+    reader.read_exact(&mut [0; 37]).unwrap(); // the first line
     drop(reader);
     run.exchange(50, 64);
     let ended = run.terminated();
