@@ -311,6 +311,8 @@ impl Emulator {
     /// first of them has waited to be read, as far as it is known.
     fn read_what_came(&mut self, direction: Direction, mut waited: Option<Span>) -> std::io::Result<()> {
         let at = direction.index();
+        // Who is stopped after the look, and before the time is taken, must not believe that nothing came since then.
+        let mut looked = self.now();
         for _ in 0..BATCH {
             let Some(mut buffer) = self.pool.try_take() else {
                 self.short_of_memory += 1;
@@ -318,8 +320,7 @@ impl Emulator {
             };
             let Some(len) = self.tuns[at].read(&mut buffer, &mut self.rest)? else {
                 self.pool.give(buffer);
-                let now = self.now();
-                self.intakes[at].note_empty(now);
+                self.intakes[at].note_empty(looked);
                 return Ok(());
             };
             if len > usize::from(self.plan.interfaces[at].mtu) {
@@ -335,6 +336,7 @@ impl Emulator {
             let (packet, owner) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
             owner.iter().for_each(|owner| self.path.set_owner(owner, now));
             self.path.arrive(direction, packet, now, &mut self.pool);
+            looked = now;
         }
         Ok(())
     }

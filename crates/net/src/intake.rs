@@ -1,9 +1,10 @@
 //! Measurements of the emulator when it reads the packets of one direction.
 
+use crate::report::DISTURBED_ABOVE;
 use penstock_core::units::{Instant, Span};
 
-/// A shorter wait is what waking up takes on any machine.
-const USUAL: Span = Span::from_micros(100);
+/// A shorter wait delays a packet no more than the lateness that a run may have.
+const USUAL: Span = DISTURBED_ABOVE;
 
 /// What can go wrong before a packet arrives at the discipline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,14 +13,14 @@ pub struct Intake {
     pub oversize: u64,
     /// Number of packets that the kernel dropped because they were not read in time.
     pub unread: u64,
-    /// For how long the wire was idle although a packet waited in the kernel; waits of up to 100 us do not count.
+    /// For how long the wire was idle although a packet waited in the kernel; waits of up to 1 ms do not count.
     pub starved: Span,
     /// When there was last nothing to read.
     emptied: Instant,
 }
 
 impl Intake {
-    /// Notes that nothing is left to read.
+    /// Notes that nothing was left to read at `now`.
     pub fn note_empty(&mut self, now: Instant) {
         self.emptied = now;
     }
@@ -54,7 +55,7 @@ mod tests {
         };
         let ms = Span::from_millis;
         assert_eq!(starved(0, Some(ms(3)), 20), ms(3), "the process had no processor for 3 ms");
-        assert_eq!(starved(19, Some(ms(3)), 20), ms(1), "the wire was busy before");
+        assert_eq!(starved(18, Some(ms(3)), 20), ms(2), "the wire was busy before");
         assert_eq!(starved(0, Some(ms(15)), 20), ms(10), "there was nothing to read before");
         assert_eq!(starved(0, None, 20), ms(10), "the process was busy");
         assert_eq!(starved(0, Some(USUAL), 20), Span::ZERO, "waking up takes as long");

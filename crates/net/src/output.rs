@@ -57,7 +57,7 @@ impl Printer {
 
 /// Prints each text; returns the result of the last one.
 fn print_all(texts: &Receiver<String>) -> io::Result<()> {
-    texts.iter().fold(Ok(()), |_, text| print(&text))
+    texts.iter().map(|text| print(&text)).last().unwrap_or(Ok(()))
 }
 
 /// Prints a text, all of it.

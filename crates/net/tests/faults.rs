@@ -265,7 +265,7 @@ fn f06_a_report_meanwhile() {
     run.exchange(10, 100);
     let ended = run.terminated();
     assert!(arrived(&ended.report(0)) >= 40);
-    let lines: Vec<Value> = ended.stdout.lines().map(|line| report_in(line)).collect();
+    let lines: Vec<Value> = ended.stdout.lines().map(report_in).collect();
     assert_eq!(lines.len(), 4, "three on the way and the last one");
     assert!(lines[..3].iter().all(|line| line["ended"] == "running"), "{lines:?}");
 }
@@ -387,9 +387,11 @@ fn f15_packets_not_read_in_time() {
 #[test]
 fn f16_no_processor() {
     let Some(run) = Run::start_in("exec taskset -c 0 \"$@\"", &[]) else { return };
+    run.exchange(5, 100);
     let burner = ["0.6", "chrt", "-f", "50", "taskset", "-c", "0", "sh", "-c", "while :; do :; done"];
     let Ok(mut burner) = Command::new("timeout").args(burner).stderr(Stdio::null()).spawn() else { return };
     let (left, _) = run.sockets.as_ref().unwrap();
+    std::thread::sleep(Duration::from_millis(50));
     for _ in 0..200 {
         let _ = left.send(&[0; 64]);
         std::thread::sleep(Duration::from_millis(2));
