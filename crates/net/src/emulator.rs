@@ -308,11 +308,12 @@ impl Emulator {
     }
 
     /// Reads packets that travel in `direction` from the interface where this direction begins. `waited` is how long the
-    /// first of them has waited to be read, as far as it is known.
+    /// first of them had waited to be read when the loop woke up, as far as it is known.
     fn read_what_came(&mut self, direction: Direction, mut waited: Option<Span>) -> std::io::Result<()> {
         let at = direction.index();
         // Who is stopped after the look, and before the time is taken, must not believe that nothing came since then.
         let mut looked = self.now();
+        let mut since = self.woken;
         for _ in 0..BATCH {
             let Some(mut buffer) = self.pool.try_take() else {
                 self.short_of_memory += 1;
@@ -329,10 +330,11 @@ impl Emulator {
             }
             let now = self.write_what_is_due();
             if let Some(idle_since) = self.path.direction(direction).idle_since() {
+                let waited = waited.map(|waited| waited + now.since(since));
                 self.intakes[at].note_idle(idle_since, waited, now);
             }
             // The packets behind this one have waited as well, but for them the wire is busy now.
-            waited = Some(Span::ZERO);
+            (waited, since) = (Some(Span::ZERO), now);
             let (packet, owner) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
             owner.iter().for_each(|owner| self.path.set_owner(owner, now));
             self.path.arrive(direction, packet, now, &mut self.pool);
@@ -422,8 +424,13 @@ impl Emulator {
         };
         let ready = |i: usize| fds[i].revents().is_some_and(|events| !events.is_empty());
         let mut wakeup = Wakeup { slow: ready(0), readable: [ready(1), ready(2)], waited: Some(Span::ZERO) };
+        let slept = woken.since(now) > NO_SLEEP;
+        for (intake, readable) in self.intakes.iter_mut().zip(wakeup.readable) {
+            if !readable {
+                intake.note_empty(if slept { woken } else { now });
+            }
+        }
         if idle && wakeup.readable.contains(&true) {
-            let slept = woken.since(now) > NO_SLEEP;
             // Linux from 6.12 on does not count every wait: then it is at least what the sleep was too long.
             let too_long = woken.since(now + timeout);
             wakeup.waited = slept.then(|| too_long.max(self.processor.so_far() - before));

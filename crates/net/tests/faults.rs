@@ -401,7 +401,9 @@ fn f16_no_processor() {
     }
     let report = run.terminated().report(0);
     assert!(report["disturbed"] == true && !causes(&report).is_empty(), "{report}");
-    assert!(report["forward"]["starved_s"].as_f64().unwrap() > 0.05, "{report}");
+    // It depends on what the emulator was doing when it lost the processor whether the wire is known to have starved.
+    let (starved, stalled) = (&report["forward"]["starved_s"], &report["stalled"]["total_s"]);
+    assert!(starved.as_f64().unwrap() + stalled.as_f64().unwrap() > 0.05, "{report}");
 }
 
 #[test]
