@@ -29,6 +29,20 @@ pub struct Config {
     pub limit: Limit,
 }
 
+/// Largest number of replaced disciplines that may hold packets at a time.
+pub const MOST_REPLACED: usize = 16;
+
+/// Why a discipline cannot be replaced while packets pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Irreplaceable {
+    /// The discipline keeps state of connections.
+    #[error("the discipline keeps state of each connection, which a new one would not have; start a new run")]
+    Connections,
+    /// Too many earlier ones still hold packets.
+    #[error("{MOST_REPLACED} earlier queues still hold packets; try again when they are empty")]
+    Busy,
+}
+
 /// Packets were lost or duplicated: the counters do not balance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unbalanced {
@@ -94,6 +108,34 @@ impl<P: Packet> Stamped<P> {
     }
 }
 
+/// A discipline with the time of its last wake-up.
+#[derive(Debug)]
+struct Queue<P: Packet> {
+    qdisc: AnyQdisc<Stamped<P>>,
+    /// When `on_wakeup` was called last; it is called only once for each time.
+    woken: Option<Instant>,
+}
+
+impl<P: Packet> Queue<P> {
+    fn new(qdisc: AnyQdisc<Stamped<P>>) -> Self {
+        Self { qdisc, woken: None }
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.qdisc.next_wakeup().filter(|at| self.woken.is_none_or(|woken| *at > woken))
+    }
+
+    /// Wakes the discipline if it wants to be woken at `at`; returns whether it did.
+    fn wake(&mut self, at: Instant) -> bool {
+        let due = self.next_wakeup().is_some_and(|wakeup| wakeup <= at);
+        if due {
+            self.woken = Some(at);
+            self.qdisc.on_wakeup(at);
+        }
+        due
+    }
+}
+
 /// Passes the fates of stamped packets on without the stamp, after writing them into the journal.
 struct Unstamped<'a, F>(&'a mut F, Option<&'a mut Journal>);
 
@@ -120,7 +162,7 @@ struct Loss {
 
 impl Loss {
     fn strikes(&mut self) -> bool {
-        let lost = self.rng.uniform() < self.probability;
+        let lost = self.probability > 0.0 && self.rng.uniform() < self.probability;
         self.lost += u64::from(lost);
         lost
     }
@@ -129,7 +171,11 @@ impl Loss {
 /// A queue discipline followed by a wire and a delay line.
 #[derive(Debug)]
 pub struct Bottleneck<P: Packet> {
-    qdisc: AnyQdisc<Stamped<P>>,
+    queue: Queue<P>,
+    /// Queues that were replaced and still hold packets, the oldest first. Their packets leave before all others.
+    replaced: VecDeque<Queue<P>>,
+    /// The counters of queues that were replaced and are empty.
+    past: Stats,
     sees_segments: bool,
     rng: Rng,
     wire: Serializer,
@@ -138,8 +184,8 @@ pub struct Bottleneck<P: Packet> {
     /// True while a packet is on the wire, which is until `busy_until`.
     transmitting: bool,
     busy_until: Instant,
-    /// When `on_wakeup` was called last; it is called only once for each time.
-    woken: Option<Instant>,
+    /// The time for which the wire has been occupied.
+    busy: Span,
     in_flight: VecDeque<Delivery<P>>,
     delivered: Backlog,
     sojourn: Spans,
@@ -152,14 +198,16 @@ impl<P: Packet> Bottleneck<P> {
         let qdisc = config.aqm.build(&LinkFacts { rate: config.rate, limit: config.limit });
         Self {
             sees_segments: qdisc.sees_segments(),
-            qdisc,
+            queue: Queue::new(qdisc),
+            replaced: VecDeque::new(),
+            past: Stats::default(),
             rng,
             wire: Serializer::new(config.rate),
             loss: None,
             delay: config.delay,
             transmitting: false,
             busy_until: Instant::ZERO,
-            woken: None,
+            busy: Span::ZERO,
             in_flight: VecDeque::new(),
             delivered: Backlog::default(),
             sojourn: Spans::new(),
@@ -175,7 +223,73 @@ impl<P: Packet> Bottleneck<P> {
     /// Loses each packet on the wire with this probability, within [0, 1], from now on. `rng` is a random stream of its
     /// own.
     pub fn lose(&mut self, probability: f64, rng: Rng) {
-        self.loss = (probability > 0.0).then_some(Loss { probability, rng, lost: 0 });
+        self.loss = Some(Loss { probability, rng, lost: self.lost() });
+    }
+
+    /// Changes the probability of loss. Does nothing before [`Bottleneck::lose`] has told the random stream.
+    pub fn set_loss(&mut self, probability: f64) {
+        if let Some(loss) = &mut self.loss {
+            loss.probability = probability;
+        }
+    }
+
+    /// Returns the probability with which the wire loses a packet.
+    pub fn loss(&self) -> f64 {
+        self.loss.as_ref().map_or(0.0, |loss| loss.probability)
+    }
+
+    /// Changes the rate of the wire, and tells the discipline. A packet that is being transmitted keeps the old rate.
+    /// Must be called after [`Bottleneck::poll`] has returned `None` for this `now`.
+    pub fn set_rate(&mut self, rate: Rate, now: Instant) {
+        self.wire = Serializer::new(rate);
+        self.queues().for_each(|queue| queue.qdisc.on_fact(&Fact::Rate(rate), now));
+    }
+
+    /// Changes the delay of the packets whose transmission begins later. They do not overtake those before them.
+    pub fn set_delay(&mut self, delay: Span) {
+        self.delay = delay;
+    }
+
+    /// Puts a new discipline in the place of the present one, without losing a packet: those that wait stay in the old
+    /// one, whose parameters hold for them, and leave before all that arrive from now on. Must be called after
+    /// [`Bottleneck::poll`] has returned `None` for this time.
+    ///
+    /// # Errors
+    /// Refuses, and changes nothing, if the old or the new discipline keeps state of connections, which would be lost,
+    /// or if [`MOST_REPLACED`] old ones still hold packets.
+    pub fn replace(&mut self, aqm: &AnyConfig, limit: Limit) -> Result<(), Irreplaceable> {
+        let qdisc = aqm.build(&LinkFacts { rate: self.wire.rate(), limit });
+        if self.sees_segments || qdisc.sees_segments() {
+            return Err(Irreplaceable::Connections);
+        }
+        if !self.can_replace() {
+            return Err(Irreplaceable::Busy);
+        }
+        let old = std::mem::replace(&mut self.queue, Queue::new(qdisc));
+        self.replaced.push_back(old);
+        self.forget_empty();
+        Ok(())
+    }
+
+    /// Returns whether the discipline keeps state of connections, so that it cannot be replaced.
+    pub fn keeps_connections(&self) -> bool {
+        self.sees_segments
+    }
+
+    /// Returns whether there is room for one more replaced discipline with packets.
+    pub fn can_replace(&self) -> bool {
+        self.replaced.len() < MOST_REPLACED
+    }
+
+    /// Forgets the oldest replaced queues that are empty, except their counters.
+    fn forget_empty(&mut self) {
+        while let Some(old) = self.replaced.pop_front_if(|old| old.qdisc.backlog().packets == 0) {
+            self.past = sum(&self.past, old.qdisc.stats());
+        }
+    }
+
+    fn queues(&mut self) -> impl Iterator<Item = &mut Queue<P>> {
+        self.replaced.iter_mut().chain(std::iter::once(&mut self.queue))
     }
 
     /// Returns the journal; `None` if none is kept.
@@ -183,13 +297,20 @@ impl<P: Packet> Bottleneck<P> {
         self.journal.as_ref()
     }
 
+    /// Returns the journal, to take entries out; `None` if none is kept.
+    pub fn journal_mut(&mut self) -> Option<&mut Journal> {
+        self.journal.as_mut()
+    }
+
     /// Tells the discipline which node owns a flow.
     pub fn set_owner(&mut self, owner: &FlowOwner, now: Instant) {
         let &FlowOwner { flow, node, fresh } = owner;
-        if fresh {
-            self.qdisc.on_fact(&Fact::Gone(node), now);
+        for queue in self.queues() {
+            if fresh {
+                queue.qdisc.on_fact(&Fact::Gone(node), now);
+            }
+            queue.qdisc.on_fact(&Fact::Owner { flow, node }, now);
         }
-        self.qdisc.on_fact(&Fact::Owner { flow, node }, now);
     }
 
     /// Takes a packet. Must be called after [`Bottleneck::poll`] has returned `None` for this `now`, so that events
@@ -199,11 +320,11 @@ impl<P: Packet> Bottleneck<P> {
         if self.sees_segments
             && let Some(segment) = packet.tcp()
         {
-            self.qdisc.outbound(segment, now);
+            self.queue.qdisc.outbound(segment, now);
         }
         // The verdict is counted in the statistics and passed to `fates`.
         let mut fate = Unstamped(fates, self.journal.as_mut());
-        let _ = self.qdisc.enqueue(Stamped { packet, since: now }, now, &mut self.rng, &mut fate);
+        let _ = self.queue.qdisc.enqueue(Stamped { packet, since: now }, now, &mut self.rng, &mut fate);
         if !self.transmitting {
             self.start_next(now, fates);
         }
@@ -212,7 +333,7 @@ impl<P: Packet> Bottleneck<P> {
     /// Shows the discipline a segment that comes back from the far side.
     pub fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         if self.sees_segments {
-            self.qdisc.inbound(segment, now);
+            self.queue.qdisc.inbound(segment, now);
         }
     }
 
@@ -246,12 +367,10 @@ impl<P: Packet> Bottleneck<P> {
 
     /// Handles the timer of the discipline, the end of a transmission, or both.
     fn step<F: PacketObserver<P>>(&mut self, at: Instant, fates: &mut F) {
-        if self.next_wakeup().is_some_and(|wakeup| wakeup <= at) {
-            self.woken = Some(at);
-            self.qdisc.on_wakeup(at);
-            if !self.transmitting && self.qdisc.backlog().packets > 0 {
-                self.start_next(at, fates);
-            }
+        // Every queue that is due is woken, so `any` would be wrong.
+        let woken = self.queues().filter_map(|queue| queue.wake(at).then_some(())).count() > 0;
+        if woken && !self.transmitting && self.backlog().packets > 0 {
+            self.start_next(at, fates);
         }
         if self.transmitting && self.busy_until <= at {
             self.start_next(at, fates);
@@ -259,33 +378,61 @@ impl<P: Packet> Bottleneck<P> {
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        self.qdisc.next_wakeup().filter(|at| self.woken.is_none_or(|woken| *at > woken))
+        let replaced = self.replaced.iter().filter_map(Queue::next_wakeup).min();
+        [replaced, self.queue.next_wakeup()].into_iter().flatten().min()
     }
 
     /// Asks the discipline for a packet and begins to transmit it.
     fn start_next<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) {
-        let next = self.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates, self.journal.as_mut()));
+        let next = self.dequeue(now, fates);
         self.transmitting = next.is_some();
         if let (Some(journal), Some(packet)) = (&mut self.journal, &next) {
             journal.add(packet.entry(now, None));
         }
         if let Some(Stamped { packet, since }) = next {
             self.sojourn.record(now.since(since));
-            self.busy_until = now + self.wire.send(packet.size());
+            let transmission = self.wire.send(packet.size());
+            self.busy_until = now + transmission;
+            self.busy = self.busy + transmission;
             if !self.loss.as_mut().is_some_and(Loss::strikes) {
-                self.in_flight.push_back(Delivery { due: self.busy_until + self.delay, packet });
+                let last = self.in_flight.back().map_or(Instant::ZERO, |d| d.due);
+                self.in_flight.push_back(Delivery { due: last.max(self.busy_until + self.delay), packet });
             }
         }
     }
 
-    /// Returns the counters of the discipline.
-    pub fn stats(&self) -> &Stats {
-        self.qdisc.stats()
+    /// Takes the next packet out of the oldest queue that has one.
+    fn dequeue<F: PacketObserver<P>>(&mut self, now: Instant, fates: &mut F) -> Option<Stamped<P>> {
+        loop {
+            let queue = self.replaced.front_mut().unwrap_or(&mut self.queue);
+            let next = queue.qdisc.dequeue(now, &mut self.rng, &mut Unstamped(fates, self.journal.as_mut()));
+            let replaced = self.replaced.len();
+            self.forget_empty();
+            if next.is_some() || self.replaced.len() == replaced {
+                return next;
+            }
+        }
+    }
+
+    /// Returns the counters of the discipline, with those of disciplines that it replaced.
+    pub fn stats(&self) -> Stats {
+        let past = self.replaced.iter().fold(self.past, |all, old| sum(&all, old.qdisc.stats()));
+        sum(&past, self.queue.qdisc.stats())
     }
 
     /// Returns what waits in the queue.
     pub fn backlog(&self) -> Backlog {
-        self.qdisc.backlog()
+        self.replaced.iter().fold(self.queue.qdisc.backlog(), |all, old| plus(all, old.qdisc.backlog()))
+    }
+
+    /// Returns since when the wire has been idle; `None` while it transmits.
+    pub fn idle_since(&self) -> Option<Instant> {
+        (!self.transmitting).then_some(self.busy_until)
+    }
+
+    /// Returns the time for which the wire has been occupied, up to the end of the present transmission.
+    pub fn busy(&self) -> Span {
+        self.busy
     }
 
     /// Returns the number of packets and bytes that `poll` has delivered.
@@ -315,5 +462,23 @@ impl<P: Packet> Bottleneck<P> {
             return Ok(());
         }
         Err(Unbalanced::Wire { sent, delivered, lost, in_flight })
+    }
+}
+
+fn plus(a: Backlog, b: Backlog) -> Backlog {
+    Backlog { packets: a.packets + b.packets, bytes: a.bytes + b.bytes }
+}
+
+/// Returns the counters of two disciplines together.
+fn sum(a: &Stats, b: &Stats) -> Stats {
+    Stats {
+        arrived: plus(a.arrived, b.arrived),
+        sent: plus(a.sent, b.sent),
+        dropped_early: plus(a.dropped_early, b.dropped_early),
+        dropped_forced: plus(a.dropped_forced, b.dropped_forced),
+        dropped_overflow: plus(a.dropped_overflow, b.dropped_overflow),
+        dropped_dequeue: plus(a.dropped_dequeue, b.dropped_dequeue),
+        marked: plus(a.marked, b.marked),
+        taken_out: plus(a.taken_out, b.taken_out),
     }
 }

@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::file::{EndKeys, File};
 use crate::nodes::Side;
 use crate::tun::{self, Cidr};
-use clap::Parser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use penstock_control::place::is_name;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::{config_from_settings, config_over};
 use penstock_core::units::{Limit, Rate, Span};
@@ -28,7 +29,15 @@ Examples:
   penstock-emulate --config examples/emulate/codel.toml --rate 4Mbit/s
   penstock-emulate --config examples/emulate/codel.toml --check
 
-Exit codes: 0 after a run, 1 for a failure while running, 2 for a mistake in the options, the file or the set-up.";
+  While it runs, from another terminal:
+  penstock-emulate status
+  penstock-emulate top --by node
+  penstock-emulate set rate=2Mbit/s loss=0.01
+  kill -USR1 PID                                    # prints the report, and goes on
+
+Exit codes: 0 after a run (by --duration, or SIGINT, SIGTERM, SIGHUP, SIGQUIT), 1 if it ended for another reason or not
+all of its output could be written, 2 for a mistake in the options, the file or the set-up. The report is printed in
+the first two cases.";
 
 /// Emulates a bottleneck link between two network namespaces, with any queue discipline of Penstock.
 ///
@@ -36,8 +45,18 @@ Exit codes: 0 after a run, 1 for a failure while running, 2 for a mistake in the
 /// at the rate, and delivered at the right interface after the delay. The reverse direction has a queue, a rate and a
 /// delay of its own. Needs root, or CAP_NET_ADMIN and CAP_SYS_ADMIN.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "penstock-emulate", version, after_help = EXAMPLES)]
+#[command(
+    name = "penstock-emulate",
+    version,
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub struct Options {
+    /// A question to a run that goes on; without one, starts a run
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
     /// Read settings from this TOML file, over which options have precedence; docs/emulate.md lists its keys
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -120,7 +139,14 @@ pub struct Options {
     /// Run with real-time priority (SCHED_FIFO), before all processes of normal priority
     #[arg(long, conflicts_with = "spin")]
     pub realtime: bool,
-    /// Write the fate of each packet to this file as CSV when the run ends
+    /// Name of this run, by which `status`, `top` and `set` find it [default: emulate; if that runs already, with the
+    /// number of the process at its end]
+    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with = "socket")]
+    pub name: Option<String>,
+    /// Path of the control socket [default: /run/penstock/NAME.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Write the fate of each packet to this file as CSV while packets pass
     #[arg(long, value_name = "FILE")]
     pub packets: Option<PathBuf>,
     /// Print the report as one JSON object
@@ -132,6 +158,57 @@ pub struct Options {
     /// List every algorithm with its parameters and exit
     #[arg(long)]
     pub list: bool,
+}
+
+/// Questions to a run that goes on.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Print the counters of a run, as in its report
+    Status(Ask),
+    /// Print who carries most; on a terminal, every second until Ctrl-C
+    Top {
+        /// Which run to ask.
+        #[command(flatten)]
+        ask: Ask,
+        /// Who is counted
+        #[arg(long, value_enum, default_value_t = By::Flow)]
+        by: By,
+        /// The largest number of entries
+        #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        most: u16,
+    },
+    /// Change a run: rate, delay, loss, limit, aqm.PARAMETER, and the same with reverse_ before it
+    Set {
+        /// Which run to ask.
+        #[command(flatten)]
+        ask: Ask,
+        /// What to set: rate=2Mbit/s
+        #[arg(value_name = "KEY=VALUE", required = true)]
+        values: Vec<String>,
+    },
+}
+
+/// Which run to ask, and how to print its answer.
+#[derive(Debug, Clone, Args)]
+pub struct Ask {
+    /// Name of the run [default: the only one]
+    #[arg(long, value_name = "NAME", value_parser = name, conflicts_with = "socket")]
+    pub name: Option<String>,
+    /// Path of the control socket [default: /run/penstock/NAME.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Print the answer as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Who is counted by `top`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Each flow
+    Flow,
+    /// Each node, which --nodes of the run defines, with all its flows
+    Node,
 }
 
 /// The validated meaning of [`Options`].
@@ -157,6 +234,8 @@ pub struct Plan {
     pub realtime: bool,
     /// The file for the journal of packets; `None` without one.
     pub packets: Option<PathBuf>,
+    /// True for reports as JSON.
+    pub json: bool,
 }
 
 impl fmt::Display for Plan {
@@ -204,6 +283,7 @@ impl Options {
             spin,
             realtime: !spin && (self.realtime || run.realtime.unwrap_or_default()),
             packets: self.packets.clone().or_else(|| run.packets.clone()),
+            json: self.json,
         })
     }
 
@@ -244,6 +324,13 @@ impl Options {
             },
         ])
     }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if is_name(text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("{text:?} is no name; allowed are up to 64 letters, digits, '-', '_' and '.', which is not the first"))
 }
 
 fn probability(text: &str) -> Result<f64, String> {

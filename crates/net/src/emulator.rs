@@ -1,138 +1,285 @@
 //! The loop of the emulator: reads packets that arrived, writes packets that are due, and sleeps until the next event.
-//! It uses one thread.
+//! It uses one thread. What is slow waits for it: clients of the control socket, signals, the file of packets.
 
+use crate::answers;
 use crate::bottleneck::Delivery;
 use crate::classify::Classifier;
 use crate::cli::Plan;
 use crate::direction::Direction;
 use crate::emissions::Emissions;
 use crate::error::Error;
-use crate::journal;
+use crate::intake::Intake;
+use crate::links::LinkWatch;
 use crate::netns::Namespace;
+use crate::output::Printer;
+use crate::packets::{self, Closed, PacketFile};
 use crate::path::Path;
-use crate::pool::Pool;
-use crate::report::Report;
+use crate::pool::{LARGEST, Pool};
+use crate::report::{Change, Observed, Report};
 use crate::scheduling;
+use crate::signals::{Request, Signals, is_orderly};
+use crate::stalls::{LONGEST_SLEEP, ProcessorWait, Stalls, Suspension};
+use crate::talkers::Talkers;
 use crate::tun::Tun;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::time::TimeSpec;
+use penstock_control::server::Server;
 use penstock_core::packet::Packet;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::RealPacket;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use penstock_core::wire::flows::SipHash;
 use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 /// Largest number of packets read from one side before the other side and the clock get their turn.
 const BATCH: usize = 32;
+/// How often counters are asked for, and rates computed.
+const TICK: Span = Span::from_secs(1);
+/// Shortest time between two turns of what is slow: clients, however many ask, cannot take the processor from packets.
+const BETWEEN_SLOW: Span = Span::from_millis(1);
+/// How long the file of packets may delay the report.
+const FILE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A running bottleneck between two interfaces.
 pub struct Emulator {
-    plan: Plan,
-    path: Path<RealPacket>,
+    pub(crate) plan: Plan,
+    pub(crate) path: Path<RealPacket>,
     tuns: [Tun; 2],
+    /// Takes what does not fit into a buffer.
+    rest: Box<[u8]>,
     classifier: Classifier,
     pool: Pool,
     emissions: [Emissions; 2],
-    signals: SignalFd,
+    intakes: [Intake; 2],
+    links: [LinkWatch; 2],
+    stalls: Stalls,
+    suspension: Suspension,
+    processor: ProcessorWait,
+    short_of_memory: u64,
+    packets: Option<PacketFile>,
+    pub(crate) talkers: Talkers,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) snapshot: answers::Snapshot,
+    signals: Signals,
+    server: Option<Server>,
+    /// Readable if there is something for `serve_slow`.
+    slow: Epoll,
+    printer: Printer,
     epoch: std::time::Instant,
+    next_tick: Instant,
+    /// When the loop last came back from its sleep.
+    woken: Instant,
+    /// Nothing slow is done before this time.
+    next_slow: Instant,
 }
 
-/// Why a sleep ended: which interfaces have packets, and whether a signal asks to stop.
+/// Why a sleep ended: which interfaces have packets, and whether something slow is ready.
 #[derive(Debug, Default)]
 struct Wakeup {
     readable: [bool; 2],
-    stop: bool,
+    slow: bool,
+    /// For how long the process, which slept until now, had no processor; `None` if it did not sleep.
+    waited: Option<Span>,
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Ended {
+    /// It goes on.
+    Not,
+    /// The duration is over.
+    Duration,
+    /// A signal came.
+    Signal(nix::sys::signal::Signal),
+    /// Something failed, as the sentence says.
+    Failed(String),
+}
+
+impl Ended {
+    fn text(&self) -> String {
+        match self {
+            Self::Not => "running".into(),
+            Self::Duration => "duration".into(),
+            Self::Signal(signal) => signal.as_str().into(),
+            Self::Failed(why) => why.clone(),
+        }
+    }
+
+    fn failure(&self) -> Option<String> {
+        match self {
+            Self::Failed(why) => Some(why.clone()),
+            Self::Signal(signal) if !is_orderly(*signal) => Some(format!("the run was ended by {signal}")),
+            _ => None,
+        }
+    }
+}
+
+/// A run that has ended. Its interfaces are gone.
+pub struct Finished {
+    /// The results.
+    pub report: Report,
+    /// What made the run end before it should, as a sentence.
+    pub failure: Option<String>,
+    /// The file of `--packets`, which may still be written.
+    pub packets: Option<Closed>,
+    /// Where reports are printed.
+    pub printer: Printer,
+    /// The signals, which still end nothing by themselves.
+    pub signals: Signals,
 }
 
 impl Emulator {
-    /// Creates the interfaces and an idle bottleneck between them. From here on SIGINT and SIGTERM end the run.
+    /// Creates the interfaces and an idle bottleneck between them. From here on signals end the run. `server` is the
+    /// control socket.
     ///
     /// # Errors
     /// Returns what is missing, and what to do about it.
-    pub fn open(plan: Plan, namespaces: &[Namespace; 2]) -> Result<Self, Error> {
+    pub fn open(plan: Plan, namespaces: &[Namespace; 2], server: Option<Server>) -> Result<Self, Error> {
         if namespaces[0].is(&namespaces[1]) {
             let message = "left and right must be in two namespaces, for packets between addresses of one never leave \
                            its kernel; give --left-netns and --right-netns (`ip netns add NAME` makes one)";
             return Err(Error::Options(message.into()));
         }
+        let signals = Signals::open()?;
         let tuns = [Tun::open(&plan.interfaces[0], &namespaces[0])?, Tun::open(&plan.interfaces[1], &namespaces[1])?];
-        let signals = termination_signals()?;
+        let watch = |side: usize| LinkWatch::open(&namespaces[side], tuns[side].index());
+        let links = [watch(0)?, watch(1)?];
+        let slow = slow_events(&signals, &links, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
+        // Threads are started before this one gets a priority, which they would inherit.
+        let packets = plan.packets.as_deref().map(PacketFile::open).transpose()?;
+        let printer = Printer::open().map_err(Error::io("cannot start a thread"))?;
         if plan.realtime {
             scheduling::realtime()?;
         }
         scheduling::exact_timers()?;
         let streams = Streams::new(plan.seed);
-        let mtu = usize::from(plan.interfaces[0].mtu);
         let mut path = Path::new(&plan.bottlenecks[0], &plan.bottlenecks[1], streams);
-        path.lose(plan.loss, streams);
-        if plan.packets.is_some() {
+        path.direction_mut(Direction::Forward).set_loss(plan.loss);
+        if packets.is_some() {
             path.keep_journals();
         }
+        let mut secret = streams.get("talkers/hash");
         Ok(Self {
             path,
             tuns,
+            rest: vec![0; LARGEST].into_boxed_slice(),
             classifier: Classifier::new(streams, plan.nodes),
-            pool: Pool::new(mtu),
+            pool: Pool::new(usize::from(plan.interfaces[0].mtu)),
             emissions: Default::default(),
+            intakes: Default::default(),
+            links,
+            stalls: Stalls::default(),
+            suspension: Suspension::new(),
+            processor: ProcessorWait::open(),
+            short_of_memory: 0,
+            packets,
+            talkers: Talkers::new(SipHash(secret.bits(), secret.bits())),
+            changes: Vec::new(),
+            snapshot: answers::Snapshot::default(),
             signals,
+            server,
+            slow,
+            printer,
             epoch: std::time::Instant::now(),
+            next_tick: Instant::ZERO + TICK,
+            woken: Instant::ZERO,
+            next_slow: Instant::ZERO,
             plan,
         })
     }
 
-    /// Moves packets until the duration is over or a signal comes.
-    ///
-    /// # Errors
-    /// Fails if an interface was removed or the system refuses to wait.
-    pub fn run(mut self) -> Result<Report, Error> {
+    /// Moves packets until the duration is over, a signal comes or an interface is gone, and returns the report in any
+    /// case.
+    pub fn run(mut self) -> Finished {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.forward())).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Ended::Failed(format!("a fault of this program: {}", text.unwrap_or_default()))
+        });
+        self.finish(&ended)
+    }
+
+    fn finish(mut self, ended: &Ended) -> Finished {
+        self.links.iter_mut().for_each(LinkWatch::refresh);
+        self.note_facts();
+        let elapsed = self.now().since(Instant::ZERO);
+        self.exchange_journals(1);
+        let closed = self.packets.take().map(|file| file.close(FILE_PATIENCE));
+        let lines = closed.as_ref().map(Closed::lines);
+        let report = Report::new(&self.plan, &self.path, self.observed(ended, elapsed, lines));
+        Finished { report, failure: ended.failure(), packets: closed, printer: self.printer, signals: self.signals }
+    }
+
+    /// The loop; returns why it ended.
+    fn forward(&mut self) -> Ended {
         let end = self.plan.duration.map(|duration| Instant::ZERO + duration);
+        self.woken = self.now();
         loop {
             let now = self.write_what_is_due();
             if end.is_some_and(|end| now >= end) {
-                break;
+                return Ended::Duration;
             }
-            let wakeup = self.sleep(now, end)?;
-            if wakeup.stop {
-                break;
+            if now >= self.next_tick {
+                self.tick(now);
+            }
+            let wakeup = match self.sleep(now, end) {
+                Ok(wakeup) => wakeup,
+                Err(error) => return Ended::Failed(format!("cannot wait for packets: {error}")),
+            };
+            if wakeup.slow
+                && let Some(ended) = self.serve_slow()
+            {
+                return ended;
             }
             for from in Direction::BOTH {
-                if wakeup.readable[from.index()] {
-                    self.read_what_came(from)?;
+                if wakeup.readable[from.index()]
+                    && let Err(error) = self.read_what_came(from, wakeup.waited)
+                {
+                    let name = &self.plan.interfaces[from.index()].name;
+                    return Ended::Failed(format!("cannot read from the interface {name}; was it removed? ({error})"));
                 }
             }
         }
-        let elapsed = self.now().since(Instant::ZERO);
-        self.write_journals().map_err(Error::io("cannot write the file of --packets"))?;
-        Ok(Report::new(&self.plan, &self.path, &self.emissions, self.classifier.unclassified(), elapsed))
     }
 
-    fn write_journals(&self) -> std::io::Result<()> {
-        let Some(file) = &self.plan.packets else { return Ok(()) };
-        let mut out = BufWriter::new(File::create(file)?);
-        writeln!(out, "{}", journal::CSV_HEADER)?;
-        for (direction, name) in Direction::BOTH.into_iter().zip(["forward", "reverse"]) {
-            if let Some(journal) = self.path.direction(direction).journal() {
-                journal.write(name, &mut out)?;
-            }
+    /// Returns the report up to now.
+    pub(crate) fn report(&self) -> Report {
+        let lines = self.packets.as_ref().map(PacketFile::lines);
+        let elapsed = self.now().since(Instant::ZERO);
+        Report::new(&self.plan, &self.path, self.observed(&Ended::Not, elapsed, lines))
+    }
+
+    fn observed(&self, ended: &Ended, elapsed: Span, packets_file: Option<packets::Lines>) -> Observed<'_> {
+        Observed {
+            emissions: &self.emissions,
+            intakes: &self.intakes,
+            unclassified: self.classifier.unclassified(),
+            stalls: self.stalls,
+            short_of_memory: self.short_of_memory,
+            packets_file,
+            changes: &self.changes,
+            ended: ended.text(),
+            elapsed,
         }
-        out.flush()
     }
 
     /// Returns the time since the start by CLOCK_MONOTONIC.
-    fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Writes all packets that are due; returns the time up to which everything has been written.
-    fn write_what_is_due(&mut self) -> Instant {
+    pub(crate) fn write_what_is_due(&mut self) -> Instant {
         loop {
             let now = self.now();
-            let Some((direction, Delivery { due, packet })) = self.path.poll(now, &mut self.pool) else { return now };
+            let Some((direction, Delivery { due, packet })) = self.path.poll(now, &mut self.pool) else {
+                self.exchange_journals(packets::ENTRIES);
+                return now;
+            };
             let emissions = &mut self.emissions[direction.index()];
             emissions.lateness.record(now.since(due));
             let len = packet.size().get() as usize;
@@ -140,63 +287,182 @@ impl Emulator {
             if tun.write(&packet.bytes()[..len]).is_err() {
                 emissions.refused += 1;
             }
+            if self.server.is_some() {
+                self.talkers.count(direction, &packet, now);
+            }
             self.pool.give(packet.into_bytes());
+            self.exchange_journals(packets::ENTRIES);
         }
     }
 
-    /// Reads packets that travel in `direction` from the interface where this direction begins.
-    fn read_what_came(&mut self, direction: Direction) -> Result<(), Error> {
+    /// Hands journals with at least so many packets to the thread that writes them.
+    fn exchange_journals(&mut self, least: usize) {
+        let Some(file) = &mut self.packets else { return };
+        for direction in Direction::BOTH {
+            if let Some(journal) = self.path.direction_mut(direction).journal_mut()
+                && journal.entries().len() >= least
+            {
+                file.exchange(direction, journal);
+            }
+        }
+    }
+
+    /// Reads packets that travel in `direction` from the interface where this direction begins. `waited` is how long the
+    /// first of them had waited to be read when the loop woke up, as far as it is known.
+    fn read_what_came(&mut self, direction: Direction, mut waited: Option<Span>) -> std::io::Result<()> {
+        let at = direction.index();
+        // Who is stopped after the look, and before the time is taken, must not believe that nothing came since then.
+        let mut looked = self.now();
+        let mut since = self.woken;
         for _ in 0..BATCH {
-            let mut buffer = self.pool.take();
-            let read = self.tuns[direction.index()].read(&mut buffer);
-            let Some(len) = read.map_err(Error::io("cannot read from an interface; was it removed?"))? else {
-                self.pool.give(buffer);
-                break;
+            let Some(mut buffer) = self.pool.try_take() else {
+                self.short_of_memory += 1;
+                return Ok(());
             };
+            let Some(len) = self.tuns[at].read(&mut buffer, &mut self.rest)? else {
+                self.pool.give(buffer);
+                self.intakes[at].note_empty(looked);
+                return Ok(());
+            };
+            if len > usize::from(self.plan.interfaces[at].mtu) {
+                self.intakes[at].oversize += 1;
+                buffer = self.whole(buffer, len);
+            }
             let now = self.write_what_is_due();
+            if let Some(idle_since) = self.path.direction(direction).idle_since() {
+                let waited = waited.map(|waited| waited + now.since(since));
+                self.intakes[at].note_idle(idle_since, waited, now);
+            }
+            // The packets behind this one have waited as well, but for them the wire is busy now.
+            (waited, since) = (Some(Span::ZERO), now);
             let (packet, owner) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
             owner.iter().for_each(|owner| self.path.set_owner(owner, now));
             self.path.arrive(direction, packet, now, &mut self.pool);
+            looked = now;
         }
         Ok(())
     }
 
+    /// Returns a buffer with a packet of which `buffer` has the beginning: the MTU was raised, and from now on all
+    /// buffers are as large as it takes.
+    fn whole(&mut self, buffer: Box<[u8]>, len: usize) -> Box<[u8]> {
+        let begin = buffer.len();
+        if len <= begin {
+            return buffer;
+        }
+        self.pool.grow(len);
+        let mut whole = self.pool.take();
+        whole[..begin].copy_from_slice(&buffer);
+        whole[begin..len].copy_from_slice(&self.rest[..len - begin]);
+        whole
+    }
+
+    /// What is done once a second.
+    fn tick(&mut self, now: Instant) {
+        self.next_tick = now + TICK;
+        self.links.iter().for_each(LinkWatch::ask);
+        self.note_facts();
+        self.talkers.tick(now);
+        self.exchange_journals(1);
+        if let Some(server) = &mut self.server {
+            server.tidy(std::time::Instant::now());
+        }
+    }
+
+    fn note_facts(&mut self) {
+        for (intake, link) in self.intakes.iter_mut().zip(&self.links) {
+            intake.unread = link.facts().unread;
+        }
+        self.stalls.note_suspended(self.suspension.so_far());
+    }
+
+    /// Does what is slow and ready, a little of it; returns why the run ends, if it does.
+    fn serve_slow(&mut self) -> Option<Ended> {
+        while let Some(request) = self.signals.next() {
+            match request {
+                Request::End(signal) => return Some(Ended::Signal(signal)),
+                Request::Report => {
+                    self.links.iter_mut().for_each(LinkWatch::refresh);
+                    self.note_facts();
+                    // If earlier reports are still being printed, one more would say little else.
+                    if let Ok(text) = self.report().text(self.plan.json) {
+                        self.printer.offer(text);
+                    }
+                }
+            }
+        }
+        self.links.iter_mut().for_each(LinkWatch::read);
+        if let Some(mut server) = self.server.take() {
+            server.turn(std::time::Instant::now(), &mut |request| answers::answer(self, request));
+            self.server = Some(server);
+        }
+        self.next_slow = self.now() + BETWEEN_SLOW;
+        None
+    }
+
     /// Waits from `now` on for a packet, a signal, the next packet that is due or the end, whichever comes first.
-    fn sleep(&self, now: Instant, end: Option<Instant>) -> Result<Wakeup, Error> {
-        let readable = PollFlags::POLLIN;
+    fn sleep(&mut self, now: Instant, end: Option<Instant>) -> Result<Wakeup, Errno> {
+        // Without memory packets stay in the kernel until a buffer is free, and clients get their turn once in a while.
+        let if_true = |is| if is { PollFlags::POLLIN } else { PollFlags::empty() };
+        let (reads, serves) = (if_true(self.pool.has_buffer()), if_true(now >= self.next_slow));
         let mut fds = [
-            PollFd::new(self.tuns[0].as_fd(), readable),
-            PollFd::new(self.tuns[1].as_fd(), readable),
-            PollFd::new(self.signals.as_fd(), readable),
+            PollFd::new(self.slow.0.as_fd(), serves),
+            PollFd::new(self.tuns[0].as_fd(), reads),
+            PollFd::new(self.tuns[1].as_fd(), reads),
         ];
-        match ppoll(&mut fds, self.timeout(now, end).map(timespec), None) {
+        let timeout = self.timeout(now, end);
+        let idle = Direction::BOTH.into_iter().any(|d| self.path.direction(d).idle_since().is_some());
+        let before = if idle { self.processor.so_far() } else { Span::ZERO };
+        self.stalls.note(self.woken, now);
+        let polled = ppoll(&mut fds, Some(timespec(timeout)), None);
+        let woken = self.now();
+        self.stalls.note(now + timeout, woken);
+        self.woken = woken;
+        match polled {
             Err(Errno::EINTR) => return Ok(Wakeup::default()),
-            other => other.map_err(Error::io("cannot wait for packets"))?,
+            other => other?,
         };
         let ready = |i: usize| fds[i].revents().is_some_and(|events| !events.is_empty());
-        Ok(Wakeup { readable: [ready(0), ready(1)], stop: ready(2) })
+        let mut wakeup = Wakeup { slow: ready(0), readable: [ready(1), ready(2)], waited: Some(Span::ZERO) };
+        let slept = woken.since(now) > NO_SLEEP;
+        for (intake, readable) in self.intakes.iter_mut().zip(wakeup.readable) {
+            if !readable {
+                intake.note_empty(if slept { woken } else { now });
+            }
+        }
+        if idle && wakeup.readable.contains(&true) {
+            // Linux from 6.12 on does not count every wait: then it is at least what the sleep was too long.
+            let too_long = woken.since(now + timeout);
+            wakeup.waited = slept.then(|| too_long.max(self.processor.so_far() - before));
+        }
+        Ok(wakeup)
     }
 
-    /// Returns how long to sleep; `None` without a limit.
-    fn timeout(&self, now: Instant, end: Option<Instant>) -> Option<Span> {
+    /// Returns how long to sleep.
+    fn timeout(&self, now: Instant, end: Option<Instant>) -> Span {
         if self.plan.spin {
-            return Some(Span::ZERO);
+            return Span::ZERO;
         }
-        let next = [self.path.next_due(), end].into_iter().flatten().min()?;
-        Some(next.since(now))
+        let next_slow = (self.next_slow > now).then_some(self.next_slow);
+        let next = [self.path.next_due(), end, next_slow, Some(self.next_tick), Some(now + LONGEST_SLEEP)];
+        next.into_iter().flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now))
     }
 }
+
+/// A call of `ppoll` that took no longer has not slept: a packet was there before.
+const NO_SLEEP: Span = Span::from_micros(5);
 
 fn timespec(span: Span) -> TimeSpec {
-    std::time::Duration::from_nanos(span.as_nanos()).into()
+    Duration::from_nanos(span.as_nanos()).into()
 }
 
-/// Returns a descriptor that becomes readable at SIGINT or SIGTERM, which no longer end the process.
-fn termination_signals() -> Result<SignalFd, Error> {
-    let mut set = SigSet::empty();
-    set.add(Signal::SIGINT);
-    set.add(Signal::SIGTERM);
-    set.thread_block().map_err(Error::io("cannot block signals"))?;
-    SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)
-        .map_err(Error::io("cannot open a signalfd"))
+/// Returns a descriptor that is readable if one of these is: most turns of the loop then poll one descriptor less for
+/// each of them.
+fn slow_events(signals: &Signals, links: &[LinkWatch; 2], server: Option<&Server>) -> Result<Epoll, Errno> {
+    let slow = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    let readable = EpollEvent::new(EpollFlags::EPOLLIN, 0);
+    slow.add(signals, readable)?;
+    links.iter().try_for_each(|link| slow.add(link, readable))?;
+    server.map_or(Ok(()), |server| slow.add(server, readable))?;
+    Ok(slow)
 }

@@ -59,6 +59,20 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
+    /// The file of `--packets` cannot be written.
+    #[error("--packets {}: {source}{}", .path.display(), pipe(.source))]
+    Packets {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The control socket cannot be opened, or nobody answers there.
+    #[error("{0}")]
+    Control(String),
+    /// There is too little memory to begin with.
+    #[error("there is too little memory: {} MiB are needed at the start; see `ulimit -v`", .0 >> 20)]
+    Memory(usize),
     /// The system refused `--realtime`.
     #[error("--realtime: {0}; run as root or with CAP_SYS_NICE, or leave the option away")]
     Realtime(io::Error),
@@ -87,10 +101,15 @@ impl Error {
     }
 }
 
+fn pipe(source: &io::Error) -> &'static str {
+    if source.raw_os_error() == Some(libc::ENXIO) { "; nobody reads this pipe: start its reader first" } else { "" }
+}
+
 /// Returns what to do about an error of the system.
 fn advice(source: &io::Error, otherwise: &str) -> String {
     let advice = match source.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => "run as root or with CAP_NET_ADMIN and CAP_SYS_ADMIN",
+        Some(libc::EMFILE | libc::ENFILE) => "too few file descriptors: raise the limit of `ulimit -n`",
         Some(libc::EBUSY) => "an interface of this name exists already: choose another name or remove it",
         Some(libc::EINVAL) if otherwise.is_empty() => "is the name, the address or the MTU one an interface may have?",
         _ => otherwise,

@@ -1,7 +1,7 @@
 //! A journal of the fate of each packet of a queue, for analyses that need more than a histogram.
 //!
-//! The journal is kept in memory while packets are forwarded, because writing a file would delay them, and is written
-//! as CSV at the end.
+//! A journal is a buffer of a few thousand packets: `packets` hands full ones to a thread that writes them as CSV,
+//! because writing a file would delay packets.
 
 use penstock_core::packet::FlowId;
 use penstock_core::qdisc::DropReason;
@@ -27,7 +27,7 @@ pub struct Entry {
     pub dropped: Option<DropReason>,
 }
 
-/// All packets of one queue, in the order in which they left it.
+/// Packets of one queue, in the order in which they left it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Journal(Vec<Entry>);
 
@@ -35,6 +35,16 @@ impl Journal {
     /// Adds a packet.
     pub fn add(&mut self, entry: Entry) {
         self.0.push(entry);
+    }
+
+    /// Creates an empty journal with room for so many packets.
+    pub fn with_room_for(packets: usize) -> Self {
+        Self(Vec::with_capacity(packets))
+    }
+
+    /// Forgets all packets, and keeps the room.
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 
     /// Returns the packets added so far.

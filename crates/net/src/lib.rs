@@ -10,23 +10,37 @@
 //!    buffers; [`classify`] makes packets with flows from bytes; [`nodes`] finds the node to which a flow belongs.
 //! 4. [`path`] has two bottlenecks, one for each [`direction`]; a [`bottleneck`] is a queue discipline, a wire and a
 //!    delay line. Neither uses a clock or a file descriptor, so both are tested in virtual time.
-//! 5. `report` has the results of a run, `emissions` how late this machine wrote its packets, `journal` the fate of
-//!    each packet.
+//! 5. `report` has the results of a run, `intake` and `emissions` how late this machine read and wrote its packets,
+//!    `stalls` whether it ran at all, and `links` what the kernel tells of the interfaces. `journal` has the fate of each
+//!    packet, and `packets` writes it to a file.
+//! 6. `signals` end a run or ask for a report, which `output` prints; [`live`] is what can be set while packets pass,
+//!    `talkers` knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program.
 
+mod answers;
+pub mod ask;
 pub mod bottleneck;
 pub mod classify;
 pub mod cli;
+pub mod command;
 pub mod direction;
 mod emissions;
 pub mod emulator;
 pub mod error;
 pub mod file;
 mod histogram;
+mod intake;
 mod journal;
+mod links;
+pub mod live;
 pub mod netns;
 pub mod nodes;
+mod output;
+mod packets;
 pub mod path;
 pub mod pool;
 mod report;
 mod scheduling;
+mod signals;
+mod stalls;
+mod talkers;
 mod tun;

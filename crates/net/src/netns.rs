@@ -57,9 +57,12 @@ impl Namespace {
                 .map_err(|e| Error::Namespace { namespace: self.label.clone(), source: e.into() })?;
             work()
         };
-        std::thread::scope(|scope| match scope.spawn(inside).join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, inside);
+            match thread.map_err(Error::io("cannot start a thread"))?.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
         })
     }
 }

@@ -16,20 +16,23 @@ pub struct Path<P: Packet>([Bottleneck<P>; 2]);
 impl<P: Packet> Path<P> {
     /// Creates an idle path.
     pub fn new(forward: &Config, reverse: &Config, streams: Streams) -> Self {
-        Self([
+        let mut path = Self([
             Bottleneck::new(forward, streams.get("forward/aqm")),
             Bottleneck::new(reverse, streams.get("reverse/aqm")),
-        ])
-    }
-
-    /// Loses packets from left to right with this probability, within [0, 1].
-    pub fn lose(&mut self, probability: f64, streams: Streams) {
-        self.0[Direction::Forward.index()].lose(probability, streams.get("forward/loss"));
+        ]);
+        path.0[0].lose(0.0, streams.get("forward/loss"));
+        path.0[1].lose(0.0, streams.get("reverse/loss"));
+        path
     }
 
     /// Returns the bottleneck of a direction.
     pub fn direction(&self, direction: Direction) -> &Bottleneck<P> {
         &self.0[direction.index()]
+    }
+
+    /// Returns the bottleneck of a direction, to change its settings.
+    pub fn direction_mut(&mut self, direction: Direction) -> &mut Bottleneck<P> {
+        &mut self.0[direction.index()]
     }
 
     /// Keeps a journal of the fate of each packet from now on, in both directions.

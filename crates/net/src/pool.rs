@@ -4,6 +4,13 @@ use penstock_core::qdisc::{DropReason, PacketObserver};
 use penstock_core::units::Instant;
 use penstock_core::wire::RealPacket;
 
+/// The largest IP packet: the header of IPv6 and its largest payload.
+pub const LARGEST: usize = 40 + 65_535;
+/// Memory in bytes that is kept free, besides half of what the buffers take: queues and tables grow in large steps.
+const HEADROOM: usize = 16 << 20;
+/// After so many buffers it is checked again whether there is memory.
+const BETWEEN_CHECKS: u64 = 256;
+
 /// The buffers that are free.
 #[derive(Debug)]
 pub struct Pool {
@@ -26,6 +33,35 @@ impl Pool {
         })
     }
 
+    /// Takes a buffer, whose content is arbitrary. Returns `None` if none is free and there is no memory for a new one and
+    /// for what grows with it: so that the process ends neither here nor soon after.
+    pub fn try_take(&mut self) -> Option<Box<[u8]>> {
+        if self.has_buffer() { Some(self.take()) } else { None }
+    }
+
+    /// Returns whether [`Pool::try_take`] would return a buffer.
+    pub fn has_buffer(&self) -> bool {
+        !self.free.is_empty() || !self.allocated.is_multiple_of(BETWEEN_CHECKS) || self.has_headroom()
+    }
+
+    fn has_headroom(&self) -> bool {
+        let held = usize::try_from(self.allocated).unwrap_or(usize::MAX).saturating_mul(self.size);
+        Vec::<u8>::new().try_reserve_exact(HEADROOM.saturating_add(held / 2)).is_ok()
+    }
+
+    /// Returns the size of the buffers.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Makes all further buffers large enough for packets of `len` bytes. Smaller ones are freed when they come back.
+    pub fn grow(&mut self, len: usize) {
+        if len > self.size {
+            self.size = len.next_power_of_two().min(LARGEST);
+            self.free.clear();
+        }
+    }
+
     /// Gives a buffer back; a buffer of another size is freed.
     pub fn give(&mut self, buffer: Box<[u8]>) {
         if buffer.len() == self.size {
@@ -45,4 +81,35 @@ impl PacketObserver<RealPacket> for Pool {
         self.give(packet.into_bytes());
     }
     fn marked(&mut self, _: &RealPacket, _: Instant) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_grow_to_the_largest_packet_and_small_ones_go() {
+        let mut pool = Pool::new(1500);
+        let small = pool.take();
+        pool.grow(1500);
+        assert_eq!(pool.size(), 1500);
+        pool.grow(3000);
+        pool.give(small);
+        assert_eq!((pool.size(), pool.try_take().unwrap().len()), (4096, 4096), "the small one is gone");
+        pool.grow(65_535);
+        assert!(pool.size() >= 65_535);
+        pool.grow(LARGEST);
+        assert_eq!(pool.size(), LARGEST);
+    }
+
+    #[test]
+    fn without_memory_there_is_no_buffer_and_with_a_free_one_there_is() {
+        let mut pool = Pool::new(usize::MAX / 2);
+        pool.allocated = BETWEEN_CHECKS;
+        assert!(pool.try_take().is_none());
+        pool.size = 10;
+        pool.give(vec![0; 10].into_boxed_slice());
+        pool.size = usize::MAX / 2;
+        assert_eq!(pool.try_take().unwrap().len(), 10);
+    }
 }

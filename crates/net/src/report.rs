@@ -6,7 +6,10 @@ use crate::cli::Plan;
 use crate::direction::Direction;
 use crate::emissions::Emissions;
 use crate::histogram::Percentiles;
+use crate::intake::Intake;
+use crate::packets::Lines;
 use crate::path::Path;
+use crate::stalls::Stalls;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;
@@ -21,6 +24,11 @@ pub const DISTURBED_ABOVE: Span = Span::from_millis(1);
 const MILLISECOND: Span = Span::from_millis(1);
 const MICROSECOND: Span = Span::from_micros(1);
 
+/// A wire that was idle for more than this part of the run although a packet waited to be read is disturbed.
+const STARVED_PART: f64 = 0.01;
+/// Largest number of live changes that are listed.
+pub const MOST_CHANGES: usize = 256;
+
 /// The results of a whole run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -28,16 +36,64 @@ pub struct Report {
     pub elapsed_s: f64,
     /// Seed of every random stream.
     pub seed: u64,
-    /// True if the 99th percentile of the lateness in a direction was above `disturbed_above_us`.
+    /// Why the run ended: `running`, `duration`, a signal, or a sentence about what failed.
+    pub ended: String,
+    /// True if the machine had an effect on the numbers; `disturbed_by` says which.
     pub disturbed: bool,
+    /// Why the run is disturbed: `lateness` (the 99th percentile in a direction was above `disturbed_above_us`), `unread`
+    /// (the kernel dropped packets that were not read in time), `starved` (a wire was idle for more than 1% of the run
+    /// although a packet waited to be read), `stalled`.
+    pub disturbed_by: Vec<&'static str>,
     /// The bound [`DISTURBED_ABOVE`] in microseconds.
     pub disturbed_above_us: f64,
     /// Numbers of packets that were not shown to elements on the ACK path.
     pub unclassified: Unclassified,
+    /// Times in which the process was stopped, or the machine suspended.
+    pub stalled: Stalls,
+    /// Number of times at which there was no memory for another packet, which then waited in the kernel.
+    pub short_of_memory: u64,
+    /// What became of the lines of `--packets`; `None` without that file.
+    pub packets_file: Option<Lines>,
+    /// What was set while packets passed, at most [`MOST_CHANGES`] entries.
+    pub changes: Vec<Change>,
     /// Results from left to right.
     pub forward: DirectionReport,
     /// Results from right to left.
     pub reverse: DirectionReport,
+}
+
+/// A value that was set while packets passed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// When, in seconds since the start.
+    pub at_s: f64,
+    /// The key of `penstock-emulate set`.
+    pub key: String,
+    /// The new value.
+    pub value: String,
+}
+
+/// What the emulator observed of itself and its surroundings.
+#[derive(Debug)]
+pub struct Observed<'a> {
+    /// How packets were written.
+    pub emissions: &'a [Emissions; 2],
+    /// How packets were read.
+    pub intakes: &'a [Intake; 2],
+    /// Numbers of packets that were not shown to elements on the ACK path.
+    pub unclassified: Unclassified,
+    /// Times in which the process did not run.
+    pub stalls: Stalls,
+    /// Number of times without memory for another packet.
+    pub short_of_memory: u64,
+    /// The file of `--packets`.
+    pub packets_file: Option<Lines>,
+    /// What was set while packets passed.
+    pub changes: &'a [Change],
+    /// Why the run ended.
+    pub ended: String,
+    /// How long it took, up to now.
+    pub elapsed: Span,
 }
 
 /// The results of one direction.
@@ -49,10 +105,20 @@ pub struct DirectionReport {
     pub parameters: AnyConfig,
     /// Rate of the wire in bits per second.
     pub rate_bps: u64,
+    /// The probability with which the wire loses a packet.
+    pub loss: f64,
     /// One-way delay in milliseconds.
     pub delay_ms: f64,
     /// Limit of the queue.
     pub limit: Limit,
+    /// For how long the wire was occupied, in seconds.
+    pub busy_s: f64,
+    /// For how long the wire was idle although a packet waited in the kernel to be read, in seconds.
+    pub starved_s: f64,
+    /// Number of packets that the kernel dropped because they were not read in time. They did not arrive.
+    pub unread: u64,
+    /// Number of packets larger than the MTU with which the run began, which were forwarded whole.
+    pub oversize: u64,
     /// Packets and bytes that the sending interface gave.
     pub arrived: Backlog,
     /// Packets and bytes that were given to the receiving interface.
@@ -96,38 +162,60 @@ impl Dropped {
 }
 
 impl Report {
-    /// Creates the report from the counters at the end of a run.
-    pub fn new<P: Packet>(
-        plan: &Plan,
-        path: &Path<P>,
-        emissions: &[Emissions; 2],
-        unclassified: Unclassified,
-        elapsed: Span,
-    ) -> Self {
-        let one =
-            |d: Direction| DirectionReport::new(&plan.bottlenecks[d.index()], path.direction(d), &emissions[d.index()]);
+    /// Creates the report from the counters.
+    pub fn new<P: Packet>(plan: &Plan, path: &Path<P>, observed: Observed<'_>) -> Self {
+        let one = |d: Direction| {
+            let (emissions, intake) = (&observed.emissions[d.index()], &observed.intakes[d.index()]);
+            DirectionReport::new(&plan.bottlenecks[d.index()], path.direction(d), emissions, intake)
+        };
+        let disturbed_by = causes(&observed);
         Self {
-            elapsed_s: elapsed.as_secs_f64(),
+            elapsed_s: observed.elapsed.as_secs_f64(),
             seed: plan.seed,
-            disturbed: emissions.iter().any(|e| e.lateness.percentile(99.0) > DISTURBED_ABOVE),
+            ended: observed.ended,
+            disturbed: !disturbed_by.is_empty(),
+            disturbed_by,
             disturbed_above_us: DISTURBED_ABOVE.as_nanos() as f64 / 1e3,
-            unclassified,
+            unclassified: observed.unclassified,
+            stalled: observed.stalls,
+            short_of_memory: observed.short_of_memory,
+            packets_file: observed.packets_file,
+            changes: observed.changes.to_vec(),
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
         }
     }
 }
 
+/// Returns why the machine had an effect on the numbers.
+fn causes(observed: &Observed<'_>) -> Vec<&'static str> {
+    let starved = |intake: &Intake| intake.starved.as_secs_f64() > STARVED_PART * observed.elapsed.as_secs_f64();
+    [
+        ("lateness", observed.emissions.iter().any(|e| e.lateness.percentile(99.0) > DISTURBED_ABOVE)),
+        ("unread", observed.intakes.iter().any(|intake| intake.unread > 0)),
+        ("starved", observed.intakes.iter().any(starved)),
+        ("stalled", observed.stalls.any()),
+    ]
+    .into_iter()
+    .filter_map(|(cause, is)| is.then_some(cause))
+    .collect()
+}
+
 impl DirectionReport {
-    fn new<P: Packet>(config: &Config, bottleneck: &Bottleneck<P>, emissions: &Emissions) -> Self {
+    fn new<P: Packet>(config: &Config, bottleneck: &Bottleneck<P>, emissions: &Emissions, intake: &Intake) -> Self {
         let stats = bottleneck.stats();
         debug_assert_eq!(bottleneck.check(), Ok(()));
         Self {
             aqm: config.aqm.name().to_owned(),
             parameters: config.aqm.clone(),
             rate_bps: config.rate.as_bps(),
+            loss: bottleneck.loss(),
             delay_ms: config.delay.as_millis_f64(),
             limit: config.limit,
+            busy_s: bottleneck.busy().as_secs_f64(),
+            starved_s: intake.starved.as_secs_f64(),
+            unread: intake.unread,
+            oversize: intake.oversize,
             arrived: stats.arrived,
             delivered: bottleneck.delivered(),
             dropped: Dropped {
@@ -162,6 +250,8 @@ impl DirectionReport {
             ("lost on the wire", self.lost.to_string()),
             ("still on the way", (self.waiting.packets + self.in_flight).to_string()),
             ("refused by interface", self.refused.to_string()),
+            ("not read in time", self.unread.to_string()),
+            ("larger than the MTU", self.oversize.to_string()),
             ("queueing mean, p50", format!("{mean:.2} ms, {p50:.2} ms")),
             ("queueing p90, p99", format!("{p90:.2} ms, {p99:.2} ms")),
             ("queueing max", format!("{max:.2} ms")),
@@ -182,13 +272,46 @@ impl fmt::Display for Report {
             f,
             "forwarded unseen: {malformed} malformed, {untracked} untracked, {not_from_syn} without a TCP start"
         )?;
-        if self.disturbed {
-            writeln!(
-                f,
-                "DISTURBED: more than 1% of the packets were over {DISTURBED_ABOVE} late; try --realtime, or a \
-                 quieter machine"
-            )?;
+        for Change { at_s, key, value } in &self.changes {
+            writeln!(f, "set after {at_s:.3} s: {key}={value}")?;
         }
-        Ok(())
+        if let Some(Lines { lines, lost, .. }) = &self.packets_file {
+            writeln!(f, "file of packets: {lines} lines, {lost} lost")?;
+        }
+        if self.short_of_memory > 0 {
+            writeln!(f, "short of memory {} times: packets waited in the kernel", self.short_of_memory)?;
+        }
+        if self.disturbed {
+            let why: Vec<String> = self.disturbed_by.iter().map(|cause| self.sentence(cause)).collect();
+            writeln!(f, "DISTURBED: {}; try --realtime, or a quieter machine", why.join("; "))?;
+        }
+        writeln!(f, "ended: {}", self.ended)
+    }
+}
+
+impl Report {
+    /// Returns the report as one line of JSON, or as a table.
+    ///
+    /// # Errors
+    /// Fails if the report cannot be written as JSON.
+    pub fn text(&self, json: bool) -> serde_json::Result<String> {
+        if json { Ok(serde_json::to_string(self)? + "\n") } else { Ok(self.to_string()) }
+    }
+
+    /// Returns what a cause of disturbance means.
+    fn sentence(&self, cause: &str) -> String {
+        let both = [&self.forward, &self.reverse];
+        match cause {
+            "unread" => format!("{} packets were not read in time", both.iter().map(|d| d.unread).sum::<u64>()),
+            "starved" => format!(
+                "a wire was idle for {:.3} s while packets waited to be read",
+                both.iter().map(|d| d.starved_s).sum::<f64>()
+            ),
+            "stalled" => format!(
+                "the process was stopped {} times, {:.3} s in all, and the machine suspended for {:.3} s",
+                self.stalled.times, self.stalled.total_s, self.stalled.suspended_s
+            ),
+            _ => format!("more than 1% of the packets were over {DISTURBED_ABOVE} late"),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::netns::Namespace;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::str::FromStr;
@@ -57,7 +57,10 @@ pub struct Config {
 }
 
 /// An interface, which is up for as long as this value exists.
-pub struct Tun(SyncDevice);
+pub struct Tun {
+    device: SyncDevice,
+    index: u32,
+}
 
 impl Tun {
     /// Creates the interface in a namespace and sets it up.
@@ -82,18 +85,26 @@ impl Tun {
         };
         let device = builder.build_sync()?;
         device.set_nonblocking(true)?;
-        Ok(Self(device))
+        let index = device.if_index()?;
+        Ok(Self { device, index })
     }
 
-    /// Reads the next packet that the namespace sends into `buffer`; returns its length, or `None` if there is none
-    /// now.
+    /// Returns the index of the interface in its namespace.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Reads the next packet that the namespace sends into `buffer`, and what does not fit there into `rest`; returns its
+    /// length, or `None` if there is none now.
     ///
     /// # Errors
-    /// Returns the error of the system.
-    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.0.recv(buffer) {
+    /// Returns the error of the system: the interface was removed.
+    pub fn read(&self, buffer: &mut [u8], rest: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.device.recv_vectored(&mut [IoSliceMut::new(buffer), IoSliceMut::new(rest)]) {
             Ok(len) => Ok(Some(len)),
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+            // The system is short of memory for a moment; the packet is still there, or the system counts its loss.
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOMEM | libc::ENOBUFS)) => Ok(None),
             Err(e) => Err(e),
         }
     }
@@ -103,13 +114,13 @@ impl Tun {
     /// # Errors
     /// Returns the error of the system; the packet is lost.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
-        self.0.send(packet).map(drop)
+        self.device.send(packet).map(drop)
     }
 }
 
 impl AsFd for Tun {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.device.as_fd()
     }
 }
 

@@ -244,7 +244,7 @@ fn undisturbed(arguments: &[&str]) -> Option<Run> {
             println!("{arguments:?}: {mbps:.3} Mbit/s, rtt {:.1} ms, {drops} drops", run.rtt_ms);
             return Some(run);
         }
-        println!("{arguments:?}, attempt {attempt}: disturbed, lateness {}", run.report["forward"]["lateness_us"]);
+        println!("{arguments:?}, attempt {attempt}: disturbed by {}: {}", run.report["disturbed_by"], run.report);
     }
     println!("SKIPPED: this machine is too busy for numbers");
     None

@@ -1,13 +1,14 @@
 //! The bottleneck in virtual time, compared with arithmetic and queueing theory, without kernel and clock.
 
+use penstock_core::config::LinkFacts;
 use penstock_core::packet::{Ecn, FlowId, NoTcp, Packet, TcpView};
 use penstock_core::qdisc::{DropReason, PacketObserver};
-use penstock_core::registry::NAMES;
+use penstock_core::registry::{AnyConfig, NAMES};
 use penstock_core::rng::{Rng, Streams};
 use penstock_core::settings::config_from_settings;
 use penstock_core::units::{Bytes, Instant, Limit, Rate, Span};
 use penstock_core::wire::RealPacket;
-use penstock_net::bottleneck::{Bottleneck, Config, Delivery};
+use penstock_net::bottleneck::{Bottleneck, Config, Delivery, Irreplaceable, MOST_REPLACED};
 use penstock_net::direction::Direction;
 use penstock_net::path::Path;
 use proptest::prelude::*;
@@ -138,9 +139,11 @@ fn the_wire_loses_what_chance_says_and_is_no_faster_for_it() {
     assert_eq!(got.len() as u64 + b.lost(), 10_000);
     assert!((850..=1150).contains(&b.lost()), "{}", b.lost());
     b.check().unwrap();
-    b.lose(1.0, Streams::new(1).get("loss"));
+    let before = b.lost();
+    b.set_loss(1.0);
     b.arrive(token(0), at(Span::from_secs(61)), &mut log);
-    assert_eq!((drain(&mut b, Instant::MAX, &mut log), b.lost()), (vec![], 1));
+    assert_eq!((drain(&mut b, Instant::MAX, &mut log), b.lost()), (vec![], before + 1));
+    b.check().unwrap();
 }
 
 #[test]
@@ -265,6 +268,56 @@ fn the_discipline_on_the_left_edits_what_comes_back_from_the_right() {
     assert!((1460.0..=0.95 * bdp).contains(&window), "{window} of a BDP of {bdp}");
 }
 
+fn sees_segments(aqm: &AnyConfig) -> bool {
+    aqm.build::<Token>(&LinkFacts { rate: Rate::from_bps(1), limit: Limit::Packets(1) }).sees_segments()
+}
+
+/// Ten packets arrive at once at 10 Mbit/s. While the first is transmitted the rate falls to 1 Mbit/s: the first keeps its
+/// 1.2 ms, and each of the others takes 12 ms. Then the delay falls from 20 ms to nothing: nobody overtakes.
+#[test]
+fn rate_and_delay_change_with_the_next_transmission() {
+    let (mut b, mut log) = (bottleneck("droptail", "10p"), Log::default());
+    (0..3).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
+    b.set_rate(Rate::from_bps(1_000_000), Instant::ZERO);
+    let first = at(SERVICE + DELAY);
+    let second = at(SERVICE + SERVICE * 10 + DELAY);
+    assert_eq!(drain(&mut b, at(SERVICE * 2), &mut log), []);
+    b.set_delay(Span::ZERO);
+    assert_eq!(drain(&mut b, at(Span::from_secs(1)), &mut log), [(0, first), (1, second), (2, second)]);
+    b.check().unwrap();
+}
+
+/// Five packets wait under a limit of five. With the limit of one that follows, they stay, and leave first; of the next
+/// three packets one has room.
+#[test]
+fn packets_that_wait_keep_their_queue_when_another_takes_its_place() {
+    let (mut b, mut log) = (bottleneck("droptail", "5p"), Log::default());
+    (0..6).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
+    b.replace(&config("codel", "1p").aqm, Limit::Packets(1)).unwrap();
+    (6..9).for_each(|id| b.arrive(token(id), Instant::ZERO, &mut log));
+    assert_eq!(log.dropped, [(7, DropReason::Overflow), (8, DropReason::Overflow)]);
+    assert_eq!((b.backlog().packets, b.stats().arrived.packets), (6, 9));
+    let order: Vec<_> = drain(&mut b, at(Span::from_secs(1)), &mut log).iter().map(|(id, _)| *id).collect();
+    assert_eq!(order, [0, 1, 2, 3, 4, 5, 6]);
+    b.check().unwrap();
+}
+
+#[test]
+fn a_discipline_that_knows_connections_is_not_replaced() {
+    for (from, to) in [("pink", "droptail"), ("droptail", "pink"), ("qrm", "codel"), ("green", "codel")] {
+        let mut b = bottleneck(from, "5p");
+        assert_eq!(b.replace(&config(to, "5p").aqm, Limit::Packets(5)), Err(Irreplaceable::Connections), "{from}");
+    }
+    let (mut b, mut log) = (bottleneck("droptail", "50p"), Log::default());
+    for id in 0..MOST_REPLACED + 1 {
+        b.arrive(token(id), Instant::ZERO, &mut log);
+        b.arrive(token(id), Instant::ZERO, &mut log);
+        let expected = if id < MOST_REPLACED { Ok(()) } else { Err(Irreplaceable::Busy) };
+        assert_eq!(b.replace(&config("droptail", "5p").aqm, Limit::Packets(50)), expected, "{id}");
+    }
+    b.check().unwrap();
+}
+
 fn arrivals() -> impl Strategy<Value = Vec<(u64, u64, bool)>> {
     prop::collection::vec((0..3_000_000u64, 40..1500u64, any::<bool>()), 1..200)
 }
@@ -349,5 +402,46 @@ proptest! {
             let apart = pair[1].1.since(pair[0].1).as_nanos() + 1;
             prop_assert!(apart >= config.rate.time_for(Bytes::new(tokens[pair[1].0].1.size)).as_nanos());
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Disciplines replace one another, and rate, delay and loss change while packets pass: none is lost by that, and those that
+    /// are delivered have the order in which their queues sent them.
+    #[test]
+    fn changes_lose_no_packet(arrivals in arrivals(), changes in prop::collection::vec((0..NAMES.len(), 1..50u64, 0..4u8), 1..20)) {
+        let (mut b, mut log, mut got) = (bottleneck("droptail", "20p"), Log::default(), Vec::new());
+        b.lose(0.0, Streams::new(1).get("loss"));
+        let (tokens, mut lost) = (tokens(&arrivals), false);
+        for (number, (now, token)) in tokens.iter().enumerate() {
+            got.extend(drain(&mut b, *now, &mut log));
+            // Some disciplines take a while to build.
+            let change = (number % 8 == 0).then(|| changes[number / 8 % changes.len()]);
+            let (name, value, kind) = change.unwrap_or((0, 0, u8::MAX));
+            match kind {
+                0 => {
+                    let aqm = config_from_settings(NAMES[name], &[]).unwrap();
+                    let replaced = b.replace(&aqm, Limit::Packets(value));
+                    prop_assert!(replaced.is_ok() || b.keeps_connections() || !b.can_replace() || sees_segments(&aqm));
+                }
+                1 => b.set_rate(Rate::from_bps(value * 1_000_000), *now),
+                2 => b.set_delay(Span::from_millis(value)),
+                u8::MAX => {}
+                _ => {
+                    lost = true;
+                    b.set_loss(value as f64 / 100.0);
+                }
+            }
+            b.arrive(token.clone(), *now, &mut log);
+            prop_assert_eq!(b.check(), Ok(()));
+        }
+        got.extend(drain(&mut b, tokens[tokens.len() - 1].0 + Span::from_secs(3), &mut log));
+        prop_assert_eq!(b.check(), Ok(()));
+        prop_assert_eq!(b.backlog().packets, 0);
+        prop_assert!(lost || b.lost() == 0);
+        prop_assert_eq!(got.len() + log.dropped.len() + b.lost() as usize, tokens.len());
+        prop_assert!(got.windows(2).all(|pair| pair[0].1 <= pair[1].1), "packets do not overtake");
     }
 }

@@ -1,0 +1,289 @@
+//! Requests and answers, each one line of JSON.
+
+use penstock_core::suggest::suggestion;
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// The version of the protocol.
+pub const VERSION: u64 = 1;
+/// Longest request in bytes, with its line feed.
+pub const LONGEST_REQUEST: usize = 16 * 1024;
+/// Longest answer in bytes that a client reads.
+pub const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
+/// The largest number of entries that one may ask `top` for.
+pub const MOST_ENTRIES: usize = 1000;
+
+const VERBS: [&str; 3] = ["status", "top", "set"];
+const ENTRIES: usize = 20;
+
+/// What a client asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// All counters, as in the report.
+    Status,
+    /// Who carries most.
+    Top {
+        /// Who is counted: flows or nodes.
+        by: By,
+        /// The largest number of entries to return.
+        most: usize,
+    },
+    /// New values of parameters, in the order of the request. All of them are applied or none.
+    Set(Vec<(String, String)>),
+}
+
+/// Who is counted by `top`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum By {
+    /// Each flow.
+    #[default]
+    Flow,
+    /// Each node with all its flows.
+    Node,
+}
+
+impl By {
+    /// All words with their meaning.
+    pub const WORDS: [(&'static str, Self); 2] = [("flow", Self::Flow), ("node", Self::Node)];
+
+    /// Returns the word of the protocol.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Flow => "flow",
+            Self::Node => "node",
+        }
+    }
+}
+
+/// Why a request was not fulfilled, and what would have been.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is wrong, as a sentence.
+    pub what: String,
+    /// What is allowed instead; empty if there is no list.
+    pub allowed: Vec<String>,
+}
+
+impl Refusal {
+    /// Creates a refusal that has no list of what is allowed.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), allowed: Vec::new() }
+    }
+
+    /// Creates a refusal of a name which is none of `allowed`, with a suggestion.
+    pub fn unknown(what: &str, name: &str, allowed: &[&str]) -> Self {
+        let what = format!("there is no {what} {name:?}{}", suggestion(name, allowed));
+        Self { what, allowed: allowed.iter().map(|&word| word.to_owned()).collect() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        if self.allowed.is_empty() { Ok(()) } else { write!(f, "; allowed: {}", self.allowed.join(", ")) }
+    }
+}
+
+impl Request {
+    /// Reads one request, with or without its line feed.
+    ///
+    /// # Errors
+    /// Returns the first mistake, with what is allowed.
+    pub fn parse(line: &[u8]) -> Result<Self, Refusal> {
+        let example = r#"{"v":1,"do":"status"}"#;
+        let value = serde_json::from_slice(line)
+            .map_err(|e| Refusal::new(format!("the request is not one line of JSON such as {example}: {e}")))?;
+        let Value::Object(mut keys) = value else {
+            return Err(Refusal::new(format!("a request is a JSON object such as {example}")));
+        };
+        version(keys.remove("v"))?;
+        let request = match keys.remove("do").as_ref().and_then(Value::as_str) {
+            Some("status") => Self::Status,
+            Some("top") => Self::Top { by: by(keys.remove("by"))?, most: most(keys.remove("most"))? },
+            Some("set") => Self::Set(values(keys.remove("values"))?),
+            Some(other) => return Err(Refusal::unknown("verb", other, &VERBS)),
+            None => {
+                let allowed = VERBS.map(str::to_owned).to_vec();
+                return Err(Refusal { what: "`do` must name the verb".into(), allowed });
+            }
+        };
+        match keys.keys().next() {
+            Some(key) => Err(Refusal::unknown("key", key, request.keys())),
+            None => Ok(request),
+        }
+    }
+
+    /// Returns the keys of this kind of request.
+    fn keys(&self) -> &'static [&'static str] {
+        match self {
+            Self::Status => &["v", "do"],
+            Self::Top { .. } => &["v", "do", "by", "most"],
+            Self::Set(_) => &["v", "do", "values"],
+        }
+    }
+
+    /// Returns the request as a line with its line feed.
+    pub fn line(&self) -> String {
+        let value = match self {
+            Self::Status => json!({"v": VERSION, "do": "status"}),
+            Self::Top { by, most } => json!({"v": VERSION, "do": "top", "by": by.word(), "most": most}),
+            Self::Set(values) => {
+                let values: Map<_, _> = values.iter().map(|(k, v)| (k.clone(), Value::from(v.clone()))).collect();
+                json!({"v": VERSION, "do": "set", "values": values})
+            }
+        };
+        format!("{value}\n")
+    }
+}
+
+fn version(value: Option<Value>) -> Result<(), Refusal> {
+    let what = match value {
+        Some(v) if v.as_u64() == Some(VERSION) => return Ok(()),
+        Some(v) => format!("version {v} of the protocol is not spoken here"),
+        None => "`v`, the version of the protocol, is missing".to_owned(),
+    };
+    Err(Refusal { what, allowed: vec![VERSION.to_string()] })
+}
+
+fn by(value: Option<Value>) -> Result<By, Refusal> {
+    let Some(value) = value else { return Ok(By::default()) };
+    let word = value.as_str().unwrap_or_default();
+    let known = By::WORDS.into_iter().find(|(known, _)| *known == word);
+    known.map(|(_, by)| by).ok_or_else(|| Refusal::unknown("list by", word, &By::WORDS.map(|(word, _)| word)))
+}
+
+fn most(value: Option<Value>) -> Result<usize, Refusal> {
+    let Some(value) = value else { return Ok(ENTRIES) };
+    let number = value.as_u64().and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=MOST_ENTRIES).contains(n));
+    number.ok_or_else(|| Refusal {
+        what: format!("`most` cannot be {value}"),
+        allowed: vec![format!("1 to {MOST_ENTRIES}")],
+    })
+}
+
+fn values(value: Option<Value>) -> Result<Vec<(String, String)>, Refusal> {
+    let Some(Value::Object(values)) = value else {
+        return Err(Refusal::new(r#"`values` must be an object such as {"rate":"10Mbit/s"}"#));
+    };
+    if values.is_empty() {
+        return Err(Refusal::new("`values` has no key, so there is nothing to set"));
+    }
+    let text = |(key, value): (String, Value)| match value {
+        Value::String(text) => Ok((key, text)),
+        Value::Number(_) | Value::Bool(_) => Ok((key, value.to_string())),
+        _ => Err(Refusal::new(format!("the value of {key:?} is neither a text nor a number, true or false"))),
+    };
+    values.into_iter().map(text).collect()
+}
+
+/// What an appliance answers: the text of a JSON value, or a refusal.
+pub type Answer = Result<String, Refusal>;
+
+/// Returns an answer as a line with its line feed.
+pub fn answer_line(answer: &Answer) -> String {
+    match answer {
+        Ok(json) => format!("{{\"v\":{VERSION},\"ok\":{json}}}\n"),
+        Err(Refusal { what, allowed }) => {
+            format!("{}\n", json!({"v": VERSION, "error": {"what": what, "allowed": allowed}}))
+        }
+    }
+}
+
+/// Reads an answer.
+///
+/// # Errors
+/// Returns the refusal of the appliance, or one that says that the answer cannot be read.
+pub fn parse_answer(line: &[u8]) -> Result<Value, Refusal> {
+    let unreadable = |why: String| Refusal::new(format!("the answer cannot be read: {why}"));
+    let mut answer: Value = serde_json::from_slice(line).map_err(|e| unreadable(e.to_string()))?;
+    if answer["v"].as_u64() != Some(VERSION) {
+        return Err(unreadable(format!("its version is {}, not {VERSION}", answer["v"])));
+    }
+    if let Some(error) = answer.get("error") {
+        let allowed = error["allowed"].as_array().map(Vec::as_slice).unwrap_or_default();
+        return Err(Refusal {
+            what: error["what"].as_str().unwrap_or("refused without a reason").to_owned(),
+            allowed: allowed.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        });
+    }
+    match answer.get_mut("ok") {
+        Some(ok) => Ok(ok.take()),
+        None => Err(unreadable("it has neither `ok` nor `error`".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn refused(line: &str) -> Refusal {
+        Request::parse(line.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn the_lines_of_the_documentation_are_read() {
+        let parse = |line: &str| Request::parse(line.as_bytes()).unwrap();
+        assert_eq!(parse(r#"{"v":1,"do":"status"}"#), Request::Status);
+        assert_eq!(parse("{\"v\":1,\"do\":\"top\"}\r\n"), Request::Top { by: By::Flow, most: 20 });
+        assert_eq!(parse(r#"{"v":1,"do":"top","by":"node","most":3}"#), Request::Top { by: By::Node, most: 3 });
+        let set = parse(r#"{"v":1,"do":"set","values":{"rate":"5Mbit/s","loss":0.01}}"#);
+        assert_eq!(set, Request::Set(vec![("loss".into(), "0.01".into()), ("rate".into(), "5Mbit/s".into())]));
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_allowed() {
+        assert_eq!(refused(r#"{"do":"status"}"#).allowed, ["1"]);
+        assert_eq!(refused(r#"{"v":2,"do":"status"}"#).allowed, ["1"]);
+        assert_eq!(refused(r#"{"v":1}"#).allowed, VERBS);
+        let verb = refused(r#"{"v":1,"do":"staus"}"#);
+        assert!(verb.what.contains("did you mean \"status\"?") && verb.allowed == VERBS, "{verb}");
+        assert_eq!(refused(r#"{"v":1,"do":"status","most":1}"#).allowed, ["v", "do"]);
+        assert_eq!(refused(r#"{"v":1,"do":"top","by":"nodes"}"#).allowed, ["flow", "node"]);
+        for most in ["0", "1001", "-1", "1.5", "\"7\"", "1e99"] {
+            let refusal = refused(&format!(r#"{{"v":1,"do":"top","most":{most}}}"#));
+            assert_eq!(refusal.allowed, ["1 to 1000"], "{most}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_with_a_sentence() {
+        let deep = format!(r#"{{"v":1,"do":{}"#, "[".repeat(LONGEST_REQUEST));
+        for line in ["", "\n", "null", "[]", "{", "\u{feff}{}", r#"{"v":1,"do":7}"#, &deep] {
+            assert!(!refused(line).what.is_empty(), "{line:?}");
+        }
+        for values in ["7", "{}", r#"{"rate":null}"#, r#"{"rate":["1Mbit/s"]}"#] {
+            assert!(refused(&format!(r#"{{"v":1,"do":"set","values":{values}}}"#)).what.contains("value"), "{values}");
+        }
+    }
+
+    #[test]
+    fn answers_come_back_as_they_were_given() {
+        assert_eq!(parse_answer(answer_line(&Ok("{\"a\":1}".into())).as_bytes()), Ok(json!({"a": 1})));
+        let refusal = Refusal { what: "a \"quoted\"\nline".into(), allowed: vec!["x".into(), "y".into()] };
+        let line = answer_line(&Err(refusal.clone()));
+        assert_eq!(line.matches('\n').count(), 1, "an answer is one line");
+        assert_eq!(parse_answer(line.as_bytes()), Err(refusal));
+        for line in ["", "{}", r#"{"v":1}"#, r#"{"v":9,"ok":1}"#] {
+            assert!(parse_answer(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_request_or_a_refusal(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Request::parse(&bytes);
+            let _ = parse_answer(&bytes);
+        }
+
+        #[test]
+        fn what_a_request_writes_is_what_it_reads(
+            key in "[a-z_.]{1,20}", value in "\\PC{0,20}", most in 1..=MOST_ENTRIES, node in any::<bool>(),
+        ) {
+            let by = if node { By::Node } else { By::Flow };
+            for request in [Request::Status, Request::Top { by, most }, Request::Set(vec![(key, value)])] {
+                prop_assert_eq!(Request::parse(request.line().as_bytes()), Ok(request));
+            }
+        }
+    }
+}

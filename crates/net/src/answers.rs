@@ -1,0 +1,94 @@
+//! What the emulator answers at its control socket.
+
+use crate::direction::Direction;
+use crate::emulator::Emulator;
+use crate::live::{self, Changes, Present};
+use crate::report::{Change, MOST_CHANGES};
+use penstock_control::message::{Answer, By, Refusal, Request};
+use penstock_core::units::{Instant, Span};
+use serde::Serialize;
+use serde_json::json;
+
+/// A report is computed anew after this time; who asks more often gets the last one. One takes about as long as a hundred
+/// packets.
+const FRESH: Span = Span::from_millis(100);
+
+/// The last report that was computed.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    computed: Option<(Instant, String)>,
+}
+
+/// Answers one request.
+pub fn answer(emulator: &mut Emulator, request: Request) -> Answer {
+    match request {
+        Request::Status => status(emulator),
+        Request::Top { by: By::Flow, most } => text(&emulator.talkers.flows(most)),
+        Request::Top { by: By::Node, most } => text(&emulator.talkers.nodes(emulator.plan.nodes, most)),
+        Request::Set(values) => set(emulator, &values),
+    }
+}
+
+fn status(emulator: &mut Emulator) -> Answer {
+    let now = emulator.now();
+    if let Some((at, text)) = &emulator.snapshot.computed
+        && now.since(*at) < FRESH
+    {
+        return Ok(text.clone());
+    }
+    let text = text(&emulator.report())?;
+    emulator.snapshot.computed = Some((now, text.clone()));
+    Ok(text)
+}
+
+fn text(value: &impl Serialize) -> Answer {
+    serde_json::to_string(value).map_err(|e| Refusal::new(format!("the answer cannot be written: {e}")))
+}
+
+/// Sets all values, or none.
+fn set(emulator: &mut Emulator, values: &[(String, String)]) -> Answer {
+    // Events up to now happen under the old values.
+    let now = emulator.write_what_is_due();
+    let present = Direction::BOTH.map(|d| Present {
+        config: &emulator.plan.bottlenecks[d.index()],
+        keeps_connections: emulator.path.direction(d).keeps_connections(),
+    });
+    let changes = live::read(values, &present)?;
+    let replaces = |d: Direction| changes[d.index()].replaces();
+    if Direction::BOTH.into_iter().any(|d| replaces(d) && !emulator.path.direction(d).can_replace()) {
+        return Err(Refusal::new("earlier queues still hold packets; try again when they are empty"));
+    }
+    for (direction, changes) in Direction::BOTH.into_iter().zip(changes) {
+        apply(emulator, direction, changes, now)?;
+    }
+    let at_s = now.as_secs_f64();
+    let listed = values.iter().map(|(key, value)| Change { at_s, key: key.clone(), value: value.clone() });
+    let room = MOST_CHANGES.saturating_sub(emulator.changes.len());
+    emulator.changes.extend(listed.take(room));
+    emulator.snapshot.computed = None;
+    let set: serde_json::Map<_, _> = values.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect();
+    text(&json!({"at_s": at_s, "set": set}))
+}
+
+fn apply(emulator: &mut Emulator, direction: Direction, changes: Changes, now: Instant) -> Result<(), Refusal> {
+    let replaces = changes.replaces();
+    let config = &mut emulator.plan.bottlenecks[direction.index()];
+    let bottleneck = emulator.path.direction_mut(direction);
+    if let Some(rate) = changes.rate {
+        config.rate = rate;
+        bottleneck.set_rate(rate, now);
+    }
+    if let Some(delay) = changes.delay {
+        config.delay = delay;
+        bottleneck.set_delay(delay);
+    }
+    if let Some(loss) = changes.loss {
+        bottleneck.set_loss(loss);
+    }
+    if replaces {
+        config.limit = changes.limit.unwrap_or(config.limit);
+        config.aqm = changes.aqm.unwrap_or_else(|| config.aqm.clone());
+        bottleneck.replace(&config.aqm, config.limit).map_err(|e| Refusal::new(e.to_string()))?;
+    }
+    Ok(())
+}

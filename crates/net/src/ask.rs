@@ -1,0 +1,169 @@
+//! `penstock-emulate status`, `top` and `set`: asks a run that goes on, and prints its answer.
+
+use crate::cli::{Ask, By, Command};
+use crate::error::Error;
+use crate::output::print;
+use penstock_control::client;
+use penstock_control::message::{self, Request};
+use penstock_control::place;
+use penstock_core::key_value::split_setting;
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The name of a run that was given none; if several run at once, the others have their process number at its end.
+pub const DEFAULT_NAME: &str = "emulate";
+/// How often `top` shows a new picture on a terminal.
+const REFRESH: Duration = Duration::from_secs(1);
+
+/// Asks what the command asks, and prints the answer.
+///
+/// # Errors
+/// Returns why there is no answer, or why it cannot be printed.
+pub fn run(command: &Command) -> Result<(), Error> {
+    let (ask, request) = match command {
+        Command::Status(ask) => (ask, Request::Status),
+        Command::Top { ask, by, most } => {
+            let by = if *by == By::Node { message::By::Node } else { message::By::Flow };
+            (ask, Request::Top { by, most: usize::from(*most) })
+        }
+        Command::Set { ask, values } => {
+            let pairs: Result<Vec<_>, _> = values.iter().map(|text| split_setting(text)).collect();
+            (ask, Request::Set(pairs.map_err(|e| Error::Options(e.to_string()))?))
+        }
+    };
+    let path = socket(ask)?;
+    let refreshes = matches!(command, Command::Top { .. }) && !ask.json && io::stdout().is_terminal();
+    loop {
+        let answer = client::ask(&path, &request).map_err(|e| Error::Control(e.to_string()))?;
+        let text = match (ask.json, &request) {
+            (true, _) => format!("{answer}\n"),
+            (false, Request::Status) => status(&answer),
+            (false, Request::Top { .. }) => top(&answer),
+            (false, Request::Set(_)) => set(&answer),
+        };
+        // Clears the screen and begins at its top.
+        let text = if refreshes { format!("\x1b[H\x1b[2J{text}") } else { text };
+        print(&text).map_err(Error::io("cannot write the answer to the standard output"))?;
+        if !refreshes {
+            return Ok(());
+        }
+        std::thread::sleep(REFRESH);
+    }
+}
+
+/// Returns the socket of the run that is meant; without a name, the only one that runs.
+fn socket(ask: &Ask) -> Result<PathBuf, Error> {
+    if let Some(path) = &ask.socket {
+        return Ok(path.clone());
+    }
+    let directory = place::directory().ok_or_else(|| {
+        Error::Control("there is no directory of control sockets: XDG_RUNTIME_DIR is not set; give --socket".into())
+    })?;
+    if let Some(name) = &ask.name {
+        return Ok(place::socket(&directory, name));
+    }
+    match place::listening(&directory, DEFAULT_NAME).as_slice() {
+        [] => Err(Error::Control(format!(
+            "no penstock-emulate runs, or it has another name or socket: give --name or --socket (looked in {})",
+            directory.display()
+        ))),
+        [name] => Ok(place::socket(&directory, name)),
+        names => Err(Error::Control(format!("several runs go on; choose one with --name: {}", names.join(", ")))),
+    }
+}
+
+fn status(answer: &Value) -> String {
+    let rows = [
+        ("discipline", "/aqm"),
+        ("rate, bit/s", "/rate_bps"),
+        ("delay, ms", "/delay_ms"),
+        ("loss", "/loss"),
+        ("limit", "/limit"),
+        ("arrived packets", "/arrived/packets"),
+        ("delivered packets", "/delivered/packets"),
+        ("delivered bytes", "/delivered/bytes"),
+        ("dropped on arrival", "/dropped/early"),
+        ("dropped, no room", "/dropped/overflow"),
+        ("dropped from queue", "/dropped/dequeue"),
+        ("marked CE", "/marked"),
+        ("lost on the wire", "/lost"),
+        ("waiting packets", "/waiting/packets"),
+        ("in flight", "/in_flight"),
+        ("not read in time", "/unread"),
+        ("queueing p50, ms", "/sojourn_ms/p50"),
+        ("queueing p99, ms", "/sojourn_ms/p99"),
+        ("lateness p99, us", "/lateness_us/p99"),
+    ];
+    let elapsed = answer["elapsed_s"].as_f64().unwrap_or_default();
+    let mut text = format!("{:<22}{:>24}{:>24}\n", format!("{elapsed:.3} s"), "left to right", "right to left");
+    for (name, pointer) in rows {
+        let [forward, reverse] = ["forward", "reverse"].map(|way| plain(answer[way].pointer(pointer)));
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(text, "{name:<22}{forward:>24}{reverse:>24}");
+    }
+    let causes: Vec<&str> = answer["disturbed_by"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let _ = writeln!(text, "disturbed by: {}", if causes.is_empty() { "nothing".into() } else { causes.join(", ") });
+    text
+}
+
+fn plain(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) if number.is_f64() => format!("{:.3}", number.as_f64().unwrap_or_default()),
+        Some(value) => value.to_string(),
+        None => "-".into(),
+    }
+}
+
+fn top(answer: &Value) -> String {
+    let mut text = format!("{:>13} {:>13} {:>14}  {:<9} name\n", "to right", "to left", "bytes", "kind");
+    for entry in answer["entries"].as_array().into_iter().flatten() {
+        let of = |key: &str, way: usize| entry[key][way].as_u64().unwrap_or_default();
+        let bytes = of("bytes", 0) + of("bytes", 1);
+        let [there, back] = [0, 1].map(|way| rate(of("rate_bps", way)));
+        let (kind, name) = (entry["kind"].as_str().unwrap_or_default(), entry["name"].as_str().unwrap_or_default());
+        let _ = writeln!(text, "{there:>13} {back:>13} {bytes:>14}  {kind:<9} {name}");
+    }
+    let others: u64 = (0..2).filter_map(|way| answer["others_bytes"][way].as_u64()).sum();
+    let _ = writeln!(text, "{} known; {others} bytes of others", answer["known"]);
+    text
+}
+
+fn rate(bps: u64) -> String {
+    match bps {
+        0..1_000_000 => format!("{:.1} kbit/s", bps as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2} Mbit/s", bps as f64 / 1e6),
+        _ => format!("{:.3} Gbit/s", bps as f64 / 1e9),
+    }
+}
+
+fn set(answer: &Value) -> String {
+    let mut text = String::new();
+    for (key, value) in answer["set"].as_object().into_iter().flatten() {
+        let _ = writeln!(text, "{key}={}", plain(Some(value)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn answers_become_tables() {
+        let entry =
+            json!({"name": "a > b", "kind": "tcp", "rate_bps": [8_000_000, 500], "bytes": [7, 1], "packets": [1, 1]});
+        let text = top(&json!({"entries": [entry], "known": 1, "others_bytes": [5, 6]}));
+        assert!(text.contains("8.00 Mbit/s    0.5 kbit/s              8  tcp       a > b"), "{text}");
+        assert!(text.ends_with("1 known; 11 bytes of others\n"), "{text}");
+        let text =
+            status(&json!({"elapsed_s": 1.5, "forward": {"aqm": "codel", "loss": 0.25}, "disturbed_by": ["unread"]}));
+        assert!(text.contains("codel") && text.contains("0.250") && text.contains("disturbed by: unread"), "{text}");
+        assert_eq!(set(&json!({"set": {"rate": "5Mbit/s"}})), "rate=5Mbit/s\n");
+        assert_eq!(rate(2_500_000_000), "2.500 Gbit/s");
+    }
+}

@@ -1,0 +1,127 @@
+//! The whole program, from its options to its exit code. Whatever ends a run, its report is printed first.
+
+use crate::ask::{self, DEFAULT_NAME};
+use crate::cli::{Options, listing};
+use crate::emulator::{Emulator, Finished};
+use crate::error::Error;
+use crate::netns::Namespace;
+use crate::output::{print, stdout_is_nowhere};
+use crate::signals::{Request, Signals};
+use penstock_control::place;
+use penstock_control::server::{self, Server};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What the start takes, with room for the stacks of threads.
+const MEMORY: usize = 64 << 20;
+/// A signal ends the wait for a blocked output only after this time: signals often come in pairs.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs the program; returns its exit code.
+pub fn run(options: &Options) -> u8 {
+    begin(options).unwrap_or_else(|error| {
+        // A mistake in a file is shown with its line, and that text begins with "error" itself.
+        say(&format!("{}{error}", if matches!(error, Error::File(_)) { "" } else { "error: " }));
+        error.exit_code()
+    })
+}
+
+fn begin(options: &Options) -> Result<u8, Error> {
+    let printed = |text: &str| print(text).map(|()| 0).map_err(Error::io("cannot write to the standard output"));
+    if let Some(command) = &options.command {
+        return ask::run(command).map(|()| 0);
+    }
+    if options.list {
+        return printed(&listing());
+    }
+    let plan = options.plan()?;
+    if options.check {
+        return printed(&format!("{plan}\n").replacen("ready", "right", 1));
+    }
+    Vec::<u8>::new().try_reserve_exact(MEMORY).map_err(|_| Error::Memory(MEMORY))?;
+    let [left, right] = plan.netns.each_ref().map(|name| Namespace::open(name.as_deref()));
+    let namespaces = [left?, right?];
+    let server = server(options)?;
+    let socket = server.as_ref().map(|server| format!("; control socket {}", server.path().display()));
+    let ready = format!("{plan}; Ctrl-C ends the run{}", socket.unwrap_or_default());
+    let emulator = Emulator::open(plan, &namespaces, server)?;
+    if !options.quiet {
+        say(&ready);
+    }
+    Ok(conclude(emulator.run(), options))
+}
+
+/// Opens the control socket. One that was asked for must be there; without one by default a run goes on.
+fn server(options: &Options) -> Result<Option<Server>, Error> {
+    let wanted = |result: Result<Server, server::Error>| result.map(Some).map_err(|e| Error::Control(e.to_string()));
+    if let Some(path) = &options.socket {
+        return wanted(Server::open(path));
+    }
+    let directory = place::directory();
+    if let Some(name) = &options.name {
+        let no_directory = "--name needs the directory of XDG_RUNTIME_DIR, which is not set; give --socket";
+        let directory = directory.ok_or_else(|| Error::Control(no_directory.into()))?;
+        return wanted(Server::open(&place::socket(&directory, name)));
+    }
+    let Some(directory) = directory else { return Ok(None) };
+    let open = |name: &str| Server::open(&place::socket(&directory, name));
+    let opened = match open(DEFAULT_NAME) {
+        Err(server::Error::Taken(_)) => open(&format!("{DEFAULT_NAME}-{}", std::process::id())),
+        opened => opened,
+    };
+    Ok(opened
+        .inspect_err(|e| {
+            if !options.quiet {
+                say(&format!("without a control socket: {e}"))
+            }
+        })
+        .ok())
+}
+
+/// Prints the report, then everything else; returns the exit code.
+fn conclude(finished: Finished, options: &Options) -> u8 {
+    let Finished { report, failure, packets, printer, signals } = finished;
+    let text = report.text(options.json).unwrap_or_else(|error| error.to_string());
+    let begin = Instant::now();
+    let printed = printer.finish(text.clone(), || begin.elapsed() > PATIENCE && is_asked_to_end(&signals));
+    let mut complaints = Vec::new();
+    match printed {
+        Ok(()) if stdout_is_nowhere() => {
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
+        Ok(()) => {}
+        Err(error) => {
+            rescue(&text, &error, options);
+            complaints.push(format!("cannot write the report to the standard output: {error}"));
+        }
+    }
+    complaints.extend(failure);
+    if let Some(file) = packets {
+        while !file.wait(Duration::from_millis(100)) && !is_asked_to_end(&signals) {}
+        complaints.extend(file.complaint());
+    }
+    complaints.iter().for_each(|complaint| say(&format!("error: {complaint}")));
+    u8::from(!complaints.is_empty())
+}
+
+fn is_asked_to_end(signals: &Signals) -> bool {
+    std::iter::from_fn(|| signals.next()).any(|request| matches!(request, Request::End(_)))
+}
+
+/// Puts a report that the standard output did not take on the standard error, or else into a file.
+fn rescue(text: &str, error: &std::io::Error, options: &Options) {
+    let heading = format!("the standard output did not take the report ({error}); here it is:\n");
+    if std::io::stderr().write_all((heading + text).as_bytes()).is_ok() {
+        return;
+    }
+    let name = options.name.as_deref().unwrap_or(DEFAULT_NAME);
+    let file = format!("{name}-{}.report", std::process::id());
+    let directories: [Option<PathBuf>; 2] = [place::directory(), Some(std::env::temp_dir())];
+    let _ = directories.into_iter().flatten().any(|directory| std::fs::write(directory.join(&file), text).is_ok());
+}
+
+/// Prints a line on the standard error. If nobody can be told, nobody is.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

@@ -1,0 +1,64 @@
+//! Measurements of the emulator when it reads the packets of one direction.
+
+use crate::report::DISTURBED_ABOVE;
+use penstock_core::units::{Instant, Span};
+
+/// A shorter wait delays a packet no more than the lateness that a run may have.
+const USUAL: Span = DISTURBED_ABOVE;
+
+/// What can go wrong before a packet arrives at the discipline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Intake {
+    /// Number of packets larger than the MTU with which the run began. They are forwarded whole.
+    pub oversize: u64,
+    /// Number of packets that the kernel dropped because they were not read in time.
+    pub unread: u64,
+    /// For how long the wire was idle although a packet waited in the kernel; waits of up to 1 ms do not count.
+    pub starved: Span,
+    /// When there was last nothing to read.
+    emptied: Instant,
+}
+
+impl Intake {
+    /// Notes that nothing was left to read at `now`.
+    pub fn note_empty(&mut self, now: Instant) {
+        self.emptied = now;
+    }
+
+    /// Notes that a packet was read at `now` for a wire which has been idle since `idle_since`. The packet had waited for
+    /// `waited`, which is the time without a processor if the process slept until the packet came; if it did not sleep,
+    /// `waited` is `None`, and the packet may be as old as the last look at an empty queue.
+    pub fn note_idle(&mut self, idle_since: Instant, waited: Option<Span>, now: Instant) {
+        let waited = waited.unwrap_or_else(|| now.since(self.emptied));
+        let starved = waited.min(now.since(idle_since)).min(now.since(self.emptied));
+        if starved > USUAL {
+            self.starved = self.starved + starved;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(ms)
+    }
+
+    #[test]
+    fn a_wire_starves_while_it_is_idle_and_a_packet_waits() {
+        let starved = |idle_since, waited, now| {
+            let mut intake = Intake::default();
+            intake.note_empty(at(10));
+            intake.note_idle(at(idle_since), waited, at(now));
+            intake.starved
+        };
+        let ms = Span::from_millis;
+        assert_eq!(starved(0, Some(ms(3)), 20), ms(3), "the process had no processor for 3 ms");
+        assert_eq!(starved(18, Some(ms(3)), 20), ms(2), "the wire was busy before");
+        assert_eq!(starved(0, Some(ms(15)), 20), ms(10), "there was nothing to read before");
+        assert_eq!(starved(0, None, 20), ms(10), "the process was busy");
+        assert_eq!(starved(0, Some(USUAL), 20), Span::ZERO, "waking up takes as long");
+        assert_eq!(starved(0, Some(Span::ZERO), 20), Span::ZERO, "the packet was read when it came");
+    }
+}

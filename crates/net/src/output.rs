@@ -1,0 +1,80 @@
+//! Prints reports. A thread of its own writes to the standard output, because that may block: packets do not wait for a
+//! terminal or a pipe.
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::stat::{fstat, major, minor};
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Writes texts to the standard output, one after another.
+#[derive(Debug)]
+pub struct Printer {
+    texts: SyncSender<String>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Printer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn open() -> io::Result<Self> {
+        let (texts, orders) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("printer".into()).spawn(move || print_all(&orders))?;
+        Ok(Self { texts, thread })
+    }
+
+    /// Prints a text soon. Never waits: returns false if the texts before it are still being printed.
+    pub fn offer(&self, text: String) -> bool {
+        self.texts.try_send(text).is_ok()
+    }
+
+    /// Prints the last text and waits until all is printed, or until `give_up` returns true.
+    ///
+    /// # Errors
+    /// Returns why the last text was not printed.
+    pub fn finish(self, mut text: String, mut give_up: impl FnMut() -> bool) -> io::Result<()> {
+        let given_up = || io::Error::new(io::ErrorKind::TimedOut, "it takes no more output");
+        while let Err(TrySendError::Full(back)) = self.texts.try_send(text) {
+            if give_up() {
+                return Err(given_up());
+            }
+            text = back;
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        drop(self.texts);
+        while !self.thread.is_finished() {
+            if give_up() {
+                return Err(given_up());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that prints has failed")))
+    }
+}
+
+/// Prints each text; returns the result of the last one.
+fn print_all(texts: &Receiver<String>) -> io::Result<()> {
+    texts.iter().map(|text| print(&text)).last().unwrap_or(Ok(()))
+}
+
+/// Prints a text, all of it.
+///
+/// # Errors
+/// Returns the error of the system, as when the disk is full or the reader has gone.
+pub fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// True if the standard output was closed when the program started: Rust then opens /dev/null in its place, for reading
+/// and writing, where a shell opens it for writing.
+pub fn stdout_is_nowhere() -> bool {
+    let stdout = io::stdout();
+    let device = fstat(&stdout).map(|stat| (major(stat.st_rdev), minor(stat.st_rdev)));
+    let flags = fcntl(&stdout, FcntlArg::F_GETFL).map(OFlag::from_bits_truncate);
+    device == Ok((1, 3)) && flags.is_ok_and(|flags| flags & OFlag::O_ACCMODE == OFlag::O_RDWR)
+}
