@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from penstock.papers._shared.nodes import obedient
 from penstock.papers.c2ml.runs import TCP_OPTIONS, short_transfers
+from penstock.papers.qrm.claims import BOUND_KB
 from penstock.reproduce import EXPERIMENTS, Case, Experiment, Listed
 
 ALL_COOPERATION = [EXPERIMENTS[name] for name in ("c2ml", "qrm", "dybra", "cooperation")]
@@ -56,8 +57,9 @@ def test_table_3_1_is_what_qrm_runs_in() -> None:
     assert [flow["count"] for flow in tree["flows"]] == [16, 16]
     assert [flow.get("tcp") for flow in tree["flows"]] == [None, {"c2ml": "off"}]
     assert tree["aqm"] == {"name": "qrm", "tolerance": 0.0}
-    # 20 Mbit/s and 704.1 ms are 1760.25 kB.
-    assert tree["invariants"]["max_queue"] == "1761kB"
+    # 20 Mbit/s and 704.1 ms are 1760.25 kB; the link has room for more, and no invariant keeps the claim from failing.
+    assert BOUND_KB < 1761 < 1805
+    assert "invariants" not in tree
     assert obedient(Case("qrm", 32, 1, setting="many-16")) == 16
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import FAIR, LITTLE, MUCH
 from penstock.papers._shared import nodes
 from penstock.papers._shared.cooperation_claims import Value, value
 from penstock.papers.dybra.runs import SCALE
@@ -39,7 +40,7 @@ def c2ml_alone_does_not_adapt(run: Evidence) -> Finding:
     """C²ML without DyBRA carries less: what bad channels leave goes to nobody."""
     ours, even = of_mix(run, "dybra", nodes.sent_mb), of_mix(run, "c2ml", nodes.sent_mb)
     return judge(
-        f"{even:.1f} MB for {ours:.1f}", [Comparison(even < 0.95 * ours, f"{even:.1f} MB, DyBRA {ours:.1f} MB")]
+        f"{even:.1f} MB for {ours:.1f}", [Comparison(even * MUCH <= ours, f"{even:.1f} MB, DyBRA {ours:.1f} MB")]
     )
 
 
@@ -61,7 +62,7 @@ def dybra_makes_friends(run: Evidence) -> Finding:
     ours, plain = of_mix(run, "dybra", nodes.jain_good), of_mix(run, "plain", nodes.jain_good)
     parts = [
         Comparison(ours > plain, f"Jain {ours:.3f}, plain {plain:.3f}"),
-        Comparison(ours >= 0.98, f"Jain {ours:.3f}"),
+        Comparison(ours >= FAIR, f"Jain {ours:.3f}"),
     ]
     return judge(parts[0].text, parts)
 
@@ -75,5 +76,5 @@ def dybra_scales(run: Evidence) -> Finding:
             value(run, aqm, f"cubic-{n}", lambda o: columns.mean_queue_kb(o.summary)) or 0.0
             for aqm in ("dybra", "plain")
         )
-        parts.append(Comparison(ours <= 0.1 * plain, f"{n} clients: {ours:.1f} kB, plain {plain:.1f} kB"))
+        parts.append(Comparison(ours <= LITTLE * plain, f"{n} clients: {ours:.1f} kB, plain {plain:.1f} kB"))
     return judge("; ".join(part.text for part in parts), parts)

@@ -8,15 +8,14 @@ from itertools import pairwise
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import ABOUT, CHANCE, FULL, HALF, HIGH, INDEX, MUCH
 from penstock.papers.ern.runs import COUNTS, OTHERS, RATES, TARGET_MS, THREE, ftp
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, Outcome, drops
 
 ERN, ECN, DROP = THREE
-FULL = 0.95  # of the link: nearly optimal
-HIGH = 0.80  # a high index of fairness
-NEAR_MS = 7.0  # a queueing time held: within half of the target
-SHORT_MS = 1.5 * TARGET_MS  # a low queueing time: up to the delay at the upper threshold
+NEAR_MS = HALF * TARGET_MS  # a queueing time held
+SHORT_MS = (1 + HALF) * TARGET_MS  # a low queueing time: up to the delay at the upper threshold
 FIXED_RATE, FIXED_COUNT = 30, 200  # of Figures 5 and 6
 
 Value = Callable[[Outcome], float | None]
@@ -112,7 +111,7 @@ def dropping_waits_least(run: Evidence) -> Finding:
     for other in (ERN, ECN):
         theirs = mean(run, other, columns.queue_delay_ms)
         text = f"{_name(DROP)} {ours:.1f} ms, {_name(other)} {theirs:.1f} ms"
-        parts.append(Comparison(theirs >= 1.25 * ours, text))
+        parts.append(Comparison(theirs >= MUCH * ours, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -123,7 +122,7 @@ def dropping_waits_least(run: Evidence) -> Finding:
 def ern_fairness_near_085(run: Evidence) -> Finding:
     """At 30 Mbit/s RED-ERN's index of fairness is near 85 % with any number of flows."""
     parts = [
-        Comparison(0.80 <= index <= 0.95, f"{index:.2f} with {count} flows")
+        Comparison(abs(index - 0.85) <= ABOUT * 0.85, f"{index:.2f} with {count} flows")
         for count, index in ((count, fairness(run, ERN, ftp(FIXED_RATE, count))) for count in counts(run))
     ]
     return judge("; ".join(part.text for part in parts), parts)
@@ -137,7 +136,7 @@ def ern_leads_most_with_few_flows(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for other in (ECN, DROP):
         theirs = fairness(run, other, setting)
-        parts.append(Comparison(ours - theirs >= 0.18, f"{_name(ERN)} {ours:.2f}, {_name(other)} {theirs:.2f}"))
+        parts.append(Comparison(ours - theirs >= 0.20 - INDEX, f"{_name(ERN)} {ours:.2f}, {_name(other)} {theirs:.2f}"))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -160,7 +159,7 @@ def waiting_grows_with_flows(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for aqm in THREE:
         values = [waiting(run, aqm, ftp(FIXED_RATE, count)) for count in counts(run)]
-        rising = all(b > a for a, b in pairwise(values))
+        rising = all(b > a * (1 + CHANCE) for a, b in pairwise(values))
         parts.append(Comparison(rising, f"{_name(aqm)} {', '.join(f'{v:.1f}' for v in values)} ms"))
     return judge("; ".join(part.text for part in parts), parts)
 
@@ -237,7 +236,7 @@ def red_is_unfair_on_a_fast_link(run: Evidence) -> Finding:
     for aqm in (ECN, DROP):
         slow, fast = (fairness(run, aqm, ftp(rate, FIXED_COUNT)) for rate in (5, 50))
         text = f"{_name(aqm)} {fast:.2f} after {slow:.2f}"
-        parts.append(Comparison(fast < slow and 0.5 <= fast <= 0.7, text))
+        parts.append(Comparison(fast < slow and abs(fast - 0.6) <= ABOUT * 0.6, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -257,7 +256,7 @@ def marking_waits_less_on_faster_links(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for aqm in (ERN, ECN):
         values = [waiting(run, aqm, ftp(rate, FIXED_COUNT)) for rate in rates(run)]
-        falling = all(b < a for a, b in pairwise(values))
+        falling = all(b < a * (1 - CHANCE) for a, b in pairwise(values))
         parts.append(Comparison(falling, f"{_name(aqm)} {', '.join(f'{v:.1f}' for v in values)} ms"))
     return judge("; ".join(part.text for part in parts), parts)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
+from penstock.claims import checks
 from penstock.claims.entering import of
-from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
+from penstock.claims.words import FACTOR, FAIR, MUCH, POOR
 from penstock.papers._shared import pink_claims
 from penstock.papers._shared.pink_claims import (
-    COMPARABLE,
     GOODPUT,
     P10,
     RTT,
@@ -17,15 +17,13 @@ from penstock.papers._shared.pink_claims import (
     RTT90,
     across,
     compare_crowds,
+    counts,
     flat,
     order,
     spread,
     trend,
 )
 from penstock.reproduce.results import Evidence, delivered_mbytes, dropped_mbytes, payload_per_packet, worst_jain
-
-POOR = 0.9  # "very poor" goodput: less than 90 % of the limit
-FAIR = 0.95  # "approaching 1"
 
 CLAIMS: list[Claim] = []
 dsl = of(CLAIMS, "pink-dsl")
@@ -44,9 +42,11 @@ def pink_goodput_floor_rises(run: Evidence) -> Finding:
 
 @dsl("6.1.1", "Figure 7", "highest at every count")
 def pink_goodput_highest(run: Evidence) -> Finding:
-    """PINK's goodput is above that of DropTail and CoDel, and far above GREEN's."""
+    """PINK's goodput is above that of DropTail and CoDel, and much above GREEN's."""
     parts = [
-        part for other in ("droptail", "codel", "green") for part in order(run, "pink", other, GOODPUT, "Mbit/s", 0)
+        part
+        for other in ("droptail", "codel", "green")
+        for part in order(run, "pink", other, GOODPUT, "Mbit/s", MUCH if other == "green" else 1.0)
     ]
     measured = f"{across(run, 'pink', GOODPUT, '')}; median RTT {across(run, 'pink', RTT, ' ms', 1)}"
     found = judge(measured, parts)
@@ -58,26 +58,35 @@ def pink_goodput_highest(run: Evidence) -> Finding:
 @dsl("6.1.1", "Figure 7", "CoDel above ARED")
 def codel_above_ared(run: Evidence) -> Finding:
     """CoDel uses the link slightly better than ARED."""
-    parts = order(run, "codel", "ared", GOODPUT, "Mbit/s", 0)
+    parts = [
+        checks.slightly_above(
+            ("codel", run.value("codel", n, GOODPUT)), ("ared", run.value("ared", n, GOODPUT)), f"Mbit/s at {n} flows"
+        )
+        for n in counts(run, "codel", "ared")
+    ]
     return judge(f"{across(run, 'codel', GOODPUT, '')}; {across(run, 'ared', GOODPUT, ' Mbit/s')}", parts)
 
 
 @dsl("6.1.1", "Figure 7", "comparable")
 def codel_like_droptail(run: Evidence) -> Finding:
     """CoDel's goodput is comparable to DropTail's."""
-    parts = order(run, "codel", "droptail", GOODPUT, "Mbit/s", COMPARABLE)
+    parts = [
+        checks.alike(
+            ("codel", run.value("codel", n, GOODPUT)),
+            ("droptail", run.value("droptail", n, GOODPUT)),
+            f"Mbit/s at {n} flows",
+        )
+        for n in counts(run, "codel", "droptail")
+    ]
     return judge(f"{across(run, 'codel', GOODPUT, '')}; {across(run, 'droptail', GOODPUT, ' Mbit/s')}", parts)
 
 
 @dsl("6.1.1", "Figure 7", "p10 and p90 approach each other")
 def codel_spread_narrows(run: Evidence) -> Finding:
     """CoDel's goodput varies less from second to second when there are more flows."""
-    parts: list[Comparison] = []
-    for fewer, more in pairwise(run.counts("codel")):
-        a, b = spread(run, "codel", fewer), spread(run, "codel", more)
-        parts.append(Comparison(b <= a, f"p90 - p10 goes from {a:.2f} at {fewer} to {b:.2f} Mbit/s at {more} flows"))
-    counts = run.counts("codel")
-    return judge(", ".join(f"{spread(run, 'codel', n):.2f}" for n in counts) + " Mbit/s (p90 - p10)", parts)
+    spreads = [(f"{n} flows", spread(run, "codel", n)) for n in counts(run, "codel")]
+    measured = ", ".join(f"{value:.2f}" for _, value in spreads) + " Mbit/s (p90 - p10)"
+    return judge(measured, checks.falls(spreads, "p90 - p10", " Mbit/s"))
 
 
 @dsl("6.1.1", "Figure 7", "lowest of all")
@@ -85,14 +94,14 @@ def green_goodput_poor(run: Evidence) -> Finding:
     """GREEN's goodput is very poor: far from the limit and the lowest of all."""
     limit = run.experiment.goodput_limit_bps / 1e6
     parts: list[Comparison] = []
-    for n in run.counts():
+    for n in counts(run):
         value, lowest = run.value("green", n, GOODPUT), min(run.value(aqm, n, GOODPUT) for aqm in run.aqms)
         text = f"{value:.2f} Mbit/s at {n} flows, lowest of all {lowest:.2f}, limit {limit:.2f}"
         parts.append(Comparison(value == lowest and value < POOR * limit, text))
     return judge(across(run, "green", GOODPUT, " Mbit/s"), parts)
 
 
-dsl("6.1.2", "Figure 8", "107 ms")(pink_claims.smallest_rtt)
+dsl("6.1.2", "Figure 8", "107 ms", Kind.SET_UP)(pink_claims.smallest_rtt)
 
 dsl("6.1.2", "Figure 8", "longest at every count")(pink_claims.droptail_rtt_worst)
 
@@ -108,7 +117,7 @@ def codel_rtt_rises(run: Evidence) -> Finding:
 @dsl("6.1.2", "Figure 8", "ARED below CoDel")
 def ared_rtt_below_codel(run: Evidence) -> Finding:
     """ARED's RTT is below CoDel's and its median almost stable."""
-    parts = [*order(run, "codel", "ared", RTT90, "p90 ms", 0), flat(run, "ared", RTT, "median RTT (ms)")]
+    parts = [*order(run, "codel", "ared", RTT90, "p90 ms"), flat(run, "ared", RTT, "median RTT (ms)")]
     return judge(across(run, "ared", RTT, " ms", 0), parts)
 
 
@@ -126,10 +135,10 @@ dsl("6.1.2", "Figure 8", "a flat box near 107 ms")(pink_claims.pink_rtt_at_base)
 @dsl("6.1.3", "Figure 9", "approaches 1")
 def pink_fairness_approaches_one(run: Evidence) -> Finding:
     """PINK's worst-case fairness rises towards 1 with the number of flows."""
-    counts = run.counts("pink")
-    top = run.value("pink", counts[-1], worst_jain)
+    most = counts(run, "pink")[-1]
+    top = run.value("pink", most, worst_jain)
     parts = [*trend(run, "pink", worst_jain, "worst Jain index", 1)]
-    parts.append(Comparison(top >= FAIR, f"{top:.3f} at {counts[-1]} flows"))
+    parts.append(Comparison(top >= FAIR, f"{top:.3f} at {most} flows"))
     return judge(across(run, "pink", worst_jain, ""), parts)
 
 
@@ -138,7 +147,7 @@ def ared_unfair(run: Evidence) -> Finding:
     """ARED's worst-case fairness is the lowest, whatever the number of flows."""
     parts: list[Comparison] = []
     for other in (aqm for aqm in run.aqms if aqm != "ared"):
-        parts.extend(order(run, other, "ared", worst_jain, "worst Jain", 0))
+        parts.extend(order(run, other, "ared", worst_jain, "worst Jain"))
     return judge(across(run, "ared", worst_jain, ""), parts)
 
 
@@ -158,13 +167,13 @@ def drop_shares_alike(run: Evidence) -> Finding:
     """DropTail, ARED and CoDel drop about the same share of the data, within a factor of two."""
     payload = run.experiment.payload_share
     parts: list[Comparison] = []
-    for n in run.counts("droptail", "ared", "codel"):
+    for n in counts(run, "droptail", "ared", "codel"):
         shares = {
             aqm: run.value(aqm, n, lambda s: dropped_mbytes(payload)(s) / delivered_mbytes(s))
             for aqm in ("droptail", "ared", "codel")
         }
         text = f"at {n} flows " + ", ".join(f"{aqm} {share:.2%}" for aqm, share in shares.items())
-        parts.append(Comparison(max(shares.values()) <= 2 * min(shares.values()), text))
+        parts.append(Comparison(max(shares.values()) <= FACTOR * min(shares.values()), text))
     return judge(parts[-1].text if parts else "", parts)
 
 

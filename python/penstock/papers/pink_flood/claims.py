@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import FAR, NEGLIGIBLE
 from penstock.papers.pink_flood.runs import FLOODS, SYN_BYTES
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, drops
 
-BEYOND = 0.01  # loss of goodput, as a share, that is allowed beyond the part of the link which SYNs occupy
-HARM = 0.5  # a flood takes half of the goodput if less than this share is left
+HARM = 1 / FAR  # a flood takes half of the goodput if less than this share is left
 
 CLAIMS: list[Claim] = []
 flood = of(CLAIMS, "pink-flood")
@@ -29,7 +29,7 @@ def _costs_its_syns(run: Evidence, sampling: str) -> Finding:
     for n in _floods(run):
         attacked, syns = _goodput(run, sampling, n), n * SYN_BYTES * 8 / 1e6
         text = f"{attacked:.2f} of {calm:.2f} Mbit/s with {n:,} SYNs per second, which take {syns:.2f}"
-        parts.append(Comparison(attacked >= (1 - BEYOND) * (calm - syns), text))
+        parts.append(Comparison(attacked >= (1 - NEGLIGIBLE) * (calm - syns), text))
     return judge("; ".join(part.text for part in parts), parts)
 
 

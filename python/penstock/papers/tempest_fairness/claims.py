@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding
+from penstock.claims.words import FAR
 from penstock.papers._shared.tempest_claims import said
 from penstock.papers.tempest_fairness.runs import QFQ_B_WFI, WEIGHTS, b_wfi_bound
 from penstock.reproduce import tempest
 from penstock.reproduce.results import Evidence
 
 OPTIMAL_PACKETS = 0.5  # "between 0 and 0.5 packets"
-MORE_THAN_DOUBLE = 2.0
 
 CLAIMS: list[Claim] = []
 fairness = of(CLAIMS, "tempest-fairness", "002")
@@ -69,7 +69,7 @@ def drr_falls_behind_most(run: Evidence) -> Finding:
         for alg in ("qfq", "qfq-plus"):
             ours = _top(run, alg, f"w-{w}", "b_wfi_packets")
             text = f"weight {w}: DRR {drr:.2f}, {alg} {ours:.2f} packets"
-            parts.append(Comparison(drr >= MORE_THAN_DOUBLE * ours, text))
+            parts.append(Comparison(drr >= FAR * ours, text))
     return said(parts)
 
 
@@ -92,7 +92,7 @@ def above_fifty_more_than_double(run: Evidence) -> Finding:
         drr = _top(run, "drr", f"w-{w}", "max_delay_dequeues")
         for alg in ("qfq", "qfq-plus"):
             ratio = drr / _top(run, alg, f"w-{w}", "max_delay_dequeues")
-            parts.append(Comparison(ratio > MORE_THAN_DOUBLE, f"weight {w}: {ratio:.2f} times that of {alg}"))
+            parts.append(Comparison(ratio > FAR, f"weight {w}: {ratio:.2f} times that of {alg}"))
     return said(parts)
 
 
