@@ -1,4 +1,4 @@
-"""What chance has to do with a verdict: claims are judged in each seed alone, and numbers get their range over seeds."""
+"""What chance does to a verdict: claims are judged in each seed alone, and numbers get their range over seeds."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class Evidence:
         return over_seeds(measure(outcome) or 0.0 for outcome in self.runs(aqm, setting=setting)) or 0.0
 
     def subset(self) -> Evidence:
-        """Returns only the published runs with which variants are compared: of the seeds that variants were run with."""
+        """Returns only the published runs with which variants are compared, of those seeds that variants have."""
         seeds = {o.case.seed for o in self.variants} or set(self.seeds)
         chosen = tuple(o for o in self.outcomes if o.case.seed in seeds and self.experiment.in_subset(o.case))
         return replace(self, outcomes=chosen, variants=(), part=True)

@@ -1,4 +1,4 @@
-"""Variants: assumptions which the document leaves open, or which decide a result, are changed, one or several at a time.
+"""Variants: assumptions which the document leaves open, or which decide a result, are changed, one or several at once.
 
 The runs of an experiment give the verdicts. A variant only answers why a claim does not hold: if it holds with one
 assumption changed, that assumption is the reason.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from penstock.claims import checks
 from penstock.claims.entering import contradicts, of
 from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
-from penstock.claims.words import ABOUT, CLOSE, COMPARABLE, FAIR, LITTLE
+from penstock.claims.words import ABOUT, CLOSE, COMPARABLE, CONSTANT, FAIR, HALF, LITTLE, MUCH
 from penstock.papers._shared import nodes
 from penstock.papers._shared.cooperation_claims import value
 from penstock.papers.c2ml.runs import BUFFERS, CCS, SHORT_RATE, SIZES, USERS
@@ -31,6 +32,7 @@ HALF_BY_SUM = (
     "in 17 of 18 cells of Tables 2.7 and 2.8 the time with C²ML is half of the time without, plus the same seconds "
     "whatever the size of the transfers, to 0.1 s; and Table 2.7 needs 4.3 to 6.5 Mbit/s, where 2.2.2.1 has 4 at most"
 )
+ROUNDED_S = 0.1  # to which the tables are given
 OPENED_S = 30.0  # all connections of section 2.2.4.4 open within this time
 
 CLAIMS: list[Claim] = []
@@ -312,3 +314,221 @@ def table_2_7_needs_more_than_the_link_has(_: Evidence) -> Finding:
         least = megabits / (said + OPENED_S)
         parts.append(Comparison(least > SHORT_RATE, f"{users} users, {size} MB: {least:.1f} Mbit/s at least"))
     return judge("; ".join(part.text for part in parts), parts)
+
+
+# All numbers of the tables, a row for each kind. Every comparison is a cell.
+
+
+def _ends(run: Evidence, aqm: str) -> list[Comparison]:
+    return [
+        checks.about(end_s(run, aqm, cc, n), ENDS[cc][aqm][NODES.index(n)], f"{cc}, {n} nodes", " s")
+        for cc in CCS
+        for n in _counts(run)
+    ]
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6, plain", "99 to 900 s")
+def plain_controls_end_when_the_tables_say(run: Evidence) -> Finding:
+    """Without C²ML the six controls end about when their tables say."""
+    return checks.decide(_ends(run, "plain"))
+
+
+def _delays(run: Evidence, aqm: str, key: str, ours: Callable[[Evidence, str, str, int], float]) -> Finding:
+    """Delays are queues, which differ more than rates do."""
+    return checks.decide(
+        checks.within(HALF, ours(run, aqm, cc, n), PAPER[key][cc][aqm][NODES.index(n)], f"{cc}, {n} nodes", " s")
+        for cc in CCS
+        for n in _counts(run)
+    )
+
+
+def pdv_s(run: Evidence, aqm: str, cc: str, n: int) -> float:
+    """The largest delay over the least: a queue of packets of 500 B, as the section counts them."""
+    longest = value(run, aqm, f"files-{cc}", columns.queue_max_kb, n) or 0.0
+    return longest * 1e3 * 500 / 552 * 8 / 2e6
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6, APD", "0.300 to 0.620 s")
+def average_delays_with_c2ml(run: Evidence) -> Finding:
+    """With C²ML the average packet delays are those of the tables."""
+    return _delays(run, "c2ml", "apd_s", apd_s)
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6, APD, plain", "0.300 to 6.187 s")
+def average_delays_without_c2ml(run: Evidence) -> Finding:
+    """Without C²ML the average packet delays are those of the tables."""
+    return _delays(run, "plain", "apd_s", apd_s)
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6, PDV", "0.018 to 0.363 s")
+def delay_variations_with_c2ml(run: Evidence) -> Finding:
+    """With C²ML the variations of packet delay are those of the tables."""
+    return _delays(run, "c2ml", "pdv_s", pdv_s)
+
+
+@at("2.2.4.3", "Tables 2.1 to 2.6, PDV, plain", "0.002 to 8.715 s")
+def delay_variations_without_c2ml(run: Evidence) -> Finding:
+    """Without C²ML the variations of packet delay are those of the tables."""
+    return _delays(run, "plain", "pdv_s", pdv_s)
+
+
+@sums("2.2.4.3", "Table 2.1 and the text", "30 ms higher")
+def variation_of_two_cubic_nodes_is_higher_with_c2ml(_: Evidence) -> Finding:
+    """The variation of two CUBIC nodes is 30 ms higher with C²ML, as the text says of Table 2.1."""
+    plain, ours = (PAPER["pdv_s"]["cubic"][way][0] for way in ("plain", "c2ml"))
+    newreno = [PAPER["pdv_s"]["newreno"][way][0] for way in ("plain", "c2ml")]
+    text = f"Table 2.1 has {ours:g} s with C²ML and {plain:g} without; Table 2.2 has {newreno[1]:g} and {newreno[0]:g}"
+    return judge(text, [Comparison(abs(ours - plain - 0.030) <= HALF * 0.030, text)])
+
+
+def _largest_rtt_s(run: Evidence, aqm: str, cc: str, n: int) -> float:
+    """The 99th percentile of the node with the longest round trips."""
+
+    def worst(outcome: Outcome) -> float:
+        return max(float(flow["rtt_ms"]["p99"]) for flow in outcome.summary["flows"]) / 1e3
+
+    return value(run, aqm, f"files-{cc}", worst, n) or 0.0
+
+
+@at("2.2.4.3", "Figure 2.25b", "11 s")
+def newreno_round_trips_reach_eleven_seconds(run: Evidence) -> Finding:
+    """Without C²ML the round trips of sixteen NewReno nodes reach about 11 s."""
+    return checks.decide([checks.about(_largest_rtt_s(run, "plain", "newreno", 16), 11.0, "16 nodes", " s")])
+
+
+FIGURES_OF_RTT = (("newreno", 8), ("newreno", 16), ("cubic", 8), ("cubic", 16), ("noordwijk", 8))
+
+
+@at("2.2.4.3", "Figures 2.25 to 2.27", "effectively decreases")
+def round_trips_are_much_shorter(run: Evidence) -> Finding:
+    """With C²ML the round trips of NewReno, CUBIC and Noordwijk nodes are much shorter than without."""
+    return checks.decide(
+        checks.above(
+            ("plain", _largest_rtt_s(run, "plain", cc, n)),
+            ("C²ML", _largest_rtt_s(run, "c2ml", cc, n)),
+            f"{cc}, {n} nodes",
+            " s",
+            by=MUCH,
+        )
+        for cc, n in FIGURES_OF_RTT
+        if n in _counts(run)
+    )
+
+
+FIRST_ALONE = range(3, 10)  # from five round trips on, until the second node joins
+
+
+def _alone_kbps(outcome: Outcome) -> float:
+    return statistics.fmean(series_of(outcome).flows[0][k] for k in FIRST_ALONE)
+
+
+@at("2.2.4.1", "Figure 2.14", "close to the maximum value since the very beginning")
+def newreno_is_near_its_rate_from_the_start(run: Evidence) -> Finding:
+    """With C²ML the first NewReno node has close to the whole link before the second joins, and not without."""
+    limit = 1e3 * 500 / 552
+    ours, plain = (value(run, way, "three-newreno", _alone_kbps) or 0.0 for way in ("c2ml", "plain"))
+    parts = [
+        checks.close(ours, limit, "with C²ML", " kbit/s"),
+        checks.above(("C²ML", ours), ("plain", plain), "before the second joins", " kbit/s", by=MUCH),
+    ]
+    return checks.decide(parts)
+
+
+def _oscillation(outcome: Outcome) -> float | None:
+    """The deviation of a node's rate from second to second over its mean, while all are there; the worst node."""
+    flows = outcome.summary["flows"]
+    begin = int(max(flow["start_s"] for flow in flows)) + 5
+    end = int(min(flow["start_s"] + (flow["completion_s"] or 1e9) for flow in flows))
+    rates = [flow[begin:end] for flow in series_of(outcome).flows]
+    return max(statistics.pstdev(rate) / max(1e-9, statistics.fmean(rate)) for rate in rates) if end > begin else None
+
+
+@at("2.2.4.1", "Figure 2.16", "oscillations decreased")
+def cubic_oscillates_less(run: Evidence) -> Finding:
+    """With C²ML the rates of three CUBIC nodes oscillate much less than without."""
+    ours, plain = (value(run, way, "three-cubic", _oscillation) or 0.0 for way in ("c2ml", "plain"))
+    return checks.decide([checks.above(("plain", plain), ("C²ML", ours), "deviation over mean", by=MUCH)])
+
+
+@at("2.2.4.1", "Figure 2.17", "no oscillations")
+def noordwijk_does_not_oscillate(run: Evidence) -> Finding:
+    """With C²ML the rates of three Noordwijk nodes are constant."""
+    ours = value(run, "c2ml", "three-noordwijk", _oscillation) or 0.0
+    return checks.decide([checks.at_most(ours, CONSTANT, "deviation over mean")])
+
+
+# Hybla, the sixth control, of which the section has Table 2.5 and no figure.
+
+
+@at("2.2.4.1", "in the text", "any TCP protocol")
+def hybla_is_fair_too(run: Evidence) -> Finding:
+    """With C²ML Hybla's fairness in the worst second is higher than without, and near 1."""
+    parts = []
+    for buffer in BUFFERS:
+        for n in (n for n in NODES if run.has("c2ml", n, f"hybla-{buffer}")):
+            ours, plain = (
+                run.value(way, n, lambda s: float(s["jain"]["worst_1s"]), f"hybla-{buffer}")
+                for way in ("c2ml", "plain")
+            )
+            parts.append(checks.above(("C²ML", ours), ("plain", plain), f"{buffer} buffers, {n} nodes"))
+            parts.append(checks.at_least(ours, FAIR, f"{buffer} buffers, {n} nodes"))
+    return checks.decide(parts)
+
+
+@at("2.2.4.3", "in the text", "in no cases a high buffer usage")
+def hybla_queues_little_too(run: Evidence) -> Finding:
+    """From four nodes on Hybla's longest queue with C²ML is below a tenth of the plain one."""
+    parts = []
+    for n in (n for n in _counts(run) if n >= 4):
+        plain, ours = (value(run, way, "files-hybla", columns.queue_max_kb, n) or 0.0 for way in ("plain", "c2ml"))
+        parts.append(Comparison(ours < LITTLE * plain, f"{n} nodes: {ours:.0f} kB, plain {plain:.0f} kB"))
+    return checks.decide(parts)
+
+
+def _short_times(run: Evidence, background: bool, aqm: str) -> Finding:
+    parts = []
+    for (users, size), pair in SHORT[background].items():
+        setting = f"short-{users}-{size}{'-background' if background else ''}"
+        if setting in run.settings:
+            ours = value(run, aqm, setting, nodes.mean_completion_s) or 0.0
+            parts.append(checks.about(ours, pair[aqm == "plain"], f"{users} users, {size} MB", " s"))
+    return checks.decide(parts)
+
+
+@at("2.2.4.4", "Table 2.7, with C²ML", "61.6 to 1662.7 s", because=contradicts(HALF_BY_SUM))
+def short_transfers_take_what_table_2_7_says(run: Evidence) -> Finding:
+    """Short transfers with C²ML take about what Table 2.7 says."""
+    return _short_times(run, False, "c2ml")
+
+
+@at("2.2.4.4", "Table 2.7, plain", "117.2 to 3324.3 s")
+def plain_short_transfers_take_what_table_2_7_says(run: Evidence) -> Finding:
+    """Short transfers without C²ML take about what Table 2.7 says."""
+    return _short_times(run, False, "plain")
+
+
+@at("2.2.4.4", "Table 2.8, with C²ML", "64.9 to 1658.9 s", because=contradicts(HALF_BY_SUM))
+def short_transfers_beside_bulk_take_what_table_2_8_says(run: Evidence) -> Finding:
+    """Short transfers with C²ML, beside ten bulk flows, take about what Table 2.8 says."""
+    return _short_times(run, True, "c2ml")
+
+
+@at("2.2.4.4", "Table 2.8, plain", "226.2 to 3316.8 s")
+def plain_short_transfers_beside_bulk_take_what_table_2_8_says(run: Evidence) -> Finding:
+    """Short transfers without C²ML, beside ten bulk flows, take about what Table 2.8 says."""
+    return _short_times(run, True, "plain")
+
+
+@sums("2.2.4.4", "Tables 2.7 and 2.8", "halved", Kind.OWN)
+def the_tables_are_half_and_a_constant(_: Evidence) -> Finding:
+    """In Tables 2.7 and 2.8 a time with C²ML is half of that without, and seconds more that hang on the users alone."""
+    parts = []
+    for background, rows in SHORT.items():
+        for users in USERS:
+            beyond = {size: ours - plain / 2 for (n, size), (ours, plain) in rows.items() if n == users}
+            middle = statistics.median(beyond.values())
+            for size, more in beyond.items():
+                text = f"Table {2.8 if background else 2.7}, {users} users, {size} MB: half and {more:.2f} s"
+                parts.append(Comparison(abs(more - middle) <= ROUNDED_S, text))
+    met = sum(part.holds for part in parts)
+    return judge(f"to {ROUNDED_S:g} s in {met} of {len(parts)} cells; the other has 365.9 s", parts)

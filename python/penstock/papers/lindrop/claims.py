@@ -421,3 +421,16 @@ def lindrop_decides_on_drops(run: Evidence) -> Finding:
         share = value(run, "lindrop", setting, columns.own_drops)
         parts.append(Comparison(share >= OWN, f"{_named(setting)}: {share:.1%}"))
     return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("3", "Algorithm 1", "no random numbers")
+def lindrop_draws_no_random_numbers(run: Evidence) -> Finding:
+    """Where nothing else is random, LINDROP does the same whatever the seed; RED, which draws, does not."""
+    if len(run.seeds) < 2:
+        return judge("", [])
+    parts: list[Comparison] = []
+    for aqm, same in (("lindrop", True), ("red", False)):
+        drops = [outcome.summary["bottlenecks"][0] for outcome in run.runs(aqm, setting="no-chance")]
+        alike = all(one == drops[0] for one in drops)
+        parts.append(Comparison(alike == same, f"{aqm}: {'equal' if alike else 'different'} with {len(drops)} seeds"))
+    return checks.decide(parts)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.claims import checks
-from penstock.claims.entering import of
+from penstock.claims.entering import contradicts, of
 from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
-from penstock.claims.words import FACTOR, FAIR, MUCH, POOR
+from penstock.claims.words import FACTOR, FAIR, FULL, MUCH, POOR
 from penstock.papers._shared import pink_claims
 from penstock.papers._shared.pink_claims import (
     GOODPUT,
@@ -24,6 +24,11 @@ from penstock.papers._shared.pink_claims import (
     trend,
 )
 from penstock.reproduce.results import Evidence, delivered_mbytes, dropped_mbytes, payload_per_packet, worst_jain
+
+GREEN = (
+    "GREEN's eq. (2) drops 0.02 % with 4 flows, by which the square-root law lets them send twice the link, and "
+    "sqrt(n) times with n: drops that leave the link poor with few flows are not those of this equation"
+)
 
 CLAIMS: list[Claim] = []
 dsl = of(CLAIMS, "pink-dsl")
@@ -89,7 +94,7 @@ def codel_spread_narrows(run: Evidence) -> Finding:
     return judge(measured, checks.falls(spreads, "p90 - p10", " Mbit/s"))
 
 
-@dsl("6.1.1", "Figure 7", "lowest of all")
+@dsl("6.1.1", "Figure 7", "lowest of all", because=contradicts(GREEN))
 def green_goodput_poor(run: Evidence) -> Finding:
     """GREEN's goodput is very poor: far from the limit and the lowest of all."""
     limit = run.experiment.goodput_limit_bps / 1e6
@@ -182,3 +187,23 @@ dsl("6.1.4", "Figure 10", "close to 356 MB in 300 s")(pink_claims.pink_data_near
 dsl_sum("6.1.4", "in the text", "356 MB")(pink_claims.stated_maximum)
 
 dsl_sum("6.1.1", "footnote 3", "9.5 Mbit/s")(pink_claims.stated_goodput_limit)
+
+
+def green_shares(n: int, mss_bytes: float = 1000, rate_bps: float = 10e6, rtt_s: float = 0.107) -> tuple[float, float]:
+    """GREEN's drop probability for n flows, by its eq. (2), and what the square-root law lets them send, of the link.
+
+    p = n (MSS c / (BW RTT))^2, and a flow sends MSS c / (RTT sqrt(p)): together sqrt(n) times the link, whatever c.
+    """
+    c = 0.93
+    p = n * (8 * mss_bytes * c / (rate_bps * rtt_s)) ** 2
+    return p, n * 8 * mss_bytes * c / (rtt_s * p**0.5) / rate_bps
+
+
+@dsl_sum("6.1.1", "GREEN's eq. (2)", "very poor", Kind.OWN)
+def green_leaves_the_link_full_by_its_own_equation(_: Evidence) -> Finding:
+    """By GREEN's own equation its drops leave flows more than the link: with 4 flows twice of it."""
+    shares = {n: green_shares(n) for n in (4, 8, 16, 32, 64)}
+    return checks.decide(
+        Comparison(of_link >= FULL, f"{n} flows: drops {p:.3%}, by which they send {of_link:.1f} times the link")
+        for n, (p, of_link) in shares.items()
+    )
