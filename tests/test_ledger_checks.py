@@ -88,7 +88,7 @@ def seeded(*goodputs: float) -> Evidence:
     run = evidence(seeds=len(goodputs))
 
     def changed(seed: int) -> Values:
-        return {p: goodputs[seed - 1] * 1e6 for p in ("p10", "p50", "p90")}
+        return dict.fromkeys(("p10", "p50", "p90"), goodputs[seed - 1] * 1000000.0)
 
     outcomes = tuple(replace(o, summary={**o.summary, "goodput_1s_bps": changed(o.case.seed)}) for o in run.outcomes)
     return replace(run, outcomes=outcomes)

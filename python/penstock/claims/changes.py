@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-from penstock.claims.ledger import Entry, Kind, Verdict
+from penstock.claims.rows import Entry, Kind, Verdict
 
 WORDS = "one meaning of each word"
 TREND = "what stays where it is does not rise"

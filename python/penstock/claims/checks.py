@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from penstock.claims import words
-from penstock.claims.ledger import Comparison, Finding, judge
+from penstock.claims.rows import Comparison, Finding, judge
 
 Series = Sequence[tuple[str, float]]  # values with the places where they were measured, in the order of the curve
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from penstock.claims.ledger import Because, Cause, Claim, Finding, Kind, Verdict
+from penstock.claims.rows import Because, Cause, Claim, Finding, Kind, Verdict
 from penstock.reproduce.results import Evidence, NotCoveredError
 
 Check = Callable[[Evidence], Finding]

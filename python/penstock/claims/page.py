@@ -9,7 +9,8 @@ from pathlib import Path
 from penstock import marked
 from penstock.claims import words
 from penstock.claims.changes import changed
-from penstock.claims.ledger import Entry, Kind, Verdict, causes, counted
+from penstock.claims.ledger import causes, counted
+from penstock.claims.rows import Entry, Kind, Verdict
 
 TITLES = {
     "000": "How to avoid TCP congestion without dropping packets: an effective AQM called PINK (2017)",

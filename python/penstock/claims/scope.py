@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.claims.ledger import Claim, Finding, Kind, Verdict
+from penstock.claims.rows import Claim, Finding, Kind, Verdict
 
 
 def _row(name: str, section: str, claim: str, paper: str, why: str) -> Claim:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from penstock.claims.ledger import Claim, Comparison, Finding, Verdict, judge
+from penstock.claims.rows import Claim, Comparison, Finding, Verdict, judge
 from penstock.reproduce.results import Evidence
 
 _NUMBER = re.compile(r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?")

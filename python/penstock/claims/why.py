@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from penstock.claims.ledger import Because, Cause, Claim, Finding, Verdict
+from penstock.claims.rows import Because, Cause, Claim, Finding, Verdict
 from penstock.claims.seeds import over_seeds
 from penstock.reproduce.results import Evidence
 

@@ -143,7 +143,7 @@ def claims(
     run: bool = typer.Option(False, "--run", help="First run the experiments, in their full form."),
     quick: bool = typer.Option(False, "--quick", help="With --run: run them in their quick form."),
     seeds: int | None = typer.Option(
-        None, min=1, help="With --run: number of seeds; default: what each experiment says."
+        None, min=1, help="With --run: number of seeds; default: what each experiment says; 1 with --quick."
     ),
     json: bool = typer.Option(False, "--json", help="Print a JSON list."),
     earlier: Path | None = typer.Option(
@@ -162,7 +162,9 @@ def claims(
     evidence = _stored()
     shown = _chosen(ledger(evidence), wanted)
     if run:
-        evidence |= {one.name: _run_for_ledger(one, quick, seeds or one.seeds, json) for one in _needed(shown)}
+        evidence |= {
+            one.name: _run_for_ledger(one, quick, seeds or (1 if quick else one.seeds), json) for one in _needed(shown)
+        }
     entries: list[Entry] = ledger(evidence)
     shown = _chosen(entries, wanted)
     if json:

@@ -119,7 +119,8 @@ def changes_until_stable(n: int) -> int:
 
     The bounds of the others are those of eq. (2.3): each is exceeded only after the one before has given back.
     """
-    bounds, part = [], Fraction(1)
+    bounds: list[Fraction] = []
+    part = Fraction(1)
     for k in range(n - 1):
         part /= n - k
         bounds.append((bounds[-1] if bounds else Fraction(0)) + part)
