@@ -17,6 +17,7 @@ TREND = "what stays where it is does not rise"
 FROM_FOUR = "the figure begins with four flows"
 ROOM = "the check got room to fail"
 MEASURE = "the measure is the one that the text has"
+TUNED = "nothing is judged by what it was tuned to"
 RUNS = "the runs: the simulator as repaired since, and several seeds"
 KINDS = {Kind.OWN: "our own finding: not counted", Kind.SET_UP: "a check of our set-up: not counted"}
 
@@ -146,7 +147,8 @@ RULES: Mapping[str, tuple[str, ...]] = {
         "tempest-twfi.drr-is-below-its-bound",
         "tempest-twfi.wf2q-plus-is-below-its-bound",
     ),
-    MEASURE: ("dybra.dybra-keeps-the-queue-empty",),
+    MEASURE: ("dybra.dybra-keeps-the-queue-empty", "pink-multi.bad-flow-keeps-its-rate"),
+    TUNED: ("dybra.dybra-fills-the-link",),
 }
 
 
