@@ -111,6 +111,11 @@ def test_one_seed_has_no_range() -> None:
     assert (found.seeds, found.measured) == ("1/1", "9.20 Mbit/s")
 
 
+def test_seeds_that_change_nothing_count_as_one() -> None:
+    found = judged(evidence(values=lambda _a, _n: {"goodput": 9.2}, seeds=3))
+    assert (found.seeds, found.measured) == ("1/1", "9.20 Mbit/s")
+
+
 def test_what_most_seeds_do_not_show_holds_partly() -> None:
     def all_flows(run: Evidence) -> Finding:
         """All flows."""

@@ -57,6 +57,11 @@ class Outcome:
         return cls(case, run["cc"], run["summary"], run["cpu_s"], series)
 
 
+def _of_chance(outcome: Outcome) -> dict[str, Any]:
+    """Returns what chance can change in the summary of a run."""
+    return {key: value for key, value in outcome.summary.items() if key not in ("name", "seed")}
+
+
 Measure = Callable[[dict[str, Any]], float]
 
 
@@ -112,6 +117,11 @@ class Evidence:
     def seeds(self) -> list[int]:
         """The seeds with results, in ascending order."""
         return sorted({outcome.case.seed for outcome in self.outcomes})
+
+    @cached_property
+    def random(self) -> bool:
+        """True if some run differs from seed to seed; else more seeds than one say nothing more."""
+        return any(_of_chance(outcomes[0]) != _of_chance(one) for outcomes in self._cells.values() for one in outcomes)
 
     @cached_property
     def aqms(self) -> list[str]:
