@@ -63,6 +63,13 @@ def test_nobody_gets_what_others_leave(damages: ModuleType) -> None:
     assert "sharing" not in changed["cooperation"]
 
 
+def test_every_syn_counts(damages: ModuleType) -> None:
+    changed = tree("pink-flood", Case("pink", 8, 1, setting="always-1000"))
+    assert damages.no_sampling(changed)
+    assert {table["sampling"] for table in damages.aqm_tables(changed)} == {"off"}
+    assert not damages.no_sampling(changed)
+
+
 def test_the_messages_of_a_gateway_stop(damages: ModuleType) -> None:
     changed = tree("dybra", Case("dybra", 10, 1, setting="mix"))
     assert damages.no_messages(changed)
@@ -72,8 +79,10 @@ def test_the_messages_of_a_gateway_stop(damages: ModuleType) -> None:
 
 def test_controls_and_buffers_change(damages: ModuleType) -> None:
     changed = tree("qrm", Case("qrm", 5, 1, setting="five-1"))
-    assert damages.newreno(changed)
+    assert damages.another_control(changed)
     assert changed["tcp"]["cc"] == "newreno"
+    assert damages.another_control(changed)
+    assert changed["tcp"]["cc"] == "cubic"
     assert damages.buffer(0.5)(changed)
     assert changed["topology"]["limit"] == "902kB"
 
