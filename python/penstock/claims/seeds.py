@@ -44,7 +44,7 @@ def _single(claim: Claim, evidence: Mapping[str, Evidence]) -> list[Finding]:
     """Judges each seed that all experiments of the claim have; a seed that does not cover the claim is left out."""
     common = sorted(set.intersection(*(set(evidence[name].seeds) for name in claim.needs)))
     chosen = common if any(evidence[name].random for name in claim.needs) else common[:1]
-    found = [claim.check({name: evidence[name].of_seed(s) for name in claim.needs}) for s in chosen]
+    found = [claim.check({name: evidence[name].by_seed[s] for name in claim.needs}) for s in chosen]
     return [one for one in found if one.verdict != Verdict.NOT_RUN]
 
 

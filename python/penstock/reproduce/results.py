@@ -93,13 +93,16 @@ class Evidence:
         """The same runs; a check that asks for others gets a `NotCoveredError` and not a zero."""
         return self if self.strict else replace(self, strict=True)
 
-    def of_seed(self, seed: int) -> Evidence:
-        """Returns the runs of one seed."""
-        return self._only({seed})
-
-    def _only(self, seeds: set[int]) -> Evidence:
-        outcomes, variants = (tuple(o for o in runs if o.case.seed in seeds) for runs in (self.outcomes, self.variants))
-        return replace(self, outcomes=outcomes, variants=variants)
+    @cached_property
+    def by_seed(self) -> dict[int, Evidence]:
+        """The runs of each seed."""
+        found = {}
+        for seed in self.seeds:
+            outcomes, variants = (
+                tuple(o for o in runs if o.case.seed == seed) for runs in (self.outcomes, self.variants)
+            )
+            found[seed] = replace(self, outcomes=outcomes, variants=variants)
+        return found
 
     def _covered(self, found: bool, *cell: object) -> None:
         if self.strict and not found:
