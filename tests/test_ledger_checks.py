@@ -10,7 +10,7 @@ from made_up import Values, evidence
 from penstock.claims import Cause, Finding, Verdict, checks, ledger, words
 from penstock.claims.entering import of
 from penstock.claims.ledger import Because, Claim, Comparison, judge
-from penstock.claims.seeds import over_seeds
+from penstock.claims.seeds import over_seeds, ranged
 from penstock.claims.why import explained
 from penstock.reproduce import EXPERIMENTS, Case, Evidence
 from penstock.reproduce.results import goodput_mbps
@@ -104,6 +104,15 @@ def test_the_verdict_says_in_how_many_seeds_it_holds_and_numbers_have_their_rang
     assert (found.verdict, found.seeds) == (Verdict.HOLDS, "2/3")
     assert found.measured == "9.20 [8.90 to 9.40] Mbit/s"
     assert found.reason == "9.20 [8.90 to 9.40] Mbit/s of 9.51"
+
+
+def test_numbers_in_a_list_and_numbers_of_thousands_have_their_range() -> None:
+    texts = ["180, 1,203 ms at 4, 64 flows", "179, 1,199 ms at 4, 64 flows", "183, 1,203 ms at 4, 64 flows"]
+    assert ranged(texts[0], texts) == "180 [179 to 183], 1,203 [1,199 to 1,203] ms at 4, 64 flows"
+    assert ranged("RED-ERN 0.80, p90 -3.3 ms", ["RED-ERN 0.80, p90 -3.3 ms", "RED-ERN 0.79, p90 -3.5 ms"]) == (
+        "RED-ERN 0.80 [0.79 to 0.80], p90 -3.3 [-3.5 to -3.3] ms"
+    )
+    assert ranged("9.4 Mbit/s", ["9.4 Mbit/s", "not complete"]) == "9.4 Mbit/s", "texts that differ have no range"
 
 
 def test_one_seed_has_no_range() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from penstock.claims.rows import Claim, Comparison, Finding, Verdict, judge
 from penstock.reproduce.results import Evidence
 
-_NUMBER = re.compile(r"(?<![\w.,])-?\d[\d,]*(?:\.\d+)?")
+_NUMBER = re.compile(r"(?<![\w.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 
 
 def over_seeds(claim: Claim, evidence: Mapping[str, Evidence], found: Finding) -> Finding:
@@ -26,14 +26,14 @@ def over_seeds(claim: Claim, evidence: Mapping[str, Evidence], found: Finding) -
     seeds = f"{held}/{len(single)}"
     if len(single) == 1:
         return replace(found, seeds=seeds)
-    ranged = judge(_ranged(found.measured, [one.measured for one in single]), _parts(found, single))
+    widened = judge(ranged(found.measured, [one.measured for one in single]), _parts(found, single))
     # A check may have added to what the comparisons say.
-    reason = found.reason if ranged.of != found.of or found.reason != _plain(found) else ranged.reason
-    ranged = replace(ranged, reason=reason, verdict=found.verdict, seeds=seeds)
+    reason = found.reason if widened.of != found.of or found.reason != _plain(found) else widened.reason
+    widened = replace(widened, reason=reason, verdict=found.verdict, seeds=seeds)
     if found.verdict == Verdict.HOLDS and 2 * held < len(single):
-        told = f"holds in the medians, but in {held} of {len(single)} seeds alone; {ranged.reason}"
-        return replace(ranged, verdict=Verdict.PARTLY, reason=told)
-    return ranged
+        told = f"holds in the medians, but in {held} of {len(single)} seeds alone; {widened.reason}"
+        return replace(widened, verdict=Verdict.PARTLY, reason=told)
+    return widened
 
 
 def _plain(found: Finding) -> str:
@@ -53,12 +53,12 @@ def _parts(found: Finding, single: Sequence[Finding]) -> list[Comparison]:
     if any(len(one.parts) != len(found.parts) for one in single):
         return list(found.parts)
     return [
-        replace(part, text=_ranged(part.text, [one.parts[i].text for one in single]))
+        replace(part, text=ranged(part.text, [one.parts[i].text for one in single]))
         for i, part in enumerate(found.parts)
     ]
 
 
-def _ranged(text: str, others: Sequence[str]) -> str:
+def ranged(text: str, others: Sequence[str]) -> str:
     """Adds to each number of a text its least and largest value in other texts, which differ in numbers alone."""
     if any(_NUMBER.sub("#", other) != _NUMBER.sub("#", text) for other in others):
         return text
