@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from made_up import Values, evidence
-from penstock.claims import Entry, Verdict, counted, ledger, page
+from penstock.claims import Cause, Entry, Kind, Verdict, counted, ledger, page
+from penstock.claims.changes import RULES, RUNS, baseline, changed
 from penstock.claims.ledger import Comparison, claims, judge
 from penstock.reproduce import EXPERIMENTS, Evidence
 
@@ -38,7 +39,7 @@ def test_every_claim_is_told_apart_and_says_where_it_is_from() -> None:
 
 
 def test_without_results_nothing_is_judged() -> None:
-    assert {line.verdict for line in ledger({})} == {"not-run"}
+    assert {line.verdict for line in ledger({}) if line.kind != Kind.SCOPE} == {"not-run"}
     line = next(line for line in ledger({}) if line.id == "pink-dsl.pink-drops-nothing")
     assert line.reason == "no results: run `penstock reproduce pink-dsl`"
 
@@ -51,12 +52,64 @@ def test_the_page_has_every_claim_under_its_document() -> None:
     ]
     assert len(lines) == len(entries)
     assert len({line.count(" | ") for line in lines}) == 1, "no cell breaks its row"
+    assert all("<details><summary>" in line and line.count("</details>") == 1 for line in lines), "evidence is folded"
     assert [line.removeprefix("### ") for line in text.splitlines() if line.startswith("### ")] == [
         *page.TITLES.values(),
         page.OTHERS,
+        *(title for title, _ in page.BESIDE.values()),
+        "What the words mean",
+        "Changed since the ledger of one seed",
         "What was run",
     ]
-    assert text.splitlines()[0] == f"{len(entries)} claims: {counted(entries)}."
+
+
+def test_the_first_line_counts_claims_and_causes_and_tells_what_is_not_counted() -> None:
+    about = ("0", "000", "1", "Figure 1", "text", "1", "2")
+    entries = [
+        Entry(*about, "holds", "", ""),
+        Entry(*about, "fails", "", "", cause=Cause.PAPER.value, because="1 + 1 = 2"),
+        Entry(*about, "partly", "", "", cause=Cause.OPEN.value, because="no variant"),
+        Entry(*about, "holds", "", "", kind=Kind.OWN.value),
+        Entry(*about, "holds", "", "", kind=Kind.SET_UP.value),
+        Entry(*about, "out-of-scope", "", "", kind=Kind.SCOPE.value),
+    ]
+    assert counted(entries) == "1 holds, 1 partly, 1 fails"
+    assert page.first_line(entries) == (
+        "3 claims: 1 holds, 1 partly, 1 fails. Of those that do not hold: 1 paper against itself, 1 open. "
+        "Not counted: 1 findings of our own, 1 checks of set-ups, 1 rows out of scope."
+    )
+
+
+def test_every_row_of_the_ledger_of_one_seed_is_still_there() -> None:
+    old = baseline()
+    assert len(old) == 333
+    assert old.keys() <= {claim.id for claim in claims()}
+    assert {v: list(old.values()).count(v) for v in ("holds", "partly", "fails")} == {
+        "holds": 199,
+        "partly": 82,
+        "fails": 52,
+    }
+    named = [name for names in RULES.values() for name in names]
+    assert len(named) == len(set(named)), "one thing changed a row"
+    assert set(named) <= old.keys()
+
+
+def test_what_changed_a_row_is_its_check_or_the_runs() -> None:
+    def row(name: str, verdict: str, kind: Kind = Kind.CLAIM) -> Entry:
+        return Entry(name, "000", "1", "", "", "", "", verdict, "", "", kind.value)
+
+    rows = [
+        row("pink-dsl.pink-fairness-approaches-one", "partly"),
+        row("pink-dsl.pink-drops-nothing", "holds"),
+        row("pink-sat.pink-rtt-at-base", "partly"),
+        row("pink-dsl.smallest-rtt", "holds", Kind.SET_UP),
+        row("pink-dsl.stated-maximum", "not-run"),
+    ]
+    assert list(changed(rows, {"pink-sat.pink-rtt-at-base": "partly"})) == [
+        ("pink-dsl.pink-fairness-approaches-one", "holds", "partly", "what stays where it is does not rise"),
+        ("pink-sat.pink-rtt-at-base", "holds", "partly", RUNS),
+        ("pink-dsl.smallest-rtt", "holds", "holds", "a check of our set-up: not counted"),
+    ]
 
 
 def test_one_drop_is_too_many_for_pink() -> None:
@@ -192,7 +245,7 @@ def test_claims_that_hold_and_sums_are_not_tried_again() -> None:
 
 def test_disciplines_that_a_variant_cannot_touch_keep_their_runs() -> None:
     def published(aqm: str, _flows: int) -> Values:
-        return {"goodput": {"pink": 9.3, "droptail": 9.4}.get(aqm, 9.0)}
+        return {"goodput": {"pink": 9.3, "droptail": 9.4, "green": 7.0}.get(aqm, 9.0)}
 
     run = evidence(values=published, counts=(2, 4, 64), variants={"no-pink-margin": lambda _a, _n: {"goodput": 9.45}})
     varied = run.varied["no-pink-margin"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from penstock.papers._shared.nodes import obedient
 from penstock.papers.c2ml.runs import TCP_OPTIONS, short_transfers
+from penstock.papers.qrm.claims import BOUND_KB
 from penstock.reproduce import EXPERIMENTS, Case, Experiment, Listed
 
 ALL_COOPERATION = [EXPERIMENTS[name] for name in ("c2ml", "qrm", "dybra", "cooperation")]
@@ -56,8 +57,9 @@ def test_table_3_1_is_what_qrm_runs_in() -> None:
     assert [flow["count"] for flow in tree["flows"]] == [16, 16]
     assert [flow.get("tcp") for flow in tree["flows"]] == [None, {"c2ml": "off"}]
     assert tree["aqm"] == {"name": "qrm", "tolerance": 0.0}
-    # 20 Mbit/s and 704.1 ms are 1760.25 kB.
-    assert tree["invariants"]["max_queue"] == "1761kB"
+    # 20 Mbit/s and 704.1 ms are 1760.25 kB; the link has room for more, and no invariant keeps the claim from failing.
+    assert BOUND_KB < 1761 < 1805
+    assert "invariants" not in tree
     assert obedient(Case("qrm", 32, 1, setting="many-16")) == 16
 
 
@@ -109,7 +111,7 @@ def test_quick_forms_judge_every_claim_and_draw_every_figure(quick: Any, experim
 
 def test_c2ml_ends_transfers_on_time_and_keeps_the_queue_short(verdicts: Any) -> None:
     found = verdicts("c2ml")
-    fair = ("worst-fairness-is-near-one", "newreno-becomes-rtt-fair", "controls-are-friends")
+    fair = ("worst-fairness-is-near-one", "newreno-becomes-rtt-fair", "three-nodes-share-evenly")
     alike = ("controls-behave-alike", "all-are-alike-with-the-same-receiver", "noordwijk-ends-a-little-sooner")
     short = ("noordwijk-halves-short-transfers", "bulk-flows-cost-one-budget", "table-2-7-needs-more-than-the-link-has")
     for claim in (*fair, *alike, *short, "cubic-ends-when-table-2-1-says", "queues-stay-short"):
@@ -126,7 +128,7 @@ def test_qrm_keeps_good_nodes_from_harm(verdicts: Any) -> None:
 def test_dybra_hands_on_what_bad_channels_leave(verdicts: Any) -> None:
     found = verdicts("dybra")
     carried = ("dybra-fills-the-link", "c2ml-alone-does-not-adapt")
-    for claim in (*carried, "dybra-keeps-the-queue-empty", "dybra-makes-friends", "dybra-scales"):
+    for claim in (*carried, "dybra-makes-friends", "dybra-scales", "a-change-settles-in-n-steps"):
         assert found[claim] == "holds", claim
 
 

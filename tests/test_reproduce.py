@@ -77,14 +77,16 @@ def test_a_variant_changes_what_it_says_and_nothing_else(variant: Variant) -> No
         )
         assert varied.pop("name") == f"{published.pop('name')}-{variant.name}"
         assert varied != published
-        for part, change in (("tcp", variant.tcp), ("aqm", variant.aqm)):
+        parts = [one for one in VARIANTS if one.name in (*variant.joint, variant.name)]
+        for part in ("tcp", "aqm"):
+            change = {key: value for one in parts for key, value in getattr(one, part).items()}
             assert varied.pop(part) == {**published.pop(part), **change}
         assert varied == published
 
 
 def test_variants_are_run_at_few_and_at_many_flows_where_they_matter() -> None:
     cases = list(EXPERIMENTS["pink-dsl"].variant_cases(seeds=1))
-    assert len(set(cases)) == len(cases) == 2 * (3 * 5 + 2)
+    assert len(set(cases)) == len(cases) == 2 * (4 * 5 + 2)
     assert {case.flows for case in cases} == {4, 64}
     assert {case.aqm for case in cases if case.variant == "no-pink-margin"} == {"pink"}
     assert {case.aqm for case in cases if case.variant == "green-c-ack-every-segment"} == {"green"}

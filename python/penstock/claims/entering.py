@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Protocol
 
-from penstock.claims.ledger import Claim, Finding, Verdict
-from penstock.reproduce.results import Evidence
+from penstock.claims.rows import Because, Cause, Claim, Finding, Kind, Verdict
+from penstock.reproduce.results import Evidence, NotCoveredError
 
 Check = Callable[[Evidence], Finding]
-Where = Callable[[str, str, str], Callable[[Check], Check]]
+
+
+class Where(Protocol):
+    """`@of_it(section, item, paper's number)`, and what else is known of the row."""
+
+    def __call__(
+        self, section: str, item: str, paper: str, kind: Kind = Kind.CLAIM, because: Because | None = None
+    ) -> Callable[[Check], Check]:
+        """Returns the decorator that enters a check."""
 
 
 def of(claims: list[Claim], experiment: str, document: str = "000", varies: bool = True) -> Where:
-    """Returns a decorator that adds checks of one experiment to `claims`: `@of_it(section, item, paper's number)`."""
+    """Returns a decorator that adds checks of one experiment to `claims`."""
 
-    def at(section: str, item: str, paper: str) -> Callable[[Check], Check]:
+    def at(
+        section: str, item: str, paper: str, kind: Kind = Kind.CLAIM, because: Because | None = None
+    ) -> Callable[[Check], Check]:
         def enter(check: Check) -> Check:
             name = f"{experiment}.{check.__name__.replace('_', '-')}"
             on = partial(_on, experiment, check)
-            claims.append(Claim(name, document, section, item, said(check), paper, (experiment,), on, varies))
+            row = (name, document, section, item, said(check), paper, (experiment,), on, varies, kind, because)
+            claims.append(Claim(*row))
             return check
 
         return enter
@@ -27,11 +39,35 @@ def of(claims: list[Claim], experiment: str, document: str = "000", varies: bool
     return at
 
 
+def contradicts(arithmetic: str) -> Because:
+    """The document contradicts itself, and this sum shows it."""
+    return Because(Cause.PAPER, arithmetic)
+
+
+def unsaid(search: str) -> Because:
+    """The claim hangs on what the document does not say, and this search shows it."""
+    return Because(Cause.NOT_SAID, search)
+
+
+def to_do(what: str) -> Because:
+    """The fault is here, and this is to be done."""
+    return Because(Cause.OURS, what)
+
+
 def _on(experiment: str, check: Check, evidence: Mapping[str, Evidence]) -> Finding:
     run = evidence[experiment]
-    if set(run.aqms) != set(run.experiment.aqms):
+    if not run.part and set(run.aqms) != set(run.experiment.aqms):
         return Finding(Verdict.NOT_RUN, "", f"only {', '.join(run.aqms)} have results")
-    return check(run)
+    if not run.outcomes:
+        return Finding(Verdict.NOT_RUN, "", "no results")
+    try:
+        return check(run.strictly)
+    except NotCoveredError as missing:
+        return Finding(Verdict.NOT_RUN, "", f"the results at hand do not cover this claim: {missing}")
+    except (LookupError, ValueError, ArithmeticError):
+        if not (run.part or run.quick):
+            raise
+        return Finding(Verdict.NOT_RUN, "", "the results at hand do not cover this claim")
 
 
 def said(check: Callable[..., Finding]) -> str:

@@ -142,19 +142,29 @@ def claims(
     wanted: str = typer.Argument("", help="Id of a claim, or name of an experiment; default: all.", metavar="[ID]"),
     run: bool = typer.Option(False, "--run", help="First run the experiments, in their full form."),
     quick: bool = typer.Option(False, "--quick", help="With --run: run them in their quick form."),
+    seeds: int | None = typer.Option(
+        None, min=1, help="With --run: number of seeds; default: what each experiment says; 1 with --quick."
+    ),
     json: bool = typer.Option(False, "--json", help="Print a JSON list."),
+    earlier: Path | None = typer.Option(
+        None, hidden=True, help="With --page: what an earlier version prints with --json of the same results."
+    ),
     to: Path | None = typer.Option(None, "--page", help="Write the whole ledger into this page."),
     check: bool = typer.Option(False, "--check", help="Exit with 1 when a claim that was run fails."),
 ) -> None:
     """Print the ledger: every claim with the verdict that the newest runs give."""
     from penstock.claims import Verdict, ledger, page
 
-    if quick and not run:
-        raise MistakeError("--quick goes with --run")
+    if not run and (quick or seeds):
+        raise MistakeError(f"{'--quick' if quick else '--seeds'} goes with --run")
+    if earlier and not to:
+        raise MistakeError("--earlier goes with --page")
     evidence = _stored()
     shown = _chosen(ledger(evidence), wanted)
     if run:
-        evidence |= {one.name: _run_for_ledger(one, quick, json) for one in _needed(shown)}
+        evidence |= {
+            one.name: _run_for_ledger(one, quick, seeds or (1 if quick else one.seeds), json) for one in _needed(shown)
+        }
     entries: list[Entry] = ledger(evidence)
     shown = _chosen(entries, wanted)
     if json:
@@ -162,8 +172,8 @@ def claims(
     else:
         show.claims(shown)
     if to:
-        page.write(to, entries)
-    if check and any(entry.verdict == Verdict.FAILS for entry in shown):
+        page.write(to, entries, _verdicts(earlier))
+    if check and any(entry.verdict == Verdict.FAILS and entry.counts for entry in shown):
         raise typer.Exit(1)
 
 
@@ -176,6 +186,16 @@ def _stored(root: Path | None = None) -> dict[str, Evidence]:
     for message in broken:
         show.warn(f"warning: left out: {message}")
     return found
+
+
+def _verdicts(earlier: Path | None) -> dict[str, str]:
+    """Reads verdicts by the ids of claims from what `claims --json` printed."""
+    from json import loads
+
+    try:
+        return {row["id"]: row["verdict"] for row in loads(earlier.read_text(encoding="utf-8"))} if earlier else {}
+    except (OSError, ValueError, TypeError, KeyError):
+        raise MistakeError(f"{earlier}: not what `penstock claims --json` prints") from None
 
 
 def _chosen(entries: list[Entry], wanted: str) -> list[Entry]:
@@ -199,12 +219,12 @@ def _needed(entries: list[Entry]) -> list[Experiment]:
     return [experiment for name, experiment in EXPERIMENTS.items() if name in needed]
 
 
-def _run_for_ledger(experiment: Experiment, quick: bool, quiet: bool) -> Evidence:
+def _run_for_ledger(experiment: Experiment, quick: bool, seeds: int, quiet: bool) -> Evidence:
     from penstock import report as pages
     from penstock.reproduce.results import home
 
     out = home(experiment.name, quick)
-    evidence, complete = _run(experiment, out, quick, 1, None, False, quiet)
+    evidence, complete = _run(experiment, out, quick, seeds, None, False, quiet)
     if evidence is None or not complete:
         raise typer.Exit(130)
     pages.write_experiment(evidence, out, out.parent)

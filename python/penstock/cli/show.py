@@ -178,13 +178,16 @@ _APPLICATIONS = (
 
 def claims(entries: Sequence[Entry]) -> None:
     """Prints the ledger, and how many claims have each verdict."""
-    from penstock.claims import Verdict, counted
+    from penstock.claims import Verdict, causes, counted
 
-    styles = {Verdict.HOLDS: "green", Verdict.PARTLY: "yellow", Verdict.FAILS: "red", Verdict.NOT_RUN: "dim"}
+    styles = {Verdict.HOLDS: "green", Verdict.PARTLY: "yellow", Verdict.FAILS: "red"}
     rows: list[list[Cell]] = []
     for entry in entries:
-        style = styles[Verdict(entry.verdict)]
-        rows.append([Styled(entry.verdict, style), entry.id, f"{entry.section}, {entry.item}", entry.claim])
+        style = styles.get(Verdict(entry.verdict), "dim")
+        verdict = f"{entry.verdict} {entry.seeds}" if entry.seeds not in ("", "1/1", "0/1") else entry.verdict
+        rows.append([Styled(verdict, style), entry.id, f"{entry.section}, {entry.item}", entry.claim])
         rows.append(["", "", "", Styled(entry.reason, "dim")])
+        if entry.cause:
+            rows.append(["", "", "", Styled(f"{entry.cause}: {entry.because}", "dim")])
     table("", ("verdict", "claim", "where", ""), rows, left=4)
-    line("\n" + counted(entries))
+    line("\n" + "; ".join(part for part in (counted(entries), causes(entries)) if part))

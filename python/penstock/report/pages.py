@@ -36,7 +36,8 @@ def _write_experiment(evidence: Evidence, out: Path, root: Path | None) -> Path:
     figures = plots.reproduction(evidence)
     others = results.stored(root, []) if root else {}
     entries = ledger({**others, evidence.experiment.name: evidence}, only=evidence.experiment.name)
-    counted = {verdict.value: sum(entry.verdict == verdict for entry in entries) for verdict in Verdict}
+    claimed = [entry for entry in entries if entry.counts]
+    counted = {verdict.value: sum(entry.verdict == verdict for entry in claimed) for verdict in Verdict}
     page = _page(
         "experiment.html.j2",
         title=evidence.experiment.title,

@@ -57,6 +57,7 @@ class Experiment(ABC):
     keeps_series: bool = False  # true if figures or claims need per-second series of the runs
     # Changes of every scenario with a discipline, by path. A change of "aqm.name" gives one discipline several names.
     per_aqm: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    seeds: int = 1  # number of seeds that decide the claims of the ledger
     one_at_a_time: bool = False  # true if runs measure CPU time, so that parallel runs would disturb each other
 
     @abstractmethod
@@ -155,10 +156,11 @@ class Experiment(ABC):
     def varied_tree(self, case: Case, quick: bool) -> dict[str, Any]:
         """Returns the scenario of one run as a tree of tables, with the change of its variant."""
         tree = self.tree(case, quick)
-        for variant in self.variants:
-            if variant.name == case.variant:
-                tree["name"] += f"-{variant.name}"
-                variant.apply(tree)
+        known = {variant.name: variant for variant in self.variants}
+        if case.variant in known:
+            tree["name"] += f"-{case.variant}"
+            for name in (*known[case.variant].joint, case.variant):
+                known[name].apply(tree)
         return tree
 
     def scenario(self, case: Case, quick: bool) -> Scenario:

@@ -57,6 +57,11 @@ class Outcome:
         return cls(case, run["cc"], run["summary"], run["cpu_s"], series)
 
 
+def _of_chance(outcome: Outcome) -> dict[str, Any]:
+    """Returns what chance can change in the summary of a run."""
+    return {key: value for key, value in outcome.summary.items() if key not in ("name", "seed")}
+
+
 Measure = Callable[[dict[str, Any]], float]
 
 
@@ -65,6 +70,10 @@ def over_seeds(values: Iterable[float | None]) -> float | None:
     given = list(values)
     known = [value for value in given if value is not None]
     return statistics.median(known) if known and len(known) == len(given) else None
+
+
+class NotCoveredError(LookupError):
+    """A check asked for runs which the evidence does not have."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,29 @@ class Evidence:
     outcomes: tuple[Outcome, ...]
     versions: dict[str, str]
     variants: tuple[Outcome, ...] = ()
+    part: bool = False  # true for a part of the runs, with which variants are compared
+    strict: bool = False  # true if asking for runs that are missing is an error; claims are judged so
+
+    @cached_property
+    def strictly(self) -> Evidence:
+        """The same runs; a check that asks for others gets a `NotCoveredError` and not a zero."""
+        return self if self.strict else replace(self, strict=True)
+
+    @cached_property
+    def by_seed(self) -> dict[int, Evidence]:
+        """The runs of each seed."""
+        found = {}
+        for seed in self.seeds:
+            outcomes, variants = (
+                tuple(o for o in runs if o.case.seed == seed) for runs in (self.outcomes, self.variants)
+            )
+            found[seed] = replace(self, outcomes=outcomes, variants=variants)
+        return found
+
+    def _covered(self, found: bool, *cell: object) -> None:
+        if self.strict and not found:
+            named = ", ".join(str(part) for part in cell if part not in ("", None))
+            raise NotCoveredError(f"no results of {named}")
 
     @cached_property
     def _cells(self) -> dict[tuple[str, int, str], list[Outcome]]:
@@ -88,6 +120,11 @@ class Evidence:
     def seeds(self) -> list[int]:
         """The seeds with results, in ascending order."""
         return sorted({outcome.case.seed for outcome in self.outcomes})
+
+    @cached_property
+    def random(self) -> bool:
+        """True if some run differs from seed to seed; else more seeds than one say nothing more."""
+        return any(_of_chance(outcomes[0]) != _of_chance(one) for outcomes in self._cells.values() for one in outcomes)
 
     @cached_property
     def aqms(self) -> list[str]:
@@ -120,15 +157,22 @@ class Evidence:
 
     def runs(self, aqm: str, flows: int | None = None, setting: str = "") -> list[Outcome]:
         """Returns the runs of all seeds, or an empty list. Without `flows`, the number of flows is arbitrary."""
-        return [
+        found = [
             outcome
             for (a, n, s), outcomes in self._cells.items()
             if (a, s) == (aqm, setting) and flows in (None, n)
             for outcome in outcomes
         ]
+        self._covered(bool(found), aqm, flows, setting)
+        return found
+
+    def has(self, aqm: str, flows: int | None = None, setting: str = "") -> bool:
+        """Tells whether there are such runs."""
+        return any((a, s) == (aqm, setting) and flows in (None, n) for a, n, s in self._cells)
 
     def values(self, aqm: str, flows: int, measure: Measure, setting: str = "") -> list[float]:
         """Returns the measure of each seed."""
+        self._covered((aqm, flows, setting) in self._cells, aqm, flows, setting)
         return [measure(outcome.summary) for outcome in self._cells[aqm, flows, setting]]
 
     def value(self, aqm: str, flows: int, measure: Measure, setting: str = "") -> float:
@@ -137,6 +181,7 @@ class Evidence:
 
     def cell_value(self, cell: tuple[str, int, str], measure: Callable[[Outcome], float | None]) -> float | None:
         """Returns the median over seeds of a measure of whole outcomes; `None` if a seed has no value."""
+        self._covered(cell in self._cells, *cell)
         return over_seeds(map(measure, self._cells[cell]))
 
     def median(
@@ -150,9 +195,10 @@ class Evidence:
         return over_seeds(measure(outcome) or 0.0 for outcome in self.runs(aqm, setting=setting)) or 0.0
 
     def subset(self) -> Evidence:
-        """Returns only the published runs with which variants are compared."""
-        chosen = tuple(o for o in self.outcomes if self.experiment.in_subset(o.case))
-        return replace(self, outcomes=chosen, variants=())
+        """Returns only the published runs with which variants are compared, of those seeds that variants have."""
+        seeds = {o.case.seed for o in self.variants} or set(self.seeds)
+        chosen = tuple(o for o in self.outcomes if o.case.seed in seeds and self.experiment.in_subset(o.case))
+        return replace(self, outcomes=chosen, variants=(), part=True)
 
     @cached_property
     def varied(self) -> dict[str, Evidence]:
@@ -165,7 +211,7 @@ class Evidence:
             wanted = {c.cell for c in planned if c.variant == variant.name and c.aqm in self.aqms}
             if have and wanted <= have and wanted <= self._cells.keys():
                 others = (o for o in self.subset().outcomes if o.case.cell not in wanted)
-                found[variant.name] = replace(self, outcomes=(*others, *runs), variants=())
+                found[variant.name] = replace(self, outcomes=(*others, *runs), variants=(), part=True)
         return found
 
     def scope(self) -> str:

@@ -15,6 +15,8 @@ from penstock.reproduce.results import FORMAT, RESULTS, Evidence, Outcome, check
 from penstock.reproduce.series import Series
 from penstock.scenario import Scenario
 
+VARIANT_SEEDS = 1  # variants say why, not whether: each is compared with the published run of its seed
+
 
 class Watcher(Protocol):
     """The interface of progress displays. Calls come from several threads, but one at a time."""
@@ -69,7 +71,7 @@ def _reproduce(
     plan: _Plan, seeds: int, jobs: int | None, fresh: bool, watcher: Watcher
 ) -> tuple[Evidence | None, bool]:
     experiment, quick = plan.experiment, plan.quick
-    cases = [*experiment.cases(quick, seeds), *experiment.variant_cases(seeds)]
+    cases = [*experiment.cases(quick, seeds), *experiment.variant_cases(VARIANT_SEEDS)]
     done = {} if fresh else {case: kept for case in cases if (kept := _reuse(plan, case)) is not None}
     todo = [pool.Job(case, experiment.scenario(case, quick), case.seed) for case in cases if case not in done]
     watcher.begin(len(cases), len(done), sum(experiment.duration_s(job.key, quick) for job in todo))

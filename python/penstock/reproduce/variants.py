@@ -1,4 +1,4 @@
-"""Variants: assumptions which the document leaves open, or which decide a result, are changed one at a time.
+"""Variants: assumptions which the document leaves open, or which decide a result, are changed, one or several at once.
 
 The runs of an experiment give the verdicts. A variant only answers why a claim does not hold: if it holds with one
 assumption changed, that assumption is the reason.
@@ -28,7 +28,15 @@ class Variant:
         str, ...
     ] = ()  # patterns of the settings it is run in, such as "up-*"; empty: all of the quick form
     topology: Mapping[str, Any] = field(default_factory=dict)
-    reading: bool = False  # true if the document may mean this, too; claims that hold then mention it if they would not
+    # True if the document may mean this, too. Claims that hold then mention it if they would not.
+    reading: bool = False
+    because: str = ""  # what speaks for a reading, outside of the numbers that are judged
+    joint: tuple[str, ...] = ()  # names of variants whose changes are made before its own: several assumptions at once
+
+    def __post_init__(self) -> None:
+        """Refuses a reading for which nothing speaks: any wish about a result would be one."""
+        if self.reading != bool(self.because):
+            raise TypeError(f"variant {self.name!r}: `reading` and `because`, what speaks for it, go together")
 
     def is_for(self, setting: str) -> bool:
         """Returns true if the variant is run in a setting."""

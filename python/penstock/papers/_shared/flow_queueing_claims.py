@@ -6,15 +6,12 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from penstock.claims.ledger import Comparison, Finding, judge
+from penstock.claims.words import COMPARABLE, INDEX, SAME_INDEX, SHARE
 from penstock.papers._shared import mixes
 from penstock.papers._shared.flow_queueing import CALL, CONTROLS, UPLOADS
 from penstock.reproduce.results import Evidence, Outcome
 from penstock.reproduce.seconds import series_of
 
-ALIKE = 0.10  # similar throughputs
-FAIR = 0.10  # a fair share
-JAIN_ALIKE = 0.05  # of indices from two testbeds
-JAIN_SAME = 0.02  # of indices from one
 RESOLUTION_MS = 2.2  # of percentiles of round trips; their means are exact
 
 NAMES = {"pie": "PIE", "fq-pie": "FQ-PIE", "fq-codel": "FQ-CoDel", "fq-minstrel-pie": "FQ-Minstrel PIE"}
@@ -58,7 +55,7 @@ def fair_part(outcome: Outcome) -> float:
 def fair_beside_udp(run: Evidence, aqm: str, setting: str) -> Comparison:
     """Whether TCP gets its fair part of the link while the stream is on."""
     part = median(run, aqm, setting, fair_part)
-    return Comparison(part >= 1 - FAIR, f"{setting}: TCP gets {part:.1%} of its fair part with {NAMES[aqm]}")
+    return Comparison(part >= 1 - SHARE, f"{setting}: TCP gets {part:.1%} of its fair part with {NAMES[aqm]}")
 
 
 def same_throughput(run: Evidence, one: str, other: str, settings: Sequence[str], on: bool) -> Finding:
@@ -70,7 +67,7 @@ def same_throughput(run: Evidence, one: str, other: str, settings: Sequence[str]
             a, b = (median(run, aqm, setting, measure) for aqm in (one, other))
             when = "off" if measure is mixes.tcp_off_mbps else "on"
             text = f"{setting}, UDP {when}: {NAMES[one]} {a:.2f}, {NAMES[other]} {b:.2f} Mbit/s"
-            parts.append(Comparison(abs(a - b) <= ALIKE * b, text))
+            parts.append(Comparison(abs(a - b) <= COMPARABLE * b, text))
     return judge("; ".join(part.text for part in parts[:4]), parts)
 
 
@@ -90,7 +87,7 @@ def table(run: Evidence, aqm: str, numbers: dict[str, float]) -> Finding:
     for setting, paper in numbers.items():
         if has(run, setting):
             ours = median(run, aqm, setting, mixes.jain_on)
-            parts.append(Comparison(abs(ours - paper) <= JAIN_ALIKE, f"{setting}: {ours:.2f}, the paper {paper:.2f}"))
+            parts.append(Comparison(abs(ours - paper) <= INDEX, f"{setting}: {ours:.2f}, the paper {paper:.2f}"))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -100,7 +97,7 @@ def same_indices(run: Evidence, one: str, other: str, settings: Sequence[str]) -
     for setting in settings:
         a, b = (median(run, aqm, setting, mixes.jain_on) for aqm in (one, other))
         text = f"{setting}: {NAMES[one]} {a:.3f}, {NAMES[other]} {b:.3f}"
-        parts.append(Comparison(abs(a - b) <= JAIN_SAME, text))
+        parts.append(Comparison(abs(a - b) <= SAME_INDEX, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -122,9 +119,9 @@ def levels(run: Evidence, aqm: str) -> Finding:
     for outcome in run.runs(aqm, setting=CONTROLS):
         (rate, rtt), (other_rate, other_rtt) = (by_control(outcome)[cc] for cc in ("cubic", "bbr"))
         text = f"CUBIC {rate:.1f}, BBR {other_rate:.1f} Mbit/s for each flow"
-        parts.append(Comparison(abs(rate - other_rate) <= FAIR * (rate + other_rate) / 2, text))
+        parts.append(Comparison(abs(rate - other_rate) <= SHARE * (rate + other_rate) / 2, text))
         text = f"round trips of {rtt:.1f} and {other_rtt:.1f} ms"
-        parts.append(Comparison(abs(rtt - other_rtt) <= ALIKE * rtt, text))
+        parts.append(Comparison(abs(rtt - other_rtt) <= COMPARABLE * rtt, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 

@@ -16,7 +16,6 @@ from penstock.reproduce import tempest
 from penstock.reproduce.results import Evidence
 
 ENOUGH = 100  # packets: the recommended Q
-NOISE = 0.02  # tolerance for a rising curve
 SLOT_MS = schedulers.PACKET_MS
 
 Read = Callable[[dict[str, Any]], float | None]

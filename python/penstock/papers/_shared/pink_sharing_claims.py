@@ -12,9 +12,6 @@ from penstock.reproduce import sharing
 from penstock.reproduce.results import Evidence, Outcome
 from penstock.reproduce.seconds import series_of
 
-CLOSE = 0.03  # "close to the optimal value": within 3 %
-STABLE = 0.05  # a stable total: its standard deviation is at most 5 % of its mean
-
 
 def mean_mbps(outcome: Outcome, seconds: range) -> float:
     """Payload of all flows together over these seconds."""

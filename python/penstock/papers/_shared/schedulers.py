@@ -30,17 +30,39 @@ def over_q(*algs: str) -> tuple[Test, ...]:
 # 8 %, and a chance of 80 % in the text about Table 4.6. docs/algorithms/hfs.md has what speaks for which.
 LAYERED = (*DOUBLE, "hfs-wf2q-plus")
 SEE = ("drr", "wf2q-plus", "qfq-plus", *INTEGRATED, *LAYERED)
-STEPS = Changed("steps", "losses in equal steps from 1 to 0.0001", SEE, reading=True, flags={"ploss": "steps"})
-CHANCE = Changed("chance", "a threshold of 80 % to arrive", INTEGRATED, reading=True, flags={"intgr_th": "80%"})
+_LINEARLY = 'the text has losses "ranging linearly"'
+_PERCENT = "the text about Table 4.6 has a chance of 80 %"
+STEPS = Changed(
+    "steps",
+    "losses in equal steps from 1 to 0.0001",
+    SEE,
+    reading=True,
+    because=_LINEARLY,
+    flags={"ploss": "steps"},
+)
+CHANCE = Changed(
+    "chance",
+    "a threshold of 80 % to arrive",
+    INTEGRATED,
+    reading=True,
+    because=_PERCENT,
+    flags={"intgr_th": "80%"},
+)
 STEPS_CHANCE = Changed(
     "steps-chance",
     "losses in equal steps and a threshold of 80 % to arrive",
     SEE,
     reading=True,
+    because=f"{_LINEARLY}, and {_PERCENT}",
     flags={"ploss": "steps", "intgr_th": "80%"},
 )
 BOTH = Changed(
-    "both", "thresholds that count what waits in both layers", LAYERED, reading=True, flags={"qcount": "both"}
+    "both",
+    "thresholds that count what waits in both layers",
+    LAYERED,
+    reading=True,
+    because='section 4.3.2.6 counts "pending packets inside the controller" and names no layer',
+    flags={"qcount": "both"},
 )
 DOUBLED = Changed("doubled", "weights of stations doubled from one to the next", LAYERED, flags={"wdistr": "2"})
 TEN_EACH = Changed("ten-each", "ten packets of each flow waiting at most", SEE, flags={"qmax": "10n", "qsing": "1"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from penstock.papers._shared.cooperation import Flow
@@ -59,8 +60,12 @@ def _three() -> Iterator[Setting]:
 
 def _fair() -> Iterator[Setting]:
     """Figures 2.18 and 2.19: five minutes of bulk flows at 1 Mbit/s."""
+    yield from _fair_of(("newreno", "cubic", "bic", "noordwijk", "highspeed"))
+
+
+def _fair_of(ccs: tuple[str, ...]) -> Iterator[Setting]:
     for buffer, limit in BUFFERS.items():
-        for cc in ("newreno", "cubic", "bic", "noordwijk", "highspeed"):
+        for cc in ccs:
             change = {
                 "topology.rate": "1Mbit/s",
                 "topology.limit": limit,
@@ -70,6 +75,13 @@ def _fair() -> Iterator[Setting]:
                 **_control(cc),
             }
             yield Setting(f"fair-{buffer}-{cc}", f"{buffer} buffers, {cc}", ("plain", "c2ml"), change, NODES, (4,))
+
+
+def _hybla() -> Iterator[Setting]:
+    """The same of Hybla, which the figures leave out."""
+    for setting in _fair_of(("hybla",)):
+        name = setting.name.removeprefix("fair-").removesuffix("-hybla")
+        yield replace(setting, name=f"hybla-{name}")
 
 
 def _friends() -> Iterator[Setting]:
@@ -142,4 +154,4 @@ def _halves() -> Setting:
     return Setting("half-segments", "128 users, 1.5 MB, segments of 250 B", ("plain", "c2ml"), change, flows=256)
 
 
-SETTINGS = (*_files(), *_three(), *_fair(), *_friends(), *_short(), *_open_ends(), _halves())
+SETTINGS = (*_files(), *_three(), *_fair(), *_hybla(), *_friends(), *_short(), *_open_ends(), _halves())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from penstock.claims.entering import of
-from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
+from penstock.claims.words import CLOSE, SHARE
 from penstock.papers._shared import nodes
 from penstock.papers._shared.cooperation_claims import value
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence
-
-NEAR = 0.03  # difference between PINK and C²ML
 
 CLAIMS: list[Claim] = []
 ways = of(CLAIMS, "cooperation", "002")
@@ -20,11 +19,11 @@ def _near(run: Evidence, setting: str) -> list[Comparison]:
     for name, measure in (("goodput", nodes.goodput_good_mbps), ("Jain", nodes.jain_good)):
         pink, c2ml = (value(run, way, setting, measure) or 0.0 for way in ("pink", "c2ml"))
         text = f"{run.experiment.label(setting)}: {name} {pink:.3f}, C²ML {c2ml:.3f}"
-        parts.append(Comparison(pink >= (1 - NEAR) * c2ml, text))
+        parts.append(Comparison(pink >= (1 - CLOSE) * c2ml, text))
     return parts
 
 
-@ways("3.2.2", "in the text", "no modification of end hosts")
+@ways("3.2.2", "in the text", "no modification of end hosts", Kind.OWN)
 def pink_does_as_well_as_c2ml(run: Evidence) -> Finding:
     """PINK, with no client involved, is within 3 % of C²ML's goodput and fairness where all obey."""
     parts = [part for setting in ("clean", "rtts", "channel") for part in _near(run, setting)]
@@ -39,17 +38,17 @@ def qrm_protects_both(run: Evidence) -> Finding:
         alone, kept = (value(run, w, "attack", nodes.goodput_good_mbps) or 0.0 for w in (way, guarded))
         clean = (value(run, guarded, "clean", nodes.goodput_good_mbps) or 0.0) * 12 / 16
         parts.append(Comparison(kept > alone, f"{guarded} {kept:.2f} Mbit/s, {way} {alone:.2f}"))
-        parts.append(Comparison(kept >= 0.9 * clean, f"{guarded} {kept:.2f} of {clean:.2f} Mbit/s"))
+        parts.append(Comparison(kept >= (1 - SHARE) * clean, f"{guarded} {kept:.2f} of {clean:.2f} Mbit/s"))
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@ways("3.2.2", "in the text", "no modification of end hosts")
+@ways("3.2.2", "in the text", "no modification of end hosts", Kind.OWN)
 def pink_before_qrm_does_as_well_under_attack(run: Evidence) -> Finding:
     """Under attack PINK before QRM is within 3 % of C²ML with QRM, in goodput and fairness of those who obey."""
     parts = []
     for name, measure in (("goodput", nodes.goodput_good_mbps), ("Jain", nodes.jain_good)):
         pink, c2ml = (value(run, way, "attack", measure) or 0.0 for way in ("pink-qrm", "c2ml-qrm"))
-        parts.append(Comparison(pink >= (1 - NEAR) * c2ml, f"{name} {pink:.3f}, C²ML {c2ml:.3f}"))
+        parts.append(Comparison(pink >= (1 - CLOSE) * c2ml, f"{name} {pink:.3f}, C²ML {c2ml:.3f}"))
     return judge("; ".join(part.text for part in parts), parts)
 
 

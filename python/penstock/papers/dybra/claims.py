@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+from penstock.claims import checks
 from penstock.claims.entering import of
-from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
+from penstock.claims.words import FAIR, LITTLE, MOST, MUCH, NEGLIGIBLE
 from penstock.papers._shared import nodes
 from penstock.papers._shared.cooperation_claims import Value, value
 from penstock.papers.dybra.runs import SCALE
 from penstock.reproduce import columns
-from penstock.reproduce.results import Evidence
+from penstock.reproduce.results import Evidence, Outcome
+from penstock.reproduce.seconds import series_of
 
-DYBRA_MB, PLAIN_MB = 140.0, 80.0  # 143.88 and 75.93
-EMPTY = 0.05  # of the bandwidth-delay product: an almost empty queue
+DYBRA_MB, PLAIN_MB = 143.88, 75.93
 BDP_KB = 875.0
 
 CLAIMS: list[Claim] = []
 dybra = of(CLAIMS, "dybra", "002")
+sums = of(CLAIMS, "dybra", "002", varies=False)
 
 
 def of_mix(run: Evidence, aqm: str, measure: Value) -> float:
@@ -25,13 +30,19 @@ def of_mix(run: Evidence, aqm: str, measure: Value) -> float:
 
 @dybra("2.3.3", "in the text", "143.88 and 75.93 MB")
 def dybra_fills_the_link(run: Evidence) -> Finding:
-    """In 60 s DyBRA carries 140 MB or more, plain TCP less than 80 MB."""
+    """In 60 s DyBRA carries close to 143.88 MB, and much more than plain TCP."""
     ours, plain = of_mix(run, "dybra", nodes.sent_mb), of_mix(run, "plain", nodes.sent_mb)
     parts = [
-        Comparison(ours >= DYBRA_MB, f"DyBRA {ours:.1f} MB"),
-        Comparison(plain < PLAIN_MB, f"plain {plain:.1f} MB"),
+        checks.close(ours, DYBRA_MB, "DyBRA", " MB"),
+        checks.above(("DyBRA", ours), ("plain", plain), "carried", " MB", by=MUCH),
     ]
-    return judge(f"{ours:.1f} and {plain:.1f} MB", parts)
+    return checks.decide(parts)
+
+
+@dybra("2.3.3", "in the text", "75.93 MB", Kind.SET_UP)
+def plain_tcp_carries_what_its_options_were_chosen_by(run: Evidence) -> Finding:
+    """In 60 s plain TCP carries about 75.93 MB, by which its options were chosen from 24 combinations."""
+    return checks.decide([checks.about(of_mix(run, "plain", nodes.sent_mb), PLAIN_MB, "plain", " MB")])
 
 
 @dybra("2.3.3", "in the text", "a significant drop")
@@ -39,17 +50,22 @@ def c2ml_alone_does_not_adapt(run: Evidence) -> Finding:
     """C²ML without DyBRA carries less: what bad channels leave goes to nobody."""
     ours, even = of_mix(run, "dybra", nodes.sent_mb), of_mix(run, "c2ml", nodes.sent_mb)
     return judge(
-        f"{even:.1f} MB for {ours:.1f}", [Comparison(even < 0.95 * ours, f"{even:.1f} MB, DyBRA {ours:.1f} MB")]
+        f"{even:.1f} MB for {ours:.1f}", [Comparison(even * MUCH <= ours, f"{even:.1f} MB, DyBRA {ours:.1f} MB")]
     )
 
 
-@dybra("2.3.3", "Figure 2.34", "negligible")
+def _negligible(outcome: Outcome) -> float:
+    """The part of the time in which the queue is a negligible part of the bandwidth-delay product."""
+    queue = series_of(outcome).waiting["bottleneck"]
+    return sum(mean <= NEGLIGIBLE * BDP_KB * 1e3 for mean in queue) / len(queue)
+
+
+@dybra("2.3.3", "Figure 2.34", "most of the time negligible, never problematic")
 def dybra_keeps_the_queue_empty(run: Evidence) -> Finding:
-    """The mean queue is at most 5 % of the bandwidth-delay product, and the longest never fills it."""
-    mean = of_mix(run, "dybra", lambda o: columns.mean_queue_kb(o.summary))
-    most = of_mix(run, "dybra", columns.queue_max_kb)
+    """Most of the time the queue is negligible beside the bandwidth-delay product, and it never fills it."""
+    part, most = of_mix(run, "dybra", _negligible), of_mix(run, "dybra", columns.queue_max_kb)
     parts = [
-        Comparison(mean <= EMPTY * BDP_KB, f"mean {mean:.1f} kB, {mean / BDP_KB:.1%} of {BDP_KB:.0f} kB"),
+        Comparison(part >= MOST, f"at most {NEGLIGIBLE:.0%} of {BDP_KB:.0f} kB in {part:.0%} of the seconds"),
         Comparison(most < BDP_KB, f"longest {most:.0f} kB"),
     ]
     return judge("; ".join(part.text for part in parts), parts)
@@ -61,7 +77,7 @@ def dybra_makes_friends(run: Evidence) -> Finding:
     ours, plain = of_mix(run, "dybra", nodes.jain_good), of_mix(run, "plain", nodes.jain_good)
     parts = [
         Comparison(ours > plain, f"Jain {ours:.3f}, plain {plain:.3f}"),
-        Comparison(ours >= 0.98, f"Jain {ours:.3f}"),
+        Comparison(ours >= FAIR, f"Jain {ours:.3f}"),
     ]
     return judge(parts[0].text, parts)
 
@@ -75,5 +91,61 @@ def dybra_scales(run: Evidence) -> Finding:
             value(run, aqm, f"cubic-{n}", lambda o: columns.mean_queue_kb(o.summary)) or 0.0
             for aqm in ("dybra", "plain")
         )
-        parts.append(Comparison(ours <= 0.1 * plain, f"{n} clients: {ours:.1f} kB, plain {plain:.1f} kB"))
+        parts.append(Comparison(ours <= LITTLE * plain, f"{n} clients: {ours:.1f} kB, plain {plain:.1f} kB"))
     return judge("; ".join(part.text for part in parts), parts)
+
+
+def _mean_queues(run: Evidence, aqm: str) -> list[tuple[str, float]]:
+    return [
+        (f"{n} clients", value(run, aqm, f"cubic-{n}", lambda o: columns.mean_queue_kb(o.summary)) or 0.0)
+        for n in SCALE
+        if f"cubic-{n}" in run.settings
+    ]
+
+
+@dybra("2.3.3", "Figure 2.37", "inversely proportional to the number of nodes")
+def dybra_queues_less_with_more_clients(run: Evidence) -> Finding:
+    """With DyBRA the mean queue falls with the number of clients."""
+    return checks.decide(checks.falls(_mean_queues(run, "dybra"), "mean queue", " kB"))
+
+
+@dybra("2.3.3", "Figure 2.37", "the opposite trend")
+def cubic_alone_queues_more_with_more_clients(run: Evidence) -> Finding:
+    """Without DyBRA the mean queue of CUBIC grows with the number of clients."""
+    return checks.decide(checks.rises(_mean_queues(run, "plain"), "mean queue", " kB"))
+
+
+# Theorem 1.
+
+PROVEN = (4, 10, 20, 40, 100)  # clients
+
+
+def changes_until_stable(n: int) -> int:
+    """Follows the proof of Theorem 1 with exact fractions; returns how many clients become BAD after client 0 leaves.
+
+    The bounds of the others are those of eq. (2.3): each is exceeded only after the one before has given back.
+    """
+    bounds: list[Fraction] = []
+    part = Fraction(1)
+    for k in range(n - 1):
+        part /= n - k
+        bounds.append((bounds[-1] if bounds else Fraction(0)) + part)
+    left, good, changes = Fraction(1), list(range(n - 1)), 0
+    while good:
+        share = left / len(good)
+        bad = [i for i in good if bounds[i] < share]
+        if not bad:
+            break
+        changes += len(bad)
+        left -= sum((bounds[i] for i in bad), Fraction(0))
+        good = [i for i in good if i not in bad]
+    return changes
+
+
+@sums("2.3.2", "Theorem 1", "O(n)")
+def a_change_settles_in_n_steps(_: Evidence) -> Finding:
+    """After one event the shares of n clients settle in at most n changes, and the example of the proof needs n - 1."""
+    found = {n: changes_until_stable(n) for n in PROVEN}
+    return checks.decide(
+        Comparison(changes == n - 1, f"{n} clients: {changes} changes") for n, changes in found.items()
+    )

@@ -6,20 +6,24 @@ import statistics
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
-from penstock.claims.entering import of
+from penstock.claims.entering import of, to_do
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import ABOUT, CHANCE, FULL, HALF, HIGH, INDEX, MUCH
 from penstock.papers.ern.runs import COUNTS, OTHERS, RATES, TARGET_MS, THREE, ftp
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, Outcome, drops
 
 ERN, ECN, DROP = THREE
-FULL = 0.95  # of the link: nearly optimal
-HIGH = 0.80  # a high index of fairness
-NEAR_MS = 7.0  # a queueing time held: within half of the target
-SHORT_MS = 1.5 * TARGET_MS  # a low queueing time: up to the delay at the upper threshold
+NEAR_MS = HALF * TARGET_MS  # a queueing time held
+SHORT_MS = (1 + HALF) * TARGET_MS  # a low queueing time: up to the delay at the upper threshold
 FIXED_RATE, FIXED_COUNT = 30, 200  # of Figures 5 and 6
 
 Value = Callable[[Outcome], float | None]
+
+LITERAL = (
+    "eq. (3) has no upper end, and these runs drop for certain above twice the upper threshold what carries no mark: "
+    "the equation to the letter, with slow start and retransmissions dropped or marked, is to be run and published"
+)
 
 CLAIMS: list[Claim] = []
 at = of(CLAIMS, "ern", "003")
@@ -71,7 +75,7 @@ def _name(aqm: str) -> str:
 # A. General results.
 
 
-@at("IV.A", "Figure 4 (a)", "above by 6 and 10 %")
+@at("IV.A", "Figure 4 (a)", "above by 6 and 10 %", because=to_do(LITERAL))
 def ern_is_fairest_on_average(run: Evidence) -> Finding:
     """Averaged over rates and numbers of flows RED-ERN is fairer than RED-ECN by about 6 % and RED-DROP by 10 %."""
     ours = mean(run, ERN, columns.fairness_of("bulk"))
@@ -93,7 +97,7 @@ def all_use_the_link(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.A", "Figure 4 (c)", "2.5 and 2 times fewer")
+@at("IV.A", "Figure 4 (c)", "2.5 and 2 times fewer", because=to_do(LITERAL))
 def ern_drops_less(run: Evidence) -> Finding:
     """RED-ERN drops 2.5 times fewer packets than RED-DROP and 2 times fewer than RED-ECN."""
     lost = {aqm: mean(run, aqm, lambda outcome: drops(outcome.summary)) for aqm in THREE}
@@ -112,18 +116,18 @@ def dropping_waits_least(run: Evidence) -> Finding:
     for other in (ERN, ECN):
         theirs = mean(run, other, columns.queue_delay_ms)
         text = f"{_name(DROP)} {ours:.1f} ms, {_name(other)} {theirs:.1f} ms"
-        parts.append(Comparison(theirs >= 1.25 * ours, text))
+        parts.append(Comparison(theirs >= MUCH * ours, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 
 # B. The number of flows, at 30 Mbit/s.
 
 
-@at("IV.B", "Figure 5 (a)", "in the vicinity of 85 %")
+@at("IV.B", "Figure 5 (a)", "in the vicinity of 85 %", because=to_do(LITERAL))
 def ern_fairness_near_085(run: Evidence) -> Finding:
     """At 30 Mbit/s RED-ERN's index of fairness is near 85 % with any number of flows."""
     parts = [
-        Comparison(0.80 <= index <= 0.95, f"{index:.2f} with {count} flows")
+        Comparison(abs(index - 0.85) <= ABOUT * 0.85, f"{index:.2f} with {count} flows")
         for count, index in ((count, fairness(run, ERN, ftp(FIXED_RATE, count))) for count in counts(run))
     ]
     return judge("; ".join(part.text for part in parts), parts)
@@ -137,11 +141,11 @@ def ern_leads_most_with_few_flows(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for other in (ECN, DROP):
         theirs = fairness(run, other, setting)
-        parts.append(Comparison(ours - theirs >= 0.18, f"{_name(ERN)} {ours:.2f}, {_name(other)} {theirs:.2f}"))
+        parts.append(Comparison(ours - theirs >= 0.20 - INDEX, f"{_name(ERN)} {ours:.2f}, {_name(other)} {theirs:.2f}"))
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.B", "Figure 5 (a)", "4 to 8 %")
+@at("IV.B", "Figure 5 (a)", "4 to 8 %", because=to_do(LITERAL))
 def the_lead_shrinks_with_flows(run: Evidence) -> Finding:
     """At 30 Mbit/s with 800 flows RED-ERN is still fairer, but by less than 10 points."""
     setting = ftp(FIXED_RATE, 800)
@@ -160,7 +164,7 @@ def waiting_grows_with_flows(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for aqm in THREE:
         values = [waiting(run, aqm, ftp(FIXED_RATE, count)) for count in counts(run)]
-        rising = all(b > a for a, b in pairwise(values))
+        rising = all(b > a * (1 + CHANCE) for a, b in pairwise(values))
         parts.append(Comparison(rising, f"{_name(aqm)} {', '.join(f'{v:.1f}' for v in values)} ms"))
     return judge("; ".join(part.text for part in parts), parts)
 
@@ -177,7 +181,7 @@ def only_dropping_holds_the_target(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.B", "in the text", "the queue overflows")
+@at("IV.B", "in the text", "the queue overflows", because=to_do(LITERAL))
 def marking_overflows_the_queue(run: Evidence) -> Finding:
     """At 30 Mbit/s with 800 flows the queue overflows with RED-ECN and RED-ERN."""
     setting = ftp(FIXED_RATE, 800)
@@ -196,7 +200,7 @@ def dropping_starves_many_flows(run: Evidence) -> Finding:
     return judge(f"{index:.2f}", [Comparison(index <= 0.35, f"{_name(DROP)} {index:.2f}")])
 
 
-@at("IV.B", "in the text", "above 75 %")
+@at("IV.B", "in the text", "above 75 %", because=to_do(LITERAL))
 def marking_does_not_starve(run: Evidence) -> Finding:
     """With 800 flows on 1 Mbit/s RED-ECN's and RED-ERN's index of fairness is above 75 %."""
     parts = [
@@ -206,7 +210,7 @@ def marking_does_not_starve(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.B", "Figure 5 (b)", "ERN robust, ECN not")
+@at("IV.B", "Figure 5 (b)", "ERN robust, ECN not", because=to_do(LITERAL))
 def ern_holds_the_target_longer_than_ecn(run: Evidence) -> Finding:
     """At 30 Mbit/s with up to 200 flows RED-ERN's queueing time is closer to 14 ms than RED-ECN's."""
     parts: list[Comparison] = []
@@ -220,7 +224,7 @@ def ern_holds_the_target_longer_than_ecn(run: Evidence) -> Finding:
 # C. The rate, with 200 flows.
 
 
-@at("IV.C", "Figure 6 (a)", "high at 5 Mbit/s")
+@at("IV.C", "Figure 6 (a)", "high at 5 Mbit/s", because=to_do(LITERAL))
 def all_are_fair_on_a_slow_link(run: Evidence) -> Finding:
     """With 200 flows on 5 Mbit/s all three have a high index of fairness."""
     parts = [
@@ -237,11 +241,11 @@ def red_is_unfair_on_a_fast_link(run: Evidence) -> Finding:
     for aqm in (ECN, DROP):
         slow, fast = (fairness(run, aqm, ftp(rate, FIXED_COUNT)) for rate in (5, 50))
         text = f"{_name(aqm)} {fast:.2f} after {slow:.2f}"
-        parts.append(Comparison(fast < slow and 0.5 <= fast <= 0.7, text))
+        parts.append(Comparison(fast < slow and abs(fast - 0.6) <= ABOUT * 0.6, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.C", "Figure 6 (a)", "above 80 %")
+@at("IV.C", "Figure 6 (a)", "above 80 %", because=to_do(LITERAL))
 def ern_is_fair_at_any_rate(run: Evidence) -> Finding:
     """With 200 flows RED-ERN's index of fairness is above 80 % at any rate."""
     parts = [
@@ -257,7 +261,7 @@ def marking_waits_less_on_faster_links(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for aqm in (ERN, ECN):
         values = [waiting(run, aqm, ftp(rate, FIXED_COUNT)) for rate in rates(run)]
-        falling = all(b < a for a, b in pairwise(values))
+        falling = all(b < a * (1 - CHANCE) for a, b in pairwise(values))
         parts.append(Comparison(falling, f"{_name(aqm)} {', '.join(f'{v:.1f}' for v in values)} ms"))
     return judge("; ".join(part.text for part in parts), parts)
 
@@ -284,7 +288,7 @@ def _each(run: Evidence, kind: str, aqms: Iterable[str], measure: Value, text: s
     ]
 
 
-@at("IV.D", "Figure 7 (a)", "high")
+@at("IV.D", "Figure 7 (a)", "high", because=to_do(LITERAL))
 def ern_is_fair_beside_udp(run: Evidence) -> Finding:
     """Beside 200 to 800 UDP flows RED-ERN keeps a high fairness among 50 FTP flows."""
     found = _each(run, "udp", (ERN,), columns.fairness_of("bulk"), "{:.2f}")
@@ -300,7 +304,7 @@ def udp_flows_share_alike(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts[:3]), parts)
 
 
-@at("IV.D", "Figure 7 (b)", "low, slightly impacted")
+@at("IV.D", "Figure 7 (b)", "low, slightly impacted", because=to_do(LITERAL))
 def udp_does_not_fill_the_queue(run: Evidence) -> Finding:
     """Beside UDP flows, which are dropped, all three keep queueing times low."""
     found = _each(run, "udp", THREE, columns.queue_delay_ms, "{:.1f} ms")

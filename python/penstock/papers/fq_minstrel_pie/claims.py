@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import ABOUT, COMPARABLE, INDEX
 from penstock.papers._shared import mixes
 from penstock.papers._shared.flow_queueing import CALL, CONTROLS
 from penstock.papers._shared.flow_queueing_claims import (
-    ALIKE,
-    JAIN_ALIKE,
     NAMES,
     fair_beside_udp,
     has,
@@ -68,7 +67,7 @@ def _both_fair(run: Evidence, setting: str) -> Finding:
         tcp, udp = (median(run, aqm, setting, measure) for measure in (mixes.tcp_on_mbps, mixes.udp_on_mbps))
         parts.append(fair_beside_udp(run, aqm, setting))
         text = f"{NAMES[aqm]}: TCP {tcp:.2f}, UDP {udp:.2f} Mbit/s, index {index:.2f}"
-        parts.append(Comparison(abs(index - 0.99) <= JAIN_ALIKE, text))
+        parts.append(Comparison(abs(index - 0.99) <= INDEX, text))
     return judge("; ".join(part.text for part in parts[1::2]), parts)
 
 
@@ -90,7 +89,7 @@ def five_flows_get_eight(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for aqm in (THEIRS, OURS):
         value = median(run, aqm, "mix-5", mixes.tcp_on_mbps)
-        parts.append(Comparison(abs(value - 8) <= ALIKE * 8, f"{NAMES[aqm]} {value:.2f} Mbit/s"))
+        parts.append(Comparison(abs(value - 8) <= ABOUT * 8, f"{NAMES[aqm]} {value:.2f} Mbit/s"))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -200,7 +199,7 @@ def calls_have_the_same_jitter(run: Evidence) -> Finding:
     """A call's jitter is the same with FQ-Minstrel PIE as with FQ-PIE."""
     a, b = (median(run, aqm, CALL, mixes.call_jitter_ms) for aqm in (OURS, THEIRS))
     text = f"{a:.3f} ms, FQ-PIE {b:.3f} ms"
-    return judge(text, [Comparison(abs(a - b) <= ALIKE * b, text)])
+    return judge(text, [Comparison(abs(a - b) <= COMPARABLE * b, text)])
 
 
 @minstrel("5.3.2", "Table 5.6", "0.00 %")

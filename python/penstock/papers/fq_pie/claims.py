@@ -7,13 +7,10 @@ from collections.abc import Callable, Sequence
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import COMPARABLE, FACTOR, FAR, INDEX, MOST, SAME_INDEX, SHARE, SLIGHT
 from penstock.papers._shared import mixes
 from penstock.papers._shared.flow_queueing import CALL, CONTROLS
 from penstock.papers._shared.flow_queueing_claims import (
-    ALIKE,
-    FAIR,
-    JAIN_ALIKE,
-    JAIN_SAME,
     NAMES,
     RESOLUTION_MS,
     by_control,
@@ -31,14 +28,11 @@ from penstock.papers._shared.flow_queueing_claims import (
 )
 from penstock.reproduce.results import Evidence, Outcome
 
-DECLINE = 0.5  # a sharp decline: to less than half
-DIP = 0.9  # a momentary drop: a second below nine tenths of what follows
+DECLINE = 1 / FAR  # a sharp decline
+DIP = 1 - SLIGHT  # a drop that one sees: a second below this part of what follows
 AT_ONCE = 5  # at most so many seconds after UDP has begun
 LOW_DELAY_MS, LOW_JITTER_MS = 1.0, 1.0  # "low" for a call
-HIGHER = 3.0  # "significantly higher": three times
-MOST = 0.75  # most of a link
 RISE_MS = 1.0  # more than a rounding error
-TABLE_LOSS = 2.0  # losses agree within a factor of two
 
 CLAIMS: list[Claim] = []
 pie = of(CLAIMS, "fq-pie", "004")
@@ -48,7 +42,7 @@ def _protects(run: Evidence, setting: str) -> Finding:
     """Flow queueing gives TCP its part while UDP is on; PIE does not."""
     parts = [fair_beside_udp(run, "fq-pie", setting)]
     with_pie = median(run, "pie", setting, fair_part)
-    parts.append(Comparison(with_pie < 1 - FAIR, f"{setting}: {with_pie:.1%} with PIE"))
+    parts.append(Comparison(with_pie < 1 - SHARE, f"{setting}: {with_pie:.1%} with PIE"))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -104,7 +98,7 @@ def pie_lets_tcp_collapse(run: Evidence) -> Finding:
             before, during = _before_and_during(outcome, phase)
             after = max(mixes.tcp_seconds_mbps(outcome, range(phase.stop, phase.stop + mixes.RECOVERY_S)))
             text = f"from {phase.start} s: {before:.1f} to {during:.1f} Mbit/s, afterwards {after:.1f}"
-            parts.append(Comparison(during < DECLINE * before and after >= (1 - ALIKE) * before, text))
+            parts.append(Comparison(during < DECLINE * before and after >= (1 - COMPARABLE) * before, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -126,7 +120,7 @@ def _dips(run: Evidence, aqm: str, setting: str) -> list[tuple[float, float, str
 def fq_pie_dips_and_recovers(run: Evidence) -> Finding:
     """With FQ-PIE twelve TCP flows decline for a moment each time UDP begins, and then are stable."""
     dips = _dips(run, "fq-pie", "up-12")
-    parts = [Comparison(worst < DIP and later >= 1 - ALIKE, text) for worst, later, text in dips]
+    parts = [Comparison(worst < DIP and later >= 1 - COMPARABLE, text) for worst, later, text in dips]
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -152,7 +146,7 @@ def pie_is_uneven_among_tcp(run: Evidence) -> Finding:
     """The twelve TCP flows share less evenly among themselves with PIE than with FQ-PIE."""
     a, b = (median(run, aqm, "up-12", mixes.tcp_jain) for aqm in ("pie", "fq-pie"))
     text = f"Jain's index of TCP alone: PIE {a:.3f}, FQ-PIE {b:.3f}"
-    return judge(text, [Comparison(a < b - JAIN_SAME, text)])
+    return judge(text, [Comparison(a < b - SAME_INDEX, text)])
 
 
 @pie("5.2.3", "Table 5.1", "0.94, 0.96, 0.74, 0.62")
@@ -221,7 +215,7 @@ def indices_of_two_controls(run: Evidence) -> Finding:
     for aqm, paper in (("pie", 0.56), ("fq-pie", 0.99), ("fq-codel", 0.93)):
         ours = median(run, aqm, CONTROLS, mixes.jain_on)
         text = f"{NAMES[aqm]} {ours:.2f}, the paper {paper:.2f}"
-        parts.append(Comparison(abs(ours - paper) <= JAIN_ALIKE, text))
+        parts.append(Comparison(abs(ours - paper) <= INDEX, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -232,7 +226,7 @@ def bbr_gets_more_with_fq_codel(run: Evidence) -> Finding:
     for aqm, more in (("fq-codel", True), ("fq-pie", False)):
         cubic, bbr = _rates(run, aqm)
         text = f"{NAMES[aqm]}: BBR {bbr:.1f}, CUBIC {cubic:.1f} Mbit/s"
-        parts.append(Comparison((bbr > (1 + FAIR) * cubic) == more, text))
+        parts.append(Comparison((bbr > (1 + SHARE) * cubic) == more, text))
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -259,7 +253,7 @@ def _call_is_low(
         parts.append(Comparison(value <= most, f"{NAMES[aqm]} {value:.2f} ms"))
         with_pie = median(run, "pie", CALL, measure)
         text = f"PIE {with_pie:.2f} ms, {NAMES[aqm]} {value:.2f} ms"
-        parts.append(Comparison(with_pie >= HIGHER * value, text))
+        parts.append(Comparison(with_pie >= FAR * value, text))
     return judge("; ".join(part.text for part in parts[1::2]), parts)
 
 
@@ -286,4 +280,4 @@ def calls_lose_packets_with_pie(run: Evidence) -> Finding:
     """A call loses packets with PIE."""
     value = median(run, "pie", CALL, mixes.call_loss)
     text = f"{value:.2%}, the paper 0.62 %"
-    return judge(text, [Comparison(0.0062 / TABLE_LOSS <= value <= 0.0062 * TABLE_LOSS, text)])
+    return judge(text, [Comparison(0.0062 / FACTOR <= value <= 0.0062 * FACTOR, text)])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import MOST, MUCH, SHARE
 from penstock.papers.friendliness.runs import name_of, pair_of, share_of_first
 from penstock.reproduce.results import Evidence
 
-EVEN = (0.35, 0.65)  # two of four flows have about half
-MORE = 0.6  # clearly more than half
+MORE = MUCH / (1 + MUCH)  # of both: clearly more than the other
 
 CLAIMS: list[Claim] = []
 
@@ -26,7 +26,7 @@ def _said(queue: str, mine: str, got: float) -> str:
 
 def _about_half(run: Evidence, mine: str, queues: tuple[str, ...]) -> Finding:
     found = [(queue, share(run, queue, mine, "newreno")) for queue in queues]
-    parts = [Comparison(EVEN[0] <= got <= EVEN[1], _said(queue, mine, got)) for queue, got in found]
+    parts = [Comparison(abs(got - 0.5) <= SHARE * 0.5, _said(queue, mine, got)) for queue, got in found]
     return judge("; ".join(part.text for part in parts), parts)
 
 
@@ -61,7 +61,7 @@ def compound_is_fair_to_reno(run: Evidence) -> Finding:
 def vegas_loses_against_reno(run: Evidence) -> Finding:
     """Before a drop-tail queue Vegas keeps out of the queue that Reno fills, and Reno takes most."""
     got = share(run, "droptail", "vegas", "newreno")
-    return judge(_said("droptail", "vegas", got), [Comparison(got <= 1 - MORE, _said("droptail", "vegas", got))])
+    return judge(_said("droptail", "vegas", got), [Comparison(got <= 1 - MOST, _said("droptail", "vegas", got))])
 
 
 @of(CLAIMS, "friendliness", "Kelly 2003")("the paper", "legacy window", "above 16 segments")

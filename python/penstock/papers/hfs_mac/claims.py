@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding
+from penstock.claims.words import CLOSE
 from penstock.papers._shared import hfs
-from penstock.papers._shared.hfs_claims import ENOUGH, NOISE, buffers, said, throughput, value
+from penstock.papers._shared.hfs_claims import ENOUGH, buffers, said, throughput, value
 from penstock.reproduce.results import Evidence
 
 CLAIMS: list[Claim] = []
@@ -19,7 +20,7 @@ def qfq_plus_gives_the_most_throughput(run: Evidence) -> Finding:
     for q in (q for q in buffers(run) if q >= ENOUGH):
         qfq, wf2q, drr = (throughput(run, alg, f"q-{q}") for alg in ("hfs", "hfs-wf2q-plus", "hfs-drr"))
         text = f"Q = {q}: QFQ+ {qfq:.3f}, WF2Q+ {wf2q:.3f}, DRR {drr:.3f}"
-        parts.append(Comparison(qfq >= wf2q - NOISE * wf2q and drr < min(qfq, wf2q), text))
+        parts.append(Comparison(qfq >= (1 - CLOSE) * wf2q and drr < min(qfq, wf2q), text))
     return said(parts)
 
 

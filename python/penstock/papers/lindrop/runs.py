@@ -86,4 +86,10 @@ def _tuning() -> Iterator[Setting]:
         yield Setting(f"max-{most}", f"avg_max {most}", ("lindrop",), change, quick=most in _QUICK_MAX, flows=10)
 
 
-SETTINGS = (*_comparison(), *_tuning())
+def _no_chance() -> Setting:
+    """Ten flows that begin at once, and nothing that draws random numbers but the discipline."""
+    flows = [{**flow, "start_spread": "0s"} for flow in connections("low") if flow["kind"] == "bulk"]
+    return Setting("no-chance", "nothing random", ("red", "lindrop"), {"flows": flows, "output.series": False}, flows=8)
+
+
+SETTINGS = (*_comparison(), *_tuning(), _no_chance())

@@ -1,6 +1,6 @@
 """Claims on Minstrel PIE: thesis on bufferbloat (document 004), chapter 4.
 
-The thesis shows most results as curves. What an eye would read from them is a constant below.
+The thesis shows most results as curves.
 """
 
 from __future__ import annotations
@@ -8,22 +8,12 @@ from __future__ import annotations
 import statistics
 
 from penstock.claims.entering import of
-from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
+from penstock.claims.words import ABOUT, CLOSE, COMPARABLE, FAIR, HALF, MUCH, NEGLIGIBLE, SAME_INDEX, SLIGHT
 from penstock.papers.minstrel_pie.runs import BUFFERS, CONGESTION, HIGHEST_MS, LOWEST_MS, PIES
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, rtt_ms
 from penstock.reproduce.seconds import after_warmup
-
-NEAR_MS = 2.5  # "around" a delay
-RISE = 1.5  # "a significant rise"
-SAME_DELAY_MS = 5.0  # "did not largely impact", "similar"
-SAME_USE = 0.02  # of the link
-SAME_GOODPUT = 0.03
-SAME_FAIRNESS = 0.02
-FULL = 0.99  # of the link: "100 %"
-STEADY = 0.01  # standard deviation over mean: "negligible"
-MORE = 0.95  # a ratio below this is not due to chance
-MARGINAL, MUCH = 1.0, 0.9  # as shares of the round trip time with drop-tail
 
 _FLOWS = {"light": 5, "heavy": 50, "mix": 7, "one-each": 2, "udp-alone": 1} | {n: c for n, (c, _) in CONGESTION.items()}
 _NAMES = {"pie": "PIE", "minstrel-pie": "Minstrel PIE", "droptail": "drop-tail"}
@@ -55,8 +45,8 @@ def more_tcp_changes_little(run: Evidence) -> Finding:
         [measure(run, "pie", load) for load in ("light", "heavy")] for measure in (_delay, _use)
     )
     parts = [
-        Comparison(abs(light - heavy) <= SAME_DELAY_MS, f"{heavy:.1f} ms with 50, {light:.1f} with 5"),
-        Comparison(abs(use_5 - use_50) <= SAME_USE, f"{use_50:.1%} of the link with 50, {use_5:.1%} with 5"),
+        Comparison(max(light, heavy) < MUCH * min(light, heavy), f"{heavy:.1f} ms with 50, {light:.1f} with 5"),
+        Comparison(abs(use_5 - use_50) <= COMPARABLE, f"{use_50:.1%} of the link with 50, {use_5:.1%} with 5"),
     ]
     return _all(parts)
 
@@ -66,7 +56,7 @@ def udp_raises_delay_of_pie(run: Evidence) -> Finding:
     """With PIE, two UDP flows beside five TCP flows raise the delay far above that without them."""
     mix = _delay(run, "pie", "mix")
     parts = [
-        Comparison(mix >= RISE * without, f"{mix:.1f} ms with UDP, {without:.1f} with {_FLOWS[load]} TCP flows alone")
+        Comparison(mix >= MUCH * without, f"{mix:.1f} ms with UDP, {without:.1f} with {_FLOWS[load]} TCP flows alone")
         for load, without in ((load, _delay(run, "pie", load)) for load in ("light", "heavy"))
     ]
     return _all(parts)
@@ -77,7 +67,7 @@ def pie_is_not_at_its_target_with_udp(run: Evidence) -> Finding:
     """With UDP, PIE does not keep the delay near its target of 15 ms."""
     median = _delay(run, "pie", "mix", "p50")
     text = f"median {median:.1f} ms"
-    return judge(text, [Comparison(median > HIGHEST_MS + NEAR_MS, text)])
+    return judge(text, [Comparison(median > (1 + ABOUT) * HIGHEST_MS, text)])
 
 
 @pie("4.3.1 C", "Figures 4.3(b) and 4.8(b)", "about 5 ms")
@@ -85,7 +75,7 @@ def minstrel_is_at_its_lower_bound_with_udp(run: Evidence) -> Finding:
     """With UDP, Minstrel PIE keeps the delay about the lower bound of its target."""
     median = _delay(run, "minstrel-pie", "mix", "p50")
     text = f"median {median:.1f} ms"
-    return judge(text, [Comparison(abs(median - LOWEST_MS) <= NEAR_MS, text)])
+    return judge(text, [Comparison(abs(median - LOWEST_MS) <= ABOUT * LOWEST_MS, text)])
 
 
 @pie("4.3.1", "Figures 4.4 to 4.10", "lower, more so with UDP")
@@ -104,14 +94,16 @@ def minstrel_uses_the_link_alike(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for load in ("light", "heavy", "mix"):
         ours, theirs = (_use(run, aqm, load) for aqm in ("minstrel-pie", "pie"))
-        parts.append(Comparison(ours >= theirs - SAME_USE, f"{load}: {ours:.1%} after {theirs:.1%}"))
+        parts.append(Comparison(ours >= theirs - COMPARABLE, f"{load}: {ours:.1%} after {theirs:.1%}"))
     return _all(parts)
 
 
 @pie("4.3.1 C", "Figure 4.9", "100 %")
 def udp_fills_the_link(run: Evidence) -> Finding:
     """With UDP, the link is full with both."""
-    return _all([Comparison(use >= FULL, f"{_NAMES[a]}: {use:.1%}") for a in PIES for use in (_use(run, a, "mix"),)])
+    return _all(
+        [Comparison(use >= 1 - CLOSE, f"{_NAMES[a]}: {use:.1%}") for a in PIES for use in (_use(run, a, "mix"),)]
+    )
 
 
 @pie("4.3.1 B", "Figure 4.6", "15 ms; 5 to 15 ms")
@@ -119,19 +111,19 @@ def delays_of_many_flows(run: Evidence) -> Finding:
     """With 50 TCP flows PIE keeps the delay about 15 ms, Minstrel PIE between 5 and 15 ms and near the lower bound."""
     theirs, ours = (_delay(run, aqm, "heavy", "p50") for aqm in PIES)
     parts = [
-        Comparison(abs(theirs - HIGHEST_MS) <= NEAR_MS, f"PIE: median {theirs:.1f} ms"),
-        Comparison(abs(ours - LOWEST_MS) <= NEAR_MS, f"Minstrel PIE: median {ours:.1f} ms"),
+        Comparison(abs(theirs - HIGHEST_MS) <= ABOUT * HIGHEST_MS, f"PIE: median {theirs:.1f} ms"),
+        Comparison(abs(ours - LOWEST_MS) <= ABOUT * LOWEST_MS, f"Minstrel PIE: median {ours:.1f} ms"),
     ]
     return _all(parts)
 
 
 @pie("4.3.1", "Tables 4.2 and 4.3", "0.98 to 0.99 with either")
 def fairness_of_tcp(run: Evidence) -> Finding:
-    """Jain's index of the TCP flows is at least 0.97, and with Minstrel PIE that of PIE within 0.02."""
+    """TCP flows share fairly with PIE, and with Minstrel PIE as fairly."""
     parts: list[Comparison] = []
     for load in ("light", "heavy"):
         theirs, ours = (_jain(run, aqm, load) for aqm in PIES)
-        good = min(theirs, ours) >= 0.97 and abs(ours - theirs) <= SAME_FAIRNESS
+        good = min(theirs, ours) >= FAIR and abs(ours - theirs) <= SAME_INDEX
         parts.append(Comparison(good, f"{load}: {ours:.3f}, PIE {theirs:.3f}"))
     return _all(parts)
 
@@ -144,7 +136,7 @@ def throughput_of_table_42(run: Evidence) -> Finding:
         for outcome in run.runs(aqm, setting="light"):
             rates = sorted(flow["goodput_bps"] / 1e6 for flow in outcome.summary["flows"])
             text = f"{_NAMES[aqm]}: {rates[0]:.2f} to {rates[-1]:.2f} Mbit/s"
-            parts.append(Comparison(rates[0] >= 0.9 * 1.80 and rates[-1] <= 1.1 * 1.87, text))
+            parts.append(Comparison(rates[0] >= (1 - ABOUT) * 1.80 and rates[-1] <= (1 + ABOUT) * 1.87, text))
     return _all(parts)
 
 
@@ -152,7 +144,7 @@ def throughput_of_table_42(run: Evidence) -> Finding:
 def fairness_with_udp(run: Evidence) -> Finding:
     """Five TCP and two UDP flows have the index of Table 4.4, which is that of two flows of seven: eq. (4.1) with n."""
     parts = [
-        Comparison(abs(value - 0.2885) <= SAME_FAIRNESS, f"{_NAMES[aqm]}: {value:.3f}")
+        Comparison(abs(value - 0.2885) <= SAME_INDEX, f"{_NAMES[aqm]}: {value:.3f}")
         for aqm, value in ((aqm, _jain(run, aqm, "mix")) for aqm in PIES)
     ]
     return _all(parts)
@@ -174,20 +166,20 @@ def udp_takes_nearly_all(run: Evidence) -> Finding:
     for aqm in PIES:
         tcp, udp = (_rates(run, aqm, "mix", kind) for kind in ("bulk", "cbr"))
         parts.append(Comparison(max(tcp) <= 0.02, f"{_NAMES[aqm]}: TCP up to {max(tcp):.3f} Mbit/s"))
-        parts.append(Comparison(min(udp) >= 0.95 * 4.73, f"{_NAMES[aqm]}: UDP from {min(udp):.2f} Mbit/s"))
+        parts.append(Comparison(min(udp) >= (1 - COMPARABLE) * 4.73, f"{_NAMES[aqm]}: UDP from {min(udp):.2f} Mbit/s"))
     return _all(parts)
 
 
 @pie("4.3.1", "Figure 4.10", "a better trade-off, above all with UDP")
 def ellipses_lie_further_right(run: Evidence) -> Finding:
-    """In the plane of delay and goodput, Minstrel PIE delays less with goodput within 3 %, whatever the load."""
+    """In the plane of delay and goodput, Minstrel PIE delays less with comparable goodput, whatever the load."""
     parts: list[Comparison] = []
     for load in ("light", "heavy", "mix"):
         cells = [(aqm, _FLOWS[load], load) for aqm in PIES]
         theirs, ours = (run.cell_value(cell, columns.goodput_all_mbps) or 0.0 for cell in cells)
         shorter = _delay(run, "minstrel-pie", load) < _delay(run, "pie", load)
         text = f"{load}: {ours:.2f} after {theirs:.2f} Mbit/s"
-        parts.append(Comparison(shorter and ours >= theirs * (1 - SAME_GOODPUT), text))
+        parts.append(Comparison(shorter and ours >= theirs * (1 - COMPARABLE), text))
     return _all(parts)
 
 
@@ -206,7 +198,7 @@ def more_so_when_udp_is_alone(run: Evidence) -> Finding:
     """With UDP alone, Minstrel PIE shortens the delay by a larger part than with UDP and TCP."""
     beside, alone = (_delay(run, "minstrel-pie", load) / _delay(run, "pie", load) for load in ("one-each", "udp-alone"))
     text = f"{alone:.3f} of PIE's delay when alone, {beside:.3f} beside TCP"
-    return judge(text, [Comparison(alone < MORE * beside, text)])
+    return judge(text, [Comparison(alone < (1 - CLOSE) * beside, text)])
 
 
 @pie("4.3.2 A", "Figure 4.11(b)", "negligible variation")
@@ -218,9 +210,11 @@ def udp_alone_is_steady(run: Evidence) -> Finding:
             delays, rates = after_warmup(outcome)
             vary = statistics.pstdev(rates) / statistics.fmean(rates)
             text = f"{_NAMES[aqm]}: goodput varies by {vary:.2%}"
-            parts.append(Comparison(vary <= STEADY, text))
+            parts.append(Comparison(vary <= NEGLIGIBLE, text))
             spread = statistics.pstdev(delays)
-            parts.append(Comparison(spread <= NEAR_MS, f"{_NAMES[aqm]}: delay by {spread:.1f} ms"))
+            parts.append(
+                Comparison(spread <= NEGLIGIBLE * statistics.fmean(delays), f"{_NAMES[aqm]}: delay by {spread:.1f} ms")
+            )
     return _all(parts)
 
 
@@ -230,32 +224,32 @@ def one_tcp_against_one_udp(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for aqm in PIES:
         index, tcp = _jain(run, aqm, "one-each"), max(_rates(run, aqm, "one-each", "bulk"))
-        parts.append(Comparison(abs(index - 0.5) <= SAME_FAIRNESS, f"{_NAMES[aqm]}: index {index:.3f}"))
+        parts.append(Comparison(abs(index - 0.5) <= SAME_INDEX, f"{_NAMES[aqm]}: index {index:.3f}"))
         parts.append(Comparison(tcp <= 0.1, f"{_NAMES[aqm]}: TCP {tcp:.3f} Mbit/s"))
     return _all(parts)
 
 
-@pie("4.3.2 B", "Table 4.8", "0.1, 0.5 and 1 %")
+@pie("4.3.2 B", "Table 4.8", "0.1, 0.5 and 1 %", Kind.SET_UP)
 def drops_of_the_levels_of_congestion(run: Evidence) -> Finding:
     """With PIE, each level of congestion drops what it is said to, within a half."""
     parts: list[Comparison] = []
     for load, (flows, said) in CONGESTION.items():
         share = run.value("pie", flows, columns.drop_share, load)
         text = f"{load}, {flows} flows: {share:.2%} for {said:.1%}"
-        parts.append(Comparison(abs(share / said - 1) <= 0.5, text))
+        parts.append(Comparison(abs(share / said - 1) <= HALF, text))
     return _all(parts)
 
 
 @pie("4.3.2 B", "Figure 4.12", "similar")
 def similar_at_any_congestion(run: Evidence) -> Finding:
-    """With TCP alone, at any level of congestion, delays differ by at most 5 ms and goodput by 3 %."""
+    """With TCP alone, at any level of congestion, delays and goodput are similar."""
     parts: list[Comparison] = []
     for load, (flows, _) in CONGESTION.items():
         theirs, ours = (_delay(run, aqm, load) for aqm in PIES)
-        parts.append(Comparison(abs(ours - theirs) <= SAME_DELAY_MS, f"{load}: {ours:.1f} and {theirs:.1f} ms"))
+        parts.append(Comparison(abs(ours - theirs) <= COMPARABLE * theirs, f"{load}: {ours:.1f} and {theirs:.1f} ms"))
         rates = [run.cell_value((aqm, flows, load), columns.goodput_all_mbps) or 0.0 for aqm in PIES]
         text = f"{load}: {rates[1]:.2f} and {rates[0]:.2f} Mbit/s"
-        parts.append(Comparison(abs(rates[1] / rates[0] - 1) <= SAME_GOODPUT, text))
+        parts.append(Comparison(abs(rates[1] / rates[0] - 1) <= COMPARABLE, text))
     return _all(parts)
 
 
@@ -281,13 +275,13 @@ def small_buffers_shorten_little(run: Evidence) -> Finding:
         for aqm in PIES:
             ours = _rtt(run, aqm, 15, load)
             text = f"{_NAMES[aqm]}, {load}: {ours:.1f} ms after {tail:.1f}"
-            parts.append(Comparison(MUCH * tail <= ours < MARGINAL * tail, text))
+            parts.append(Comparison((1 - SLIGHT) * tail <= ours < tail, text))
     return _all(parts)
 
 
 @pie("4.3.3 D", "Figures 4.19 and 4.20", "significantly less")
 def large_buffers_shorten_much(run: Evidence) -> Finding:
-    """With room for 100 or 1000 packets, round trips are at least a tenth shorter than with drop-tail."""
+    """With room for 100 or 1000 packets, round trips are much shorter than with drop-tail."""
     parts: list[Comparison] = []
     for packets in BUFFERS[1:]:
         for load in _LOADS:
@@ -295,7 +289,7 @@ def large_buffers_shorten_much(run: Evidence) -> Finding:
             for aqm in PIES:
                 ours = _rtt(run, aqm, packets, load)
                 text = f"{_NAMES[aqm]}, {load}, {packets} packets: {ours:.0f} ms after {tail:.0f}"
-                parts.append(Comparison(ours <= MUCH * tail, text))
+                parts.append(Comparison(ours * MUCH <= tail, text))
     return _all(parts)
 
 
@@ -304,7 +298,7 @@ def small_buffers_use_alike(run: Evidence) -> Finding:
     """With room for 15 packets and 5 flows, all three use the link alike."""
     tail = _buffer_use(run, "droptail", 15, "light")
     parts = [
-        Comparison(abs(use - tail) <= SAME_USE, f"{_NAMES[aqm]} {use:.1%}, drop-tail {tail:.1%}")
+        Comparison(abs(use - tail) <= COMPARABLE, f"{_NAMES[aqm]} {use:.1%}, drop-tail {tail:.1%}")
         for aqm, use in ((aqm, _buffer_use(run, aqm, 15, "light")) for aqm in PIES)
     ]
     return _all(parts)

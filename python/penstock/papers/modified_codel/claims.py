@@ -1,6 +1,6 @@
 """Claims on Modified CoDel: thesis on bufferbloat (document 004), chapter 3.
 
-The thesis shows most results as curves. What an eye would read from them is a constant below.
+The thesis shows most results as curves.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import ABOUT, COMPARABLE, FAR, SLIGHT
 from penstock.papers.modified_codel.runs import TARGET_KB, TARGETS_MS, TESTBED, UDP_ON_S
 from penstock.reproduce import columns
 from penstock.reproduce.folder import numbers
@@ -18,15 +19,10 @@ from penstock.reproduce.seconds import delays_ms, window_spread
 
 MANY = 10  # flows: "an increase in the number of unresponsive flows"
 OVERLOAD = 100  # streams: 64 Mbit/s for a link of 10
-SLIGHT = 0.10  # of the link: "a slight reduction"
-SIMILAR = 0.05  # tolerance; the largest difference in Table 3.3 is 2.4 %
-SAME_USE = 0.02  # of the link: "similar link utilization"
-WELL = 1.5  # ratio of the queues with and without UDP: "unable to control"
 CODEL_TARGET_MS = 5.0
 # Values by target, for CoDel and Modified CoDel.
 PAPER_MBPS: dict[int, list[float]] = {int(target): pair for target, pair in numbers(__name__)["mbps"].items()}
 PAPER_DROPS: dict[int, list[int]] = {int(target): pair for target, pair in numbers(__name__)["drops"].items()}
-LEVEL = 0.10  # tolerance for the throughput of the thesis
 FIVE_S, SEGMENT_BITS = 200, 8000
 
 CLAIMS: list[Claim] = []
@@ -248,7 +244,7 @@ def modified_throughput_is_similar(run: Evidence) -> Finding:
     def compare(target: int, setting: str) -> Comparison:
         ours, theirs = (_goodput_mbps(run, aqm, setting) for aqm in ("modified-codel", "codel"))
         text = f"{ours:.3f} after {theirs:.3f} Mbit/s at a target of {target} ms"
-        return Comparison(abs(ours / theirs - 1) <= SIMILAR, text)
+        return Comparison(abs(ours / theirs - 1) <= COMPARABLE, text)
 
     return _at_targets(run, compare)
 
@@ -261,7 +257,7 @@ def throughput_is_that_of_table_33(run: Evidence) -> Finding:
         for aqm, value in zip(("codel", "modified-codel"), paper, strict=True):
             ours = _goodput_mbps(run, aqm, f"five-{target}ms")
             text = f"{aqm}, target {target} ms: {ours:.3f}, in the thesis {value:.3f} Mbit/s"
-            parts.append(Comparison(abs(ours / value - 1) <= LEVEL, text))
+            parts.append(Comparison(abs(ours / value - 1) <= ABOUT, text))
     return judge(_first_and_last(parts), parts)
 
 
@@ -318,7 +314,7 @@ def modified_use_is_that_of_codel(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for name in TESTBED:
         ours, theirs = (_use(run, aqm, 6, f"udp-{name}") for aqm in ("modified-codel", "codel"))
-        parts.append(Comparison(abs(ours - theirs) <= SAME_USE, f"{ours:.1%} and {theirs:.1%} at {_RATE[name]}"))
+        parts.append(Comparison(abs(ours - theirs) <= COMPARABLE, f"{ours:.1%} and {theirs:.1%} at {_RATE[name]}"))
     return judge(_first_and_last(parts), parts)
 
 
@@ -340,4 +336,4 @@ def codel_fails_with_udp_only(run: Evidence) -> Finding:
     """At 10 Mbit/s CoDel's queue is much longer while UDP sends than while it does not."""
     quiet, busy = (_median_delay(run, "codel", "fast", udp) for udp in (False, True))
     text = f"{busy:.0f} ms with UDP, {quiet:.0f} without"
-    return judge(text, [Comparison(busy > WELL * quiet, text)])
+    return judge(text, [Comparison(busy > FAR * quiet, text)])

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
-from penstock.papers._shared.pink_limits_claims import FULL_USE, NEAR_BASE_MS
+from penstock.claims.words import CHANCE, CLOSE, COMPARABLE, CONSTANT, FULL
 from penstock.reproduce import columns
 from penstock.reproduce.results import Evidence, rtt_ms
-
-NARROW = 0.03  # a narrow box: p10 to p90 within 3 % of the median
-NEAR_BASE = 0.01  # "almost constant": within 1 % of the smallest
 
 CLAIMS: list[Claim] = []
 c_of_pink = of(CLAIMS, "pink-c")
@@ -48,18 +45,18 @@ def throughput_steady_at_any_c(run: Evidence) -> Finding:
     for c in _values(run, "dsl"):
         low, middle, high = (_throughput(run, "dsl", c, p) for p in (10, 50, 90))
         text = f"c = {c:.2f}: {low:.2f} to {high:.2f} Mbit/s"
-        parts.append(Comparison(high - low <= NARROW * middle, text))
+        parts.append(Comparison(high - low <= CONSTANT * middle, text))
     return judge(f"{parts[0].text}; {parts[-1].text}", parts)
 
 
 @c_of_pink("6.5", "in the text", "small from 0.92 to 0.97")
 def rtt_near_base_on_dsl(run: Evidence) -> Finding:
-    """On the DSL link nine of ten round trips are within 5 ms of the base up to c = 0.97."""
+    """On the DSL link nine of ten round trips are comparable to the base up to c = 0.97."""
     base = _base(run, "dsl")
     parts: list[Comparison] = []
     for c in (c for c in _values(run, "dsl") if c <= 0.97):
         high = _rtt(run, "dsl", c, "p90")
-        parts.append(Comparison(high <= base + NEAR_BASE_MS, f"p90 {high:.1f} ms at c = {c:.2f}, base {base:.1f}"))
+        parts.append(Comparison(high <= (1 + COMPARABLE) * base, f"p90 {high:.1f} ms at c = {c:.2f}, base {base:.1f}"))
     return judge(parts[-1].text, parts)
 
 
@@ -69,7 +66,7 @@ def rtt_steady_at_any_c(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for c in _values(run, "sat"):
         low, middle, high = (_rtt(run, "sat", c, p) for p in ("p10", "p50", "p90"))
-        parts.append(Comparison(high - low <= NARROW * middle, f"c = {c:.2f}: {low:.0f} to {high:.0f} ms"))
+        parts.append(Comparison(high - low <= CONSTANT * middle, f"c = {c:.2f}: {low:.0f} to {high:.0f} ms"))
     return judge(f"{parts[0].text}; {parts[-1].text}", parts)
 
 
@@ -82,7 +79,7 @@ def rtt_rises_only_near_the_end(run: Evidence) -> Finding:
     for c in _values(run, "sat"):
         middle = _rtt(run, "sat", c, "p50")
         text = f"median {middle:.0f} ms at c = {c:.2f}"
-        parts.append(Comparison(middle <= base * (1 + NEAR_BASE) if c <= full else middle > before, text))
+        parts.append(Comparison(middle <= base * (1 + CLOSE) if c <= full else middle > before * (1 + CHANCE), text))
         before = middle
     return judge(f"base {base:.0f}; {parts[-1].text}", parts)
 
@@ -94,7 +91,7 @@ def rtt_at_one(run: Evidence) -> Finding:
     ours, paper = last / base, 810 / 780
     text = f"{last:.0f} ms after {base:.0f} ms: longer by {ours - 1:.1%}"
     windows = f"windows of c = 1 need {1 / run.experiment.payload_share - 1:.1%} more than the link has"
-    return judge(text, [Comparison(abs(ours / paper - 1) <= 0.02, f"{text}; {windows}")])
+    return judge(text, [Comparison(abs(ours / paper - 1) <= CLOSE, f"{text}; {windows}")])
 
 
 @c_of_pink("6.5", "in the text", "0.92 to 0.97")
@@ -106,5 +103,5 @@ def good_from_092_to_097(run: Evidence) -> Finding:
         for c in (c for c in _values(run, link) if 0.92 <= c <= 0.97):
             use, high = _throughput(run, link, c) / rate, _rtt(run, link, c, "p90")
             text = f"{link}, c = {c:.2f}: {use:.1%} used, p90 {high / base - 1:.1%} above the base"
-            parts.append(Comparison(use >= FULL_USE and high <= base * 1.05, text))
+            parts.append(Comparison(use >= FULL and high <= base * (1 + COMPARABLE), text))
     return judge(f"{parts[0].text}; {parts[-1].text}", parts)

@@ -6,22 +6,15 @@ import statistics
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import CONSTANT, POOR, SHARE, SLIGHT
 from penstock.papers._shared import pink
-from penstock.papers._shared.pink_sharing_claims import (
-    STABLE,
-    limit_mbps,
-    listed,
-    mean_mbps,
-    per_flow_mbps,
-    unsteady,
-)
+from penstock.papers._shared.pink_sharing_claims import limit_mbps, listed, mean_mbps, per_flow_mbps, unsteady
 from penstock.reproduce import columns, sharing
 from penstock.reproduce.results import Evidence, Outcome
 from penstock.reproduce.seconds import series_of
 
 STARVED_KBPS = 50  # "a few kbps" for a whole second
 GRAIN = 0.25  # three seconds contain four windows of 700 ms, or one more or less
-POOR = 0.9  # "not able to fully exploit the channel"
 
 CLAIMS: list[Claim] = []
 ppdr = of(CLAIMS, "pink-ppdr", "002")
@@ -84,9 +77,9 @@ def droptail_uses_more_and_swings(run: Evidence) -> Finding:
             other = statistics.median(mean_mbps(o, AFTER_JOINS) for o in _four(run, aqm))
             parts.append(Comparison(ours > other, f"droptail {ours:.2f}, {aqm} {other:.2f} Mbit/s"))
         rates = per_flow_mbps(outcome, AFTER_JOINS)
-        parts.append(Comparison(max(rates) > 1.1 * min(rates), f"flows of {listed(rates)} Mbit/s"))
+        parts.append(Comparison(max(rates) > (1 + SHARE) * min(rates), f"flows of {listed(rates)} Mbit/s"))
         swing = unsteady(outcome, AFTER_JOINS)
-        parts.append(Comparison(swing > 2 * STABLE, f"deviation of the total {swing:.0%} of its mean"))
+        parts.append(Comparison(swing > 2 * CONSTANT, f"deviation of the total {swing:.0%} of its mean"))
     return judge("; ".join(part.text for part in parts[:4]), parts)
 
 
@@ -165,5 +158,5 @@ def codel_slightly_before_droptail(run: Evidence) -> Finding:
     parts: list[Comparison] = []
     for n in [n for n in run.counts(setting="files") if n > 4]:
         a, b = _slowest(run, "codel", n), _slowest(run, "droptail", n)
-        parts.append(Comparison(a < b, f"{n} files: codel {a:.0f}, droptail {b:.0f} s"))
+        parts.append(Comparison((1 - SLIGHT) * b <= a < b, f"{n} files: codel {a:.0f}, droptail {b:.0f} s"))
     return judge("; ".join(part.text for part in parts), parts)

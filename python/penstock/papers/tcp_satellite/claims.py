@@ -1,6 +1,6 @@
 """Claims on TCP over a satellite link: document 002, section 2.2.2.
 
-The dissertation shows throughput over time and gives no numbers; what an eye would read is a constant below.
+The dissertation shows throughput over time and gives no numbers.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from collections.abc import Callable
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.words import FAR, MUCH, NEGLIGIBLE, UNFAIR
 from penstock.papers.tcp_satellite.measures import goodput_limit_kbps, jain_together, rates_kbps, together
 from penstock.papers.tcp_satellite.runs import NAMES, SIX, SIX_SETTING, STEP_S
 from penstock.reproduce.results import Evidence, Outcome
 
-FAIR = 0.9  # smallest Jain index of flows with about equal shares
-BEHIND = 0.75  # "penalized": at most this share of the mean of the others
-MANY = 0.01  # of the segments of a transfer: "a high number of losses"
-WASTE = 0.5  # of the link: "a huge waste"
+BEHIND = 1 / MUCH  # "penalized"
+WASTE = 1 / FAR  # of the link: "a huge waste"
 SEGMENTS = 10_000  # of a transfer: 5 MB in 500 B
 
 CLAIMS: list[Claim] = []
@@ -58,7 +57,7 @@ def the_third_flow_loses_much(run: Evidence) -> Finding:
     """The third NewReno flow loses many segments."""
     lost = _value(run, "newreno-large", _retransmits(2))
     text = f"{lost:.0f} segments of {SEGMENTS} were sent again"
-    return judge(text, [Comparison(lost >= MANY * SEGMENTS, text)])
+    return judge(text, [Comparison(lost >= NEGLIGIBLE * SEGMENTS, text)])
 
 
 @sat("2.2.2.2", "Figure 2.8", "a huge waste")
@@ -82,7 +81,7 @@ def six_controls_are_unfair(run: Evidence) -> Finding:
         rates = rates_kbps(outcome, together(outcome))
         told = ", ".join(f"{NAMES[cc]} {rate:.0f}" for cc, rate in zip(SIX, rates, strict=True))
         index = jain_together(outcome)
-        parts.append(Comparison(index < FAIR, f"Jain's index {index:.2f}: {told} kbit/s"))
+        parts.append(Comparison(index < UNFAIR, f"Jain's index {index:.2f}: {told} kbit/s"))
     return judge(parts[0].text, parts)
 
 
@@ -92,7 +91,7 @@ def cubic_is_unfair_in_a_standard_buffer(run: Evidence) -> Finding:
     index = _value(run, "cubic-standard", jain_together)
     drops = _value(run, "cubic-standard", _all_retransmits)
     shared, lost = f"Jain's index {index:.2f} while all are there", f"{drops:.0f} segments sent again"
-    return judge(f"{shared}, {lost}", [Comparison(index < FAIR, shared), Comparison(drops > 0, lost)])
+    return judge(f"{shared}, {lost}", [Comparison(index < UNFAIR, shared), Comparison(drops > 0, lost)])
 
 
 @sat("2.2.2.3", "Figure 2.11", "worse than CUBIC")
@@ -114,4 +113,4 @@ def noordwijk_needs_a_large_buffer(run: Evidence) -> Finding:
     """Noordwijk relies on a queue that holds all it sends: it loses in a standard buffer and hardly in a large one."""
     large, standard = (_value(run, f"noordwijk-{buffer}", _all_retransmits) for buffer in ("large", "standard"))
     text = f"{large:.0f} segments sent again in a large buffer, {standard:.0f} in a standard one"
-    return judge(text, [Comparison(large < MANY * SEGMENTS <= standard, text)])
+    return judge(text, [Comparison(large < NEGLIGIBLE * SEGMENTS <= standard, text)])

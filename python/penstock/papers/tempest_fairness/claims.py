@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from penstock.claims.entering import of
-from penstock.claims.ledger import Claim, Comparison, Finding
+from penstock.claims import checks
+from penstock.claims.entering import contradicts, of
+from penstock.claims.ledger import Claim, Comparison, Finding, Kind
+from penstock.claims.words import FAR
 from penstock.papers._shared.tempest_claims import said
-from penstock.papers.tempest_fairness.runs import QFQ_B_WFI, WEIGHTS, b_wfi_bound
+from penstock.papers.tempest_fairness.runs import OTHERS, QFQ_B_WFI, WEIGHTS, b_wfi_bound
 from penstock.reproduce import tempest
 from penstock.reproduce.results import Evidence
 
 OPTIMAL_PACKETS = 0.5  # "between 0 and 0.5 packets"
-MORE_THAN_DOUBLE = 2.0
+
+BY_DEFINITION = (
+    "section 4.3.2 has B-WFI as the largest phi W - W_k over all intervals [t1, t2]: one that begins when the flow has "
+    "just been served is ahead by 1 - phi, and the best scheduler may then leave it 1 behind, so that 2 - phi packets "
+    "(1.95 at weight 5 of 105) keep the bound of 1 for intervals of a backlogged flow"
+)
 
 CLAIMS: list[Claim] = []
 fairness = of(CLAIMS, "tempest-fairness", "002")
@@ -29,7 +36,7 @@ def _lag(run: Evidence, alg: str, weight: int) -> float:
     return _top(run, alg, f"w-{weight}", "lag_packets")
 
 
-@fairness("4.3.3.2", "Figure 4.21", "below the bounds of theory")
+@fairness("4.3.3.2", "Figure 4.21", "below the bounds of theory", because=contradicts(BY_DEFINITION))
 def measured_b_wfi_is_below_theory(run: Evidence) -> Finding:
     """B-WFI of each scheduler stays below its theoretical bound for each weight."""
     parts = []
@@ -41,7 +48,7 @@ def measured_b_wfi_is_below_theory(run: Evidence) -> Finding:
     return said(parts)
 
 
-@fairness("4.3.3.2", "Figure 4.21", "between 0 and 0.5 packets")
+@fairness("4.3.3.2", "Figure 4.21", "between 0 and 0.5 packets", because=contradicts(BY_DEFINITION))
 def wf2q_plus_and_qfq_are_near_the_optimum(run: Evidence) -> Finding:
     """B-WFI of WF2Q+ and QFQ is at most half a packet for each weight of the heavy flow."""
     parts = []
@@ -69,7 +76,7 @@ def drr_falls_behind_most(run: Evidence) -> Finding:
         for alg in ("qfq", "qfq-plus"):
             ours = _top(run, alg, f"w-{w}", "b_wfi_packets")
             text = f"weight {w}: DRR {drr:.2f}, {alg} {ours:.2f} packets"
-            parts.append(Comparison(drr >= MORE_THAN_DOUBLE * ours, text))
+            parts.append(Comparison(drr >= FAR * ours, text))
     return said(parts)
 
 
@@ -92,7 +99,7 @@ def above_fifty_more_than_double(run: Evidence) -> Finding:
         drr = _top(run, "drr", f"w-{w}", "max_delay_dequeues")
         for alg in ("qfq", "qfq-plus"):
             ratio = drr / _top(run, alg, f"w-{w}", "max_delay_dequeues")
-            parts.append(Comparison(ratio > MORE_THAN_DOUBLE, f"weight {w}: {ratio:.2f} times that of {alg}"))
+            parts.append(Comparison(ratio > FAR, f"weight {w}: {ratio:.2f} times that of {alg}"))
     return said(parts)
 
 
@@ -106,3 +113,15 @@ def qfq_and_qfq_plus_delay_least(run: Evidence) -> Finding:
             ours = _top(run, alg, f"w-{w}", "max_delay_dequeues")
             parts.append(Comparison(ours < exact, f"weight {w}: {alg} {ours:,.0f}, WF2Q+ {exact:,.0f} departures"))
     return said(parts)
+
+
+@fairness("4.3.2 and 4.3.3.2", "the definition of B-WFI", "1 packet", Kind.OWN)
+def by_its_definition_b_wfi_reaches_two_less_the_share(run: Evidence) -> Finding:
+    """By its definition the best B-WFI of equal packets is 2 - phi and not 1: WF2Q+ keeps it, and passes 1."""
+    parts = []
+    for w in WEIGHTS:
+        ours, bound = _top(run, "wf2q-plus", f"w-{w}", "b_wfi_packets"), 2 - w / (OTHERS + w)
+        parts.append(checks.at_most(ours, bound, f"weight {w}", " packets"))
+    most = max(_top(run, "wf2q-plus", f"w-{w}", "b_wfi_packets") for w in WEIGHTS)
+    parts.append(Comparison(most > 1, f"at most {most:.2f} packets at some weight, more than 1"))
+    return checks.decide(parts)

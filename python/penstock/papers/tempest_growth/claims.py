@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding
+from penstock.claims.words import CONSTANT_COST, MUCH
 from penstock.papers._shared.tempest_claims import ratio_of, report, said
 from penstock.reproduce.results import Evidence
-
-FLAT = 2.0  # "constant": from 100 flows on, of whole times; the caches have their part in it
-RISES = 1.3  # "grows": smallest ratio of the scheduler's times
 
 CLAIMS: list[Claim] = []
 growth = of(CLAIMS, "tempest-growth", "002")
@@ -25,14 +23,16 @@ def _grows(run: Evidence, alg: str, key: str) -> float:
 def simple_schedulers_do_not_grow(run: Evidence) -> Finding:
     """The times of FIFO, DRR, KPS and QFQ+ do not depend on the number of flows."""
     ratios = {alg: _grows(run, alg, "ns_per_packet") for alg in ("fifo", "drr", "kps", "qfq-plus")}
-    return said([Comparison(r <= FLAT, f"{alg}: {r:.2f} times from 100 to 30,000 flows") for alg, r in ratios.items()])
+    return said(
+        [Comparison(r <= CONSTANT_COST, f"{alg}: {r:.2f} times from 100 to 30,000 flows") for alg, r in ratios.items()]
+    )
 
 
 @growth("4.3.3.1", "Figure 4.20", "O(log n)")
 def wf2q_plus_grows(run: Evidence) -> Finding:
     """The time of WF2Q+ grows with the number of flows."""
     ratio = _grows(run, "wf2q-plus", "ns_scheduler")
-    return said([Comparison(ratio >= RISES, f"the scheduler takes {ratio:.2f} times from 100 to 30,000 flows")])
+    return said([Comparison(ratio >= MUCH, f"the scheduler takes {ratio:.2f} times from 100 to 30,000 flows")])
 
 
 def _faster(run: Evidence, counts: tuple[int, ...], wf2q_wins: bool) -> Iterator[Comparison]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-
+from penstock.claims import checks
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding
+from penstock.claims.words import CLOSE
 from penstock.papers._shared import schedulers
 from penstock.papers._shared.tempest_claims import report, said
 from penstock.reproduce.results import Evidence
 
-NEAR_90 = 0.05  # "close to 0.9"
 LARGE_Q = 100  # "higher than 100 packets"
-HIGH = 0.9
+NINETY = 0.9
 
 CLAIMS: list[Claim] = []
 throughput = of(CLAIMS, "tempest-throughput", "002")
@@ -25,22 +24,21 @@ def the_integrated_scheduler_reaches_ninety_percent(run: Evidence) -> Finding:
     flows = run.runs("w2f2q", setting="integrated")[0].summary["flows_detail"]
     served = {flow["station"] for flow in flows if flow["packets"]}
     text = f"{ours:.3f}, with {len(served)} of {schedulers.STATIONS} stations above the threshold"
-    return said([Comparison(abs(ours - HIGH) <= NEAR_90, text)])
+    return said([Comparison(abs(ours - NINETY) <= CLOSE * NINETY, text)])
 
 
 @throughput("4.3.3.3", "Figure 4.24", "over 90 % when Q is higher than 100 packets")
 def hfs_passes_ninety_percent(run: Evidence) -> Finding:
     """The normalized throughput of HFS is above 0.9 when its buffer holds more than 100 packets."""
     values = {q: report(run, "hfs", f"q-{q}", "throughput") for q in schedulers.BUFFERS if q > LARGE_Q}
-    return said([Comparison(v > HIGH, f"Q = {q}: {v:.3f}") for q, v in values.items()])
+    return said([Comparison(v > NINETY, f"Q = {q}: {v:.3f}") for q, v in values.items()])
 
 
 @throughput("4.3.3.3", "Figure 4.24", "rises with Q")
 def a_larger_buffer_gives_hfs_more_throughput(run: Evidence) -> Finding:
     """The normalized throughput of HFS rises with the size of its buffer."""
     values = [(q, report(run, "hfs", f"q-{q}", "throughput")) for q in schedulers.BUFFERS]
-    pairs = itertools.pairwise(values)
-    return said([Comparison(b >= a, f"Q = {p} to {q}: {a:.3f} to {b:.3f}") for (p, a), (q, b) in pairs])
+    return said(checks.rises([(f"Q = {q}", v) for q, v in values], "throughput"))
 
 
 @throughput("4.3.3.3", "Figure 4.24", "DRR beside the radio does not boost")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding
+from penstock.claims.words import COST
 from penstock.papers._shared.tempest_claims import ratio_of, report, said
 from penstock.reproduce.results import Evidence
 
-CLOSE = 1.5  # "close to": ratio of times
 MPPS = 40.0
 
 CLAIMS: list[Claim] = []
@@ -17,7 +17,7 @@ time = of(CLAIMS, "tempest-time", "002")
 def _close_to_drr(run: Evidence, pattern: str) -> Finding:
     settings = [setting for setting in run.settings if setting.startswith(pattern)]
     ratios = {setting: ratio_of(run, "qfq-plus", "drr", setting) for setting in settings}
-    return said([Comparison(r <= CLOSE, f"{setting}: QFQ+ takes {r:.2f} times DRR's") for setting, r in ratios.items()])
+    return said([Comparison(r <= COST, f"{setting}: QFQ+ takes {r:.2f} times DRR's") for setting, r in ratios.items()])
 
 
 @time("4.3.3.1", "Figure 4.18", "close to DRR")
