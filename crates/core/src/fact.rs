@@ -5,7 +5,37 @@
 //! wraps others passes on every fact in one line, and a new fact concerns this file and the algorithms that use it.
 
 use crate::packet::{FlowId, NodeId};
-use crate::units::Rate;
+use crate::units::{Rate, Span};
+
+/// What one end of a connection said of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Greeting {
+    /// Sequence number of its SYN.
+    pub isn: u32,
+    /// Sequence number after what it is known to have sent.
+    pub end: u32,
+    /// Shift of the window scale option; `None` without the option.
+    pub window_scale: Option<u8>,
+    /// The MSS option in bytes.
+    pub mss: Option<u16>,
+}
+
+/// The begin of a connection, for whoever did not see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    /// The flow that has opened.
+    pub flow: FlowId,
+    /// True if the side that sends through the queue opened the connection.
+    pub from_inside: bool,
+    /// The end that opened the connection.
+    pub opener: Greeting,
+    /// The other end.
+    pub other: Greeting,
+    /// Time from SYN to SYN-ACK; `None` if it is not known.
+    pub asked: Option<Span>,
+    /// Time from SYN-ACK to its acknowledgment; `None` if it is not known.
+    pub answered: Option<Span>,
+}
 
 /// Something that changed outside the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +73,11 @@ pub enum Fact {
         /// The rate at which the node may send; `None` if the node has no budget any more.
         budget: Option<Rate>,
     },
+    /// Another connection takes over the index of a flow, so what is known of it is void. Told before the first packet of
+    /// the other connection; packets of the old one may still wait.
+    FlowGone(FlowId),
+    /// A flow whose SYN and first data were not shown is shown from now on. Told before the first segment that is shown.
+    Opened(Opening),
     /// A node is gone, and another node may take over its index. None of its packets waits and none of its flows sends.
     Gone(NodeId),
 }

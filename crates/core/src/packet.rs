@@ -178,6 +178,12 @@ pub trait Packet {
     fn mark_ce(&mut self);
     /// Returns the TCP header, or `None` unless the packet is an unfragmented TCP segment.
     fn tcp(&mut self) -> Option<&mut Self::Tcp>;
+    /// True for a TCP segment with SYN, also if [`Packet::tcp`] hides it. A packet type which wraps another must pass this
+    /// on.
+    #[inline]
+    fn is_syn(&self) -> bool {
+        false
+    }
     /// Returns what the packet tells of its flow's rate. A packet type which wraps another must pass this on.
     #[inline]
     fn explicit_rate(&self) -> Ern {

@@ -29,6 +29,26 @@ pub struct RttProbe {
 }
 
 impl RttProbe {
+    /// Creates the probe of a flow whose begin others saw: its halves, and the sequence numbers after what was sent outbound
+    /// and inbound.
+    pub fn continued(wan: Option<Span>, lan: Option<Span>, outbound_end: u32, inbound_end: u32) -> Self {
+        let half = |min: Option<Span>, end| Half {
+            min: min.and_then(|min| NonZeroU64::new(min.as_nanos())),
+            newest_seq: end,
+            knows_seq: true,
+            untimed: true,
+            ..Half::default()
+        };
+        Self { wan: half(wan, outbound_end), lan: half(lan, inbound_end) }
+    }
+
+    /// Notes that segments passed unseen, up to these sequence numbers outbound and inbound.
+    pub fn pass_unseen(&mut self, outbound_end: u32, inbound_end: u32) {
+        for (half, end) in [(&mut self.wan, outbound_end), (&mut self.lan, inbound_end)] {
+            advance(&mut half.newest_seq, &mut half.knows_seq, end);
+        }
+    }
+
     /// Shows a segment that leaves through the bottleneck.
     pub fn outbound<S: TcpView>(&mut self, segment: &S, now: Instant) {
         if Self::opens_another(&self.wan, segment) {
@@ -75,7 +95,7 @@ impl RttProbe {
     /// taken longer, so the bound is never above the true time. `None` before the first segment and once there is a
     /// sample.
     pub fn wan_at_least(&self, now: Instant) -> Option<Span> {
-        (self.wan.min.is_none() && self.wan.knows_seq).then(|| now.since(self.wan.started))
+        (self.wan.min.is_none() && self.wan.knows_seq && !self.wan.untimed).then(|| now.since(self.wan.started))
     }
 
     #[inline]
@@ -119,6 +139,8 @@ struct Half {
     proof: Proof,
     knows_seq: bool,
     knows_tsval: bool,
+    /// Others saw the segments so far, so `started` says nothing.
+    untimed: bool,
 }
 
 impl Half {
@@ -127,7 +149,7 @@ impl Half {
     }
 
     fn start(&mut self, proof: Proof, expected: u32, now: Instant) {
-        (self.proof, self.expected, self.started) = (proof, expected, now);
+        (self.proof, self.expected, self.started, self.untimed) = (proof, expected, now, false);
     }
 
     /// Takes a segment that may start a sample.

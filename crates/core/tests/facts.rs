@@ -5,7 +5,7 @@ use penstock_core::ack::AckPath;
 use penstock_core::ack::gate::Gate;
 use penstock_core::aqm::{Aqm, Meta};
 use penstock_core::config::LinkFacts;
-use penstock_core::fact::Fact;
+use penstock_core::fact::{Fact, Greeting, Opening};
 use penstock_core::foreign::{Config, ForeignAqm, MakeAqm};
 use penstock_core::fq::{FlowQueue, Parameters};
 use penstock_core::packet::{FlowId, NodeId};
@@ -22,6 +22,7 @@ const LINK: LinkFacts = LinkFacts { rate: Rate::from_bps(10_000_000), limit: Lim
 /// One fact of each kind.
 fn every_fact() -> Vec<Fact> {
     let (flow, node, rate) = (FlowId(1), NodeId(1), Rate::from_bps(3_000_000));
+    let greeting = Greeting::default();
     let all = vec![
         Fact::Rate(rate),
         Fact::Channel { station: 1, loss: 0.5 },
@@ -29,6 +30,15 @@ fn every_fact() -> Vec<Fact> {
         Fact::Class { flow, class: 3 },
         Fact::Budget { node, budget: Some(rate) },
         Fact::Gone(node),
+        Fact::FlowGone(flow),
+        Fact::Opened(Opening {
+            flow,
+            from_inside: true,
+            opener: greeting,
+            other: greeting,
+            asked: None,
+            answered: None,
+        }),
     ];
     // A new variant fails to compile here until it has a number, and fails the test until it is in the list above.
     let number = |fact: &Fact| match fact {
@@ -38,8 +48,10 @@ fn every_fact() -> Vec<Fact> {
         Fact::Class { .. } => 3,
         Fact::Budget { .. } => 4,
         Fact::Gone(_) => 5,
+        Fact::FlowGone(_) => 6,
+        Fact::Opened(_) => 7,
     };
-    assert!(all.iter().map(number).eq(0..6));
+    assert!(all.iter().map(number).eq(0..8));
     all
 }
 
@@ -172,7 +184,7 @@ fn the_queue_behind_pink_is_told() {
         alone.on_fact(&fact, Instant::ZERO);
         let after = inner(&format!("{alone:?}")).to_owned();
         assert!(format!("{pink:?}").contains(&after), "after {fact:?}");
-        let uses = !matches!(fact, Fact::Channel { .. } | Fact::Class { .. });
+        let uses = !matches!(fact, Fact::Channel { .. } | Fact::Class { .. } | Fact::Opened(_));
         assert_eq!(before != after, uses, "QRM uses {fact:?}");
     }
 }

@@ -5,7 +5,6 @@
 
 use crate::histogram::Spans;
 use crate::journal::{Entry, Journal};
-use crate::nodes::FlowOwner;
 use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
@@ -96,6 +95,9 @@ impl<P: Packet> Packet for Stamped<P> {
     }
     fn tcp(&mut self) -> Option<&mut P::Tcp> {
         self.packet.tcp()
+    }
+    fn is_syn(&self) -> bool {
+        self.packet.is_syn()
     }
     fn explicit_rate(&self) -> Ern {
         self.packet.explicit_rate()
@@ -302,15 +304,9 @@ impl<P: Packet> Bottleneck<P> {
         self.journal.as_mut()
     }
 
-    /// Tells the discipline which node owns a flow.
-    pub fn set_owner(&mut self, owner: &FlowOwner, now: Instant) {
-        let &FlowOwner { flow, node, fresh } = owner;
-        for queue in self.queues() {
-            if fresh {
-                queue.qdisc.on_fact(&Fact::Gone(node), now);
-            }
-            queue.qdisc.on_fact(&Fact::Owner { flow, node }, now);
-        }
+    /// Tells the discipline a fact.
+    pub fn on_fact(&mut self, fact: &Fact, now: Instant) {
+        self.queues().for_each(|queue| queue.qdisc.on_fact(fact, now));
     }
 
     /// Takes a packet. Must be called after [`Bottleneck::poll`] has returned `None` for this `now`, so that events

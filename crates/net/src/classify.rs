@@ -1,58 +1,76 @@
-//! The classifier: makes a packet with a flow from bytes.
+//! The classifier: makes a packet with a flow from bytes. Which connections have a flow of their own, and which are shown
+//! to elements on the ACK path, is decided by the table of `penstock-flows`.
 
 use crate::direction::Direction;
-use crate::nodes::{FlowOwner, Nodes, ParsedPacket, Side};
+use crate::keys::Keys;
+use crate::nodes::{FlowOwner, Nodes, Side};
 use crate::pool::Pool;
-use penstock_core::packet::FlowId;
-use penstock_core::rng::Streams;
-use penstock_core::units::{Instant, Span};
-use penstock_core::wire::flows::SipHash;
-use penstock_core::wire::{FlowTable, Headers, IpVersion, RealPacket, Tracking};
+use penstock_core::fact::{Fact, Opening};
+use penstock_core::packet::{FlowId, NodeId};
+use penstock_core::units::Instant;
+use penstock_core::wire::{Headers, IpVersion, RealPacket, Transport};
+use penstock_flows::{Arrived, Config, FlowTable, Gauges, STRANGERS, Seen, State};
 use serde::Serialize;
-
-/// Number of connections that can be tracked at a time.
-const CAPACITY: u32 = 65_536;
-/// The flow of all packets without a tracked connection: one past the last index.
-const UNTRACKED: FlowId = FlowId(CAPACITY);
-/// Idle time after which a connection is forgotten: longer than any element of the registry remembers one by default.
-const IDLE: Span = Span::from_secs(3600);
 
 /// Numbers of packets that are not shown to elements on the ACK path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Unclassified {
     /// Number of packets that are not complete IP packets.
     pub malformed: u64,
-    /// Number of packets of connections for which the table had no room.
+    /// Number of packets of connections that are not shown yet, because too many are half-open.
     pub untracked: u64,
     /// Number of packets that are not TCP, or whose connection's SYN was not seen. They are forwarded and queued like
     /// any other.
     pub not_from_syn: u64,
 }
 
+/// What disciplines must be told before a packet arrives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct News {
+    /// The direction of the packet.
+    direction: Direction,
+    /// The flow whose index belonged to another connection until now.
+    gone: Option<FlowId>,
+    owner: Option<FlowOwner>,
+    /// The begin of the packet's connection, with respect to its direction.
+    opening: Option<Opening>,
+}
+
+impl News {
+    /// Returns the facts for the discipline of a direction, in the order in which they must be told.
+    pub fn facts(&self, of: Direction) -> impl Iterator<Item = Fact> {
+        let node = self.owner.filter(|owner| owner.fresh).map(|owner| Fact::Gone(owner.node));
+        let owner = self.owner.map(|FlowOwner { flow, node, .. }| Fact::Owner { flow, node });
+        let same = of == self.direction;
+        let opening = self.opening.map(|o| Fact::Opened(Opening { from_inside: o.from_inside == same, ..o }));
+        [self.gone.map(Fact::FlowGone), node, owner, opening].into_iter().flatten()
+    }
+
+    /// Returns the owner of the packet's flow, if disciplines have not been told of it.
+    pub fn owner(&self) -> Option<FlowOwner> {
+        self.owner
+    }
+}
+
 /// Assigns a flow to each packet.
 #[derive(Debug)]
 pub struct Classifier {
-    flows: FlowTable<SipHash>,
+    side: Side,
+    table: FlowTable,
     nodes: Nodes,
     unclassified: Unclassified,
+    warned: bool,
 }
 
 impl Classifier {
     /// Creates a classifier that has seen no packet. The hosts on `side` are the nodes.
-    pub fn new(streams: Streams, side: Side) -> Self {
-        let secret = |name| {
-            let mut secret = streams.get(name);
-            SipHash(secret.bits(), secret.bits())
-        };
-        Self {
-            flows: FlowTable::new(CAPACITY, IDLE, secret("flows/hash")),
-            nodes: Nodes::new(side, CAPACITY, IDLE, secret("nodes/hash")),
-            unclassified: Unclassified::default(),
-        }
+    pub fn new(config: Config, keys: Keys, side: Side) -> Self {
+        let table = FlowTable::new(config, keys.connections, keys.hosts);
+        Self { side, table, nodes: Nodes::default(), unclassified: Unclassified::default(), warned: false }
     }
 
-    /// Makes a packet of the first `len` bytes of `buffer`, which travels in `direction`. Returns the owner of its flow
-    /// as well, if disciplines must be told of the owner before the packet arrives.
+    /// Makes a packet of the first `len` bytes of `buffer`, which travels in `direction`. Returns what disciplines must be
+    /// told before it arrives as well.
     pub fn packet(
         &mut self,
         direction: Direction,
@@ -60,40 +78,83 @@ impl Classifier {
         len: usize,
         now: Instant,
         pool: &mut Pool,
-    ) -> (RealPacket, Option<FlowOwner>) {
+    ) -> (RealPacket, News) {
         let bytes = &buffer[..len.min(buffer.len())];
         let headers = Headers::parse(bytes);
-        let tracking = self.flows.lookup(bytes, &headers, now);
-        let (flow, shown) = match tracking {
-            Tracking::Tracked { flow, from_syn, .. } => (flow, from_syn),
-            Tracking::Untracked => (UNTRACKED, false),
-        };
-        let owner = self.nodes.note(&ParsedPacket { direction, bytes, headers: &headers }, tracking, UNTRACKED, now);
+        let arrived = Arrived::read(bytes, &headers, self.side.end(direction));
+        let seen = self.table.see(&arrived, now);
+        let owner = self.owner(&arrived, &seen, now);
+        let news = News { direction, gone: seen.fresh.then_some(seen.flow), owner, opening: seen.opening };
+        self.count(&headers, &seen);
         let packet = if headers.version == IpVersion::Unknown {
             // A packet has the length of its buffer, so the buffer must fit: these bytes are copied into a new one.
-            self.unclassified.malformed += 1;
-            let packet = RealPacket::new(bytes, flow);
+            let packet = RealPacket::new(bytes, seen.flow);
             pool.give(buffer);
             packet
         } else {
-            self.unclassified.untracked += u64::from(flow == UNTRACKED);
-            self.unclassified.not_from_syn += u64::from(flow != UNTRACKED && !shown);
-            RealPacket::new(buffer, flow)
+            RealPacket::new(buffer, seen.flow)
         };
-        (if shown { packet } else { packet.hide_tcp() }, owner)
+        (if seen.shown { packet } else { packet.hide_tcp() }, news)
+    }
+
+    fn owner(&mut self, arrived: &Arrived, seen: &Seen, now: Instant) -> Option<FlowOwner> {
+        if self.side == Side::None {
+            return None;
+        }
+        let (node, fresh) = match (arrived.host, seen.owner) {
+            (Some(_), Some(owner)) => (owner, false),
+            (Some(host), None) => self.table.subscriber(host, now),
+            (None, _) => (if arrived.key.is_none() { STRANGERS } else { NodeId::NOBODY }, false),
+        };
+        if seen.fresh {
+            self.nodes.forget(seen.flow);
+        }
+        self.nodes.note(seen.flow, node, fresh)
+    }
+
+    fn count(&mut self, headers: &Headers, seen: &Seen) {
+        let tcp = matches!(headers.transport, Transport::Tcp { .. });
+        let counter = match (headers.version, seen.state) {
+            (IpVersion::Unknown, _) => &mut self.unclassified.malformed,
+            (_, State::Other) => &mut self.unclassified.not_from_syn,
+            (_, State::HalfOpen) if tcp && !self.table.has_index(seen) => &mut self.unclassified.untracked,
+            _ => return,
+        };
+        *counter += 1;
     }
 
     /// Returns the numbers of packets that were not shown to elements on the ACK path.
     pub fn unclassified(&self) -> Unclassified {
         self.unclassified
     }
+
+    /// Returns the counters of the table of connections.
+    pub fn gauges(&self) -> Gauges {
+        self.table.gauges()
+    }
+
+    /// Returns a warning the first time that the table of connections is nearly full.
+    pub fn warning(&mut self) -> Option<String> {
+        if self.warned || !self.table.is_nearly_full() {
+            return None;
+        }
+        self.warned = true;
+        let Gauges { entries, capacity, .. } = self.gauges();
+        Some(format!(
+            "warning: {entries} of {capacity} connections are tracked; when all are, the one that was silent for longest \
+             goes, of the host with most"
+        ))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nodes::STRANGERS;
-    use penstock_core::packet::{NodeId, Packet};
+    use penstock_core::packet::Packet;
+
+    fn classifier() -> Classifier {
+        Classifier::new(Config::default(), Keys::from_seed(1), Side::Left)
+    }
 
     /// A TCP segment of 41 bytes from 10.0.0.1:1 to 10.0.0.2:2, with one byte of data and without checksums.
     fn segment(flags: u8) -> [u8; 41] {
@@ -112,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_packet_ends_where_its_header_says_and_not_with_its_buffer() {
-        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
+        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
         let mut packet = classify(&mut classifier, &mut pool, &segment(0x02));
         assert_eq!(packet.size().get(), 41);
         assert!(packet.tcp().is_some(), "the SYN of a connection is shown");
@@ -121,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_connection_met_in_the_middle_is_forwarded_but_not_shown() {
-        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
+        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
         let mut packet = classify(&mut classifier, &mut pool, &segment(0x10));
         assert!(packet.tcp().is_none());
         assert_eq!(classifier.unclassified(), Unclassified { not_from_syn: 1, ..Unclassified::default() });
@@ -129,7 +190,7 @@ mod tests {
 
     #[test]
     fn stale_bytes_of_a_buffer_never_leave_with_a_broken_packet() {
-        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
+        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
         pool.give(vec![0xaa; 1500].into_boxed_slice());
         // The header claims 41 bytes, but only 30 arrived.
         let packet = classify(&mut classifier, &mut pool, &segment(0x02)[..30]);
@@ -138,22 +199,54 @@ mod tests {
         assert_eq!(pool.allocated(), 0, "the pooled buffer was reused");
     }
 
+    /// SYNs of 200,000 forged addresses: none has an entry, as many as may are shown, and each has a node of its own.
     #[test]
-    fn forged_addresses_are_nodes_until_there_are_as_many_as_connections() {
-        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), Side::Left), Pool::new(1500));
-        let mut told = |forged: u32| {
+    fn forged_addresses_are_nodes_and_no_connections() {
+        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
+        let mut hidden = 0;
+        for forged in 0..200_000u32 {
             let mut buffer = pool.take();
             buffer[..41].copy_from_slice(&segment(0x02));
             buffer[12..16].copy_from_slice(&(0x0b00_0000 + forged).to_be_bytes());
-            classifier.packet(Direction::Forward, buffer, 41, Instant::ZERO, &mut pool).1
-        };
-        for forged in 0..CAPACITY {
-            let node = NodeId(forged + 1);
-            assert_eq!(told(forged), Some(FlowOwner { flow: FlowId(forged), node, fresh: true }));
+            let (mut packet, news) = classifier.packet(Direction::Forward, buffer, 41, Instant::ZERO, &mut pool);
+            hidden += u64::from(packet.tcp().is_none());
+            assert!(packet.is_syn(), "QRM limits SYNs that are hidden as well");
+            let owner = news.owner().unwrap();
+            assert!(owner.node != STRANGERS && owner.fresh && owner.flow == packet.flow());
+            pool.give(packet.into_bytes());
         }
-        assert_eq!(told(CAPACITY), Some(FlowOwner { flow: UNTRACKED, node: STRANGERS, fresh: false }));
-        assert!((CAPACITY + 1..2 * CAPACITY).all(|forged| told(forged).is_none()), "strangers were told of");
-        assert_eq!(told(0), None, "who was there first still is");
-        assert_eq!(classifier.unclassified().untracked, u64::from(CAPACITY));
+        let Gauges { entries, half_open_most, overwritten, refused, .. } = classifier.gauges();
+        assert_eq!((entries, refused), (0, 0));
+        assert_eq!(u64::from(half_open_most) + overwritten, 200_000, "no SYN was refused");
+        // The ring has 131,072 places; few sets are full before most others.
+        assert!((120_000..=131_072).contains(&half_open_most), "{half_open_most}");
+        let shown = 200_000 - hidden;
+        assert!((1024..10_000).contains(&shown) && classifier.unclassified().untracked == hidden, "{shown}");
+    }
+
+    /// 65,536 ports in one direction and the answers: no connection, a range of indices of their own, one node.
+    #[test]
+    fn a_sweep_of_datagrams_makes_no_state() {
+        let (mut classifier, mut pool) = (classifier(), Pool::new(1500));
+        let mut flows = std::collections::BTreeSet::new();
+        let mut told = 0;
+        for port in 0..=u16::MAX {
+            let mut bytes = [0; 28];
+            (bytes[0], bytes[3], bytes[9], bytes[25]) = (0x45, 28, 17, 8);
+            bytes[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+            bytes[22..24].copy_from_slice(&port.to_be_bytes());
+            let mut buffer = pool.take();
+            buffer[..28].copy_from_slice(&bytes);
+            let (packet, news) = classifier.packet(Direction::Forward, buffer, 28, Instant::ZERO, &mut pool);
+            told += usize::from(news.owner().is_some());
+            assert!(news.owner().is_none_or(|owner| owner.node.0 == news.owner().unwrap().node.0));
+            flows.insert(packet.flow().0);
+            pool.give(packet.into_bytes());
+        }
+        let gauges = classifier.gauges();
+        assert_eq!((gauges.entries, gauges.half_open), (0, 0));
+        // 65,536 throws into as many boxes hit 1 - 1/e of them: 41,427, with a standard deviation of 76.
+        assert!((41_047..41_807).contains(&flows.len()) && told == flows.len(), "{} {told}", flows.len());
+        assert!(flows.first().is_some_and(|first| *first >= gauges.capacity), "apart from connections");
     }
 }

@@ -10,6 +10,7 @@ use penstock_control::place::is_name;
 use penstock_core::registry::{AnyConfig, entries};
 use penstock_core::settings::{config_from_settings, config_over};
 use penstock_core::units::{Limit, Rate, Span};
+use penstock_flows::Named;
 use penstock_grammar::link::thousand_packets;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -126,7 +127,8 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "SIDE")]
     pub nodes: Option<Side>,
 
-    /// Seed of every random stream [default: 1]
+    /// Seed of every random stream [default: 1]. If it is given, a run can be repeated, and so can the hashes of
+    /// connections; otherwise their keys are drawn from the system
     #[arg(long)]
     pub seed: Option<u64>,
     /// Stop after this time [default: at Ctrl-C or SIGTERM]
@@ -226,6 +228,10 @@ pub struct Plan {
     pub nodes: Side,
     /// Seed of every random stream.
     pub seed: u64,
+    /// The seed of the keys of hashes: the seed, if one was given; otherwise they are drawn from the system.
+    pub keys: Option<u64>,
+    /// Subscribers with names.
+    pub subscribers: Vec<Named>,
     /// Duration of the run; `None` to run until a signal comes.
     pub duration: Option<Span>,
     /// True if the loop never sleeps.
@@ -279,6 +285,8 @@ impl Options {
             loss: self.loss.or(file.link.as_ref().map(|link| link.loss)).unwrap_or_default(),
             nodes: self.nodes.or(run.nodes).unwrap_or_default(),
             seed: self.seed.or(run.seed).unwrap_or(1),
+            keys: self.seed.or(run.seed),
+            subscribers: file.subscribers.clone(),
             duration: self.duration.or(run.duration),
             spin,
             realtime: !spin && (self.realtime || run.realtime.unwrap_or_default()),
@@ -417,6 +425,15 @@ mod tests {
         let side = |extra: &[&str]| parse(extra).unwrap().plan().unwrap().nodes;
         assert_eq!(side(&[]), Side::Left);
         assert_eq!((side(&["--nodes", "right"]), side(&["--nodes", "none"])), (Side::Right, Side::None));
+    }
+
+    #[test]
+    fn keys_come_from_the_system_unless_a_seed_is_given() {
+        let keys = |extra: &[&str]| parse(extra).unwrap().plan().unwrap().keys;
+        assert_eq!((keys(&[]), keys(&["--seed", "1"])), (None, Some(1)));
+        assert_eq!(planned(FILE, &[]).keys, Some(7));
+        let named = planned(&format!("{FILE}[subscribers]\nhouse = [\"10.1.0.0/28\"]\n"), &[]).subscribers;
+        assert_eq!(named[0].name, "house");
     }
 
     #[test]

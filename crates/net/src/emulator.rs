@@ -9,6 +9,7 @@ use crate::direction::Direction;
 use crate::emissions::Emissions;
 use crate::error::Error;
 use crate::intake::Intake;
+use crate::keys::Keys;
 use crate::links::LinkWatch;
 use crate::netns::Namespace;
 use crate::output::Printer;
@@ -30,7 +31,7 @@ use penstock_core::packet::Packet;
 use penstock_core::rng::Streams;
 use penstock_core::units::{Instant, Span};
 use penstock_core::wire::RealPacket;
-use penstock_core::wire::flows::SipHash;
+use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -162,12 +163,12 @@ impl Emulator {
         if packets.is_some() {
             path.keep_journals();
         }
-        let mut secret = streams.get("talkers/hash");
+        let keys = keys(&plan)?;
         Ok(Self {
             path,
             tuns,
             rest: vec![0; LARGEST].into_boxed_slice(),
-            classifier: Classifier::new(streams, plan.nodes),
+            classifier: classifier(&plan, keys),
             pool: Pool::new(usize::from(plan.interfaces[0].mtu)),
             emissions: Default::default(),
             intakes: Default::default(),
@@ -177,7 +178,7 @@ impl Emulator {
             processor: ProcessorWait::open(),
             short_of_memory: 0,
             packets,
-            talkers: Talkers::new(SipHash(secret.bits(), secret.bits())),
+            talkers: Talkers::new(keys.talkers),
             changes: Vec::new(),
             snapshot: answers::Snapshot::default(),
             signals,
@@ -258,6 +259,7 @@ impl Emulator {
             emissions: &self.emissions,
             intakes: &self.intakes,
             unclassified: self.classifier.unclassified(),
+            flows: self.classifier.gauges(),
             stalls: self.stalls,
             short_of_memory: self.short_of_memory,
             packets_file,
@@ -335,8 +337,11 @@ impl Emulator {
             }
             // The packets behind this one have waited as well, but for them the wire is busy now.
             (waited, since) = (Some(Span::ZERO), now);
-            let (packet, owner) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
-            owner.iter().for_each(|owner| self.path.set_owner(owner, now));
+            let (packet, news) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
+            self.path.tell(&news, now);
+            if let Some(warning) = self.classifier.warning() {
+                let _ = writeln!(std::io::stderr(), "{warning}");
+            }
             self.path.arrive(direction, packet, now, &mut self.pool);
             looked = now;
         }
@@ -451,6 +456,18 @@ impl Emulator {
 
 /// A call of `ppoll` that took no longer has not slept: a packet was there before.
 const NO_SLEEP: Span = Span::from_micros(5);
+/// Returns the keys of hashes: those of the seed, if one was given.
+fn keys(plan: &Plan) -> Result<Keys, Error> {
+    match plan.keys {
+        Some(seed) => Ok(Keys::from_seed(seed)),
+        None => Keys::from_system().map_err(Error::io("cannot draw random numbers")),
+    }
+}
+
+fn classifier(plan: &Plan, keys: Keys) -> Classifier {
+    let config = penstock_flows::Config { subscribers: plan.subscribers.clone(), ..penstock_flows::Config::default() };
+    Classifier::new(config, keys, plan.nodes)
+}
 
 fn timespec(span: Span) -> TimeSpec {
     Duration::from_nanos(span.as_nanos()).into()

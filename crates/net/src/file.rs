@@ -17,6 +17,9 @@
 //! [left]                        # and [right]
 //! netns = "a"
 //! address = "10.77.0.1/24"
+//!
+//! [subscribers]                 # hosts that count as one
+//! house = ["10.1.0.0/28", "2001:db8:1::/56"]
 //! ```
 //!
 //! An option that is given has precedence over the file.
@@ -26,12 +29,14 @@ use crate::tun::Cidr;
 use penstock_core::config::ConfigError;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Rate, Span};
+use penstock_flows::{Named, Prefix};
 use penstock_grammar::link::{self, Link};
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::Table;
 use penstock_grammar::{Diagnosis, Source, fields};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The content of a file; what the file leaves out is `None`.
@@ -47,6 +52,8 @@ pub struct File {
     pub ends: [EndKeys; 2],
     /// The keys of the whole run.
     pub run: RunKeys,
+    /// The table `[subscribers]`.
+    pub subscribers: Vec<Named>,
 }
 
 /// The keys of `[link]` for the direction from right to left, besides `reverse_limit`, which every [`Link`] has.
@@ -104,6 +111,8 @@ struct Tables {
     left: EndKeys,
     #[serde(default)]
     right: EndKeys,
+    #[serde(default)]
+    subscribers: BTreeMap<String, Vec<Prefix>>,
 }
 
 impl File {
@@ -114,12 +123,26 @@ impl File {
     pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
         let source = Source::parse(text, name)?;
         let table = source.table(source.root(), &[fields::of::<RunKeys>(), fields::of::<Tables>()])?;
-        let Tables { left, right, .. } = table.part()?;
+        let Tables { left, right, subscribers, .. } = table.part()?;
+        let subscribers = named(subscribers).map_err(|e| table.invalid(&e))?;
         let run = run(&table)?;
         let (link, reverse) = link_of(&source)?;
         let aqm = |key| source.get(&[key]).map(|value| source.named(value, &Disciplines::built_in())).transpose();
-        Ok(Self { link, reverse, aqm: [aqm("aqm")?, aqm("reverse_aqm")?], ends: [left, right], run })
+        Ok(Self { link, reverse, aqm: [aqm("aqm")?, aqm("reverse_aqm")?], ends: [left, right], run, subscribers })
     }
+}
+
+/// Returns the subscribers in the order of their names.
+fn named(table: BTreeMap<String, Vec<Prefix>>) -> Result<Vec<Named>, ConfigError> {
+    let mut known = Vec::new();
+    for (name, prefixes) in &table {
+        if prefixes.is_empty() || prefixes.iter().any(|prefix| known.contains(prefix)) {
+            let what = format!("{name:?} needs at least one prefix, and none that another subscriber has");
+            return Err(ConfigError::new("subscribers", what));
+        }
+        known.extend(prefixes);
+    }
+    Ok(table.into_iter().map(|(name, prefixes)| Named { name, prefixes }).collect())
 }
 
 fn run(table: &Table<'_, '_>) -> Result<RunKeys, Diagnosis> {
@@ -185,6 +208,21 @@ address = "10.0.0.1/24"
         assert_eq!(file.ends[0].netns.as_deref(), Some("a"));
         assert_eq!(file.ends[1], EndKeys::default());
         assert_eq!(File::parse("", "f").unwrap(), File::default());
+    }
+
+    #[test]
+    fn subscribers_have_names_and_prefixes_of_their_own() {
+        let table = "[subscribers]\nyard = [\"10.2.0.0/16\"]\nhouse = [\"10.1.0.0/28\", \"2001:db8:1::/56\"]\n";
+        let file = File::parse(table, "f").unwrap();
+        let named: Vec<_> = file.subscribers.iter().map(|n| (n.name.as_str(), n.prefixes.len())).collect();
+        assert_eq!(named, [("house", 2), ("yard", 1)]);
+        let refused = |from: &str, to: &str| File::parse(&table.replace(from, to), "f").unwrap_err();
+        let prefix = refused("10.1.0.0/28", "10.1.0.1/28");
+        assert!(prefix.line == 3 && prefix.what.contains("2001:db8:1::/48"), "{prefix}");
+        assert_eq!(refused("2001:db8:1::/56", "2001:db8:1::/65").line, 3, "longer than a host");
+        let twice = refused("10.1.0.0/28", "10.2.0.0/16");
+        assert!(twice.what.contains("that another subscriber has"), "{twice}");
+        assert!(refused("\"10.2.0.0/16\"", "").what.contains("at least one prefix"));
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //!    wrong with them and what to do about it.
 //! 2. [`netns`] and `tun` create an interface in each namespace, whose packets come to this process.
 //! 3. [`emulator`] is the loop that reads packets, sleeps until the next event and writes what is due; [`pool`] has the
-//!    buffers; [`classify`] makes packets with flows from bytes; [`nodes`] finds the node to which a flow belongs.
+//!    buffers; [`classify`] makes packets with flows from bytes, by the table of `penstock-flows`, whose hashes have the
+//!    [`keys`]; [`nodes`] knows the node to which a flow belongs.
 //! 4. [`path`] has two bottlenecks, one for each [`direction`]; a [`bottleneck`] is a queue discipline, a wire and a
 //!    delay line. Neither uses a clock or a file descriptor, so both are tested in virtual time.
 //! 5. `report` has the results of a run, `intake` and `emissions` how late this machine read and wrote its packets,
@@ -30,6 +31,7 @@ pub mod file;
 mod histogram;
 mod intake;
 mod journal;
+pub mod keys;
 mod links;
 pub mod live;
 pub mod netns;

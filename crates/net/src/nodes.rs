@@ -1,22 +1,14 @@
-//! The owner of each flow: the host on one side of the link, by its address.
+//! The node of each flow: the host on one side of the link, by its address, or the subscriber with a name to which it
+//! belongs.
 //!
 //! The host on the left is the source of packets that travel forward and the destination of packets in reverse; so a
-//! connection has the same node whatever the direction of its first packet, and both disciplines agree on it. Flows
-//! without a number - because the table is full, or because the packet is not an IP packet - belong to one common node.
-//! A flow of an address that is no host ([`HostKey::at`]) has no owner.
-//!
-//! A node is forgotten together with its last flow: both tables have the same size and the same idle time, and a packet
-//! of a flow keeps its node. So there is room for the node of every flow that has a number.
+//! connection has the same node whatever the direction of its first packet, and both disciplines agree on it. The table of
+//! connections numbers hosts (`penstock-flows`). A flow of an address that is no host
+//! ([`HostKey::at`](penstock_core::wire::HostKey::at)) has no owner, and what is no IP packet belongs to one common node.
 
 use crate::direction::Direction;
 use penstock_core::packet::{FlowId, NodeId};
-use penstock_core::units::{Instant, Span};
-use penstock_core::wire::flows::SipHash;
-use penstock_core::wire::{End, Headers, HostKey, NodeTable, Tracking};
-
-/// The common node of flows without a number, and of hosts for which the table has no room. The hosts of the table have
-/// the numbers after it.
-pub const STRANGERS: NodeId = NodeId(0);
+use penstock_core::wire::End;
 
 /// The side whose hosts are the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum, serde::Deserialize)]
@@ -32,13 +24,12 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns which end of a packet is on this side, if the packet travels in this direction; `None` for
-    /// [`Side::None`].
-    fn end(self, direction: Direction) -> Option<End> {
+    /// Returns which end of a packet is on this side, if the packet travels in this direction; for [`Side::None`] that on
+    /// the left, whose hosts then have quotas but are no nodes.
+    pub fn end(self, direction: Direction) -> End {
         match (self, direction) {
-            (Self::None, _) => None,
-            (Self::Left, Direction::Forward) | (Self::Right, Direction::Reverse) => Some(End::Source),
-            (Self::Left, Direction::Reverse) | (Self::Right, Direction::Forward) => Some(End::Destination),
+            (Self::Left | Self::None, Direction::Forward) | (Self::Right, Direction::Reverse) => End::Source,
+            (Self::Left | Self::None, Direction::Reverse) | (Self::Right, Direction::Forward) => End::Destination,
         }
     }
 }
@@ -54,94 +45,48 @@ pub struct FlowOwner {
     pub fresh: bool,
 }
 
-/// The nodes of all flows of a classifier.
-#[derive(Debug)]
-pub struct Nodes {
-    side: Side,
-    hosts: NodeTable,
-    /// The node of each flow, by the index of the flow.
-    owners: Vec<NodeId>,
-    /// True if disciplines have been told that flows without a number belong to [`STRANGERS`].
-    told: bool,
-}
+/// The nodes that disciplines were told.
+#[derive(Debug, Default)]
+pub(crate) struct Nodes(Vec<Option<NodeId>>);
 
 impl Nodes {
-    /// Creates the nodes for the flows of a table with this capacity and this idle time.
-    pub fn new(side: Side, capacity: u32, idle: Span, hash: SipHash) -> Self {
-        Self { side, hosts: NodeTable::new(capacity, idle, hash), owners: Vec::new(), told: false }
+    /// Forgets what was told of a flow whose index another connection takes over.
+    pub fn forget(&mut self, flow: FlowId) {
+        self.0.get_mut(flow.0 as usize).into_iter().for_each(|told| *told = None);
     }
 
-    /// Returns the owner of the flow of this packet if disciplines have not been told of it. The flow is that of
-    /// `tracking`, or `untracked`.
-    pub fn note(
-        &mut self,
-        packet: &ParsedPacket<'_>,
-        tracking: Tracking,
-        untracked: FlowId,
-        now: Instant,
-    ) -> Option<FlowOwner> {
-        let end = self.side.end(packet.direction)?;
-        match tracking {
-            Tracking::Untracked if std::mem::replace(&mut self.told, true) => None,
-            Tracking::Untracked => Some(FlowOwner { flow: untracked, node: STRANGERS, fresh: false }),
-            Tracking::Tracked { flow, fresh: true, .. } => {
-                Some(self.learn(flow, HostKey::of(packet.bytes, packet.headers, end), now))
-            }
-            Tracking::Tracked { flow, .. } => {
-                let owner = self.owners.get(flow.0 as usize).filter(|node| **node != NodeId::NOBODY);
-                let host = owner.and_then(|node| node.0.checked_sub(1));
-                host.into_iter().for_each(|host| self.hosts.touch(NodeId(host), now));
-                None
-            }
-        }
-    }
-
-    fn learn(&mut self, flow: FlowId, host: Option<HostKey>, now: Instant) -> FlowOwner {
-        let (node, fresh) = match host.map(|host| self.hosts.number(host, now)) {
-            Some(Some((host, fresh))) => (NodeId(host.0 + 1), fresh),
-            Some(None) => (STRANGERS, false),
-            None => (NodeId::NOBODY, false),
-        };
+    /// Notes the node of a packet with this flow. Returns what disciplines must be told: packets of several hosts may have
+    /// one index, if they are not shown.
+    pub fn note(&mut self, flow: FlowId, node: NodeId, fresh: bool) -> Option<FlowOwner> {
         let index = flow.0 as usize;
-        if index >= self.owners.len() {
-            self.owners.resize(index + 1, NodeId::NOBODY);
+        if index >= self.0.len() {
+            self.0.resize(index + 1, None);
         }
-        self.owners[index] = node;
-        FlowOwner { flow, node, fresh }
+        let known = self.0[index].replace(node) == Some(node);
+        (fresh || !known).then_some(FlowOwner { flow, node, fresh })
     }
-}
-
-/// A packet as it was read from an interface, with its parsed headers.
-#[derive(Debug, Clone, Copy)]
-pub struct ParsedPacket<'a> {
-    /// Direction in which the packet travels.
-    pub direction: Direction,
-    /// Bytes of the packet from the IP header on.
-    pub bytes: &'a [u8],
-    /// Where each header begins, and what the headers say.
-    pub headers: &'a Headers,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_core::wire::FlowTable;
+    use crate::classify::Classifier;
+    use crate::keys::Keys;
+    use crate::pool::Pool;
+    use penstock_core::packet::Packet;
+    use penstock_core::units::{Instant, Span};
+    use penstock_flows::{Config, Named, STRANGERS};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    const IDLE: Span = Span::from_secs(10);
-    const UNTRACKED: FlowId = FlowId(1000);
-
-    /// A classifier's flows and nodes, with small tables.
     struct Bench {
-        flows: FlowTable<SipHash>,
-        nodes: Nodes,
+        classifier: Classifier,
+        pool: Pool,
     }
 
     impl Bench {
-        fn new(side: Side, capacity: u32) -> Self {
-            let flows = FlowTable::new(capacity, IDLE, SipHash(1, 2));
-            Self { flows, nodes: Nodes::new(side, capacity, IDLE, SipHash(3, 4)) }
+        fn new(side: Side, config: Config) -> Self {
+            Self { classifier: Classifier::new(config, Keys::from_seed(1), side), pool: Pool::new(100) }
         }
 
         /// Handles a datagram from 10.0.0.`source` to 10.0.0.`to`.
@@ -154,57 +99,50 @@ mod tests {
         }
 
         fn packet(&mut self, direction: Direction, bytes: &[u8], now: Instant) -> (FlowId, Option<FlowOwner>) {
-            let headers = Headers::parse(bytes);
-            let tracking = self.flows.lookup(bytes, &headers, now);
-            let flow = match tracking {
-                Tracking::Tracked { flow, .. } => flow,
-                Tracking::Untracked => UNTRACKED,
-            };
-            (flow, self.nodes.note(&ParsedPacket { direction, bytes, headers: &headers }, tracking, UNTRACKED, now))
+            let mut buffer = self.pool.take();
+            buffer[..bytes.len()].copy_from_slice(bytes);
+            let (packet, news) = self.classifier.packet(direction, buffer, bytes.len(), now, &mut self.pool);
+            (packet.flow(), news.owner())
         }
-    }
-
-    fn owner(flow: u32, node: u32, fresh: bool) -> Option<FlowOwner> {
-        Some(FlowOwner { flow: FlowId(flow), node: NodeId(node), fresh })
     }
 
     #[test]
     fn flows_of_a_host_are_of_one_node_whoever_opens_them() {
         use Direction::{Forward, Reverse};
-        let mut left = Bench::new(Side::Left, 8);
-        assert_eq!(left.udp(Forward, (1, 1), (9, 53), 0).1, owner(0, 1, true));
-        assert_eq!(left.udp(Forward, (1, 2), (9, 53), 0).1, owner(1, 1, false), "another port of the same host");
-        assert_eq!(left.udp(Reverse, (9, 53), (1, 1), 0).1, None, "the answer is of a flow that is known");
-        assert_eq!(left.udp(Forward, (2, 1), (9, 53), 0).1, owner(2, 2, true), "another host");
-        assert_eq!(left.udp(Reverse, (9, 7), (2, 7), 0).1, owner(3, 2, false), "opened from the right");
-        let mut right = Bench::new(Side::Right, 8);
-        assert_eq!(right.udp(Forward, (1, 1), (9, 53), 0).1, owner(0, 1, true));
-        assert_eq!(right.udp(Forward, (2, 1), (9, 53), 0).1, owner(1, 1, false), "both are flows of 10.0.0.9");
-        let mut none = Bench::new(Side::None, 8);
-        assert_eq!(none.udp(Forward, (1, 1), (9, 53), 0), (FlowId(0), None));
+        let mut left = Bench::new(Side::Left, Config::default());
+        let (flow, first) = left.udp(Forward, (1, 1), (9, 53), 0);
+        let first = first.unwrap();
+        assert!(first.flow == flow && first.fresh && first.node != STRANGERS);
+        let another = left.udp(Forward, (1, 2), (9, 53), 0).1.unwrap();
+        assert_eq!((another.node, another.fresh), (first.node, false), "another port of the same host");
+        assert_eq!(left.udp(Reverse, (9, 53), (1, 1), 0), (flow, None), "the answer is of a flow that is known");
+        let other = left.udp(Forward, (2, 1), (9, 53), 0).1.unwrap();
+        assert!(other.node != first.node && other.fresh, "another host");
+        let opened = left.udp(Reverse, (9, 7), (2, 7), 0).1.unwrap();
+        assert_eq!((opened.node, opened.fresh), (other.node, false), "opened from the right");
+        let mut right = Bench::new(Side::Right, Config::default());
+        let [one, two] = [1, 2].map(|host| right.udp(Forward, (host, 1), (9, 53), 0).1.unwrap());
+        assert!(one.node == two.node && one.fresh && !two.fresh, "both are flows of 10.0.0.9");
+        assert_eq!(Bench::new(Side::None, Config::default()).udp(Forward, (1, 1), (9, 53), 0).1, None);
     }
 
     #[test]
-    fn a_number_that_comes_back_is_told_anew() {
-        let mut bench = Bench::new(Side::Left, 2);
-        let mut udp = |host, port, s| bench.udp(Direction::Forward, (host, port), (9, 53), s).1;
-        assert_eq!(udp(1, 1, 0), owner(0, 1, true));
-        assert_eq!(udp(2, 1, 5), owner(1, 2, true));
-        assert_eq!(udp(3, 1, 6), owner(UNTRACKED.0, STRANGERS.0, false), "no room");
-        assert_eq!(udp(4, 1, 6), None, "as was told");
-        // The first flow was idle for 11 s: its number and its node are given to others.
-        assert_eq!(udp(3, 1, 11), owner(0, 1, true));
-        // The second flow sends at 12 s. At 22 s the flow of host 3 is idle, and another flow of host 2 gets its
-        // number.
-        assert_eq!(udp(2, 1, 12), None);
-        assert_eq!(udp(2, 2, 22), owner(0, 2, false));
+    fn a_named_subscriber_is_one_node_with_all_its_prefixes() {
+        let prefixes = ["10.0.0.0/30", "10.0.0.8/32"].map(|prefix| prefix.parse().unwrap()).into();
+        let subscribers = vec![Named { name: "house".into(), prefixes }];
+        let mut bench = Bench::new(Side::Left, Config { subscribers, ..Config::default() });
+        let mut node = |host| bench.udp(Direction::Forward, (host, 1), (9, 53), 0).1.unwrap();
+        for host in [1, 2, 3, 8] {
+            assert_eq!((node(host).node, node(host + 100).fresh), (NodeId(1), true));
+        }
+        assert!(node(4).node.0 > 1 && node(7).node != node(5).node, "hosts of their own");
     }
 
     #[test]
     fn what_is_no_packet_is_a_strangers() {
-        let mut bench = Bench::new(Side::Left, 2);
-        let told = bench.packet(Direction::Forward, &[0xff; 60], Instant::ZERO);
-        assert_eq!(told, (UNTRACKED, owner(UNTRACKED.0, 0, false)));
+        let mut bench = Bench::new(Side::Left, Config::default());
+        let (flow, told) = bench.packet(Direction::Forward, &[0xff; 60], Instant::ZERO);
+        assert_eq!(told, Some(FlowOwner { flow, node: STRANGERS, fresh: false }));
     }
 
     #[test]
@@ -215,29 +153,46 @@ mod tests {
         (bytes[8], bytes[9], bytes[23]) = (0xfe, 0x80, 1);
         (bytes[24], bytes[25], bytes[39]) = (0xff, 2, 2);
         for direction in Direction::BOTH {
-            let mut bench = Bench::new(Side::Left, 2);
-            assert_eq!(bench.packet(direction, &bytes, Instant::ZERO).1, owner(0, NodeId::NOBODY.0, false));
+            let mut bench = Bench::new(Side::Left, Config::default());
+            let (flow, told) = bench.packet(direction, &bytes, Instant::ZERO);
+            assert_eq!(told, Some(FlowOwner { flow, node: NodeId::NOBODY, fresh: false }));
             assert_eq!(bench.packet(direction, &bytes, Instant::ZERO).1, None);
-            assert_eq!(bench.nodes.hosts.len(), 0);
         }
+    }
+
+    /// 200,000 forged hosts later, an honest newcomer has a number that nobody else has.
+    #[test]
+    fn a_newcomer_has_a_node_of_its_own_however_many_were_forged() {
+        let mut bench = Bench::new(Side::Left, Config::default());
+        let mut bytes = [0; 28];
+        (bytes[0], bytes[3], bytes[9], bytes[25]) = (0x45, 28, 17, 8);
+        let mut nodes = BTreeMap::new();
+        for forged in 0..200_000u32 {
+            bytes[12..16].copy_from_slice(&(0x0b00_0000 + forged).to_be_bytes());
+            let owner = bench.packet(Direction::Forward, &bytes, Instant::ZERO).1.unwrap();
+            assert!(owner.fresh && owner.node != STRANGERS);
+            nodes.insert(owner.node, forged);
+        }
+        assert!(nodes.len() <= 65_536);
+        let newcomer = bench.udp(Direction::Forward, (1, 1), (9, 53), 1).1.unwrap();
+        assert!(newcomer.fresh && newcomer.node != STRANGERS);
     }
 
     proptest! {
         /// For any packets at any times, the owner that was told last for a flow is its host, compared with a plain
-        /// map.
+        /// map, and a number that another host takes over is told as fresh.
         #[test]
         fn each_flow_is_known_as_its_hosts(
-            packets in prop::collection::vec((0..6u8, 0..3u8, any::<bool>(), 0..5u64), 1..300),
-            capacity in 1..8u32,
+            packets in prop::collection::vec((0..60u8, 0..3u8, any::<bool>(), 0..5u64), 1..300),
         ) {
-            let mut bench = Bench::new(Side::Left, capacity);
+            let mut bench = Bench::new(Side::Left, Config { hosts: 8, others: 4, ..Config::default() });
             let (mut told, mut hosts) = (BTreeMap::new(), BTreeMap::new());
             let mut s = 0;
             for (host, port, forward, wait) in packets {
                 s += wait;
                 let (flow, owner) = match forward {
-                    true => bench.udp(Direction::Forward, (host, port), (9, 53), s),
-                    false => bench.udp(Direction::Reverse, (9, 53), (host, port), s),
+                    true => bench.udp(Direction::Forward, (host, port), (99, 53), s),
+                    false => bench.udp(Direction::Reverse, (99, 53), (host, port), s),
                 };
                 if let Some(owner) = owner {
                     prop_assert_eq!(owner.flow, flow);
@@ -247,9 +202,7 @@ mod tests {
                     told.insert(flow, owner.node);
                 }
                 let node = told[&flow];
-                prop_assert_eq!(node == STRANGERS, flow == UNTRACKED, "there is a node for every flow with a number");
-                prop_assert!(node == STRANGERS || hosts[&node] == host);
-                prop_assert!(node.0 <= capacity && bench.nodes.hosts.len() <= capacity as usize);
+                prop_assert!(node != STRANGERS && hosts[&node] == host);
             }
         }
     }

@@ -2,8 +2,8 @@
 //! also see the segments which the opposite direction delivers there: the ACKs of its own traffic.
 
 use crate::bottleneck::{Bottleneck, Config, Delivery};
+use crate::classify::News;
 use crate::direction::Direction;
-use crate::nodes::FlowOwner;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::PacketObserver;
 use penstock_core::rng::Streams;
@@ -40,9 +40,11 @@ impl<P: Packet> Path<P> {
         self.0.iter_mut().for_each(Bottleneck::keep_journal);
     }
 
-    /// Tells both disciplines which node owns a flow. Call this before the first packet of the flow arrives.
-    pub fn set_owner(&mut self, owner: &FlowOwner, now: Instant) {
-        self.0.iter_mut().for_each(|bottleneck| bottleneck.set_owner(owner, now));
+    /// Tells both disciplines what a packet brings of news. Call this before the packet arrives.
+    pub fn tell(&mut self, news: &News, now: Instant) {
+        for direction in Direction::BOTH {
+            news.facts(direction).for_each(|fact| self.0[direction.index()].on_fact(&fact, now));
+        }
     }
 
     /// Takes a packet that travels in `direction`. Must be called after [`Path::poll`] has returned `None` for this

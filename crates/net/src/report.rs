@@ -14,6 +14,7 @@ use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Span};
+use penstock_flows::Gauges;
 use serde::Serialize;
 use std::fmt;
 
@@ -56,6 +57,8 @@ pub struct Report {
     pub packets_file: Option<Lines>,
     /// What was set while packets passed, at most [`MOST_CHANGES`] entries.
     pub changes: Vec<Change>,
+    /// Counters of the table of connections.
+    pub flows: Gauges,
     /// Results from left to right.
     pub forward: DirectionReport,
     /// Results from right to left.
@@ -82,6 +85,8 @@ pub struct Observed<'a> {
     pub intakes: &'a [Intake; 2],
     /// Numbers of packets that were not shown to elements on the ACK path.
     pub unclassified: Unclassified,
+    /// Counters of the table of connections.
+    pub flows: Gauges,
     /// Times in which the process did not run.
     pub stalls: Stalls,
     /// Number of times without memory for another packet.
@@ -181,6 +186,7 @@ impl Report {
             short_of_memory: observed.short_of_memory,
             packets_file: observed.packets_file,
             changes: observed.changes.to_vec(),
+            flows: observed.flows,
             forward: one(Direction::Forward),
             reverse: one(Direction::Reverse),
         }
@@ -271,6 +277,11 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "forwarded unseen: {malformed} malformed, {untracked} untracked, {not_from_syn} without a TCP start"
+        )?;
+        let Gauges { entries_most, capacity, half_open_most, promoted, .. } = self.flows;
+        writeln!(
+            f,
+            "connections: {promoted}, at most {entries_most} of {capacity} at once and {half_open_most} half-open"
         )?;
         for Change { at_s, key, value } in &self.changes {
             writeln!(f, "set after {at_s:.3} s: {key}={value}")?;

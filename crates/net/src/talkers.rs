@@ -7,8 +7,9 @@
 use crate::direction::Direction;
 use crate::nodes::Side;
 use penstock_core::units::{Instant, Span};
-use penstock_core::wire::flows::{KEY_LEN, SipHash};
+use penstock_core::wire::flows::KEY_LEN;
 use penstock_core::wire::{FlowKey, RealPacket};
+use penstock_flows::SipHash;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

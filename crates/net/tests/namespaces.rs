@@ -8,11 +8,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use penstock_net::netns::Namespace;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
-use std::net::UdpSocket;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// TCP payload that 10 Mbit/s carry in packets of 1500 bytes, 52 of which are headers.
@@ -229,6 +229,11 @@ fn check_conservation(report: &Value) {
 
 /// Returns a run that was on time, if there is one after some attempts.
 fn undisturbed(arguments: &[&str]) -> Option<Run> {
+    undisturbed_beside(arguments, |_| ())
+}
+
+/// The same, beside what `begin` starts when the path is there.
+fn undisturbed_beside<T>(arguments: &[&str], begin: impl Fn(&Lab) -> T) -> Option<Run> {
     for attempt in 1..=ATTEMPTS {
         let lab = match Lab::new() {
             Ok(lab) => lab,
@@ -237,7 +242,10 @@ fn undisturbed(arguments: &[&str]) -> Option<Run> {
                 return None;
             }
         };
-        let run = transfer(&lab, start_emulator(&lab, arguments));
+        let emulator = start_emulator(&lab, arguments);
+        let beside = begin(&lab);
+        let run = transfer(&lab, emulator);
+        drop(beside);
         check_conservation(&run.report);
         if run.report["disturbed"] == Value::Bool(false) {
             let (mbps, drops) = (run.goodput / 1e6, run.drops());
@@ -294,8 +302,7 @@ fn pink_drops_nothing_where_tail_drop_does() {
         return;
     }
     let _turn = turn();
-    // The control connection of iperf3 counts as a flow until it has been idle; a second is soon over.
-    let pink = ["--aqm", "pink", "--set", "c=0.95", "--set", "idle_timeout=1s", "--limit", "30p"];
+    let pink = ["--aqm", "pink", "--limit", "30p"];
     let (Some(pink), Some(droptail)) = (undisturbed(&pink), undisturbed(&["--aqm", "droptail", "--limit", "30p"]))
     else {
         return;
@@ -306,6 +313,123 @@ fn pink_drops_nothing_where_tail_drop_does() {
     // per round trip, which is longer than that by the acknowledgment of every second segment.
     let share = 0.95 * 10e6 * (LEAST_RTT_MS + 1448.0 * 8.0 / 10e3) / pink.tcp_rtt_ms;
     assert!((0.93..=1.07).contains(&(pink.goodput / share)), "{} of {share}", pink.goodput);
+}
+
+/// Connections from left to right that exist as long as this value. Each sent 100 bytes, which came back; every second one
+/// sends a byte each two seconds, and the others are silent.
+struct Idle(Arc<AtomicBool>, Vec<std::thread::JoinHandle<()>>);
+
+impl Idle {
+    fn open(lab: &Lab, count: usize) -> Self {
+        let inside = |name: &str| Namespace::open(Some(name)).unwrap();
+        let listener = inside(&lab.right).run(|| Ok(TcpListener::bind("10.77.0.2:7100").unwrap())).unwrap();
+        let open = || Ok((0..count).map(|_| TcpStream::connect("10.77.0.2:7100").unwrap()).collect::<Vec<_>>());
+        // The backlog of a listener of the standard library has 128 places.
+        let mut near = inside(&lab.left).run(open).unwrap();
+        let mut far: Vec<_> = (0..count).map(|_| listener.accept().unwrap().0).collect();
+        near.iter_mut().for_each(|stream| stream.write_all(&[1; 100]).unwrap());
+        for stream in &mut far {
+            let mut said = [0; 100];
+            stream.read_exact(&mut said).unwrap();
+            stream.write_all(&said).unwrap();
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let alive = std::thread::spawn(move || {
+            for tick in 0u32.. {
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+                if tick % 20 == 0 {
+                    near.iter_mut().step_by(2).for_each(|stream| stream.write_all(&[2]).unwrap());
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            drop((near, far));
+        });
+        Self(stop, vec![alive])
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.drain(..).for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// One transfer beside none, one, nine and thirty connections that say little, with the defaults of everything.
+#[test]
+fn idle_connections_take_nothing_from_a_transfer() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let mut alone = None;
+    for count in [0, 1, 9, 30] {
+        let Some(run) = undisturbed_beside(&["--aqm", "pink"], |lab| Idle::open(lab, count)) else { return };
+        let goodput = run.goodput;
+        let alone = *alone.get_or_insert(goodput);
+        println!("beside {count}: {:.3} of {:.3} Mbit/s", goodput / 1e6, alone / 1e6);
+        assert!(goodput >= 0.9 * alone, "{goodput} of {alone} beside {count} connections");
+        assert_eq!(run.drops(), 0);
+        // Both connections of iperf3 and these were tracked from their SYN on, and no other.
+        let tracked = |key: &str| run.report["flows"][key].as_u64().unwrap();
+        assert_eq!((tracked("promoted"), tracked("promoted_unseen")), (count as u64 + 2, 0), "{}", run.report);
+    }
+}
+
+/// Sends packets of 40 bytes from the right to the left as fast as it can for some seconds, and prints how many it sent: SYNs
+/// of forged addresses to closed ports (6), or the same with a protocol that nobody tracks (253).
+const GENERATOR: &str = r#"
+import random, socket, struct, sys, time
+protocol, rate, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+to, packets = socket.inet_aton("10.77.0.1"), []
+for n in range(60000):
+    source = struct.pack(">I", 0x0B000000 + random.randrange(1 << 24))
+    tcp = struct.pack(">HHIIBBHHH", random.randrange(1024, 65536), n + 1024, random.randrange(1 << 32), 0, 80, 2, 1024, 0, 0)
+    packets.append(struct.pack(">BBHHHBBH", 69, 0, 40, 0, 0, 64, protocol, 0) + source + to + tcp)
+sent, begin = 0, time.monotonic()
+while (now := time.monotonic() - begin) < seconds:
+    while sent < now * rate:
+        out.sendto(packets[sent % 60000], ("10.77.0.1", 0))
+        sent += 1
+    time.sleep(0.001)
+print(sent)
+"#;
+
+/// A flood towards the side that is not congested, beside a transfer; `protocol` as for [`GENERATOR`]. Returns the transfer,
+/// and how many packets of the flood arrived.
+fn flooded(protocol: &str, rate: &str) -> Option<(Run, u64)> {
+    let arguments = ["--aqm", "pink", "--reverse-rate", "1Gbit/s", "--reverse-limit", "10000p"];
+    let run = undisturbed_beside(&arguments, |lab| {
+        let mut command = Lab::command(&lab.right, 20, &["python3", "-c", GENERATOR, protocol, rate, "8"]);
+        command.stdout(Stdio::null());
+        Running::spawn(command)
+    })?;
+    let arrived = run.report["reverse"].pointer("/arrived/packets").and_then(Value::as_u64)?;
+    Some((run, arrived))
+}
+
+/// Takes a minute or more, and cores that nobody else uses: `cargo test --release -p penstock-net --test namespaces --
+/// --ignored --nocapture`.
+#[test]
+#[ignore = "takes both cores for a minute"]
+fn forged_syns_on_the_wire_cost_no_more_than_their_bytes() {
+    if skip() {
+        return;
+    }
+    let _turn = turn();
+    let rate = std::env::var("PENSTOCK_FLOOD").unwrap_or_else(|_| "100000".into());
+    let (Some((tracked, syns)), Some((reference, others))) = (flooded("6", &rate), flooded("253", &rate)) else {
+        return;
+    };
+    let parts = [tracked.goodput / reference.goodput, tracked.rtt_ms / reference.rtt_ms];
+    println!("{syns} and {others} packets: goodput and round trip time {parts:?}, {}", tracked.report["flows"]);
+    assert_eq!(tracked.drops() + reference.drops(), 0);
+    assert_eq!(tracked.report["flows"]["promoted"], 2);
+    assert!(parts.iter().all(|part| (part - 1.0).abs() < 0.02), "{parts:?}");
 }
 
 /// Transfers of four seconds from two addresses at once, each in so many flows, after two seconds that do not count: the

@@ -7,6 +7,7 @@ use penstock_core::units::{Instant, Limit, Rate, Span};
 use penstock_net::bottleneck::{Config, Delivery};
 use penstock_net::classify::Classifier;
 use penstock_net::direction::Direction;
+use penstock_net::keys::Keys;
 use penstock_net::nodes::Side;
 use penstock_net::path::Path;
 use penstock_net::pool::Pool;
@@ -71,7 +72,8 @@ impl Case {
             Direction::Forward => Path::new(&here, &other, Streams::new(1)),
             Direction::Reverse => Path::new(&other, &here, Streams::new(1)),
         };
-        let (mut classifier, mut pool) = (Classifier::new(Streams::new(1), self.side), Pool::new(1500));
+        let (mut classifier, mut pool) =
+            (Classifier::new(penstock_flows::Config::default(), Keys::from_seed(1), self.side), Pool::new(1500));
         let (server, (mut many, mut one)) = (self.server(), (0, 0));
         let mut count = |Delivery { packet, .. }: Delivery<penstock_core::wire::RealPacket>| {
             assert_eq!(packet.size().get(), SIZE as u64);
@@ -84,8 +86,8 @@ impl Case {
                 std::iter::from_fn(|| path.poll(now, &mut pool)).for_each(|(_, delivery)| count(delivery));
                 let mut buffer = pool.take();
                 buffer[..SIZE].copy_from_slice(&bytes);
-                let (packet, owner) = classifier.packet(self.direction, buffer, SIZE, now, &mut pool);
-                owner.iter().for_each(|owner| path.set_owner(owner, now));
+                let (packet, news) = classifier.packet(self.direction, buffer, SIZE, now, &mut pool);
+                path.tell(&news, now);
                 path.arrive(self.direction, packet, now, &mut pool);
             }
         }

@@ -71,6 +71,7 @@ mod census;
 mod config;
 mod flow;
 mod growth;
+mod handover;
 mod lists;
 mod owners;
 mod rate;
@@ -188,7 +189,11 @@ impl Pink {
     /// Returns the index of a segment's flow in the table, which grows for a new index. `None` beyond `max_flows`.
     #[inline]
     fn index<S: TcpView>(&mut self, segment: &S) -> Option<usize> {
-        let id = segment.flow().0;
+        self.index_of(segment.flow())
+    }
+
+    fn index_of(&mut self, flow: FlowId) -> Option<usize> {
+        let id = flow.0;
         if id >= self.config.max_flows {
             self.stats.beyond_table += 1;
             return None;
@@ -552,10 +557,12 @@ impl Aqm for Pink {
         }
     }
 
-    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+    fn on_fact(&mut self, fact: &Fact, now: Instant) {
         match *fact {
             Fact::Rate(rate) if self.config.rate.is_none() && self.estimator.is_none() => self.share_out(rate),
             Fact::Owner { flow, node } => self.set_owner(flow, node),
+            Fact::FlowGone(flow) => self.forget(flow, now),
+            Fact::Opened(opening) => self.take_over(&opening, now),
             _ => {}
         }
     }

@@ -50,7 +50,7 @@ use crate::allocation::rest;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
 use crate::fact::Fact;
 use crate::judge::{Aqm, Meta};
-use crate::packet::{FlowId, NodeId, TcpFlags, TcpView};
+use crate::packet::{FlowId, NodeId, Packet, TcpFlags, TcpView};
 use crate::qdisc::{Backlog, Verdict};
 use crate::recency::Recency;
 use crate::rng::Rng;
@@ -398,6 +398,21 @@ impl Qrm {
         owners[index] = node.0;
     }
 
+    /// Another connection takes over the index: it has no owner until one is told, and no sample of the old one may end
+    /// with its segments. If each flow is a node, that node is gone.
+    fn forget_flow(&mut self, flow: FlowId) {
+        let Some(id) = self.owner(flow) else { return };
+        match &mut self.owners {
+            None => return self.forget(NodeId(id)),
+            Some(owners) => owners[flow.0 as usize] = NOBODY,
+        }
+        if let Some(node) = self.nodes.get_mut(id as usize)
+            && node.followed == flow.0
+        {
+            (node.followed, node.probe) = (NOBODY, RttProbe::default());
+        }
+    }
+
     fn forget(&mut self, node: NodeId) {
         let Some(known) = self.nodes.get_mut(node.0 as usize) else { return };
         if std::mem::replace(known, Node::unknown()).active {
@@ -420,6 +435,14 @@ impl Qrm {
 }
 
 impl Aqm for Qrm {
+    /// A SYN counts as one also if it was not shown.
+    fn on_arrival<P: Packet>(&mut self, packet: &P, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        if packet.is_syn() {
+            self.syn_of = packet.flow().0;
+        }
+        self.on_enqueue(&Meta::of(packet), backlog, now, rng)
+    }
+
     fn on_enqueue(&mut self, packet: &Meta, _: Backlog, now: Instant, _: &mut Rng) -> Verdict {
         let syn = std::mem::replace(&mut self.syn_of, NOBODY) == packet.flow.0;
         let id = self.owner(packet.flow);
@@ -432,6 +455,7 @@ impl Aqm for Qrm {
             Fact::Owner { flow, node } => self.set_owner(flow, node),
             Fact::Budget { node, budget } => self.set_budget(node, budget, now),
             Fact::Gone(node) => self.forget(node),
+            Fact::FlowGone(flow) => self.forget_flow(flow),
             _ => {}
         }
     }

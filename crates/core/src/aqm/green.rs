@@ -156,7 +156,13 @@ impl Aqm for Green {
         if self.config.ecn && packet.ecn.is_capable() { Verdict::Mark } else { Verdict::Drop }
     }
 
-    fn on_fact(&mut self, _: &Fact, _: Instant) {}
+    fn on_fact(&mut self, fact: &Fact, _: Instant) {
+        if let Fact::FlowGone(flow) = fact
+            && let Some(flow) = self.flows.get_mut(flow.0 as usize)
+        {
+            flow.rtt = RttProbe::default();
+        }
+    }
 }
 
 impl AckPath for Green {

@@ -1,22 +1,18 @@
-//! Hosts of real packets as dense indices: a table from address to [`NodeId`] in bounded memory.
+//! Hosts of real packets, by their addresses.
 //!
-//! A node is a host, identified by its address. In IPv6 only the first half of the address counts, a /64: the smallest
-//! network that a subscriber gets (RFC 6177), in which a host may and should use many addresses (RFC 7934, RFC 8981).
-//! If whole addresses counted, one host could be 2^64 nodes. The price is that all hosts of one /64 are one node, as
-//! are all hosts behind one IPv4 address, and that a host with both versions is two nodes.
+//! In IPv6 only the first half of the address counts, a /64: the smallest network that a subscriber gets (RFC 6177), in
+//! which a host may and should use many addresses (RFC 7934, RFC 8981). If whole addresses counted, one host could be 2^64
+//! hosts. The price is that all hosts of one /64 are one, as are all hosts behind one IPv4 address, and that a host with
+//! both versions is two.
 //!
 //! Addresses which are valid on one link only are no hosts: no router forwards their packets (RFC 4291 §2.5.6 and §2.7,
 //! RFC 3927 §2.7, RFC 5771 §4). Kernels send such packets by themselves on each interface; as nodes these addresses
 //! would get shares that nobody uses.
 //!
-//! A source address that no router verifies can be forged. Therefore the table is bounded, as the table of connections
-//! is, and its hash is keyed. Verifying source addresses is the task of the network before the gateway (RFC 2827).
+//! A source address that no router verifies can be forged. Verifying source addresses is the task of the network before
+//! the gateway (RFC 2827).
 
-use super::flows::SipHash;
 use super::headers::{Headers, IpVersion};
-use super::numbers::Numbers;
-use crate::packet::NodeId;
-use crate::units::{Instant, Span};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// One of the two ends of a packet's path.
@@ -56,7 +52,18 @@ impl HostKey {
         Self::at(address)
     }
 
-    fn bytes(self) -> [u8; 9] {
+    /// True for a host of IPv6.
+    pub fn is_v6(&self) -> bool {
+        self.version == 6
+    }
+
+    /// The address of IPv4, or the first 64 bits of that of IPv6.
+    pub fn bits(&self) -> u64 {
+        self.prefix
+    }
+
+    /// The bytes of the key, for hashing.
+    pub fn bytes(&self) -> [u8; 9] {
         let mut bytes = [self.version; 9];
         bytes[1..].copy_from_slice(&self.prefix.to_be_bytes());
         bytes
@@ -73,46 +80,6 @@ fn has_link_scope(v6: Ipv6Addr) -> bool {
     v6.is_multicast() && v6.octets()[1] & 0xf <= 2
 }
 
-/// Hosts with their indices.
-#[derive(Debug, Clone)]
-pub struct NodeTable {
-    hash: SipHash,
-    nodes: Numbers<HostKey>,
-}
-
-impl NodeTable {
-    /// Creates an empty table of at most `capacity` hosts. The index of a host is reassigned after `idle` without a
-    /// packet.
-    ///
-    /// Call [`NodeTable::touch`] for each packet of a node's flows, and choose `idle` at least as long as that of the
-    /// table of flows. Then the node of a live flow is never reassigned, and there are never more nodes than flows.
-    pub fn new(capacity: u32, idle: Span, hash: SipHash) -> Self {
-        Self { hash, nodes: Numbers::new(capacity, idle) }
-    }
-
-    /// Number of hosts which have an index now.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// True if no host has an index.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The index of `host`, and whether it was assigned just now, in which case any state stored under it belongs to
-    /// another host. `None` if there is no room.
-    pub fn number(&mut self, host: HostKey, now: Instant) -> Option<(NodeId, bool)> {
-        let (number, fresh) = self.nodes.number(self.hash.of(&host.bytes()), host, now)?;
-        Some((NodeId(number), fresh))
-    }
-
-    /// Marks a node as used by a packet of one of its flows. The index must be assigned.
-    pub fn touch(&mut self, node: NodeId, now: Instant) {
-        self.nodes.touch(node.0, now);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,27 +88,15 @@ mod tests {
         HostKey::at(address.parse().unwrap()).unwrap()
     }
 
-    fn at(s: u64) -> Instant {
-        Instant::ZERO + Span::from_secs(s)
-    }
-
-    fn table(capacity: u32) -> NodeTable {
-        NodeTable::new(capacity, Span::from_secs(10), SipHash(1, 2))
-    }
-
     #[test]
-    fn a_node_is_an_address_of_ipv4_and_half_of_one_of_ipv6() {
-        let mut table = table(8);
-        let mut number = |address| table.number(key(address), at(0)).unwrap();
-        assert_eq!(number("10.0.0.1"), (NodeId(0), true));
-        assert_eq!(number("10.0.0.2"), (NodeId(1), true));
-        assert_eq!(number("10.0.0.1"), (NodeId(0), false));
-        assert_eq!(number("2001:db8:0:1::1"), (NodeId(2), true));
-        assert_eq!(number("2001:db8:0:1:ffff::9"), (NodeId(2), false), "another address of its /64");
-        assert_eq!(number("2001:db8:0:2::1"), (NodeId(3), true), "the next /64");
+    fn a_host_is_an_address_of_ipv4_and_half_of_one_of_ipv6() {
+        assert_eq!(key("2001:db8:0:1::1"), key("2001:db8:0:1:ffff::9"), "another address of its /64");
+        assert_ne!(key("2001:db8:0:1::1"), key("2001:db8:0:2::1"), "the next /64");
+        assert_ne!(key("10.0.0.1"), key("10.0.0.2"));
         // 0:0:a00:1:: has the bits of 10.0.0.1 in its first half.
-        assert_eq!(number("0:0:a00:1::"), (NodeId(4), true), "the same 64 bits in the other version");
-        assert_eq!(table.len(), 5);
+        let (v4, v6) = (key("10.0.0.1"), key("0:0:a00:1::"));
+        assert_eq!((v4.is_v6(), v6.is_v6(), v4.bits(), v6.bits()), (false, true, 0x0a00_0001, 0x0a00_0001));
+        assert!(v4 != v6 && v4.bytes() != v6.bytes(), "the same 64 bits in the other version");
     }
 
     #[test]
@@ -174,21 +129,5 @@ mod tests {
             assert_eq!(of(&v4[..cut], End::Source), None);
             assert_eq!(of(&v6[..2 * cut], End::Destination), None);
         }
-    }
-
-    #[test]
-    fn forged_addresses_fill_the_table_and_no_more() {
-        let mut table = table(2);
-        assert_eq!(table.number(key("10.0.0.1"), at(0)), Some((NodeId(0), true)));
-        assert_eq!(table.number(key("10.0.0.2"), at(0)), Some((NodeId(1), true)));
-        for forged in 0..1000u32 {
-            let address = IpAddr::from((0x0b00_0000 + forged).to_be_bytes());
-            assert_eq!(table.number(HostKey::at(address).unwrap(), at(5)), None);
-        }
-        table.touch(NodeId(0), at(9));
-        assert_eq!(table.number(key("10.0.0.3"), at(11)), Some((NodeId(1), true)), "the second was idle for 11 s");
-        assert_eq!(table.number(key("10.0.0.1"), at(11)), Some((NodeId(0), false)), "the first was touched");
-        assert_eq!(table.number(key("10.0.0.2"), at(12)), None);
-        assert_eq!(table.len(), 2);
     }
 }

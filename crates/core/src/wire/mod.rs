@@ -1,8 +1,8 @@
 //! Bytes of real packets: parsing without allocation, and rewriting that keeps checksums correct.
 //!
 //! Follow one packet: [`Headers::parse`] finds the positions of its headers, [`FlowKey::of`] computes the key of its
-//! connection, [`FlowTable::lookup`] gives the connection a dense [`FlowId`], and a [`RealPacket`] combines the three
-//! and implements [`Packet`]. [`NodeTable::number`] finds the node that owns the connection.
+//! connection and [`HostKey::of`] the host at one end; a table of connections (the crate `penstock-flows`) gives it a
+//! dense [`FlowId`], and a [`RealPacket`] combines them and implements [`Packet`].
 //!
 //! Malformed packets, fragments and packets of other protocols are passed on unchanged: they still are packets, but
 //! [`Packet::tcp`] returns `None` for them.
@@ -13,14 +13,13 @@ pub mod checksum;
 pub mod flows;
 mod headers;
 pub mod hosts;
-mod numbers;
 mod options;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use flows::{FlowKey, FlowTable, Tracking};
+pub use flows::FlowKey;
 pub use headers::{Headers, IpVersion, Transport};
-pub use hosts::{End, HostKey, NodeTable};
+pub use hosts::{End, HostKey};
 pub use options::{ERN, ERN_LENGTH, TcpOptions};
 
 use crate::packet::{Ecn, Ern, FlowId, Packet, TcpFlags, TcpView};
@@ -50,8 +49,8 @@ pub struct RealPacket {
 impl RealPacket {
     /// Creates a packet from `bytes`, which begin with the IP header and may end in padding.
     ///
-    /// Use [`FlowTable::lookup`] for `flow`. A connection that the table does not track from its SYN must not reach
-    /// elements which keep state for each flow: see [`RealPacket::hide_tcp`].
+    /// A connection that is not tracked from its SYN must not reach elements which keep state for each flow: see
+    /// [`RealPacket::hide_tcp`].
     pub fn new(bytes: impl Into<Box<[u8]>>, flow: FlowId) -> Self {
         let bytes = bytes.into();
         let headers = Headers::parse(&bytes);
@@ -150,6 +149,12 @@ impl Packet for RealPacket {
 
     fn tcp(&mut self) -> Option<&mut Self> {
         self.shows_tcp.then_some(self)
+    }
+
+    /// Needs no state of the flow, and therefore also works for packets with a hidden TCP header.
+    fn is_syn(&self) -> bool {
+        let tcp = matches!(self.headers.transport, Transport::Tcp { .. });
+        tcp && TcpView::flags(self).has(TcpFlags::SYN)
     }
 
     /// Needs no state of the flow, and therefore also works for packets with a hidden TCP header.

@@ -286,8 +286,7 @@ impl Pink {
 
     fn move_on(&mut self, now: Instant) {
         while let Some(id) = self.census.lists.expired(&self.flows, List::Silent, now) {
-            self.census.learn(false);
-            self.drop_out(id as usize);
+            self.give_up(id as usize);
         }
         for list in [List::Busy, List::Far] {
             while let Some(id) = self.census.lists.expired(&self.flows, list, now) {
@@ -304,6 +303,12 @@ impl Pink {
             let open = self.flows[id as usize].phase == Phase::Open;
             self.set_asleep(id as usize, open && self.config.reallocation == Reallocation::Demand);
         }
+    }
+
+    /// Expects no data any more of a flow that has sent none.
+    pub(super) fn give_up(&mut self, id: usize) {
+        self.census.learn(false);
+        self.drop_out(id);
     }
 
     fn drop_out(&mut self, id: usize) {

@@ -10,7 +10,7 @@ use crate::packet::{TcpFlags, TcpView};
 use crate::rtt::RttProbe;
 use crate::units::{Instant, Span};
 
-const DEFAULT_MSS: u16 = 536; // RFC 9293 §3.7.1
+pub(super) const DEFAULT_MSS: u16 = 536; // RFC 9293 §3.7.1
 /// Least size of a full segment, whatever the MSS option says: the least MSS that Linux accepts from a peer.
 const MIN_MSS: u16 = 48;
 /// Largest number of bytes of TCP options: a payload so close to the MSS is that of a full segment.

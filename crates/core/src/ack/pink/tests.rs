@@ -16,6 +16,7 @@ mod demand;
 mod edges;
 mod flood;
 mod gate;
+mod handover;
 mod path;
 mod properties;
 mod rate;

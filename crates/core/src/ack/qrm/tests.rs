@@ -409,3 +409,18 @@ fn a_flow_beyond_the_table_has_no_owner() {
         assert!(qrm.owners.as_ref().is_none_or(Vec::is_empty), "flow {beyond} is remembered");
     }
 }
+
+#[test]
+fn an_index_that_passes_on_has_no_owner_and_a_flow_that_is_a_node_is_gone() {
+    let mut qrm = Qrm::new(&Config::default(), MBIT);
+    qrm.on_fact(&Fact::FlowGone(FlowId(0)), Instant::ZERO);
+    assert_eq!(qrm.judge(qrm.owner(FlowId(0)), Bytes::new(100), false, Instant::ZERO), Verdict::Pass);
+    assert_eq!(qrm.active, 1);
+    qrm.on_fact(&Fact::FlowGone(FlowId(0)), Instant::ZERO);
+    assert_eq!(qrm.active, 0, "each flow was a node");
+    qrm.on_fact(&Fact::Owner { flow: FlowId(0), node: NodeId(7) }, Instant::ZERO);
+    assert_eq!(qrm.owner(FlowId(0)), Some(7));
+    qrm.node(7).followed = 0;
+    qrm.on_fact(&Fact::FlowGone(FlowId(0)), Instant::ZERO);
+    assert_eq!((qrm.owner(FlowId(0)), qrm.nodes[7].followed), (None, NOBODY));
+}

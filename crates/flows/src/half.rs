@@ -1,0 +1,206 @@
+//! A connection that has not shown yet that both ends take part in it.
+//!
+//! | stage | begins with | next |
+//! |---|---|---|
+//! | Asked | SYN | a SYN-ACK that acknowledges it |
+//! | Answered | SYN-ACK | an ACK of the opener that acknowledges it |
+//! | Proven | ACK | an acknowledgment of data, whichever side sent them: the connection becomes an entry |
+//!
+//! A segment counts only if it acknowledges what was seen, so who sends from a forged address, and sees no answer, has to
+//! guess 32 bits to get from Answered to Proven. An RST or the FINs of both sides end it.
+
+use crate::segment::{Segment, advance, after};
+use crate::sets::Line;
+use penstock_core::fact::{Greeting, Opening};
+use penstock_core::packet::{FlowId, TcpFlags};
+use penstock_core::units::{Instant, Span};
+
+/// The index of a connection that has none.
+pub(crate) const NONE: u32 = u32::MAX;
+const NO_SCALE: u8 = u8::MAX;
+/// A segment further than this after the SYN of its sender is not of this connection: no data that far were acknowledged.
+const REACH: u32 = 1 << 30;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Stage {
+    #[default]
+    Asked,
+    Answered,
+    Proven,
+}
+
+/// What a segment did to a half-open connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing: its numbers are wrong.
+    Ignored,
+    /// It was the expected one.
+    Noted,
+    /// An RST or a second FIN ended the connection.
+    Closed(TcpFlags),
+    /// It acknowledged data.
+    Acknowledged,
+}
+
+/// A half-open connection. Pairs are for the opener and for the other side.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Half {
+    hash: u64,
+    /// When the half of the round trip that is running began.
+    since: Instant,
+    /// Times from SYN to SYN-ACK and from there to the ACK, in nanoseconds; 0 if they are not known.
+    halves: [u32; 2],
+    isn: [u32; 2],
+    /// Sequence numbers after what was seen.
+    end: [u32; 2],
+    pub flow: u32,
+    mss: [u16; 2],
+    scale: [u8; 2],
+    /// Whether data were seen.
+    data: [bool; 2],
+    fin: [bool; 2],
+    pub stage: Stage,
+    pub opener_low: bool,
+    /// The running half began with a segment that was sent again, so the answer may be that to the copy before (RFC 6298
+    /// §3).
+    repeated: bool,
+}
+
+const _: () = assert!(size_of::<Half>() <= 64, "a half-open connection has a cache line");
+
+impl Line for Half {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+impl Half {
+    /// Creates a connection of which the SYN was seen.
+    pub fn new(hash: u64, from_low: bool, syn: &Segment, flow: u32, now: Instant) -> Self {
+        let mut half = Self { hash, since: now, opener_low: from_low, flow, ..Self::default() };
+        half.greet(0, syn);
+        half
+    }
+
+    /// Returns 0 for the opener and 1 for the other side.
+    pub fn role(&self, from_low: bool) -> usize {
+        usize::from(self.opener_low != from_low)
+    }
+
+    fn greet(&mut self, role: usize, syn: &Segment) {
+        self.isn[role] = syn.seq;
+        self.end[role] = syn.end().wrapping_add(1);
+        self.scale[role] = syn.window_scale.unwrap_or(NO_SCALE);
+        self.mss[role] = syn.mss.unwrap_or(0);
+        self.data[role] = syn.len > 0;
+    }
+
+    /// Takes a SYN. Returns false if it opens another connection.
+    pub fn on_syn(&mut self, role: usize, syn: &Segment, now: Instant) -> bool {
+        if role == 0 && syn.seq == self.isn[0] {
+            if self.stage == Stage::Asked {
+                (self.since, self.repeated) = (now, true);
+            }
+            return true;
+        }
+        if role == 1 && self.stage == Stage::Asked {
+            // Both sides open at once (RFC 9293 §3.5): their SYNs are answers to each other.
+            self.greet(1, syn);
+            (self.stage, self.repeated) = (Stage::Answered, true);
+            return true;
+        }
+        role == 1 && self.stage == Stage::Answered && syn.seq == self.isn[1]
+    }
+
+    /// Takes a segment that is no SYN without ACK.
+    pub fn step(&mut self, role: usize, segment: &Segment, now: Instant) -> Step {
+        if segment.is(TcpFlags::RST) {
+            return if self.believes_rst(role, segment) { Step::Closed(TcpFlags::RST) } else { Step::Ignored };
+        }
+        if !segment.is(TcpFlags::ACK) || !self.has_sent(1 - role, segment.ack) {
+            return Step::Ignored;
+        }
+        if segment.is(TcpFlags::SYN) { self.on_answer(role, segment, now) } else { self.on_ack(role, segment, now) }
+    }
+
+    /// Returns true if the side has sent what `ack` acknowledges.
+    fn has_sent(&self, role: usize, ack: u32) -> bool {
+        let known = role == 0 || self.stage > Stage::Asked;
+        known && after(ack, self.isn[role]) && !after(ack, self.end[role])
+    }
+
+    /// An RST of the other side may answer the SYN; otherwise it must be the next segment of its sender.
+    fn believes_rst(&self, role: usize, rst: &Segment) -> bool {
+        let answers = role == 1 && rst.is(TcpFlags::ACK) && self.has_sent(0, rst.ack);
+        let known = role == 0 || self.stage > Stage::Asked;
+        answers || known && rst.seq == self.end[role]
+    }
+
+    fn on_answer(&mut self, role: usize, answer: &Segment, now: Instant) -> Step {
+        if role == 0 || self.stage == Stage::Proven {
+            return Step::Ignored;
+        }
+        let again = self.stage == Stage::Answered && self.isn[1] == answer.seq;
+        if self.stage == Stage::Asked && !self.repeated {
+            self.halves[0] = nanos(now.since(self.since));
+        }
+        if !again {
+            self.greet(1, answer);
+        }
+        (self.stage, self.since, self.repeated) = (Stage::Answered, now, again);
+        Step::Noted
+    }
+
+    fn on_ack(&mut self, role: usize, segment: &Segment, now: Instant) -> Step {
+        let known = role == 0 || self.stage > Stage::Asked;
+        if !known || segment.seq.wrapping_sub(self.isn[role].wrapping_add(1)) >= REACH {
+            return Step::Ignored;
+        }
+        if role == 0 && self.stage == Stage::Answered {
+            self.stage = Stage::Proven;
+            self.halves[1] = if self.repeated { 0 } else { nanos(now.since(self.since)) };
+        }
+        advance(&mut self.end[role], segment.end());
+        self.data[role] |= segment.len > 0;
+        self.fin[role] |= segment.is(TcpFlags::FIN);
+        let beyond_syn = after(segment.ack, self.isn[1 - role].wrapping_add(1));
+        if self.stage == Stage::Proven && self.data[1 - role] && beyond_syn {
+            return Step::Acknowledged;
+        }
+        if self.fin == [true; 2] { Step::Closed(TcpFlags::FIN) } else { Step::Noted }
+    }
+
+    /// Returns, for the low and the high end, the sequence number after the SYN, that after what was seen, and the scale of
+    /// its windows (RFC 7323 §2.2: both sides scale or none).
+    pub fn numbers(&self) -> [(u32, u32, u8); 2] {
+        let scaled = !self.scale.contains(&NO_SCALE);
+        let of = |role: usize| {
+            let scale = if scaled { self.scale[role].min(14) } else { 0 };
+            (self.isn[role].wrapping_add(1), self.end[role], scale)
+        };
+        [of(self.role(true)), of(self.role(false))]
+    }
+
+    /// Returns which of the low and the high end has sent a FIN.
+    pub fn fins(&self) -> [bool; 2] {
+        [self.fin[self.role(true)], self.fin[self.role(false)]]
+    }
+
+    /// Returns what an element must know that was not shown the data, or the whole connection; `from_inside` is true if the packet that came
+    /// now is of the opener.
+    pub fn opening(&self, flow: FlowId, from_inside: bool) -> Opening {
+        let greeting = |role: usize| Greeting {
+            isn: self.isn[role],
+            end: self.end[role],
+            window_scale: (self.scale[role] != NO_SCALE).then_some(self.scale[role]),
+            mss: (self.mss[role] != 0).then_some(self.mss[role]),
+        };
+        let half = |at: usize| (self.halves[at] > 0).then(|| Span::from_nanos(self.halves[at].into()));
+        Opening { flow, from_inside, opener: greeting(0), other: greeting(1), asked: half(0), answered: half(1) }
+    }
+}
+
+/// Returns a span as it is kept: 0, for not known, from 4.3 s on.
+fn nanos(span: Span) -> u32 {
+    u32::try_from(span.as_nanos().max(1)).unwrap_or(0)
+}

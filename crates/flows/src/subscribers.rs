@@ -1,0 +1,232 @@
+//! Who a packet belongs to: a named set of prefixes, else a host of its own.
+//!
+//! A host is an IPv4 address or a /64 of IPv6 ([`HostKey`]). The longest prefix that contains it decides. Hosts without a
+//! name get numbers of a table of fixed size: a new host takes a free number, or that of the host which was silent for
+//! longest and holds no entry of the connection table. So a newcomer always has a number of its own, however many
+//! forged addresses came before it.
+//!
+//! Numbers: 0 is for what belongs to nobody (packets that are not IP, and hosts for which all eight or sixteen places are
+//! held by hosts with connections); then the named ones in their order; then the others.
+
+use crate::sets::{Line, Sets};
+use crate::siphash::SipHash;
+use penstock_core::packet::NodeId;
+use penstock_core::wire::HostKey;
+use std::net::IpAddr;
+
+/// The number of whatever has no number of its own.
+pub const STRANGERS: NodeId = NodeId(0);
+
+/// A text or a number of bits that is no prefix.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no prefix of a subscriber; write 10.1.0.0/16 (up to /32) or 2001:db8:1::/48 (up to /64, which is a host)"
+)]
+pub struct PrefixError(String);
+
+/// A prefix of IPv4 up to /32, or of IPv6 up to /64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub struct Prefix {
+    v6: bool,
+    /// The first 64 bits of an address of IPv6, or an address of IPv4.
+    bits: u64,
+    length: u8,
+}
+
+impl std::str::FromStr for Prefix {
+    type Err = PrefixError;
+
+    /// Reads `10.1.0.0/16`, `2001:db8::/32`, or an address alone, which is a host.
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        let parse = || {
+            let (address, length) = match text.split_once('/') {
+                Some((address, length)) => (address, Some(length.parse::<u8>().ok()?)),
+                None => (text, None),
+            };
+            let (v6, bits, most) = match address.parse().ok()? {
+                IpAddr::V4(v4) => (false, v4.to_bits().into(), 32),
+                IpAddr::V6(v6) => (true, (v6.to_bits() >> 64) as u64, 64),
+            };
+            let length = length.unwrap_or(most);
+            let prefix = Self { v6, bits, length };
+            (length <= most && bits & !prefix.mask() == 0).then_some(prefix)
+        };
+        parse().ok_or_else(|| PrefixError(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Prefix {
+    type Error = PrefixError;
+
+    fn try_from(text: String) -> Result<Self, PrefixError> {
+        text.parse()
+    }
+}
+
+impl Prefix {
+    fn mask(self) -> u64 {
+        let width = if self.v6 { 64 } else { 32 };
+        let all = u64::MAX >> (64 - width);
+        if self.length == 0 { 0 } else { all << (width - u32::from(self.length)) & all }
+    }
+
+    fn has(self, host: HostKey) -> bool {
+        self.v6 == host.is_v6() && host.bits() & self.mask() == self.bits
+    }
+}
+
+/// A subscriber with a name: all its addresses count as one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its name.
+    pub name: String,
+    /// Its prefixes.
+    pub prefixes: Vec<Prefix>,
+}
+
+/// A host with its number.
+#[derive(Debug, Clone, Default)]
+struct Host {
+    hash: u64,
+    /// The number of the named subscriber that contains the host; 0 if none does.
+    named: u32,
+}
+
+impl Line for Host {
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// The numbers of subscribers, and how many entries of the connection table each has.
+#[derive(Debug, Clone)]
+pub(crate) struct Subscribers {
+    hash: SipHash,
+    hosts: Sets<Host>,
+    /// Prefixes with the numbers of their subscribers, longest first.
+    prefixes: Vec<(Prefix, u32)>,
+    named: u32,
+    entries: Vec<u32>,
+}
+
+impl Subscribers {
+    pub fn new(hash: SipHash, hosts: u32, names: &[Named]) -> Self {
+        let numbered = names.iter().zip(1..);
+        let mut prefixes: Vec<_> =
+            numbered.flat_map(|(named, number)| named.prefixes.iter().map(move |p| (*p, number))).collect();
+        prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.length));
+        let (hosts, named) = (Sets::new(hosts), names.len() as u32);
+        let entries = vec![0; 1 + names.len() + hosts.capacity() as usize];
+        Self { hash, hosts, prefixes, named, entries }
+    }
+
+    /// Returns the number of a host, and whether it belonged to another host until now.
+    pub fn number(&mut self, host: HostKey, now: u32) -> (NodeId, bool) {
+        let hash = self.hash.of(&host.bytes());
+        if let Some(at) = self.hosts.find(hash) {
+            self.hosts.touch(at, now);
+            return (self.number_at(at), false);
+        }
+        let named = self.prefixes.iter().find(|(prefix, _)| prefix.has(host)).map_or(0, |(_, number)| *number);
+        let Some(at) = self.hosts.vacancy(hash).or_else(|| self.vacate(hash, now)) else {
+            return (if named == 0 { STRANGERS } else { NodeId(named) }, false);
+        };
+        self.hosts.put(at, Host { hash, named }, now);
+        (self.number_at(at), named == 0)
+    }
+
+    fn number_at(&self, at: usize) -> NodeId {
+        match self.hosts.line(at).named {
+            0 => NodeId(1 + self.named + at as u32),
+            named => NodeId(named),
+        }
+    }
+
+    /// Frees the place of the host that was silent for longest, of those without entries.
+    fn vacate(&mut self, hash: u64, now: u32) -> Option<usize> {
+        let holds = |at: usize| self.hosts.line(at).named == 0 && self.entries_of(self.number_at(at)) > 0;
+        let free = self.hosts.rivals(hash).filter(|at| !holds(*at));
+        let at = free.reduce(
+            |oldest, at| if self.hosts.unused(at, now) > self.hosts.unused(oldest, now) { at } else { oldest },
+        )?;
+        self.hosts.take(at);
+        Some(at)
+    }
+
+    /// Returns how many entries of the connection table a subscriber has.
+    pub fn entries_of(&self, subscriber: NodeId) -> u32 {
+        self.entries[subscriber.0 as usize]
+    }
+
+    pub fn gain(&mut self, subscriber: NodeId) {
+        self.entries[subscriber.0 as usize] += 1;
+    }
+
+    pub fn lose(&mut self, subscriber: NodeId) {
+        self.entries[subscriber.0 as usize] -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASH: SipHash = SipHash(1, 2);
+
+    fn host(address: &str) -> HostKey {
+        HostKey::at(address.parse().unwrap()).unwrap()
+    }
+
+    fn named(name: &str, prefixes: &[&str]) -> Named {
+        Named { name: name.into(), prefixes: prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect() }
+    }
+
+    #[test]
+    fn a_prefix_has_no_bits_behind_its_length_and_is_no_longer_than_a_host() {
+        for right in
+            ["0.0.0.0/0", "10.0.0.0/8", "10.0.0.1", "10.0.0.1/32", "::/0", "2001:db8::/32", "2001:db8:0:1::/64"]
+        {
+            assert!(right.parse::<Prefix>().is_ok(), "{right}");
+        }
+        for wrong in
+            ["10.0.0.1/8", "10.0.0.0/33", "2001:db8::/65", "2001:db8::1:0:0:0:0/32", "10.0.0.0/-1", "x/8", "", "/"]
+        {
+            let message = wrong.parse::<Prefix>().unwrap_err().to_string();
+            assert!(message.contains("10.1.0.0/16") && message.contains(wrong), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_longest_prefix_decides_and_all_of_a_name_is_one() {
+        let names =
+            [named("all", &["0.0.0.0/0", "2001:db8::/32"]), named("some", &["10.1.0.0/16", "2001:db8:0:8::/61"])];
+        let mut subscribers = Subscribers::new(HASH, 16, &names);
+        let mut number = |address: &str| subscribers.number(host(address), 0);
+        for (address, expected) in
+            [("10.1.2.3", 2), ("10.2.0.0", 1), ("2001:db8:0:f::1", 2), ("2001:db8:0:10::1", 1), ("10.1.2.3", 2)]
+        {
+            assert_eq!(number(address), (NodeId(expected), false), "{address}");
+        }
+        let (alone, fresh) = number("2001:db9::1");
+        assert!(alone.0 > 2 && fresh);
+        assert_eq!(number("2001:db9::ffff"), (alone, false), "its /64");
+    }
+
+    #[test]
+    fn a_host_with_entries_keeps_its_number_and_the_others_pass_theirs_on() {
+        let mut subscribers = Subscribers::new(HASH, 8, &[]);
+        let (honest, _) = subscribers.number(host("10.0.0.1"), 0);
+        subscribers.gain(honest);
+        let mut numbers: Vec<_> = (0..1000u32)
+            .map(|forged| subscribers.number(HostKey::at((0x0b00_0000 + forged).to_be_bytes().into()).unwrap(), forged))
+            .collect();
+        assert!(numbers.iter().all(|(number, fresh)| *fresh && *number != honest && *number != STRANGERS));
+        numbers.sort();
+        numbers.dedup();
+        assert_eq!(numbers.len(), 7, "the other places");
+        assert_eq!(subscribers.number(host("10.0.0.1"), 2000), (honest, false));
+        (0..8).for_each(|place| subscribers.gain(NodeId(1 + place)));
+        assert_eq!(subscribers.number(host("10.0.0.9"), 2000), (STRANGERS, false), "all places are held");
+    }
+}
