@@ -75,6 +75,7 @@ mod lists;
 mod owners;
 mod rate;
 mod share;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -82,12 +83,13 @@ pub use behind::{Behind, Queue};
 pub use census::{CensusError, PinkStats};
 pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
-use backlog::{Backlogs, Waits};
+use backlog::Backlogs;
 use census::Census;
-use flow::{FIN_SENT, FROM_INSIDE, Flight, Flow, GROWS, HELD, KNOWN, LACKING, List, Phase, up};
+use flow::{COARSE, FIN_SENT, FROM_INSIDE, Flight, Flow, GROWS, HELD, KNOWN, LACKING, List, Phase, up};
 use owners::Owners;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};
+use steps::{Owed, Step};
 
 /// The state of PINK for one direction of a link.
 #[derive(Debug, Clone)]
@@ -109,6 +111,7 @@ pub struct Pink {
     /// Number of flows whose windows are growing.
     growing: u64,
     backlogs: Backlogs,
+    owed: Owed,
     stats: PinkStats,
 }
 
@@ -147,6 +150,7 @@ impl Pink {
             room: Limit::Bytes(Bytes::new(u64::MAX)),
             growing: 0,
             backlogs: Backlogs::default(),
+            owed: Owed::default(),
             stats: PinkStats::default(),
             config: Box::new(config.clone()),
         }
@@ -359,11 +363,11 @@ impl Pink {
     }
 
     /// Notes data of a flow which leaves something to others: if it has filled its window it can use more.
-    fn note_held(&mut self, id: usize, stamped: bool) {
+    fn note_held(&mut self, id: usize, stamped: bool, now: Instant) {
         let flow = &self.flows[id];
         if self.config.reallocation == Reallocation::Demand && flow.has(LACKING) && flow.is_held(stamped) {
             self.set_lacking(id, None);
-            self.flows[id].forget_interval();
+            self.flows[id].wake(now);
         }
     }
 
@@ -421,6 +425,9 @@ impl Pink {
         self.set_small(id, small && self.flows[id].listed.is_some());
         let edge = (self.config.reallocation == Reallocation::Demand).then_some(self.flows[id].edge);
         let ours = self.write(id, segment, &context, surplus);
+        // A flow that the budget of its node holds back could use no more of the link.
+        let within = self.config.reallocation != Reallocation::Demand || context.taken >= context.level;
+        let ours = ours && within;
         let flow = &mut self.flows[id];
         flow.mark(HELD, ours);
         if by_use && !flow.is_measuring() && flow.flight() == Flight::Later {
@@ -449,12 +456,21 @@ impl Pink {
             return false;
         };
         let steady = self.config.window == Window::Steady;
-        let waits = if steady { self.backlogs.waits(full, self.rate) } else { Waits::default() };
-        flow.turn_round(ack, full.max(unit), context.now, |flow| match context.rtt {
-            Some(rtt) if steady => flow.due(share, rtt, &waits, context.now),
+        let beyond = if steady { self.backlogs.beyond(full, self.rate) } else { Span::ZERO };
+        let settled = steady && (flow.has(GROWS) || flow.has(LACKING));
+        let owed = flow.credit;
+        let due = flow.turn_round(ack, full.max(unit), settled, context.now, |flow| match context.rtt {
+            Some(rtt) if steady => flow.due(share, rtt, beyond, context.now),
             _ => share,
         });
-        let mut granted = self.config.window.grant(flow, share, full, unit);
+        let steps = steady && COARSE * unit <= full && !flow.has(LACKING) && flow.flight() == Flight::Later;
+        let mut granted = match before.filter(|_| steps) {
+            Some(before) => {
+                let crowded = self.is_crowded(full, context.rtt);
+                self.step(id, &Step { share, due, before, segment: full, crowded }, owed, unit)
+            }
+            None => self.config.window.grant(flow, share, full, unit),
+        };
         let by_share = granted < told;
         if self.config.window != Window::Literal {
             let free = (surplus > 0).then(|| share.saturating_sub(surplus));
@@ -498,7 +514,7 @@ impl AckPath for Pink {
         if segment.payload_len() > 0 {
             self.note_sending(id, now);
             self.flows[id].note_data(segment, self.config.reallocation == Reallocation::Demand, now);
-            self.note_held(id, segment.timestamps().is_some());
+            self.note_held(id, segment.timestamps().is_some(), now);
         }
         if segment.flags().has(TcpFlags::FIN) {
             self.flows[id].set(FIN_SENT, true);

@@ -119,7 +119,7 @@ impl Default for Config {
             reserve: None,
             reallocation: Reallocation::Demand,
             shrink: Shrink::Advance,
-            window: Window::Dither,
+            window: Window::Steady,
             sampling: Sampling::Always,
             idle_timeout: Span::from_secs(60),
             silent_timeout: Span::from_secs(3),
