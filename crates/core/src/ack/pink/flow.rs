@@ -69,7 +69,7 @@ const LONGEST_ROUND: u64 = 4;
 const BEAT: u32 = 18;
 
 /// A unit of the window field is coarse if it is more than this part of a segment.
-pub(super) const COARSE: u64 = 4;
+pub(super) const COARSE: u64 = 3;
 
 /// A window that grows does so by at least an eighth of what is acknowledged, even without room for a burst.
 const SLOWEST: u64 = 8;
@@ -507,13 +507,12 @@ impl Flow {
     }
 
     /// Returns the window `granted`, made smaller by less than a segment if it would let a sender that splits segments
-    /// send a tail of less than half a segment. Where units are coarse that would cost more than the tail.
+    /// send a tail of less than half a segment.
     pub fn without_tail(&self, ack: u32, granted: u64, segment: u64, unit: u64) -> u64 {
         let end = self.probe.outbound_end().unwrap_or(ack);
         let right = ack.wrapping_add(granted as u32);
         let far = self.round_trip().is_none_or(|rtt| rtt >= LONG_ROUND_TRIP); // a tail is little of a long round
-        let coarse = COARSE * unit > segment;
-        if unit == 1 || coarse || far || !self.is(SPLITTER) || !after(right, end) {
+        if unit == 1 || far || !self.is(SPLITTER) || !after(right, end) {
             return granted;
         }
         let tail = u64::from(right.wrapping_sub(end)) % segment;

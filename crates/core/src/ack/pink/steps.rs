@@ -75,7 +75,9 @@ impl Flow {
         let current = nearest(at.before);
         let window = match at.due {
             _ if at.crowded => (at.share / step).max(1) * step,
-            Some(due) => stepped(if few { at.share } else { due }, step, few, current, i64::from(self.credit), reluctance),
+            Some(due) => {
+                stepped(if few { at.share } else { due }, step, few, current, i64::from(self.credit), reluctance)
+            }
             // Shares change amid rounds when flows come and go.
             None if current + 2 * step >= at.share && current <= at.share + at.share / 8 + step => current,
             None => nearest(at.share),
