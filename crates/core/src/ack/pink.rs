@@ -356,7 +356,10 @@ impl Pink {
     fn judge_by_use(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
         let Some((used, more)) = self.flows[id].answer(context.full, rtt, now) else { return };
         let claim = used.saturating_add(used / 8); // room to grow until the end of the next interval
-        if more || window_of(MILLI * u64::from(claim), rtt, 1) >= context.level {
+        // Whether a flow grows shows only against an interval before.
+        let flow = &self.flows[id];
+        let first = self.config.reallocation == Reallocation::Demand && flow.claim == 0 && !flow.has(LACKING);
+        if more || first || window_of(MILLI * u64::from(claim), rtt, 1) >= context.level {
             self.set_lacking(id, None);
             self.flows[id].claim = used;
         } else {
