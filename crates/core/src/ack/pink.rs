@@ -370,14 +370,15 @@ impl Pink {
 
     /// Notes data of a flow in its first flight: if the last segment is a short one, the flow has nothing more to send. It
     /// leaves to others at once what it does not use, so that many short flows cost what they send.
-    fn note_short(&mut self, id: usize) {
+    fn note_short(&mut self, id: usize, stamped: bool) {
         let flow = &self.flows[id];
         let new = flow.flight() == Flight::First && flow.is_busy() && flow.is(SHORT);
         if self.config.reallocation != Reallocation::Demand || !new || flow.has(LACKING) {
             return;
         }
         if let (Some(rtt), Some(end)) = (flow.round_trip(), flow.probe.outbound_end()) {
-            let claim = rate_of(u64::from(end.wrapping_sub(flow.acked)), rtt);
+            let full = time_of(flow.segment(stamped), self.rate);
+            let claim = rate_of(u64::from(end.wrapping_sub(flow.acked)), rtt + full);
             self.set_lacking(id, Some(claim));
         }
     }
@@ -537,8 +538,9 @@ impl AckPath for Pink {
         if segment.payload_len() > 0 {
             self.note_sending(id, now);
             self.flows[id].note_data(segment, self.config.reallocation == Reallocation::Demand, now);
-            self.note_held(id, segment.timestamps().is_some(), now);
-            self.note_short(id);
+            let stamped = segment.timestamps().is_some();
+            self.note_held(id, stamped, now);
+            self.note_short(id, stamped);
         }
         if segment.flags().has(TcpFlags::FIN) {
             self.flows[id].set(FIN_SENT, true);

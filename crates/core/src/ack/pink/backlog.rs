@@ -43,7 +43,7 @@ mod tests {
         let rate = Rate::from_bps(10_000_000);
         let beyond = |backlogs: &Backlogs| backlogs.beyond(1000, rate);
         (0..2000).for_each(|_| backlogs.note(3000));
-        assert_eq!((backlogs.lately(), beyond(&backlogs)), (2999, Span::ZERO));
+        assert_eq!((backlogs.lately(), beyond(&backlogs)), (3000, Span::ZERO));
         (0..2000).for_each(|_| backlogs.note(5000)); // 1000 bytes take 0.8 ms
         let wait = beyond(&backlogs);
         assert!(wait > Span::from_micros(1590) && wait <= Span::from_micros(1600), "{wait}");
