@@ -359,7 +359,10 @@ impl Pink {
         // Whether a flow grows shows only against an interval before.
         let flow = &self.flows[id];
         let first = self.config.reallocation == Reallocation::Demand && flow.claim == 0 && !flow.has(LACKING);
-        if more || first || window_of(MILLI * u64::from(claim), rtt, 1) >= context.level {
+        let good = more || first || window_of(MILLI * u64::from(claim), rtt, 1) >= context.level;
+        if good && self.config.reallocation == Reallocation::Demand && context.taken < context.level {
+            self.set_lacking(id, Some(rate_of(context.taken, rtt))); // its node's budget, and no more, is what it can use
+        } else if good {
             self.set_lacking(id, None);
             self.flows[id].claim = used;
         } else {
@@ -448,9 +451,8 @@ impl Pink {
         let ours = self.write(id, segment, &context, surplus);
         // A flow that the budget of its node holds back could use no more of the link.
         let within = self.config.reallocation != Reallocation::Demand || context.taken >= context.level;
-        let ours = ours && within;
         let flow = &mut self.flows[id];
-        flow.mark(HELD, ours);
+        flow.mark(HELD, ours && within);
         if by_use && !flow.is_measuring() && flow.flight() == Flight::Later {
             flow.ask(edge, ours, now);
         }
