@@ -160,7 +160,7 @@ fn a_rate_that_changes_is_followed_when_told_and_when_estimated() {
     }
     let ignorant = dsl("c = 0.95", &HALVED.replace("TOLD", "told = false"));
     assert!(
-        ignorant.bottlenecks[0].queue_delay_ms.p99 > 100.0,
+        ignorant.bottlenecks[0].queue_delay_ms.p99 > 90.0,
         "not told: {:?}",
         ignorant.bottlenecks[0].queue_delay_ms
     );
@@ -211,7 +211,7 @@ fn beside_udp(aqm: &str) -> (f64, f64) {
 #[test]
 fn who_obeys_no_window_is_dealt_with_by_room_in_reserve_or_by_a_queue_for_each_flow() {
     let (_, rtt) = beside_udp("queue = \"fifo\"");
-    assert!(rtt > 200.0, "fifo: {rtt} ms");
+    assert!(rtt > 190.0, "fifo: {rtt} ms");
     let (goodput, rtt) = beside_udp("queue = \"fifo\", reserve = \"5200kbit/s\"");
     assert!(rtt < 110.0 && goodput > 0.9 * 4.8e6 * C, "reserve: {rtt} ms, {goodput} bit/s");
     for queue in ["fq", "fq-codel"] {
@@ -227,7 +227,7 @@ fn who_obeys_no_window_is_dealt_with_by_room_in_reserve_or_by_a_queue_for_each_f
 fn max_min_loses_an_eighth_of_what_bad_flows_use() {
     let link = |name: &str, a: &str, b: &str, rate: &str, delay: &str| {
         format!(
-            "{{ name = \"{name}\", a = \"{a}\", b = \"{b}\", rate = \"{rate}\", delay = \"{delay}\", limit = \"125kB\", aqm = {{ name = \"pink\", reallocation = \"max-min\" }} }}"
+            "{{ name = \"{name}\", a = \"{a}\", b = \"{b}\", rate = \"{rate}\", delay = \"{delay}\", limit = \"125kB\", aqm = {{ name = \"pink\", reallocation = \"max-min\", window = \"dither\" }} }}"
         )
     };
     let links = [
