@@ -468,8 +468,7 @@ fn a_host_with_eight_flows_has_no_more_than_a_host_with_one() {
         return;
     }
     let _turn = turn();
-    // With nodes and "demand", the default, the one flow has a fifth of its part (docs/algorithms/pink.md).
-    let sets = ["queue=qrm", "c=0.95", "idle_timeout=1s", "reallocation=paper"];
+    let sets = ["queue=qrm", "c=0.95"];
     let pink: Vec<&str> =
         ["--aqm", "pink"].into_iter().chain(sets.into_iter().flat_map(|set| ["--set", set])).collect();
     for attempt in 1..=ATTEMPTS {

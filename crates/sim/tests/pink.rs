@@ -160,7 +160,7 @@ fn a_rate_that_changes_is_followed_when_told_and_when_estimated() {
     }
     let ignorant = dsl("c = 0.95", &HALVED.replace("TOLD", "told = false"));
     assert!(
-        ignorant.bottlenecks[0].queue_delay_ms.p99 > 100.0,
+        ignorant.bottlenecks[0].queue_delay_ms.p99 > 90.0,
         "not told: {:?}",
         ignorant.bottlenecks[0].queue_delay_ms
     );
@@ -211,7 +211,7 @@ fn beside_udp(aqm: &str) -> (f64, f64) {
 #[test]
 fn who_obeys_no_window_is_dealt_with_by_room_in_reserve_or_by_a_queue_for_each_flow() {
     let (_, rtt) = beside_udp("queue = \"fifo\"");
-    assert!(rtt > 200.0, "fifo: {rtt} ms");
+    assert!(rtt > 190.0, "fifo: {rtt} ms");
     let (goodput, rtt) = beside_udp("queue = \"fifo\", reserve = \"5200kbit/s\"");
     assert!(rtt < 110.0 && goodput > 0.9 * 4.8e6 * C, "reserve: {rtt} ms, {goodput} bit/s");
     for queue in ["fq", "fq-codel"] {
@@ -227,7 +227,7 @@ fn who_obeys_no_window_is_dealt_with_by_room_in_reserve_or_by_a_queue_for_each_f
 fn max_min_loses_an_eighth_of_what_bad_flows_use() {
     let link = |name: &str, a: &str, b: &str, rate: &str, delay: &str| {
         format!(
-            "{{ name = \"{name}\", a = \"{a}\", b = \"{b}\", rate = \"{rate}\", delay = \"{delay}\", limit = \"125kB\", aqm = {{ name = \"pink\", reallocation = \"max-min\" }} }}"
+            "{{ name = \"{name}\", a = \"{a}\", b = \"{b}\", rate = \"{rate}\", delay = \"{delay}\", limit = \"125kB\", aqm = {{ name = \"pink\", reallocation = \"max-min\", window = \"dither\" }} }}"
         )
     };
     let links = [
@@ -321,21 +321,18 @@ invariants = { no_drops = true }
 }
 
 /// One queue of 125 kB and round trips of 107, 257 and 507 ms, whose product is up to five times that. Flows that begin at
-/// once or one after the other, from one segment, from ten, or with all they may: what windows grow by has room. In two of
-/// the 54 cases it has not with the default: four flows of 507 ms that begin from one segment lose up to 32 packets while
-/// they grow. With `reallocation = "paper"` they lose none.
+/// once or one after the other, from one segment, from ten, or with all they may: what windows grow by has room. Four
+/// flows of 507 ms that begin from one segment lost 32 packets while a flow's first interval could show that it did not grow.
 #[test]
 fn a_queue_far_smaller_than_the_product_does_not_overflow() {
     for delay in ["1.45ms", "76.45ms", "201.45ms"] {
         for (flows, spread) in [(1, "0s"), (2, "0s"), (4, "0s"), (16, "0s"), (4, "8s"), (16, "16s")] {
             for first in [1, 10, 400] {
-                let grows_too_fast = delay == "201.45ms" && flows == 4 && first == 1;
-                let more = if grows_too_fast { ", reallocation = \"paper\"" } else { "" };
                 let text = format!(
                     r#"
 duration = "25s"
 topology = {{ kind = "dumbbell", rate = "10Mbit/s", delay = "50ms", limit = "125kB", access_rate = "100Mbit/s" }}
-aqm = {{ name = "pink"{more} }}
+aqm = {{ name = "pink" }}
 tcp = {{ cc = "newreno", mss = "1000B", initial_window = {first}, ack_every_segment = true }}
 flows = [{{ kind = "bulk", count = {flows}, start_spread = "{spread}", access_delay = "{delay}" }}]
 invariants = {{ no_drops = true }}

@@ -34,11 +34,14 @@
 //! `the_letter_of_the_figures_gives_out_more_than_there_is`).
 //! DIFFERENCE: who cannot use its share is measured, and an idle flow holds nothing, unless `reallocation = "paper"`
 //! (`who_has_nothing_more_to_send_leaves_its_share_with_the_next_ack`,
-//! `delayed_acks_cost_no_packet`). What idle flows may send at once is bounded for
+//! `a_flow_of_one_short_segment_takes_from_others_what_it_sends`, `delayed_acks_cost_no_packet`,
+//! `flows_that_the_budget_of_their_node_holds_back_leave_the_rest_to_others`). What idle flows may send at once is bounded for
 //! all together, for which the right edge of a flow that has nothing more to send may move left
 //! (`what_idle_flows_may_send_at_once_is_bounded_for_all_together`, `theorem_1_with_flows_that_pause_and_wake`).
-//! DIFFERENCE: the mean of windows is over round trips with `window = "dither"`, and over time with "steady"
-//! (`what_is_due_follows_the_time_that_a_round_took`, `a_sender_that_splits_segments_gets_no_room_for_a_tail`).
+//! DIFFERENCE: the mean of windows is over time, unless `window = "dither"`, and a flow steps up when others have stepped
+//! down (`what_is_due_follows_the_time_that_a_round_took`, `a_flow_steps_up_when_others_have_stepped_down`,
+//! `the_sum_of_windows_stays_that_of_the_shares`, `nothing_is_owed_for_a_pause`,
+//! `a_sender_that_splits_segments_gets_no_room_for_a_tail`).
 //! DIFFERENCE: a cut takes effect as ACKs advance, unless `shrink = "immediate"`
 //! (`a_cut_takes_effect_as_acks_advance`, `an_immediate_cut_moves_the_edge_left`).
 //! DIFFERENCE: windows are whole segments and first flights are half, unless `window = "literal"`
@@ -76,6 +79,7 @@ mod lists;
 mod owners;
 mod rate;
 mod share;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -83,12 +87,13 @@ pub use behind::{Behind, Queue};
 pub use census::{CensusError, PinkStats};
 pub use config::{Config, RateFrom, Reallocation, Sampling, Shrink, Window};
 
-use backlog::{Backlogs, Waits};
+use backlog::Backlogs;
 use census::Census;
-use flow::{FIN_SENT, FROM_INSIDE, Flight, Flow, GROWS, HELD, KNOWN, LACKING, List, Phase, up};
+use flow::{COARSE, FIN_SENT, FROM_INSIDE, Flight, Flow, GROWS, HELD, KNOWN, LACKING, List, Phase, SHORT, up};
 use owners::Owners;
 use rate::Estimator;
 use share::{MAX_WINDOW, MILLI, Shares, payload_rate, rate_of, time_of, window_of};
+use steps::{Owed, Step};
 
 /// The state of PINK for one direction of a link.
 #[derive(Debug, Clone)]
@@ -110,6 +115,7 @@ pub struct Pink {
     /// Number of flows whose windows are growing.
     growing: u64,
     backlogs: Backlogs,
+    owed: Owed,
     stats: PinkStats,
 }
 
@@ -148,6 +154,7 @@ impl Pink {
             room: Limit::Bytes(Bytes::new(u64::MAX)),
             growing: 0,
             backlogs: Backlogs::default(),
+            owed: Owed::default(),
             stats: PinkStats::default(),
             config: Box::new(config.clone()),
         }
@@ -354,7 +361,13 @@ impl Pink {
     fn judge_by_use(&mut self, id: usize, context: &AckContext, rtt: Span, now: Instant) {
         let Some((used, more)) = self.flows[id].answer(context.full, rtt, now) else { return };
         let claim = used.saturating_add(used / 8); // room to grow until the end of the next interval
-        if more || window_of(MILLI * u64::from(claim), rtt, 1) >= context.level {
+        // Whether a flow grows shows only against an interval before.
+        let flow = &self.flows[id];
+        let first = self.config.reallocation == Reallocation::Demand && flow.claim == 0 && !flow.has(LACKING);
+        let good = more || first || window_of(MILLI * u64::from(claim), rtt, 1) >= context.level;
+        if good && self.config.reallocation == Reallocation::Demand && context.taken < context.level {
+            self.set_lacking(id, Some(rate_of(context.taken, rtt))); // its node's budget, and no more, is what it can use
+        } else if good {
             self.set_lacking(id, None);
             self.flows[id].claim = used;
         } else {
@@ -363,12 +376,27 @@ impl Pink {
         self.flows[id].forget_interval();
     }
 
+    /// Notes data of a flow in its first flight: if the last segment is a short one, the flow has nothing more to send. It
+    /// leaves to others at once what it does not use, so that many short flows cost what they send.
+    fn note_short(&mut self, id: usize, stamped: bool) {
+        let flow = &self.flows[id];
+        let new = flow.flight() == Flight::First && flow.is_busy() && flow.is(SHORT);
+        if self.config.reallocation != Reallocation::Demand || !new || flow.has(LACKING) {
+            return;
+        }
+        if let (Some(rtt), Some(end)) = (flow.round_trip(), flow.probe.outbound_end()) {
+            let full = time_of(flow.segment(stamped), self.rate);
+            let claim = rate_of(u64::from(end.wrapping_sub(flow.acked)), rtt + full);
+            self.set_lacking(id, Some(claim));
+        }
+    }
+
     /// Notes data of a flow which leaves something to others: if it has filled its window it can use more.
-    fn note_held(&mut self, id: usize, stamped: bool) {
+    fn note_held(&mut self, id: usize, stamped: bool, now: Instant) {
         let flow = &self.flows[id];
         if self.config.reallocation == Reallocation::Demand && flow.has(LACKING) && flow.is_held(stamped) {
             self.set_lacking(id, None);
-            self.flows[id].forget_interval();
+            self.flows[id].wake(now);
         }
     }
 
@@ -426,8 +454,10 @@ impl Pink {
         self.set_small(id, small && self.flows[id].listed.is_some());
         let edge = (self.config.reallocation == Reallocation::Demand).then_some(self.flows[id].edge);
         let ours = self.write(id, segment, &context, surplus);
+        // A flow that the budget of its node holds back could use no more of the link.
+        let within = self.config.reallocation != Reallocation::Demand || context.taken >= context.level;
         let flow = &mut self.flows[id];
-        flow.mark(HELD, ours);
+        flow.mark(HELD, ours && within);
         if by_use && !flow.is_measuring() && flow.flight() == Flight::Later {
             flow.ask(edge, ours, now);
         }
@@ -453,13 +483,25 @@ impl Pink {
             flow.let_through(ack, told);
             return false;
         };
-        let steady = self.config.window == Window::Steady;
-        let waits = if steady { self.backlogs.waits(full, self.rate) } else { Waits::default() };
-        flow.turn_round(ack, full.max(unit), context.now, |flow| match context.rtt {
-            Some(rtt) if steady => flow.due(share, rtt, &waits, context.now),
+        // In coarse units no step of a segment can be written.
+        let steady = self.config.window == Window::Steady && COARSE * unit <= full;
+        let beyond = if steady { self.backlogs.beyond(full, self.rate) } else { Span::ZERO };
+        // A flow that its node's budget holds back uses all of its window, though it lacks.
+        let lacks = flow.has(LACKING) && context.taken >= context.level;
+        let settled = steady && (flow.has(GROWS) || lacks);
+        let owed = flow.credit;
+        let due = flow.turn_round(ack, full.max(unit), settled, context.now, |flow| match context.rtt {
+            Some(rtt) if steady => flow.due(share, rtt, beyond, context.now),
             _ => share,
         });
-        let mut granted = self.config.window.grant(flow, share, full, unit);
+        let steps = steady && !lacks && flow.flight() == Flight::Later;
+        let mut granted = match before.filter(|_| steps) {
+            Some(before) => {
+                let crowded = self.is_crowded(full, context.rtt);
+                self.step(id, &Step { share, due, before, segment: full, crowded }, owed, unit)
+            }
+            None => self.config.window.grant(flow, share, full, unit),
+        };
         let by_share = granted < told;
         if self.config.window != Window::Literal {
             let free = (surplus > 0).then(|| share.saturating_sub(surplus));
@@ -503,7 +545,9 @@ impl AckPath for Pink {
         if segment.payload_len() > 0 {
             self.note_sending(id, now);
             self.flows[id].note_data(segment, self.config.reallocation == Reallocation::Demand, now);
-            self.note_held(id, segment.timestamps().is_some());
+            let stamped = segment.timestamps().is_some();
+            self.note_held(id, stamped, now);
+            self.note_short(id, stamped);
         }
         if segment.flags().has(TcpFlags::FIN) {
             self.flows[id].set(FIN_SENT, true);

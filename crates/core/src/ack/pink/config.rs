@@ -21,7 +21,8 @@ pub enum Shrink {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
-    /// Whole segments whose mean over time is the share, also if receivers delay ACKs; no tails.
+    /// Whole segments whose mean over time is the share, also if receivers delay ACKs; a flow steps up when others have
+    /// stepped down; no tails.
     #[default]
     Steady,
     /// Whole segments whose mean over round trips is the share.
@@ -92,8 +93,8 @@ pub struct Config {
     pub reallocation: Reallocation,
     /// How a smaller share takes effect: "advance" (no right edge moves left) or "immediate" (the paper's).
     pub shrink: Shrink,
-    /// Which windows are written: "dither" (whole segments, their mean over round trips is the share), "steady" (their mean
-    /// over time is the share) or "literal" (the share in bytes).
+    /// Which windows are written: "steady" (whole segments, their mean over time is the share, and they step when others step
+    /// the other way), "dither" (their mean over round trips is the share) or "literal" (the share in bytes).
     pub window: Window,
     /// When only flows that transmit data count: "always", "after-drop" or "off" (every SYN counts until FIN or RST).
     pub sampling: Sampling,
@@ -119,7 +120,7 @@ impl Default for Config {
             reserve: None,
             reallocation: Reallocation::Demand,
             shrink: Shrink::Advance,
-            window: Window::Dither,
+            window: Window::Steady,
             sampling: Sampling::Always,
             idle_timeout: Span::from_secs(60),
             silent_timeout: Span::from_secs(3),

@@ -1,7 +1,6 @@
 //! The state of one flow of PINK: its windows, its rounds, the habits of its sender and receiver, and the rate that it
 //! is measured to use.
 
-use super::backlog::Waits;
 use super::config::{Shrink, Window};
 use super::lists::Place;
 use super::share::{CREDIT, MAX_WINDOW, rate_of};
@@ -68,6 +67,9 @@ const MOST_LATE: Span = Span::from_millis(1);
 const LONGEST_ROUND: u64 = 4;
 /// Binary logarithm of the units in which the time of rounds is kept, in nanoseconds.
 const BEAT: u32 = 18;
+
+/// A unit of the window field is coarse if it is more than this part of a segment.
+pub(super) const COARSE: u64 = 3;
 
 /// A window that grows does so by at least an eighth of what is acknowledged, even without room for a burst.
 const SLOWEST: u64 = 8;
@@ -187,6 +189,11 @@ pub(super) fn down(bytes: u64, unit: u64) -> u64 {
 pub(super) fn whole_segments(bytes: i64, segment: u64, unit: u64, flow: &Flow) -> u64 {
     let step = if flow.wants_pairs() && unit < segment { 2 * segment } else { segment.max(unit) };
     let window = (bytes.div_euclid(step as i64).max(0) as u64 * step).max(segment);
+    in_units(window, segment, unit, flow)
+}
+
+/// Rounds a window of whole segments to units of the window field.
+pub(super) fn in_units(window: u64, segment: u64, unit: u64, flow: &Flow) -> u64 {
     let less = down(window, unit);
     if flow.had(SPLITS) && less >= segment { less } else { up(window, unit) }
 }
@@ -344,33 +351,46 @@ impl Flow {
     /// round took, less the wait in the queue here beyond what is borne. A round takes longer than the round trip if the
     /// receiver delays ACKs.
     ///
-    /// Over a long round trip a delayed ACK matters little, and what the queue was when the round began is long past:
-    /// there the mean of what is borne is added, if ACKs are delayed.
-    pub fn due(&self, share: u64, rtt: Span, waits: &Waits, now: Instant) -> u64 {
-        let (nanos, longest) = (rtt.as_nanos().max(1), LONGEST_ROUND * rtt.as_nanos());
-        if rtt >= LONG_ROUND_TRIP {
-            let borne = if self.had(STRETCHES) { waits.borne } else { Span::ZERO };
-            return share + ratio(share, borne.as_nanos(), nanos);
-        }
+    /// Over a long round trip what the queue was when the round began is long past, and half of the time is added.
+    pub fn due(&self, share: u64, rtt: Span, beyond: Span, now: Instant) -> u64 {
+        let nanos = rtt.as_nanos().max(1);
         let took = u64::from(beat(now).wrapping_sub(self.place.round_at)) << BEAT;
-        ratio(share, took.saturating_sub(waits.beyond.as_nanos()).clamp(nanos / 2, longest), nanos)
+        let took = took.saturating_sub(beyond.as_nanos()).clamp(nanos / 2, LONGEST_ROUND * nanos);
+        ratio(share, if rtt >= LONG_ROUND_TRIP { took.midpoint(nanos) } else { took }, nanos)
     }
 
-    /// Ends the round if data beyond its first edge are acknowledged, and carries over the error of the round.
-    pub fn turn_round(&mut self, ack: u32, quantum: u64, now: Instant, due: impl Fn(&mut Self) -> u64) {
+    /// Ends the round if data beyond its first edge are acknowledged, and carries over the error of the round unless
+    /// `settled`. Returns what was due in the round.
+    pub fn turn_round(
+        &mut self,
+        ack: u32,
+        quantum: u64,
+        settled: bool,
+        now: Instant,
+        due: impl Fn(&mut Self) -> u64,
+    ) -> Option<u64> {
         if !after(ack, self.round_end) {
-            return;
+            return None;
         }
-        let share = due(self);
+        let due = due(self);
         self.place.round_at = beat(now);
-        if self.flight() == Flight::Later {
+        if self.flight() == Flight::Later && !settled {
             let given = i64::from(self.edge.wrapping_sub(self.round_end) as i32);
             let bound = ((CREDIT * quantum) as i64).min(i16::MAX.into());
-            self.credit = (i64::from(self.credit) + share as i64 - given).clamp(-bound, bound) as i16;
+            self.credit = (i64::from(self.credit) + due as i64 - given).clamp(-bound, bound) as i16;
         }
         self.set_flight(Flight::Later);
         self.round_end = self.edge;
         self.marks = (self.marks & !HABITS) | ((self.marks << 2) & 0b1100);
+        Some(due)
+    }
+
+    /// Begins anew after a pause: nothing is owed for it.
+    pub fn wake(&mut self, now: Instant) {
+        self.forget_interval();
+        self.set_flight(Flight::First);
+        (self.round_end, self.credit) = (self.acked, 0);
+        self.place.round_at = beat(now);
     }
 
     /// Returns the whole round trip time; before it is known, its WAN half.
@@ -379,7 +399,7 @@ impl Flow {
     }
 
     /// Returns true if windows in steps of two segments avoid the wait for delayed ACKs.
-    fn wants_pairs(&self) -> bool {
+    pub fn wants_pairs(&self) -> bool {
         self.had(STRETCHES) && self.round_trip().is_some_and(|rtt| rtt < LONG_ROUND_TRIP)
     }
 

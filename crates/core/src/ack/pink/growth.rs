@@ -57,7 +57,7 @@ impl Pink {
     }
 
     /// Returns the bandwidth-delay product, or the size of the queue if that is smaller.
-    fn burst_room(&self, full: u64, rtt: Span) -> u64 {
+    pub(super) fn burst_room(&self, full: u64, rtt: Span) -> u64 {
         let room = match self.room {
             Limit::Bytes(bytes) => bytes.get(),
             Limit::Packets(packets) => packets.saturating_mul(full),

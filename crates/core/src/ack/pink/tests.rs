@@ -391,11 +391,11 @@ fn rounding_and_steps_follow_the_habits_of_the_ends() {
     flow.set_flight(Flight::Later);
     flow.note_ack(1001, 1000);
     assert!(!flow.had(STRETCHES));
-    flow.turn_round(1001, 1000, Instant::ZERO, |_| 5000);
+    flow.turn_round(1001, 1000, false, Instant::ZERO, |_| 5000);
     assert!(flow.had(STRETCHES));
     flow.let_through(1001, 5000);
     flow.note_ack(2001, 1000);
-    flow.turn_round(2001, 1000, Instant::ZERO, |_| 5000);
+    flow.turn_round(2001, 1000, false, Instant::ZERO, |_| 5000);
     assert!(!flow.had(STRETCHES));
 }
 

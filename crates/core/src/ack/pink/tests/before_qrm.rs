@@ -1,6 +1,7 @@
 //! PINK before QRM: windows are those of budgets. 10 Mbit/s, 104 ms, c = 0.95, literal windows: a whole link is 123,500
 //! B.
 
+use super::super::flow::after;
 use super::*;
 use crate::ack::gate::Gate as Before;
 use crate::config::{Discipline, LinkFacts};
@@ -112,6 +113,39 @@ fn flows_of_a_node_share_its_budget() {
     bench.now += WAN;
     bench.back(Seg::ack(2, ISN + 1002, 65_535));
     assert_eq!([0, 1].map(|f| bench.window(f)), [30_875; 2], "123,500 / 4");
+}
+
+/// With the default as well: two nodes, one with eight flows that fill their windows of a sixteenth of the link. They
+/// leave the other node's flow nothing of their node's part, but what is beyond it: half of the link.
+#[test]
+fn flows_that_the_budget_of_their_node_holds_back_leave_the_rest_to_others() {
+    let mut owners = [0; 9];
+    owners[8] = 1;
+    let edit = |c: &mut Config| (c.shrink, c.reallocation) = (Shrink::Immediate, Reallocation::Demand);
+    let mut bench = Bench::new(edit, &owners);
+    let flows: Vec<u32> = (0..9).collect();
+    bench.open(&flows);
+    let mut sent = [ISN + 1001; 9];
+    for _ in 0..8 {
+        let mut windows = [0; 9];
+        for flow in 0..9 {
+            let edge = bench.gate.element().flows[flow].edge;
+            while !after(sent[flow].wrapping_add(1000), edge) {
+                bench.tcp(Seg::data(flow as u32, sent[flow], 1000));
+                sent[flow] += 1000;
+            }
+        }
+        bench.now += WAN;
+        for flow in 0..9 {
+            windows[flow] = bench.back(Seg::ack(flow as u32, sent[flow], 65_535));
+        }
+        bench.now += LAN;
+    }
+    let pink = bench.gate.element();
+    assert!(pink.flows[..8].iter().all(|flow| flow.has(LACKING)), "{:?}", pink.stats());
+    let window = pink.flows[8].held().unwrap();
+    assert!(window > 55_000, "{window} of 61,750; by flows it would be 13,722");
+    assert!(pink.flows[..8].iter().all(|flow| flow.held().unwrap() >= 7000), "123,500 / 16 = 7718");
 }
 
 /// A gateway tells budgets: 2 Mbit/s of 10 are a fifth of 123,500, and the others have what that leaves.

@@ -1,7 +1,6 @@
 //! The default: shares by demand, and windows whose mean over time is the share.
 
-use super::super::backlog::Waits;
-use super::super::flow::{SPLITTER, beat};
+use super::super::flow::{Flight, Flow, GROWS, LACKING, SPLITTER, beat};
 use super::path::*;
 use super::*;
 
@@ -31,6 +30,19 @@ fn who_has_nothing_more_to_send_leaves_its_share_with_the_next_ack() {
     gate.out(Seg::data(1, ISN + 1, room - 100));
     says(&mut gate, 1, ISN + 1 + room - 100, 100);
     assert_eq!(gate.pink.shares.lacking, 0);
+}
+
+/// A flow that sends 100 bytes at once and nothing more counts for what it sends: 100 bytes in 104 ms, before any ACK.
+#[test]
+fn a_flow_of_one_short_segment_takes_from_others_what_it_sends() {
+    let mut gate = default_gate();
+    gate.open(0..2, Some(2), Some(2));
+    gate.out(Seg::data(0, ISN + 1, 1000));
+    assert_eq!(gate.pink.shares.lacking, 0, "a full segment");
+    gate.out(Seg::data(1, ISN + 1, 100));
+    assert_eq!((gate.pink.shares.lacking, gate.pink.shares.claims), (1, 961));
+    let flow = &gate.pink.flows[0];
+    assert_eq!(gate.pink.level_of(flow, WAN + LAN + Span::from_micros(800)), 123_400, "123500 - 100");
 }
 
 /// Of half of the bandwidth-delay product, 61750 bytes, the first may keep a half, the next a sixth, a twelfth...
@@ -89,24 +101,55 @@ fn each_gets_what_it_can_use_and_the_rest_in_equal_parts() {
     }
 }
 
-/// A share of 10 kB in 100 ms, and a round that took 140 ms because an ACK was delayed: 14 kB are due. With 25 ms of
-/// waiting in the queue, of which 5 ms are borne, 12 kB.
+/// A share of 10 kB in 100 ms, and a round that took 140 ms because an ACK was delayed: 14 kB are due. With 20 ms of
+/// waiting in the queue beyond what is borne, 12 kB. Over 500 ms, half of what a round took longer counts.
 #[test]
 fn what_is_due_follows_the_time_that_a_round_took() {
     let at = |ms| Instant::ZERO + Span::from_millis(ms);
     let mut flow = Flow::default();
     flow.place.round_at = beat(at(1000));
-    let rtt = Span::from_millis(100);
-    let due = |flow: &Flow, ms, beyond| {
-        let waits = Waits { beyond: Span::from_millis(beyond), borne: Span::from_millis(5) };
-        flow.due(10_000, rtt, &waits, at(ms))
-    };
+    let due = |rtt, ms, beyond| flow.due(10_000, Span::from_millis(rtt), Span::from_millis(beyond), at(ms));
     let near = |value: u64, expected: u64| assert!(value.abs_diff(expected) <= 53, "{value} instead of {expected}");
-    near(due(&flow, 1140, 0), 14_000);
-    near(due(&flow, 1140, 20), 12_000);
-    near(due(&flow, 1100, 0), 10_000);
-    assert_eq!(due(&flow, 9000, 0), 40_000, "a flow that paused is owed four rounds at most");
-    assert_eq!(due(&flow, 1000, 0), 5000);
+    near(due(100, 1140, 0), 14_000);
+    near(due(100, 1140, 20), 12_000);
+    near(due(100, 1100, 0), 10_000);
+    assert_eq!(due(100, 9000, 0), 40_000, "a flow that paused is owed four rounds at most");
+    assert_eq!(due(100, 1000, 0), 5000);
+    near(due(500, 1600, 0), 11_000);
+}
+
+/// A flow of two segments' window that was idle for 30 s: what its share was meanwhile is not owed to it, and its next
+/// round begins with the ACK of what it sends now.
+#[test]
+fn nothing_is_owed_for_a_pause() {
+    let mut gate = default_gate();
+    gate.open(0..2, Some(2), Some(2));
+    says(&mut gate, 1, ISN + 1, 100);
+    gate.pink.flows[1].credit = 900;
+    let held = gate.pink.flows[1].held().unwrap() as u32;
+    gate.wait(Span::from_secs(30));
+    gate.out(Seg::data(1, ISN + 101, held));
+    let flow = &gate.pink.flows[1];
+    assert_eq!((flow.credit, flow.round_end, flow.flight()), (0, ISN + 101, Flight::First));
+    gate.wait(WAN);
+    gate.back(Seg::ack(1, ISN + 101 + held, 65_535));
+    let flow = &gate.pink.flows[1];
+    assert_eq!((flow.credit, flow.flight()), (0, Flight::Later), "the first round after the pause settles nothing");
+}
+
+/// The other flow falls silent; a flow that grows into its share, and one that leaves its share to others, are owed nothing.
+#[test]
+fn who_grows_or_lacks_is_owed_nothing() {
+    for mark in [GROWS, LACKING] {
+        let mut flow = Flow { acked: 0, edge: 10_000, round_end: 5000, ..Flow::default() };
+        flow.set_flight(Flight::Later);
+        flow.set(mark, true);
+        assert_eq!(flow.turn_round(6000, 1000, true, at_ms(1), |_| 8000), Some(8000));
+        assert_eq!((flow.credit, flow.round_end), (0, 10_000));
+        assert_eq!(flow.turn_round(11_000, 1000, false, at_ms(2), |_| 800), Some(800), "10000 to 10000 were given");
+        assert_eq!(flow.credit, 800);
+        assert_eq!(flow.turn_round(9000, 1000, false, at_ms(2), |_| 800), None, "amid a round");
+    }
 }
 
 #[test]
