@@ -127,17 +127,16 @@ fn flows_that_the_budget_of_their_node_holds_back_leave_the_rest_to_others() {
     bench.open(&flows);
     let mut sent = [ISN + 1001; 9];
     for _ in 0..8 {
-        let mut windows = [0; 9];
-        for flow in 0..9 {
+        for (flow, sent) in sent.iter_mut().enumerate() {
             let edge = bench.gate.element().flows[flow].edge;
-            while !after(sent[flow].wrapping_add(1000), edge) {
-                bench.tcp(Seg::data(flow as u32, sent[flow], 1000));
-                sent[flow] += 1000;
+            while !after(sent.wrapping_add(1000), edge) {
+                bench.tcp(Seg::data(flow as u32, *sent, 1000));
+                *sent += 1000;
             }
         }
         bench.now += WAN;
-        for flow in 0..9 {
-            windows[flow] = bench.back(Seg::ack(flow as u32, sent[flow], 65_535));
+        for (flow, sent) in sent.iter().enumerate() {
+            bench.back(Seg::ack(flow as u32, *sent, 65_535));
         }
         bench.now += LAN;
     }
