@@ -285,10 +285,13 @@ fn a_session_joins_and_leaves_with_its_connections() {
     assert_eq!((coop.joined, coop.left, coop.clients, coop.granted_bps), (pages, pages, 0, 0));
 }
 
-/// PINK stands before QRM, without a gateway.
-fn pink_before_qrm(good: u32, others: &str) -> String {
+/// The form of PINK in its document, which reallocates and dithers as it has it.
+const DOCUMENT: &str = r#", reallocation = "paper", window = "dither""#;
+
+/// PINK stands before QRM, without a gateway, in the form of these keys.
+fn pink_before_qrm(form: &str, good: u32, others: &str) -> String {
     attack("pink", good, others)
-        .replace(r#"name = "pink""#, r#"name = "pink", queue = "qrm""#)
+        .replace(r#"name = "pink""#, &format!(r#"name = "pink", queue = "qrm"{form}"#))
         .replace(r#"cooperation = { link = "bottleneck" }"#, "")
         .replace(r#", c2ml = "on""#, "")
 }
@@ -299,10 +302,18 @@ fn pink_before_qrm(good: u32, others: &str) -> String {
 #[test]
 fn pink_before_qrm_loses_nothing_to_a_flood() {
     let flood = r#"{ kind = "cbr", rate = "40Mbit/s", node = "attacker" }"#;
-    let (attacked, clean) = (run(&pink_before_qrm(4, flood)), run(&pink_before_qrm(5, "")));
-    let (kept, whole) = (worst(&attacked, 4, 5.0), worst(&clean, 4, 5.0));
-    assert!(kept > 0.97 * whole && whole > 0.8, "{kept} of {whole}");
-    assert_eq!(attacked.flows[..4].iter().map(|f| f.retransmits).sum::<u64>(), 0);
+    // With the default form the nodes keep 0.961 of it (docs/algorithms/pink.md).
+    for (form, least) in [(DOCUMENT, 0.97), ("", 0.95)] {
+        let clean = run(&pink_before_qrm(form, 5, ""));
+        let attacked = run(&pink_before_qrm(form, 4, flood));
+        let (kept, whole) = (worst(&attacked, 4, 5.0), worst(&clean, 4, 5.0));
+        assert!(kept > least * whole && whole > 0.8, "{form:?}: {kept} of {whole}");
+        assert_eq!(attacked.flows[..4].iter().map(|f| f.retransmits).sum::<u64>(), 0, "{form:?}");
+        check_flood(&attacked);
+    }
+}
+
+fn check_flood(attacked: &Summary) {
     // A node is alone in the first 0.7 s, then has a fifth: (0.7 x 20 + 29.3 x 4) / 30 = 4.37 Mbit/s, of which 1200 of
     // 1228 are payload.
     assert!(attacked.flows[4].goodput_bps < 4.3e6);
@@ -314,20 +325,24 @@ fn pink_before_qrm_loses_nothing_to_a_flood() {
 /// segments. QRM accepts them.
 #[test]
 fn qrm_takes_the_whole_segments_of_small_windows() {
-    let text = |queue: &str| {
+    let text = |queue: &str, form: &str| {
         format!(
             r#"
             duration = "30s"
             topology = {{ kind = "dumbbell", rate = "10Mbit/s", delay = "50ms", limit = "125kB", access_rate = "100Mbit/s", access_delay = "0.75ms" }}
-            aqm = {{ name = "pink", queue = "{queue}" }}
+            aqm = {{ name = "pink", queue = "{queue}"{form} }}
             tcp = {{ mss = "1000B", ack_every_segment = true }}
             flows = [{{ kind = "bulk", count = 64, start_spread = "1s" }}]
             "#
         )
     };
-    let (fifo, qrm) = (run(&text("fifo")), run(&text("qrm")));
     let total = |summary: &Summary| summary.flows.iter().map(|f| f.delivered_bytes).sum::<u64>() as f64;
-    assert!(total(&qrm) > 0.99 * total(&fifo), "{} of {}", total(&qrm), total(&fifo));
-    assert!(total(&fifo) > 0.85 * 10e6 / 8.0 * 30.0, "{}", total(&fifo));
-    assert_eq!(qrm.flows.iter().map(|f| f.retransmits).sum::<u64>(), 0);
+    // The default form loses 26 of 35,000 packets here (docs/algorithms/pink.md).
+    for (form, lost) in [(DOCUMENT, 0), ("", 40)] {
+        let (fifo, qrm) = (run(&text("fifo", form)), run(&text("qrm", form)));
+        assert!(total(&qrm) > 0.99 * total(&fifo), "{form:?}: {} of {}", total(&qrm), total(&fifo));
+        assert!(total(&fifo) > 0.85 * 10e6 / 8.0 * 30.0, "{form:?}: {}", total(&fifo));
+        let retransmits = qrm.flows.iter().map(|f| f.retransmits).sum::<u64>();
+        assert!(retransmits <= lost, "{form:?}: {retransmits} retransmissions");
+    }
 }
