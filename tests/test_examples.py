@@ -219,7 +219,7 @@ def test_pink_gives_others_what_a_flow_cannot_use() -> None:
     for link in off["topology"]["links"]:
         link["aqm"]["reallocation"] = "off"
     ours, theirs = (sum(mbps(result)) for result in (ran("pink-reallocation"), penstock.run(off)))
-    assert ours > theirs + 0.3
+    assert ours > theirs + 0.25
 
 
 def test_bearers_keep_calls_and_responders_from_civilians() -> None:
