@@ -302,12 +302,11 @@ fn pink_before_qrm(form: &str, good: u32, others: &str) -> String {
 #[test]
 fn pink_before_qrm_loses_nothing_to_a_flood() {
     let flood = r#"{ kind = "cbr", rate = "40Mbit/s", node = "attacker" }"#;
-    // With the default form the nodes keep 0.961 of it (docs/algorithms/pink.md).
-    for (form, least) in [(DOCUMENT, 0.97), ("", 0.95)] {
+    for form in [DOCUMENT, ""] {
         let clean = run(&pink_before_qrm(form, 5, ""));
         let attacked = run(&pink_before_qrm(form, 4, flood));
         let (kept, whole) = (worst(&attacked, 4, 5.0), worst(&clean, 4, 5.0));
-        assert!(kept > least * whole && whole > 0.8, "{form:?}: {kept} of {whole}");
+        assert!(kept > 0.97 * whole && whole > 0.8, "{form:?}: {kept} of {whole}");
         assert_eq!(attacked.flows[..4].iter().map(|f| f.retransmits).sum::<u64>(), 0, "{form:?}");
         check_flood(&attacked);
     }

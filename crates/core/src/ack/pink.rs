@@ -266,6 +266,12 @@ impl Pink {
         self.shares.level_of_newcomer(others, rtt)
     }
 
+    /// Returns true with "demand".
+    #[inline]
+    fn demands(&self) -> bool {
+        self.config.reallocation == Reallocation::Demand
+    }
+
     /// Returns the window of a bad flow with "max-min": eq. 1 or twice what the flow uses, whichever is larger, so that
     /// the flow can show that it needs more.
     fn room_to_grow(&self, flow: &Flow, rtt: Span) -> u64 {
@@ -281,7 +287,7 @@ impl Pink {
         if !flow.is_busy() {
             return;
         }
-        if self.config.reallocation == Reallocation::Demand && !flow.has(LACKING) && flow.is_done(ack) {
+        if self.demands() && !self.wants_less(id) && flow.is_done(ack) {
             let claim = rate_of(u64::from(ack.wrapping_sub(flow.acked)), rtt);
             self.flows[id].forget_interval();
             return self.set_lacking(id, Some(claim));
@@ -306,10 +312,12 @@ impl Pink {
         let claim = used.saturating_add(used / 8); // room to grow until the end of the next interval
         // Whether a flow grows shows only against an interval before.
         let flow = &self.flows[id];
-        let first = self.config.reallocation == Reallocation::Demand && flow.claim == 0 && !flow.has(LACKING);
-        let good = more || first || window_of(MILLI * u64::from(claim), rtt, 1) >= context.level;
-        if good && self.config.reallocation == Reallocation::Demand && context.taken < context.level {
-            self.set_lacking(id, Some(rate_of(context.taken, rtt))); // its node's budget, and no more, is what it can use
+        let first = self.demands() && flow.claim == 0 && !flow.has(LACKING);
+        let held_back = self.demands() && context.taken < context.level;
+        let could_use = if held_back { context.taken } else { context.level };
+        let good = more || first || window_of(MILLI * u64::from(claim), rtt, 1) >= could_use;
+        if good && held_back {
+            self.set_held_back(id, rate_of(context.taken, rtt));
         } else if good {
             self.set_lacking(id, None);
             self.flows[id].claim = used;
@@ -324,7 +332,7 @@ impl Pink {
     fn note_short(&mut self, id: usize, stamped: bool) {
         let flow = &self.flows[id];
         let new = flow.flight() == Flight::First && flow.is_busy() && flow.is(SHORT);
-        if self.config.reallocation != Reallocation::Demand || !new || flow.has(LACKING) {
+        if !self.demands() || !new || self.wants_less(id) {
             return;
         }
         if let (Some(rtt), Some(end)) = (flow.round_trip(), flow.probe.outbound_end()) {
@@ -337,7 +345,7 @@ impl Pink {
     /// Notes data of a flow which leaves something to others: if it has filled its window it can use more.
     fn note_held(&mut self, id: usize, stamped: bool, now: Instant) {
         let flow = &self.flows[id];
-        if self.config.reallocation == Reallocation::Demand && flow.has(LACKING) && flow.is_held(stamped) {
+        if self.demands() && self.wants_less(id) && flow.is_held(stamped) {
             self.set_lacking(id, None);
             self.flows[id].wake(now);
         }
@@ -346,8 +354,9 @@ impl Pink {
     /// Returns the flow's part of its node's budget, as a window in bytes; the largest window without a budget.
     fn taken(&self, id: usize, budget: Option<Rate>, rtt: Span) -> u64 {
         let Some(budget) = budget else { return MAX_WINDOW };
-        let flows = self.owners.sharing(id, self.flows[id].sends());
-        window_of(payload_rate(budget, None, self.config.c), rtt, flows)
+        let budget = payload_rate(budget, None, self.config.c);
+        let (rate, flows) = self.owners.sharing(id, self.flows[id].sends(), budget);
+        window_of(rate, rtt, flows)
     }
 
     fn context<S: TcpView>(&self, id: usize, segment: &S, budget: Option<Rate>, now: Instant) -> AckContext {
@@ -379,7 +388,7 @@ impl Pink {
             if !segment.flags().has(TcpFlags::SYN) {
                 self.judge(id, segment.ack(), &context, rtt, now);
             }
-            if by_use && self.flows[id].has(LACKING) {
+            if by_use && self.wants_less(id) {
                 let most = match self.config.reallocation {
                     Reallocation::Demand => self.allowance(id, context.full, rtt),
                     _ => self.room_to_grow(&self.flows[id], rtt),
@@ -395,12 +404,10 @@ impl Pink {
         let small = context.share.is_some_and(|share| share < context.full);
         self.stats.below_one_segment += u64::from(small);
         self.set_small(id, small && self.flows[id].listed.is_some());
-        let edge = (self.config.reallocation == Reallocation::Demand).then_some(self.flows[id].edge);
+        let edge = self.demands().then_some(self.flows[id].edge);
         let ours = self.write(id, segment, &context, surplus);
-        // A flow that the budget of its node holds back could use no more of the link.
-        let within = self.config.reallocation != Reallocation::Demand || context.taken >= context.level;
         let flow = &mut self.flows[id];
-        flow.mark(HELD, ours && within);
+        flow.mark(HELD, ours);
         if by_use && !flow.is_measuring() && flow.flight() == Flight::Later {
             flow.ask(edge, ours, now);
         }
@@ -411,6 +418,9 @@ impl Pink {
     fn write<S: TcpView>(&mut self, id: usize, segment: &mut S, context: &AckContext, surplus: u64) -> bool {
         let &AckContext { full, unit, told, share, .. } = context;
         let ack = segment.ack();
+        let (demands, wants_less) = (self.demands(), self.wants_less(id));
+        // A flow that its node's budget holds back uses all of its window, though it lacks.
+        let lacks = wants_less && (demands || context.taken >= context.level);
         let flow = &mut self.flows[id];
         let before = flow.held();
         if before.is_none() {
@@ -429,8 +439,6 @@ impl Pink {
         // In coarse units no step of a segment can be written.
         let steady = self.config.window == Window::Steady && COARSE * unit <= full;
         let beyond = if steady { self.backlogs.beyond(full, self.rate) } else { Span::ZERO };
-        // A flow that its node's budget holds back uses all of its window, though it lacks.
-        let lacks = flow.has(LACKING) && context.taken >= context.level;
         let settled = steady && (flow.has(GROWS) || lacks);
         let owed = flow.credit;
         let due = flow.turn_round(ack, full.max(unit), settled, context.now, |flow| match context.rtt {
@@ -455,7 +463,7 @@ impl Pink {
         if steady && !flow.has(GROWS) {
             granted = flow.without_tail(ack, granted, full, unit);
         }
-        let idle = self.config.reallocation == Reallocation::Demand && flow.has(LACKING) && flow.is_done(ack);
+        let idle = demands && flow.has(LACKING) && flow.is_done(ack);
         let allowed = if idle { granted } else { self.config.shrink.allow(flow, ack, granted, full, unit) };
         let written = allowed.min(told);
         if written < told {
@@ -466,7 +474,7 @@ impl Pink {
             flow.edge = ack; // nothing is in flight, so the edge may move left
         }
         flow.let_through(ack, written);
-        written < told && (by_share || !flow.has(LACKING))
+        written < told && (by_share || !wants_less)
     }
 
     /// Notes the node of a flow. Nodes matter only before a discipline that holds them to budgets (QRM).
@@ -487,7 +495,8 @@ impl AckPath for Pink {
         self.note_answer(id, segment, true);
         if segment.payload_len() > 0 {
             self.note_sending(id, now);
-            self.flows[id].note_data(segment, self.config.reallocation == Reallocation::Demand, now);
+            let exact = self.demands();
+            self.flows[id].note_data(segment, exact, now);
             let stamped = segment.timestamps().is_some();
             self.note_held(id, stamped, now);
             self.note_short(id, stamped);

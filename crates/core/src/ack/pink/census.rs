@@ -242,7 +242,7 @@ impl Pink {
     /// Returns the list of a flow that sends.
     fn busy(&self, id: usize) -> List {
         let far = self.flows[id].round_trip().is_some_and(|rtt| rtt >= FAR);
-        if far && self.config.reallocation == Reallocation::Demand { List::Far } else { List::Busy }
+        if far && self.demands() { List::Far } else { List::Busy }
     }
 
     fn set_asleep(&mut self, id: usize, asleep: bool) {
@@ -301,7 +301,7 @@ impl Pink {
         while let Some(id) = self.census.lists.expired(&self.flows, List::Quiet, now) {
             self.drop_out(id as usize);
             let open = self.flows[id as usize].phase == Phase::Open;
-            self.set_asleep(id as usize, open && self.config.reallocation == Reallocation::Demand);
+            self.set_asleep(id as usize, open && self.demands());
         }
     }
 
@@ -331,6 +331,21 @@ impl Pink {
         }
         flow.set(LACKING, claim.is_some());
         self.stats.lacking = self.shares.lacking;
+        if self.demands() {
+            self.owners.claim(id, claim);
+        }
+    }
+
+    /// Sets that the budget of its node, of which the flow can use its part, leaves it no more than `claim` bytes per second
+    /// of the link ("demand").
+    pub(super) fn set_held_back(&mut self, id: usize, claim: u32) {
+        self.set_lacking(id, Some(claim));
+        self.owners.claim(id, None);
+    }
+
+    /// Returns true if the flow cannot use its share. With "demand" that is not because the budget of its node holds it back.
+    pub(super) fn wants_less(&self, id: usize) -> bool {
+        self.flows[id].has(LACKING) && !(self.demands() && self.owners.could_use_its_part(id))
     }
 
     pub(super) fn set_small(&mut self, id: usize, small: bool) {

@@ -147,6 +147,45 @@ fn flows_that_the_budget_of_their_node_holds_back_leave_the_rest_to_others() {
     assert!(pink.flows[..8].iter().all(|flow| flow.held().unwrap() >= 7000), "123,500 / 16 = 7718");
 }
 
+/// Two nodes with half of the link each. One has a flow that fills its windows and nine that say a little now and then, as the
+/// applications of a phone do: the one flow has what they leave of the half.
+#[test]
+fn idle_flows_take_nothing_from_their_node() {
+    let mut owners = [0; 11];
+    owners[10] = 1;
+    let edit = |c: &mut Config| (c.shrink, c.reallocation) = (Shrink::Immediate, Reallocation::Demand);
+    let mut bench = Bench::new(edit, &owners);
+    bench.open(&(0..11).collect::<Vec<u32>>());
+    let mut sent = [ISN + 1001; 11];
+    let mut least = u64::MAX;
+    for round in 0..60 {
+        for (flow, sent) in sent.iter_mut().enumerate() {
+            let edge = bench.gate.element().flows[flow].edge;
+            if (1..10).contains(&flow) {
+                if round % 10 == flow {
+                    bench.tcp(Seg::data(flow as u32, *sent, 100));
+                    *sent += 100;
+                }
+                continue;
+            }
+            while !after(sent.wrapping_add(1000), edge) {
+                bench.tcp(Seg::data(flow as u32, *sent, 1000));
+                *sent += 1000;
+            }
+        }
+        bench.now += WAN;
+        for (flow, sent) in sent.iter().enumerate() {
+            bench.back(Seg::ack(flow as u32, *sent, 65_535));
+        }
+        bench.now += LAN;
+        if round >= 20 {
+            least = least.min(bench.gate.element().flows[0].held().unwrap());
+        }
+    }
+    let other = bench.gate.element().flows[10].held().unwrap();
+    assert!(least > 58_000 && other > 55_000, "{least} and {other} of 61,750; a tenth of the half would be 6175");
+}
+
 /// A gateway tells budgets: 2 Mbit/s of 10 are a fifth of 123,500, and the others have what that leaves.
 #[test]
 fn told_budgets_are_windows() {
@@ -193,7 +232,7 @@ fn a_smaller_budget_takes_effect_as_acks_advance() {
 #[test]
 fn the_flows_of_a_node_are_counted_as_they_come_and_go() {
     let mut rng = Streams::new(3).get("steps");
-    for reallocation in [Reallocation::Paper, Reallocation::MaxMin] {
+    for reallocation in [Reallocation::Paper, Reallocation::MaxMin, Reallocation::Demand] {
         let mut owners = [0, 0, 1, 1, 2, 2];
         let mut bench = Bench::new(|c| c.reallocation = reallocation, &owners);
         let mut most = 0;
@@ -217,8 +256,13 @@ fn the_flows_of_a_node_are_counted_as_they_come_and_go() {
             for (id, flow) in pink.flows.iter().enumerate() {
                 let of_node = |other: &usize| owners[*other] == owners[id] && pink.flows[*other].sends();
                 let count = (0..pink.flows.len()).filter(of_node).count() as u64;
-                assert_eq!(pink.owners.sharing(id, true), count.max(1));
-                assert_eq!(pink.owners.sharing(id, flow.sends()), (count + u64::from(!flow.sends())).max(1));
+                let demands = reallocation == Reallocation::Demand;
+                let lacks = |other: &usize| demands && *other != id && of_node(other) && pink.wants_less(*other);
+                let claims = (0..pink.flows.len()).filter(lacks).map(|other| u64::from(pink.flows[other].claim));
+                let (lacking, claims) = claims.fold((0, 0), |(n, sum), claim| (n + 1, sum + claim));
+                let (all, budget) = (count + u64::from(!flow.sends()), 1_000_000_000);
+                let (rate, good) = crate::allocation::rest(budget, all, lacking, claims * MILLI);
+                assert_eq!(pink.owners.sharing(id, flow.sends(), budget), (rate, good.max(1)));
                 most = most.max(count);
             }
         }
