@@ -436,8 +436,7 @@ impl Pink {
             flow.let_through(ack, told);
             return false;
         };
-        // In coarse units no step of a segment can be written.
-        let steady = self.config.window == Window::Steady && COARSE * unit <= full;
+        let steady = self.config.window == Window::Steady && COARSE * unit <= full; // else no step can be written
         let beyond = if steady { self.backlogs.beyond(full, self.rate) } else { Span::ZERO };
         let settled = steady && (flow.has(GROWS) || lacks);
         let owed = flow.credit;
