@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         replay,
         run,
     )
+    from penstock.experiments.api import sweep
+    from penstock.experiments.model import Experiment
+    from penstock.experiments.results import Sweep
     from penstock.own import Ack, Aqm, CongestionControl, Loss, Packet, Verdict
     from penstock.scenario import Source
 
@@ -40,6 +43,7 @@ __all__ = [
     "BrokenInvariant",
     "CongestionControl",
     "Entry",
+    "Experiment",
     "Loss",
     "Packet",
     "Parameter",
@@ -47,13 +51,18 @@ __all__ = [
     "ScenarioError",
     "Source",
     "Stopped",
+    "Sweep",
     "TraceError",
     "Verdict",
     "__version__",
     "entries",
     "replay",
     "run",
+    "sweep",
 ]
+
+
+_EXPERIMENTS = ("Experiment", "Sweep", "sweep")
 
 
 def __getattr__(name: str) -> Any:
@@ -81,6 +90,10 @@ def _public(name: str) -> Any:
 
     if name == "__version__":
         return engine.core_version()
+    if name in _EXPERIMENTS:
+        from penstock.experiments import api, model, results
+
+        return next(getattr(module, name) for module in (api, model, results) if hasattr(module, name))
     return next(getattr(module, name) for module in (engine, own, scenario) if hasattr(module, name))
 
 
