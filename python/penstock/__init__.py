@@ -28,7 +28,8 @@ if TYPE_CHECKING:
         replay,
         run,
     )
-    from penstock.experiments.api import sweep
+    from penstock.experiments.api import compare, sweep
+    from penstock.experiments.compare import Comparison
     from penstock.experiments.model import Experiment
     from penstock.experiments.results import Sweep
     from penstock.own import Ack, Aqm, CongestionControl, Loss, Packet, Verdict
@@ -41,6 +42,7 @@ __all__ = [
     "AlgorithmError",
     "Aqm",
     "BrokenInvariant",
+    "Comparison",
     "CongestionControl",
     "Entry",
     "Experiment",
@@ -55,6 +57,7 @@ __all__ = [
     "TraceError",
     "Verdict",
     "__version__",
+    "compare",
     "entries",
     "replay",
     "run",
@@ -62,7 +65,7 @@ __all__ = [
 ]
 
 
-_EXPERIMENTS = ("Experiment", "Sweep", "sweep")
+_EXPERIMENTS = ("Comparison", "Experiment", "Sweep", "compare", "sweep")
 
 
 def __getattr__(name: str) -> Any:
@@ -91,9 +94,9 @@ def _public(name: str) -> Any:
     if name == "__version__":
         return engine.core_version()
     if name in _EXPERIMENTS:
-        from penstock.experiments import api, model, results
+        from penstock.experiments import api, compare, model, results
 
-        return next(getattr(module, name) for module in (api, model, results) if hasattr(module, name))
+        return next(getattr(module, name) for module in (api, compare, model, results) if hasattr(module, name))
     return next(getattr(module, name) for module in (engine, own, scenario) if hasattr(module, name))
 
 

@@ -63,7 +63,7 @@ def sweep(
 
     experiment = adjusted(
         reading.load(file),
-        vary=_varied(vary),
+        vary=varied(vary),
         zipped=[[key.strip() for key in keys.split(",")] for keys in zipped],
         seeds=seeds,
         until=until,
@@ -80,7 +80,8 @@ def sweep(
         _run(experiment, path, how, json)
 
 
-def _varied(given: list[str]) -> dict[str, str]:
+def varied(given: list[str]) -> dict[str, str]:
+    """Returns keys and values of `--vary`."""
     found: dict[str, str] = {}
     for text in given:
         key, equals, values = text.partition("=")

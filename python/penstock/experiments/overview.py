@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.experiments.measures import DEFAULT, Measure, find, shown
+from penstock.experiments.measures import DEFAULT, LINK, Measure, find, shown
 from penstock.experiments.model import shown as setting
 from penstock.experiments.results import Sweep
 from penstock.experiments.statistics import LEAST_FOR_MEDIAN
@@ -56,17 +56,27 @@ def _names(rows: Sequence[Mapping[str, Any]], measure: Measure) -> list[str]:
 
 
 def _heading(measure: Measure, name: str, chosen: Sequence[tuple[Measure, str]]) -> str:
+    alone = sum(other == measure for other, _ in chosen) == 1 and measure.part == LINK
+    return heading(measure, "" if alone else name)
+
+
+def heading(measure: Measure, name: str) -> str:
+    """Returns the words and the unit of a measure of a group or link."""
     unit = _SCALES.get(measure.unit, (measure.unit, 1))[0]
     words = measure.name.removesuffix("_bps").removesuffix("_ms").removesuffix("_bytes").removesuffix("_s")
-    alone = sum(other == measure for other, _ in chosen) == 1 and measure.part == "link"
-    return " ".join(part for part in ("" if alone else name, words.replace("_", " "), unit) if part)
+    return " ".join(part for part in (name, words.replace("_", " "), unit) if part)
+
+
+def scale(measure: Measure) -> float:
+    """Returns by what a number of a measure is divided for the unit of its heading."""
+    return _SCALES.get(measure.unit, ("", 1.0))[1]
 
 
 def _cell(row: Mapping[str, Any] | None, measure: Measure, by: str) -> str:
     if row is None or row[by] is None:
         return "-"
-    scale = _SCALES.get(measure.unit, ("", 1.0))[1]
-    value, low, high = (None if row[key] is None else row[key] / scale for key in (by, f"{by}_low", f"{by}_high"))
+    unit = scale(measure)
+    value, low, high = (None if row[key] is None else row[key] / unit for key in (by, f"{by}_low", f"{by}_high"))
     if low is None or high is None:
         return shown(value, "")
     return f"{value:.4g} [{low:.3g}, {high:.3g}]"

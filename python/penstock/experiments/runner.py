@@ -79,6 +79,10 @@ class How:
     jobs: int | None = None  # number of processes; None: one for each core
     shard: Shard | None = None
     dask: str = ""  # address of a scheduler of Dask; empty: this machine
+    reuse: tuple[Path, ...] = ()  # directories of other sweeps, whose runs are taken over where they are the same
+
+
+ONE_MACHINE = How()
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ class Plan:
             raise first
 
 
-def run(experiment: Experiment, out: Path, how: How = How(), watcher: Watcher | None = None) -> Done:
+def run(experiment: Experiment, out: Path, how: How = ONE_MACHINE, watcher: Watcher | None = None) -> Done:
     """Runs what is not finished, and writes the tables when all is. A second call goes on where the first ended."""
     plan = Plan(experiment)
     plan.check()
@@ -169,8 +173,10 @@ class _Call:
         first = until.first_stage(experiment.until, experiment.seeds)
         seeds: dict[int, Sequence[int]] = {point.index: first for point in self.plan.points}
         tasks = self.plan.tasks(seeds)
-        todo = self._todo(tasks)
-        self.watcher.begin(len(tasks), len(tasks) - len(todo), self.plan.simulated_s(todo))
+        self._take_over({task.key for task in tasks} - self.known)
+        mine = [task for task in tasks if self._is_mine(task)]
+        todo = self._todo(mine)
+        self.watcher.begin(len(mine), len(mine) - len(todo), self.plan.simulated_s(todo))
         self._execute(todo)
         if experiment.until and not self.stop:
             seeds = self._stages(seeds)
@@ -186,10 +192,17 @@ class _Call:
         return Done(self.out, len(tasks), finished, self.ran, bool(self.stop), sweep, tuple(self.died.values()))
 
     def _todo(self, tasks: Sequence[Task]) -> list[Task]:
-        shard, points = self.how.shard, self.plan.points
-        return [
-            task for task in tasks if task.key not in self.known and (shard is None or shard.has(points[task.point]))
-        ]
+        return [task for task in tasks if task.key not in self.known and self._is_mine(task)]
+
+    def _is_mine(self, task: Task) -> bool:
+        return self.how.shard is None or self.how.shard.has(self.plan.points[task.point])
+
+    def _take_over(self, wanted: set[bytes]) -> None:
+        for path in self.how.reuse if wanted else ():
+            for key, data in segments.records(path / results.RUNS):
+                if key in wanted and key not in self.known:
+                    self.segment.append([(key, data)])
+                    self.known.add(key)
 
     def _execute(self, todo: list[Task]) -> None:
         if not todo or self.stop:

@@ -55,15 +55,22 @@ def median_rank(count: int) -> int:
 def mean(values: Sequence[float]) -> Interval:
     """Returns the mean with Student's interval."""
     count = len(values)
-    centre = math.fsum(values) / count
+    centre = centre_of(values)
     if count < 2:
         return Interval(centre, math.nan, math.nan)
     half = student(count - 1) * deviation(values) / math.sqrt(count)
     return Interval(centre, centre - half, centre + half)
 
 
+def centre_of(values: Sequence[float]) -> float:
+    """Returns the mean; of equal values exactly that value."""
+    return values[0] if min(values) == max(values) else math.fsum(values) / len(values)
+
+
 def deviation(values: Sequence[float]) -> float:
     """Returns the standard deviation of a sample, with n - 1."""
+    if min(values) == max(values):
+        return 0.0
     centre = math.fsum(values) / len(values)
     return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
 

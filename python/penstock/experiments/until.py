@@ -4,9 +4,9 @@ Charles Stein, "A two-sample test for a linear hypothesis whose power is indepen
 Mathematical Statistics 16 (1945), 243-258. The first stage has n0 seeds, with mean m and standard deviation s. The
 number of seeds is the smallest n with t s / sqrt(n) <= part |m|, where t is Student's quantile of n0 - 1 degrees. The
 interval is the mean of all seeds +- t s / sqrt(n), with the s of the first stage. A rule that looks again and again,
-and stops when the interval happens to be narrow enough, covers the mean too seldom. This one looks once, and its s does not
-depend on when it stopped. (The width is a part of the mean, for which that of the first stage is taken: this is the one
-approximation.)
+and stops when the interval happens to be narrow enough, covers the mean too seldom. This one looks once, and its s
+does not depend on when it stopped. (The width is a part of the mean, for which that of the first stage is taken: this
+is the one approximation.)
 """
 
 from __future__ import annotations
