@@ -54,13 +54,13 @@ class _Cluster:
 
     def results(self, stop: Stop) -> Iterator[Returned]:
         """Yields the tasks as their batches are completed."""
-        from distributed import FIRST_COMPLETED, wait
+        from distributed import wait
 
         while (self._left or self._pending) and not stop:
             while self._left and len(self._pending) < self._most:
                 self._submit(self._left.pop())
             try:
-                wait(list(self._pending), timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+                wait(list(self._pending), timeout=_LOOK_S, return_when="FIRST_COMPLETED")
             except TimeoutError:
                 continue
             for future in [one for one in self._pending if one.done()]:
