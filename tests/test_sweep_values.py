@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from penstock.experiments import reading, values
 from penstock.experiments.adjusting import adjusted
-from penstock.experiments.paths import put
+from penstock.experiments.paths import put, put_all
 from penstock.mistake import MistakeError
 
 
@@ -76,6 +76,12 @@ def test_a_path_leads_into_lists_and_to_algorithms_that_are_named_alone() -> Non
     put(tree, "tcp.cc", 3)
     with pytest.raises(MistakeError, match="no table"):
         put(tree, "tcp.cc.beta", 1)
+
+
+def test_a_new_name_drops_the_parameters_of_the_former_algorithm() -> None:
+    tree: dict[str, Any] = {"aqm": {"name": "codel", "target": "5ms"}, "tcp": {"mss": "1kB"}}
+    put_all(tree, {"aqm.tupdate": "9ms", "aqm.name": "pie", "tcp.cc.name": "reno"})
+    assert tree == {"aqm": {"name": "pie", "tupdate": "9ms"}, "tcp": {"mss": "1kB", "cc": {"name": "reno"}}}
 
 
 def test_the_discipline_of_a_graph_is_that_of_its_links() -> None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from penstock.experiments.paths import put
+from penstock.experiments.paths import put_all
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml, tree
 
@@ -94,8 +94,7 @@ class Experiment:
         if not settings or not template:  # a text that is not TOML is diagnosed by the simulator
             return self.scenario
         changed = copy.deepcopy(template)
-        for path, value in settings.items():
-            put(changed, path, copy.deepcopy(value))
+        put_all(changed, settings)
         base = self.scenario
         return Scenario(to_toml(changed), base.file, base.classes, base.kept)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.mistake import MistakeError
 
 EVERY = "*"  # the part of a path that stands for every entry of a list
+_NAME = ".name"
+_ALGORITHMS = ("aqm", "reverse_aqm", "per_flow", "cc")  # tables with the name and the parameters of an algorithm
 
 
 class PathError(MistakeError):
@@ -26,6 +30,19 @@ def put(tree: dict[str, Any], path: str, value: Any) -> None:
                 put(tree, f"topology.links.{index}.aqm{'.' if rest else ''}{rest}", value)
         return
     _put(tree, path.split("."), value, path)
+
+
+def put_all(tree: dict[str, Any], settings: Mapping[str, Any]) -> None:
+    """Sets several values, names of algorithms first: a new name drops the parameters of the former algorithm."""
+    for path, value in sorted(settings.items(), key=lambda item: not _is_name(item[0])):
+        if _is_name(path):
+            put(tree, path.removesuffix(_NAME), {"name": value})
+        else:
+            put(tree, path, copy.deepcopy(value))
+
+
+def _is_name(path: str) -> bool:
+    return path.endswith(_NAME) and path.removesuffix(_NAME).rpartition(".")[2] in _ALGORITHMS
 
 
 def _put(here: Any, path: list[str], value: Any, whole: str) -> None:
