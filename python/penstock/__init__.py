@@ -28,6 +28,10 @@ if TYPE_CHECKING:
         replay,
         run,
     )
+    from penstock.experiments.api import compare, sweep
+    from penstock.experiments.compare import Comparison
+    from penstock.experiments.model import Experiment
+    from penstock.experiments.results import Sweep
     from penstock.own import Ack, Aqm, CongestionControl, Loss, Packet, Verdict
     from penstock.scenario import Source
 
@@ -38,8 +42,10 @@ __all__ = [
     "AlgorithmError",
     "Aqm",
     "BrokenInvariant",
+    "Comparison",
     "CongestionControl",
     "Entry",
+    "Experiment",
     "Loss",
     "Packet",
     "Parameter",
@@ -47,13 +53,19 @@ __all__ = [
     "ScenarioError",
     "Source",
     "Stopped",
+    "Sweep",
     "TraceError",
     "Verdict",
     "__version__",
+    "compare",
     "entries",
     "replay",
     "run",
+    "sweep",
 ]
+
+
+_EXPERIMENTS = ("Comparison", "Experiment", "Sweep", "compare", "sweep")
 
 
 def __getattr__(name: str) -> Any:
@@ -81,6 +93,10 @@ def _public(name: str) -> Any:
 
     if name == "__version__":
         return engine.core_version()
+    if name in _EXPERIMENTS:
+        from penstock.experiments import api, compare, model, results
+
+        return next(getattr(module, name) for module in (api, compare, model, results) if hasattr(module, name))
     return next(getattr(module, name) for module in (engine, own, scenario) if hasattr(module, name))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -80,6 +81,76 @@ class Bar:
             self._progress.advance(self._runs_task)
         elif self._runs > 1:
             self._say(f"[{self._done}/{self._runs}] {label}: {cpu_s:.1f} s")
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            print(line, file=sys.stderr, flush=True)
+
+
+class RunsBar:
+    """Shows how far many runs are: a bar with the time that is left on a terminal, now and then a line elsewhere."""
+
+    LINE_S = 10.0  # time between two lines
+
+    def __init__(self, label: str, quiet: bool = False) -> None:
+        self._label, self._quiet = label, quiet
+        self._progress: Progress | None = None
+        self._runs = self._done = self._reused = self._failed = 0
+        self._total_s = self._before_s = 0.0
+        self._begun = self._told = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress:
+            self._progress.stop()
+
+    def begin(self, runs: int, reused: int, simulated_s: float) -> None:
+        """Starts the bar: `runs` in all, of which `reused` are finished; the others simulate `simulated_s`."""
+        self._runs = runs
+        self._done = self._reused = reused
+        self._total_s = simulated_s
+        if reused:
+            self._say(f"{reused:,} of {runs:,} runs are reused")
+        if sys.stderr.isatty() and not self._quiet and simulated_s > 0:
+            self._progress = Bar("")._bar()
+            self._task = self._progress.add_task(self._label, total=simulated_s)
+            self._runs_task = self._progress.add_task("runs", total=runs, completed=reused)
+            self._progress.start()
+
+    def more(self, runs: int, simulated_s: float) -> None:
+        """Adds runs, whose seeds a rule added."""
+        if runs:
+            self._say(f"{runs:,} runs are added, so that the intervals are as narrow as was asked")
+        self._runs += runs
+        self._before_s, self._total_s = self._total_s, self._total_s + simulated_s
+        if self._progress:
+            self._progress.update(self._task, total=self._total_s)
+            self._progress.update(self._runs_task, total=self._runs)
+
+    def simulated(self, seconds: float) -> None:
+        """Shows the simulated seconds of the workers that run now."""
+        if self._progress:
+            self._progress.update(self._task, completed=self._before_s + seconds)
+        elif time.monotonic() - self._told > self.LINE_S:
+            self._told = time.monotonic()
+            self._line(self._before_s + seconds)
+
+    def finished(self, failed: bool) -> None:
+        """Counts a finished run."""
+        self._done += 1
+        self._failed += failed
+        if self._progress:
+            self._progress.advance(self._runs_task)
+
+    def _line(self, simulated_s: float) -> None:
+        took_s = time.monotonic() - self._begun
+        left_s = took_s * (self._total_s - simulated_s) / simulated_s if simulated_s else 0.0
+        rate = (self._done - self._reused) / took_s
+        self._say(f"[{self._done:,}/{self._runs:,}] {rate:.3g} runs/s, {left_s:.0f} s left")
 
     def _say(self, line: str) -> None:
         if not self._quiet:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.experiments.paths import put
 from penstock.reproduce.base import Case, Experiment
-from penstock.reproduce.paths import put
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.experiments.paths import put
 from penstock.reproduce.base import HEADER_BYTES, Case, Experiment
-from penstock.reproduce.paths import put
 
 
 @dataclass(frozen=True)

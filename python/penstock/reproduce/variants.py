@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from penstock.reproduce.paths import put
+from penstock.experiments.paths import put
 
 
 @dataclass(frozen=True)

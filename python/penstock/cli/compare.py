@@ -1,0 +1,121 @@
+"""`compare`: which of several is better, and by how much."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import typer
+
+from penstock.cli import show
+from penstock.cli.base import verb
+from penstock.cli.layout import Cell, Styled
+from penstock.cli.progress import RunsBar
+from penstock.cli.sweep import varied
+from penstock.cli.worlds import On
+
+if TYPE_CHECKING:
+    from penstock.experiments.compare import Comparison, Difference, Line
+    from penstock.experiments.statistics import Interval
+
+_STYLES = {"better": "green", "worse": "red"}
+
+
+@verb(
+    "compare",
+    "penstock compare home.toml home-pie.toml",
+    "penstock compare home.toml --vary aqm.name=droptail,codel,pie --seeds 20",
+    "penstock compare home.toml runs/home-1a2b3c4d --measure rtt_p90_ms --json",
+)
+def compare(
+    items: list[str] = typer.Argument(
+        help="Scenarios, experiments, directories of runs or of sweeps; the first is what others are compared with.",
+        metavar="A B ...",
+    ),
+    vary: list[str] = typer.Option(
+        [], metavar="KEY=VALUES", help="A key and its values; of one item, its values are compared with each other."
+    ),
+    by: str = typer.Option("", metavar="KEY", help="Of one item: compare the values of this key; default: the first."),
+    own: list[str] = typer.Option(
+        [], "--with", metavar="FILE.py:Class", help="An algorithm of yours, beside the rest."
+    ),
+    seeds: str | None = typer.Option(None, help='Number of seeds, or seeds: "20", "3,7", "11..20"; default 10.'),
+    measure: list[str] = typer.Option([], metavar="NAME", help="Measure to compare; `penstock docs measures`."),
+    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
+    dask: str = typer.Option("", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Run what is not run yet, with the same seeds; tell which is better, by how much, and how sure that is."""
+    from penstock.experiments import api
+
+    with RunsBar("compare", json) as bar:
+        try:
+            found = api.compare(
+                *items,
+                vary=varied(vary),
+                seeds=seeds,
+                measure=measure,
+                by=by,
+                own=own,
+                jobs=jobs,
+                dask=dask,
+                watcher=bar,
+            )
+        except KeyboardInterrupt:
+            show.warn("interrupted: what is finished is kept, and the same command goes on")
+            raise typer.Exit(130) from None
+    if json:
+        show.as_json(found.to_json())
+    else:
+        _print(found)
+
+
+def _print(found: Comparison) -> None:
+    first = found.sides[0].label
+    several = len(found.sides) > 2
+    heads = ["measure", first]
+    heads += (
+        ["side", "", f"difference from {first}", "", ""] if several else [found.sides[1].label, "difference", "", ""]
+    )
+    for settings in dict.fromkeys(line.settings for line in found.lines):
+        rows = [row for line in found.lines if line.settings == settings for row in _rows(line, several)]
+        show.table(", ".join(f"{key}={value}" for key, value in settings), heads, rows, left=1)
+        print()
+    seeds = max((line.seeds for line in found.lines), default=0)
+    show.line(f"means over {seeds} seeds with 95 % intervals (Student's t); differences seed by seed", "dim")
+    show.line(f"comparison: {found.path}")
+
+
+def _rows(line: Line, several: bool) -> list[list[Cell]]:
+    """Returns the row of a measure; with several sides one for each but the first."""
+    from penstock.experiments.overview import heading, scale
+
+    of = scale(line.measure)
+    rows: list[list[Cell]] = []
+    for place, difference in enumerate(line.differences):
+        name = heading(line.measure, line.name) if place == 0 else ""
+        base = _interval(line.sides[0], of) if place == 0 else ""
+        side = [difference.side] if several else []
+        told = [*_difference(difference, of)]
+        rows.append([name, base, *side, _interval(line.sides[place + 1], of), *told])
+    return rows
+
+
+def _interval(one: Interval, scale: float) -> str:
+    if math.isnan(one.value):
+        return "-"
+    half = "" if math.isnan(one.low) else f" ±{one.half_width / scale:.2g}"
+    return f"{one.value / scale:.4g}{half}"
+
+
+def _difference(one: Difference, scale: float) -> list[Cell]:
+    if math.isnan(one.interval.low):
+        return ["-", "", one.verdict]
+    share = "" if one.share is None else f"{one.share:+.1%}"
+    low, high = one.interval.low / scale, one.interval.high / scale
+    return [
+        f"{one.interval.value / scale:+.3g} [{low:.3g}, {high:.3g}]",
+        share,
+        Styled(one.verdict, _STYLES.get(one.verdict, "")),
+    ]

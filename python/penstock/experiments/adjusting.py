@@ -1,0 +1,114 @@
+"""Changes an experiment by what a command or a call adds to its file: keys that vary, seeds, measures, algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.experiments import measures, reading, values
+from penstock.experiments.model import Dimension, Experiment
+from penstock.experiments.tables import RESERVED
+from penstock.mistake import MistakeError
+from penstock.own import Library
+from penstock.scenario import tree
+
+AQM, CONTROL = "aqm", "tcp.cc"  # where algorithms of the two kinds stand in a scenario
+
+
+def adjusted(
+    experiment: Experiment,
+    *,
+    vary: Mapping[str, Any] | None = None,
+    zipped: Iterable[Sequence[str]] = (),
+    seeds: Any = None,
+    until: Any = None,
+    measure: Sequence[str] = (),
+    own: Sequence[str] = (),
+) -> Experiment:
+    """Returns the experiment with these changes. A key that varies already gets the new values in place of the old."""
+    dimensions = _varied(experiment.dimensions, vary or {})
+    for group in zipped:
+        if len(group) < 2:
+            raise MistakeError(f"--zip joins two keys or more; {', '.join(group)!r} is one")
+    dimensions = reading.zipped(dimensions, list(zipped)) if zipped else dimensions
+    keys = tuple(measures.find(key).key for key in measure) or experiment.measure
+    found = replace(
+        experiment,
+        dimensions=dimensions,
+        seeds=experiment.seeds if seeds is None else reading.seeds(seeds),
+        measure=keys,
+        until=experiment.until if until is None else reading.until(until, keys),
+    )
+    for name in own:
+        found = with_own(found, name)
+    _check(found)
+    return found
+
+
+def _varied(dimensions: Sequence[Dimension], vary: Mapping[str, Any]) -> tuple[Dimension, ...]:
+    new = {}
+    for path, given in vary.items():
+        try:
+            found = values.from_text(given) if isinstance(given, str) else values.from_table(given)
+        except MistakeError as error:
+            raise MistakeError(f"{path}: {error}") from None
+        new[path] = Dimension((path,), tuple((value,) for value in found))
+    kept = []
+    for dimension in dimensions:
+        same = [path for path in dimension.paths if path in new]
+        if same and len(dimension.paths) > 1:
+            raise MistakeError(f"{same[0]} changes together with others in the file (zip); give all of them, and --zip")
+        kept.append(new.pop(same[0]) if same else dimension)
+    return (*kept, *new.values())
+
+
+def _check(experiment: Experiment) -> None:
+    paths = experiment.paths
+    for path in paths:
+        if path == "seed":
+            raise MistakeError("the key `seed` varies by seeds: `--seeds 20`, or `seeds = 20` in the file")
+        if path in RESERVED or not path or "" in path.split("."):
+            raise MistakeError(f"{path!r} is no key that can vary; write a path of the scenario, such as flows.0.count")
+        if paths.count(path) > 1:
+            raise MistakeError(f"{path} is there twice")
+
+
+def with_own(experiment: Experiment, name: str) -> Experiment:
+    """Returns the experiment with an own algorithm ("FILE.py:Class") as one more value beside those it has."""
+    path = _kind(experiment, name)
+    for place, dimension in enumerate(experiment.dimensions):
+        if dimension.paths in ((path,), (f"{path}.name",)):
+            value: Any = name if dimension.paths[0] != path else {"name": name}
+            more = replace(dimension, steps=(*dimension.steps, (value,)))
+            return replace(
+                experiment, dimensions=(*experiment.dimensions[:place], more, *experiment.dimensions[place + 1 :])
+            )
+    one = Dimension((path,), ((_now(experiment, path),), ({"name": name},)))
+    return replace(experiment, dimensions=(*experiment.dimensions, one))
+
+
+def _kind(experiment: Experiment, name: str) -> str:
+    """Returns where a class stands in a scenario, which its base class says."""
+    if ".py:" not in name:
+        raise MistakeError(f"--with {name}: write FILE.py:Class")
+    library = Library(experiment.scenario.file, experiment.scenario.classes, experiment.scenario.kept)
+    try:
+        library.aqm(name)
+    except MistakeError as error:
+        if "does not derive" not in str(error):
+            raise
+        library.control(name)
+        return CONTROL
+    return AQM
+
+
+def _now(experiment: Experiment, path: str) -> Any:
+    """Returns the algorithm that the scenario has there."""
+    found: Any = tree(experiment.scenario.text)
+    if path == AQM and AQM not in found:
+        links = found.get("topology", {}).get("links", [])
+        found = next((link for link in links if AQM in link), {})
+    for key in path.split("."):
+        found = found.get(key, {}) if isinstance(found, Mapping) else {}
+    return found or ("droptail" if path == AQM else "cubic")

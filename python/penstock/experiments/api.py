@@ -1,0 +1,75 @@
+"""`penstock.sweep` and `penstock.compare`: experiments from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.experiments import compare as comparing
+from penstock.experiments import reading, results, runner
+from penstock.experiments.adjusting import adjusted
+from penstock.experiments.compare import Comparison
+from penstock.experiments.model import Experiment
+from penstock.experiments.results import Sweep
+from penstock.experiments.runner import How, Watcher
+
+Source = str | Path | Mapping[str, Any] | Experiment
+
+
+class InterruptedSweepError(KeyboardInterrupt):
+    """A sweep was interrupted. What is finished is kept: the same call goes on."""
+
+
+def experiment(source: Source) -> Experiment:
+    """Returns the experiment of a file, of a TOML text, of a mapping, or of a scenario in any of these forms."""
+    return source if isinstance(source, Experiment) else reading.load(source)
+
+
+def sweep(
+    source: Source,
+    *,
+    vary: Mapping[str, Any] | None = None,
+    zipped: Iterable[Sequence[str]] = (),
+    seeds: int | Sequence[int] | str | None = None,
+    until: str | float | Mapping[str, Any] | None = None,
+    measure: Sequence[str] = (),
+    own: Sequence[str] = (),
+    out: str | Path | None = None,
+    jobs: int | None = None,
+    dask: str = "",
+    watcher: Watcher | None = None,
+) -> Sweep:
+    """Runs a scenario or an experiment over what varies, and returns the results; what is finished is not run again.
+
+    `vary` has lists, ranges (`{"from": 1, "to": 64, "points": 7, "scale": "log"}`) or the texts of `--vary` by keys of
+    the scenario. `seeds` is a number of seeds, a list, or a text such as "11..20". `out` is the directory of the
+    results; without it they are in runs/sweeps/. Raises `ScenarioError` if no point can be run; a point that fails
+    is a row.
+    """
+    wanted = adjusted(experiment(source), vary=vary, zipped=zipped, seeds=seeds, until=until, measure=measure, own=own)
+    path = Path(out) if out else results.default_path(wanted)
+    done = runner.run(wanted, path, How(jobs, dask=dask), watcher)
+    if done.sweep is None:
+        raise InterruptedSweepError(f"{done.finished} of {done.runs} runs are finished; the same call goes on")
+    return done.sweep
+
+
+def compare(
+    *items: Source,
+    vary: Mapping[str, Any] | None = None,
+    seeds: int | Sequence[int] | str | None = None,
+    measure: Sequence[str] = (),
+    by: str = "",
+    own: Sequence[str] = (),
+    jobs: int | None = None,
+    dask: str = "",
+    watcher: Watcher | None = None,
+) -> Comparison:
+    """Runs what is not run yet, and tells which is better and by how much.
+
+    Each item is a scenario, an experiment, or the directory of a run or a sweep. All have the same seeds (by
+    default 10). Of one item, the values of the key `by` are compared, or of the first key that varies.
+    """
+    found = [(label, adjusted(one, vary=vary, own=own), path) for label, one, path in comparing.items(items)]
+    return comparing.compare(found, seeds=seeds, measure=measure, by=by, how=How(jobs, dask=dask), watcher=watcher)

@@ -1,0 +1,304 @@
+"""Which is better, and by how much: the same seeds for all sides, and intervals of the differences seed by seed.
+
+Runs with the same seed share their chance (starts, sizes, random numbers of links), so that the difference between two
+sides has less of it than each side has alone. What is compared is the mean of these differences, with
+Student's interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from penstock import rundir, store
+from penstock.experiments import reading, results, runner, statistics
+from penstock.experiments.measures import HIGHER, RUN, Measure, find
+from penstock.experiments.model import Experiment, Point, shown
+from penstock.experiments.results import Sweep
+from penstock.experiments.runner import ONE_MACHINE, How, Watcher
+from penstock.experiments.statistics import Interval
+from penstock.mistake import MistakeError
+from penstock.scenario import Scenario
+
+FORMAT = 1
+FILE = "compare.json"
+SEEDS = tuple(range(1, 11))  # of scenarios and runs, which have one seed of their own
+BETTER, WORSE, LARGER, SMALLER, SAME, NOTHING, ONE_SEED, MISSING = (
+    "better",
+    "worse",
+    "higher",
+    "lower",
+    "the same in every seed",
+    "no difference shown",
+    "one seed cannot tell",
+    "a value is missing",
+)
+# What is compared unless measures are named, as far as the runs have it.
+COMPARED = (
+    "goodput_bps",
+    "rtt_p50_ms",
+    "rtt_p90_ms",
+    "jain",
+    "link.utilization",
+    "link.queue_delay_p50_ms",
+    "link.queue_delay_p90_ms",
+    "link.drop_share",
+    "flows.goodput_bps",
+    "flows.rtt_p90_ms",
+    "flows.completion_p50_s",
+    "flows.transfer_p50_ms",
+    "flows.transfer_p90_ms",
+    "flows.mos",
+    "flows.call_delay_p99_ms",
+    "flows.video_played",
+)
+_ALSO_OF_THE_RUN = ("goodput_bps", "rtt_p90_ms")  # of flows only where there are several groups
+
+Settings = tuple[tuple[str, str], ...]
+
+
+class InterruptedCompareError(KeyboardInterrupt):
+    """A comparison was interrupted. What is finished is kept: the same call goes on."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of those that are compared: its name, its runs, and its points by what they have in common with others."""
+
+    label: str
+    sweep: Sweep
+    points: Mapping[Settings, int]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a side differs from the first one."""
+
+    side: str
+    interval: Interval
+    share: float | None  # of the first side's mean
+    verdict: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the difference as plain values."""
+        return {"side": self.side, **_plain(self.interval), "share": self.share, "verdict": self.verdict}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One measure of all sides, in one setting."""
+
+    settings: Settings
+    measure: Measure
+    name: str  # of the group or link; empty for the run
+    seeds: int
+    sides: tuple[Interval, ...]
+    differences: tuple[Difference, ...]  # of all but the first side
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the line as plain values."""
+        return {
+            "settings": dict(self.settings),
+            "part": self.measure.part,
+            "name": self.name,
+            "measure": self.measure.name,
+            "unit": self.measure.unit,
+            "better": self.measure.better,
+            "seeds": self.seeds,
+            "sides": [_plain(one) for one in self.sides],
+            "differences": [one.to_json() for one in self.differences],
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The sides and the lines of a comparison."""
+
+    path: Path
+    sides: tuple[Side, ...]
+    lines: tuple[Line, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `compare --json` prints, and what is stored."""
+        sides = [{"label": side.label, "sweep": str(side.sweep.path)} for side in self.sides]
+        return {"format": FORMAT, "sides": sides, "lines": [line.to_json() for line in self.lines]}
+
+
+def _plain(interval: Interval) -> dict[str, float | None]:
+    values = {"mean": interval.value, "low": interval.low, "high": interval.high}
+    return {key: None if math.isnan(value) else value for key, value in values.items()}
+
+
+def items(given: Sequence[str | Path | Mapping[str, Any] | Experiment]) -> list[tuple[str, Experiment, Path | None]]:
+    """Returns name, experiment and directory (of a sweep that is there) of what is compared."""
+    return [_item(one, place) for place, one in enumerate(given)]
+
+
+def _item(given: Any, place: int) -> tuple[str, Experiment, Path | None]:
+    if isinstance(given, Experiment):
+        return given.called, given, None
+    if isinstance(given, Mapping):
+        found = reading.load(given)
+        return found.name or f"{found.called} {place + 1}", found, None
+    path = Path(given)
+    if results.is_sweep(path):
+        return path.name, results.load(path).experiment, path
+    if path.is_dir():
+        manifest = rundir.read_manifest(path)
+        kept = Scenario(manifest["scenario"], manifest["file"], kept=str(path / rundir.OWN))
+        return path.name, reading.of_scenario(kept), None
+    return path.stem, reading.load(given), None
+
+
+def compare(
+    given: Sequence[tuple[str, Experiment, Path | None]],
+    *,
+    seeds: Any = None,
+    measure: Sequence[str] = (),
+    by: str = "",
+    how: How = ONE_MACHINE,
+    watcher: Watcher | None = None,
+    root: Path = Path("runs"),
+) -> Comparison:
+    """Runs what is not run yet, and compares all sides with the first.
+
+    Several items are compared with each other, each point with those of the same settings. Of one item, the values of
+    one of its keys (`by`; else the first that varies) are compared with each other.
+    """
+    wanted = _seeds(given, seeds)
+    ran = [
+        (label, _ran(replace(one, seeds=wanted, until=None), path, how, watcher, root)) for label, one, path in given
+    ]
+    sides = _of_one(ran[0][1], by) if len(ran) == 1 else _of_several(_distinct(ran))
+    lines = tuple(_lines(sides, [find(key) for key in measure]))
+    folder = "-vs-".join(dict.fromkeys(side.label for side in sides))[:80].replace("/", "-").replace(" ", "-")
+    made_of = store.dump([[side.label, str(side.sweep.path)] for side in sides])
+    path = root / "compare" / f"{folder}-{store.sha256(made_of.encode())[:8]}"
+    found = Comparison(path, sides, lines)
+    store.write(path / FILE, store.dump(found.to_json()))
+    return found
+
+
+def _seeds(given: Sequence[tuple[str, Experiment, Path | None]], seeds: Any) -> tuple[int, ...]:
+    if seeds is not None:
+        return reading.seeds(seeds)
+    return next((one.seeds for _, one, _ in given if len(one.seeds) > 1), SEEDS)
+
+
+def _ran(experiment: Experiment, path: Path | None, how: How, watcher: Watcher | None, root: Path) -> Sweep:
+    out = results.default_path(experiment, root / "sweeps")
+    done = runner.run(experiment, out, replace(how, reuse=(path,) if path and path != out else ()), watcher)
+    if done.sweep is None:
+        raise InterruptedCompareError(f"{done.finished} of {done.runs} runs are finished")
+    return done.sweep
+
+
+def _distinct(ran: Sequence[tuple[str, Sweep]]) -> list[tuple[str, Sweep]]:
+    """Gives sides of the same name numbers."""
+    labels = [label for label, _ in ran]
+    return [
+        (f"{label} {place + 1}" if labels.count(label) > 1 else label, sweep)
+        for place, (label, sweep) in enumerate(ran)
+    ]
+
+
+def _settings(point: Point, but: str = "") -> Settings:
+    return tuple((path, shown(value)) for path, value in point.settings.items() if path != but)
+
+
+def _of_several(ran: Sequence[tuple[str, Sweep]]) -> tuple[Side, ...]:
+    sides = tuple(Side(label, sweep, {_settings(point): point.index for point in sweep.points}) for label, sweep in ran)
+    if not any(all(settings in side.points for side in sides) for settings in sides[0].points):
+        raise MistakeError("these have no point with the same settings: nothing can be compared")
+    return sides
+
+
+def _of_one(sweep: Sweep, by: str) -> tuple[Side, ...]:
+    paths = sweep.experiment.paths
+    if by and by not in paths:
+        raise MistakeError(f"{by!r} does not vary; {', '.join(paths) or 'nothing'} does")
+    if not paths:
+        raise MistakeError("there is one side only: name two files, runs or sweeps, or --vary a key")
+    by = by or paths[0]
+    found: dict[str, dict[Settings, int]] = {}
+    for point in sweep.points:
+        found.setdefault(shown(point.settings[by]), {})[_settings(point, by)] = point.index
+    if len(found) == 1:
+        raise MistakeError(f"{by} has one value only: there is nothing to compare it with")
+    return tuple(Side(label, sweep, points) for label, points in found.items())
+
+
+def _lines(sides: Sequence[Side], wanted: Sequence[Measure]) -> Iterator[Line]:
+    chosen = wanted or [find(key) for key in COMPARED]
+    values = {
+        (id(sweep), measure.key): sweep.values(measure.key)
+        for sweep in {id(side.sweep): side.sweep for side in sides}.values()
+        for measure in chosen
+    }
+    for settings in sides[0].points:
+        if not all(settings in side.points for side in sides):
+            continue
+        for measure in chosen:
+            of_sides = [values[id(side.sweep), measure.key] for side in sides]
+            for name in _names(of_sides, measure, bool(wanted)):
+                by_seed = [
+                    of_side[name].get(side.points[settings], {}) for of_side, side in zip(of_sides, sides, strict=True)
+                ]
+                if any(value is not None for of_side in by_seed for value in of_side.values()):
+                    yield _line(settings, measure, name, [side.label for side in sides], by_seed)
+
+
+def _names(of_sides: Sequence[Mapping[str, Any]], measure: Measure, wanted: bool) -> list[str]:
+    names = [name for name in of_sides[0] if all(name in of_side for of_side in of_sides)]
+    twice = measure.part != RUN and measure.name in _ALSO_OF_THE_RUN
+    return [] if twice and len(names) == 1 and not wanted else names
+
+
+def _line(
+    settings: Settings,
+    measure: Measure,
+    name: str,
+    labels: Sequence[str],
+    by_seed: Sequence[Mapping[int, float | None]],
+) -> Line:
+    seeds = [seed for seed in by_seed[0] if all(seed in of_side for of_side in by_seed)]
+    columns = [[of_side[seed] for seed in seeds] for of_side in by_seed]
+    sides = tuple(_mean(column) for column in columns)
+    differences = tuple(
+        _difference(label, measure, columns[0], column) for label, column in zip(labels[1:], columns[1:], strict=True)
+    )
+    return Line(settings, measure, name, len(seeds), sides, differences)
+
+
+def _mean(column: Sequence[float | None]) -> Interval:
+    known = [value for value in column if value is not None]
+    if not known or len(known) < len(column):
+        return Interval(math.nan, math.nan, math.nan)
+    return statistics.mean(known)
+
+
+def _difference(
+    label: str, measure: Measure, first: Sequence[float | None], other: Sequence[float | None]
+) -> Difference:
+    pairs = [(a, b) for a, b in zip(first, other, strict=True) if a is not None and b is not None]
+    if not pairs or len(pairs) < len(first):
+        return Difference(label, Interval(math.nan, math.nan, math.nan), None, MISSING)
+    interval = statistics.mean([b - a for a, b in pairs])
+    base = math.fsum(a for a, _ in pairs) / len(pairs)
+    share = interval.value / abs(base) if base else None
+    return Difference(label, interval, share, _verdict(interval, measure, all(a == b for a, b in pairs)))
+
+
+def _verdict(interval: Interval, measure: Measure, equal: bool) -> str:
+    if math.isnan(interval.low):
+        return ONE_SEED
+    if equal:
+        return SAME
+    if interval.low <= 0 <= interval.high:
+        return NOTHING
+    if not measure.better:
+        return LARGER if interval.value > 0 else SMALLER
+    return BETTER if (interval.value > 0) == (measure.better == HIGHER) else WORSE

@@ -1,0 +1,123 @@
+"""What an experiment says, whatever it was read from."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from penstock.experiments.paths import put_all
+from penstock.mistake import MistakeError
+from penstock.scenario import Scenario, to_toml, tree
+
+MOST_POINTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One thing that varies: a key over its values, or several keys whose values change together."""
+
+    paths: tuple[str, ...]
+    steps: tuple[tuple[Any, ...], ...]  # for each step, the value of each path
+
+
+@dataclass(frozen=True)
+class Until:
+    """Seeds are added until the half width of the 95 % interval is at most a part of the mean."""
+
+    part: float
+    measure: str
+    least: int = 10  # seeds of the first stage
+    most: int = 1000  # seeds at which a point is given up
+
+
+@dataclass(frozen=True)
+class Point:
+    """One scenario of an experiment, which is run with every seed."""
+
+    index: int
+    settings: Mapping[str, Any]  # the values of what varies, by path
+    scenario: Scenario
+
+    @property
+    def label(self) -> str:
+        """What tells the point from the others, such as "flows.0.count=4, aqm.name=codel"."""
+        return ", ".join(f"{path}={shown(value)}" for path, value in self.settings.items())
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A scenario, what varies, what is measured, how often, and how it is drawn."""
+
+    scenario: Scenario
+    name: str = ""
+    title: str = ""
+    dimensions: tuple[Dimension, ...] = ()
+    seeds: tuple[int, ...] = (1,)
+    until: Until | None = None
+    measure: tuple[str, ...] = ()
+    draw: Any = None  # how a report draws it; the engine only keeps it
+    source: Path | None = field(default=None, compare=False)  # the file that it was read from
+
+    @property
+    def called(self) -> str:
+        """The name of the experiment, else that of its scenario."""
+        return self.name or self.scenario.name
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The keys that vary."""
+        return tuple(path for dimension in self.dimensions for path in dimension.paths)
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return math.prod(len(dimension.steps) for dimension in self.dimensions)
+
+    def points(self) -> Iterator[Point]:
+        """Yields all points; the last dimension changes fastest."""
+        if self.size > MOST_POINTS:
+            raise MistakeError(f"the experiment has {self.size:,} points; at most {MOST_POINTS:,} are run")
+        template = tree(self.scenario.text)
+        steps = itertools.product(*(dimension.steps for dimension in self.dimensions))
+        for index, chosen in enumerate(steps):
+            settings = dict(zip(self.paths, itertools.chain(*chosen), strict=True))
+            yield Point(index, settings, self._scenario(template, settings))
+
+    def _scenario(self, template: dict[str, Any], settings: Mapping[str, Any]) -> Scenario:
+        if not settings or not template:  # a text that is not TOML is diagnosed by the simulator
+            return self.scenario
+        changed = copy.deepcopy(template)
+        put_all(changed, settings)
+        base = self.scenario
+        return Scenario(to_toml(changed), base.file, base.classes, base.kept)
+
+    def described(self) -> dict[str, Any]:
+        """Returns the experiment as JSON; `reading.from_json` is the reverse."""
+        return {
+            "name": self.called,
+            "title": self.title,
+            "scenario": {"text": self.scenario.text, "file": self.scenario.file},
+            "vary": [
+                {"keys": list(one.paths), "values": [list(step) for step in one.steps]} for one in self.dimensions
+            ],
+            "seeds": list(self.seeds),
+            "until": vars(self.until) if self.until else None,
+            "measure": list(self.measure),
+            "draw": self.draw,
+        }
+
+
+def shown(value: Any) -> str:
+    """Returns a value of a setting as tables and labels show it; of an algorithm with parameters, its name first."""
+    if isinstance(value, Mapping):
+        rest = [f"{key}={shown(item)}" for key, item in value.items() if key != "name"]
+        name = str(value.get("name", ""))
+        return f"{name}({', '.join(rest)})" if rest and name else name or f"({', '.join(rest)})"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

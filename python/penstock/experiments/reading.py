@@ -1,0 +1,281 @@
+"""Reads the file of an experiment. A mistake is told with its file, its line and what is allowed.
+
+[experiment]
+scenario = "home.toml"            # or a table [scenario] in this file
+seeds = 10                        # seeds 1 to 10; or a list
+until = "2%"                      # adds seeds until the interval of the first measure is this narrow
+measure = ["rtt_p90_ms", "link.drops"]
+zip = [["topology.rate", "topology.limit"]]
+
+[vary]
+"aqm.name" = ["codel", "pie"]
+"flows.0.count" = { from = 1, to = 64, points = 7, scale = "log" }
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.experiments import measures, values
+from penstock.experiments.model import Dimension, Experiment, Until
+from penstock.mistake import MistakeError
+from penstock.scenario import Scenario
+from penstock.suggest import did_you_mean
+
+KEYS = ("name", "title", "scenario", "seeds", "until", "measure", "draw", "zip")
+TABLES = ("experiment", "scenario", "vary")
+UNTIL_KEYS = ("part", "measure", "least", "most")
+MOST_SEEDS = 100_000
+_RANGE_OF_SEEDS = re.compile(r"(\d+)\.\.(\d+)")
+
+
+class ExperimentFileError(MistakeError):
+    """The file of an experiment contains a key or a value that is not allowed."""
+
+
+def is_experiment(text: str) -> bool:
+    """Returns true for the text of an experiment, false for that of a scenario."""
+    return bool(re.search(r"^\s*\[\s*(experiment|vary)\s*\]", text, re.MULTILINE))
+
+
+def load(source: str | Path | Mapping[str, Any]) -> Experiment:
+    """Returns the experiment of a file, of a TOML text, or of a mapping; a scenario is one that varies nothing."""
+    if isinstance(source, Mapping):
+        if set(source) & {"experiment", "vary"}:
+            return _of_tables(source, "<python object>", Path())
+        return of_scenario(Scenario.load(source))
+    scenario = Scenario.load(source)
+    if not is_experiment(scenario.text):
+        return of_scenario(scenario)
+    return read(scenario.text, scenario.file)
+
+
+def of_scenario(scenario: Scenario) -> Experiment:
+    """Returns the experiment that varies nothing and has the seed of its scenario."""
+    from penstock.scenario import tree
+
+    seed = tree(scenario.text).get("seed", 1)
+    good = isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed < 2**64
+    return Experiment(scenario, seeds=(seed if good else 1,), source=Path(scenario.file))
+
+
+def read(text: str, file: str) -> Experiment:
+    """Reads the text of an experiment; `file` is for messages, and its directory for relative paths."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ExperimentFileError(f"{file}: {error}") from None
+    try:
+        return _of_tables(tables, file, Path(file).parent)
+    except _AtError as at:
+        raise ExperimentFileError(_told(at, text, file)) from None
+
+
+class _AtError(MistakeError):
+    """A mistake at a key of the file."""
+
+    def __init__(self, message: str, *path: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+def _of_tables(tables: Mapping[str, Any], file: str, folder: Path) -> Experiment:
+    _known(tables, TABLES, ())
+    given = tables.get("experiment", {})
+    if not isinstance(given, Mapping):
+        raise _AtError("`experiment` is a table", "experiment")
+    _known(given, KEYS, ("experiment",))
+    base = of_scenario(_scenario(tables, given, file, folder))
+    wanted = tuple(_texts(given, "measure"))
+    for key in wanted:
+        _at(("experiment", "measure"), lambda key=key: measures.find(key))
+    return Experiment(
+        base.scenario,
+        name=_text(given, "name"),
+        title=_text(given, "title"),
+        dimensions=zipped(_varied(tables.get("vary", {})), _zips(given)),
+        seeds=_at(("experiment", "seeds"), lambda: seeds(given["seeds"])) if "seeds" in given else base.seeds,
+        until=_at(("experiment", "until"), lambda: until(given["until"], wanted)) if "until" in given else None,
+        measure=wanted,
+        draw=given.get("draw"),
+        source=Path(file),
+    )
+
+
+def _known(table: Mapping[str, Any], allowed: Sequence[str], where: tuple[str, ...]) -> None:
+    for key in table:
+        if key not in allowed:
+            what = f"[{where[-1]}] has no key" if where else "an experiment has no table"
+            raise _AtError(f"{what} {key!r}; {did_you_mean(key, allowed)}it has {', '.join(allowed)}", *where, key)
+
+
+def _at(path: tuple[str, ...], make: Any) -> Any:
+    """Returns what `make` returns; its mistakes are at `path`."""
+    try:
+        return make()
+    except _AtError:
+        raise
+    except MistakeError as error:
+        raise _AtError(f"{path[-1]}: {error}", *path) from None
+
+
+def _text(table: Mapping[str, Any], key: str) -> str:
+    found = table.get(key, "")
+    if not isinstance(found, str):
+        raise _AtError(f"{key} = {found!r} is no text", "experiment", key)
+    return found
+
+
+def _texts(table: Mapping[str, Any], key: str) -> list[str]:
+    found = table.get(key, [])
+    listed = [found] if isinstance(found, str) else found
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise _AtError(f'{key} is a list of names, such as ["rtt_p90_ms", "jain"]', "experiment", key)
+    return listed
+
+
+def _scenario(tables: Mapping[str, Any], given: Mapping[str, Any], file: str, folder: Path) -> Scenario:
+    path, inline = given.get("scenario"), tables.get("scenario")
+    if (path is None) == (inline is None):
+        raise _AtError(
+            'an experiment has either scenario = "FILE.toml" or a table [scenario]', "experiment", "scenario"
+        )
+    if isinstance(inline, Mapping):
+        made = Scenario.load(inline)
+        return Scenario(made.text, file, made.classes)
+    if not isinstance(path, str):
+        raise _AtError(f"scenario = {path!r} is no path of a file", "experiment", "scenario")
+    found: Scenario = _at(("experiment", "scenario"), lambda: Scenario.load(folder / path))
+    if is_experiment(found.text):
+        raise _AtError(f"{path} is an experiment itself and no scenario", "experiment", "scenario")
+    return found
+
+
+def _varied(table: Any) -> list[Dimension]:
+    if not isinstance(table, Mapping):
+        raise _AtError("[vary] is a table of keys of the scenario", "vary")
+    return [
+        Dimension((path,), tuple((value,) for value in _at(("vary", path), lambda item=item: values.from_table(item))))
+        for path, item in _flat(table, "")
+    ]
+
+
+def _flat(table: Mapping[str, Any], above: str) -> list[tuple[str, Any]]:
+    """Lists keys of [vary], which may be quoted ("aqm.name" = ...) or not (aqm.name = ...)."""
+    found = []
+    for key, item in table.items():
+        path = f"{above}{key}"
+        nested = isinstance(item, Mapping) and not set(item) & set(values.RANGE_KEYS)
+        found += _flat(item, f"{path}.") if nested else [(path, item)]
+    return found
+
+
+def _zips(given: Mapping[str, Any]) -> list[list[str]]:
+    found = given.get("zip", [])
+    good = isinstance(found, list) and all(
+        isinstance(group, list) and len(group) > 1 and all(isinstance(one, str) for one in group) for group in found
+    )
+    if not good:
+        raise _AtError(
+            'zip is a list of groups of keys, such as [["topology.rate", "topology.limit"]]', "experiment", "zip"
+        )
+    return list(found)
+
+
+def zipped(dimensions: Sequence[Dimension], groups: Sequence[Sequence[str]]) -> tuple[Dimension, ...]:
+    """Returns the dimensions with each group of keys joined into one, whose values change together."""
+    left = {dimension.paths[0]: dimension for dimension in dimensions}
+    for group in groups:
+        for path in group:
+            if path not in left:
+                raise _AtError(f"zip: {path!r} does not vary; {did_you_mean(path, left)}", "experiment", "zip")
+        columns = [left[path].steps for path in group]
+        if len({len(steps) for steps in columns}) > 1:
+            told = ", ".join(f"{path} has {len(steps)}" for path, steps in zip(group, columns, strict=True))
+            raise _AtError(f"zip: keys that change together have equally many values: {told}", "experiment", "zip")
+        joined = tuple(tuple(step[0] for step in steps) for steps in zip(*columns, strict=True))
+        first, *others = group
+        left[first] = Dimension(tuple(group), joined)
+        for path in others:
+            del left[path]
+    return tuple(left.values())
+
+
+def seeds(given: Any) -> tuple[int, ...]:
+    """Returns the seeds of `seeds = 5` (1 to 5), of a list, or of a text such as "5", "3,7" or "11..20"."""
+    if isinstance(given, str):
+        found = _RANGE_OF_SEEDS.fullmatch(given.strip())
+        if found:
+            given = list(range(int(found[1]), int(found[2]) + 1))
+        else:
+            parts = given.split(",")
+            if not all(part.strip().isdigit() for part in parts):
+                raise MistakeError(f"{given!r} are no seeds; write a number of seeds, a list 3,7 or a range 11..20")
+            given = int(parts[0]) if len(parts) == 1 else [int(part) for part in parts]
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = list(range(1, given + 1))
+    good = isinstance(given, Sequence) and all(
+        isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**64 for one in given
+    )
+    if not good or not 0 < len(given) <= MOST_SEEDS or len(set(given)) != len(given):
+        raise MistakeError(f"write a number from 1 to {MOST_SEEDS}, or a list of different whole numbers from 0 on")
+    return tuple(given)
+
+
+def until(given: Any, wanted: Sequence[str] = ()) -> Until:
+    """Returns the rule of `until = "2%"`, or of a table { part = "2%", measure = "...", least = 10, most = 1000 }."""
+    table = given if isinstance(given, Mapping) else {"part": given}
+    for key in table:
+        if key not in UNTIL_KEYS:
+            raise MistakeError(f"there is no {key!r}; {did_you_mean(key, UNTIL_KEYS)}it has {', '.join(UNTIL_KEYS)}")
+    measure = measures.find(table.get("measure") or (wanted[0] if wanted else measures.DEFAULT[0])).key
+    least, most = table.get("least", Until.least), table.get("most", Until.most)
+    if not all(isinstance(one, int) and not isinstance(one, bool) for one in (least, most)) or not 3 <= least <= most:
+        raise MistakeError(f"least = {least!r} and most = {most!r}: whole numbers, least from 3 on and at most most")
+    return Until(_part(table.get("part")), measure, least, most)
+
+
+def _part(given: Any) -> float:
+    found = values.quantity(given) if isinstance(given, str) else None
+    part = found[0] / 100 if found and found[1] == "%" else given
+    if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part < 1:
+        raise MistakeError(f'{given!r} is no part of the mean; write a text such as "2%"')
+    return float(part)
+
+
+def _told(at: _AtError, text: str, file: str) -> str:
+    """Returns a mistake with its place in the file, in the form of the messages about scenarios."""
+    number = _line_of(text, at.path)
+    if number is None:
+        return f"error: {at}\n --> {file}"
+    line = text.splitlines()[number - 1]
+    gap = " " * len(str(number))
+    return f"error: {at}\n{gap}--> {file}:{number}\n{gap} |\n{number} | {line}\n{gap} |"
+
+
+def _line_of(text: str, path: tuple[str, ...]) -> int | None:
+    """Returns the line of a key, or of its table if the key is not there; `None` if neither is."""
+    table, key = (path[0], path[1]) if len(path) > 1 else ("", path[0] if path else "")
+    here, of_table = "", None
+    written = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]")
+    for number, line in enumerate(text.splitlines(), 1):
+        if heading := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
+            here = heading[1]
+            if here == (table or key):
+                of_table = number
+        elif written.match(line) and here == table:
+            return number
+    return of_table
+
+
+def from_json(stored: Mapping[str, Any]) -> Experiment:
+    """The reverse of `Experiment.described`."""
+    scenario = Scenario(stored["scenario"]["text"], stored["scenario"]["file"])
+    dimensions = tuple(Dimension(tuple(one["keys"]), tuple(map(tuple, one["values"]))) for one in stored["vary"])
+    rule = Until(**stored["until"]) if stored["until"] else None
+    rest = (stored["name"], stored["title"], dimensions, tuple(stored["seeds"]), rule, tuple(stored["measure"]))
+    return Experiment(scenario, *rest, stored["draw"])

@@ -1,0 +1,162 @@
+"""The directory of a sweep.
+
+sweep.json          the experiment, the versions, how many runs failed
+results.parquet     a row for each run, for each group of its flows, and for each link, with all measures
+intervals.parquet   for each point and measure: mean and median over seeds, with their 95 % intervals
+timing.json         CPU time and wall time, which differ from time to time
+runs/               what each run returned, in the order of completion; a sweep that goes on, or grows, begins here
+
+The first three have the same bytes whenever the same runs were made, however often the sweep was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import provenance, rundir, store
+from penstock.engine import frame_of
+from penstock.experiments import reading
+from penstock.experiments.measures import RUN, find
+from penstock.experiments.model import Experiment, Point
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1
+SWEEP, RESULTS, INTERVALS, TIMING, RUNS = "sweep.json", "results.parquet", "intervals.parquet", "timing.json", "runs"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A run that failed."""
+
+    point: str
+    seed: int
+    error: str
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The results of an experiment, all of whose runs are finished."""
+
+    path: Path
+    experiment: Experiment
+    failures: tuple[Failure, ...] = ()
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """The points, in the order of their numbers."""
+        return tuple(self.experiment.points())
+
+    @cached_property
+    def results(self) -> pa.Table:
+        """A row for each run, for each group of its flows, and for each link."""
+        return _table(self.path / RESULTS)
+
+    @cached_property
+    def intervals(self) -> pa.Table:
+        """For each point and measure: mean and median over seeds, with their intervals."""
+        return _table(self.path / INTERVALS)
+
+    def frame(self, name: str = "results") -> Any:
+        """Returns "results" or "intervals" as a frame of polars, else of pandas, else as an Arrow table."""
+        return frame_of(self.intervals if name == "intervals" else self.results)
+
+    def values(self, measure: str) -> dict[str, dict[int, dict[int, float | None]]]:
+        """Returns a measure by name of the group or link ("" for the run), by point and by seed."""
+        found: dict[str, dict[int, dict[int, float | None]]] = {}
+        wanted = find(measure)
+        columns = (self.results[name].to_pylist() for name in ("part", "name", "point", "seed", wanted.name))
+        for part, name, point, seed, value in zip(*columns, strict=True):
+            if part == wanted.part:
+                found.setdefault(name, {}).setdefault(point, {})[seed] = value
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what `sweep --json` prints."""
+        return {
+            "path": str(self.path),
+            **described(self.experiment),
+            "failures": [vars(one) for one in self.failures],
+            "points": [{"point": one.index, "settings": dict(one.settings)} for one in self.points],
+            "intervals": [
+                {key: value for key, value in row.items() if key not in self.experiment.paths}
+                for row in self.intervals.to_pylist()
+            ],
+        }
+
+
+def described(experiment: Experiment) -> dict[str, Any]:
+    """Returns the experiment without the text of its scenario."""
+    found = experiment.described()
+    return {**found, "scenario": found["scenario"]["file"]}
+
+
+def default_path(experiment: Experiment, root: Path = Path("runs/sweeps")) -> Path:
+    """Returns `runs/sweeps/NAME-HASH`: the same for the same scenario and keys, so that a sweep grows in its place."""
+    import re
+
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", experiment.called).strip("-.") or "sweep"
+    made_of = store.dump([experiment.scenario.text, list(experiment.paths)])
+    return root / f"{name}-{store.sha256(made_of.encode())[:8]}"
+
+
+def write(
+    path: Path, experiment: Experiment, tables: Mapping[str, pa.Table], failures: Iterable[Failure], timing: Any
+) -> Sweep:
+    """Stores the tables of a sweep; all of them are replaced, or none."""
+    failed = tuple(failures)
+    data = {
+        RESULTS: rundir.table_bytes("results", tables["results"]),
+        INTERVALS: rundir.table_bytes("intervals", tables["intervals"]),
+    }
+    sweep = {
+        "format": FORMAT,
+        "experiment": experiment.described(),
+        "runs": tables["results"].num_rows and _runs(tables["results"]),
+        "failures": [vars(one) for one in failed],
+        "versions": provenance.versions(),
+        "files": {name: store.sha256(content) for name, content in data.items()},
+    }
+    named: dict[str, store.Content] = {SWEEP: store.dump(sweep), **data, TIMING: store.dump(timing)}
+    store.together({path / name: content for name, content in named.items()})
+    return Sweep(path, experiment, failed)
+
+
+def _runs(results: pa.Table) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.sum(pc.equal(results["part"], RUN)).as_py())
+
+
+def is_sweep(path: Path) -> bool:
+    """Returns true for the directory of a sweep that was finished once."""
+    return (path / SWEEP).is_file()
+
+
+def load(path: Path) -> Sweep:
+    """Reads the directory of a sweep; raises `StoreError` if it is none, or if its files are not those of the sweep."""
+    store.finish(path / SWEEP)
+    file = path / SWEEP
+    stored = store.read_json(file)
+    with store.as_written(file):
+        store.newer(file, stored["format"], FORMAT)
+        for name, hashed in stored["files"].items():
+            if store.sha256(store.read(path / name)) != hashed:
+                raise store.StoreError(
+                    f"{path / name}: was changed after the sweep: its hash (SHA-256) is not that in {SWEEP}"
+                )
+        failures = tuple(Failure(**one) for one in stored["failures"])
+        return Sweep(path, reading.from_json(stored["experiment"]), failures)
+
+
+def _table(path: Path) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with store.as_written(path):
+        return pq.read_table(pa.BufferReader(store.read(path)))

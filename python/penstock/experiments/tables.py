@@ -1,0 +1,199 @@
+"""Makes the tables of a sweep from what its runs returned."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.experiments import statistics, until
+from penstock.experiments.measures import BY_KEY, BY_PART, COLUMNS, PARTS, RUN
+from penstock.experiments.model import Experiment, Point, shown
+from penstock.experiments.results import Failure
+from penstock.experiments.rows import rows
+from penstock.experiments.work import Answer
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+RESERVED = ("point", "seed", "part", "name", "error", "measure")  # columns of tables, which no key can be called
+
+
+class Collector:
+    """Collects the numbers of runs by columns, which take 8 bytes for each number, and not a list of objects."""
+
+    def __init__(self, points: Sequence[Point], sizes: Sequence[Sequence[int]]) -> None:
+        self._points, self._sizes = points, sizes
+        self._numbers = {part: [array("d") for _ in BY_PART[part]] for part in PARTS}
+        self._about: dict[str, list[tuple[int, int, int, int, str]]] = {part: [] for part in PARTS}
+        self.failures: list[tuple[int, int, str]] = []  # point, seed, error
+
+    def add(self, point: int, place: int, seed: int, answer: Answer) -> None:
+        """Adds a run; `place` is that of its seed among the seeds of the point."""
+        if answer.summary is None:
+            self.failures.append((point, seed, answer.error))
+            nothing: list[float | None] = [None] * len(BY_PART[RUN])
+            self._row(RUN, (point, place, 0, seed, ""), nothing)
+            return
+        for order, row in enumerate(rows(answer.summary, self._sizes[point])):
+            self._row(row.part, (point, place, order, seed, row.name), row.values)
+
+    def _row(self, part: str, about: tuple[int, int, int, int, str], values: list[float | None]) -> None:
+        self._about[part].append(about)
+        for column, value in zip(self._numbers[part], values, strict=True):
+            column.append(float("nan") if value is None else value)
+
+    def table(self, experiment: Experiment) -> pa.Table:
+        """Returns all rows, in the order of points, seeds and parts."""
+        import numpy as np
+        import pyarrow as pa
+
+        parts, order = [], []
+        for part in PARTS:
+            about = self._about[part]
+            columns: dict[str, Any] = {
+                "point": pa.array([one[0] for one in about], pa.int32()),
+                "seed": pa.array([one[3] for one in about], pa.uint64()),
+                "part": pa.array([part] * len(about), pa.string()),
+                "name": pa.array([one[4] for one in about], pa.string()),
+            }
+            for measure, numbers in zip(BY_PART[part], self._numbers[part], strict=True):
+                columns[measure.name] = pa.array(np.frombuffer(numbers, np.float64), from_pandas=True)
+            parts.append(pa.table(columns))
+            order += [one[:3] for one in about]
+        joined = pa.concat_tables(parts, promote_options="default").select(["point", "seed", "part", "name", *COLUMNS])
+        keys = np.array(order, dtype=np.int64).reshape(-1, 3)
+        joined = joined.take(np.lexsort((keys[:, 2], keys[:, 1], keys[:, 0])))
+        return _with_settings(joined, experiment, self._points, self._errors(joined))
+
+    def _errors(self, joined: pa.Table) -> pa.Array:
+        import pyarrow as pa
+
+        known = {(point, seed): error for point, seed, error in self.failures}
+        if not known:
+            return pa.nulls(joined.num_rows, pa.string())
+        pairs = zip(joined["point"].to_pylist(), joined["seed"].to_pylist(), strict=True)
+        return pa.array([known.get(pair) for pair in pairs], pa.string())
+
+    def failed(self) -> list[Failure]:
+        """Returns the runs that failed, in the order of points and seeds."""
+        return [Failure(self._points[point].label, seed, error) for point, seed, error in sorted(self.failures)]
+
+
+def _with_settings(table: pa.Table, experiment: Experiment, points: Sequence[Point], errors: pa.Array) -> pa.Table:
+    """Returns the table with a column for each key that varies behind the number of the point, and one for errors."""
+    for place, path in enumerate(experiment.paths):
+        column = _settings([point.settings[path] for point in points]).take(table["point"].combine_chunks())
+        table = table.add_column(1 + place, path, column)
+    return table.add_column(4 + len(experiment.paths), "error", errors).combine_chunks()
+
+
+def _settings(values: Iterable[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    listed = list(values)
+    if all(isinstance(value, bool) for value in listed):
+        return pa.array(listed, pa.bool_())
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in listed):
+        return pa.array(listed, pa.int64())
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in listed):
+        return pa.array(list(map(float, listed)), pa.float64())
+    return pa.array([shown(value) for value in listed], pa.string())
+
+
+def intervals(results: pa.Table, experiment: Experiment, points: Sequence[Point]) -> pa.Table:
+    """Returns mean and median over seeds for each point, part, name and measure, with their intervals."""
+    import numpy as np
+    import pyarrow as pa
+
+    cells = _cells(results)
+    columns: dict[str, list[Any]] = {}
+    for count in sorted({len(rows_) for rows_ in cells.values()}):
+        chosen = {cell: rows_ for cell, rows_ in cells.items() if len(rows_) == count}
+        for part in PARTS:
+            of_part = [(cell, rows_) for cell, rows_ in chosen.items() if cell[1] == part]
+            if of_part:
+                where = np.array([rows_ for _, rows_ in of_part])
+                _of_part(columns, results, part, [cell for cell, _ in of_part], where)
+    if not columns:
+        return pa.table({})
+    table = pa.table({name: pa.concat_arrays(parts) for name, parts in columns.items()})
+    table = table.take(_order(table, list(cells)))
+    table = _stein(table, results, experiment, cells)
+    for place, path in enumerate(experiment.paths):
+        column = _settings([point.settings[path] for point in points]).take(table["point"].combine_chunks())
+        table = table.add_column(1 + place, path, column)
+    return table.combine_chunks()
+
+
+def _cells(results: pa.Table) -> dict[tuple[int, str, str], list[int]]:
+    """Returns the rows of each point, part and name; those of a point that failed somewhere have no other part."""
+    found: dict[tuple[int, str, str], list[int]] = {}
+    columns = (results[name].to_pylist() for name in ("point", "part", "name"))
+    for row, cell in enumerate(zip(*columns, strict=True)):
+        found.setdefault(cell, []).append(row)
+    return found
+
+
+def _of_part(columns: dict[str, list[Any]], results: pa.Table, part: str, cells: list[Any], where: np.ndarray) -> None:
+    import numpy as np
+    import pyarrow as pa
+
+    for measure in BY_PART[part]:
+        values = results[measure.name].to_numpy()[where]
+        missing = np.isnan(values).sum(axis=1)
+        having = missing < values.shape[1]
+        if not having.any():
+            continue
+        kept = [cell for cell, has in zip(cells, having, strict=True) if has]
+        made: dict[str, Any] = {
+            "point": pa.array([cell[0] for cell in kept], pa.int32()),
+            "part": pa.array([part] * len(kept), pa.string()),
+            "name": pa.array([cell[2] for cell in kept], pa.string()),
+            "measure": pa.array([measure.name] * len(kept), pa.string()),
+            "unit": pa.array([measure.unit] * len(kept), pa.string()),
+            "seeds": pa.array([values.shape[1]] * len(kept), pa.int32()),
+            "missing": pa.array(missing[having], pa.int32()),
+            "rule": pa.array(["student"] * len(kept), pa.string()),
+        }
+        found = statistics.of_rows(values[having])
+        made |= {name: pa.array(column, pa.float64(), from_pandas=True) for name, column in found.items()}
+        for name, column in made.items():
+            columns.setdefault(name, []).append(column)
+
+
+def _order(table: pa.Table, cells: list[tuple[int, str, str]]) -> Any:
+    import numpy as np
+
+    cell_rank = {cell: rank for rank, cell in enumerate(cells)}
+    measure_rank = {name: rank for rank, name in enumerate(COLUMNS)}
+    listed = [table[name].to_pylist() for name in ("point", "part", "name")]
+    first = [cell_rank[cell] for cell in zip(*listed, strict=True)]
+    return np.lexsort(([measure_rank[name] for name in table["measure"].to_pylist()], first))
+
+
+def _stein(table: pa.Table, results: pa.Table, experiment: Experiment, cells: Mapping[Any, list[int]]) -> pa.Table:
+    """Gives the measure that decided the number of seeds the interval of its rule (`until`)."""
+    rule = experiment.until
+    if rule is None:
+        return table
+    import pyarrow as pa
+
+    measure = BY_KEY[rule.measure]
+    first = len(until.first_stage(rule, experiment.seeds))
+    values = results[measure.name].to_numpy()
+    listed = [table[name].to_pylist() for name in ("point", "part", "name", "measure", "rule", "mean_low", "mean_high")]
+    changed: list[tuple[Any, Any, Any]] = []
+    for point, part, name, of, by, low, high in zip(*listed, strict=True):
+        own = [float(values[row]) for row in cells[point, part, name]]
+        if (part, of) == (measure.part, measure.name) and len(own) > 1 and not any(value != value for value in own):
+            found = until.interval(own, first)
+            by, low, high = "stein", found.low, found.high
+        changed.append((by, low, high))
+    for place, name in enumerate(("rule", "mean_low", "mean_high")):
+        kind = pa.string() if name == "rule" else pa.float64()
+        table = table.set_column(
+            table.schema.get_field_index(name), name, pa.array([row[place] for row in changed], kind)
+        )
+    return table

@@ -1,0 +1,213 @@
+"""What varies: lists, ranges and logarithmic ranges of values, in files and in `--vary KEY=VALUES`.
+
+1,4,256              these values
+1..8                 each whole number
+1..64:log7           seven values, each the same factor above the one before
+10ms..100ms:lin10    ten values at equal distances
+0.5..0.9:step0.1     from the first, at this distance, up to the last
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.mistake import MistakeError
+from penstock.suggest import did_you_mean
+
+MOST = 100_000  # values of one key
+GRAMMAR = 'a list "1,4,256", or a range "1..8", "1..64:log7", "10ms..100ms:lin10", "0.5..0.9:step0.1"'
+RANGE_KEYS = ("from", "to", "step", "points", "scale")
+SCALES = ("linear", "log")
+
+_NUMBER = r"[+-]?(?:\d+(?:_\d+)*)(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_WITH_UNIT = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµ%][A-Za-z/%]*)?\s*")
+_RANGE = re.compile(r"(.+?)\.\.(.+?)(?::([a-z]+)(.+))?")
+# Units whose values can be converted into each other, with their sizes: those of scenarios (docs/scenarios.md).
+_UNITS: tuple[Mapping[str, float], ...] = (
+    {"bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9, "Tbit/s": 1e12},
+    {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60},
+    {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
+    {"p": 1},
+    {"%": 0.01},
+)
+
+
+class ValuesError(MistakeError):
+    """Values are not in the grammar."""
+
+
+def quantity(value: Any) -> tuple[float, str] | None:
+    """Returns a number and its unit ("" if it has none): of 4 or "10Mbit/s"; `None` for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if isinstance(value, int | float):
+        return float(value), ""
+    found = _WITH_UNIT.fullmatch(value)
+    return (float(found[1]), found[2] or "") if found else None
+
+
+def base(value: Any) -> float | None:
+    """Returns a number in the unit of its kind (bit/s, s, B), so that "500kbit/s" and "1Mbit/s" have an order."""
+    found = quantity(value)
+    if found is None:
+        return None
+    sizes: Mapping[str, float] = next((units for units in _UNITS if found[1] in units), {})
+    return found[0] * sizes.get(found[1], 1)
+
+
+def base_unit(value: Any) -> str:
+    """Returns the unit in which `base` gives a value; empty if it has none."""
+    found = quantity(value)
+    sizes: Mapping[str, float] = next((units for units in _UNITS if found and found[1] in units), {})
+    return next((unit for unit, size in sizes.items() if size == 1), "")
+
+
+def from_text(text: str) -> list[Any]:
+    """Returns the values which a person typed behind `--vary KEY=`."""
+    given = text.strip()
+    if given[:1] in "[{\"'":
+        return _toml(given if given[0] == "[" else f"[{given}]", text)
+    if (found := _RANGE.fullmatch(given)) and quantity(found[1]) and quantity(found[2]):
+        return _typed_range(found, text)
+    values = [scalar(part.strip()) for part in given.split(",")]
+    if "" in values:
+        raise ValuesError(f"{text!r}: a value is missing; write {GRAMMAR}")
+    return values
+
+
+def _typed_range(found: re.Match[str], text: str) -> list[Any]:
+    first, last, word, rest = found.groups()
+    table: dict[str, Any] = {"from": scalar(first.strip()), "to": scalar(last.strip())}
+    if word is None:
+        if not all(isinstance(end, int) for end in table.values()):
+            raise ValuesError(f"{text!r}: how many values? Write {first}..{last}:lin10, :log7 or :stepS")
+        table["step"] = 1
+    elif word == "step":
+        table["step"] = scalar(rest.strip())
+    elif word in ("log", "lin") and rest.strip().isdigit():
+        table |= {"points": int(rest), "scale": "log" if word == "log" else "linear"}
+    else:
+        raise ValuesError(
+            f"{text!r}: {did_you_mean(word, ('log', 'lin', 'step'))}a range is 1..64:log7, 10ms..100ms:lin10 or "
+            "0.5..0.9:step0.1"
+        )
+    return from_range(table)
+
+
+def scalar(text: str) -> Any:
+    """Returns a value that is typed without quotes: true, false, a number, else a text."""
+    try:
+        return tomllib.loads(f"x = {text}")["x"] if text[:1] not in "\"'[{" else text
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _toml(listed: str, text: str) -> list[Any]:
+    try:
+        found = tomllib.loads(f"x = {listed}")["x"]
+    except tomllib.TOMLDecodeError as error:
+        raise ValuesError(f"{text!r}: {error}; write {GRAMMAR}") from None
+    return list(found)
+
+
+def from_table(value: Any) -> list[Any]:
+    """Returns the values which a key of `[vary]` has: a list, or a range with `from` and `to`."""
+    if isinstance(value, Mapping):
+        return from_range(value)
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        if not value:
+            raise ValuesError("the list is empty; give at least one value")
+        return list(value)
+    raise ValuesError(
+        f"{value!r} is neither a list nor a range; write [1, 4, 256], {{ from = 1, to = 9, step = 2 }} or "
+        '{ from = "1Mbit/s", to = "1Gbit/s", points = 7, scale = "log" }'
+    )
+
+
+def from_range(table: Mapping[str, Any]) -> list[Any]:
+    """Returns the values of a range: `from`, `to`, and either `step`, or `points` with `scale` "linear" or "log"."""
+    _check_keys(table)
+    if ("step" in table) == ("points" in table):
+        raise ValuesError("a range has either step or points")
+    first, last, unit = _ends(table["from"], table["to"])
+    if "step" in table:
+        numbers = _steps(first, last, _in_unit(table["step"], unit, "step"))
+    else:
+        numbers = _points(first, last, table["points"], table.get("scale", "linear"))
+    whole = not unit and all(
+        isinstance(table[key], int) for key in ("from", "to", *(["step"] if "step" in table else []))
+    )
+    return list(dict.fromkeys(_written(number, unit, whole) for number in numbers))
+
+
+def _check_keys(table: Mapping[str, Any]) -> None:
+    for key in table:
+        if key not in RANGE_KEYS:
+            raise ValuesError(f"a range has no {key!r}; {did_you_mean(key, RANGE_KEYS)}it has {', '.join(RANGE_KEYS)}")
+    for key in ("from", "to"):
+        if key not in table:
+            raise ValuesError(f"a range lacks {key!r}; it has {', '.join(RANGE_KEYS)}")
+
+
+def _ends(first: Any, last: Any) -> tuple[float, float, str]:
+    """Returns both ends of a range in one unit, that of the smaller end."""
+    ends = quantity(first), quantity(last)
+    if ends[0] is None or ends[1] is None:
+        wrong = first if ends[0] is None else last
+        raise ValuesError(f"{wrong!r} is no number with which a range can begin or end")
+    unit = ends[0][1]
+    return ends[0][0], _in_unit(last, unit, "to"), unit
+
+
+def _in_unit(value: Any, unit: str, key: str) -> float:
+    found = quantity(value)
+    if found is None:
+        raise ValuesError(f"{key} = {value!r} is no number")
+    number, own = found
+    if own == unit:
+        return number
+    sizes = next((units for units in _UNITS if unit in units and own in units), None)
+    if sizes is None:
+        raise ValuesError(f"{key} = {value!r} has not the unit of from ({unit or 'none'})")
+    return number * sizes[own] / sizes[unit]
+
+
+def _steps(first: float, last: float, step: float) -> list[float]:
+    if step == 0 or (last - first) / step < 0:
+        raise ValuesError(f"step {step:g} does not lead from {first:g} to {last:g}")
+    count = math.floor((last - first) / step * (1 + 1e-12) + 1e-9) + 1
+    _check_count(count)
+    return [first + index * step for index in range(count)]
+
+
+def _points(first: float, last: float, points: Any, scale: Any) -> list[float]:
+    if isinstance(points, bool) or not isinstance(points, int) or points < 2:
+        raise ValuesError(f"points = {points!r}: write a whole number from 2 on")
+    _check_count(points)
+    if scale not in SCALES:
+        raise ValuesError(f"scale = {scale!r}: {did_you_mean(str(scale), SCALES)}it is linear or log")
+    if scale == "linear":
+        return [first + (last - first) * index / (points - 1) for index in range(points)]
+    if first <= 0 or last <= 0:
+        raise ValuesError("a logarithmic range has both ends above zero")
+    return [first * (last / first) ** (index / (points - 1)) for index in range(points)]
+
+
+def _check_count(count: int) -> None:
+    if count > MOST:
+        raise ValuesError(f"{count} values of one key; at most {MOST} are run")
+
+
+def _written(number: float, unit: str, whole: bool) -> Any:
+    """Returns a value of a range as a scenario has it: four digits of values in between are enough to name them."""
+    if whole:
+        return round(number)
+    rounded = float(f"{number:.6g}")
+    if not unit:
+        return rounded
+    text = f"{rounded:.10f}".rstrip("0").rstrip(".") if abs(rounded) < 1e15 else f"{rounded:g}"
+    return f"{text}{unit}"

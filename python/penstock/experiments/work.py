@@ -1,0 +1,115 @@
+"""One run of an experiment: what a worker is given, and what it returns, on this machine or another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock import engine
+from penstock.mistake import MistakeError
+from penstock.own import Library
+from penstock.scenario import Scenario
+
+FORMAT = 1  # of what a run returns; it is a part of the key, so that another format is run again
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run. The key says of what it is made: the scenario, the files it names, the seed, and the compiled part."""
+
+    point: int
+    seed: int
+    key: bytes
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is kept of one run."""
+
+    summary: dict[str, Any] | None  # None if it failed
+    error: str
+    cpu_s: float
+
+
+@dataclass
+class Keys:
+    """Makes the keys of runs. A file that several scenarios name is read once."""
+
+    core: str = field(default_factory=engine.core_fingerprint)
+    _files: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def of(self, scenario: Scenario, tree: Mapping[str, Any]) -> Callable[[int], bytes]:
+        """Returns the function from a seed to the key of the run of `scenario`, whose tables are `tree`."""
+        library = Library(scenario.file, scenario.classes, scenario.kept)
+        files = {name: found for name in _names(tree) if (found := self._hash(library, name))}
+        made_of = json.dumps([FORMAT, scenario.text, self.core, files], sort_keys=True)
+        base = hashlib.sha256(made_of.encode())
+
+        def key(seed: int) -> bytes:
+            whole = base.copy()
+            whole.update(b"\0%d" % seed)
+            return whole.digest()
+
+        return key
+
+    def _hash(self, library: Library, name: str) -> str:
+        """Returns the hash of the file that a text of a scenario names; empty if it names none."""
+        known = (str(Path(library.file).parent), name)
+        if known not in self._files:
+            try:
+                self._files[known] = hashlib.sha256(
+                    library.text(name.partition(".py:")[0] + ".py" * (".py:" in name)).encode()
+                ).hexdigest()
+            except (MistakeError, ValueError, OSError):
+                self._files[known] = ""
+        return self._files[known]
+
+
+def _names(value: Any) -> set[str]:
+    """Returns the texts of a scenario that can name a file."""
+    if isinstance(value, str):
+        return {value} if "." in value else set()
+    below = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return set().union(*map(_names, below)) if below else set()
+
+
+def run(
+    task: Task, stop: Callable[[], bool] = lambda: False, on_progress: Callable[[float], None] | None = None
+) -> bytes:
+    """Executes one run; returns what is kept of it. An error of the run is kept as well; a stop raises `Stopped`."""
+    try:
+        text, cpu_s = engine.summarize(task.scenario, task.seed, stop=stop, on_progress=on_progress)
+    except engine.Stopped:
+        raise
+    except Exception as error:  # an algorithm of the user may raise anything; the other runs go on
+        return packed(failed(str(error) or type(error).__name__))
+    return packed(f'{{"cpu_s": {cpu_s:.6f}, "summary": {text}}}')
+
+
+def failed(message: str) -> str:
+    """Returns what is kept of a run that failed."""
+    return json.dumps({"cpu_s": 0.0, "error": message})
+
+
+def packed(text: str) -> bytes:
+    """Returns a text in the form in which it is kept."""
+    return zlib.compress(text.encode(), 1)
+
+
+def unpacked(data: bytes) -> Answer:
+    """Returns what was kept of a run."""
+    found = json.loads(zlib.decompress(data))
+    return Answer(found.get("summary"), found.get("error", ""), found["cpu_s"])
+
+
+def batch(tasks: Sequence[Task], core: str) -> list[bytes]:
+    """Executes several runs, on a machine whose compiled part must be `core`."""
+    if engine.core_fingerprint() != core:
+        raise MistakeError("the worker has another build of Penstock; install the same one on all machines")
+    return [run(task) for task in tasks]

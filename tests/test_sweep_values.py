@@ -1,0 +1,178 @@
+"""What varies, as people write it: lists and ranges, in files and behind --vary; and what experiments refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock.experiments import reading, values
+from penstock.experiments.adjusting import adjusted
+from penstock.experiments.paths import put, put_all
+from penstock.mistake import MistakeError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,4,256", [1, 4, 256]),
+        ("codel, pie", ["codel", "pie"]),
+        ("true,false", [True, False]),
+        ("0.5", [0.5]),
+        ("1..4", [1, 2, 3, 4]),
+        ("1..64:log7", [1, 2, 4, 8, 16, 32, 64]),
+        ("1..64:log13", [1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64]),  # roots of two, rounded; 1.4 and 1 are the same
+        ("10ms..100ms:lin4", ["10ms", "40ms", "70ms", "100ms"]),
+        ("1Mbit/s..1Gbit/s:log4", ["1Mbit/s", "10Mbit/s", "100Mbit/s", "1000Mbit/s"]),
+        ("500us..2ms:step500us", ["500us", "1000us", "1500us", "2000us"]),
+        ("0.5..0.9:step0.1", [0.5, 0.6, 0.7, 0.8, 0.9]),
+        ("9..1:step-4", [9, 5, 1]),
+        ('[{name = "codel", target = "5ms"}, "pie"]', [{"name": "codel", "target": "5ms"}, "pie"]),
+        ('"a,b","c"', ["a,b", "c"]),
+    ],
+)
+def test_values_are_read_as_they_are_typed(text: str, expected: list[Any]) -> None:
+    assert values.from_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1,,2", "a value is missing"),
+        ("1ms..9ms", "how many values"),
+        ("1..9:lgo3", "did you mean log"),
+        ("0..9:log3", "both ends above zero"),
+        ("1..9:step-1", "does not lead from 1 to 9"),
+        ("1ms..9kB:lin3", "has not the unit of from"),
+        ("1..9000000", "at most 100000"),
+        ("1..9:lin1", "from 2 on"),
+    ],
+)
+def test_what_is_no_value_is_told(text: str, told: str) -> None:
+    with pytest.raises(MistakeError, match=told):
+        values.from_text(text)
+
+
+def test_numbers_with_units_have_an_order() -> None:
+    assert values.base("500kbit/s") == 5e5
+    assert values.base("20ms") == 0.02
+    assert values.base("1KiB") == 1024
+    assert values.base("codel") is None
+    assert values.base_unit("20ms") == "s"
+
+
+def test_a_path_leads_into_lists_and_to_algorithms_that_are_named_alone() -> None:
+    tree: dict[str, Any] = {"aqm": "codel", "flows": [{"count": 1}, {"count": 2}]}
+    put(tree, "aqm.target", "5ms")
+    put(tree, "flows.*.count", 7)
+    put(tree, "tcp.cc", "reno")
+    assert tree == {
+        "aqm": {"name": "codel", "target": "5ms"},
+        "flows": [{"count": 7}, {"count": 7}],
+        "tcp": {"cc": "reno"},
+    }
+    with pytest.raises(MistakeError, match="allowed are 0 to 1"):
+        put(tree, "flows.2.count", 1)
+    put(tree, "tcp.cc", 3)
+    with pytest.raises(MistakeError, match="no table"):
+        put(tree, "tcp.cc.beta", 1)
+
+
+def test_a_new_name_drops_the_parameters_of_the_former_algorithm() -> None:
+    tree: dict[str, Any] = {"aqm": {"name": "codel", "target": "5ms"}, "tcp": {"mss": "1kB"}}
+    put_all(tree, {"aqm.tupdate": "9ms", "aqm.name": "pie", "tcp.cc.name": "reno"})
+    assert tree == {"aqm": {"name": "pie", "tupdate": "9ms"}, "tcp": {"mss": "1kB", "cc": {"name": "reno"}}}
+
+
+def test_the_discipline_of_a_graph_is_that_of_its_links() -> None:
+    tree: dict[str, Any] = {"topology": {"links": [{"aqm": {"name": "pie"}}, {"rate": "1Mbit/s"}]}}
+    put(tree, "aqm.name", "codel")
+    assert tree["topology"]["links"] == [{"aqm": {"name": "codel"}}, {"rate": "1Mbit/s"}]
+
+
+EXPERIMENT = """\
+[experiment]
+name = "mine"
+scenario = "small.toml"
+seeds = [3, 7]
+measure = ["rtt_p90_ms"]
+zip = [["topology.rate", "topology.limit"]]
+
+[vary]
+aqm.name = ["codel", "pie"]
+"topology.rate" = ["1Mbit/s", "2Mbit/s"]
+"topology.limit" = ["10kB", "20kB"]
+flows.0.count = { from = 1, to = 4, points = 3, scale = "log" }
+"""
+
+
+def test_an_experiment_is_a_product_of_what_varies_and_keys_may_change_together(scenario: Path) -> None:
+    file = scenario.with_name("experiment.toml")
+    file.write_text(EXPERIMENT)
+    found = reading.load(file)
+    assert found.seeds == (3, 7)
+    assert found.paths == ("aqm.name", "topology.rate", "topology.limit", "flows.0.count")
+    points = list(found.points())
+    assert len(points) == 2 * 3 * 2
+    assert {(p.settings["topology.rate"], p.settings["topology.limit"]) for p in points} == {
+        ("1Mbit/s", "10kB"),
+        ("2Mbit/s", "20kB"),
+    }
+    assert {p.settings["flows.0.count"] for p in points} == {1, 2, 4}
+    assert [p.index for p in points] == list(range(12))
+    again = reading.from_json(found.described())
+    assert [p.scenario.text for p in again.points()] == [p.scenario.text for p in points]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told", "line"),
+    [
+        ("seeds =", "sedes =", "did you mean seeds", 4),
+        ("[vary]", "[vray]", "did you mean vary", 8),
+        ('"rtt_p90_ms"', '"rtt_p9_ms"', "did you mean rtt_p99_ms", 5),
+        ("points = 3", "pionts = 3", "did you mean points", 12),
+        ('["10kB", "20kB"]', '["10kB"]', "equally many values", 6),
+        ("[3, 7]", "0", "from 1 to", 4),
+        ('"small.toml"', '"smal.toml"', "cannot be read", 3),
+    ],
+)
+def test_a_mistake_in_an_experiment_has_its_line(scenario: Path, old: str, new: str, told: str, line: int) -> None:
+    file = scenario.with_name("experiment.toml")
+    file.write_text(EXPERIMENT.replace(old, new, 1))
+    with pytest.raises(MistakeError, match=told) as error:
+        reading.load(file)
+    assert f"{file}:{line}\n" in str(error.value)
+
+
+def test_text_that_is_not_toml_is_told_with_its_place(scenario: Path) -> None:
+    file = scenario.with_name("experiment.toml")
+    file.write_text(EXPERIMENT + "\nx = = 1\n")
+    with pytest.raises(MistakeError, match="line 14"):
+        reading.load(file)
+
+
+def test_what_is_typed_replaces_what_the_file_says(scenario: Path) -> None:
+    file = scenario.with_name("experiment.toml")
+    file.write_text(EXPERIMENT)
+    found = adjusted(reading.load(file), vary={"aqm.name": "red", "tcp.cc": ["cubic"]}, seeds="5..6", until="3%")
+    assert {p.settings["aqm.name"] for p in found.points()} == {"red"}
+    assert found.paths[-1] == "tcp.cc"
+    assert found.seeds == (5, 6)
+    assert found.until is not None
+    assert (found.until.part, found.until.measure) == (0.03, "rtt_p90_ms")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"vary": {"seed": "1,2"}}, "varies by seeds"),
+        ({"vary": {"a..b": "1,2"}}, "no key that can vary"),
+        ({"zipped": [["flows.0.count", "aqm.name"]], "vary": {"flows.0.count": "1,2"}}, "does not vary"),
+        ({"seeds": "many"}, "are no seeds"),
+        ({"until": "2"}, "no part of the mean"),
+        ({"own": ["mine.py"]}, "write FILE.py:Class"),
+    ],
+)
+def test_what_cannot_be_added_is_told(scenario: Path, change: dict[str, Any], told: str) -> None:
+    with pytest.raises(MistakeError, match=told):
+        adjusted(reading.load(scenario), **change)
