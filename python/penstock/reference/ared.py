@@ -24,6 +24,7 @@ class Params:
     mean_packet: int = 1000
     ecn: bool = False
     wait: bool = False
+    gentle_slope: Literal["current", "initial"] = "current"
 
 
 class Ared(red.Red):
@@ -42,6 +43,8 @@ class Ared(red.Red):
             wait=params.wait,
         )
         super().__init__(limit, derived, rate_bps, uniform)
+        if params.gentle_slope == "initial":
+            self.slope_from = params.max_p
         self.interval_ns = params.interval_ns
         self.adapted_ns = 0
 

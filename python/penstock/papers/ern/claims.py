@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
-from penstock.claims.entering import of, to_do
+from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.claims.words import ABOUT, CHANCE, FULL, HALF, HIGH, INDEX, MUCH
 from penstock.papers.ern.runs import COUNTS, OTHERS, RATES, TARGET_MS, THREE, ftp
@@ -19,11 +19,6 @@ SHORT_MS = (1 + HALF) * TARGET_MS  # a low queueing time: up to the delay at the
 FIXED_RATE, FIXED_COUNT = 30, 200  # of Figures 5 and 6
 
 Value = Callable[[Outcome], float | None]
-
-LITERAL = (
-    "eq. (3) has no upper end, and these runs drop for certain above twice the upper threshold what carries no mark: "
-    "the equation to the letter, with slow start and retransmissions dropped or marked, is to be run and published"
-)
 
 CLAIMS: list[Claim] = []
 at = of(CLAIMS, "ern", "003")
@@ -75,7 +70,7 @@ def _name(aqm: str) -> str:
 # A. General results.
 
 
-@at("IV.A", "Figure 4 (a)", "above by 6 and 10 %", because=to_do(LITERAL))
+@at("IV.A", "Figure 4 (a)", "above by 6 and 10 %")
 def ern_is_fairest_on_average(run: Evidence) -> Finding:
     """Averaged over rates and numbers of flows RED-ERN is fairer than RED-ECN by about 6 % and RED-DROP by 10 %."""
     ours = mean(run, ERN, columns.fairness_of("bulk"))
@@ -97,7 +92,7 @@ def all_use_the_link(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.A", "Figure 4 (c)", "2.5 and 2 times fewer", because=to_do(LITERAL))
+@at("IV.A", "Figure 4 (c)", "2.5 and 2 times fewer")
 def ern_drops_less(run: Evidence) -> Finding:
     """RED-ERN drops 2.5 times fewer packets than RED-DROP and 2 times fewer than RED-ECN."""
     lost = {aqm: mean(run, aqm, lambda outcome: drops(outcome.summary)) for aqm in THREE}
@@ -123,7 +118,7 @@ def dropping_waits_least(run: Evidence) -> Finding:
 # B. The number of flows, at 30 Mbit/s.
 
 
-@at("IV.B", "Figure 5 (a)", "in the vicinity of 85 %", because=to_do(LITERAL))
+@at("IV.B", "Figure 5 (a)", "in the vicinity of 85 %")
 def ern_fairness_near_085(run: Evidence) -> Finding:
     """At 30 Mbit/s RED-ERN's index of fairness is near 85 % with any number of flows."""
     parts = [
@@ -145,7 +140,7 @@ def ern_leads_most_with_few_flows(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.B", "Figure 5 (a)", "4 to 8 %", because=to_do(LITERAL))
+@at("IV.B", "Figure 5 (a)", "4 to 8 %")
 def the_lead_shrinks_with_flows(run: Evidence) -> Finding:
     """At 30 Mbit/s with 800 flows RED-ERN is still fairer, but by less than 10 points."""
     setting = ftp(FIXED_RATE, 800)
@@ -181,7 +176,7 @@ def only_dropping_holds_the_target(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.B", "in the text", "the queue overflows", because=to_do(LITERAL))
+@at("IV.B", "in the text", "the queue overflows")
 def marking_overflows_the_queue(run: Evidence) -> Finding:
     """At 30 Mbit/s with 800 flows the queue overflows with RED-ECN and RED-ERN."""
     setting = ftp(FIXED_RATE, 800)
@@ -200,7 +195,7 @@ def dropping_starves_many_flows(run: Evidence) -> Finding:
     return judge(f"{index:.2f}", [Comparison(index <= 0.35, f"{_name(DROP)} {index:.2f}")])
 
 
-@at("IV.B", "in the text", "above 75 %", because=to_do(LITERAL))
+@at("IV.B", "in the text", "above 75 %")
 def marking_does_not_starve(run: Evidence) -> Finding:
     """With 800 flows on 1 Mbit/s RED-ECN's and RED-ERN's index of fairness is above 75 %."""
     parts = [
@@ -210,7 +205,7 @@ def marking_does_not_starve(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.B", "Figure 5 (b)", "ERN robust, ECN not", because=to_do(LITERAL))
+@at("IV.B", "Figure 5 (b)", "ERN robust, ECN not")
 def ern_holds_the_target_longer_than_ecn(run: Evidence) -> Finding:
     """At 30 Mbit/s with up to 200 flows RED-ERN's queueing time is closer to 14 ms than RED-ECN's."""
     parts: list[Comparison] = []
@@ -224,7 +219,7 @@ def ern_holds_the_target_longer_than_ecn(run: Evidence) -> Finding:
 # C. The rate, with 200 flows.
 
 
-@at("IV.C", "Figure 6 (a)", "high at 5 Mbit/s", because=to_do(LITERAL))
+@at("IV.C", "Figure 6 (a)", "high at 5 Mbit/s")
 def all_are_fair_on_a_slow_link(run: Evidence) -> Finding:
     """With 200 flows on 5 Mbit/s all three have a high index of fairness."""
     parts = [
@@ -245,7 +240,7 @@ def red_is_unfair_on_a_fast_link(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.C", "Figure 6 (a)", "above 80 %", because=to_do(LITERAL))
+@at("IV.C", "Figure 6 (a)", "above 80 %")
 def ern_is_fair_at_any_rate(run: Evidence) -> Finding:
     """With 200 flows RED-ERN's index of fairness is above 80 % at any rate."""
     parts = [
@@ -288,7 +283,7 @@ def _each(run: Evidence, kind: str, aqms: Iterable[str], measure: Value, text: s
     ]
 
 
-@at("IV.D", "Figure 7 (a)", "high", because=to_do(LITERAL))
+@at("IV.D", "Figure 7 (a)", "high")
 def ern_is_fair_beside_udp(run: Evidence) -> Finding:
     """Beside 200 to 800 UDP flows RED-ERN keeps a high fairness among 50 FTP flows."""
     found = _each(run, "udp", (ERN,), columns.fairness_of("bulk"), "{:.2f}")
@@ -304,7 +299,7 @@ def udp_flows_share_alike(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts[:3]), parts)
 
 
-@at("IV.D", "Figure 7 (b)", "low, slightly impacted", because=to_do(LITERAL))
+@at("IV.D", "Figure 7 (b)", "low, slightly impacted")
 def udp_does_not_fill_the_queue(run: Evidence) -> Finding:
     """Beside UDP flows, which are dropped, all three keep queueing times low."""
     found = _each(run, "udp", THREE, columns.queue_delay_ms, "{:.1f} ms")
