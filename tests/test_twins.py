@@ -166,15 +166,15 @@ def red_setup(r: random.Random) -> Setup:
     options = {option: coin(r) for option in ("byte_drop", "gentle", "wait", "ecn")}
     max_p = r.choice([0.02, 0.1, 1.0, r.uniform(0.001, 1)])
     weight = r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)])
-    over_max = r.choice(OVER_MAX)
-    params = red.Params(averaged(low), averaged(high), max_p, weight, mean, in_bytes, **options, over_max=over_max)
+    more = {"over_max": r.choice(OVER_MAX), "least_waiting": r.choice([0, 2, 10])}
+    params = red.Params(averaged(low), averaged(high), max_p, weight, mean, in_bytes, **options, **more)
     unit = "B" if said_in_bytes else "p"
     return params, written(
         min_threshold=f"{low}{unit}",
         max_threshold=f"{high}{unit}",
         max_probability=max_p,
         weight=weight,
-        over_max=over_max,
+        **more,
         mean_packet=f"{mean}B",
         mode="bytes" if in_bytes else "packets",
         **options,
@@ -208,8 +208,9 @@ def ared_setup(r: random.Random) -> Setup:
     max_p = r.choice([0.01, 0.1, 0.5, r.uniform(0.01, 0.5)])
     mean, ecn, wait = r.choice([500, 1000, 1500]), coin(r), coin(r)
     slope: Literal["current", "initial"] = r.choice(["current", "initial"])
-    params = ared.Params(target_ms / 1000, interval_ms * MS, max_p, mean, ecn, wait, slope)
+    params = ared.Params(target_ms / 1000, interval_ms * MS, max_p, mean, ecn, wait, slope, r.choice([0, 2, 10]))
     return params, written(
+        least_waiting=params.least_waiting,
         gentle_slope=slope,
         target=f"{target_ms}ms",
         interval=f"{interval_ms}ms",

@@ -22,6 +22,8 @@ red,red-ern,feng-red,nonlinear-red,choke,lindrop | weight | | 1e-9 1 | 0 -0.1 1.
 red | max_threshold | {"compat": "linux", "weight": 0.001953125} | 4194303B | 4194304B
 red | byte_drop | {"compat": "linux"} | false | true
 red | wait | {"compat": "linux"} | false | true
+red,ared | least_waiting | | 0 1000000 |
+red | least_waiting | {"compat": "linux"} | 0 | 1
 red | over_max | {"compat": "linux"} | "drop" | "mark" "linear"
 red | bandwidth | {"compat": "linux"} | null 1bit/s |
 red | scell_log | {"compat": "linux"} | null 0 31 | 32

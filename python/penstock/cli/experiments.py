@@ -145,7 +145,8 @@ def _print_evidence(evidence: Evidence) -> None:
 )
 def claims(
     wanted: str = typer.Argument(
-        "", help="Id of a claim, or name of an experiment; default: all. `fit` infers what a paper does not say.",
+        "",
+        help="Id of a claim, or name of an experiment; default: all. `fit` infers what a paper does not say.",
         metavar="[ID | fit PAPER]",
     ),
     paper: str = typer.Argument("", help="With fit: the name of an experiment that declares a fit.", metavar=""),

@@ -35,7 +35,7 @@ class Unsaid:
         """Refuses a range in which nothing can be searched."""
         low, high = self.range
         if not low < high or (self.scale == "log" and low <= 0) or self.scale not in ("log", "linear"):
-            raise TypeError(f"parameter {self.name!r}: a range is two rising numbers, above 0 on the scale \"log\"")
+            raise TypeError(f'parameter {self.name!r}: a range is two rising numbers, above 0 on the scale "log"')
 
     def value(self, place: float) -> float:
         """Returns the value at a place from 0 to 1 in the range."""

@@ -49,6 +49,14 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Alone:
+    """The values of the only parameter which one number allows, as ranges."""
+
+    cell: Cell
+    ranges: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
 class Fitted:
     """What the search has found."""
 
@@ -56,7 +64,7 @@ class Fitted:
     parameters: tuple[Found, ...]
     numbers: tuple[Number, ...]
     misfit: float  # of the set-up beyond the parameters, in units of what is tolerated
-    alone: tuple[tuple[Cell, float | None], ...]  # with one parameter: the value which each number alone asks for
+    alone: tuple[Alone, ...]  # with one parameter: the values which each number alone allows
 
     @property
     def told(self) -> list[Number]:
@@ -91,7 +99,7 @@ class Fitted:
                 | {"met": one.met, "held_out": one.cell.held_out}
                 for one in self.numbers
             ],
-            "alone": [{"number": cell.name, "value": value} for cell, value in self.alone],
+            "alone": [{"number": one.cell.name, "ranges": [list(r) for r in one.ranges]} for one in self.alone],
         }
 
 
@@ -145,12 +153,14 @@ def _parameters(fit: Fit, found: Explained, best: Values) -> list[Found]:
     ]
 
 
-def _alone(surface: Surface, fit: Fit) -> list[tuple[Cell, float | None]]:
-    """Returns, for each number, the value of the only parameter that gives it; `None` if none does."""
-    places = np.linspace(0, 1, 401)[:, None]
-    off = np.abs(surface(places) - said(fit.told))
-    nearest = off.argmin(axis=0)
-    return [
-        (cell, fit.parameters[0].value(float(places[at, 0])) if off[at, k] <= 1.0 else None)
-        for k, (cell, at) in enumerate(zip(fit.told, nearest, strict=True))
-    ]
+def _alone(surface: Surface, fit: Fit) -> list[Alone]:
+    """Returns, for each number, the values of the only parameter with which the surface meets it."""
+    places = np.linspace(0, 1, 401)
+    met = np.abs(surface(places[:, None]) - said(fit.told)) <= 1.0
+    value = fit.parameters[0].value
+    found = []
+    for k, cell in enumerate(fit.told):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], met[:, k], [False]]).astype(int))).reshape(-1, 2)
+        ends = tuple((value(float(places[a])), value(float(places[b - 1]))) for a, b in edges)
+        found.append(Alone(cell, ends))
+    return found

@@ -37,7 +37,7 @@ def parameters(found: Fitted) -> list[list[str]]:
 
 PARAMETERS = ("not said", "searched", "published here", "best", "90 % interval")
 NUMBERS = ("number", "document", "published here", "best values", "")
-ALONE = ("number alone", "asks for")
+ALONE = ("number alone", "allows")
 RECOVERED = ("fit", "parameter", "intervals that contain it", "mean width, of the range")
 
 
@@ -59,9 +59,7 @@ def _interval(one: Found) -> str:
 
 def numbers(found: Sequence[Number]) -> list[list[str]]:
     """Returns a row for each number."""
-    return [
-        [n.cell.name, f"{n.cell.said:g}", f"{n.published:.3g}", f"{n.best:.3g}", _told(n)] for n in found
-    ]
+    return [[n.cell.name, f"{n.cell.said:g}", f"{n.published:.3g}", f"{n.best:.3g}", _told(n)] for n in found]
 
 
 def _told(number: Number) -> str:
@@ -70,9 +68,10 @@ def _told(number: Number) -> str:
 
 
 def alone(found: Fitted) -> list[list[str]]:
-    """Returns the value that each number alone asks for."""
+    """Returns the values that each number alone allows."""
     one = found.fit.parameters[0]
-    return [[cell.name, "no value" if value is None else one.text(value)] for cell, value in found.alone]
+    texts = (" or ".join(f"{one.text(low)} to {one.text(high)}" for low, high in a.ranges) for a in found.alone)
+    return [[a.cell.name, text or "no value"] for a, text in zip(found.alone, texts, strict=True)]
 
 
 def recoveries(found: Sequence[Recovery]) -> list[list[str]]:

@@ -25,6 +25,7 @@ class Params:
     ecn: bool = False
     wait: bool = False
     gentle_slope: Literal["current", "initial"] = "current"
+    least_waiting: int = 0
 
 
 class Ared(red.Red):
@@ -41,6 +42,7 @@ class Ared(red.Red):
             mean_packet=params.mean_packet,
             ecn=params.ecn,
             wait=params.wait,
+            least_waiting=params.least_waiting,
         )
         super().__init__(limit, derived, rate_bps, uniform)
         if params.gentle_slope == "initial":

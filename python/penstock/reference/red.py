@@ -25,6 +25,7 @@ class Params:
     wait: bool = False
     ecn: bool = False
     over_max: Literal["drop", "mark", "linear"] = "drop"
+    least_waiting: int = 0
 
 
 class Red(Fifo):
@@ -78,7 +79,7 @@ class Red(Fifo):
 
     def judge(self, packet: Packet) -> Literal["pass", "mark", "drop"]:
         """Judges an arrival by the average, which is up to date."""
-        if self.avg < self.params.min_threshold:
+        if self.avg < self.params.min_threshold or len(self.queue) < self.params.least_waiting:
             self.count = -1
             return "pass"
         pb = self.before_count()

@@ -58,6 +58,8 @@ pub struct Config {
     /// The max_p at which the slope above the upper threshold begins: the "current" one, or the "initial" one as in ns-2
     /// and ns-3.
     pub gentle_slope: GentleSlope,
+    /// Number of packets that wait at least where one is dropped (as in red); 2 in ns-2 and ns-3.
+    pub least_waiting: u64,
 }
 
 /// The max_p at which the slope above the upper threshold begins.
@@ -81,6 +83,7 @@ impl Default for Config {
             ecn: false,
             wait: false,
             gentle_slope: GentleSlope::Current,
+            least_waiting: 0,
         }
     }
 }
@@ -134,6 +137,7 @@ impl Ared {
             mean_packet: config.mean_packet,
             ecn: config.ecn,
             wait: config.wait,
+            least_waiting: config.least_waiting,
             ..red::Config::default()
         };
         let mut red = Red::new(&base, link);

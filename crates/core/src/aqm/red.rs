@@ -66,6 +66,8 @@ pub struct Config {
     pub ecn: bool,
     /// What is done above the hard limit, which is max_threshold, or twice that if gentle: "drop", "mark" or "linear".
     pub over_max: OverMax,
+    /// Number of packets that wait at least where one is dropped early or forced; 2 in ns-2 and ns-3.
+    pub least_waiting: u64,
     /// "paper", or "linux" for the rules of the kernel: weight becomes the nearest 2^-n, mode and gentle have no
     /// effect.
     pub compat: Compat,
@@ -95,6 +97,7 @@ impl Default for Config {
             wait: false,
             ecn: false,
             over_max: OverMax::Drop,
+            least_waiting: 0,
             compat: Compat::Source,
             bandwidth: None,
             scell_log: None,
@@ -177,6 +180,7 @@ pub struct Red {
     wait: bool,
     ecn: bool,
     over_max: OverMax,
+    least_waiting: u64,
     avg: Average,
     /// Packets since the last mark; `None` stands for the paper's -1.
     count: Option<u64>,
@@ -199,6 +203,7 @@ impl Red {
             wait: config.wait,
             ecn: config.ecn,
             over_max: config.over_max,
+            least_waiting: config.least_waiting,
             avg: Average::new(config.weight, config.mode, config.mean_packet, link),
             count: None,
             forced: false,
@@ -272,6 +277,10 @@ impl Red {
     /// Makes the second half of an arrival: judges the packet.
     #[inline]
     pub(super) fn decide(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        if backlog.packets < self.least_waiting {
+            self.count = None; // as below the lower threshold
+            return Verdict::Pass;
+        }
         let verdict = self.judge(packet, rng);
         if verdict == Verdict::Drop {
             self.avg.refused(backlog, now);
@@ -520,6 +529,17 @@ mod tests {
             for (avg, pb) in [(10.0, 0.05), (15.0, 0.1), (30.0, 0.25), (95.0, 0.9), (105.0, 1.0), (1000.0, 1.0)] {
                 assert!((red.base_probability(avg).unwrap() - pb).abs() < 1e-12, "{avg}");
             }
+        }
+    }
+
+    /// The average is far above the hard limit, but a queue of less than two packets is left alone.
+    #[test]
+    fn a_short_queue_is_left_alone_where_that_is_asked_for() {
+        for (least_waiting, queued, verdict) in [(0, 0, Verdict::Drop), (2, 1, Verdict::Pass), (2, 2, Verdict::Drop)] {
+            let mut red = red(Config { least_waiting, ..Config::default() });
+            (red.avg.value, red.avg.idle_since, red.count) = (64.0, None, Some(7));
+            assert_eq!(arrive(&mut red, queued, Instant::ZERO, &mut Streams::new(1).get("t")), verdict);
+            assert_eq!(red.count, (verdict == Verdict::Drop).then_some(0));
         }
     }
 

@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
+from penstock.claims import checks
 from penstock.claims.entering import of
-from penstock.claims.ledger import Claim, Comparison, Finding, judge
+from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
 from penstock.claims.words import ABOUT, CHANCE, FULL, HALF, HIGH, INDEX, MUCH
 from penstock.papers.ern.runs import COUNTS, OTHERS, RATES, TARGET_MS, THREE, ftp
 from penstock.reproduce import columns
@@ -17,6 +18,8 @@ ERN, ECN, DROP = THREE
 NEAR_MS = HALF * TARGET_MS  # a queueing time held
 SHORT_MS = (1 + HALF) * TARGET_MS  # a low queueing time: up to the delay at the upper threshold
 FIXED_RATE, FIXED_COUNT = 30, 200  # of Figures 5 and 6
+
+MARKED = "all-marked"  # the reading in which RED-ERN and RED-ECN only mark
 
 Value = Callable[[Outcome], float | None]
 
@@ -214,6 +217,38 @@ def ern_holds_the_target_longer_than_ecn(run: Evidence) -> Finding:
         text = f"{count} flows: {_name(ERN)} {ours:.1f} ms, {_name(ECN)} {theirs:.1f} ms"
         parts.append(Comparison(abs(ours - TARGET_MS) < abs(theirs - TARGET_MS), text))
     return judge("; ".join(part.text for part in parts), parts)
+
+
+def _slow_start(run: Evidence, setting: str) -> list[Comparison]:
+    """Whether RED-ERN is unfair where packets in slow start are dropped, and fair where they are marked."""
+    marked = run.varied.get(MARKED)
+    if marked is None or setting not in run.settings:
+        return []
+    dropped, told = (fairness(one, ERN, setting) for one in (run, marked))
+    where = f"{setting.split('-')[2]} flows at {setting.split('-')[1]} Mbit/s"
+    return [
+        Comparison(dropped < HIGH - INDEX, f"{where}, slow start dropped: {dropped:.2f}"),
+        Comparison(told >= HIGH, f"{where}, slow start marked: {told:.2f}"),
+    ]
+
+
+@at("II, IV.B", "Figures 5 (a) and 6 (a), in the text", "dropped, and 85 %", Kind.OWN)
+def slow_start_must_be_dropped_and_must_not(run: Evidence) -> Finding:
+    """Slow start is to be dropped (II, IV.E); then RED-ERN starves flows, and is fair as in the figures if it is marked."""
+    parts = [part for setting in (ftp(5, FIXED_COUNT), ftp(FIXED_RATE, 800)) for part in _slow_start(run, setting)]
+    return judge("; ".join(part.text for part in parts), parts)
+
+
+@at("IV.E", "in the text", "RED-ERN drops what RED-ECN marks", Kind.OWN)
+def what_is_done_to_slow_start_does_not_matter_beside_http(run: Evidence) -> Finding:
+    """Beside HTTP sessions RED-ERN's packets wait about as long whether slow start is dropped or marked."""
+    marked = run.varied.get(MARKED)
+    parts = [
+        checks.alike(("dropped", waiting(run, ERN, s)), ("marked", waiting(marked, ERN, s)), f"{count} sessions", " ms")
+        for count, s in _others(run, "http")
+        if marked is not None and s in marked.settings
+    ]
+    return checks.decide(parts)
 
 
 # C. The rate, with 200 flows.

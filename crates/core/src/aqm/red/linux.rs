@@ -127,6 +127,12 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         let message = "is for the paper's RED: with compat = \"linux\" the kernel's rule holds";
         return Err(ConfigError::new("over_max", message));
     }
+    if config.least_waiting > 0 {
+        return Err(ConfigError::new(
+            "least_waiting",
+            "does not exist in Linux's RED; leave it out with compat = \"linux\"",
+        ));
+    }
     check_table(config)?;
     let most = (1u64 << (31 - wlog(config.weight))) - 1;
     if bytes(config, config.max_threshold) > most {
@@ -441,6 +447,7 @@ mod tests {
             (Config { wait: true, ..config() }, "wait"),
             (Config { byte_drop: true, ..config() }, "byte_drop"),
             (Config { over_max: OverMax::Mark, ..config() }, "over_max"),
+            (Config { least_waiting: 2, ..config() }, "least_waiting"),
             // 22 bits of bytes and 10 of weight make 32.
             (Config { max_threshold: Limit::Bytes(Bytes::new(1 << 22)), weight: 0.001, ..config() }, "max_threshold"),
         ] {
