@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from penstock.mistake import MistakeError
-from penstock.reproduce import EXPERIMENTS
-
-pytest.importorskip("scipy")
 from penstock.fitting import declared, recovered
 from penstock.fitting.declared import Cell, Fit, Unsaid
-from penstock.fitting.evaluate import Asked, Runs
+from penstock.fitting.evaluate import Asked, Runs, _Key
 from penstock.fitting.likelihood import deviance, explain
-from penstock.fitting.surface import Surface, design
+from penstock.fitting.surface import Array, Surface, design
+from penstock.mistake import MistakeError
+from penstock.reproduce import EXPERIMENTS
 
 
 class Quiet:
@@ -26,13 +23,14 @@ class Quiet:
     def __init__(self) -> None:
         self.ran = 0
 
-    def begin(self, runs: int, reused: int, simulated_s: float) -> None:
-        pass
+    def begin(self, *_: float) -> None:
+        """Nothing is shown."""
 
-    def advanced(self, seconds: float) -> None:
-        pass
+    def advanced(self, _: float) -> None:
+        """Nothing is shown."""
 
-    def finished(self, label: str, cpu_s: float) -> None:
+    def finished(self, *_: Any) -> None:
+        """Counts."""
         self.ran += 1
 
 
@@ -63,13 +61,11 @@ def test_what_is_declared_can_be_run(name: str, tmp_path: Path) -> None:
             assert one.range[0] <= one.published <= one.range[1]
         runs = Runs(fit, tmp_path, Quiet())
         at = tuple(one.value(0.3) for one in fit.parameters)
-        texts = {_scenario(runs, fit, cell, at) for cell in fit.told}
-        assert not texts & {_scenario(runs, fit, cell, None) for cell in fit.told}
+        texts = {_scenario(runs, cell, at) for cell in fit.told}
+        assert not texts & {_scenario(runs, cell, None) for cell in fit.told}
 
 
-def _scenario(runs: Runs, fit: Fit, cell: Cell, at: tuple[float, ...] | None) -> str:
-    from penstock.fitting.evaluate import _Key
-
+def _scenario(runs: Runs, cell: Cell, at: tuple[float, ...] | None) -> str:
     return runs._scenario(_Key(cell.aqm, cell.setting, Asked(at, 1))).text
 
 
@@ -100,9 +96,13 @@ def test_the_deviance_is_that_of_the_normal_law() -> None:
     )
 
 
+def curve(p: Array) -> Array:
+    """Three numbers of which the second parameter decides none."""
+    return np.stack([10 * p[:, 0], 6 * np.exp(p[:, 0]), -4 * p[:, 0] ** 2], axis=1)
+
+
 def test_values_between_the_points_are_found_and_a_parameter_without_influence_is_left_open() -> None:
     places = design(48, 2)
-    curve = lambda p: np.stack([10 * p[:, 0], 6 * np.exp(p[:, 0]), -4 * p[:, 0] ** 2], axis=1)  # noqa: E731
     chance = np.random.default_rng(3).normal(0, 0.2, (len(places), 3))
     surface = Surface(places, curve(places) + chance)
     hidden = np.array([[0.37, 0.9]])

@@ -166,8 +166,8 @@ def red_setup(r: random.Random) -> Setup:
     options = {option: coin(r) for option in ("byte_drop", "gentle", "wait", "ecn")}
     max_p = r.choice([0.02, 0.1, 1.0, r.uniform(0.001, 1)])
     weight = r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)])
-    more = {"over_max": r.choice(OVER_MAX), "least_waiting": r.choice([0, 2, 10])}
-    params = red.Params(averaged(low), averaged(high), max_p, weight, mean, in_bytes, **options, **more)
+    more: dict[str, Any] = {"over_max": r.choice(OVER_MAX), "least_waiting": r.choice([0, 2, 10])}
+    params = red.Params(averaged(low), averaged(high), max_p, weight, mean, in_bytes, **(options | more))
     unit = "B" if said_in_bytes else "p"
     return params, written(
         min_threshold=f"{low}{unit}",

@@ -14,7 +14,8 @@ from penstock.cli.progress import Bar
 from penstock.mistake import MistakeError
 
 if TYPE_CHECKING:
-    from penstock.fitting import Fit, Fitted, Recovery
+    from penstock.fitting import Fit, Fitted
+    from penstock.fitting.evaluate import Runs
     from penstock.reproduce import Experiment
 
 _OUT = Path("runs/fit")
@@ -94,7 +95,7 @@ def _home(fit: Fit) -> Path:
     return _OUT / fit.experiment.name / fit.name
 
 
-def _runs(fit: Fit, options: Options):  # type: ignore[no-untyped-def]
+def _runs(fit: Fit, options: Options) -> Runs:
     from penstock.fitting.evaluate import Runs
 
     return Runs(fit, _home(fit) / "runs", Bar(fit.name, options.json), options.jobs)

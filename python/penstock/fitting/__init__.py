@@ -1,7 +1,7 @@
 """Inference of what a document does not say: parameters of its set-up, fitted to all numbers of its tables at once.
 
-`declared` reads `fit.toml` in the folder of an experiment: the parameters with their ranges, and the numbers. `evaluate`
-runs the experiment with values of these parameters. `surface` predicts the numbers between the runs, `likelihood` says
+`declared` reads `fit.toml` in the folder of an experiment: parameters with their ranges, and numbers. `evaluate` runs
+the experiment with values of these parameters. `surface` predicts the numbers between the runs, `likelihood` says
 how well values explain a table and how sharply it chooses them, `fit` brings these together, `recover` tests them with
 tables whose values are known, and `page` writes.
 """

@@ -1,7 +1,7 @@
 """How well values of the parameters explain a table, and how sharply the table chooses them.
 
-Residuals are in units of what is tolerated. Each is normal with the variance s^2 + t^2: s is what the surface misses, and
-t is what the document's set-up differs in beyond the parameters, the same for all numbers and fitted with them. The
+Residuals are in units of what is tolerated. Each is normal with the variance s^2 + t^2: s is what the surface misses,
+and t is what the document's set-up differs in beyond the parameters, the same for all numbers and fitted with them. The
 deviance, -2 log L, is as small as t allows. A parameter's profile is the least deviance with this parameter held; the
 values whose profile is within the 90 % quantile of chi squared of the best are its interval.
 """

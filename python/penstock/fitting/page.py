@@ -74,11 +74,14 @@ def alone(found: Fitted) -> list[list[str]]:
     return [[a.cell.name, text or "no value"] for a, text in zip(found.alone, texts, strict=True)]
 
 
+def _name(one: Recovery) -> str:
+    return f"{one.fit.experiment.name}, {one.fit.name}"
+
+
 def recoveries(found: Sequence[Recovery]) -> list[list[str]]:
     """Returns a row for each parameter of each fit."""
     return [
-        [f"{one.fit.experiment.name}, {one.fit.name}", p.name, f"{one.covered(k)} of {len(one.draws)}"]
-        + [f"{one.width(k):.0%}"]
+        [_name(one), p.name, f"{one.covered(k)} of {len(one.draws)}", f"{one.width(k):.0%}"]
         for one in found
         for k, p in enumerate(one.fit.parameters)
     ]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import marked, ns3, store
-from penstock.engine import core_fingerprint, simulate
+from penstock.engine import simulate
 from penstock.scenario import Scenario
 from penstock.verify.compare import Watcher
 from penstock.verify.digests import digest

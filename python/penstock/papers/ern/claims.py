@@ -234,7 +234,7 @@ def _slow_start(run: Evidence, setting: str) -> list[Comparison]:
 
 @at("II, IV.B", "Figures 5 (a) and 6 (a), in the text", "dropped, and 85 %", Kind.OWN)
 def slow_start_must_be_dropped_and_must_not(run: Evidence) -> Finding:
-    """Slow start is to be dropped (II, IV.E); then RED-ERN starves flows, and is fair as in the figures if it is marked."""
+    """Slow start is to be dropped (II, IV.E): then RED-ERN starves flows; marked, it is as fair as in the figures."""
     parts = [part for setting in (ftp(5, FIXED_COUNT), ftp(FIXED_RATE, 800)) for part in _slow_start(run, setting)]
     return judge("; ".join(part.text for part in parts), parts)
 
