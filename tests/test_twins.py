@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from penstock import engine
@@ -51,6 +51,7 @@ from penstock.reference.xoshiro import Xoshiro256PlusPlus
 
 TRACES = int(os.environ.get("PENSTOCK_TWIN_TRACES", "100"))
 MS = 1_000_000
+OVER_MAX: tuple[Literal["drop", "mark", "linear"], ...] = ("drop", "mark", "linear")
 
 Twin = Callable[..., list[Fate]]  # arrivals, rate, limit, parameters, uniform numbers and perhaps bits
 Setup = tuple[Any, list[str]]
@@ -165,13 +166,15 @@ def red_setup(r: random.Random) -> Setup:
     options = {option: coin(r) for option in ("byte_drop", "gentle", "wait", "ecn")}
     max_p = r.choice([0.02, 0.1, 1.0, r.uniform(0.001, 1)])
     weight = r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)])
-    params = red.Params(averaged(low), averaged(high), max_p, weight, mean, in_bytes, **options)
+    more: dict[str, Any] = {"over_max": r.choice(OVER_MAX), "least_waiting": r.choice([0, 2, 10])}
+    params = red.Params(averaged(low), averaged(high), max_p, weight, mean, in_bytes, **(options | more))
     unit = "B" if said_in_bytes else "p"
     return params, written(
         min_threshold=f"{low}{unit}",
         max_threshold=f"{high}{unit}",
         max_probability=max_p,
         weight=weight,
+        **more,
         mean_packet=f"{mean}B",
         mode="bytes" if in_bytes else "packets",
         **options,
@@ -204,8 +207,11 @@ def ared_setup(r: random.Random) -> Setup:
     target_ms, interval_ms = r.randint(1, 60), r.choice([1, 20, 100, 500])
     max_p = r.choice([0.01, 0.1, 0.5, r.uniform(0.01, 0.5)])
     mean, ecn, wait = r.choice([500, 1000, 1500]), coin(r), coin(r)
-    params = ared.Params(target_ms / 1000, interval_ms * MS, max_p, mean, ecn, wait)
+    slope: Literal["current", "initial"] = r.choice(["current", "initial"])
+    params = ared.Params(target_ms / 1000, interval_ms * MS, max_p, mean, ecn, wait, slope, r.choice([0, 2, 10]))
     return params, written(
+        least_waiting=params.least_waiting,
+        gentle_slope=slope,
         target=f"{target_ms}ms",
         interval=f"{interval_ms}ms",
         max_probability=max_p,
@@ -447,10 +453,12 @@ def red_ern_setup(r: random.Random) -> Setup:
     weight = r.choice([0.002, 0.5, 1.0, 10 ** r.uniform(-3, 0)])
     rate_weight = r.choice([0.02, 0.02, 1.0, r.uniform(0.001, 1)])
     last_ms = r.choice([320, 640, 5000])
+    over_max = r.choice(OVER_MAX)
     params = red_ern.Params(
-        low, high, max_p, weight, r.choice([500, 1000]), coin(r), rate_weight, last_ms * MS, coin(r), coin(r)
+        low, high, max_p, weight, r.choice([500, 1000]), coin(r), rate_weight, last_ms * MS, coin(r), coin(r), over_max
     )
     return params, written(
+        over_max=over_max,
         min_threshold=f"{low}p",
         max_threshold=f"{high}p",
         max_probability=max_p,

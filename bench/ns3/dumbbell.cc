@@ -76,6 +76,7 @@ struct Options
     uint32_t initialSsthresh = UINT32_MAX;
     Time hyblaRtt = MilliSeconds(50);
     bool measure = false;
+    bool ownDefaults = false;
     std::string scheduler = "ns3::MapScheduler";
     double redMin = 5;
     double redMax = 15;
@@ -130,7 +131,7 @@ Parse(int argc, char** argv)
     cmd.AddValue("delay", "Bottleneck delay, one way", o.delay);
     cmd.AddValue("flows", "Pairs of hosts, one flow each", o.flows);
     cmd.AddValue("duration", "Simulated time", o.duration);
-    cmd.AddValue("aqm", "droptail, red, codel, pie or fq-codel", o.aqm);
+    cmd.AddValue("aqm", "droptail, red, ared, codel, pie or fq-codel", o.aqm);
     cmd.AddValue("limit", "Bottleneck queue, such as 125000B or 1000p", o.limit);
     cmd.AddValue("reverse-limit", "Queue of the way back", o.reverseLimit);
     cmd.AddValue("access-rate", "Rate of each host's link", o.accessRate);
@@ -143,6 +144,7 @@ Parse(int argc, char** argv)
     cmd.AddValue("seed", "Random numbers", o.seed);
     cmd.AddValue("start-spread", "Flows start uniformly within this time", o.startSpread);
     cmd.AddValue("scheduler", "ns-3's event queue", o.scheduler);
+    cmd.AddValue("own-defaults", "Leave all attributes of TCP and of the discipline as ns-3 has them", o.ownDefaults);
     cmd.AddValue("measure", "Measure queueing delays, which costs time", o.measure);
     AddTcpOptions(cmd, o);
     AddAqmOptions(cmd, o);
@@ -257,6 +259,7 @@ struct Network
 // is called TcpLinuxReno.
 const std::map<std::string, std::string> kControls = {
     {"newreno", "ns3::TcpLinuxReno"},   {"cubic", "ns3::TcpCubic"}, {"bic", "ns3::TcpBic"},
+    {"newreno-acks", "ns3::TcpNewReno"},
     {"highspeed", "ns3::TcpHighSpeed"}, {"hybla", "ns3::TcpHybla"}, {"scalable", "ns3::TcpScalable"},
     {"vegas", "ns3::TcpVegas"},         {"bbr", "ns3::TcpBbr"},
 };
@@ -270,6 +273,10 @@ SetTcp(const Options& o)
         NS_FATAL_ERROR("--cc=" << o.cc << ": ns-3 has no such control");
     }
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(type->second)));
+    if (o.ownDefaults)
+    {
+        return;
+    }
     const std::string recovery = o.prr ? "ns3::TcpPrrRecovery" : "ns3::TcpClassicRecovery";
     Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(TypeId::LookupByName(recovery)));
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(o.mss));
@@ -294,9 +301,37 @@ Text(Time time)
     return std::to_string(time.GetMicroSeconds()) + "us";
 }
 
+// A discipline of which only the limit and the link are told.
+void
+SetOwnQueue(TrafficControlHelper& tch, const Options& o)
+{
+    const std::map<std::string, std::string> kinds = {
+        {"droptail", "ns3::FifoQueueDisc"}, {"codel", "ns3::CoDelQueueDisc"}, {"pie", "ns3::PieQueueDisc"}};
+    const auto kind = kinds.find(o.aqm);
+    if (kind != kinds.end())
+    {
+        tch.SetRootQueueDisc(kind->second, "MaxSize", QueueSizeValue(o.limit));
+    }
+    else if (o.aqm == "red" || o.aqm == "ared")
+    {
+        tch.SetRootQueueDisc("ns3::RedQueueDisc", "MaxSize", QueueSizeValue(o.limit), "LinkBandwidth",
+                             DataRateValue(o.rate), "LinkDelay", TimeValue(o.delay), "ARED",
+                             BooleanValue(o.aqm == "ared"));
+    }
+    else
+    {
+        NS_FATAL_ERROR("--aqm=" << o.aqm << ": with its own defaults droptail, red, ared, codel or pie");
+    }
+}
+
 void
 SetQueue(TrafficControlHelper& tch, const Options& o)
 {
+    if (o.ownDefaults)
+    {
+        SetOwnQueue(tch, o);
+        return;
+    }
     if (o.aqm == "droptail")
     {
         tch.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", QueueSizeValue(o.limit));

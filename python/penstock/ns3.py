@@ -11,7 +11,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -97,8 +97,12 @@ def installed_version() -> str:
 
 def run(program: Path, scenario: Mapping[str, Any], measure: bool = False) -> Run:
     """Runs a scenario to its end; `measure` adds the queueing delay, which costs time."""
-    more = ["--measure=true"] if measure else []
-    done = subprocess.run([str(program), *arguments(scenario), *more], capture_output=True, text=True, check=False)
+    return told(program, [*arguments(scenario), *(["--measure=true"] if measure else [])])
+
+
+def told(program: Path, options: Sequence[str]) -> Run:
+    """Runs the program with options."""
+    done = subprocess.run([str(program), *options], capture_output=True, text=True, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise PeerError(lines[0] if lines else f"it ended with {done.returncode}")

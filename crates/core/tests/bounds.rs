@@ -22,6 +22,9 @@ red,red-ern,feng-red,nonlinear-red,choke,lindrop | weight | | 1e-9 1 | 0 -0.1 1.
 red | max_threshold | {"compat": "linux", "weight": 0.001953125} | 4194303B | 4194304B
 red | byte_drop | {"compat": "linux"} | false | true
 red | wait | {"compat": "linux"} | false | true
+red,ared | least_waiting | | 0 1000000 |
+red | least_waiting | {"compat": "linux"} | 0 | 1
+red | over_max | {"compat": "linux"} | "drop" | "mark" "linear"
 red | bandwidth | {"compat": "linux"} | null 1bit/s |
 red | scell_log | {"compat": "linux"} | null 0 31 | 32
 red | stab | {"compat": "linux"} | null [0] [31,0] | [32] []
@@ -178,6 +181,7 @@ hybla | rtt0 | | 1ns 86400s | 0s 86400000000001ns
 hybla | rtt0 | {"compat": "linux"} | 1ms 86400s | 0s 1500us 86400001ms
 newreno | beta | {"compat": "linux"} | 0.5 | 0.6
 newreno | abc_limit | {"compat": "linux"} | 2 | 1
+newreno | growth | {"compat": "linux"} | "bytes" | "acks"
 bic | beta | {"compat": "linux"} | 0.5 | 0.3
 bic | s_max | {"compat": "linux"} | 1 16 | 16.5
 bic | low_window | {"compat": "linux"} | 0 14 | 14.5

@@ -6,6 +6,7 @@ use crate::diagnosis::Diagnosis;
 use penstock_core::config::ConfigError;
 use penstock_core::suggest::{nearest, unknown_key, unknown_name};
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
@@ -154,7 +155,7 @@ impl<'s, 'a> Table<'s, 'a> {
     }
 
     /// Sets a key to a value from elsewhere in the file.
-    pub fn put(&mut self, key: &'a str, value: &Value<'a>) {
+    pub fn put(&mut self, key: impl Into<Cow<'a, str>>, value: &Value<'a>) {
         self.entries.insert(Spanned::new(value.span(), key.into()), value.clone());
     }
 

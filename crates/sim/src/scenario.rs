@@ -6,6 +6,7 @@
 
 mod handovers;
 pub mod paths;
+mod profiles;
 mod read;
 mod stations;
 mod write;

@@ -455,3 +455,56 @@ fn a_direction_is_for_dumbbells() {
     );
     refused(GRAPH, "to = \"z\"", "to = \"z\"\ndirection = \"reverse\"", "direction", &["name `from` and `to`"]);
 }
+
+/// The file's own keys stand; all others are the profile's, in every flow and at every link.
+#[test]
+fn a_profile_sets_what_the_file_does_not_say() {
+    let text = |profile: &str| {
+        format!("profile = {profile:?}\n{GOOD}")
+            .replace("[[flows]]\nkind = \"bulk\"", "[[flows]]\nkind = \"bulk\"\ntcp = { sack = false }")
+    };
+    let resolved = parse(&text("ns-3.37")).resolved();
+    for line in [
+        "mss = \"1kB\"",
+        "sack = false",
+        "sack = true",
+        "initial_window = 10",
+        "growth = \"acks\"",
+        "min_threshold = \"5p\"",
+    ] {
+        assert!(resolved.contains(line), "{line} is not in\n{resolved}");
+    }
+    for line in ["send_buffer = \"131.072kB\"", "max_probability = 0.02", "wait = true", "min_rto = \"1s\""] {
+        assert!(resolved.contains(line), "{line} is not in\n{resolved}");
+        assert!(!parse(GOOD).resolved().contains(line), "{line} is in the default");
+    }
+    assert!(!resolved.contains("profile"), "the keys say all");
+    assert_eq!(parse(&resolved).resolved(), resolved);
+    let mistake = Scenario::parse(&text("ns-3.73"), "f.toml").unwrap_err();
+    assert_eq!((mistake.line, mistake.allowed.as_slice()), (1, &["ns-2.35".to_owned(), "ns-3.37".to_owned()][..]));
+    assert!(mistake.what.contains("did you mean \"ns-3.37\"?"), "{mistake}");
+}
+
+/// Each discipline and each control with a table in a profile takes every value of it.
+#[test]
+fn every_value_of_every_profile_is_one_of_a_key() {
+    let tables: toml::Table = include_str!("../src/scenario/profiles.toml").parse().unwrap();
+    for (profile, kinds) in &tables {
+        for (kind, of) in kinds.as_table().unwrap().iter().filter(|(kind, _)| *kind != "tcp") {
+            for (name, keys) in of.as_table().unwrap() {
+                let (aqm, cc) = if kind == "aqm" { (name.as_str(), "cubic") } else { ("droptail", name.as_str()) };
+                let text = GOOD.replace("min_threshold = \"5p\"\nmax_threshold = \"15p\"\n", "");
+                let text = text.replace("\"red\"", &format!("{aqm:?}")).replace("\"newreno\"", &format!("{cc:?}"));
+                let resolved = parse(&format!("profile = {profile:?}\n{text}")).resolved();
+                for (key, value) in keys.as_table().unwrap() {
+                    let value = &value["is"];
+                    assert!(
+                        value.is_str() || resolved.contains(&format!("{key} = {value}")),
+                        "{key} = {value}\n{resolved}"
+                    );
+                    assert!(resolved.contains(&format!("{key} = ")), "{key}\n{resolved}");
+                }
+            }
+        }
+    }
+}

@@ -18,6 +18,7 @@ FROM_FOUR = "the figure begins with four flows"
 ROOM = "the check got room to fail"
 MEASURE = "the measure is the one that the text has"
 TUNED = "nothing is judged by what it was tuned to"
+WRITTEN = "eq. (3) of document 003 is run as it is written"
 RUNS = "the runs: the simulator as repaired since, and several seeds"
 KINDS = {Kind.OWN: "our own finding: not counted", Kind.SET_UP: "a check of our set-up: not counted"}
 
@@ -150,6 +151,8 @@ RULES: Mapping[str, tuple[str, ...]] = {
     MEASURE: ("dybra.dybra-keeps-the-queue-empty", "pink-multi.bad-flow-keeps-its-rate"),
     TUNED: ("dybra.dybra-fills-the-link",),
 }
+# Experiments whose set-up changed as a whole.
+SET_UPS: Mapping[str, str] = {"ern": WRITTEN}
 
 
 @cache
@@ -174,4 +177,5 @@ def changed(entries: Sequence[Entry], same_runs: Mapping[str, str]) -> Iterator[
             yield entry.id, old[entry.id], entry.verdict, KINDS[Kind(entry.kind)]
         elif entry.verdict != old[entry.id]:
             by_runs = same_runs.get(entry.id) == entry.verdict
-            yield entry.id, old[entry.id], entry.verdict, RUNS if by_runs else rules.get(entry.id, RUNS)
+            set_up = SET_UPS.get(entry.id.split(".", 1)[0], RUNS)
+            yield entry.id, old[entry.id], entry.verdict, set_up if by_runs else rules.get(entry.id, set_up)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from penstock.reproduce import Evidence, Experiment
 
 
+FIT = "fit"
+
+
 class _NamesThem(TyperCommand):
     """Lists the names of the experiments at the end of the help; they are loaded only for the help."""
 
@@ -137,9 +140,16 @@ def _print_evidence(evidence: Evidence) -> None:
     "penstock claims",
     "penstock claims pink-dsl",
     "penstock claims --run --quick --json",
+    "penstock claims fit fq-pie --page docs/fit.md",
+    "penstock claims fit lindrop --recover 20",
 )
 def claims(
-    wanted: str = typer.Argument("", help="Id of a claim, or name of an experiment; default: all.", metavar="[ID]"),
+    wanted: str = typer.Argument(
+        "",
+        help="Id of a claim, or name of an experiment; default: all. `fit` infers what a paper does not say.",
+        metavar="[ID | fit PAPER]",
+    ),
+    paper: str = typer.Argument("", help="With fit: the name of an experiment that declares a fit.", metavar=""),
     run: bool = typer.Option(False, "--run", help="First run the experiments, in their full form."),
     quick: bool = typer.Option(False, "--quick", help="With --run: run them in their quick form."),
     seeds: int | None = typer.Option(
@@ -151,8 +161,20 @@ def claims(
     ),
     to: Path | None = typer.Option(None, "--page", help="Write the whole ledger into this page."),
     check: bool = typer.Option(False, "--check", help="Exit with 1 when a claim that was run fails."),
+    recover: int | None = typer.Option(
+        None, min=1, help="With fit: fit so many tables made by the simulator with hidden values instead."
+    ),
+    jobs: int | None = typer.Option(None, min=1, help="With fit: runs at once; default: one per core."),
 ) -> None:
-    """Print the ledger: every claim with the verdict that the newest runs give."""
+    """Print the ledger: every claim with the verdict that the newest runs give. With fit, infer what is not said."""
+    if wanted == FIT:
+        from penstock.cli import fit
+
+        fit.command(_experiment(paper) if paper else None, fit.Options(recover, jobs, to, json))
+        return
+    if paper or recover or jobs:
+        extra = f"`{paper}`" if paper else "--recover" if recover else "--jobs"
+        raise MistakeError(f"{extra} goes with `penstock claims fit PAPER`")
     from penstock.claims import Verdict, ledger, page
 
     if not run and (quick or seeds):

@@ -160,6 +160,34 @@ def beside_ns3(
 
 
 @verify.command(
+    "profile", epilog=examples("penstock verify profile", "penstock verify profile --page docs/profiles.md")
+)
+def profile(
+    out: Path = typer.Option(Path("runs/verify/profile"), help="Directory of ns-3's results."),
+    to: Path | None = typer.Option(None, "--page", help="Write the table into this page."),
+    fresh: bool = typer.Option(False, "--fresh", help="Run ns-3 again; otherwise its finished runs are reused."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Hold `profile = "ns-3.37"` against ns-3 with its own defaults, and name what is left. Needs ns-3's libraries."""
+    from penstock import ns3
+    from penstock.verify import profile as held
+
+    program, missing = ns3.ready()
+    if program is None:
+        _skip(str(missing), json)
+        return
+    with Bar("verify", json) as bar, _termination_is_an_interrupt():
+        found = held.rows(program, out, bar, fresh)
+    if json:
+        show.as_json({"about": held.about(), "rows": [row.to_json() for row in found], "summary": held.summary(found)})
+    else:
+        show.table(held.about(), held.HEADINGS, [held.cells(row) for row in found])
+        show.line(held.summary(found))
+    if to:
+        held.write(to, found)
+
+
+@verify.command(
     "cc",
     epilog=examples(
         "penstock verify cc tcp_bic_rtt100.csv", "penstock verify cc windows.csv --cc hybla --set compat=linux"

@@ -24,6 +24,8 @@ class Params:
     mean_packet: int = 1000
     ecn: bool = False
     wait: bool = False
+    gentle_slope: Literal["current", "initial"] = "current"
+    least_waiting: int = 0
 
 
 class Ared(red.Red):
@@ -40,8 +42,11 @@ class Ared(red.Red):
             mean_packet=params.mean_packet,
             ecn=params.ecn,
             wait=params.wait,
+            least_waiting=params.least_waiting,
         )
         super().__init__(limit, derived, rate_bps, uniform)
+        if params.gentle_slope == "initial":
+            self.slope_from = params.max_p
         self.interval_ns = params.interval_ns
         self.adapted_ns = 0
 

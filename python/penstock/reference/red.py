@@ -24,6 +24,8 @@ class Params:
     gentle: bool = True
     wait: bool = False
     ecn: bool = False
+    over_max: Literal["drop", "mark", "linear"] = "drop"
+    least_waiting: int = 0
 
 
 class Red(Fifo):
@@ -34,6 +36,7 @@ class Red(Fifo):
         self.params = params
         self.uniform = uniform
         self.max_p = params.max_p
+        self.slope_from = 0.0  # where the gentle slope begins, if it is not the current max_p
         self.mean_time_ns = max(1, params.mean_packet * 8 * NS_PER_S // rate_bps)
         self.avg = 0.0
         self.count = -1
@@ -53,10 +56,11 @@ class Red(Fifo):
     def before_count(self) -> float | None:
         """pb, or None above the hard limit."""
         low, high = self.params.min_threshold, self.params.max_threshold
-        if self.avg < high:
-            return self.max_p * (self.avg - low) / (high - low)
+        if self.avg < high or self.params.over_max == "linear":
+            return min(1.0, self.max_p * (self.avg - low) / (high - low))
         if self.params.gentle and self.avg < 2 * high:
-            return self.max_p + (1 - self.max_p) * (self.avg - high) / high
+            start = self.slope_from or self.max_p
+            return start + (1 - start) * (self.avg - high) / high
         return None
 
     def after_count(self, pb: float) -> float:
@@ -75,20 +79,21 @@ class Red(Fifo):
 
     def judge(self, packet: Packet) -> Literal["pass", "mark", "drop"]:
         """Judges an arrival by the average, which is up to date."""
-        if self.avg < self.params.min_threshold:
+        if self.avg < self.params.min_threshold or len(self.queue) < self.params.least_waiting:
             self.count = -1
             return "pass"
         pb = self.before_count()
+        markable = self.params.ecn and packet.ecn != NOT_ECT
         if pb is None:
             self.count = 0
-            return "drop"
+            return "mark" if self.params.over_max == "mark" and markable else "drop"
         self.count += 1
         if self.params.byte_drop:
             pb *= packet.size / self.params.mean_packet
         if not self.happens(self.after_count(pb)):
             return "pass"
         self.count = 0
-        return "mark" if self.params.ecn and packet.ecn != NOT_ECT else "drop"
+        return "mark" if markable else "drop"
 
     def happens(self, probability: float) -> bool:
         """Returns true with the given probability."""

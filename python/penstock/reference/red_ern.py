@@ -30,6 +30,7 @@ class Params:
     last_period_ns: int = 640 * MS
     by_ect1: bool = False
     ecn: bool = False
+    over_max: Literal["drop", "mark", "linear"] = "drop"
 
 
 def told(cwnd: int) -> int:
@@ -59,6 +60,7 @@ class RedErn(red.Red):
             mean_packet=params.mean_packet,
             gentle=params.gentle,
             ecn=params.ecn,
+            over_max=params.over_max,
         )
         super().__init__(limit, plain, rate_bps, uniform)
         self.ern = params

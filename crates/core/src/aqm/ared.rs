@@ -14,7 +14,8 @@
 //! DIFFERENCE: whether 0.5 s have passed is checked at arrivals, as in ns-2, and not by a timer: max_p matters only to
 //! arrivals. Pinned by `max_p_moves_once_in_half_a_second`.
 //! DIFFERENCE: ns-2 and ns-3 keep the initial max_p in the gentle slope, so their probability jumps at `max` once max_p
-//! has moved; here the probability is continuous. Pinned by `the_probability_is_continuous_at_the_threshold`.
+//! has moved; here the probability is continuous. Pinned by `the_probability_is_continuous_at_the_threshold`. With
+//! `gentle_slope = "initial"` it is theirs. Pinned by `the_slope_of_the_simulators_begins_at_the_initial_probability`.
 
 use super::red::{self, Red};
 use super::{Aqm, Meta};
@@ -54,6 +55,22 @@ pub struct Config {
     pub ecn: bool,
     /// Space drops at least 1/pb apart, as ns-2 and ns-3 do by default.
     pub wait: bool,
+    /// The max_p at which the slope above the upper threshold begins: the "current" one, or the "initial" one as in ns-2
+    /// and ns-3.
+    pub gentle_slope: GentleSlope,
+    /// Number of packets that wait at least where one is dropped (as in red); 2 in ns-2 and ns-3.
+    pub least_waiting: u64,
+}
+
+/// The max_p at which the slope above the upper threshold begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GentleSlope {
+    /// The current one, so that the probability is continuous.
+    #[default]
+    Current,
+    /// The first one, as ns-2 and ns-3 compute it once.
+    Initial,
 }
 
 impl Default for Config {
@@ -65,6 +82,8 @@ impl Default for Config {
             mean_packet: Bytes::new(1000),
             ecn: false,
             wait: false,
+            gentle_slope: GentleSlope::Current,
+            least_waiting: 0,
         }
     }
 }
@@ -118,9 +137,13 @@ impl Ared {
             mean_packet: config.mean_packet,
             ecn: config.ecn,
             wait: config.wait,
+            least_waiting: config.least_waiting,
             ..red::Config::default()
         };
         let mut red = Red::new(&base, link);
+        if config.gentle_slope == GentleSlope::Initial {
+            red = red.with_slope_from(config.max_probability);
+        }
         red.set_thresholds(min, max);
         let part = 0.4 * (max - min);
         Self { red, low: min + part, high: max - part, interval: config.interval, adapted: Instant::ZERO }
@@ -225,6 +248,20 @@ mod tests {
         let below = ared.red.probability_at(15.0 - 1e-9);
         let above = ared.red.probability_at(15.0 + 1e-9);
         assert!((below - max_p).abs() < 1e-6 && (above - max_p).abs() < 1e-6, "{below} and {above}, not {max_p}");
+    }
+
+    /// max_p rises from 0.1 in steps of 0.01; the slope between 15 and 30 packets is at 0.1 + 0.9 (22.5 - 15) / 15 = 0.55
+    /// in its middle all the while, and jumps down to 0.1 at its beginning.
+    #[test]
+    fn the_slope_of_the_simulators_begins_at_the_initial_probability() {
+        let link = LinkFacts { rate: Rate::from_bps(1_000_000), limit: Limit::Packets(10_000) };
+        let mut ared = Ared::new(&Config { gentle_slope: GentleSlope::Initial, ..Config::default() }, &link);
+        feed(&mut ared, 14, 0, 5000);
+        let max_p = *ared.red.max_p_mut();
+        assert!(max_p > 0.15);
+        assert!((ared.red.probability_at(22.5) - 0.55).abs() < 1e-12);
+        let (below, above) = (ared.red.probability_at(15.0 - 1e-9), ared.red.probability_at(15.0));
+        assert!((below - max_p).abs() < 1e-6 && (above - 0.1).abs() < 1e-12, "{below} and {above}");
     }
 
     /// The average stands at 10 of 5 to 15 packets, in the middle, where max_p does not move: pb = 0.05. With `wait` gaps

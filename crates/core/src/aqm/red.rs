@@ -16,6 +16,9 @@
 //! gentle) every packet is dropped, ECN-capable or not. One random number is drawn per packet with 0 < pa < 1.
 //! Cost: O(1), with one call of `pow` after an idle time.
 //!
+//! `over_max` names two other readings of what happens there: `"mark"` marks what is ECN-capable, as ns-3 does without
+//! UseHardDrop and Linux without harddrop; with `"linear"` there is no hard limit, and the first line of pb goes on to 1.
+//!
 //! DIFFERENCE: a packet that finds no room restarts `count`, as in ns-2; the paper has no full queues. Pinned by
 //! `an_overflow_restarts_the_count`.
 //!
@@ -61,6 +64,10 @@ pub struct Config {
     pub wait: bool,
     /// Mark ECN-capable packets instead of dropping them early.
     pub ecn: bool,
+    /// What is done above the hard limit, which is max_threshold, or twice that if gentle: "drop", "mark" or "linear".
+    pub over_max: OverMax,
+    /// Number of packets that wait at least where one is dropped early or forced; 2 in ns-2 and ns-3.
+    pub least_waiting: u64,
     /// "paper", or "linux" for the rules of the kernel: weight becomes the nearest 2^-n, mode and gentle have no
     /// effect.
     pub compat: Compat,
@@ -89,6 +96,8 @@ impl Default for Config {
             gentle: true,
             wait: false,
             ecn: false,
+            over_max: OverMax::Drop,
+            least_waiting: 0,
             compat: Compat::Source,
             bandwidth: None,
             scell_log: None,
@@ -133,6 +142,20 @@ impl AqmConfig for Config {
     }
 }
 
+/// What RED does above its hard limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OverMax {
+    /// Every packet is dropped, ECN-capable or not (§4 of the paper).
+    #[default]
+    Drop,
+    /// ECN-capable packets are marked if `ecn` is set; all others are dropped.
+    Mark,
+    /// There is no hard limit: the line between the thresholds goes on until its probability is 1, and `gentle` has no
+    /// effect.
+    Linear,
+}
+
 /// How the probability rises between the thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Curve {
@@ -152,8 +175,12 @@ pub struct Red {
     mean_packet: f64,
     byte_drop: bool,
     gentle: bool,
+    /// The probability at which the gentle slope begins, if it is not the current `max_p`.
+    slope_from: Option<f64>,
     wait: bool,
     ecn: bool,
+    over_max: OverMax,
+    least_waiting: u64,
     avg: Average,
     /// Packets since the last mark; `None` stands for the paper's -1.
     count: Option<u64>,
@@ -172,8 +199,11 @@ impl Red {
             mean_packet: config.mean_packet.get() as f64,
             byte_drop: config.byte_drop,
             gentle: config.gentle,
+            slope_from: None,
             wait: config.wait,
             ecn: config.ecn,
+            over_max: config.over_max,
+            least_waiting: config.least_waiting,
             avg: Average::new(config.weight, config.mode, config.mean_packet, link),
             count: None,
             forced: false,
@@ -188,6 +218,11 @@ impl Red {
     /// Replaces the curve between the thresholds (nonlinear RED).
     pub(super) fn with_curve(self, curve: Curve) -> Self {
         Self { curve, ..self }
+    }
+
+    /// Lets the gentle slope begin at this probability, whatever `max_p` becomes (ARED).
+    pub(super) fn with_slope_from(self, probability: f64) -> Self {
+        Self { slope_from: Some(probability), ..self }
     }
 
     /// Returns the thresholds in the unit of the average.
@@ -242,6 +277,10 @@ impl Red {
     /// Makes the second half of an arrival: judges the packet.
     #[inline]
     pub(super) fn decide(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
+        if backlog.packets < self.least_waiting {
+            self.count = None; // as below the lower threshold
+            return Verdict::Pass;
+        }
         let verdict = self.judge(packet, rng);
         if verdict == Verdict::Drop {
             self.avg.refused(backlog, now);
@@ -251,16 +290,18 @@ impl Red {
 
     /// Returns `pb` at the average `avg`; `None` above the hard limit.
     fn base_probability(&self, avg: f64) -> Option<f64> {
-        if avg < self.max {
-            Some(match self.curve {
+        if avg < self.max || self.over_max == OverMax::Linear {
+            let pb = match self.curve {
                 Curve::Linear => self.max_p * (avg - self.min) / (self.max - self.min),
                 Curve::Quadratic => {
                     let x = (avg - self.min) / (self.max - self.min);
                     self.max_p * x * x
                 }
-            })
+            };
+            Some(pb.min(1.0))
         } else if self.gentle && avg < 2.0 * self.max {
-            Some(self.max_p + (1.0 - self.max_p) * (avg - self.max) / self.max)
+            let from = self.slope_from.unwrap_or(self.max_p);
+            Some(from + (1.0 - from) * (avg - self.max) / self.max)
         } else {
             None
         }
@@ -284,11 +325,8 @@ impl Red {
             self.count = None;
             return Verdict::Pass;
         }
-        // Above the hard limit every packet is dropped.
         let Some(mut pb) = self.base_probability(self.avg.value) else {
-            self.count = Some(0);
-            self.forced = true;
-            return Verdict::Drop;
+            return self.above_the_hard_limit(packet);
         };
         let count = self.count.map_or(0, |n| n + 1);
         self.count = Some(count);
@@ -301,7 +339,21 @@ impl Red {
         }
         self.count = Some(0);
         self.forced = false;
-        if self.ecn && packet.ecn.is_capable() { Verdict::Mark } else { Verdict::Drop }
+        if self.marks(packet) { Verdict::Mark } else { Verdict::Drop }
+    }
+
+    fn marks(&self, packet: &Meta) -> bool {
+        self.ecn && packet.ecn.is_capable()
+    }
+
+    /// Judges a packet where no probability is asked for.
+    fn above_the_hard_limit(&mut self, packet: &Meta) -> Verdict {
+        self.count = Some(0);
+        if self.over_max == OverMax::Mark && self.marks(packet) {
+            return Verdict::Mark;
+        }
+        self.forced = true;
+        Verdict::Drop
     }
 }
 
@@ -467,6 +519,44 @@ mod tests {
         assert_eq!(gentle.base_probability(30.0), None);
         let plain = red(Config { gentle: false, ..Config::default() });
         assert_eq!(plain.base_probability(15.0), None);
+    }
+
+    /// Thresholds 5 and 15, max_p 0.1: the line is 0.1 at 15, 0.25 at 30, 0.9 at 95 and 1 from 105 on.
+    #[test]
+    fn a_linear_probability_has_no_hard_limit() {
+        for gentle in [false, true] {
+            let red = red(Config { over_max: OverMax::Linear, gentle, ..Config::default() });
+            for (avg, pb) in [(10.0, 0.05), (15.0, 0.1), (30.0, 0.25), (95.0, 0.9), (105.0, 1.0), (1000.0, 1.0)] {
+                assert!((red.base_probability(avg).unwrap() - pb).abs() < 1e-12, "{avg}");
+            }
+        }
+    }
+
+    /// The average is far above the hard limit, but a queue of less than two packets is left alone.
+    #[test]
+    fn a_short_queue_is_left_alone_where_that_is_asked_for() {
+        for (least_waiting, queued, verdict) in [(0, 0, Verdict::Drop), (2, 1, Verdict::Pass), (2, 2, Verdict::Drop)] {
+            let mut red = red(Config { least_waiting, ..Config::default() });
+            (red.avg.value, red.avg.idle_since, red.count) = (64.0, None, Some(7));
+            assert_eq!(arrive(&mut red, queued, Instant::ZERO, &mut Streams::new(1).get("t")), verdict);
+            assert_eq!(red.count, (verdict == Verdict::Drop).then_some(0));
+        }
+    }
+
+    #[test]
+    fn above_the_hard_limit_packets_are_marked_only_where_they_may_be() {
+        let above = |over_max, ecn, ect: Ecn| {
+            let mut red = red(Config { weight: 1.0, over_max, ecn, ..Config::default() });
+            red.avg.value = 31.0;
+            let packet = Meta { size: Bytes::new(1000), ecn: ect, flow: FlowId(0) };
+            let verdict = red.judge(&packet, &mut Streams::new(1).get("t"));
+            (verdict, red.count, red.forced)
+        };
+        let forced = (Verdict::Drop, Some(0), true);
+        assert_eq!(above(OverMax::Mark, true, Ecn::Ect0), (Verdict::Mark, Some(0), false));
+        assert_eq!(above(OverMax::Mark, true, Ecn::NotEct), forced);
+        assert_eq!(above(OverMax::Mark, false, Ecn::Ect0), forced);
+        assert_eq!(above(OverMax::Drop, true, Ecn::Ect0), forced);
     }
 
     #[test]

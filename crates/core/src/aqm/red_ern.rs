@@ -31,11 +31,12 @@
 //!
 //! DIFFERENCE: eq. (3) ends at `max`. From there on pb is that of RED: the gentle slope, or 1. Every rate at or above
 //! the fair rate is therefore marked before the queue is full. Pinned by
-//! `above_the_thresholds_the_probability_is_that_of_red`.
+//! `above_the_thresholds_the_probability_is_that_of_red`. `over_max = "linear"` is eq. (3) as it is written, without an
+//! upper end, for the plain RED as well. Pinned by `eq_3_as_written_has_no_upper_end`.
 //! DIFFERENCE: a packet with a rate which cannot be marked (not ECT) is dropped where it would be marked. Pinned by
 //! `a_rate_that_cannot_be_marked_is_dropped`.
 
-use super::red::{self, Red};
+use super::red::{self, OverMax, Red};
 use super::{Aqm, Meta};
 use crate::ack_path::AckPath;
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
@@ -85,6 +86,8 @@ pub struct Config {
     pub identify: Identify,
     /// Mark ECN-capable packets of other flows instead of dropping them early; packets with a rate are always marked.
     pub ecn: bool,
+    /// What is done above the hard limit (as in red); "linear" is eq. (3) without an upper end.
+    pub over_max: OverMax,
 }
 
 impl Default for Config {
@@ -101,6 +104,7 @@ impl Default for Config {
             last_period: Span::from_millis(640),
             identify: Identify::Bits,
             ecn: false,
+            over_max: red.over_max,
         }
     }
 }
@@ -116,6 +120,7 @@ impl Config {
             mean_packet: self.mean_packet,
             gentle: self.gentle,
             ecn: self.ecn,
+            over_max: self.over_max,
             ..red::Config::default()
         }
     }

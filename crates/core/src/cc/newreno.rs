@@ -15,6 +15,9 @@
 //! | beta | 1/2 | RFC 5681 eq. (4) |
 //! | abc_limit, L | 2 | RFC 3465 §2.3 |
 //!
+//! With `growth = "acks"` congestion avoidance adds SMSS²/cwnd for each ACK, whatever it acknowledges: RFC 5681 eq. (3),
+//! the form of older simulators, which delayed ACKs slow down.
+//!
 //! In the slow start after a timeout L is 1 (RFC 3465 §2.3, RFC 5681 eq. (2)).
 //!
 //! | state | meaning |
@@ -44,6 +47,17 @@ use serde::{Deserialize, Serialize};
 /// L of RFC 3465 §2.3: the most segments by which one ACK may open the window in slow start.
 pub(super) const L: u64 = 2;
 
+/// What lets the window grow in congestion avoidance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Growth {
+    /// Acknowledged bytes (RFC 3465 §2.1).
+    #[default]
+    Bytes,
+    /// ACKs (RFC 5681 eq. (3)).
+    Acks,
+}
+
 /// Parameters of NewReno.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -52,13 +66,15 @@ pub struct Config {
     pub beta: f64,
     /// Segments by which one ACK may open the window in slow start, L of RFC 3465 §2.3; after a timeout it is 1.
     pub abc_limit: u64,
+    /// What lets the window grow in congestion avoidance: acknowledged "bytes" (RFC 3465), or "acks" (RFC 5681 eq. (3)).
+    pub growth: Growth,
     /// Whose rules apply: those of the source, or those of the Linux kernel.
     pub compat: Compat,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 0.5, abc_limit: L, compat: Compat::Source }
+        Self { beta: 0.5, abc_limit: L, growth: Growth::Bytes, compat: Compat::Source }
     }
 }
 
@@ -70,7 +86,11 @@ impl ControlConfig for Config {
         within("abc_limit", self.abc_limit as f64, 1.0, 1e3)?;
         match self.compat {
             Compat::Source => Ok(()),
-            Compat::Linux => constants(&[("beta", self.beta == 0.5), ("abc_limit", self.abc_limit == L)]),
+            Compat::Linux => constants(&[
+                ("beta", self.beta == 0.5),
+                ("abc_limit", self.abc_limit == L),
+                ("growth", self.growth == Growth::Bytes),
+            ]),
         }
     }
 
@@ -91,6 +111,7 @@ pub struct NewReno {
     acked: Bytes,
     /// See [`Config::abc_limit`].
     abc_limit: u16,
+    growth: Growth,
     /// A timeout occurred, and neither congestion avoidance nor a loss has followed it: L is 1.
     after_timeout: bool,
 }
@@ -111,6 +132,7 @@ impl NewReno {
             ssthresh: setup.initial_ssthresh,
             acked: Bytes::ZERO,
             abc_limit: u16::try_from(config.abc_limit).unwrap_or(u16::MAX),
+            growth: config.growth,
             after_timeout: false,
         }
     }
@@ -121,10 +143,15 @@ impl NewReno {
         self.acked = Bytes::ZERO;
     }
 
-    /// One segment per window of acknowledged bytes (RFC 3465 §2.1); `acked` is what is left over.
+    /// One segment per window of acknowledged bytes (RFC 3465 §2.1); `acked` is what is left over. Or SMSS²/cwnd per
+    /// ACK (RFC 5681 eq. (3)), at least one byte as its note says.
     #[inline]
     fn avoid_congestion(&mut self, acked: Bytes) {
         self.after_timeout = false;
+        if self.growth == Growth::Acks {
+            self.cwnd += Bytes::new((self.mss.get() * self.mss.get() / self.cwnd.get().max(1)).max(1));
+            return;
+        }
         self.acked += acked.min(self.cwnd);
         if self.acked >= self.cwnd {
             self.acked -= self.cwnd;
@@ -229,6 +256,22 @@ mod tests {
         let mut cc = avoiding(10);
         (0..5).for_each(|_| cc.on_ack(&driver::ack(2 * MSS, 100)));
         assert_eq!(cc.cwnd(), 11 * MSS);
+    }
+
+    /// RFC 5681 eq. (3) by hand: ten ACKs of a window of ten segments add a little less than one segment, since the window
+    /// grows meanwhile; five ACKs of two segments each add half of that.
+    #[test]
+    fn delayed_acks_halve_a_growth_that_counts_acks() {
+        let grown = |acks: u64, size: u64| {
+            let mut cc = NewReno::new(&Config { growth: Growth::Acks, ..Config::default() }, &driver::SETUP);
+            cc.on_loss(&driver::loss(20 * MSS));
+            cc.on_recovered(Instant::ZERO);
+            (0..acks).for_each(|_| cc.on_ack(&driver::ack(size * MSS, 100)));
+            (cc.cwnd().as_f64() - 10.0 * MSS.as_f64()) / MSS.as_f64()
+        };
+        let by_hand = |acks: u64| (0..acks).fold(10.0, |w: f64, _| w + 1.0 / w) - 10.0;
+        assert!((grown(10, 1) - by_hand(10)).abs() < 0.01, "{}", grown(10, 1));
+        assert!((grown(5, 2) - by_hand(5)).abs() < 0.01, "{}", grown(5, 2));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod handovers;
 mod stations;
 mod topology;
 
+use super::profiles::{self, Profile};
 use super::{Invariants, Output, Scenario, write};
 use changes::ChangeKeys;
 use cooperation::CooperationKeys;
@@ -24,6 +25,7 @@ use penstock_grammar::range::{MAX_DURATION, outside};
 use penstock_grammar::{Diagnosis, Source};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use toml::Spanned;
 
 type Check<T> = Result<T, Diagnosis>;
 
@@ -32,6 +34,7 @@ type Check<T> = Result<T, Diagnosis>;
 #[serde(deny_unknown_fields)]
 struct Keys {
     name: Option<String>,
+    profile: Option<String>,
     duration: Span,
     #[serde(default = "one")]
     seed: u64,
@@ -97,8 +100,23 @@ impl Scenario {
     /// Returns the first mistake with its line.
     pub fn parse_with(text: &str, file: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
         let source = Source::parse(text, file)?;
-        let keys = source.read(source.root())?;
-        Checker { source: &source, keys, library }.scenario(file)
+        let keys: Keys = source.read(source.root())?;
+        let profile = profile(&source, keys.profile.as_deref())?;
+        Checker { source: &source, keys, profile, library }.scenario(file)
+    }
+}
+
+/// Finds the profile that the file names.
+fn profile(source: &Source<'_>, name: Option<&str>) -> Check<Option<Profile>> {
+    let Some(name) = name else { return Ok(None) };
+    let at = source.get(&["profile"]).map_or(0..0, Spanned::span);
+    match Profile::find(name, at) {
+        Some(profile) => Ok(Some(profile)),
+        None => {
+            let known = profiles::names();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            Err(source.unknown(&["profile"], "profile", name, &known))
+        }
     }
 }
 
@@ -106,6 +124,7 @@ impl Scenario {
 struct Checker<'a> {
     source: &'a Source<'a>,
     keys: Keys,
+    profile: Option<Profile>,
     library: &'a dyn Library,
 }
 

@@ -61,6 +61,8 @@ pub struct TcpConfig {
     pub window_scaling: bool,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// Retransmissions are ECN-capable, which RFC 3168 §6.1.5 forbids; has an effect only if ECN was negotiated.
+    pub ecn_retransmits: bool,
     /// Explicit rate notification (document 003 §III.A); has an effect only if ECN was negotiated.
     pub ern: bool,
     /// With `ern`: ERN-capable segments are announced by ECT(1) instead of header bits (document 003 §V).
@@ -100,6 +102,7 @@ impl Default for TcpConfig {
             timestamps: true,
             window_scaling: true,
             ecn: false,
+            ecn_retransmits: false,
             ern: false,
             ern_ect1: false,
             optimistic_ack: Bytes::ZERO,
@@ -125,6 +128,12 @@ impl TcpConfig {
             return Err(ConfigError::new(
                 "ecn",
                 format!("{} goes by marks: set it to true or leave it out", self.cc.name()),
+            ));
+        }
+        if self.ecn_retransmits && !self.ecn {
+            return Err(ConfigError::new(
+                "ecn_retransmits",
+                "needs ecn = true: retransmissions are then ECN-capable as well",
             ));
         }
         if self.ern && !self.ecn {
@@ -211,6 +220,8 @@ mod tests {
         let refused = |ecn, ern, ern_ect1| TcpConfig { ecn, ern, ern_ect1, ..TcpConfig::default() }.validate();
         assert_eq!(refused(false, true, false).unwrap_err().key, "ern");
         assert_eq!(refused(true, false, true).unwrap_err().key, "ern_ect1");
+        let again = TcpConfig { ecn_retransmits: true, ..TcpConfig::default() };
+        assert_eq!(again.validate().unwrap_err().key, "ecn_retransmits");
         for (ern, ern_ect1) in [(false, false), (true, false), (true, true)] {
             assert_eq!(refused(true, ern, ern_ect1), Ok(()));
         }

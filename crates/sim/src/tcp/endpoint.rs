@@ -403,6 +403,7 @@ impl Endpoint {
         self.greet = false;
         self.sender.rtt.reset_backoff();
         self.sender.ecn = self.ecn;
+        self.sender.ecn_again = self.ecn && self.config.ecn_retransmits;
         let requirements = self.sender.needs.as_ref().map(|needs| needs.requirements);
         if self.ecn || !requirements.is_some_and(|requirements| requirements.accurate_ecn) {
             self.receiver.set_wants(requirements);

@@ -89,6 +89,8 @@ pub struct Sender {
     timed: (u64, Instant),
     // ECN.
     pub(super) ecn: bool,
+    /// Retransmissions are ECN-capable as well.
+    pub(super) ecn_again: bool,
     pub(super) ern: RateTeller,
     cwr: bool,
     reduced_at: u64,
@@ -167,6 +169,7 @@ impl Sender {
             last_sent: Instant::ZERO,
             timed: (0, Instant::ZERO),
             ecn: false,
+            ecn_again: false,
             ern: RateTeller::new(),
             cwr: false,
             reduced_at: first,
@@ -513,6 +516,9 @@ impl Sender {
             Kind::Again => self.board.retransmitted(start, end, now),
             Kind::Spare | Kind::Probe => {}
         }
+        if segment.len > 0 && if kind == Kind::New { self.ecn } else { self.ecn_again } {
+            segment.set_ecn(if self.requirements().ect1 { Ecn::Ect1 } else { Ecn::Ect0 });
+        }
         if self.ern.is_active() {
             self.tell_rate(segment, (kind == Kind::New).then_some(end));
         }
@@ -550,11 +556,8 @@ impl Sender {
         if self.timed.0 == 0 && !segment.has_timestamps() {
             self.timed = (end, now);
         }
-        if self.ecn && segment.len > 0 {
-            segment.set_ecn(if self.requirements().ect1 { Ecn::Ect1 } else { Ecn::Ect0 });
-            if std::mem::take(&mut self.cwr) {
-                segment.flags = segment.flags.with(TcpFlags::CWR);
-            }
+        if self.ecn && segment.len > 0 && std::mem::take(&mut self.cwr) {
+            segment.flags = segment.flags.with(TcpFlags::CWR);
         }
     }
 }

@@ -9,7 +9,7 @@ from penstock.claims.entering import of
 from penstock.claims.ledger import Claim, Comparison, Finding, judge
 from penstock.claims.words import COMPARABLE, FACTOR, FAR, INDEX, MOST, SAME_INDEX, SHARE, SLIGHT
 from penstock.papers._shared import mixes
-from penstock.papers._shared.flow_queueing import CALL, CONTROLS
+from penstock.papers._shared.flow_queueing import CALL, CONTROLS, UPLOADS
 from penstock.papers._shared.flow_queueing_claims import (
     NAMES,
     RESOLUTION_MS,
@@ -26,6 +26,7 @@ from penstock.papers._shared.flow_queueing_claims import (
     table,
     uploads,
 )
+from penstock.reproduce.folder import numbers
 from penstock.reproduce.results import Evidence, Outcome
 
 DECLINE = 1 / FAR  # a sharp decline
@@ -33,6 +34,8 @@ DIP = 1 - SLIGHT  # a drop that one sees: a second below this part of what follo
 AT_ONCE = 5  # at most so many seconds after UDP has begun
 LOW_DELAY_MS, LOW_JITTER_MS = 1.0, 1.0  # "low" for a call
 RISE_MS = 1.0  # more than a rounding error
+
+PAPER = numbers(__name__)
 
 CLAIMS: list[Claim] = []
 pie = of(CLAIMS, "fq-pie", "004")
@@ -149,22 +152,27 @@ def pie_is_uneven_among_tcp(run: Evidence) -> Finding:
     return judge(text, [Comparison(a < b - SAME_INDEX, text)])
 
 
+def _indices(aqm: str) -> dict[str, float]:
+    """Table 5.1, by the tests with UDP."""
+    return {f"up-{count}": index for count, index in zip(UPLOADS, PAPER["jain"][aqm], strict=True)}
+
+
 @pie("5.2.3", "Table 5.1", "0.94, 0.96, 0.74, 0.62")
 def indices_with_pie(run: Evidence) -> Finding:
     """Jain's index of 1, 4, 8 and 12 TCP flows and UDP with PIE."""
-    return table(run, "pie", {"up-1": 0.94, "up-4": 0.96, "up-8": 0.74, "up-12": 0.62})
+    return table(run, "pie", _indices("pie"))
 
 
 @pie("5.2.3", "Table 5.1", "0.98, 0.99, 0.99, 0.96")
 def indices_with_fq_pie(run: Evidence) -> Finding:
     """Jain's index of 1, 4, 8 and 12 TCP flows and UDP with FQ-PIE."""
-    return table(run, "fq-pie", {"up-1": 0.98, "up-4": 0.99, "up-8": 0.99, "up-12": 0.96})
+    return table(run, "fq-pie", _indices("fq-pie"))
 
 
 @pie("5.2.3", "Table 5.1", "0.96, 0.99, 0.99, 0.97")
 def indices_with_fq_codel(run: Evidence) -> Finding:
     """Jain's index of 1, 4, 8 and 12 TCP flows and UDP with FQ-CoDel."""
-    return table(run, "fq-codel", {"up-1": 0.96, "up-4": 0.99, "up-8": 0.99, "up-12": 0.97})
+    return table(run, "fq-codel", _indices("fq-codel"))
 
 
 @pie("5.2.3", "Table 5.1", "PIE last, in every test")
@@ -212,7 +220,7 @@ def bbr_wins_with_pie(run: Evidence) -> Finding:
 def indices_of_two_controls(run: Evidence) -> Finding:
     """Jain's index of two CUBIC and two BBR flows with PIE, FQ-PIE and FQ-CoDel."""
     parts: list[Comparison] = []
-    for aqm, paper in (("pie", 0.56), ("fq-pie", 0.99), ("fq-codel", 0.93)):
+    for aqm, paper in PAPER["controls"].items():
         ours = median(run, aqm, CONTROLS, mixes.jain_on)
         text = f"{NAMES[aqm]} {ours:.2f}, the paper {paper:.2f}"
         parts.append(Comparison(abs(ours - paper) <= INDEX, text))

@@ -93,3 +93,35 @@ def _no_chance() -> Setting:
 
 
 SETTINGS = (*_comparison(), *_tuning(), _no_chance())
+
+
+# How the parameters of fit.toml are set that no path can name.
+
+
+def _weigh(tree: dict[str, Any], weight: float) -> None:
+    for link in tree["topology"]["links"]:
+        if link.get("aqm", {}).get("name") == "lindrop":
+            link["aqm"]["weight"] = float(f"{weight:.6g}")
+
+
+def _window(tree: dict[str, Any], segments: float) -> None:
+    """ns-2 counts windows in packets, whatever their size."""
+    tree["tcp"]["receive_buffer"] = f"{round(segments) * 1448}B"
+    for flow in tree["flows"]:
+        if "tcp" in flow:
+            size = int(str(flow["tcp"]["mss"]).removesuffix("B"))
+            flow["tcp"] = {**flow["tcp"], "receive_buffer": f"{round(segments) * size}B"}
+
+
+def _last(tree: dict[str, Any], _: float) -> None:
+    """A short run has no time to warm up; nothing that is fitted leaves the beginning out."""
+    tree["warmup"] = "0s"
+
+
+def _browse(tree: dict[str, Any], share: float) -> None:
+    for flow in tree["flows"]:
+        if flow["kind"] == "web":
+            flow["per_second"] = float(f"{flow['per_second'] * share:.6g}")
+
+
+UNSAID = {"weight": _weigh, "window": _window, "duration": _last, "web": _browse}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.claims import checks
-from penstock.claims.entering import contradicts, of, to_do
+from penstock.claims.entering import contradicts, of
 from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
 from penstock.claims.words import FACTOR, FAIR, FULL, MUCH, POOR
 from penstock.papers._shared import pink_claims
@@ -25,10 +25,6 @@ from penstock.papers._shared.pink_claims import (
 )
 from penstock.reproduce.results import Evidence, delivered_mbytes, dropped_mbytes, payload_per_packet, worst_jain
 
-ARED = (
-    "ARED on this link drops more than ns-3's own does with the same hosts: it is to be held against ns-3, and these "
-    "rows are to be judged with the hosts of the paper's simulator"
-)
 GREEN = (
     "GREEN's eq. (2) drops 0.02 % with 4 flows, by which the square-root law lets them send twice the link, and "
     "sqrt(n) times with n: drops that leave the link poor with few flows are not those of this equation"
@@ -64,7 +60,7 @@ def pink_goodput_highest(run: Evidence) -> Finding:
     return replace(found, reason=f"{found.reason}; {mean_payload}")
 
 
-@dsl("6.1.1", "Figure 7", "CoDel above ARED", because=to_do(ARED))
+@dsl("6.1.1", "Figure 7", "CoDel above ARED")
 def codel_above_ared(run: Evidence) -> Finding:
     """CoDel uses the link slightly better than ARED."""
     parts = [
@@ -123,7 +119,7 @@ def codel_rtt_rises(run: Evidence) -> Finding:
     return judge(across(run, "codel", RTT90, " ms (p90)", 0), parts)
 
 
-@dsl("6.1.2", "Figure 8", "ARED below CoDel", because=to_do(ARED))
+@dsl("6.1.2", "Figure 8", "ARED below CoDel")
 def ared_rtt_below_codel(run: Evidence) -> Finding:
     """ARED's RTT is below CoDel's and its median almost stable."""
     parts = [*order(run, "codel", "ared", RTT90, "p90 ms"), flat(run, "ared", RTT, "median RTT (ms)")]
@@ -151,7 +147,7 @@ def pink_fairness_approaches_one(run: Evidence) -> Finding:
     return judge(across(run, "pink", worst_jain, ""), parts)
 
 
-@dsl("6.1.3", "Figure 9", "lowest of all", because=to_do(ARED))
+@dsl("6.1.3", "Figure 9", "lowest of all")
 def ared_unfair(run: Evidence) -> Finding:
     """ARED's worst-case fairness is the lowest, whatever the number of flows."""
     parts: list[Comparison] = []
@@ -168,10 +164,10 @@ def crowds_are_fairer(run: Evidence) -> Finding:
 
 dsl("6.1.4", "Figure 10", "0")(pink_claims.pink_drops_nothing)
 
-dsl("6.1.4", "Figure 10", "about 10 %", because=to_do(ARED))(pink_claims.others_drop_more_when_crowded)
+dsl("6.1.4", "Figure 10", "about 10 %")(pink_claims.others_drop_more_when_crowded)
 
 
-@dsl("6.1.4", "Figure 10", "about the same", because=to_do(ARED))
+@dsl("6.1.4", "Figure 10", "about the same")
 def drop_shares_alike(run: Evidence) -> Finding:
     """DropTail, ARED and CoDel drop about the same share of the data, within a factor of two."""
     payload = run.experiment.payload_share

@@ -26,7 +26,7 @@
 //! `scell_log` and `stab` set it as `tc` does. max_P = 1 becomes 1 - 2^-32. Pinned by `the_table_is_that_of_tc`,
 //! `the_table_can_be_set_as_tc_sets_it`, `parameters_become_powers_of_two`.
 
-use super::Config;
+use super::{Config, OverMax};
 use crate::ack_path::AckPath;
 use crate::aqm::average::Mode;
 use crate::aqm::average::in_unit_of;
@@ -122,6 +122,16 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         if set {
             return Err(ConfigError::new(key, "does not exist in Linux's RED; leave it out with compat = \"linux\""));
         }
+    }
+    if config.over_max != OverMax::Drop {
+        let message = "is for the paper's RED: with compat = \"linux\" the kernel's rule holds";
+        return Err(ConfigError::new("over_max", message));
+    }
+    if config.least_waiting > 0 {
+        return Err(ConfigError::new(
+            "least_waiting",
+            "does not exist in Linux's RED; leave it out with compat = \"linux\"",
+        ));
     }
     check_table(config)?;
     let most = (1u64 << (31 - wlog(config.weight))) - 1;
@@ -436,6 +446,8 @@ mod tests {
         for (config, key) in [
             (Config { wait: true, ..config() }, "wait"),
             (Config { byte_drop: true, ..config() }, "byte_drop"),
+            (Config { over_max: OverMax::Mark, ..config() }, "over_max"),
+            (Config { least_waiting: 2, ..config() }, "least_waiting"),
             // 22 bits of bytes and 10 of weight make 32.
             (Config { max_threshold: Limit::Bytes(Bytes::new(1 << 22)), weight: 0.001, ..config() }, "max_threshold"),
         ] {

@@ -119,6 +119,30 @@ fn above_the_thresholds_the_probability_is_that_of_red() {
     }
 }
 
+/// Of thresholds 5 and 15 with max_p 0.1 the line is 0.25 at 30, 0.95 at 100, and 1 from 105 on. The plain packet at 30
+/// is dropped for certain by RED, and now with 0.25.
+#[test]
+fn eq_3_as_written_has_no_upper_end() {
+    let literal = Config { over_max: OverMax::Linear, ..config() };
+    for (packets, pb) in [(15, 0.1), (30, 0.25), (100, 0.95), (105, 1.0), (800, 1.0)] {
+        let mut queue = Queue::new(literal.clone());
+        queue.arrive(&telling(10_000, 100), packets, 1);
+        assert!(near(queue.probabilities()[2], pb), "{packets} packets: {:?}", queue.probabilities());
+    }
+    let mut queue = Queue::new(literal);
+    let passed = (2..1002).filter(|ms| queue.arrive(&with_bits(Ecn::NotEct, 0), 30, *ms) == Verdict::Pass).count();
+    // Gaps are uniform in 1..3, so half of the packets die.
+    assert!((400..=600).contains(&passed), "{passed} of 1000");
+}
+
+/// `ecn` with "mark": the packets of a flow in slow start, which tells no rate, are marked where RED would drop all.
+#[test]
+fn packets_without_a_rate_can_be_marked_above_the_hard_limit() {
+    let mut queue = Queue::new(Config { over_max: OverMax::Mark, ecn: true, ..config() });
+    assert_eq!(queue.arrive(&with_bits(Ecn::Ect0, 0), 30, 1), Verdict::Mark);
+    assert_eq!(queue.arrive(&with_bits(Ecn::NotEct, 0), 30, 2), Verdict::Drop);
+}
+
 #[test]
 fn the_fair_rate_begins_with_the_first_and_follows_equation_4() {
     let mut queue = Queue::new(config());

@@ -18,7 +18,8 @@ impl<'a> Checker<'a> {
             Some(hystart) => Some(with_hystart(cc, hystart)),
             None => cc,
         };
-        cc.map(|cc| self.source.named(&cc, &Controls(self.library))).transpose()
+        let completed = |cc| self.profile.as_ref().map_or_else(|| Value::clone(&cc), |p| p.completed("cc", &cc));
+        cc.map(|cc| self.source.named(&completed(cc), &Controls(self.library))).transpose()
     }
 }
 

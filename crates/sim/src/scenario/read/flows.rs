@@ -3,6 +3,7 @@
 use super::{Check, Checker};
 use crate::actors::Traffic;
 use crate::actors::settings::FlowFacts;
+use crate::scenario::profiles::Profile;
 use crate::scenario::{FlowSpec, LinkSpec, paths};
 use crate::tcp::TcpConfig;
 use penstock_core::units::{Rate, Span};
@@ -188,10 +189,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Reads the scenario's `[tcp]`, overridden by the flow's `tcp` and `cc`.
+    /// Reads the scenario's `[tcp]`, over that of its profile, overridden by the flow's `tcp` and `cc`.
     fn tcp(&self, index: &str, flow: &Table<'_, 'a>) -> Check<TcpConfig> {
         let known = [fields::of::<TcpConfig>(), &["hystart"]];
         let mut merged = Table::empty(self.source, flow.span());
+        for (key, value) in self.profile.iter().flat_map(Profile::tcp) {
+            merged.put(key, &value);
+        }
         for value in [self.source.get(&["tcp"]), flow.get("tcp")].into_iter().flatten() {
             merged.put_over(&self.source.table(value, &known)?);
         }

@@ -169,7 +169,10 @@ impl Checker<'_> {
     /// Reads the discipline at a path; without one it is a tail-drop queue.
     fn discipline(&self, path: &[&str]) -> Check<AnyConfig> {
         match self.source.get(path) {
-            Some(value) => self.source.named(value, &Disciplines(self.library)),
+            Some(value) => {
+                let completed = self.profile.as_ref().map(|profile| profile.completed("aqm", value));
+                self.source.named(completed.as_ref().unwrap_or(value), &Disciplines(self.library))
+            }
             None => Ok(AnyConfig::default_of("droptail").expect("droptail is in the registry")),
         }
     }

@@ -1,0 +1,50 @@
+"""A smooth surface through the numbers of some runs, which predicts those of values that were not run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import RBFInterpolator
+from scipy.stats import qmc
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+_SMOOTHINGS = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+
+def design(points: int, parameters: int) -> Array:
+    """Returns places which fill the unit cube evenly, always the same: a Latin hypercube of low discrepancy."""
+    cube = qmc.LatinHypercube(parameters, optimization="random-cd", rng=np.random.default_rng(1))
+    places: Array = cube.random(points)
+    return places
+
+
+class Surface:
+    """Thin plate splines, one for each number, as smooth as leaving out one point after another finds best."""
+
+    def __init__(self, places: Array, numbers: Array) -> None:
+        self.parameters = places.shape[1]
+        errors = {smoothing: _left_out(places, numbers, smoothing) for smoothing in _SMOOTHINGS}
+        best = [min(_SMOOTHINGS, key=lambda s: float(errors[s][:, k].std())) for k in range(numbers.shape[1])]
+        self._splines = [_spline(places, numbers[:, k : k + 1], s) for k, s in enumerate(best)]
+        # What a prediction misses: how far runs wander between the points, and what chance does to a run.
+        self.deviation: Array = np.array([np.sqrt(np.mean(errors[s][:, k] ** 2)) for k, s in enumerate(best)])
+
+    def __call__(self, places: Array) -> Array:
+        """Returns the numbers at places, one row for each."""
+        return np.hstack([spline(places) for spline in self._splines])
+
+
+def _spline(places: Array, numbers: Array, smoothing: float) -> RBFInterpolator:
+    return RBFInterpolator(places, numbers, smoothing=smoothing, kernel="thin_plate_spline")
+
+
+def _left_out(places: Array, numbers: Array, smoothing: float) -> Array:
+    """Returns by how much each point is missed by the surface through all others."""
+    rows = []
+    for out in range(len(places)):
+        others = np.arange(len(places)) != out
+        spline = _spline(places[others], numbers[others], smoothing)
+        rows.append(spline(places[out : out + 1])[0] - numbers[out])
+    return np.array(rows)
