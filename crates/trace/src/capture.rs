@@ -11,6 +11,7 @@
 
 use crate::error::ReadError;
 use crate::link::{LinkType, Way};
+use crate::pcapng::DROP;
 use std::io::Read;
 
 const NS_PER_S: i128 = 1_000_000_000;
@@ -74,6 +75,8 @@ pub struct Frame {
     pub interface: u32,
     /// The direction that a pcapng file gives for the frame.
     pub way: Way,
+    /// True if its comment says that a queue dropped it, as in a capture of the simulator ([`crate::pcapng`]).
+    pub dropped: bool,
 }
 
 /// A capture which is being read.
@@ -223,7 +226,7 @@ impl<R: Read> Source<R> {
         self.exactly(captured, data, "a packet")?;
         self.packet += 1;
         let epoch_ns = Some(i128::from(seconds) * NS_PER_S + ns);
-        Ok(Some(Frame { epoch_ns, link, original_len, interface: 0, way: Way::Unknown }))
+        Ok(Some(Frame { epoch_ns, link, original_len, interface: 0, way: Way::Unknown, dropped: false }))
     }
 
     /// Reads one block of a pcapng file and puts its body into `body`; returns the type of the block and the byte order
@@ -272,6 +275,10 @@ const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
+
+/// Options of a packet block.
+const COMMENT: u16 = 1;
+const FLAGS: u16 = 2;
 
 /// An interface of a pcapng section.
 #[derive(Debug, Clone)]
@@ -387,28 +394,30 @@ fn packet_block(
     data.clear();
     data.extend_from_slice(frame);
     let options = body.get(fixed + (captured as usize).next_multiple_of(4)..).filter(|_| kind == ENHANCED_PACKET);
-    let way = options.map_or(Way::Unknown, |options| way_option(order, options));
-    Ok(Some(Frame { epoch_ns, link: interface.link.clone()?, original_len, interface: id, way }))
+    let (way, dropped) = options.map_or((Way::Unknown, false), |options| marks(order, options));
+    Ok(Some(Frame { epoch_ns, link: interface.link.clone()?, original_len, interface: id, way, dropped }))
 }
 
-/// Finds the direction of a frame in the options of its block (`epb_flags`).
-fn way_option(order: Order, options: &[u8]) -> Way {
-    let mut at = 0;
-    while let Some(value) = options.get(at + 4..) {
+/// Finds in the options of a block the direction of its frame (`epb_flags`), and whether a comment says that it was dropped.
+fn marks(order: Order, options: &[u8]) -> (Way, bool) {
+    let (mut at, mut way, mut dropped) = (0, Way::Unknown, false);
+    while let Some(rest) = options.get(at + 4..) {
         let (code, length) = (order.u16(options, at), usize::from(order.u16(options, at + 2)));
         match (code, length) {
             (0, _) => break,
-            (2, 4) => {
-                return match order.u32(value, 0) & 3 {
+            (COMMENT, _) => dropped |= rest.starts_with(DROP.as_bytes()),
+            (FLAGS, 4) => {
+                way = match order.u32(rest, 0) & 3 {
                     1 => Way::In,
                     2 => Way::Out,
                     _ => Way::Unknown,
-                };
+                }
             }
-            _ => at += 4 + length.next_multiple_of(4),
+            _ => {}
         }
+        at += 4 + length.next_multiple_of(4);
     }
-    Way::Unknown
+    (way, dropped)
 }
 
 #[cfg(test)]
@@ -580,8 +589,12 @@ mod tests {
         for (bytes, way) in cases {
             let file = section(&[bytes]);
             let frame = Capture::pcapng(&file[..]).unwrap().next_frame(&mut Vec::new()).unwrap().unwrap();
-            assert_eq!((frame.way, frame.interface), (way, 0));
+            assert_eq!((frame.way, frame.interface, frame.dropped), (way, 0, false));
         }
+        let reason = [&[1, 0, 10, 0][..], b"drop_early", &[0, 0, 2, 0, 4, 0, 2, 0, 0, 0]].concat();
+        let file = section(&[packet(&reason)]);
+        let frame = Capture::pcapng(&file[..]).unwrap().next_frame(&mut Vec::new()).unwrap().unwrap();
+        assert_eq!((frame.way, frame.dropped), (Way::Out, true));
     }
 
     #[test]

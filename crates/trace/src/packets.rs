@@ -15,11 +15,26 @@ use std::net::IpAddr;
 ///
 /// `back` is 1 if the packet goes against the first packet of its flow; `interface` is the interface of a pcapng file,
 /// `sender` the number of the sender's Ethernet address, from 1 on; `way` is 1 for a packet that the capturing machine
-/// received, and 2 for one that it sent. `flags` has the flags of TCP, and above them [`TCP`] and the other bits of this
+/// received, and 2 for one that it sent; `dropped` is 1 for a packet of which a capture of the simulator says so. `flags` has the flags of TCP, and above them [`TCP`] and the other bits of this
 /// module; `payload` are the bytes after the header of TCP or UDP.
-pub const COLUMNS: [&str; 16] = [
-    "flow", "size", "ecn", "back", "interface", "sender", "way", "flags", "seq", "ack", "window", "payload", "tsval",
-    "tsecr", "mss", "window_scale",
+pub const COLUMNS: [&str; 17] = [
+    "flow",
+    "size",
+    "ecn",
+    "back",
+    "interface",
+    "sender",
+    "way",
+    "dropped",
+    "flags",
+    "seq",
+    "ack",
+    "window",
+    "payload",
+    "tsval",
+    "tsecr",
+    "mss",
+    "window_scale",
 ];
 
 /// Bit of `flags`: the packet has a TCP header, which was captured.
@@ -109,7 +124,8 @@ fn row(held: &Held<'_>, flow: &Flow, senders: &mut FlowTable<Mac>) -> [u32; COLU
     let forward = Some(packet.source) == flow.source && packet.ports.0 == flow.source_port;
     let (mac, way) = sender(frame.link, held.data);
     let way = if frame.way == Way::Unknown { way } else { frame.way };
-    let link = [!forward as u32, frame.interface, mac.map_or(0, |mac| senders.id(mac).0 + 1), way as u32];
+    let sender = mac.map_or(0, |mac| senders.id(mac).0 + 1);
+    let link = [!forward as u32, frame.interface, sender, way as u32, frame.dropped as u32];
     let transport = packet.transport.and_then(|at| held.data.get(at..)).unwrap_or_default();
     let after_ip = packet.size.get().saturating_sub(packet.header as u64) as u32;
     let fields = match packet.protocol {
@@ -117,7 +133,7 @@ fn row(held: &Held<'_>, flow: &Flow, senders: &mut FlowTable<Mac>) -> [u32; COLU
         PROTOCOL_UDP => [0, 0, 0, 0, after_ip.saturating_sub(8), 0, 0, 0, 0],
         _ => [0; 9],
     };
-    std::array::from_fn(|at| if at < 4 { link[at] } else { fields[at - 4] })
+    std::array::from_fn(|at| if at < link.len() { link[at] } else { fields[at - link.len()] })
 }
 
 /// Returns the columns from `flags` on, of a segment whose header and data are `length` bytes.

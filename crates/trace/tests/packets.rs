@@ -1,10 +1,11 @@
 //! The headers of a capture as columns.
 
 use penstock_core::packet::{Ecn, Ern, TcpFlags};
+use penstock_core::qdisc::DropReason;
 use penstock_core::units::{Bytes, Instant};
 use penstock_trace::headers::{Headers, Ip, Tcp, Udp, tcp, udp};
 use penstock_trace::packets::{COLUMNS, MSS, Packets, TCP, TIMESTAMPS, WINDOW_SCALE};
-use penstock_trace::pcapng::Writer;
+use penstock_trace::pcapng::{Writer, drop_comment};
 use penstock_trace::read::read;
 
 fn ip(src: u32, dst: u32) -> Ip {
@@ -31,14 +32,15 @@ fn segment() -> Tcp<'static> {
 }
 
 /// A capture at two interfaces, with a packet each microsecond.
-fn capture(packets: &[(u32, Headers)]) -> Packets {
+fn capture(packets: &[(u32, Headers, bool)]) -> Packets {
     let mut writer = Writer::new(Vec::new()).unwrap();
     for name in ["out", "in"] {
         writer.add_interface(name, Bytes::ZERO).unwrap();
     }
-    for (at, (interface, headers)) in packets.iter().enumerate() {
+    for (at, (interface, headers, dropped)) in packets.iter().enumerate() {
         let t = Instant::from_nanos(1000 * at as u64);
-        writer.packet(*interface, t, headers.original_len, &headers.bytes, None).unwrap();
+        let comment = dropped.then(|| drop_comment(DropReason::Overflow));
+        writer.packet(*interface, t, headers.original_len, &headers.bytes, comment).unwrap();
     }
     Packets::of(read(&writer.finish().unwrap()[..]).unwrap()).unwrap()
 }
@@ -50,11 +52,13 @@ fn column<'a>(packets: &'a Packets, name: &str) -> &'a [u32] {
 
 #[test]
 fn every_field_stands_in_its_column() {
-    let syn = Tcp { flags: TcpFlags::SYN, mss: Some(1448), window_scale: Some(9), timestamps: Some((5, 0)), ..segment() };
+    let syn =
+        Tcp { flags: TcpFlags::SYN, mss: Some(1448), window_scale: Some(9), timestamps: Some((5, 0)), ..segment() };
     let answer = Tcp { ip: ip(2, 1), src_port: 443, dst_port: 40_000, seq: 3, ..segment() };
     let data = Tcp { payload: Bytes::new(1000), timestamps: Some((8, 0x8000_0001)), ..segment() };
     let datagram = Udp { ip: ip(3, 1), src_port: 443, dst_port: 40_000, payload: Bytes::new(500) };
-    let found = capture(&[(0, tcp(&syn)), (1, tcp(&answer)), (0, tcp(&data)), (1, udp(&datagram))]);
+    let found =
+        capture(&[(0, tcp(&syn), false), (1, tcp(&answer), false), (0, tcp(&data), false), (1, udp(&datagram), true)]);
     let plain = u32::from(TcpFlags::ACK.0) | TCP;
     for (name, expected) in [
         ("flow", [0, 0, 0, 1]),
@@ -64,6 +68,7 @@ fn every_field_stands_in_its_column() {
         ("interface", [0, 1, 0, 1]),
         ("sender", [0; 4]),
         ("way", [0; 4]),
+        ("dropped", [0, 0, 0, 1]),
         ("flags", [u32::from(TcpFlags::SYN.0) | TCP | MSS | WINDOW_SCALE | TIMESTAMPS, plain, plain | TIMESTAMPS, 0]),
         ("seq", [0xffff_fffe, 3, 0xffff_fffe, 0]),
         ("ack", [7, 7, 7, 0]),
@@ -86,7 +91,7 @@ fn every_field_stands_in_its_column() {
 fn a_header_that_was_cut_has_no_fields() {
     let mut headers = tcp(&segment());
     headers.bytes.truncate(39);
-    assert_eq!(column(&capture(&[(0, headers)]), "flags"), [0]);
+    assert_eq!(column(&capture(&[(0, headers, false)]), "flags"), [0]);
 }
 
 #[test]

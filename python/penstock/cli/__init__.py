@@ -13,7 +13,19 @@ import sys
 
 import typer
 
-from penstock.cli import docs, doctor, experiments, listing, new, replay, run, runs, tempest, verify  # noqa: F401
+from penstock.cli import (  # noqa: F401
+    docs,
+    doctor,
+    experiments,
+    listing,
+    new,
+    replay,
+    run,
+    runs,
+    tempest,
+    verify,
+    what_if,
+)
 from penstock.cli.base import app
 from penstock.mistake import MistakeError
 
@@ -21,7 +33,7 @@ __all__ = ["app", "main"]
 
 
 # Verbs that load numpy and Arrow; the address space in bytes that these need, by themselves and for each thread.
-_CALCULATE = {"run", "reproduce", "claims", "runs", "rerun", "report", "verify", "bench", "tcp-trace"}
+_CALCULATE = {"run", "reproduce", "claims", "runs", "rerun", "report", "verify", "bench", "tcp-trace", "what-if"}
 _ADDRESSES, _ADDRESSES_PER_CORE = 768 << 20, 128 << 20
 
 

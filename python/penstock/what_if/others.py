@@ -1,0 +1,98 @@
+"""What is not TCP in a capture: datagrams as pieces of constant rate, which do not react to the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from penstock.capture import TCP, UDP, Capture
+
+if TYPE_CHECKING:
+    from penstock.what_if.streams import Choice, Floats
+
+QUIC_PORT = 443
+_PAUSE_S = 1.0  # a longer gap ends a piece
+_FEW = 5  # packets; fewer are left out, such as requests of names
+_UNEVEN = 0.3  # deviation of the rates of seconds, as a share of their mean, above which each second is a piece
+_HEADERS = 28  # bytes of the headers of IPv4 and UDP
+_SIZES = 4  # sizes of packets that a piece keeps
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Packets of one flow at a constant rate."""
+
+    start_s: float
+    stop_s: float
+    bps: float  # of IP packets
+    sizes: tuple[int, ...]  # payloads in bytes
+    weights: tuple[int, ...]
+    less: bool
+
+    def flow(self, more: float) -> dict[str, Any]:
+        """Returns the piece as a flow of a scenario, whose rate is raised by the factor `more`."""
+        mixed = {"packet_weights": list(self.weights)} if len(self.sizes) > 1 else {}
+        sizes = [f"{size}B" for size in self.sizes]
+        return {
+            "kind": "cbr",
+            "rate": f"{round(self.bps * more)}bit/s",
+            "packet_size": sizes if mixed else sizes[0],
+            **mixed,
+            "start": f"{self.start_s:.6f}s",
+            "stop": f"{self.stop_s:.6f}s",
+        }
+
+
+def pieces(capture: Capture, less: Choice) -> Iterator[Piece]:
+    """Finds the pieces of all flows that are not TCP."""
+    passed = np.flatnonzero(capture.columns["dropped"] == 0)
+    others = np.array([flow.protocol != TCP for flow in capture.flows], bool)
+    passed = passed[others[capture.columns["flow"][passed]]]
+    key = capture.column("flow")[passed] * 2 + less[passed]
+    order = passed[np.argsort(key, kind="stable")]
+    cuts = np.flatnonzero(np.diff(np.sort(key))) + 1
+    for at in np.split(order, cuts):
+        if len(at) >= _FEW:
+            t, size = capture.seconds[at], capture.columns["size"][at].astype(float)
+            yield from _of_flow(t, size, bool(less[at[0]]))
+
+
+def _of_flow(t: Floats, size: Floats, less: bool) -> Iterator[Piece]:
+    for at in np.split(np.arange(len(t)), np.flatnonzero(np.diff(t) > _PAUSE_S) + 1):
+        if len(at) < _FEW:
+            continue
+        for part in _even(t[at], size[at]):
+            yield _piece(t[at][part], size[at][part], less)
+
+
+def _even(t: Floats, size: Floats) -> list[Any]:
+    """Splits packets into seconds if their rate changes."""
+    second = (t - t[0]).astype(int)
+    rates = np.bincount(second, size)
+    whole = rates[:-1] if len(rates) > 2 else rates
+    if len(whole) < 3 or whole.std() <= _UNEVEN * whole.mean():
+        return [np.arange(len(t))]
+    return [part for part in np.split(np.arange(len(t)), np.flatnonzero(np.diff(second)) + 1) if len(part) > 1]
+
+
+def _piece(t: Floats, size: Floats, less: bool) -> Piece:
+    span = (t[-1] - t[0]) * len(t) / max(len(t) - 1, 1)
+    found, counts = np.unique(size.astype(int), return_counts=True)
+    if len(found) > _SIZES:
+        cuts = np.quantile(size, [0.125, 0.375, 0.625, 0.875]).astype(int)
+        found, counts = np.unique(cuts, return_counts=True)
+    payloads = tuple(max(int(one) - _HEADERS, 1) for one in found)
+    stop = float(t[0] + span)
+    return Piece(float(t[0]), stop, float(size.sum() * 8 / max(span, 1e-3)), payloads, tuple(map(int, counts)), less)
+
+
+def quic_share(capture: Capture) -> float:
+    """Returns the share of bytes that are QUIC, as far as ports tell."""
+    quic = np.array(
+        [one.protocol == UDP and QUIC_PORT in (one.source_port, one.destination_port) for one in capture.flows]
+    )
+    size = capture.column("size")
+    return float(size[quic[capture.columns["flow"]]].sum() / size.sum()) if len(size) else 0.0
