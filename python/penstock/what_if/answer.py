@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,6 +19,7 @@ CANDIDATES = (AS_IT_IS, "fq-codel", "fq-pie", "fq-cobalt", "pink")
 CONTROLS = ("cubic-linux", "newreno", "bbr")
 SEEDS = 5
 _FIT_SEEDS = 2
+_FEW_LOST = 0.001  # shares of lost packets are compared above this
 _GOODPUT = 0.95  # a discipline may cost so much of the goodput under drop-tail, as a share
 _BETTER, _BETTER_MS = 0.8, 2.0  # its delay must be so much smaller, as a share and in milliseconds
 _QUANTILES = ("p50", "p90", "p99")
@@ -163,7 +165,8 @@ def _apart(seen: Observed, outcome: Outcome) -> float:
         for name, quantile in (("p50", 0.5), ("p90", 0.9))
     ]
     goodput = abs(outcome.goodput_bps.median / max(seen.goodput_bps, 1) - 1)
-    return sum(delays) + 2 * goodput
+    losses = abs(math.log((outcome.drop_share.median + _FEW_LOST) / (seen.loss + _FEW_LOST)))
+    return sum(delays) + 2 * goodput + losses / 4
 
 
 def decide(outcomes: Sequence[Outcome]) -> tuple[str, str, list[str]]:
@@ -176,8 +179,8 @@ def decide(outcomes: Sequence[Outcome]) -> tuple[str, str, list[str]]:
         return "leave", AS_IT_IS, [f"no candidate shortens the delay of {now.median:.1f} ms (p90) by a fifth and 2 ms"]
     gain = best.goodput_bps.median / as_it_is.goodput_bps.median - 1
     because = [
-        f"the queueing delay falls from {now.median:.1f} to {then.median:.1f} ms (p90; {then.low:.1f} to {then.high:.1f} "
-        f"over seeds), and goodput changes by {gain:+.1%}"
+        f"the queueing delay falls from {now.median:.1f} to {then.median:.1f} ms (p90; {then.low:.1f} to "
+        f"{then.high:.1f} over seeds), and goodput changes by {gain:+.1%}"
     ]
     like = [one.discipline for one in allowed if one is not best and one.delay_ms["p90"].low <= then.high]
     if like:

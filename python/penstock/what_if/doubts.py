@@ -54,13 +54,13 @@ def _beyond(seen: Observed) -> bool:
 def _not_full(seen: Observed) -> Iterator[str]:
     if seen.rate.bps <= 0:
         yield (
-            "no link is seen to be full: packets have not its spacing, and no queue stays; give --rate, or record while "
-            "the link is busy"
+            "no link is seen to be full: packets have not its spacing, and no queue stays; give --rate, or record "
+            "while the link is busy"
         )
     else:
         yield (
-            f"the link of {seen.rate.bps / 1e6:.3g} Mbit/s is full in {seen.rate.full:.0%} of the time only: there is hardly "
-            "a queue that a discipline could manage; record while the link is busy"
+            f"the link of {seen.rate.bps / 1e6:.3g} Mbit/s is full in {seen.rate.full:.0%} of the time only: there is "
+            "hardly a queue that a discipline could manage; record while the link is busy"
         )
 
 

@@ -46,6 +46,6 @@ def _rate(bps: float) -> str:
 
 
 def parameters(discipline: str) -> dict[str, Any]:
-    """Returns the parameters of a discipline with the values that the simulation had; those without one are left out."""
+    """Returns the parameters of a discipline with the values that the simulation had."""
     found = next((entry for entry in entries() if entry.name == discipline), None)
     return {one.name: one.default for one in found.parameters if one.default is not None} if found else {}

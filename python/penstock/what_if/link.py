@@ -39,7 +39,12 @@ class Rate:
     @property
     def is_spacing(self) -> bool:
         """True if the packets come from the queue of a link with this rate."""
-        return self.spaced >= _SPACED and self.faster <= _FASTER and self.full > 0
+        return self.is_regular and self.full > 0
+
+    @property
+    def is_regular(self) -> bool:
+        """True if many packets have this spacing, and few are closer."""
+        return self.spaced >= _SPACED and self.faster <= _FASTER
 
 
 @dataclass(frozen=True)

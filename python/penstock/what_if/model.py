@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock import capture as captures
+from penstock.mistake import MistakeError
 from penstock.what_if import link as links
 from penstock.what_if import others
 from penstock.what_if.streams import Stream, streams
@@ -76,6 +77,8 @@ def _limit(rate: Rate, queue: Queue) -> int:
 def observe(path: Path, rate_bps: float | None = None, direction: str = "") -> Observed:
     """Reads a capture. `rate_bps` is the rate of the link, if it is known, `direction` that which is asked about."""
     capture = captures.read(path)
+    if len(capture) and not capture.has_hosts:
+        raise MistakeError(f"{path}: a CSV file has no hosts and no headers; what-if needs a pcap or pcapng capture")
     found = captures.directions(capture)
     every = list(streams(capture, found.less, _SMALL)) if len(capture) else []
     sides = [_side(capture, found, every, less, rate_bps) for less in (False, True)]
@@ -127,7 +130,8 @@ def _side(
     queue = links.queue(mine, t, size, rate)
     if not (rate.is_spacing and queue.at_home):
         new = _without_repeats(mine, t, size)
-        rate = links.plateau(t, new, queue.delay)
+        busy = links.plateau(t, new, queue.delay)
+        rate = busy if busy.bps > 0 or not rate.is_regular else rate
     if rate_bps is not None:
         rate = links.Rate(rate_bps, rate.spaced, rate.faster, links.full_share(t, size, rate_bps))
     return rate, queue

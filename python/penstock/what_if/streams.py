@@ -193,7 +193,8 @@ def _away(t: Floats, end: Numbers, again: Choice, t_ack: Floats, acked: Numbers)
     answered = t_ack[np.minimum(at, len(acked) - 1)]
     resent = t[again]
     clean = np.searchsorted(resent, answered, "right") == np.searchsorted(resent, t, "left")
-    good = known & clean & (answered > t)
+    last = acked[np.minimum(at, len(acked) - 1)] == end  # an ACK was not delayed after the last segment that it names
+    good = known & clean & last & (answered > t)
     return Samples(t[good], (answered - t)[good])
 
 
