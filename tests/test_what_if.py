@@ -14,7 +14,7 @@ from conftest import Command
 from penstock import capture as captures
 from penstock import engine
 from penstock.scenario import Scenario
-from penstock.what_if import answer, doubts, link, model, truth, truth_page
+from penstock.what_if import answer, doubts, link, model, others, truth, truth_page
 from penstock.what_if.answer import Outcome, Range
 from penstock.what_if.link import Rate
 from penstock.what_if.streams import Samples, streams, unwrapped
@@ -113,6 +113,13 @@ def test_a_stream_that_never_saw_the_queue_empty_is_compared_with_one_that_did()
     halves = [Samples(t, 0.020 + waits), Samples(t[late], 0.070 + np.maximum(waits[late], 0.01))]
     found = link._bases(halves, link.NOTHING)
     assert found == pytest.approx([0.020, 0.070], abs=1e-3)
+
+
+def test_packets_that_are_missing_are_counted_if_the_others_are_regular() -> None:
+    t = np.arange(1000) * 0.02 + 0.003 * np.sin(np.arange(1000))
+    arrived = np.arange(1000) % 7 != 3
+    assert others._every(t[arrived]) == pytest.approx(0.02, rel=1e-3)
+    assert others._every(np.sort(np.random.default_rng(1).uniform(0, 20, 900))) is None
 
 
 def test_what_is_read_is_what_was_simulated(capture: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from penstock.what_if.streams import Stream, streams
 if TYPE_CHECKING:
     from penstock.capture import Capture
     from penstock.what_if.link import Queue, Rate
+    from penstock.what_if.streams import Floats
 
 _SMALL = 3000  # bytes; streams with less are left out, such as requests
 _PACKET = 1500
@@ -86,7 +87,7 @@ def observe(path: Path, rate_bps: float | None = None, direction: str = "") -> O
     less = direction == "less" if direction else weights[1] > 2 * weights[0]
     rate, queue = sides[less]
     main = tuple(stream for stream in every if stream.less == less)
-    pieces = tuple(others.pieces(capture, found.less)) if len(capture) else ()
+    pieces = tuple(others.pieces(capture, found.less, _waited(sides))) if len(capture) else ()
     duration = float(capture.seconds[-1]) if len(capture) else 0.0
     return Observed(
         path=path,
@@ -105,6 +106,16 @@ def observe(path: Path, rate_bps: float | None = None, direction: str = "") -> O
         quic=others.quic_share(capture),
         cut_short=capture.notes["cut_short"] is not None,
     )
+
+
+def _waited(sides: Sequence[tuple[Rate, Queue]]) -> Callable[[Floats, bool], Floats]:
+    """Returns a function that tells how long packets of a direction waited before they were captured."""
+
+    def waited(t: Floats, less: bool) -> Floats:
+        queue = sides[less][1]
+        return np.interp(t, queue.delay.t, queue.delay.x) if queue.at_home and len(queue.delay) else np.zeros(len(t))
+
+    return waited
 
 
 def _goodput(main: Sequence[Stream], pieces: Sequence[others.Piece], less: bool, duration: float) -> float:
@@ -162,10 +173,10 @@ def scenario(seen: Observed, limit: str | None = None, cc: str = "cubic-linux") 
         for stream in seen.back if against else seen.main:
             base = max(found[stream.index] or typical, 2 * delay_s)
             flows += _transfers(stream, base, delay_s, against)
-    more = 1 / (1 - seen.loss) if seen.queue.at_home else 1.0
+    lost = seen.loss if seen.queue.at_home else 0.0
     for piece in seen.pieces:
         against = piece.less != seen.less
-        flow = piece.flow(1.0 if against else more)
+        flow = piece.flow(0.0 if against else lost)
         flows.append(flow | ({"direction": "reverse"} if against else {}))
     rate, back = round(seen.rate.bps), seen.back_rate
     uneven = back.is_spacing and abs(back.bps / rate - 1) > _SAME

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 QUIC_PORT = 443
 _PAUSE_S = 1.0  # a longer gap ends a piece
 _FEW = 5  # packets; fewer are left out, such as requests of names
+_MANY = 20  # gaps that show whether packets are sent regularly
 _UNEVEN = 0.3  # deviation of the rates of seconds, as a share of their mean, above which each second is a piece
 _HEADERS = 28  # bytes of the headers of IPv4 and UDP
 _SIZES = 4  # sizes of packets that a piece keeps
@@ -31,14 +32,15 @@ class Piece:
     sizes: tuple[int, ...]  # payloads in bytes
     weights: tuple[int, ...]
     less: bool
+    is_whole: bool  # the rate counts packets that were lost, too
 
-    def flow(self, more: float) -> dict[str, Any]:
-        """Returns the piece as a flow of a scenario, whose rate is raised by the factor `more`."""
+    def flow(self, lost: float) -> dict[str, Any]:
+        """Returns the piece as a flow of a scenario; `lost` is the share of packets that are missing."""
         mixed = {"packet_weights": list(self.weights)} if len(self.sizes) > 1 else {}
         sizes = [f"{size}B" for size in self.sizes]
         return {
             "kind": "cbr",
-            "rate": f"{round(self.bps * more)}bit/s",
+            "rate": f"{round(self.bps if self.is_whole else self.bps / (1 - lost))}bit/s",
             "packet_size": sizes if mixed else sizes[0],
             **mixed,
             "start": f"{self.start_s:.6f}s",
@@ -46,8 +48,8 @@ class Piece:
         }
 
 
-def pieces(capture: Capture, less: Choice) -> Iterator[Piece]:
-    """Finds the pieces of all flows that are not TCP."""
+def pieces(capture: Capture, less: Choice, waited: Callable[[Floats, bool], Floats]) -> Iterator[Piece]:
+    """Finds the pieces of all flows that are not TCP. `waited` tells how long packets of a direction have waited."""
     passed = np.flatnonzero(capture.columns["dropped"] == 0)
     others = np.array([flow.protocol != TCP for flow in capture.flows], bool)
     passed = passed[others[capture.columns["flow"][passed]]]
@@ -57,15 +59,16 @@ def pieces(capture: Capture, less: Choice) -> Iterator[Piece]:
     for at in np.split(order, cuts):
         if len(at) >= _FEW:
             t, size = capture.seconds[at], capture.columns["size"][at].astype(float)
-            yield from _of_flow(t, size, bool(less[at[0]]))
+            yield from _of_flow(t, size, bool(less[at[0]]), waited)
 
 
-def _of_flow(t: Floats, size: Floats, less: bool) -> Iterator[Piece]:
+def _of_flow(t: Floats, size: Floats, less: bool, waited: Callable[[Floats, bool], Floats]) -> Iterator[Piece]:
     for at in np.split(np.arange(len(t)), np.flatnonzero(np.diff(t) > _PAUSE_S) + 1):
         if len(at) < _FEW:
             continue
         for part in _even(t[at], size[at]):
-            yield _piece(t[at][part], size[at][part], less)
+            mine = t[at][part]
+            yield _piece(mine, size[at][part], less, mine - waited(mine, less))
 
 
 def _even(t: Floats, size: Floats) -> list[Any]:
@@ -78,15 +81,27 @@ def _even(t: Floats, size: Floats) -> list[Any]:
     return [part for part in np.split(np.arange(len(t)), np.flatnonzero(np.diff(second)) + 1) if len(part) > 1]
 
 
-def _piece(t: Floats, size: Floats, less: bool) -> Piece:
+def _piece(t: Floats, size: Floats, less: bool, came: Floats) -> Piece:
     span = (t[-1] - t[0]) * len(t) / max(len(t) - 1, 1)
     found, counts = np.unique(size.astype(int), return_counts=True)
     if len(found) > _SIZES:
         cuts = np.quantile(size, [0.125, 0.375, 0.625, 0.875]).astype(int)
         found, counts = np.unique(cuts, return_counts=True)
     payloads = tuple(max(int(one) - _HEADERS, 1) for one in found)
-    stop = float(t[0] + span)
-    return Piece(float(t[0]), stop, float(size.sum() * 8 / max(span, 1e-3)), payloads, tuple(map(int, counts)), less)
+    every = _every(came) if len(found) == 1 else None
+    bps = float(found[0] * 8 / every) if every else float(size.sum() * 8 / max(span, 1e-3))
+    return Piece(float(t[0]), float(t[0] + span), bps, payloads, tuple(map(int, counts)), less, every is not None)
+
+
+def _every(t: Floats) -> float | None:
+    """Returns the time between packets that are sent regularly, of which some may be missing; else `None`."""
+    gap = np.diff(t)
+    usual = float(np.median(gap))
+    if len(gap) < _MANY or usual <= 0:
+        return None
+    steps = np.maximum(np.round(gap / usual), 1)
+    usual = float((t[-1] - t[0]) / steps.sum())
+    return usual if np.median(np.abs(gap - steps * usual)) < usual / 4 else None
 
 
 def quic_share(capture: Capture) -> float:
