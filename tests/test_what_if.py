@@ -263,7 +263,7 @@ def test_what_if_refuses_what_cannot_be(penstock: Command, capture: Path, trace:
 
 def outcome(name: str, goodput: float, *p90: float) -> Outcome:
     delay = {quantile: Range.of(p90) for quantile in ("p50", "p90", "p99")}
-    return Outcome(name, Range.of([goodput]), delay, Range.of([0]), Range.of([0]))
+    return Outcome(name, Range.of([goodput]), delay, Range.of([0]), Range.of([0]), Range.of([0]))
 
 
 def test_the_decision() -> None:

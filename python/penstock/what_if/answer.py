@@ -18,7 +18,9 @@ AS_IT_IS = "droptail"
 CANDIDATES = (AS_IT_IS, "fq-codel", "fq-pie", "fq-cobalt", "pink")
 CONTROLS = ("cubic-linux", "newreno", "bbr")
 SEEDS = 5
-_FIT_SEEDS = 2
+_FIT_SEEDS = 3
+_SEGMENT = 1448  # bytes
+_UNUSUAL = 0.1  # another control than the first must fit so much better
 _FEW_LOST = 0.001  # shares of lost packets are compared above this
 _GOODPUT = 0.95  # a discipline may cost so much of the goodput under drop-tail, as a share
 _BETTER, _BETTER_MS = 0.8, 2.0  # its delay must be so much smaller, as a share and in milliseconds
@@ -48,10 +50,12 @@ class Outcome:
     delay_ms: dict[str, Range]  # of the bottleneck's queue: p50, p90, p99
     drops: Range  # packets
     drop_share: Range  # of the packets that came to the queue
+    sent_again: Range  # share of the segments that cross the bottleneck
 
     @classmethod
-    def of(cls, discipline: str, runs: Sequence[dict[str, Any]]) -> Outcome:
-        """Returns the outcome of runs with different seeds."""
+    def of(cls, discipline: str, summaries: Sequence[dict[str, Any]], main: Sequence[int]) -> Outcome:
+        """Returns the outcome of runs with different seeds; `main` are the TCP flows that cross the bottleneck."""
+        runs = [summary["bottlenecks"][0] for summary in summaries]
         drops = [run["drops_overflow"] + run["drops_aqm"] for run in runs]
         came = [max(run["packets_all"] + lost, 1) for run, lost in zip(runs, drops, strict=True)]
         return cls(
@@ -60,7 +64,14 @@ class Outcome:
             {name: Range.of([run["queue_delay_ms"][name] for run in runs]) for name in _QUANTILES},
             Range.of(drops),
             Range.of([lost / all_ for lost, all_ in zip(drops, came, strict=True)]),
+            Range.of([_sent_again([summary["flows"][flow] for flow in main]) for summary in summaries]),
         )
+
+
+def _sent_again(flows: Sequence[dict[str, Any]]) -> float:
+    again = sum(flow["retransmits"] for flow in flows)
+    new = sum(flow["delivered_bytes"] for flow in flows) / _SEGMENT
+    return float(again / max(again + new, 1))
 
 
 @dataclass(frozen=True)
@@ -131,7 +142,7 @@ def ask(
         return Answer(seen, "cannot-tell", "", reasons, notes, control, seeds)
     controls = (control,) if control else CONTROLS
     fitted = {cc: _outcome(model.scenario(seen, limit, cc), AS_IT_IS, _FIT_SEEDS, on_run, cc) for cc in controls}
-    control = min(controls, key=lambda cc: _apart(seen, fitted[cc]))
+    control = min(controls, key=lambda cc: _apart(seen, fitted[cc]) + (_UNUSUAL if cc != controls[0] else 0))
     reasons = list(doubts.of_model(seen, fitted[control]))
     scenario = model.scenario(seen, limit, control)
     if reasons:
@@ -150,12 +161,14 @@ def _outcome(
     runs: dict[int, dict[str, Any]] = {}
 
     def done(job: pool.Job[int], result: Any) -> None:
-        runs[job.key] = result.summary["bottlenecks"][0]
+        runs[job.key] = result.summary
         on_run(f"{label}, seed {job.seed}", result.cpu_s)
 
     if not pool.run_all([pool.Job(seed, source, seed) for seed in range(1, seeds + 1)], pool.cores(), done):
         raise KeyboardInterrupt
-    return Outcome.of(discipline, [runs[seed] for seed in sorted(runs)])
+    flows = scenario["flows"]
+    main = [n for n, flow in enumerate(flows) if flow["kind"] != "cbr" and "direction" not in flow]
+    return Outcome.of(discipline, [runs[seed] for seed in sorted(runs)], main)
 
 
 def _apart(seen: Observed, outcome: Outcome) -> float:
@@ -165,8 +178,8 @@ def _apart(seen: Observed, outcome: Outcome) -> float:
         for name, quantile in (("p50", 0.5), ("p90", 0.9))
     ]
     goodput = abs(outcome.goodput_bps.median / max(seen.goodput_bps, 1) - 1)
-    losses = abs(math.log((outcome.drop_share.median + _FEW_LOST) / (seen.loss + _FEW_LOST)))
-    return sum(delays) + 2 * goodput + losses / 4
+    losses = abs(math.log((outcome.sent_again.median + _FEW_LOST) / (seen.loss + _FEW_LOST)))
+    return sum(delays) + 2 * goodput + losses / 2
 
 
 def decide(outcomes: Sequence[Outcome]) -> tuple[str, str, list[str]]:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 QUIC_PORT = 443
 _PAUSE_S = 1.0  # a longer gap ends a piece
 _FEW = 5  # packets; fewer are left out, such as requests of names
-_MANY = 20  # gaps that show whether packets are sent regularly
+_MANY = 20  # packets that show whether they are sent regularly
+_BEGIN, _SOME = 200, 3000  # packets with which their period is found roughly, and finely
+_IN_PHASE = 0.4
 _UNEVEN = 0.3  # deviation of the rates of seconds, as a share of their mean, above which each second is a piece
 _HEADERS = 28  # bytes of the headers of IPv4 and UDP
 _SIZES = 4  # sizes of packets that a piece keeps
@@ -94,14 +96,28 @@ def _piece(t: Floats, size: Floats, less: bool, came: Floats) -> Piece:
 
 
 def _every(t: Floats) -> float | None:
-    """Returns the time between packets that are sent regularly, of which some may be missing; else `None`."""
-    gap = np.diff(t)
-    usual = float(np.median(gap))
-    if len(gap) < _MANY or usual <= 0:
+    """Returns the time between packets that are sent regularly, of which some may be missing; else `None`.
+
+    It is the period with which the times are most in phase; missing packets do not change phases.
+    """
+    if len(t) < _MANY or (usual := float(np.median(np.diff(t)))) <= 0:
         return None
-    steps = np.maximum(np.round(gap / usual), 1)
-    usual = float((t[-1] - t[0]) / steps.sum())
-    return usual if np.median(np.abs(gap - steps * usual)) < usual / 4 else None
+    first = t[:_BEGIN]
+    rough = _period(first, usual * np.linspace(0.75, 1.25, 2 * _BEGIN))
+    some = t[:_SOME]
+    step = rough**2 / (some[-1] - some[0]) / 8
+    width = rough**2 / (first[-1] - first[0])
+    fine = _period(some, rough + np.arange(-width, width, step))
+    return fine if _phase(some, fine) > _IN_PHASE else None
+
+
+def _period(t: Floats, periods: Floats) -> float:
+    return float(periods[int(np.argmax([_phase(t, period) for period in periods]))])
+
+
+def _phase(t: Floats, period: float) -> float:
+    """Returns how much times are in phase: 1 if all are multiples of the period, near 0 if they are random."""
+    return float(np.abs(np.exp(2j * np.pi / period * t).mean()))
 
 
 def quic_share(capture: Capture) -> float:
