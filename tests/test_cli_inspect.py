@@ -173,3 +173,97 @@ def test_replay_refuses_events_that_cannot_be(penstock: Command, tmp_path: Path)
         assert done.returncode == 2, arguments
         assert told in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def _capture(packets: list[tuple[int, int, int]], *, ethernet: bool = False) -> bytes:
+    """A pcap file with a UDP packet of 1000 bytes each millisecond: sender, its port, receiver.
+
+    Host 1 has the address 10.0.0.1; those from 100 on are public, 20.0.0.100 and so on.
+    """
+    file = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 96, 1 if ethernet else 101)
+    for tick, (source, port, destination) in enumerate(packets):
+        ends = [bytes([20, 0, 0, host] if host >= 100 else [10, 0, 0, host]) for host in (source, destination)]
+        ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 1000, 0, 0, 64, 17, 0, *ends)
+        ports = (port, 53) if source < destination else (53, port)
+        frame = ip + struct.pack(">HHHH", *ports, 980, 0)
+        if ethernet:
+            frame = bytes(6) + bytes([source % 2]) * 6 + b"\x08\x00" + frame
+        file += struct.pack("<IIII", tick // 1000, tick % 1000 * 1000, len(frame), len(frame) + 972) + frame
+    return file
+
+
+# Three packets of two flows go one way, two come back.
+BOTH_WAYS = [(1, 1000, 100), (100, 1000, 1), (3, 2000, 102), (1, 1000, 100), (100, 1000, 1)]
+LINK = ("--aqm", "droptail", "--rate", "80Mbit/s", "--limit", "10p")
+
+
+def test_replay_tells_directions_apart(penstock: Command, tmp_path: Path) -> None:
+    (tmp_path / "ip.pcap").write_bytes(_capture(BOTH_WAYS))
+    (tmp_path / "ethernet.pcap").write_bytes(_capture(BOTH_WAYS, ethernet=True))
+    (tmp_path / "host.pcap").write_bytes(_capture([(1, 1000, 2), (2, 1000, 1), (3, 2000, 2), (1, 1000, 2)]))
+    (tmp_path / "one.pcap").write_bytes(_capture([(1, 1000, 100), (3, 2000, 102)]))
+
+    def told(*arguments: str) -> tuple[dict[str, object], str]:
+        done = penstock("replay", *arguments, *LINK, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), done.stderr
+
+    for name, how in (
+        ("ip.pcap", "by private and public addresses"),
+        ("ethernet.pcap", "by the two Ethernet addresses that send"),
+        ("host.pcap", "by the host 10.0.0.2, an end of every flow"),
+    ):
+        totals, said = told(name)
+        assert (totals["packets"], totals["open_loop"]) == (3, True)
+        assert totals["directions"]["told_apart"] == how  # type: ignore[index]
+        assert "two directions" in said
+        assert how in said
+    assert [told("ip.pcap", "--direction", way)[0]["packets"] for way in ("more", "less", "both")] == [3, 2, 5]
+    assert told("ip.pcap", "--direction", "less")[0]["left_out"] == 3
+    assert told("one.pcap") == (told("one.pcap", "--direction", "both")[0] | {"directions": None}, "")
+
+
+def test_replay_takes_flows_hosts_and_ports(penstock: Command, tmp_path: Path) -> None:
+    (tmp_path / "ip.pcap").write_bytes(_capture(BOTH_WAYS))
+    table = tmp_path / "table.csv"
+    table.write_text("t_ns,flow,size,ecn\n0,70,1000,0\n1000000,8,1000,0\n2000000,70,1000,0\n")
+
+    def rows(*arguments: str | Path) -> list[tuple[str, str]]:
+        done = penstock("replay", *arguments, *LINK, "--csv")
+        assert done.returncode == 0, done.stderr
+        return [(row["t_arr_ns"], row["flow"]) for row in csv.DictReader(done.stdout.splitlines())]
+
+    first, second = [("0", "0"), ("3000000", "0")], [("2000000", "1")]
+    assert rows("ip.pcap") == sorted(first + second, key=lambda row: int(row[0]))
+    assert rows("ip.pcap", "--flow", "1") == rows("ip.pcap", "--port", "2000") == second
+    assert rows("ip.pcap", "--host", "10.0.0.1") == rows("ip.pcap", "--host", "20.0.0.100/31") == first
+    assert len(rows("ip.pcap", "--flow", "0", "--flow", "1")) == 3
+    assert rows(table, "--flow", "70") == [("0", "70"), ("2000000", "70")]
+    for arguments, told in (
+        (("ip.pcap", "--flow", "2"), "--flow 2: ip.pcap has the flows 0 to 1"),
+        (("ip.pcap", "--host", "10.0.0.300"), "neither an address nor a prefix"),
+        (("ip.pcap", "--host", "192.0.2.1"), "no packet is left of 5: --host 192.0.2.1"),
+        (("ip.pcap", "--direction", "up"), "--direction up: there is more, less and both"),
+        ((table, "--port", "53"), "a CSV file has no hosts"),
+        ((table, "--flow", "7"), "has the flows 8, 70"),
+        ((table, "--cc", "newreno", "--flow", "7"), "--cc goes with"),
+    ):
+        done = penstock("replay", *arguments, *(() if "--cc" in arguments else LINK))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert told in done.stderr
+
+
+def test_replay_reads_what_is_whole_of_a_capture_that_was_cut(penstock: Command, tmp_path: Path) -> None:
+    whole = _capture(BOTH_WAYS)
+    (tmp_path / "cut.pcap").write_bytes(whole[:-1])
+    done = penstock("replay", "cut.pcap", *LINK, "--json")
+    assert done.returncode == 0
+    totals = json.loads(done.stdout)
+    assert totals["notes"]["cut_short"] == {"packet": 5, "byte": 24 + 4 * (16 + 28)}
+    assert totals["packets"] + totals["left_out"] == 4
+    assert "cut.pcap was cut short within packet 5, at byte 200; the 4 packets before are read" in done.stderr
+    (tmp_path / "whole.pcap").write_bytes(whole)
+    assert json.loads(penstock("replay", "whole.pcap", *LINK, "--json").stdout)["notes"]["cut_short"] is None
+    said = penstock("replay", "whole.pcap", *LINK).stdout
+    assert "open loop" in said
+    assert "penstock what-if" in said

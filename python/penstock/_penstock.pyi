@@ -23,7 +23,9 @@ def replay(
     nodes: str = ...,
     clock_offset: str = ...,
     draws: str | None = None,
+    keep: bytes | None = None,
 ) -> str: ...
+def packets(trace: str) -> tuple[dict[str, tuple[str, bytes]], str, str]: ...
 def replay_control(
     script: str,
     cc: str,

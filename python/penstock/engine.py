@@ -17,6 +17,7 @@ from penstock.own import AlgorithmError, Library, Permit
 from penstock.scenario import Scenario, Source
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "TraceError",
     "check",
     "entries",
+    "packets",
     "replay",
     "run",
     "schedule",
@@ -289,6 +291,7 @@ def replay(
     *,
     clock_offset: str = "0s",
     draws: str | None = None,
+    keep: bytes | None = None,
 ) -> dict[str, Any]:
     """Replays the arrivals of a capture or CSV file through a discipline before a link of `rate`.
 
@@ -296,13 +299,29 @@ def replay(
     `nodes` tells which host of a captured flow's first packet is the node that owns the flow: its "source" or its
     "destination". With "none", and for a CSV file, each flow is a node of its own. `clock_offset` is what the
     discipline's clock shows at the beginning of the trace. `draws` is a file with one number of 64 bits per line, or
-    "splitmix64:STATE", from which the discipline draws. Raises `TraceError` if the trace is no trace or the draws run
-    out, and `ValueError` if another argument is invalid.
+    "splitmix64:STATE", from which the discipline draws. `keep` has a byte for each packet of the trace, zero for
+    those that are left out. Raises `TraceError` if the trace is no trace or the draws run out, and `ValueError` if
+    another argument is invalid.
     """
     summary: dict[str, Any] = json.loads(
-        _penstock.replay(str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes, clock_offset, draws)
+        _penstock.replay(
+            str(trace), aqm, rate, limit, list(settings), seed, csv, Library(), nodes, clock_offset, draws, keep
+        )
     )
     return summary
+
+
+def packets(trace: Path) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, Any]], dict[str, Any]]:
+    """Reads the headers of all packets of a trace.
+
+    Returns columns by name, each with a number for every packet; the flows by number; and what was left out.
+    `crates/trace/src/packets.rs` describes the columns. Raises `TraceError` if the trace cannot be read.
+    """
+    import numpy as np
+
+    columns, flows, notes = _penstock.packets(str(trace))
+    arrays = {name: np.frombuffer(data, dtype) for name, (dtype, data) in columns.items()}
+    return arrays, json.loads(flows), json.loads(notes)
 
 
 def replay_control(script: Path, cc: str, csv: BinaryIO, settings: Sequence[str] = (), *, state: bool = False) -> int:

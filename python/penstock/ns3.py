@@ -19,6 +19,7 @@ from typing import Any
 
 from penstock import store
 from penstock.mistake import MistakeError
+from penstock.units import RATES
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "bench" / "ns3" / "dumbbell.cc"
@@ -26,7 +27,6 @@ _HEADERS = Path("/usr/include/ns3")
 _MODULES = ("applications", "point-to-point", "internet", "bridge", "traffic-control", "network", "stats", "core")
 
 _TIME_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
-_RATES = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12}
 _SIZES = {"B": 1, "kB": 10**3, "KiB": 2**10, "MB": 10**6, "MiB": 2**20}
 
 
@@ -123,7 +123,7 @@ def time_ns(text: str) -> int:
 
 
 def _rate(text: Any) -> str:
-    return f"{scaled(text, _RATES)}bps"
+    return f"{scaled(text, RATES)}bps"
 
 
 def _time(text: Any) -> str:

@@ -3,6 +3,7 @@
 mod convert;
 mod orbit;
 mod own;
+mod packets;
 mod replay;
 mod schedule;
 mod simulation;
@@ -42,6 +43,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<own::Packet>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(tcp_defaults, module)?)?;
+    module.add_function(wrap_pyfunction!(packets::packets, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_control, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_rounds, module)?)?;

@@ -39,10 +39,11 @@ struct Told {
 /// `key=value`. With `csv`, a binary file object, every packet is written to it; `library` finds algorithms that are not in
 /// the registry. `nodes` says which end of a flow's first packet is its node: `source`, `destination` or `none`.
 /// `clock_offset` is the time of the discipline's clock at the beginning of the trace; `draws` names a file of random
-/// numbers, or a generator, in place of the discipline's own stream.
+/// numbers, or a generator, in place of the discipline's own stream. `keep` has a byte for each packet of the trace, zero
+/// for those that are left out.
 #[pyfunction]
 #[pyo3(signature = (trace, aqm, rate, limit, settings=Vec::new(), seed=1, csv=None, library=None, nodes="none",
-                    clock_offset="0s", draws=None))]
+                    clock_offset="0s", draws=None, keep=None))]
 #[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
 pub(crate) fn replay(
     py: Python<'_>,
@@ -57,6 +58,7 @@ pub(crate) fn replay(
     nodes: &str,
     clock_offset: &str,
     draws: Option<&str>,
+    keep: Option<Vec<u8>>,
 ) -> PyResult<String> {
     let end = end(nodes)?;
     let conditions = conditions(seed, clock_offset, draws)?;
@@ -69,6 +71,9 @@ pub(crate) fn replay(
         let mut arrivals = read::open(Path::new(trace)).map_err(|e| trace_error(trace, &e.into()))?;
         if let Some(end) = end {
             arrivals = arrivals.with_nodes(end);
+        }
+        if let Some(keep) = keep {
+            arrivals = arrivals.keeping(keep);
         }
         let mut rows = csv.map(Rows::new).transpose()?;
         let each = |packet: &Record| {

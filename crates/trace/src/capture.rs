@@ -10,7 +10,8 @@
 //! The tests use the crate as an independent writer.
 
 use crate::error::ReadError;
-use crate::link::LinkType;
+use crate::link::{LinkType, Way};
+use crate::pcapng::DROP;
 use std::io::Read;
 
 const NS_PER_S: i128 = 1_000_000_000;
@@ -70,6 +71,12 @@ pub struct Frame {
     pub link: LinkType,
     /// Length on the wire in bytes, with the link header.
     pub original_len: u32,
+    /// Number of the interface in its section of a pcapng file; 0 in a pcap file.
+    pub interface: u32,
+    /// The direction that a pcapng file gives for the frame.
+    pub way: Way,
+    /// True if its comment says that a queue dropped it, as in a capture of the simulator ([`crate::pcapng`]).
+    pub dropped: bool,
 }
 
 /// A capture which is being read.
@@ -173,6 +180,11 @@ impl<R: Read> Source<R> {
         ReadError::Capture { format: self.format, packet: self.packet, offset: self.begin, what: what.into() }
     }
 
+    fn ends(&self, what: &str, got: usize, of: u32) -> ReadError {
+        let what = format!("the file ends within {what}: {got} of {of} bytes are there");
+        ReadError::Cut { format: self.format, packet: self.packet, offset: self.begin, what }
+    }
+
     /// Reads `n` bytes into `into`, or fewer at the end of the file; returns how many.
     fn up_to(&mut self, n: u32, into: &mut Vec<u8>) -> Result<usize, ReadError> {
         into.clear();
@@ -184,7 +196,7 @@ impl<R: Read> Source<R> {
     fn exactly(&mut self, n: u32, into: &mut Vec<u8>, what: &str) -> Result<(), ReadError> {
         let got = self.up_to(n, into)?;
         if got < n as usize {
-            return Err(self.error(format!("the file ends within {what}: {got} of {n} bytes are there")));
+            return Err(self.ends(what, got, n));
         }
         Ok(())
     }
@@ -201,7 +213,7 @@ impl<R: Read> Source<R> {
         match self.up_to(16, data)? {
             0 => return Ok(None),
             16 => {}
-            got => return Err(self.error(format!("the file ends within a packet header: {got} of 16 bytes are there"))),
+            got => return Err(self.ends("a packet header", got, 16)),
         }
         let [seconds, fraction, captured, original_len] = [0, 4, 8, 12].map(|at| order.u32(data, at));
         if captured > MAX_RECORD {
@@ -213,7 +225,8 @@ impl<R: Read> Source<R> {
         }
         self.exactly(captured, data, "a packet")?;
         self.packet += 1;
-        Ok(Some(Frame { epoch_ns: Some(i128::from(seconds) * NS_PER_S + ns), link, original_len }))
+        let epoch_ns = Some(i128::from(seconds) * NS_PER_S + ns);
+        Ok(Some(Frame { epoch_ns, link, original_len, interface: 0, way: Way::Unknown, dropped: false }))
     }
 
     /// Reads one block of a pcapng file and puts its body into `body`; returns the type of the block and the byte order
@@ -223,7 +236,7 @@ impl<R: Read> Source<R> {
         match self.up_to(12, body)? {
             0 => return Ok(None),
             12 => {}
-            got => return Err(self.error(format!("the file ends within a block header: {got} of 12 bytes are there"))),
+            got => return Err(self.ends("a block header", got, 12)),
         }
         let order = if body[..4] == PCAPNG_MAGIC { self.section_order(body)? } else { order };
         let (kind, length) = (order.u32(body, 0), order.u32(body, 4));
@@ -262,6 +275,10 @@ const INTERFACE: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
+
+/// Options of a packet block.
+const COMMENT: u16 = 1;
+const FLAGS: u16 = 2;
 
 /// An interface of a pcapng section.
 #[derive(Debug, Clone)]
@@ -376,7 +393,31 @@ fn packet_block(
         .ok_or_else(|| format!("{captured} captured bytes in a block that has room for {}", body.len() - fixed))?;
     data.clear();
     data.extend_from_slice(frame);
-    Ok(Some(Frame { epoch_ns, link: interface.link.clone()?, original_len }))
+    let options = body.get(fixed + (captured as usize).next_multiple_of(4)..).filter(|_| kind == ENHANCED_PACKET);
+    let (way, dropped) = options.map_or((Way::Unknown, false), |options| marks(order, options));
+    Ok(Some(Frame { epoch_ns, link: interface.link.clone()?, original_len, interface: id, way, dropped }))
+}
+
+/// Finds in the options of a block the direction of its frame (`epb_flags`), and whether a comment says that it was dropped.
+fn marks(order: Order, options: &[u8]) -> (Way, bool) {
+    let (mut at, mut way, mut dropped) = (0, Way::Unknown, false);
+    while let Some(rest) = options.get(at + 4..) {
+        let (code, length) = (order.u16(options, at), usize::from(order.u16(options, at + 2)));
+        match (code, length) {
+            (0, _) => break,
+            (COMMENT, _) => dropped |= rest.starts_with(DROP.as_bytes()),
+            (FLAGS, 4) => {
+                way = match order.u32(rest, 0) & 3 {
+                    1 => Way::In,
+                    2 => Way::Out,
+                    _ => Way::Unknown,
+                }
+            }
+            _ => {}
+        }
+        at += 4 + length.next_multiple_of(4);
+    }
+    (way, dropped)
 }
 
 #[cfg(test)]
@@ -470,7 +511,7 @@ mod tests {
         for cut in 0..pcap.len() {
             match all(Capture::pcap(&pcap[..cut])) {
                 Ok(seen) => assert!([24, 45].contains(&cut), "{cut}: {seen:?}"),
-                Err(ReadError::Capture { packet, offset, what, .. }) => {
+                Err(ReadError::Cut { packet, offset, what, .. }) => {
                     let begin = if cut < 24 {
                         0
                     } else if cut < 45 {
@@ -528,6 +569,32 @@ mod tests {
         let ng = section(&[block(OBSOLETE_PACKET, &old), block(SIMPLE_PACKET, &simple)]);
         let expected = [(Some(1 << 32), 40, b"ok".to_vec()), (None, 40, b"abc".to_vec())];
         assert_eq!(all(Capture::pcapng(&ng[..])).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_direction_of_a_packet_is_that_of_its_flags() {
+        let packet = |options: &[u8]| {
+            let fixed = [0, 0, 0, 0, 0, 0, 0, 0, 77, 0, 0, 0, 1, 0, 0, 0, 40, 0, 0, 0, b'x', 0, 0, 0];
+            block(ENHANCED_PACKET, &[&fixed[..], options].concat())
+        };
+        let comment = [1, 0, 2, 0, b'h', b'i', 0, 0];
+        let cases = [
+            (packet(&[&comment[..], &[2, 0, 4, 0, 1, 0, 0, 0]].concat()), Way::In),
+            (packet(&[2, 0, 4, 0, 0x12, 0, 0, 0]), Way::Out),
+            (packet(&[2, 0, 4, 0, 0, 0, 0, 0]), Way::Unknown),
+            (packet(&[0, 0, 0, 0, 2, 0, 4, 0, 1, 0, 0, 0]), Way::Unknown),
+            (packet(&comment), Way::Unknown),
+            (packet(&[]), Way::Unknown),
+        ];
+        for (bytes, way) in cases {
+            let file = section(&[bytes]);
+            let frame = Capture::pcapng(&file[..]).unwrap().next_frame(&mut Vec::new()).unwrap().unwrap();
+            assert_eq!((frame.way, frame.interface, frame.dropped), (way, 0, false));
+        }
+        let reason = [&[1, 0, 10, 0][..], b"drop_early", &[0, 0, 2, 0, 4, 0, 2, 0, 0, 0]].concat();
+        let file = section(&[packet(&reason)]);
+        let frame = Capture::pcapng(&file[..]).unwrap().next_frame(&mut Vec::new()).unwrap().unwrap();
+        assert_eq!((frame.way, frame.dropped), (Way::Out, true));
     }
 
     #[test]

@@ -36,6 +36,18 @@ pub enum ReadError {
         /// What is wrong, and what is allowed.
         what: String,
     },
+    /// A capture ends within a packet. What was read before is whole.
+    #[error("{format}: packet {packet}, at byte {offset}: {what}")]
+    Cut {
+        /// Format of the capture: `pcap` or `pcapng`.
+        format: &'static str,
+        /// Number of the packet that was being read, beginning with 1.
+        packet: u64,
+        /// Offset at which its record or block begins.
+        offset: u64,
+        /// What is missing.
+        what: String,
+    },
     /// A line of a file of random numbers is no number.
     #[error("draws line {line}: {text:?}; one number from 0 to 18446744073709551615 per line is allowed")]
     Draws {

@@ -5,7 +5,7 @@
 //! 1. [`arrival`] is what a replay must know of a packet; [`mod@read`] reads any trace, whose format it recognizes by
 //!    the first bytes.
 //! 2. `capture` reads the frames of pcap and pcapng files, `link` finds the IP packet inside a frame, `table` reads
-//!    CSV.
+//!    CSV. [`packets`] has the headers of all packets as columns.
 //! 3. [`replay`](mod@replay) passes arrivals through a queue discipline at the rate of a link; [`record`] is the fate
 //!    of one packet; [`summary`] has the totals of a replay; [`draws`] reads random numbers for it.
 //! 4. [`control`] plays a script of events to a congestion control.
@@ -43,6 +43,7 @@ pub mod draws;
 pub mod error;
 pub mod headers;
 mod link;
+pub mod packets;
 pub mod pcapng;
 pub mod read;
 pub mod record;

@@ -54,6 +54,32 @@ impl LinkType {
     }
 }
 
+/// Whether the capturing machine received or sent a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Way {
+    /// The capture does not say.
+    #[default]
+    Unknown,
+    /// Received.
+    In,
+    /// Sent.
+    Out,
+}
+
+/// An Ethernet address.
+pub type Mac = [u8; 6];
+
+/// What the link header says of the sender of a frame: its Ethernet address, and whether it is the capturing machine.
+pub fn sender(link: LinkType, frame: &[u8]) -> (Option<Mac>, Way) {
+    let way = |kind| if kind == 4 { Way::Out } else { Way::In };
+    match link {
+        LinkType::Ethernet => (frame.get(6..12).and_then(|mac| mac.try_into().ok()), Way::Unknown),
+        LinkType::Cooked => (None, be16(frame, 0).map_or(Way::Unknown, way)),
+        LinkType::Cooked2 => (None, frame.get(10).map_or(Way::Unknown, |kind| way((*kind).into()))),
+        LinkType::Loopback | LinkType::RawIp => (None, Way::Unknown),
+    }
+}
+
 /// The five values that identify a flow, with the smaller end first, so that both directions have the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowKey {
@@ -70,6 +96,14 @@ pub struct IpPacket {
     pub source: IpAddr,
     /// Address of the receiver.
     pub destination: IpAddr,
+    /// Protocol after the IP header and its extensions.
+    pub protocol: u8,
+    /// Ports of sender and receiver; zeros without ports.
+    pub ports: (u16, u16),
+    /// Where the captured frame has the transport header; `None` for a fragment.
+    pub transport: Option<usize>,
+    /// Length of the IP header and its extensions in bytes.
+    pub header: usize,
     /// Length of the packet according to its own header.
     pub size: Bytes,
     /// ECN field of the IP header.
@@ -84,11 +118,12 @@ pub fn ip_packet(link: LinkType, frame: &[u8], original_len: u32) -> Option<IpPa
     let at = link.ip_offset(frame)?;
     let ip = frame.get(at..)?;
     let on_wire = u64::from(original_len).saturating_sub(at as u64);
-    let packet = match ip.first()? >> 4 {
+    let mut packet = match ip.first()? >> 4 {
         4 => ipv4(ip, on_wire),
         6 => ipv6(ip, on_wire),
         _ => None,
     }?;
+    packet.transport = packet.transport.map(|inside| at + inside);
     (Bytes::ZERO < packet.size && packet.size <= MAX_SIZE).then_some(packet)
 }
 
@@ -154,6 +189,10 @@ fn ipv4(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
         key: key(source, destination, protocol, ports),
         source,
         destination,
+        protocol,
+        ports,
+        transport: (!is_fragment).then_some(header_len),
+        header: header_len,
         size: size(u64::from(be16(header, 2)?), on_wire),
         ecn: Ecn::from_bits(header[1]),
         ern,
@@ -162,7 +201,8 @@ fn ipv4(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
 
 fn ipv6(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
     let header = ip.get(..40)?;
-    let (protocol, ports, ern) = ipv6_transport(header[6], &ip[40..])?;
+    let Found { protocol, ports, ern, rest, is_fragment } = ipv6_transport(header[6], &ip[40..])?;
+    let header_len = ip.len() - rest;
     let address = |at: usize| Some(IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(header.get(at..at + 16)?).ok()?)));
     let payload = u64::from(be16(header, 4)?);
     let (source, destination) = (address(8)?, address(24)?);
@@ -170,22 +210,40 @@ fn ipv6(ip: &[u8], on_wire: u64) -> Option<IpPacket> {
         key: key(source, destination, protocol, ports),
         source,
         destination,
+        protocol,
+        ports,
+        transport: (!is_fragment).then_some(header_len),
+        header: header_len,
         size: size(if payload == 0 && on_wire > 40 { 0 } else { payload + 40 }, on_wire),
         ecn: Ecn::from_bits(header[1] >> 4),
         ern,
     })
 }
 
-/// Skips the extension headers (at most eight); returns the protocol, its ports and its rate notification.
-fn ipv6_transport(mut next: u8, mut rest: &[u8]) -> Option<(u8, (u16, u16), Ern)> {
+/// What follows the extension headers of IPv6.
+struct Found {
+    protocol: u8,
+    ports: (u16, u16),
+    ern: Ern,
+    /// Number of captured bytes from the transport header on.
+    rest: usize,
+    is_fragment: bool,
+}
+
+/// Skips the extension headers (at most eight).
+fn ipv6_transport(mut next: u8, mut rest: &[u8]) -> Option<Found> {
     for _ in 0..8 {
+        let (left, ern) = (rest.len(), Ern::default());
         match next {
             0 | 43 | 60 => {
                 next = *rest.first()?;
                 rest = rest.get((usize::from(*rest.get(1)?) + 1) * 8..)?;
             }
-            44 => return Some((*rest.first()?, (0, 0), Ern::default())),
-            _ => return Some((next, ports(next, rest)?, explicit_rate(next, rest))),
+            44 => return Some(Found { protocol: *rest.first()?, ports: (0, 0), ern, rest: left, is_fragment: true }),
+            _ => {
+                let (ports, ern) = (ports(next, rest)?, explicit_rate(next, rest));
+                return Some(Found { protocol: next, ports, ern, rest: left, is_fragment: false });
+            }
         }
     }
     None

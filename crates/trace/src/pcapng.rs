@@ -14,6 +14,9 @@ const SHB_USERAPPL: u16 = 4;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 
+/// The first letters of the comment of a packet that was dropped.
+pub(crate) const DROP: &str = "drop_";
+
 /// Returns the comment of a packet that was dropped.
 pub const fn drop_comment(reason: DropReason) -> &'static str {
     match reason {

@@ -1,10 +1,11 @@
 //! Reads any trace as a sequence of arrivals; the format is recognized by the first bytes.
 
 use crate::arrival::{Arrival, FlowTable, MAX_TIME, Nodes};
-use crate::capture::{Capture, PCAPNG_MAGIC, pcap_magic};
+use crate::capture::{Capture, Frame, PCAPNG_MAGIC, pcap_magic};
 use crate::error::ReadError;
-use crate::link::{FlowKey, ip_packet};
+use crate::link::{FlowKey, IpPacket, ip_packet};
 use crate::table::Table;
+use penstock_core::packet::FlowId;
 use penstock_core::units::Instant;
 use penstock_core::wire::End;
 use std::io::{BufReader, Chain, Cursor, Read};
@@ -21,6 +22,17 @@ pub struct Notes {
     pub untimed: u64,
     /// Number of packets with an earlier time than the packet before; they are taken to arrive together with it.
     pub out_of_order: u64,
+    /// Where the file ends within a packet; `None` if it does not. All packets before are whole.
+    pub cut_short: Option<Cut>,
+}
+
+/// The place at which a capture ends within a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Cut {
+    /// Number of the packet, beginning with 1.
+    pub packet: u64,
+    /// Offset at which its record or block begins.
+    pub byte: u64,
 }
 
 /// A reader whose first bytes have been read and are read again.
@@ -31,14 +43,35 @@ type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 pub struct Arrivals<R> {
     source: Source<Peeked<R>>,
     nodes: Option<Nodes>,
+    /// See [`Arrivals::keeping`]; and the number of packets so far.
+    keep: Option<Vec<u8>>,
+    seen: usize,
     notes: Notes,
     ended: bool,
 }
 
 #[derive(Debug)]
 enum Source<R> {
-    Capture { capture: Box<Capture<R>>, data: Vec<u8>, flows: FlowTable<FlowKey>, first: Option<i128>, last: Instant },
+    Frames(Box<Frames<R>>),
     Table(Box<Table<R>>),
+}
+
+/// The IP packets of a capture.
+#[derive(Debug)]
+struct Frames<R> {
+    capture: Capture<R>,
+    data: Vec<u8>,
+    flows: FlowTable<FlowKey>,
+    first: Option<i128>,
+    last: Instant,
+}
+
+/// An IP packet of a capture, and the frame that holds it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held<'a> {
+    pub frame: Frame,
+    pub data: &'a [u8],
+    pub packet: IpPacket,
 }
 
 /// Opens a trace file.
@@ -65,12 +98,9 @@ pub fn read<R: Read>(mut reader: R) -> Result<Arrivals<R>, ReadError> {
     let looks_like_text = start.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace())
         || start.starts_with("\u{feff}".as_bytes());
     let whole = Cursor::new(start.clone()).chain(reader);
-    let capture = |capture| Source::Capture {
-        capture: Box::new(capture),
-        data: Vec::new(),
-        flows: FlowTable::default(),
-        first: None,
-        last: Instant::ZERO,
+    let capture = |capture| {
+        let (data, flows) = (Vec::new(), FlowTable::default());
+        Source::Frames(Box::new(Frames { capture, data, flows, first: None, last: Instant::ZERO }))
     };
     let source = if magic == PCAPNG_MAGIC {
         capture(Capture::pcapng(whole)?)
@@ -85,7 +115,7 @@ pub fn read<R: Read>(mut reader: R) -> Result<Arrivals<R>, ReadError> {
     } else {
         return Err(ReadError::Format(format!("the trace begins with the unknown bytes {start:02x?}")));
     };
-    Ok(Arrivals { source, nodes: None, notes: Notes::default(), ended: false })
+    Ok(Arrivals { source, nodes: None, keep: None, seen: 0, notes: Notes::default(), ended: false })
 }
 
 impl<R: Read> Arrivals<R> {
@@ -102,40 +132,88 @@ impl<R: Read> Arrivals<R> {
         self.notes
     }
 
+    /// Keeps of all packets only those whose byte is not zero, in the order of the trace; packets beyond the last byte
+    /// are kept. Flows and nodes are numbered as without it.
+    #[must_use]
+    pub fn keeping(self, keep: Vec<u8>) -> Self {
+        Self { keep: Some(keep), ..self }
+    }
+
+    fn is_kept(&mut self) -> bool {
+        let at = self.seen;
+        self.seen += 1;
+        self.keep.as_ref().and_then(|keep| keep.get(at)).is_none_or(|byte| *byte != 0)
+    }
+
     fn advance(&mut self) -> Result<Option<Arrival>, ReadError> {
-        let (capture, data, flows, first, last) = match &mut self.source {
-            Source::Table(table) => return table.next_arrival(),
-            Source::Capture { capture, data, flows, first, last } => (capture, data, flows, first, last),
+        loop {
+            let found = self.next_held()?.map(|(arrival, _)| arrival);
+            if found.is_none() || self.is_kept() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Returns the next packet, whether it is kept or not, and the frame that holds it; a CSV file has no frames.
+    pub(crate) fn next_held(&mut self) -> Result<Option<(Arrival, Option<Held<'_>>)>, ReadError> {
+        let frames = match &mut self.source {
+            Source::Table(table) => return Ok(table.next_arrival()?.map(|arrival| (arrival, None))),
+            Source::Frames(frames) => frames,
         };
-        while let Some(frame) = capture.next_frame(data)? {
-            self.notes.frames += 1;
-            let Some(packet) = ip_packet(frame.link, data, frame.original_len) else {
-                self.notes.not_ip += 1;
+        let Some((t, flow, frame, packet)) = frames.next(&mut self.notes)? else { return Ok(None) };
+        let node = self.nodes.as_mut().map(|nodes| nodes.of(flow, packet.source, packet.destination));
+        let IpPacket { size, ecn, ern, .. } = packet;
+        let arrival = Arrival { t, flow, label: flow.0.into(), node, size, ecn, ern };
+        Ok(Some((arrival, Some(Held { frame, data: &frames.data, packet }))))
+    }
+}
+
+impl<R: Read> Frames<R> {
+    /// Returns time, flow, frame and contents of the next IP packet.
+    fn next(&mut self, notes: &mut Notes) -> Result<Option<(Instant, FlowId, Frame, IpPacket)>, ReadError> {
+        while let Some(frame) = self.frame(notes)? {
+            notes.frames += 1;
+            let Some(packet) = ip_packet(frame.link, &self.data, frame.original_len) else {
+                notes.not_ip += 1;
                 continue;
             };
             let Some(epoch_ns) = frame.epoch_ns else {
-                self.notes.untimed += 1;
+                notes.untimed += 1;
                 continue;
             };
-            let since_first = epoch_ns - *first.get_or_insert(epoch_ns);
-            if since_first > i128::from(MAX_TIME.as_nanos()) {
-                let what = format!(
-                    "frame {} of the capture is stamped {} s after its first packet; at most {} s are allowed",
-                    self.notes.frames,
-                    since_first / 1_000_000_000,
-                    MAX_TIME.as_nanos() / 1_000_000_000
-                );
-                return Err(ReadError::Format(what));
-            }
-            let t = Instant::from_nanos(u64::try_from(since_first).unwrap_or(0));
-            self.notes.out_of_order += u64::from(t < *last || since_first < 0);
-            *last = t.max(*last);
-            let flow = flows.id(packet.key);
-            let node = self.nodes.as_mut().map(|nodes| nodes.of(flow, packet.source, packet.destination));
-            let (size, ecn, ern) = (packet.size, packet.ecn, packet.ern);
-            return Ok(Some(Arrival { t: *last, flow, label: flow.0.into(), node, size, ecn, ern }));
+            let t = self.time(epoch_ns, notes)?;
+            return Ok(Some((t, self.flows.id(packet.key), frame, packet)));
         }
         Ok(None)
+    }
+
+    /// Reads the next frame; a file that ends within a packet ends before it.
+    fn frame(&mut self, notes: &mut Notes) -> Result<Option<Frame>, ReadError> {
+        match self.capture.next_frame(&mut self.data) {
+            Err(ReadError::Cut { packet, offset, .. }) => {
+                notes.cut_short = Some(Cut { packet, byte: offset });
+                Ok(None)
+            }
+            other => other,
+        }
+    }
+
+    /// Returns the time since the first packet, which never goes back.
+    fn time(&mut self, epoch_ns: i128, notes: &mut Notes) -> Result<Instant, ReadError> {
+        let since_first = epoch_ns - *self.first.get_or_insert(epoch_ns);
+        if since_first > i128::from(MAX_TIME.as_nanos()) {
+            let what = format!(
+                "frame {} of the capture is stamped {} s after its first packet; at most {} s are allowed",
+                notes.frames,
+                since_first / 1_000_000_000,
+                MAX_TIME.as_nanos() / 1_000_000_000
+            );
+            return Err(ReadError::Format(what));
+        }
+        let t = Instant::from_nanos(u64::try_from(since_first).unwrap_or(0));
+        notes.out_of_order += u64::from(t < self.last || since_first < 0);
+        self.last = t.max(self.last);
+        Ok(self.last)
     }
 }
 

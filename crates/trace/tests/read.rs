@@ -4,7 +4,7 @@ use penstock_core::packet::Ecn;
 use penstock_core::units::Bytes;
 use penstock_trace::error::ReadError;
 use penstock_trace::headers::{Ip, Udp, udp};
-use penstock_trace::read::{Notes, open, read};
+use penstock_trace::read::{Cut, Notes, open, read};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn capture_times_count_from_the_first_packet_and_never_go_back() {
     let seen: Vec<_> =
         arrivals.by_ref().map(|a| a.map(|a| (a.t.as_nanos(), a.flow.0, a.size.get())).unwrap()).collect();
     assert_eq!(seen, [(0, 0, 128), (5_000, 1, 128), (5_000, 0, 128), (5_000, 2, 128), (1_000_001_000, 1, 128)]);
-    assert_eq!(arrivals.notes(), Notes { frames: 6, not_ip: 1, untimed: 0, out_of_order: 2 });
+    assert_eq!(arrivals.notes(), Notes { frames: 6, not_ip: 1, untimed: 0, out_of_order: 2, cut_short: None });
 }
 
 #[test]
@@ -53,12 +53,41 @@ fn a_capture_that_leaps_is_refused() {
 }
 
 #[test]
-fn after_an_error_nothing_follows() {
+fn of_a_capture_that_is_cut_short_the_whole_packets_are_read() {
     let file = pcap(&[(0, 0, Some(1)), (0, 1, Some(1))]);
-    let mut arrivals = read(&file[..file.len() - 1]).unwrap();
+    for (length, packets, cut) in [
+        (file.len(), 2, None),
+        (file.len() - 1, 1, Some(Cut { packet: 2, byte: 68 })),
+        (69, 1, Some(Cut { packet: 2, byte: 68 })),
+        (68, 1, None),
+        (25, 0, Some(Cut { packet: 1, byte: 24 })),
+    ] {
+        let mut arrivals = read(&file[..length]).unwrap();
+        assert_eq!((arrivals.by_ref().map(Result::unwrap).count(), arrivals.notes().cut_short), (packets, cut));
+    }
+    let message = read(&file[..23]).err().unwrap().to_string();
+    assert_eq!(message, "pcap: packet 1, at byte 0: the file ends within the file header: 23 of 24 bytes are there");
+}
+
+#[test]
+fn packets_that_are_left_out_change_no_numbers() {
+    let file = pcap(&[(0, 0, Some(1)), (0, 1, None), (0, 2, Some(2)), (0, 3, Some(1)), (0, 4, Some(3))]);
+    let kept = |keep: Vec<u8>| -> Vec<(u64, u32)> {
+        let arrivals = read(&file[..]).unwrap().keeping(keep);
+        arrivals.map(|a| a.map(|a| (a.t.as_nanos(), a.flow.0)).unwrap()).collect()
+    };
+    assert_eq!(kept(vec![1, 1, 1, 1]), [(0, 0), (2000, 1), (3000, 0), (4000, 2)]);
+    assert_eq!(kept(vec![0, 1, 0, 9]), [(2000, 1), (4000, 2)]);
+    assert_eq!(kept(vec![0, 0, 0]), [(4000, 2)], "what the bytes do not tell is kept");
+}
+
+#[test]
+fn after_an_error_nothing_follows() {
+    let file = pcap(&[(0, 0, Some(1)), (0, 2_000_000, Some(1))]);
+    let mut arrivals = read(&file[..]).unwrap();
     assert!(arrivals.next().unwrap().is_ok());
     let message = arrivals.next().unwrap().unwrap_err().to_string();
-    assert_eq!(message, "pcap: packet 2, at byte 68: the file ends within a packet: 27 of 28 bytes are there");
+    assert_eq!(message, "pcap: packet 2, at byte 68: the fraction of its time, 2000000000, is more than a second");
     assert!(arrivals.next().is_none());
 }
 

@@ -26,6 +26,7 @@ from penstock.cli import (  # noqa: F401
     sweep,
     tempest,
     verify,
+    what_if,
 )
 from penstock.cli.base import app
 from penstock.mistake import MistakeError
@@ -46,6 +47,7 @@ _CALCULATE = {
     "verify",
     "bench",
     "tcp-trace",
+    "what-if",
 }
 _ADDRESSES, _ADDRESSES_PER_CORE = 768 << 20, 128 << 20
 

@@ -17,7 +17,7 @@ from penstock.suggest import did_you_mean
 
 # The headings of `penstock --help` and the verbs below each, in the order in which they are shown.
 FAMILY = {
-    "ask": ("run", "sweep", "compare", "replay"),
+    "ask": ("run", "sweep", "compare", "replay", "what-if"),
     "papers": ("reproduce", "claims"),
     "judge": ("verify", "tempest"),
     "keep": ("runs",),

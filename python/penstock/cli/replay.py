@@ -28,6 +28,16 @@ _DRAWS = typer.Option(
     help="Take the discipline's random numbers from this file, one number of 64 bits per line, or from this generator.",
 )
 _CLOCK_OFFSET = typer.Option("0s", help="What the discipline's clock shows at the beginning of the trace, such as 1s.")
+_DIRECTION = typer.Option(
+    "",
+    metavar="more|less|both",
+    help="Which direction of a capture that holds both: that with more bytes (the default), the other, or both as one.",
+)
+_FLOW = typer.Option([], "--flow", help="Only this flow, by its number in the output of --csv. Repeatable.")
+_HOST = typer.Option(
+    [], "--host", metavar="ADDRESS", help="Only flows with this host, or with one of this prefix. Repeatable."
+)
+_PORT = typer.Option([], "--port", min=0, max=65535, help="Only flows with this port. Repeatable.")
 _PRESET = typer.Option(
     "", metavar="linux", help="With --cc: the form that the Linux kernel has of this control (reno, cubic, bic, ...)."
 )
@@ -42,6 +52,7 @@ _HYSTART = typer.Option(
 @verb(
     "replay",
     "penstock replay capture.pcap --aqm codel --rate 10Mbit/s --limit 1000p --set target=5ms",
+    "penstock replay capture.pcapng --aqm codel --rate 10Mbit/s --limit 1000p --direction less --host 10.0.0.0/24",
     "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 125kB --csv",
     "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 1000p --clock-offset 1s --draws numbers.txt",
     "penstock replay events.csv --cc cubic",
@@ -60,6 +71,10 @@ def replay(
     settings: list[str] = typer.Option(
         [], "--set", help="Set a parameter of the discipline or control: key=value. Repeatable."
     ),
+    direction: str = _DIRECTION,
+    flow: list[int] = _FLOW,
+    host: list[str] = _HOST,
+    port: list[int] = _PORT,
     nodes: str = _NODES,
     seed: int = typer.Option(1, min=0, max=2**64 - 1, help="Seed of the discipline's random numbers."),
     clock_offset: str = _CLOCK_OFFSET,
@@ -73,10 +88,14 @@ def replay(
     csv: bool = typer.Option(False, "--csv", help="Print every packet as CSV."),
     json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
 ) -> None:
-    """Send the arrivals of a recorded trace through a queue discipline, or a script of events through a control."""
+    """Send the arrivals of a recorded trace through a queue discipline, or a script of events through a control.
+
+    A replay is open loop: senders do not react to drops and delays. `penstock what-if` lets them react.
+    """
     endpoint = {"mss": mss, "initial_window": initial_window, "initial_ssthresh": initial_ssthresh, "hystart": hystart}
     given = [f"{key}={str(value).lower()}" for key, value in endpoint.items() if value is not None]
-    other = bool(aqm or rate or limit or json or draws or clock_offset != "0s")
+    selection = (direction, flow, host, port)
+    other = bool(aqm or rate or limit or json or draws or clock_offset != "0s" or any(selection))
     _check_options(cc, others=other, endpoint=bool(given or preset or state))
     if csv and json:
         raise MistakeError("--csv and --json both want stdout; give one of them")
@@ -85,7 +104,8 @@ def replay(
         _replay_control(trace, cc, preset, given, settings, state=state)
         return
     link = {"--aqm": aqm, "--rate": rate, "--limit": limit}
-    _replay_trace(trace, link, settings, seed, nodes, {"clock_offset": clock_offset, "draws": draws or None}, csv, json)
+    conditions = {"clock_offset": clock_offset, "draws": draws or None}
+    _replay_trace(trace, link, settings, seed, nodes, conditions, selection, csv, json)
 
 
 def _check_options(cc: str, *, others: bool, endpoint: bool) -> None:
@@ -115,6 +135,7 @@ def _replay_trace(
     seed: int,
     nodes: str,
     conditions: dict[str, Any],
+    selection: tuple[str, list[int], list[str], list[int]],
     csv: bool,
     json: bool,
 ) -> None:
@@ -127,13 +148,52 @@ def _replay_trace(
         )
     out = sys.stdout.buffer if csv else None
     with _mistakes():
+        keep, selected = _selected(trace, selection)
         summary = engine.replay(
-            trace, link["--aqm"], link["--rate"], link["--limit"], settings, seed, out, nodes, **conditions
+            trace, link["--aqm"], link["--rate"], link["--limit"], settings, seed, out, nodes, **conditions, keep=keep
         )
+    summary |= {"open_loop": True, **selected}
+    _warn(trace, summary)
     if json:
         show.as_json(summary)
     elif not csv:
         _print_replay(summary)
+
+
+def _selected(trace: Path, given: tuple[str, list[int], list[str], list[int]]) -> tuple[bytes | None, dict[str, Any]]:
+    """Returns which packets of the trace are replayed, as the engine takes them, and what to say about it."""
+    from penstock import capture as captures
+
+    if not any(given) and captures.is_table(trace):
+        return None, {"left_out": 0, "directions": None}  # it may be larger than memory
+    capture = captures.read(trace)
+    keep, found = captures.Selection(*given).of(capture)
+    told: dict[str, Any] = {"left_out": int((~keep).sum()), "directions": None}
+    if found.how:
+        names = [{"packets": n, "bytes": size} for n, size in zip(found.packets, found.bytes, strict=True)]
+        told["directions"] = {
+            "told_apart": found.how,
+            "replayed": given[0] or "more",
+            "more": names[0],
+            "less": names[1],
+        }
+    return (keep.tobytes() if told["left_out"] else None), told
+
+
+def _warn(trace: Path, summary: dict[str, Any]) -> None:
+    """Says on stderr what a reader of the numbers must know: a capture that was cut, and one with two directions."""
+    if cut := summary["notes"]["cut_short"]:
+        show.warn(
+            f"warning: {trace} was cut short within packet {cut['packet']}, at byte {cut['byte']}; the "
+            f"{summary['packets'] + summary['left_out']:,} packets before are read"
+        )
+    if both := summary["directions"]:
+        counts = [f"{both[name]['packets']:,} packets with {both[name]['bytes']:,} B" for name in ("more", "less")]
+        done = {"more": "the one with more bytes is replayed", "less": "the one with fewer bytes is replayed"}
+        show.warn(
+            f"{trace} holds two directions, told apart {both['told_apart']}: {counts[0]}, and {counts[1]}; "
+            f"{done.get(both['replayed'], 'both are replayed as one')} (--direction more, less, both)"
+        )
 
 
 @contextmanager
@@ -176,4 +236,8 @@ def _print_replay(summary: dict[str, Any]) -> None:
             ", ".join(f"{sojourn[q]:.2f}" for q in ("p10", "p50", "p90", "p99", "max")),
         ],
     ]
+    if summary["left_out"]:
+        rows.insert(0, ["left out", f"{summary['left_out']:,} packets"])
     show.table(f"{summary['aqm']}, {summary['duration_s']:.3f} s", ("", ""), rows, left=2)
+    show.line("open loop: the arrivals are those of the trace; senders do not react to drops and delays")
+    show.line("closed loop: penstock what-if CAPTURE", "dim")

@@ -1,9 +1,10 @@
-"""`runs`: lists, shows, repeats and removes stored results. Contains the old verbs `rerun` and `report`, too."""
+"""`runs`: lists, shows, repeats, exports, packs and removes stored results. The old verbs `rerun` and `report`, too."""
 
 from __future__ import annotations
 
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
 runs = group(
     "runs",
-    "Show, repeat and remove the results of earlier runs.",
+    "Show, repeat, export and remove the results of earlier runs.",
     "penstock runs list",
     "penstock runs show runs/home-1a2b3c4d",
+    "penstock runs export runs/home-1a2b3c4d --csv --pdf",
     "penstock runs prune --older 30d --dry-run",
 )
 _DIFFERENCES_SHOWN = 20
@@ -94,10 +96,14 @@ def show_(
     show.line(f"again: penstock runs rerun {path}")
 
 
-@runs.command("rerun", epilog=examples("penstock runs rerun runs/home-1a2b3c4d"))
+@runs.command(
+    "rerun", epilog=examples("penstock runs rerun runs/home-1a2b3c4d", "penstock runs rerun home-1a2b3c4d.zip --json")
+)
 @old_name("rerun")
 def rerun(
-    directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
+    directory: Path = typer.Argument(
+        help="A directory that `penstock run` wrote, its name, or an archive of `runs pack`.", metavar="DIR|ARCHIVE"
+    ),
     trust: bool = typer.Option(False, "--trust", help="Execute the run's own Python code without asking."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
 ) -> None:
@@ -108,9 +114,11 @@ def rerun(
     """
     from penstock import rundir
     from penstock import runs as stored
+    from penstock.exports import pack
 
-    path = stored.locate(directory)
-    again = rundir.rerun(path, None if trust else _Permit(path, rundir.read_manifest(path)["versions"]))
+    given = stored.locate(directory)
+    with pack.unpacked(given) if given.is_file() else nullcontext(given) as path:
+        again = rundir.rerun(path, None if trust else _Permit(path, rundir.read_manifest(path)["versions"]))
     if again.changed:
         show.warn(f"warning: {path / rundir.SUMMARY} was changed after the run")
     if json:
@@ -171,10 +179,66 @@ def report(
     print(pages.remake(stored.locate(directory) if directory else None))
 
 
-@runs.command("prune", epilog=examples("penstock runs prune --older 30d --dry-run", "penstock runs prune --yes"))
+@runs.command(
+    "export",
+    epilog=examples(
+        "penstock runs export runs/home-1a2b3c4d --csv --latex",
+        "penstock runs export runs/home-1a2b3c4d --qlog --flows 0,3 --interval 20ms -o logs",
+    ),
+)
+def export(
+    directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
+    csv: bool = typer.Option(False, "--csv", help="Tables of bottlenecks, flows and seconds as CSV."),
+    latex: bool = typer.Option(False, "--latex", help="Tables of bottlenecks and flows as LaTeX (booktabs)."),
+    pdf: bool = typer.Option(False, "--pdf", help="Figures as PDF."),
+    qlog: bool = typer.Option(False, "--qlog", help="A qlog file for each connection; the run is repeated for it."),
+    flows: str = typer.Option("", help='With --qlog: numbers of flows, such as "0,3"; default: the first eight.'),
+    interval: str = typer.Option("10ms", help="With --qlog: time between samples."),
+    trust: bool = typer.Option(False, "--trust", help="With --qlog: execute the run's own Python code without asking."),
+    out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the files; default DIR-export."),
+) -> None:
+    """Write the results of a run in other formats: without an option as CSV, LaTeX and PDF."""
+    from penstock import rundir, store
+    from penstock import runs as stored
+    from penstock.cli.tcp_trace import numbers
+    from penstock.exports import run as exports
+
+    path = stored.locate(directory)
+    wanted = {"csv": csv, "latex": latex, "pdf": pdf, "qlog": qlog}
+    chosen = {name for name, given in wanted.items() if given} or set(exports.USUAL)
+    permit = None if trust else _Permit(path, rundir.read_manifest(path)["versions"])
+    files = exports.files(path, chosen, numbers(flows), interval, permit)
+    place = out or path.with_name(f"{path.name}-export")
+    store.parents(place / "any")
+    store.together({place / name: data for name, data in files.items()})
+    for name in files:
+        print(place / name)
+
+
+@runs.command("pack", epilog=examples("penstock runs pack runs/home-1a2b3c4d", "penstock runs rerun home-1a2b3c4d.zip"))
+def pack_(
+    directory: Path = typer.Argument(help="A directory that `penstock run` wrote, or its name.", metavar="DIR"),
+    out: Path | None = typer.Option(None, "-o", "--out", help="The archive; default NAME.zip in this directory."),
+) -> None:
+    """Write a run as one archive with hashes, which `runs rerun` takes on another machine."""
+    from penstock import runs as stored
+    from penstock import store
+    from penstock.exports import pack
+
+    path = stored.locate(directory)
+    data = pack.archive(path)
+    place = out or Path(f"{path.resolve().name}{pack.ENDING}")
+    store.write(place, data)
+    show.line(f"{place}: {_size(len(data))}, SHA-256 {store.sha256(data)}")
+
+
+@runs.command(
+    "prune", epilog=examples("penstock runs prune --older 30d --dry-run", "penstock runs prune --keep 20 --yes")
+)
 def prune(
     directory: Path = typer.Argument(Path("runs"), help="Where to look, at any depth.", metavar="[DIR]"),
     older: str = typer.Option("", metavar="AGE", help="Remove only runs that are older than this: 30d, 12h, 2w."),
+    keep: int = typer.Option(0, min=0, metavar="N", help="Keep the N newest runs, whatever their age."),
     yes: bool = typer.Option(False, "--yes", help="Remove without asking."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Print what would be removed, and remove nothing."),
 ) -> None:
@@ -185,7 +249,8 @@ def prune(
     before = time.time() - (stored.age_s(older) if older else 0.0)
     if not dry_run:
         store.clear_left(directory)
-    found = [one for one in stored.find(directory) if one.kind == "run" and one.written_s <= before]
+    listed = [one for one in stored.find(directory) if one.kind == "run"]  # the newest first
+    found = [one for one in listed[keep:] if one.written_s <= before]
     others = {one.path: names for one in found if (names := stored.foreign(one.path))}
     for path, names in others.items():
         print(f"kept: {path}, which contains files that no run writes: {', '.join(names[:3])}")

@@ -40,7 +40,7 @@ def trace(scenario: Path, flows: str, interval: str, seed: int | None, out: Path
     from penstock.scenario import Scenario
 
     source = Scenario.load(scenario)
-    chosen = _numbers(flows)
+    chosen = numbers(flows)
     path = out or rundir.default_path(source, seed).with_name(f"{rundir.default_path(source, seed).name}-tcp")
     if (path / rundir.MANIFEST).exists():
         raise MistakeError(f"{path}: holds a run, whose results a trace would replace; name another directory")
@@ -57,7 +57,8 @@ def trace(scenario: Path, flows: str, interval: str, seed: int | None, out: Path
         show.line(f"{path}: tcp_trace.parquet, queue_trace.parquet, {rundir.TRACE}")
 
 
-def _numbers(flows: str) -> tuple[int, ...]:
+def numbers(flows: str) -> tuple[int, ...]:
+    """Returns numbers of flows from a text such as `0,3`."""
     texts = [text.strip() for text in flows.split(",")] if flows.strip() else []
     if not all(text.isascii() and text.isdigit() for text in texts):
         raise MistakeError(f'--flows {flows}: numbers of flows with commas between, such as "0,3"')

@@ -13,7 +13,7 @@ from penstock.plots.kit import Drawing
 from penstock.plots.links import link_changes
 from penstock.plots.network import drawing
 from penstock.plots.one_run import single
-from penstock.plots.style import COLOURS, LABELS, STYLE, colour, files, png, save, svg
+from penstock.plots.style import COLOURS, LABELS, STYLE, colour, files, pdf, png, save, svg
 from penstock.plots.tcp_trace import traced
 from penstock.reproduce.base import Experiment
 from penstock.reproduce.results import Evidence
@@ -45,6 +45,7 @@ __all__ = [
     "drawings",
     "files",
     "link_changes",
+    "pdf",
     "png",
     "reproduction",
     "save",

@@ -109,6 +109,7 @@ STYLE: Any = {
     "legend.frameon": False,
     "svg.hashsalt": "penstock",  # equal figures give equal files
     "svg.fonttype": "path",
+    "pdf.fonttype": 42,  # letters that publishers accept
 }
 
 
@@ -137,9 +138,14 @@ def png(figure: Figure) -> bytes:
     return _render(figure, "png")
 
 
+def pdf(figure: Figure) -> bytes:
+    """Returns the figure as PDF, for print."""
+    return _render(figure, "pdf")
+
+
 def _render(figure: Figure, kind: str) -> bytes:
     out = io.BytesIO()
-    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {"Software": None})
     with mpl.rc_context(STYLE):
         figure.savefig(out, format=kind, dpi=160, metadata=metadata, facecolor="white")
     return out.getvalue()

@@ -1,0 +1,240 @@
+"""The packets of a capture: its flows, its two directions, and which of the packets are meant."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import engine
+from penstock.mistake import MistakeError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Numbers = npt.NDArray[np.int64]
+    Choice = npt.NDArray[np.bool_]
+
+TCP, UDP = 6, 17
+_MOST = 0.99  # share of packets that a rule must tell apart
+_WORDS = ("more", "less")
+_PCAPNG = b"\n\r\r\n"  # the first bytes of such a file, which are text as well
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A connection, by the ends of its first packet. Flows of a CSV file have a label only."""
+
+    label: int
+    protocol: int
+    source: str | None
+    destination: str | None
+    source_port: int
+    destination_port: int
+
+    def __str__(self) -> str:
+        name = {TCP: "TCP", UDP: "UDP"}.get(self.protocol, f"protocol {self.protocol}")
+        return f"{name} {self.source}:{self.source_port} - {self.destination}:{self.destination_port}"
+
+
+@dataclass(frozen=True)
+class Capture:
+    """The headers of all packets of a trace, as columns; see `crates/trace/src/packets.rs`."""
+
+    path: Path
+    columns: dict[str, npt.NDArray[Any]]
+    flows: tuple[Flow, ...]
+    notes: dict[str, Any]
+
+    @property
+    def has_hosts(self) -> bool:
+        """False for a CSV file."""
+        return any(flow.source is not None for flow in self.flows)
+
+    @property
+    def seconds(self) -> Any:
+        """Times since the first packet in seconds."""
+        return self.columns["t_ns"] / 1e9
+
+    def column(self, name: str) -> Numbers:
+        """Returns a column as signed numbers."""
+        import numpy as np
+
+        return self.columns[name].astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.columns["t_ns"])
+
+
+@dataclass(frozen=True)
+class Directions:
+    """The two directions of a link: of each packet, whether it belongs to that with more bytes, or to the other."""
+
+    less: Choice
+    how: str  # how they were told apart; empty if there is one direction
+    packets: tuple[int, int]
+    bytes: tuple[int, int]
+
+
+def read(path: Path) -> Capture:
+    """Reads a trace; raises `TraceError` if it is none."""
+    columns, flows, notes = engine.packets(path)
+    return Capture(path, columns, tuple(Flow(**flow) for flow in flows), notes)
+
+
+def is_table(path: Path) -> bool:
+    """Returns true for a file of text, which is CSV and no capture."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except OSError:
+        return False  # whoever reads it says so
+    is_text = all(32 <= byte < 127 or byte in b"\t\n\r" for byte in start)
+    return start != _PCAPNG and (is_text or start[:3] == b"\xef\xbb\xbf")
+
+
+def directions(capture: Capture) -> Directions:
+    """Tells the two directions of a capture apart, by the first rule that does."""
+    import numpy as np
+
+    rules = (_by_way, _by_interface, _by_sender, _by_private_hosts, _by_shared_host)
+    found = next((found for rule in rules if (found := rule(capture)) is not None), None)
+    if found is None:
+        found = _by_volume(capture) if capture.has_hosts else (np.zeros(len(capture), bool), "")
+    second, how = found
+    size = capture.column("size")
+    if size[second].sum() > size[~second].sum():
+        second = ~second
+    if not second.any():
+        how = ""
+    counts = (int((~second).sum()), int(second.sum()))
+    return Directions(second, how, counts, (int(size[~second].sum()), int(size[second].sum())))
+
+
+def _by_way(capture: Capture) -> tuple[Choice, str] | None:
+    way = capture.column("way")
+    known = len(way) > 0 and (way > 0).mean() >= _MOST
+    return (way == 2, "by the marks of sent and received packets") if known else None
+
+
+def _by_interface(capture: Capture) -> tuple[Choice, str] | None:
+    """Two interfaces are the two directions if every flow has its two directions on different ones."""
+    import numpy as np
+
+    interface, back = capture.column("interface"), capture.column("back")
+    if len(np.unique(interface)) != 2:
+        return None
+    second = interface == interface.max()
+    both = second ^ (back == 1)  # the same for all packets of a flow
+    agree = np.bincount(capture.column("flow"), both) / np.bincount(capture.column("flow"))
+    packets = np.bincount(capture.column("flow"))
+    share = float((np.maximum(agree, 1 - agree) * packets).sum() / packets.sum())
+    return (second, "by the two interfaces of the file") if back.any() and share >= _MOST else None
+
+
+def _by_sender(capture: Capture) -> tuple[Choice, str] | None:
+    sender = capture.column("sender")
+    two = len(sender) > 0 and sender.min() == 1 and sender.max() == 2
+    return (sender == 2, "by the two Ethernet addresses that send") if two else None
+
+
+def _by_private_hosts(capture: Capture) -> tuple[Choice, str] | None:
+    """Of each flow one end must be a private address and the other a public one."""
+    import numpy as np
+
+    ends = [(_is_private(flow.source), _is_private(flow.destination)) for flow in capture.flows]
+    if not ends or any(source == destination for source, destination in ends):
+        return None
+    outward = np.array([source for source, _ in ends])[capture.column("flow")]
+    return outward ^ (capture.column("back") == 1), "by private and public addresses"
+
+
+def _is_private(address: str | None) -> bool:
+    return address is not None and ipaddress.ip_address(address).is_private
+
+
+def _by_shared_host(capture: Capture) -> tuple[Choice, str] | None:
+    """One host is an end of every flow."""
+    import numpy as np
+
+    shared = set.intersection(*({flow.source, flow.destination} for flow in capture.flows)) if capture.flows else set()
+    hosts = sorted(host for host in shared if host is not None)
+    if not hosts:
+        return None
+    outward = np.array([flow.source == hosts[0] for flow in capture.flows])[capture.column("flow")]
+    return outward ^ (capture.column("back") == 1), f"by the host {hosts[0]}, an end of every flow"
+
+
+def _by_volume(capture: Capture) -> tuple[Choice, str]:
+    """Of each flow the direction with more bytes counts as one with those of other flows."""
+    import numpy as np
+
+    flow, back, size = capture.column("flow"), capture.column("back"), capture.column("size")
+    onward = np.bincount(flow, size * (back == 0), len(capture.flows))
+    backward = np.bincount(flow, size * (back == 1), len(capture.flows))
+    return (back == 1) ^ (backward > onward)[
+        flow
+    ], "by the bytes of each flow: the way of its data, and that of its ACKs"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which packets of a capture are meant. Empty lists mean all."""
+
+    direction: str = ""  # "more", "less", "both"; empty: "more"
+    flows: Sequence[int] = ()
+    hosts: Sequence[str] = ()
+    ports: Sequence[int] = ()
+
+    def of(self, capture: Capture) -> tuple[Choice, Directions]:
+        """Returns which packets are meant, and the directions; raises `MistakeError` if none is."""
+        import numpy as np
+
+        if self.direction not in ("", "both", *_WORDS):
+            raise MistakeError(f"--direction {self.direction}: there is more, less and both")
+        of_flow = np.array([self._has(flow) for flow in capture.flows], bool)
+        self._check(capture)
+        found = directions(capture)
+        keep = of_flow[capture.column("flow")] if len(capture) else np.zeros(0, bool)
+        if self.direction != "both":
+            keep &= found.less == (self.direction == "less")
+        if len(capture) and not keep.any():
+            raise MistakeError(f"{capture.path}: no packet is left of {len(capture)}: {self._asked()}")
+        return keep, found
+
+    def _has(self, flow: Flow) -> bool:
+        ends = (flow.source, flow.destination)
+        return (
+            (not self.flows or flow.label in self.flows)
+            and (not self.hosts or any(_within(end, host) for end in ends for host in self.hosts))
+            and (not self.ports or flow.source_port in self.ports or flow.destination_port in self.ports)
+        )
+
+    def _check(self, capture: Capture) -> None:
+        labels = {flow.label for flow in capture.flows}
+        for flow in self.flows:
+            if flow not in labels:
+                known = f"0 to {len(labels) - 1}" if capture.has_hosts else ", ".join(map(str, sorted(labels)[:10]))
+                raise MistakeError(f"--flow {flow}: {capture.path} has the flows {known}")
+        if not capture.has_hosts and len(capture) and (self.hosts or self.ports or self.direction in _WORDS):
+            raise MistakeError(f"{capture.path}: a CSV file has no hosts, ports and directions; --flow takes its flows")
+
+    def _asked(self) -> str:
+        asked = {"--direction": [self.direction] if self.direction else [], "--flow": self.flows}
+        asked |= {"--host": self.hosts, "--port": self.ports}
+        return " ".join(f"{name} {value}" for name, values in asked.items() for value in values)
+
+
+def _within(end: str | None, host: str) -> bool:
+    return end is not None and ipaddress.ip_address(end) in network(host)
+
+
+def network(host: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """Returns an address or a prefix as a network; raises `MistakeError` if it is neither."""
+    try:
+        return ipaddress.ip_network(host, strict=False)
+    except ValueError:
+        raise MistakeError(f"--host {host}: neither an address nor a prefix, such as 10.0.0.1 or 10.0.0.0/8") from None

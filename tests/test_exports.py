@@ -1,0 +1,181 @@
+"""Exports of a run: CSV, LaTeX, PDF and qlog; and the archive that is repeated elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command
+from penstock import rundir
+from penstock.exports import pack, qlog, tables
+from penstock.exports import run as exports
+from penstock.mistake import MistakeError
+
+
+@pytest.fixture
+def run(penstock: Command, scenario: Path, tmp_path: Path) -> Path:
+    """The directory of a run of five seconds with two flows."""
+    done = penstock("run", scenario, "--out", "small")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "small"
+
+
+def test_csv_has_what_the_summary_and_the_tables_have(penstock: Command, run: Path) -> None:
+    done = penstock("runs", "export", run, "--csv")
+    assert done.returncode == 0, done.stderr
+    place = run.with_name("small-export")
+    assert sorted(file.name for file in place.iterdir()) == [
+        "bottlenecks.csv",
+        "flow_seconds.csv",
+        "flows.csv",
+        "queue_seconds.csv",
+        "run.csv",
+    ]
+
+    def rows(name: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO((place / name).read_text())))
+
+    kept = rundir.read(run, tables=True)
+    for name in ("bottlenecks", "flows"):
+        for row, one in zip(rows(f"{name}.csv"), kept.summary[name], strict=True):
+            assert {key: str(value) if value is not None else "" for key, value in tables.flat(one)} == row
+    seconds = rows("flow_seconds.csv")
+    assert [float(row["goodput_bps"]) for row in seconds] == kept.tables["flow_seconds"]["goodput_bps"].to_pylist()
+    assert rows("run.csv")[0]["jain.overall"] == str(kept.summary["jain"]["overall"])
+
+
+def test_latex_is_a_table_of_its_own(run: Path) -> None:
+    made = exports.files(run, ["latex"])
+    assert sorted(made) == ["bottlenecks.tex", "flows.tex"]
+    text = str(made["bottlenecks.tex"])
+    assert text.startswith("\\begin{tabular}{llrrrrrrr}\n\\toprule\nLink & Discipline")
+    assert text.endswith("\\bottomrule\n\\end{tabular}\n")
+    one = rundir.read(run).summary["bottlenecks"][0]
+    assert f"bottleneck & droptail & {one['goodput_bps'] / 1e6:.2f} & {100 * one['utilization']:.1f} & " in text
+    assert all(line.count("&") == 8 for line in text.splitlines() if line.endswith(r"\\"))
+    assert tables.escaped(r"50% of a_b & \c~") == r"50\% of a\_b \& \textbackslash{}c\textasciitilde{}"
+
+
+def test_figures_are_pdf_with_the_same_bytes_again(run: Path) -> None:
+    made = exports.files(run, ["pdf"])
+    assert sorted(made) == ["goodput.pdf", "queue.pdf"]
+    assert all(bytes(data)[:5] == b"%PDF-" for data in made.values())  # type: ignore[arg-type]
+    assert exports.files(run, ["pdf"]) == made
+
+
+def test_a_log_has_the_form_of_qlog(run: Path) -> None:
+    made = exports.files(run, ["qlog"], (1,), "20ms")
+    assert list(made) == ["flow-1.qlog"]
+    log = json.loads(made["flow-1.qlog"])
+    assert list(log)[:2] == ["qlog_version", "qlog_format"]  # where tools look for them
+    assert (log["qlog_version"], log["qlog_format"]) == ("0.4", "JSON")
+    (trace,) = log["traces"]
+    assert trace["common_fields"]["time_format"] == "relative"
+    assert trace["vantage_point"]["type"] == "client"
+    events = trace["events"]
+    assert {event["name"] for event in events} == {"recovery:metrics_updated", "recovery:congestion_state_updated"}
+    times = [event["time"] for event in events]
+    assert times == sorted(times)
+    assert times[-1] <= 5000
+    assert all(event["data"] for event in events)
+
+
+def test_an_event_has_what_has_changed() -> None:
+    def row(t_s: float, state: str, cwnd: int, **more: Any) -> dict[str, Any]:
+        given = {"ssthresh_bytes": None, "srtt_ms": 30.0, "in_flight_bytes": 0, "pacing_bps": None}
+        return {
+            "t_s": t_s,
+            "state": state,
+            "cwnd_bytes": cwnd,
+            **given,
+            "retransmitted_segments": 0,
+            "timeouts": 0,
+        } | more
+
+    rows = [
+        row(0.01, "closed", 10),
+        row(0.02, "slow_start", 10),
+        row(0.03, "slow_start", 10),
+        row(0.04, "recovery", 5, ssthresh_bytes=5, retransmitted_segments=2),
+        row(0.05, "recovery", 5, ssthresh_bytes=5, retransmitted_segments=2),
+    ]
+    state, metrics = "recovery:congestion_state_updated", "recovery:metrics_updated"
+    first = {"congestion_window": 10, "smoothed_rtt": 30.0, "bytes_in_flight": 0}
+    assert list(qlog.events(rows)) == [
+        {"time": 10.0, "name": state, "data": {"new": "closed"}},
+        {"time": 20.0, "name": state, "data": {"old": "closed", "new": "slow_start"}},
+        {"time": 20.0, "name": metrics, "data": first},
+        {"time": 40.0, "name": state, "data": {"old": "slow_start", "new": "recovery"}},
+        {"time": 40.0, "name": metrics, "data": {"congestion_window": 5, "ssthresh": 5}, "retransmitted_segments": 2},
+    ]
+
+
+def test_an_archive_is_repeated_elsewhere(penstock: Command, run: Path, tmp_path: Path) -> None:
+    done = penstock("runs", "pack", run)
+    assert done.returncode == 0, done.stderr
+    first = (tmp_path / "small.zip").read_bytes()
+    assert penstock("runs", "pack", run, "--out", "again.zip").returncode == 0
+    assert (tmp_path / "again.zip").read_bytes() == first
+    with zipfile.ZipFile(tmp_path / "small.zip") as archive:
+        assert archive.testzip() is None
+        readme = archive.read("small/README.md").decode()
+        sums = archive.read("small/SHA256SUMS").decode().splitlines()
+    assert "penstock runs rerun small.zip" in readme
+    assert "MIT or Apache-2.0" in readme
+    assert len(sums) == len(archive.namelist()) - 1
+    again = penstock("runs", "rerun", "small.zip")
+    assert (again.returncode, again.stdout) == (0, "same: summary.json is reproduced byte for byte\n")
+
+
+def test_own_code_of_an_archive_is_asked_for(penstock: Command, tmp_path: Path) -> None:
+    made = penstock("new", "aqm", "mine")
+    assert made.returncode == 0, made.stderr
+    assert penstock("run", "mine.toml", "--out", "own").returncode == 0
+    assert penstock("runs", "pack", "own").returncode == 0
+    (tmp_path / "mine.py").unlink()
+    refused = penstock("runs", "rerun", "own.zip")
+    assert refused.returncode == 2
+    assert "give --trust" in refused.stderr
+    assert penstock("runs", "rerun", "own.zip", "--trust").stdout.endswith("reproduced byte for byte\n")
+
+
+def test_what_was_changed_is_not_packed_and_not_repeated(penstock: Command, run: Path, tmp_path: Path) -> None:
+    data = pack.archive(run)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+
+    def refused(name: str, **changed: bytes) -> str:
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            for file, content in {**files, **{key.replace("__", "/"): value for key, value in changed.items()}}.items():
+                archive.writestr(file, content)
+        with pytest.raises(MistakeError) as told, pack.unpacked(tmp_path / name):
+            pass
+        return str(told.value)
+
+    assert "README.md is not that which was packed" in refused("a.zip", **{"small__README.md": b"other"})
+    assert "run/more is not that which was packed" in refused("b.zip", small__run__more=b"")
+    assert "no common folder" in refused("c.zip", other__x=b"")
+    assert "no common folder" in refused("d.zip", **{"small__..__..__x": b""})
+    (tmp_path / "e.zip").write_bytes(data[:-40])
+    done = penstock("runs", "rerun", "e.zip")
+    assert done.returncode == 2
+    assert "e.zip: no archive" in done.stderr
+    (run / "resolved.toml").write_text("other")
+    with pytest.raises(MistakeError, match=r"resolved\.toml: was changed"):
+        pack.archive(run)
+
+
+def test_prune_keeps_the_newest(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    for seed in ("1", "2", "3"):
+        assert penstock("run", scenario, "--seed", seed, "--out", f"runs/{seed}").returncode == 0
+    done = penstock("runs", "prune", "--keep", "2", "--dry-run")
+    assert done.stdout.startswith("runs/1  ")
+    assert "would be removed: 1 run directories" in done.stdout
+    assert penstock("runs", "prune", "--keep", "1", "--yes").returncode == 0
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["3"]
+    assert "nothing to remove" in penstock("runs", "prune", "--keep", "1", "--yes").stdout

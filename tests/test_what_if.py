@@ -1,0 +1,288 @@
+"""`what-if`: what is read from a capture, the answer, and captures that do not decide."""
+
+from __future__ import annotations
+
+import json
+import struct
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Command
+from penstock import capture as captures
+from penstock import engine
+from penstock.scenario import Scenario
+from penstock.what_if import answer, doubts, link, model, others, truth, truth_page
+from penstock.what_if.answer import Outcome, Range
+from penstock.what_if.link import Rate
+from penstock.what_if.streams import Samples, streams, unwrapped
+
+CASE = truth.Case("dsl", "four transfers", "datagrams")
+SYN, ACK, FIN = 2, 16, 1
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four transfers and datagrams on a link of 4 Mbit/s with a queue of 75 kB, as the gateway sees them."""
+    place = tmp_path_factory.mktemp("what-if") / "capture.pcap"
+    truth.capture(CASE, place)
+    return place
+
+
+def pcap(frames: list[tuple[float, bytes, int]]) -> bytes:
+    """A capture of IP packets: time in milliseconds, headers, size."""
+    file = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 101)
+    for t_ms, header, size in frames:
+        ns = round(t_ms * 1e6)
+        file += struct.pack("<IIII", ns // 10**9, ns % 10**9, len(header), size) + header
+    return file
+
+
+def segment(
+    out: bool, flags: int, seq: int, ack: int, stamps: tuple[int, int], payload: int = 0, window: int = 500
+) -> Any:
+    """A TCP segment from 10.0.0.1:1000 to 20.0.0.2:80, or back: its headers and its size."""
+    ends, ports = (bytes([10, 0, 0, 1]), bytes([20, 0, 0, 2])), (1000, 80)
+    if not out:
+        ends, ports = ends[::-1], ports[::-1]
+    options = struct.pack(">BBBBII", 1, 1, 8, 10, *stamps)
+    if flags & SYN:
+        options += struct.pack(">BBHBBBB", 2, 4, 1400, 1, 3, 3, 4)
+    size = 40 + len(options) + payload
+    ip = struct.pack(">BBHHHBBH", 0x45, 0, size, 0, 0, 64, 6, 0) + b"".join(ends)
+    tcp = struct.pack(">HHIIBBHHH", *ports, seq % 2**32, ack % 2**32, (20 + len(options)) * 4, flags, window, 0, 0)
+    return ip + tcp + options, size
+
+
+def test_numbers_that_count_modulo_2_to_the_32_are_unwrapped() -> None:
+    values = np.array([2**32 - 2, 3, 2**32 - 1, 2**31 - 2, 2**32 - 5])
+    assert unwrapped(values, 2**32 - 10).tolist() == [8, 13, 9, 2**31 + 8, 2**32 + 5]
+
+
+def test_a_stream_is_read_by_hand(tmp_path: Path) -> None:
+    """The sender is 10 ms before the capture, the receiver 20 ms behind it; the second of three segments was lost."""
+    isn, peer = 2**32 - 500, 900
+    frames = [
+        (0, segment(True, SYN, isn, 0, (1, 0))),
+        (40, segment(False, SYN | ACK, peer, isn + 1, (7, 1))),
+        (60, segment(True, ACK, isn + 1, peer + 1, (2, 7), 1000)),
+        (62, segment(True, ACK, isn + 2001, peer + 1, (2, 7), 1000)),
+        (100, segment(False, ACK, peer + 1, isn + 1001, (8, 2))),
+        (103, segment(False, ACK, peer + 1, isn + 1001, (9, 2))),
+        (125, segment(True, ACK, isn + 1001, peer + 1, (3, 9), 1000)),
+        (165, segment(False, ACK, peer + 1, isn + 3001, (10, 3))),
+        (5000, segment(True, ACK, isn + 3001, peer + 1, (4, 10), 4)),
+        (5040, segment(False, ACK | FIN, peer + 1, isn + 3005, (11, 4))),
+        (5060, segment(True, ACK | FIN, isn + 3005, peer + 1, (5, 11))),
+    ]
+    (tmp_path / "hand.pcap").write_bytes(pcap([(t, *rest) for t, rest in frames]))
+    read = captures.read(tmp_path / "hand.pcap")
+    (one,) = streams(read, captures.directions(read).less, 100)
+    assert (one.size_bytes, one.segments, one.again, one.again_bytes, one.mss) == (3004, 4, 1, 1000, 1000)
+    assert (one.opens, one.has_begin, one.window_bytes) == (True, True, 500 << 4)
+    assert [(burst.start_s, burst.size_bytes, burst.is_complete) for burst in one.bursts] == [
+        (0.06, 3000, True),
+        (5.0, 4, True),
+    ]
+    # SYN, first segment, and the last; the others wait for what was lost.
+    assert one.away.x.tolist() == pytest.approx([0.040, 0.040, 0.040])
+    # From the SYN-ACK to the first segment. The segment that was sent again does not count, and a pause is long.
+    assert one.home.x.tolist() == pytest.approx([0.020, 4.835])
+
+
+def test_the_spacing_of_packets_is_the_rate() -> None:
+    """Half of the time 1500 B each 1.2 ms, that is 10 Mbit/s; then one each 10 ms."""
+    t = np.concatenate([np.arange(1000) * 0.0012, 1.2 + np.arange(120) * 0.01])
+    size = np.full(len(t), 1500.0)
+    rate = link.spacing(t, size)
+    assert rate.bps == pytest.approx(10e6, rel=1e-6)
+    assert rate.is_spacing
+    assert rate.full == pytest.approx(4 / 9)
+    acks = np.full(len(t), 52.0)
+    assert not link.spacing(t, acks).is_spacing
+    burst = np.sort(np.concatenate([t[:1000], t[:200] + 0.0001]))
+    assert not link.spacing(burst, np.full(1200, 1500.0)).is_spacing
+
+
+def test_a_stream_that_never_saw_the_queue_empty_is_compared_with_one_that_did() -> None:
+    t = np.arange(0, 10, 0.01)
+    waits = 0.05 * (1 - np.cos(t)) / 2
+    late = t > 2
+    halves = [Samples(t, 0.020 + waits), Samples(t[late], 0.070 + np.maximum(waits[late], 0.01))]
+    found = link._bases(halves, link.NOTHING)
+    assert found == pytest.approx([0.020, 0.070], abs=1e-3)
+
+
+def test_packets_that_are_missing_are_counted_if_the_others_are_regular() -> None:
+    t = np.arange(1000) * 0.02 + 0.003 * np.sin(np.arange(1000))
+    arrived = np.arange(1000) % 7 != 3
+    assert others._every(t[arrived]) == pytest.approx(0.02, rel=1e-3)
+    assert others._every(np.sort(np.random.default_rng(1).uniform(0, 20, 900))) is None
+
+
+def test_what_is_read_is_what_was_simulated(capture: Path) -> None:
+    seen = model.observe(capture)
+    assert seen.rate.bps == pytest.approx(4e6, rel=1e-3)
+    assert seen.queue.at_home
+    assert seen.limit_bytes == pytest.approx(75_000, rel=0.05)
+    # Twice the link's 15 ms, 1 ms at the receiver, and 5, 15, 25 and 35 ms at the senders.
+    assert sorted(seen.queue.base_s) == pytest.approx([0.042, 0.062, 0.082, 0.102], abs=4e-3)
+    assert seen.goodput_bps == pytest.approx(3.82e6, rel=0.02)
+    scenario = model.scenario(seen)
+    kinds = [flow["kind"] for flow in scenario["flows"]]
+    assert sorted(kinds) == ["bulk"] * 4 + ["cbr"]
+
+
+def test_the_order_of_disciplines_is_foretold(tmp_path: Path) -> None:
+    row = truth.judge(CASE, tmp_path / "capture.pcap")
+    assert (row.verdict, row.control, row.wrong) == ("recommended", "cubic-linux", [])
+    for what in ("goodput", "delay"):
+        assert max(map(abs, row.errors(what))) < truth_page.WITHIN
+    assert "right in 1 of 1" in truth_page.summary([row])
+    assert truth_page.page([row]).count("\n| dsl") == 1
+
+
+def test_the_page_tells_the_whole_comparison() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "what-if.md").read_text()
+    assert page.count("\n| dsl") == page.count("\n| cable") == page.count("\n| fibre") == 10
+
+
+def test_a_capture_before_the_bottleneck_is_known_by_the_other_half(tmp_path: Path) -> None:
+    on = {"from": "lan", "to": "isp"}
+    fast = {"a": "lan", "b": "gw", "rate": "100Mbit/s", "delay": "1ms", "aqm": "droptail", "reverse_aqm": "droptail"}
+    slow = {"a": "gw", "b": "isp", "rate": "8Mbit/s", "delay": "10ms", "limit": "100kB", "bottleneck": False}
+    links = [fast | {"name": "lan", "limit": "1000p"}, slow]
+    flows = [{"kind": "bulk", "count": 3, "start_step": "1s", **on}]
+    topology = {"kind": "graph", "access_rate": "1Gbit/s", "access_delay": "1ms", "links": links}
+    scenario = {"duration": "15s", "topology": topology, "tcp": {"cc": "cubic-linux"}, "flows": flows}
+    engine.run(scenario, pcapng=tmp_path / "before.pcapng")
+    seen = model.observe(tmp_path / "before.pcapng")
+    assert not seen.queue.at_home
+    assert seen.rate.bps == pytest.approx(8e6, rel=0.02)
+    assert seen.limit_bytes == pytest.approx(100_000, rel=0.1)
+    assert list(doubts.of_capture(seen)) == []
+
+
+def test_what_does_not_decide_is_told(penstock: Command, capture: Path, tmp_path: Path) -> None:
+    whole = captures.read(capture)
+    data = capture.read_bytes()
+    records, at = [], 24
+    while at < len(data):
+        length = 16 + struct.unpack_from("<I", data, at + 8)[0]
+        records.append(data[at : at + length])
+        at += length
+    less = captures.directions(whole).less
+    seconds = whole.seconds
+    link_of_20 = truth.Case("cable", "one transfer", "calls").scenario()
+    link_of_20["flows"] = [{"kind": "web", "per_second": 3, "max_size": "100kB", "from": "gateway", "to": "provider"}]
+    engine.run(link_of_20, pcapng=tmp_path / "idle.pcapng")
+
+    def written(name: str, keep: Any) -> str:
+        (tmp_path / name).write_bytes(
+            data[:24] + b"".join(one for one, kept in zip(records, keep, strict=True) if kept)
+        )
+        return name
+
+    quic = [
+        (
+            float(n),
+            struct.pack(
+                ">BBHHHBBH4s4sHHHH", 69, 0, 1200, 0, 0, 64, 17, 0, b"\x0a\0\0\1", b"\x14\0\0\1", 9, 443, 1180, 0
+            ),
+            1200,
+        )
+        for n in range(6000)
+    ]
+    (tmp_path / "quic.pcap").write_bytes(pcap(quic))
+    for name, told in (
+        (written("short.pcap", seconds < 4), "it is 4.0 s long; 5 s are the least"),
+        (written("one.pcap", ~less), "it has one direction only"),
+        ("quic.pcap", "100% of its bytes are QUIC"),
+        (written("udp.pcap", whole.columns["flags"] == 0), "no TCP connection with more than 3 kB"),
+        ("idle.pcapng", "hardly a queue"),
+    ):
+        done = penstock("what-if", name, "--json")
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert (found["verdict"], found["discipline"], found["candidates"]) == ("cannot-tell", None, [])
+        assert told in found["because"][0], name
+    done = penstock("what-if", "one.pcap", "--write", "gateway.toml")
+    assert done.returncode == 1
+    assert "cannot tell" in done.stdout
+    assert "gateway.toml: not written" in done.stderr
+    assert not (tmp_path / "gateway.toml").exists()
+
+
+def test_a_queue_that_is_not_drop_tail_is_told(tmp_path: Path) -> None:
+    scenario = CASE.scenario("codel")
+    engine.run(scenario, pcapng=tmp_path / "codel.pcapng")
+    found = answer.ask(model.observe(tmp_path / "codel.pcapng"))
+    assert found.verdict == "cannot-tell"
+    assert "the queue is not drop-tail" in found.because[0]
+
+
+def test_the_answer_becomes_a_gateway_file_and_a_scenario_to_run(
+    penstock: Command, capture: Path, tmp_path: Path
+) -> None:
+    done = penstock("what-if", capture, "--aqm", "fq-codel", "--seeds", "2", "--write", "gateway.toml")
+    assert done.returncode == 0, done.stderr
+    assert "recommended: fq-codel" in done.stdout
+    text = (tmp_path / "gateway.toml").read_text()
+    gateway = tomllib.loads(text)
+    assert gateway["link"]["rate"] == "3.8Mbit/s"
+    assert (gateway["discipline"]["name"], gateway["discipline"]["target"]) == ("fq-codel", "5ms")
+    assert "# fq-codel: the queueing delay falls from" in text
+    # Both tables are those of the grammar that scenarios have.
+    place = tmp_path / "runs" / "what-if-capture"
+    scenario = tomllib.loads((place / "scenario.toml").read_text())
+    scenario["topology"] |= gateway["link"]
+    scenario |= {"aqm": gateway["discipline"], "duration": "2s"}
+    assert engine.run(scenario).summary["bottlenecks"][0]["aqm"] == "fq-codel"
+    again = json.loads(penstock("run", place / "scenario.toml", "--json").stdout)
+    found = json.loads((place / "answer.json").read_text())
+    assert again["duration_s"] == pytest.approx(found["capture_shows"]["duration_s"], abs=1e-3)
+    assert [one["discipline"] for one in found["candidates"]] == ["droptail", "fq-codel"]
+
+
+def test_what_if_refuses_what_cannot_be(penstock: Command, capture: Path, trace: Path) -> None:
+    for arguments, told in (
+        ((capture, "--aqm", "fq-codle"), "did you mean fq-codel?"),
+        ((capture, "--aqm", "cubic"), "--aqm cubic"),
+        ((capture, "--rate", "10"), "'10' is no rate"),
+        ((capture, "--direction", "both"), "there is more and less"),
+        (("nowhere.pcap",), "nowhere.pcap"),
+        ((trace,), "a CSV file has no hosts"),
+    ):
+        done = penstock("what-if", *arguments)
+        assert done.returncode == 2, done.stdout
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def outcome(name: str, goodput: float, *p90: float) -> Outcome:
+    delay = {quantile: Range.of(p90) for quantile in ("p50", "p90", "p99")}
+    return Outcome(name, Range.of([goodput]), delay, Range.of([0]), Range.of([0]), Range.of([0]))
+
+
+def test_the_decision() -> None:
+    as_it_is = outcome("droptail", 100, 50)
+    assert answer.decide([as_it_is, outcome("a", 96, 20), outcome("b", 94, 5)])[:2] == ("recommended", "a")
+    because = answer.decide(
+        [as_it_is, outcome("a", 96, 18, 20, 25), outcome("b", 94, 5), outcome("c", 99, 24, 30, 33)]
+    )[2]
+    assert "as good within the range of the seeds: c" in because
+    assert "b has 5.0 ms, but costs 6% of the goodput" in because
+    assert answer.decide([as_it_is, outcome("a", 100, 41)])[:2] == ("leave", "droptail")
+    short = outcome("droptail", 100, 4.0)
+    assert answer.decide([short, outcome("a", 100, 2.1)])[0] == "leave"
+    assert answer.decide([short, outcome("a", 100, 1.9)])[0] == "recommended"
+
+
+def test_a_rate_that_is_asked_for_is_taken(capture: Path) -> None:
+    seen = model.observe(capture, 8e6)
+    assert seen.rate.bps == 8e6
+    assert any("full in 0%" in text for text in doubts.of_capture(seen))
+    assert Scenario.load(model.scenario(seen)).text.count("8000000bit/s") == 1
+    assert Rate(1.0, 0.3, 0.06, 1.0).is_spacing is False
