@@ -28,13 +28,14 @@ if TYPE_CHECKING:
         replay,
         run,
     )
-    from penstock.own import Ack, Aqm, CongestionControl, Loss, Packet, Verdict
+    from penstock.own import Ack, AckPath, Aqm, CongestionControl, Loss, Packet, Scheduler, Segment, Verdict
     from penstock.scenario import Source
 
     __version__: str
 
 __all__ = [
     "Ack",
+    "AckPath",
     "AlgorithmError",
     "Aqm",
     "BrokenInvariant",
@@ -45,6 +46,8 @@ __all__ = [
     "Parameter",
     "Result",
     "ScenarioError",
+    "Scheduler",
+    "Segment",
     "Source",
     "Stopped",
     "TraceError",
