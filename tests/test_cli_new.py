@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from penstock.engine import Result, simulate
 from penstock.mistake import MistakeError
 from penstock.reproduce import EXPERIMENTS, experiments
 from penstock.reproduce.experiments import open_folder
-from penstock.scenario import Scenario
+from penstock.reproduce.paths import put
+from penstock.scenario import Scenario, to_toml
 from typer.testing import CliRunner
 
 
@@ -152,12 +155,57 @@ def test_a_name_that_cannot_be_is_refused(here: Path, name: str, told: str) -> N
 
 def test_endings_and_keywords_are_no_trouble(here: Path) -> None:
     made("aqm", "none.py")
-    assert {path.name for path in here.iterdir() if path.is_file()} == {"none.py", "none.toml"}
+    names = {path.name for path in here.iterdir() if path.is_file()}
+    assert names == {"none.py", "test_none.py", "none-experiment.toml", "none.toml"}
     assert "class None_(penstock.Aqm)" in (here / "none.py").read_text()
 
 
-@pytest.mark.parametrize("kind", ["scheduler", "ack-path", "gateway"])
+@pytest.mark.parametrize("kind", ["gateway", "subscriber"])
 def test_kinds_that_cannot_be_made_are_not_offered(kind: str) -> None:
     done = CliRunner().invoke(app, ["new", kind, "x"])
-    assert "explains aqm, cc, experiment, network, scenario" in str(done.exception)
+    assert "explains ack-path, aqm, cc, experiment, network, scenario, scheduler" in str(done.exception)
     assert kind not in CliRunner().invoke(app, ["new", "--help"]).output
+
+
+@pytest.mark.parametrize("kind", starters.ALGORITHMS)
+def test_the_written_test_of_an_algorithm_holds_and_its_experiment_names_it(here: Path, kind: str) -> None:
+    made(kind, "my-one")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "test_my-one.py"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout
+    experiment = tomllib.loads((here / "my-one-experiment.toml").read_text())
+    assert experiment["experiment"]["scenario"] == "my-one.toml"
+    values = [value for values in experiment["vary"].values() for value in values]
+    assert "my-one.py:MyOne" in [value["name"] if isinstance(value, dict) else value for value in values]
+    for key, first in ((key, values[0]) for key, values in experiment["vary"].items()):
+        scenario = tomllib.loads((here / "my-one.toml").read_text())
+        put(scenario, key, first)
+        simulate(Scenario(to_toml({**scenario, "duration": "1s", "warmup": "0s"}), str(here / "x.toml")))
+
+
+@pytest.mark.parametrize("kind", starters.ALGORITHMS)
+def test_a_crate_names_this_checkout_and_is_complete(here: Path, kind: str) -> None:
+    """Whether it compiles and runs is what `tools/verify-crates` finds out; that takes minutes."""
+    done = CliRunner().invoke(app, ["new", kind, "my-one", "--rust"])
+    assert done.exit_code == 0, done.output
+    files = {str(path.relative_to(here / "my-one")) for path in (here / "my-one").rglob("*") if path.is_file()}
+    assert files == {*starters.files_of_crate(kind), "Cargo.lock"}
+    manifest = tomllib.loads((here / "my-one" / "Cargo.toml").read_text())
+    for name, given in manifest["dependencies"].items():
+        if name.startswith("penstock-"):
+            assert (Path(given["path"]) / "Cargo.toml").is_file()
+    assert ("emulate" in manifest.get("features", {})) == (kind != "cc")
+    assert "pub struct MyOne" in (here / "my-one" / "src" / "algorithm.rs").read_text()
+    main = (here / "my-one" / "src" / "main.rs").read_text()
+    assert len(main.splitlines()) == 5
+    assert "penstock_sim::main_with(&my_one::own())" in main
+    again = CliRunner().invoke(app, ["new", kind, "my-one", "--rust"])
+    assert "exists already" in str(again.exception)
+
+
+def test_a_crate_needs_a_checkout(here: Path) -> None:
+    done = CliRunner().invoke(app, ["new", "aqm", "mine", "--rust", "--source", str(here)])
+    assert "no checkout of penstock; give --source the directory of one" in str(done.exception)
+    done = CliRunner().invoke(app, ["new", "aqm", "mine", "--source", str(here)])
+    assert "--source goes with --rust" in str(done.exception)

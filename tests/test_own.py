@@ -448,7 +448,7 @@ def test_replay_of_a_control_in_python(penstock: Command, tmp_path: Path) -> Non
 
 
 def test_a_class_of_another_kind_is_refused() -> None:
-    with pytest.raises(MistakeError, match=r"derive it from penstock\.CongestionControl or penstock\.Aqm"):
+    with pytest.raises(MistakeError, match=r"derive it from penstock\.CongestionControl, penstock\.Aqm, penstock\.Sch"):
         lab.run({**TREE, "tcp": {"cc": dict}})
 
 

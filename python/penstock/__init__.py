@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from penstock.experiments.compare import Comparison
     from penstock.experiments.model import Experiment
     from penstock.experiments.results import Sweep
-    from penstock.own import Ack, Aqm, CongestionControl, Loss, Packet, Verdict
+    from penstock.own import Ack, AckPath, Aqm, CongestionControl, Loss, Packet, Scheduler, Segment, Verdict
     from penstock.scenario import Source
 
     __version__: str
 
 __all__ = [
     "Ack",
+    "AckPath",
     "AlgorithmError",
     "Aqm",
     "BrokenInvariant",
@@ -51,6 +52,8 @@ __all__ = [
     "Parameter",
     "Result",
     "ScenarioError",
+    "Scheduler",
+    "Segment",
     "Source",
     "Stopped",
     "Sweep",

@@ -34,6 +34,17 @@ def replay_control(
     settings: list[str] = ...,
     state: bool = ...,
 ) -> int: ...
+def replay_state(
+    trace: str,
+    aqm: str,
+    rate: str,
+    limit: str,
+    last: int,
+    at_ns: int,
+    settings: list[str] = ...,
+    seed: int = ...,
+    library: object = None,
+) -> str: ...
 def replay_rounds(
     cc: str,
     rtt_us: int,
@@ -47,8 +58,10 @@ def schedule(
     events: list[tuple[str, int, int]],
     max_packet: int = ...,
     settings: str = ...,
-) -> list[int]: ...
-def tempest(request: str) -> str: ...
+    library: object = None,
+    drain: bool = ...,
+) -> tuple[list[int], str]: ...
+def tempest(request: str, library: object = None) -> str: ...
 def schedulers() -> str: ...
 
 class Orbit:

@@ -34,8 +34,10 @@ __all__ = [
     "entries",
     "packets",
     "replay",
+    "replay_state",
     "run",
     "schedule",
+    "scheduled",
     "schedulers",
     "simulate",
     "summarize",
@@ -324,6 +326,17 @@ def packets(trace: Path) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, An
     return arrays, json.loads(flows), json.loads(notes)
 
 
+def replay_state(
+    trace: Path, aqm: str, rate: str, limit: str, last: int, at_ns: int, settings: Sequence[str] = (), seed: int = 1
+) -> str:
+    """Returns the state of a discipline in a replay at a time, for people to read.
+
+    Packet `last` of the trace and all before it have arrived then, and what the link does at that time has happened.
+    The other arguments, and what is raised, are those of `replay`.
+    """
+    return _penstock.replay_state(str(trace), aqm, rate, limit, last, at_ns, list(settings), seed, Library())
+
+
 def replay_control(script: Path, cc: str, csv: BinaryIO, settings: Sequence[str] = (), *, state: bool = False) -> int:
     """Gives a congestion control events (columns t_us,event,segments,rtt_us) and writes each window to `csv`.
 
@@ -360,7 +373,14 @@ def schedule(
     Packets are numbered in the order of arrival. Returns their numbers in the order of departure, with -1 for each
     departure from empty queues. Raises `ValueError` for invalid arguments.
     """
-    return _penstock.schedule(name, list(weights), list(events), max_packet, json.dumps(settings))
+    return _penstock.schedule(name, list(weights), list(events), max_packet, json.dumps(settings), Library())[0]
+
+
+def scheduled(
+    name: str, weights: Sequence[int], events: Sequence[tuple[str, int, int]], max_packet: int = 1500
+) -> tuple[list[int], str]:
+    """Gives events to a scheduler as `schedule` does, but leaves what waits; returns its state at the end as well."""
+    return _penstock.schedule(name, list(weights), list(events), max_packet, "{}", Library(), drain=False)
 
 
 def tempest(flags: Mapping[str, str]) -> dict[str, Any]:
@@ -368,7 +388,7 @@ def tempest(flags: Mapping[str, str]) -> dict[str, Any]:
 
     Raises `ValueError` for an invalid flag, and `RuntimeError` for a scheduler which serves no packet.
     """
-    report: dict[str, Any] = json.loads(_penstock.tempest(json.dumps(dict(flags))))
+    report: dict[str, Any] = json.loads(_penstock.tempest(json.dumps(dict(flags)), Library()))
     return report
 
 

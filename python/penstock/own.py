@@ -1,7 +1,7 @@
 """Algorithms written in Python: `docs/your-own.md`.
 
-A class that derives from `CongestionControl` or `Aqm` can be used like a built-in algorithm: as `file.py:Class` in
-scenario files and on the command line, or as the class itself in a scenario that is a Python object.
+A class that derives from `CongestionControl`, `Aqm`, `Scheduler` or `AckPath` can be used like a built-in algorithm: as
+`file.py:Class` in scenario files and on the command line, or as the class itself in a scenario that is a Python object.
 
 Other files that a scenario names, such as recorded traces of links, are found and copied by the same rules.
 """
@@ -14,6 +14,7 @@ import json
 import math
 import sys
 import traceback
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,10 @@ MOST_BYTES = 64 * 2**20  # largest size of a file that a scenario names, which i
 
 class AlgorithmError(RuntimeError):
     """An algorithm in Python raised an exception, which is the `__cause__`. The text contains its traceback."""
+
+
+class BrokenRule(Exception):  # noqa: N818 - users see its sentence, inside an `AlgorithmError`
+    """A scheduler left the link idle, or served a packet that is not there; the text is the sentence."""
 
 
 class Ack(Protocol):
@@ -71,7 +76,52 @@ class Packet(Protocol):
     queue_bytes: int  # total size of the other packets in the queue
 
 
-class CongestionControl:
+class Segment(Protocol):
+    """A TCP segment at a gateway, of which `window` or `window_bytes` may be lowered."""
+
+    now_s: float
+    flow: int  # both directions of a connection have one number
+    seq: int
+    ack: int | None  # None: the segment has no acknowledgment
+    payload: int  # bytes
+    syn: bool
+    fin: bool
+    rst: bool
+    window: int  # the field of the header
+    window_bytes: float | None  # the window in bytes; None: a SYN of the connection was not seen
+    shift: int | None  # bits by which the field is shifted to give bytes; None: a SYN was not seen
+    mss: int | None  # option of a SYN
+    timestamps: tuple[int, int] | None  # TSval and TSecr
+    queue_packets: int  # what waits in the queue behind the element
+    queue_bytes: int
+
+
+# What an algorithm is given and does not change, which is no part of its state.
+_GIVEN = frozenset(
+    (
+        "random",
+        "mss",
+        "initial_window",
+        "link_bps",
+        "limit_packets",
+        "limit_bytes",
+        "weights",
+        "queues",
+        "good",
+        "max_packet",
+    )
+)
+
+
+class _Algorithm:
+    """What all kinds of algorithms have."""
+
+    def state(self) -> Any:
+        """The state that `penstock verify agree` and `penstock replay --state` show: by default all own attributes."""
+        return {name: value for name, value in vars(self).items() if name not in _GIVEN}
+
+
+class CongestionControl(_Algorithm):
     """Base class of congestion controls. A control must implement `on_ack`; the other methods default to Reno's.
 
     These attributes are set before `__init__()` is called: `mss` and `initial_window` in bytes, `random` (a seeded
@@ -125,18 +175,19 @@ class CongestionControl:
         """Called when data is acknowledged during loss recovery, for controls which measure rates or delays."""
 
 
-class Aqm:
+class Aqm(_Algorithm):
     """Base class of AQMs, which judge the packets of one queue: at arrival, at departure, or at both.
 
     These attributes are set before `__init__()` is called: `link_bps`, `limit_packets` or `limit_bytes` (the other is
     None), `random` (a seeded `random.Random`), and every parameter that the scenario gives. Parameters are the
-    attributes of the class.
+    attributes of the class. As the AQM of the discipline `fq` it has one object for each flow queue in use.
     """
 
     link_bps: int
     limit_packets: int | None
     limit_bytes: int | None
     random: random.Random
+    timer_s: float | None = None  # when `on_timer` is called; read after each method, None after a call of `on_timer`
 
     def on_enqueue(self, packet: Packet) -> Verdict:
         """Judges an arriving packet, which the queue does not count yet.
@@ -153,15 +204,88 @@ class Aqm:
     def on_empty(self, now_s: float) -> None:
         """Called when the link asks for a packet and the queue is empty."""
 
+    def on_timer(self, now_s: float, queue_packets: int, queue_bytes: int) -> None:
+        """Called at the time `timer_s`, which is None then; to be called again, set it anew."""
 
-_BASES: tuple[type, ...] = (CongestionControl, Aqm)
+
+class Scheduler(_Algorithm):
+    """Base class of packet schedulers, which pick the class whose first packet is sent next. `depart` is required.
+
+    These attributes are set before `__init__()` is called: `weights` (a list with the weight of each class, which is
+    kept up to date), `max_packet` (bytes), `random` (a `random.Random` with the same seed in every run), and every
+    parameter that the scenario gives. Parameters are the attributes of the class. Packets are kept by the queues, which
+    are checked: if the link is idle while packets wait, or a class without packets is served, the run ends.
+    """
+
+    weights: list[int]
+    queues: list[deque[int]]  # sizes of the packets that wait in each class, the first one first; only to be read
+    good: list[bool]  # whether the channel of each class is good; always in a network without a wireless link
+    max_packet: int
+    random: random.Random
+
+    def arrive(self, cls: int, size: int) -> None:
+        """Called when a packet joined the queue of a class; `queues` has it already."""
+
+    def depart(self) -> int | None:
+        """Returns the class whose first packet is sent now, or None if no packet may be sent."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method depart(self)")
+
+    def on_weight(self, cls: int, weight: int) -> None:
+        """Called when the weight of a class changed; `weights` has the new one."""
+
+    def on_channel(self, cls: int, good: bool) -> None:
+        """Called when the channel of a class turned good or bad; while it is bad, its packets may wait."""
+
+
+class AckPath(_Algorithm):
+    """Base class of elements on the ACK path: at a gateway they see each TCP segment, and may lower its window.
+
+    These attributes are set before `__init__()` is called: `link_bps`, `limit_packets` or `limit_bytes` (the other is
+    None), and every parameter that the scenario gives. Parameters are the attributes of the class. The parameter
+    `queue` of the scenario names the discipline behind the element.
+    """
+
+    link_bps: int
+    limit_packets: int | None
+    limit_bytes: int | None
+
+    def outbound(self, segment: Segment) -> None:
+        """Called for a segment which is about to enter the queue."""
+
+    def inbound(self, segment: Segment) -> None:
+        """Called for a segment which came back from the far side: it carries the ACKs of outbound data."""
+
+
+# The base classes by the words which the compiled part has for their kinds.
+_KINDS: Mapping[str, type] = {"cc": CongestionControl, "aqm": Aqm, "scheduler": Scheduler, "ack-path": AckPath}
+_BASES: tuple[type, ...] = (*_KINDS.values(), _Algorithm)
+# Of these methods, a class must have at least one of its own; else it would do nothing.
+_NEEDED: Mapping[type, tuple[str, ...]] = {
+    CongestionControl: ("on_ack",),
+    Aqm: ("on_enqueue", "on_dequeue"),
+    Scheduler: ("depart",),
+    AckPath: ("outbound", "inbound"),
+}
 
 
 def overridden(algorithm: object, name: str) -> Any:
     """Returns a method of an algorithm, or `None` if the class inherits the empty one of its base."""
     method = getattr(type(algorithm), name)
-    idle = (CongestionControl.on_recovery_ack, Aqm.on_enqueue, Aqm.on_dequeue, Aqm.on_overflow, Aqm.on_empty)
-    return None if method in idle else getattr(algorithm, name)
+    base = next(base for base in _BASES if isinstance(algorithm, base))
+    idle = base is not CongestionControl or name == "on_recovery_ack"
+    return None if idle and method is getattr(base, name) else getattr(algorithm, name)
+
+
+def state_of(algorithm: _Algorithm) -> str:
+    """Returns what `state()` of an algorithm tells, as one line."""
+    told = algorithm.state()
+    if not isinstance(told, Mapping):
+        return str(told)
+    return ", ".join(f"{name}={_short(value)}" for name, value in told.items())
+
+
+def _short(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
 @dataclass(frozen=True)
@@ -212,6 +336,44 @@ class AqmMaker:
 
 
 @dataclass(frozen=True)
+class SchedulerMaker:
+    """Creates the schedulers of a scenario: one for each set of queues."""
+
+    of: type[Scheduler]
+    parameters: Mapping[str, Any]
+
+    def make(self, weights: list[int], max_packet: int) -> Scheduler:
+        """Creates a scheduler of as many classes as weights."""
+        import random
+
+        scheduler = self.of.__new__(self.of)
+        scheduler.weights, scheduler.max_packet = list(weights), max_packet
+        scheduler.queues, scheduler.good = [deque() for _ in weights], [True] * len(weights)
+        scheduler.random = random.Random(1)
+        for name, value in self.parameters.items():
+            setattr(scheduler, name, value)
+        scheduler.__init__()  # type: ignore[misc]
+        return scheduler
+
+
+@dataclass(frozen=True)
+class AckPathMaker:
+    """Creates the elements of a scenario: one before each queue."""
+
+    of: type[AckPath]
+    parameters: Mapping[str, Any]
+
+    def make(self, link_bps: int, limit_packets: int | None, limit_bytes: int | None) -> AckPath:
+        """Creates the element before the queue of a link; one of the two limits is None."""
+        element = self.of.__new__(self.of)
+        element.link_bps, element.limit_packets, element.limit_bytes = link_bps, limit_packets, limit_bytes
+        for name, value in self.parameters.items():
+            setattr(element, name, value)
+        element.__init__()  # type: ignore[misc]
+        return element
+
+
+@dataclass(frozen=True)
 class Library:
     """Finds the classes and reads the files that the scenario of one run names.
 
@@ -236,6 +398,25 @@ class Library:
         """Returns the maker of the AQM `name` with `parameters` (JSON); `None` if there is no such class."""
         found = self._find(name, Aqm)
         return AqmMaker(found, _given(name, found, parameters)) if found else None
+
+    def scheduler(self, name: str, parameters: str = "{}") -> SchedulerMaker | None:
+        """Returns the maker of the scheduler `name` with `parameters` (JSON); `None` if there is no such class."""
+        found = self._find(name, Scheduler)
+        return SchedulerMaker(found, _given(name, found, parameters)) if found else None
+
+    def ack_path(self, name: str, parameters: str = "{}") -> AckPathMaker | None:
+        """Returns the maker of the element `name` with `parameters` (JSON); `None` if there is no such class."""
+        found = self._find(name, AckPath)
+        return AckPathMaker(found, _given(name, found, parameters)) if found else None
+
+    def parameters(self, name: str) -> list[str]:
+        """Returns the names of the parameters of a class, which must exist."""
+        return _parameters(self._class(name, Aqm) or object)
+
+    def kind(self, name: str, _parameters: str = "") -> str | None:
+        """Returns the kind of the class `name`: "cc", "aqm", "scheduler" or "ack-path"; `None` if it has none."""
+        found = self._class(name, Aqm)
+        return next((kind for kind, base in _KINDS.items() if found and issubclass(found, base)), None)
 
     def text(self, name: str, _parameters: str = "") -> str:
         """Returns the text of a file that the scenario names, and remembers it; at most `MOST_BYTES` long."""
@@ -264,16 +445,23 @@ class Library:
         return where
 
     def _find(self, name: str, base: type) -> Any:
-        found = self.classes.get(name)
-        if found is None and ".py:" in name:
-            path, _, wanted = name.rpartition(":")
-            found = self._of_file(Path(path), wanted, base)
-        if found is None:
-            found = next((c for c in reversed(_derived(base)) if c.__name__ == name), None)
-        if found is not None and not (isinstance(found, type) and issubclass(found, base)):
+        found = self._class(name, base)
+        if found is not None and not issubclass(found, base):
             raise MistakeError(f"{name} does not derive from penstock.{base.__name__}")
         if found is not None:
             _check_hooks(name, found, base)
+        return found
+
+    def _class(self, name: str, wanted_base: type) -> type | None:
+        """Returns the class `name`, one that derives from `wanted_base` before others."""
+        found = self.classes.get(name)
+        if found is None and ".py:" in name:
+            path, _, wanted = name.rpartition(":")
+            found = self._of_file(Path(path), wanted, wanted_base)
+            if not isinstance(found, type):
+                raise MistakeError(f"{name} does not derive from penstock.{wanted_base.__name__}")
+        for base in (wanted_base, Aqm, Scheduler, AckPath, CongestionControl):
+            found = found or next((c for c in reversed(_derived(base)) if c.__name__ == name), None)
         return found
 
     def _of_file(self, path: Path, wanted: str, base: type) -> Any:
@@ -293,14 +481,10 @@ class Library:
         return getattr(module, wanted)
 
 
-# Of these methods, a class must have at least one of its own; else it would do nothing.
-_NEEDED: Mapping[type, tuple[str, ...]] = {CongestionControl: ("on_ack",), Aqm: ("on_enqueue", "on_dequeue")}
-
-
 def _check_hooks(name: str, of: type, base: type) -> None:
     """Raises `MistakeError` if a class has none of the methods it needs, or a method `on_...` that nobody calls."""
-    known = [method for method in vars(base) if method.startswith("on_")]
-    own = {method: value for c in of.__mro__ if c not in (base, object) for method, value in vars(c).items()}
+    known = [name for name, value in vars(base).items() if not name.startswith("_") and isinstance(value, FunctionType)]
+    own = {method: value for c in of.__mro__ if c not in (*_BASES, object) for method, value in vars(c).items()}
     called = {used for value in own.values() if isinstance(value, FunctionType) for used in value.__code__.co_names}
     for method in own:
         if method.startswith("on_") and method not in called and method not in known and callable(getattr(of, method)):
@@ -378,6 +562,8 @@ def explained(error: BaseException, what: str) -> BaseException:
     """Returns the exception to raise for `error`; `what` says where it came from ("in on_ack of my.py:MyCc")."""
     if isinstance(error, SystemExit | GeneratorExit):
         return MistakeError(f"{_ending(error)} {what}: an algorithm must not end the program")
+    if isinstance(error, BrokenRule):
+        return AlgorithmError(str(error))
     if isinstance(error, MistakeError) or not isinstance(error, Exception):
         return error
     trace = error.__traceback__
@@ -399,9 +585,10 @@ def _is_ours(module: str) -> bool:
 
 
 def name_of(of: type) -> str:
-    """Returns the name of a class in a scenario; raises `MistakeError` if it is no congestion control and no AQM."""
+    """Returns the name of a class in a scenario; raises `MistakeError` if it is no algorithm."""
     if not issubclass(of, _BASES):
         raise MistakeError(
-            f"a scenario cannot hold {of.__name__}: derive it from penstock.CongestionControl or penstock.Aqm"
+            f"a scenario cannot hold {of.__name__}: derive it from penstock.CongestionControl, penstock.Aqm, "
+            "penstock.Scheduler or penstock.AckPath"
         )
     return of.__name__

@@ -1,8 +1,10 @@
 //! Every algorithm by name. Listings on the command line, the parsing of scenarios, tables in the documentation and the
 //! bindings read this registry. A new algorithm needs its file and one line in the `registry!` table below.
 
+pub mod before;
 #[macro_use]
 mod macros;
+mod outside;
 mod per_flow;
 
 pub use per_flow::PerFlow;

@@ -10,6 +10,8 @@
 
 use crate::cc::{self, AnyControlConfig};
 use crate::config::ConfigError;
+use crate::config::tables::written;
+use crate::foreign::{Library, LibraryError};
 use crate::key_value::{NotASetting, split_setting, value_of};
 use crate::listing::Entry;
 use crate::registry::{self, AnyConfig};
@@ -70,6 +72,17 @@ pub enum SettingsError {
         /// The parameter at fault, with the reason.
         source: ConfigError,
     },
+    /// A library has the algorithm, and it cannot be used.
+    #[error(transparent)]
+    Foreign(#[from] LibraryError),
+    /// The configuration of an algorithm of a library does not work.
+    #[error("{name}: {source}")]
+    InvalidForeign {
+        /// Name of the algorithm.
+        name: String,
+        /// The parameter at fault, with the reason.
+        source: ConfigError,
+    },
 }
 
 /// Builds and validates the configuration of the discipline `name` from its defaults and `key=value` texts.
@@ -79,8 +92,7 @@ pub enum SettingsError {
 /// # Errors
 /// The first setting that is not allowed, with what is allowed instead.
 pub fn config_from_settings(name: &str, settings: &[String]) -> Result<AnyConfig, SettingsError> {
-    let pairs: Result<Vec<_>, NotASetting> = settings.iter().map(|text| split_setting(text)).collect();
-    config_from_pairs(name, &pairs?)
+    config_from_pairs(name, &pairs(settings)?)
 }
 
 /// Builds and validates the configuration of the discipline `name` from its defaults and pairs of key and value.
@@ -88,25 +100,91 @@ pub fn config_from_settings(name: &str, settings: &[String]) -> Result<AnyConfig
 /// # Errors
 /// Those of [`config_from_settings`].
 pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyConfig, SettingsError> {
-    set(name, Map::new(), pairs)
+    set(name, Map::new(), pairs, &())
+}
+
+/// Builds and validates the configuration of the discipline `name`, which may be one of a library, as may be the
+/// algorithms that its settings name.
+///
+/// # Errors
+/// Those of [`config_from_settings`], and those of the library.
+pub fn config_from_library(
+    name: &str,
+    settings: &[String],
+    library: &dyn Library,
+) -> Result<AnyConfig, SettingsError> {
+    let pairs = pairs(settings)?;
+    if !registry::NAMES.contains(&name)
+        && let Some(found) = AnyConfig::foreign(library, name, &parameters(&pairs))
+    {
+        let config = found?;
+        config.validate().map_err(|source| SettingsError::InvalidForeign { name: name.to_owned(), source })?;
+        return Ok(config);
+    }
+    set(name, Map::new(), &pairs, library)
+}
+
+/// Builds and validates the configuration of the congestion control `name`, which may be one of a library.
+///
+/// # Errors
+/// Those of [`control_from_settings`], and those of the library.
+pub fn control_from_library(
+    name: &str,
+    settings: &[String],
+    library: &dyn Library,
+) -> Result<AnyControlConfig, SettingsError> {
+    let pairs = pairs(settings)?;
+    if !cc::NAMES.contains(&name)
+        && let Some(found) = library.control(name, &parameters(&pairs))
+    {
+        return Ok(AnyControlConfig::Foreign(found?));
+    }
+    set(name, Map::new(), &pairs, library)
+}
+
+fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, NotASetting> {
+    settings.iter().map(|text| split_setting(text)).collect()
+}
+
+/// Settings as the parameters of an algorithm of a library.
+fn parameters(pairs: &[(String, String)]) -> Map<String, Value> {
+    pairs.iter().map(|(key, text)| (key.clone(), value_of(text))).collect()
 }
 
 /// Builds and validates a configuration from another one and `key=value` texts, which replace its values. What the other
-/// one leaves at its default counts as not set: the texts may change the default.
+/// one leaves at its default counts as not set: the texts may change the default. The configuration may be one of a
+/// library.
 ///
 /// # Errors
-/// Those of [`config_from_settings`].
-pub fn config_over(config: &AnyConfig, settings: &[String]) -> Result<AnyConfig, SettingsError> {
-    let pairs: Result<Vec<_>, NotASetting> = settings.iter().map(|text| split_setting(text)).collect();
-    let default = AnyConfig::default_of(config.name()).and_then(|default| serde_json::to_value(default).ok());
+/// Those of [`config_from_library`].
+pub fn config_over(
+    config: &AnyConfig,
+    settings: &[String],
+    library: &dyn Library,
+) -> Result<AnyConfig, SettingsError> {
+    let (name, pairs) = (config.name(), pairs(settings)?);
+    let Some(default) = AnyConfig::default_of(name) else { return foreign_over(config, &pairs, library) };
+    let default = serde_json::to_value(default).ok();
     let is_default = |key: &str, value: &Value| default.as_ref().is_some_and(|default| default.get(key) == Some(value));
-    let values = match serde_json::to_value(config) {
-        Ok(Value::Object(values)) => {
-            values.into_iter().filter(|(key, value)| !value.is_null() && !is_default(key, value)).collect()
-        }
-        _ => Map::new(),
-    };
-    set(config.name(), values, &pairs?)
+    let values = written(config).into_iter().filter(|(key, value)| !is_default(key, value)).collect();
+    set(name, values, &pairs, library)
+}
+
+/// Asks the library again, with the values of `config` and those that replace them.
+fn foreign_over(
+    config: &AnyConfig,
+    pairs: &[(String, String)],
+    library: &dyn Library,
+) -> Result<AnyConfig, SettingsError> {
+    if pairs.is_empty() {
+        return Ok(config.clone());
+    }
+    let (name, mut values) = (config.name(), written(config));
+    values.extend(parameters(pairs));
+    let found = AnyConfig::foreign(library, name, &values);
+    let found = found.unwrap_or_else(|| Err(LibraryError(format!("{name}: its parameters cannot be changed here"))))?;
+    found.validate().map_err(|source| SettingsError::InvalidForeign { name: name.to_owned(), source })?;
+    Ok(found)
 }
 
 /// Builds and validates the configuration of the congestion control `name` from its defaults and `key=value` texts.
@@ -114,8 +192,7 @@ pub fn config_over(config: &AnyConfig, settings: &[String]) -> Result<AnyConfig,
 /// # Errors
 /// Those of [`config_from_settings`].
 pub fn control_from_settings(name: &str, settings: &[String]) -> Result<AnyControlConfig, SettingsError> {
-    let pairs: Result<Vec<_>, NotASetting> = settings.iter().map(|text| split_setting(text)).collect();
-    set(name, Map::new(), &pairs?)
+    set(name, Map::new(), &pairs(settings)?, &())
 }
 
 /// A table of algorithms with their names and parameters.
@@ -124,6 +201,11 @@ trait Table: Sized {
     const NAMES: &'static [&'static str];
     fn entries() -> Vec<Entry>;
     fn read(name: &str, parameters: Value) -> Option<Result<Self, serde_json::Error>>;
+    /// Looks up the algorithms of a library that the parameters name.
+    fn find(&mut self, library: &dyn Library) -> Result<(), ConfigError> {
+        let _ = library;
+        Ok(())
+    }
     fn check(&self) -> Result<(), ConfigError>;
 }
 
@@ -135,6 +217,9 @@ impl Table for AnyConfig {
     }
     fn read(name: &str, parameters: Value) -> Option<Result<Self, serde_json::Error>> {
         Self::deserialize(name, parameters)
+    }
+    fn find(&mut self, library: &dyn Library) -> Result<(), ConfigError> {
+        self.find_foreign(library)
     }
     fn check(&self) -> Result<(), ConfigError> {
         self.validate()
@@ -156,7 +241,12 @@ impl Table for AnyControlConfig {
 }
 
 /// The configuration of `name` with the parameters `all`, in which `pairs` replace values.
-fn set<T: Table>(name: &str, mut all: Map<String, Value>, pairs: &[(String, String)]) -> Result<T, SettingsError> {
+fn set<T: Table>(
+    name: &str,
+    mut all: Map<String, Value>,
+    pairs: &[(String, String)],
+    library: &dyn Library,
+) -> Result<T, SettingsError> {
     let Some(entry) = T::entries().into_iter().find(|entry| entry.name == name) else {
         return Err(SettingsError::UnknownAlgorithm { kind: T::KIND, name: name.to_owned(), known: T::NAMES });
     };
@@ -174,11 +264,12 @@ fn set<T: Table>(name: &str, mut all: Map<String, Value>, pairs: &[(String, Stri
         let alone = Map::from_iter([(key.clone(), value_of(text))]);
         read::<T>(name, alone).map_err(|e| bad_value(name, key.clone(), text.clone(), &e))?;
     }
-    let config = read::<T>(name, all).map_err(|e| {
+    let mut config = read::<T>(name, all).map_err(|e| {
         let all = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ");
         bad_value(name, "settings".to_owned(), all, &e)
     })?;
-    config.check().map_err(|source| SettingsError::Invalid { name, source })?;
+    let checked = config.find(library).and_then(|()| config.check());
+    checked.map_err(|source| SettingsError::Invalid { name, source })?;
     Ok(config)
 }
 
@@ -237,13 +328,13 @@ mod tests {
     fn settings_over_a_configuration_leave_its_other_parameters() {
         let base = configured("codel", &["target=7ms", "interval=300ms"]).unwrap();
         let both =
-            |settings: &[&str]| config_over(&base, &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
+            |settings: &[&str]| config_over(&base, &settings.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>(), &());
         assert_eq!(both(&[]).unwrap(), base);
         assert_eq!(both(&["target=9ms"]).unwrap(), configured("codel", &["target=9ms", "interval=300ms"]).unwrap());
         assert!(matches!(both(&["target=9ms", "target=8ms"]), Err(SettingsError::Twice { .. })));
         for name in NAMES {
             let default = AnyConfig::default_of(name).unwrap();
-            assert_eq!(config_over(&default, &[]).unwrap(), default, "{name}");
+            assert_eq!(config_over(&default, &[], &()).unwrap(), default, "{name}");
         }
     }
 

@@ -45,6 +45,16 @@ pub trait Registry {
     /// Returns the first parameter whose value is not allowed.
     fn validate(&self, config: &Self::Config) -> Result<(), ConfigError>;
 
+    /// Looks up the algorithms that the parameters of a configuration name and that are not in the table, before it is
+    /// checked.
+    ///
+    /// # Errors
+    /// Returns the first parameter whose algorithm cannot be used.
+    fn find_foreign(&self, config: &mut Self::Config) -> Result<(), ConfigError> {
+        let _ = config;
+        Ok(())
+    }
+
     /// Creates an algorithm of a library, with its parameters as JSON: `None` if there is no such algorithm, an error
     /// if it cannot be used.
     fn foreign(
@@ -83,12 +93,15 @@ impl Registry for Disciplines<'_> {
     fn validate(&self, config: &AnyConfig) -> Result<(), ConfigError> {
         config.validate()
     }
+    fn find_foreign(&self, config: &mut AnyConfig) -> Result<(), ConfigError> {
+        config.find_foreign(self.0)
+    }
     fn foreign(
         &self,
         name: &str,
         parameters: &Map<String, serde_json::Value>,
     ) -> Option<Result<AnyConfig, LibraryError>> {
-        Some(self.0.aqm(name, parameters)?.map(AnyConfig::Foreign))
+        AnyConfig::foreign(self.0, name, parameters)
     }
 }
 
@@ -140,11 +153,11 @@ impl<'a> Source<'a> {
     pub fn named<R: Registry>(&self, value: &Value<'a>, registry: &R) -> Result<R::Config, Diagnosis> {
         let written = self.written(value, registry)?;
         let Written { name, parameters, whole, .. } = &written;
-        let Some(config) = registry.read(name, deserializer(parameters.clone(), whole.clone())) else {
-            return self.foreign(&written, registry);
+        let mut config = match registry.read(name, deserializer(parameters.clone(), whole.clone())) {
+            Some(config) => config.map_err(|e| self.parameter(&written, &e, registry))?,
+            None => self.foreign(&written, registry)?,
         };
-        let config = config.map_err(|e| self.parameter(&written, &e, registry))?;
-        registry.validate(&config).map_err(|e| {
+        registry.find_foreign(&mut config).and_then(|()| registry.validate(&config)).map_err(|e| {
             let place = parameters.get(e.key).map_or(whole.clone(), Spanned::span);
             self.span(place, &format!("{name}: {e}"))
         })?;

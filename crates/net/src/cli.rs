@@ -8,7 +8,8 @@ use crate::tun::{self, Cidr};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use penstock_control::place::is_name;
 use penstock_core::registry::{AnyConfig, entries};
-use penstock_core::settings::{config_from_settings, config_over};
+use penstock_core::foreign::Library;
+use penstock_core::settings::{config_from_library, config_over};
 use penstock_core::units::{Limit, Rate, Span};
 use penstock_flows::Named;
 use penstock_grammar::link::thousand_packets;
@@ -262,17 +263,25 @@ impl Options {
     /// # Errors
     /// Returns the first mistake in the file or in the options.
     pub fn plan(&self) -> Result<Plan, Error> {
-        self.plan_with(&self.file()?)
+        self.plan_from(&())
     }
 
-    fn file(&self) -> Result<File, Error> {
+    /// Does what [`Options::plan`] does, with disciplines that may be those of a library.
+    ///
+    /// # Errors
+    /// Returns the first mistake in the file or in the options.
+    pub fn plan_from(&self, library: &dyn Library) -> Result<Plan, Error> {
+        self.plan_with(&self.file(library)?, library)
+    }
+
+    fn file(&self, library: &dyn Library) -> Result<File, Error> {
         let Some(path) = &self.config else { return Ok(File::default()) };
         let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.clone(), source })?;
-        File::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
+        File::parse_with(&text, &path.to_string_lossy(), library).map_err(|mistake| Box::new(mistake).into())
     }
 
     /// Merges the options with the file: an option has precedence over the file.
-    fn plan_with(&self, file: &File) -> Result<Plan, Error> {
+    fn plan_with(&self, file: &File, library: &dyn Library) -> Result<Plan, Error> {
         let run = &file.run;
         let spin = !self.realtime && (self.spin || run.spin.unwrap_or_default());
         Ok(Plan {
@@ -281,7 +290,7 @@ impl Options {
                 self.left_netns.clone().or_else(|| file.ends[0].netns.clone()),
                 self.right_netns.clone().or_else(|| file.ends[1].netns.clone()),
             ],
-            bottlenecks: self.bottlenecks(file)?,
+            bottlenecks: self.bottlenecks(file, library)?,
             loss: self.loss.or(file.link.as_ref().map(|link| link.loss)).unwrap_or_default(),
             nodes: self.nodes.or(run.nodes).unwrap_or_default(),
             seed: self.seed.or(run.seed).unwrap_or(1),
@@ -312,7 +321,7 @@ impl Options {
         Ok([left, right])
     }
 
-    fn bottlenecks(&self, file: &File) -> Result<[bottleneck::Config; 2], Error> {
+    fn bottlenecks(&self, file: &File, library: &dyn Library) -> Result<[bottleneck::Config; 2], Error> {
         let link = file.link.as_ref();
         let Some(rate) = self.rate.or(link.map(|link| link.rate)) else {
             let message = "the rate is missing; try --rate 10Mbit/s, or [link] with a `rate` in the file";
@@ -323,9 +332,9 @@ impl Options {
         let reverse_limit = self.reverse_limit.or(link.map(|link| link.reverse_limit));
         let [there, back] = &file.aqm;
         Ok([
-            bottleneck::Config { aqm: discipline("--aqm", &self.aqm, &self.set, there)?, rate, delay, limit },
+            bottleneck::Config { aqm: discipline("--aqm", &self.aqm, &self.set, there, library)?, rate, delay, limit },
             bottleneck::Config {
-                aqm: discipline("--reverse-aqm", &self.reverse_aqm, &self.reverse_set, back)?,
+                aqm: discipline("--reverse-aqm", &self.reverse_aqm, &self.reverse_set, back, library)?,
                 rate: self.reverse_rate.or(file.reverse.rate).unwrap_or(rate),
                 delay: self.reverse_delay.or(file.reverse.delay).unwrap_or(delay),
                 limit: reverse_limit.unwrap_or_else(thousand_packets),
@@ -353,11 +362,12 @@ fn discipline(
     name: &Option<String>,
     set: &[String],
     file: &Option<AnyConfig>,
+    library: &dyn Library,
 ) -> Result<AnyConfig, Error> {
     let config = match (name, file) {
-        (Some(name), _) => config_from_settings(name, set),
-        (None, Some(config)) => config_over(config, set),
-        (None, None) => config_from_settings("droptail", set),
+        (Some(name), _) => config_from_library(name, set, library),
+        (None, Some(config)) => config_over(config, set, library),
+        (None, None) => config_from_library("droptail", set, library),
     };
     config.map_err(|source| Error::Settings { option, source })
 }
@@ -384,7 +394,10 @@ pub fn listing() -> String {
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use penstock_core::aqm::codel;
+    use penstock_core::foreign::Own;
     use penstock_core::registry::NAMES;
+    use penstock_core::settings::config_from_settings;
 
     fn parse(extra: &[&str]) -> Result<Options, clap::Error> {
         Options::try_parse_from([&["penstock-emulate", "--rate", "10Mbit/s"], extra].concat())
@@ -452,7 +465,7 @@ mod tests {
 
     fn planned(file: &str, options: &[&str]) -> Plan {
         let options = Options::try_parse_from([&["penstock-emulate", "--config", "f"], options].concat()).unwrap();
-        options.plan_with(&File::parse(file, "f").unwrap()).unwrap()
+        options.plan_with(&File::parse(file, "f").unwrap(), &()).unwrap()
     }
 
     const FILE: &str = "seed = 7\nspin = true\n[link]\nrate = \"10Mbit/s\"\ndelay = \"20ms\"\nreverse_rate = \"1Mbit/s\"\n\
@@ -489,10 +502,28 @@ mod tests {
     #[test]
     fn a_file_without_a_link_needs_the_rate_from_an_option() {
         let options = Options::try_parse_from(["penstock-emulate", "--config", "f"]).unwrap();
-        let message = options.plan_with(&File::default()).unwrap_err().to_string();
+        let message = options.plan_with(&File::default(), &()).unwrap_err().to_string();
         assert!(message.contains("--rate 10Mbit/s") && message.contains("[link]"), "{message}");
         let missing = Options { config: Some("/nowhere/emulate.toml".into()), ..options }.plan().unwrap_err();
         assert!(missing.to_string().contains("/nowhere/emulate.toml") && missing.exit_code() == 2, "{missing}");
+    }
+
+    #[test]
+    fn a_program_with_algorithms_of_its_own_names_them_in_options_and_files() {
+        let own = Own::new().with_aqm::<codel::Config>("mine");
+        let planned = |words: &[&str], file: &str| {
+            let options = Options::try_parse_from([&["x", "--rate", "1Mbit/s"], words].concat()).unwrap();
+            options.plan_with(&File::parse_with(file, "f", &own).unwrap(), &own)
+        };
+        let target = |plan: Plan| serde_json::to_value(&plan.bottlenecks[0].aqm).unwrap()["target"].clone();
+        assert_eq!(target(planned(&["--aqm", "mine", "--set", "target=7ms"], "").unwrap()), "7ms");
+        let file = "[aqm]\nname = \"mine\"\ntarget = \"6ms\"\n";
+        assert_eq!(target(planned(&[], file).unwrap()), "6ms");
+        let over = planned(&["--set", "target=8ms"], file).unwrap();
+        assert_eq!((over.bottlenecks[0].aqm.name().to_owned(), target(over)), ("mine".to_owned(), "8ms".into()));
+        let wrong = planned(&["--aqm", "mine", "--set", "traget=7ms"], "").unwrap_err().to_string();
+        assert!(wrong.contains("--aqm") && wrong.contains("unknown field `traget`"), "{wrong}");
+        assert!(plan_error(&["--aqm", "mine"]).contains("no algorithm \"mine\""), "only in that program");
     }
 
     #[test]

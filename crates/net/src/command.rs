@@ -7,10 +7,13 @@ use crate::error::Error;
 use crate::netns::Namespace;
 use crate::output::{print, stdout_is_nowhere};
 use crate::signals::{Request, Signals};
+use clap::Parser as _;
 use penstock_control::place;
 use penstock_control::server::{self, Server};
+use penstock_core::foreign::{Library, Own};
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// What the start takes, with room for the stacks of threads.
@@ -18,16 +21,32 @@ const MEMORY: usize = 64 << 20;
 /// A signal ends the wait for a blocked output only after this time: signals often come in pairs.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The main of a program with algorithms of its own: `penstock-emulate` with the names of `own` beside the built-in ones.
+///
+/// ```no_run
+/// # use penstock_core::aqm::codel;
+/// fn main() -> std::process::ExitCode {
+///     penstock_net::command::main_with(&penstock_core::foreign::Own::new().with_aqm::<codel::Config>("my-codel"))
+/// }
+/// ```
+pub fn main_with(own: &Own) -> ExitCode {
+    ExitCode::from(run_with(&Options::parse(), own))
+}
+
 /// Runs the program; returns its exit code.
 pub fn run(options: &Options) -> u8 {
-    begin(options).unwrap_or_else(|error| {
+    run_with(options, &())
+}
+
+fn run_with(options: &Options, library: &dyn Library) -> u8 {
+    begin(options, library).unwrap_or_else(|error| {
         // A mistake in a file is shown with its line, and that text begins with "error" itself.
         say(&format!("{}{error}", if matches!(error, Error::File(_)) { "" } else { "error: " }));
         error.exit_code()
     })
 }
 
-fn begin(options: &Options) -> Result<u8, Error> {
+fn begin(options: &Options, library: &dyn Library) -> Result<u8, Error> {
     let printed = |text: &str| print(text).map(|()| 0).map_err(Error::io("cannot write to the standard output"));
     if let Some(command) = &options.command {
         return ask::run(command).map(|()| 0);
@@ -35,7 +54,7 @@ fn begin(options: &Options) -> Result<u8, Error> {
     if options.list {
         return printed(&listing());
     }
-    let plan = options.plan()?;
+    let plan = options.plan_from(library)?;
     if options.check {
         return printed(&format!("{plan}\n").replacen("ready", "right", 1));
     }

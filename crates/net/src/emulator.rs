@@ -6,7 +6,7 @@ use crate::bottleneck::Delivery;
 use crate::classify::Classifier;
 use crate::cli::Plan;
 use crate::direction::Direction;
-use crate::emissions::Emissions;
+use crate::emissions::{Emissions, Stopwatch};
 use crate::error::Error;
 use crate::intake::Intake;
 use crate::keys::Keys;
@@ -55,6 +55,8 @@ pub struct Emulator {
     classifier: Classifier,
     pool: Pool,
     emissions: [Emissions; 2],
+    /// The time that disciplines take, if one of them is of somebody's own crate.
+    stopwatch: Option<Stopwatch>,
     intakes: [Intake; 2],
     links: [LinkWatch; 2],
     stalls: Stalls,
@@ -171,6 +173,7 @@ impl Emulator {
             classifier: classifier(&plan, keys),
             pool: Pool::new(usize::from(plan.interfaces[0].mtu)),
             emissions: Default::default(),
+            stopwatch: plan.bottlenecks.iter().any(|bottleneck| bottleneck.aqm.is_foreign()).then(Stopwatch::default),
             intakes: Default::default(),
             links,
             stalls: Stalls::default(),
@@ -263,6 +266,7 @@ impl Emulator {
             stalls: self.stalls,
             short_of_memory: self.short_of_memory,
             packets_file,
+            stopwatch: self.stopwatch.as_ref(),
             changes: &self.changes,
             ended: ended.text(),
             elapsed,
@@ -278,7 +282,12 @@ impl Emulator {
     pub(crate) fn write_what_is_due(&mut self) -> Instant {
         loop {
             let now = self.now();
-            let Some((direction, Delivery { due, packet })) = self.path.poll(now, &mut self.pool) else {
+            let works = self.stopwatch.is_some() && self.path.next_event().is_some_and(|at| at <= now);
+            let polled = self.path.poll(now, &mut self.pool);
+            if works {
+                self.time_since(now, Stopwatch::add);
+            }
+            let Some((direction, Delivery { due, packet })) = polled else {
                 self.exchange_journals(packets::ENTRIES);
                 return now;
             };
@@ -294,6 +303,14 @@ impl Emulator {
             }
             self.pool.give(packet.into_bytes());
             self.exchange_journals(packets::ENTRIES);
+        }
+    }
+
+    /// Gives the stopwatch the time since `begin`, if there is a stopwatch.
+    fn time_since(&mut self, begin: Instant, add: fn(&mut Stopwatch, Span)) {
+        if self.stopwatch.is_some() {
+            let took = self.now().since(begin);
+            self.stopwatch.iter_mut().for_each(|watch| add(watch, took));
         }
     }
 
@@ -342,7 +359,9 @@ impl Emulator {
             if let Some(warning) = self.classifier.warning() {
                 let _ = writeln!(std::io::stderr(), "{warning}");
             }
+            let begin = self.stopwatch.as_ref().map_or(now, |_| self.now());
             self.path.arrive(direction, packet, now, &mut self.pool);
+            self.time_since(begin, Stopwatch::arrived);
             looked = now;
         }
         Ok(())

@@ -31,6 +31,7 @@ use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Rate, Span};
 use penstock_flows::{Named, Prefix};
 use penstock_grammar::link::{self, Link};
+use penstock_core::foreign::Library;
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::Table;
 use penstock_grammar::{Diagnosis, Source, fields};
@@ -121,13 +122,21 @@ impl File {
     /// # Errors
     /// Returns the first mistake with its line and column.
     pub fn parse(text: &str, name: &str) -> Result<Self, Diagnosis> {
+        Self::parse_with(text, name, &())
+    }
+
+    /// Reads the text of a file whose disciplines may be those of a library.
+    ///
+    /// # Errors
+    /// Returns the first mistake with its line and column.
+    pub fn parse_with(text: &str, name: &str, library: &dyn Library) -> Result<Self, Diagnosis> {
         let source = Source::parse(text, name)?;
         let table = source.table(source.root(), &[fields::of::<RunKeys>(), fields::of::<Tables>()])?;
         let Tables { left, right, subscribers, .. } = table.part()?;
         let subscribers = named(subscribers).map_err(|e| table.invalid(&e))?;
         let run = run(&table)?;
         let (link, reverse) = link_of(&source)?;
-        let aqm = |key| source.get(&[key]).map(|value| source.named(value, &Disciplines::built_in())).transpose();
+        let aqm = |key| source.get(&[key]).map(|value| source.named(value, &Disciplines(library))).transpose();
         Ok(Self { link, reverse, aqm: [aqm("aqm")?, aqm("reverse_aqm")?], ends: [left, right], run, subscribers })
     }
 }

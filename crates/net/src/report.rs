@@ -4,7 +4,7 @@ use crate::bottleneck::{Bottleneck, Config};
 use crate::classify::Unclassified;
 use crate::cli::Plan;
 use crate::direction::Direction;
-use crate::emissions::Emissions;
+use crate::emissions::{AlgorithmTime, Emissions, Stopwatch};
 use crate::histogram::Percentiles;
 use crate::intake::Intake;
 use crate::packets::Lines;
@@ -13,7 +13,7 @@ use crate::stalls::Stalls;
 use penstock_core::packet::Packet;
 use penstock_core::qdisc::Backlog;
 use penstock_core::registry::AnyConfig;
-use penstock_core::units::{Limit, Span};
+use penstock_core::units::{Bytes, Limit, Span};
 use penstock_flows::Gauges;
 use serde::Serialize;
 use std::fmt;
@@ -43,7 +43,7 @@ pub struct Report {
     pub disturbed: bool,
     /// Why the run is disturbed: `lateness` (the 99th percentile in a direction was above `disturbed_above_us`), `unread`
     /// (the kernel dropped packets that were not read in time), `starved` (a wire was idle for more than 1% of the run
-    /// although a packet waited to be read), `stalled`.
+    /// although a packet waited to be read), `stalled`, `algorithm` (one of somebody's own takes longer than its budget).
     pub disturbed_by: Vec<&'static str>,
     /// The bound [`DISTURBED_ABOVE`] in microseconds.
     pub disturbed_above_us: f64,
@@ -55,6 +55,8 @@ pub struct Report {
     pub short_of_memory: u64,
     /// What became of the lines of `--packets`; `None` without that file.
     pub packets_file: Option<Lines>,
+    /// The time that an algorithm of somebody's own takes; `None` without one.
+    pub algorithm: Option<AlgorithmTime>,
     /// What was set while packets passed, at most [`MOST_CHANGES`] entries.
     pub changes: Vec<Change>,
     /// Counters of the table of connections.
@@ -93,6 +95,8 @@ pub struct Observed<'a> {
     pub short_of_memory: u64,
     /// The file of `--packets`.
     pub packets_file: Option<Lines>,
+    /// The time that disciplines take, if one of them is of somebody's own crate.
+    pub stopwatch: Option<&'a Stopwatch>,
     /// What was set while packets passed.
     pub changes: &'a [Change],
     /// Why the run ended.
@@ -173,7 +177,8 @@ impl Report {
             let (emissions, intake) = (&observed.emissions[d.index()], &observed.intakes[d.index()]);
             DirectionReport::new(&plan.bottlenecks[d.index()], path.direction(d), emissions, intake)
         };
-        let disturbed_by = causes(&observed);
+        let algorithm = observed.stopwatch.map(|watch| algorithm(plan, path, watch));
+        let disturbed_by = causes(&observed, algorithm.as_ref());
         Self {
             elapsed_s: observed.elapsed.as_secs_f64(),
             seed: plan.seed,
@@ -185,6 +190,7 @@ impl Report {
             stalled: observed.stalls,
             short_of_memory: observed.short_of_memory,
             packets_file: observed.packets_file,
+            algorithm,
             changes: observed.changes.to_vec(),
             flows: observed.flows,
             forward: one(Direction::Forward),
@@ -193,14 +199,23 @@ impl Report {
     }
 }
 
+/// Returns the time that the disciplines take, and the budget of this path.
+fn algorithm<P: Packet>(plan: &Plan, path: &Path<P>, watch: &Stopwatch) -> AlgorithmTime {
+    let arrived = Direction::BOTH.map(|direction| path.direction(direction).stats().arrived);
+    let (packets, bytes) = arrived.iter().fold((0, 0), |sum, one| (sum.0 + one.packets, sum.1 + one.bytes));
+    let rate = plan.bottlenecks.iter().map(|bottleneck| bottleneck.rate).max_by_key(|rate| rate.as_bps());
+    watch.read(Bytes::new(bytes / packets.max(1)), rate.unwrap_or(plan.bottlenecks[0].rate))
+}
+
 /// Returns why the machine had an effect on the numbers.
-fn causes(observed: &Observed<'_>) -> Vec<&'static str> {
+fn causes(observed: &Observed<'_>, algorithm: Option<&AlgorithmTime>) -> Vec<&'static str> {
     let starved = |intake: &Intake| intake.starved.as_secs_f64() > STARVED_PART * observed.elapsed.as_secs_f64();
     [
         ("lateness", observed.emissions.iter().any(|e| e.lateness.percentile(99.0) > DISTURBED_ABOVE)),
         ("unread", observed.intakes.iter().any(|intake| intake.unread > 0)),
         ("starved", observed.intakes.iter().any(starved)),
         ("stalled", observed.stalls.any()),
+        ("algorithm", algorithm.is_some_and(AlgorithmTime::is_over)),
     ]
     .into_iter()
     .filter_map(|(cause, is)| is.then_some(cause))
@@ -289,6 +304,10 @@ impl fmt::Display for Report {
         if let Some(Lines { lines, lost, .. }) = &self.packets_file {
             writeln!(f, "file of packets: {lines} lines, {lost} lost")?;
         }
+        if let Some(AlgorithmTime { packet_us, budget_us }) = &self.algorithm {
+            let Percentiles { mean, p99, .. } = packet_us;
+            writeln!(f, "algorithm: {mean:.1} us per packet, p99 {p99:.1} us, budget {budget_us:.1} us")?;
+        }
         if self.short_of_memory > 0 {
             writeln!(f, "short of memory {} times: packets waited in the kernel", self.short_of_memory)?;
         }
@@ -322,6 +341,7 @@ impl Report {
                 "the process was stopped {} times, {:.3} s in all, and the machine suspended for {:.3} s",
                 self.stalled.times, self.stalled.total_s, self.stalled.suspended_s
             ),
+            "algorithm" => "the algorithm takes longer than its budget".to_owned(),
             _ => format!("more than 1% of the packets were over {DISTURBED_ABOVE} late"),
         }
     }

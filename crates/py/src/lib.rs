@@ -41,11 +41,13 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<own::Ack>()?;
     module.add_class::<own::Loss>()?;
     module.add_class::<own::Packet>()?;
+    module.add_class::<own::Segment>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(tcp_defaults, module)?)?;
     module.add_function(wrap_pyfunction!(packets::packets, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_control, module)?)?;
+    module.add_function(wrap_pyfunction!(replay::replay_state, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_rounds, module)?)?;
     module.add_function(wrap_pyfunction!(schedule::schedule, module)?)?;
     module.add_function(wrap_pyfunction!(tempest::tempest, module)?)?;

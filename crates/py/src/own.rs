@@ -7,11 +7,14 @@
 
 mod aqm;
 mod control;
+mod element;
+mod scheduler;
 
 pub(crate) use aqm::Packet;
 pub(crate) use control::{Ack, Loss};
+pub(crate) use element::Segment;
 
-use penstock_core::foreign::{Config, Control, Library, LibraryError};
+use penstock_core::foreign::{Config, Control, Kind, Library, LibraryError, ack_path, scheduler as schedulers};
 use penstock_core::units::Instant;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
@@ -34,6 +37,21 @@ impl Trouble {
     fn tell(&self, error: PyErr, what: String) {
         if !self.happened.swap(true, Ordering::Relaxed) {
             *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some((error, what));
+        }
+    }
+
+    /// Runs `act` with the interpreter, unless an exception was raised before; keeps its exception. `what` is the method of
+    /// the algorithm `name` that is called.
+    fn attempt<T>(&self, what: &str, name: &str, act: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
+        if self.happened() {
+            return None;
+        }
+        match Python::attach(act) {
+            Ok(done) => Some(done),
+            Err(error) => {
+                self.tell(error, format!("in {what} of {name}"));
+                None
+            }
         }
     }
 
@@ -127,6 +145,40 @@ impl Library for PyLibrary {
         })
     }
 
+    fn scheduler(
+        &self,
+        name: &str,
+        parameters: &Map<String, Value>,
+    ) -> Option<Result<schedulers::Config, LibraryError>> {
+        let values = serde_json::to_string(parameters).unwrap_or_default();
+        Python::attach(|py| {
+            let found = self.find(py, "scheduler", (name, &values))?;
+            let made = |maker| scheduler::factory(maker, name, parameters.clone(), &self.trouble);
+            Some(found.map(made).map_err(LibraryError))
+        })
+    }
+
+    fn ack_path(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<ack_path::Config, LibraryError>> {
+        let values = serde_json::to_string(parameters).unwrap_or_default();
+        Python::attach(|py| {
+            let found = self.find(py, "ack_path", (name, &values))?;
+            let made = |maker| element::factory(maker, name, parameters.clone(), &self.trouble);
+            Some(found.map(made).map_err(LibraryError))
+        })
+    }
+
+    fn kind(&self, name: &str) -> Option<Kind> {
+        Python::attach(|py| {
+            let word: String = self.ask(py, "kind", (name, ""))?.ok()?.extract().ok()?;
+            match word.as_str() {
+                "aqm" => Some(Kind::Aqm),
+                "scheduler" => Some(Kind::Scheduler),
+                "ack-path" => Some(Kind::AckPath),
+                _ => None,
+            }
+        })
+    }
+
     fn file(&self, name: &str) -> Option<Result<String, LibraryError>> {
         Python::attach(|py| {
             let text = |found: Bound<'_, PyAny>| found.extract().map_err(|error: PyErr| error.to_string());
@@ -146,6 +198,13 @@ fn method(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Py<PyAny>>> 
     let own = object.py().import("penstock.own")?;
     let found = own.call_method1("overridden", (object, name))?;
     Ok((!found.is_none()).then(|| found.unbind()))
+}
+
+/// Returns the state of an object as `penstock.own.state_of` writes it.
+fn state(object: Option<&Py<PyAny>>) -> String {
+    let Some(object) = object else { return "not created yet".to_owned() };
+    let told = |py: Python<'_>| py.import("penstock.own")?.call_method1("state_of", (object,))?.extract();
+    Python::attach(told).unwrap_or_else(|error: PyErr| format!("its method `state` failed: {error}"))
 }
 
 fn seconds(now: Instant) -> f64 {

@@ -2,25 +2,23 @@
 
 use crate::own::PyLibrary;
 use crate::{BrokenInvariant, TraceError, convert};
-use penstock_core::cc::{self, AnyControlConfig};
+use penstock_core::cc::AnyControlConfig;
 use penstock_core::config::LinkFacts;
-use penstock_core::foreign::Library as _;
 use penstock_core::key_value::{split_setting, value_of};
-use penstock_core::registry::{AnyConfig, NAMES};
+use penstock_core::registry::AnyConfig;
 use penstock_core::rng::Rng;
-use penstock_core::settings::{config_from_settings, control_from_settings};
-use penstock_core::units::{Bytes, Limit, Rate, Span, UnitError};
+use penstock_core::settings::{config_from_library, control_from_library};
+use penstock_core::units::{Bytes, Instant, Limit, Rate, Span, UnitError};
 use penstock_core::wire::End;
 use penstock_trace::control::{Endpoint, Event, Round, play_rounds};
 use penstock_trace::error::{ReadError, ReplayError};
 use penstock_trace::record::{COLUMNS, Record};
-use penstock_trace::replay::{Conditions, replay_under};
+use penstock_trace::replay::{Conditions, replay_under, state_at};
 use penstock_trace::summary::Summary;
 use penstock_trace::{control, draws, read};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde_json::{Map, Value};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -126,31 +124,43 @@ fn end(nodes: &str) -> PyResult<Option<End>> {
 
 /// Returns a discipline of the registry or of the library.
 fn config(library: &PyLibrary, aqm: &str, settings: &[String]) -> PyResult<AnyConfig> {
-    let refused = |message: String| PyValueError::new_err(message);
-    if !NAMES.contains(&aqm)
-        && let Some(found) = library.aqm(aqm, &parameters(settings)?)
-    {
-        return found.map(AnyConfig::Foreign).map_err(|e| refused(e.to_string()));
-    }
-    config_from_settings(aqm, settings).map_err(|e| refused(e.to_string()))
+    config_from_library(aqm, settings, library).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
 /// Returns a congestion control of the table or of the library.
 fn control_config(library: &PyLibrary, cc: &str, settings: &[String]) -> PyResult<AnyControlConfig> {
-    let refused = |message: String| PyValueError::new_err(message);
-    if !cc::NAMES.contains(&cc)
-        && let Some(found) = library.control(cc, &parameters(settings)?)
-    {
-        return found.map(AnyControlConfig::Foreign).map_err(|e| refused(e.to_string()));
-    }
-    control_from_settings(cc, settings).map_err(|e| refused(e.to_string()))
+    control_from_library(cc, settings, library).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// Converts texts `key=value` to parameters of an algorithm of the library.
-fn parameters(settings: &[String]) -> PyResult<Map<String, Value>> {
-    let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
-    let pairs = pairs.map_err(|e| PyValueError::new_err(e.to_string()))?;
-    Ok(pairs.into_iter().map(|(key, value)| (key, value_of(&value))).collect())
+/// Replays the trace up to the packet `last` and the time `at_ns`, and returns the state of the discipline then, for people
+/// to read. The other arguments are those of [`replay`].
+#[pyfunction]
+#[pyo3(signature = (trace, aqm, rate, limit, last, at_ns, settings=Vec::new(), seed=1, library=None))]
+#[allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
+pub(crate) fn replay_state(
+    py: Python<'_>,
+    trace: &str,
+    aqm: &str,
+    rate: &str,
+    limit: &str,
+    last: u64,
+    at_ns: u64,
+    settings: Vec<String>,
+    seed: u64,
+    library: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let bad = |what: &str, error: UnitError| PyValueError::new_err(format!("{what}: {error}"));
+    let link = LinkFacts {
+        rate: rate.parse().map_err(|e| bad("rate", e))?,
+        limit: limit.parse().map_err(|e| bad("limit", e))?,
+    };
+    let library = PyLibrary::new(library);
+    let config = config(&library, aqm, &settings).map_err(|e| library.failure(py).unwrap_or(e))?;
+    library.run(py, || {
+        let arrivals = read::open(Path::new(trace)).map_err(|e| trace_error(trace, &e.into()))?;
+        state_at(arrivals, &config, link, &Conditions::seeded(seed), last, Instant::from_nanos(at_ns))
+            .map_err(|e| trace_error(trace, &e))
+    })
 }
 
 /// Plays the events of the file `script` to the congestion control `cc`, and writes a row of CSV to `csv` after each

@@ -17,6 +17,7 @@
 //!    of a gateway with clients, and [`actors::connections`] which sessions open.
 //! 7. [`digest`], [`quantiles`] and [`seconds`] count what arrives; [`summary`] and [`table`] are the results;
 //!    [`tcp_trace`] samples the windows of connections.
+//! 8. [`command`] is the main of programs with algorithms of their own.
 //!
 //! A scenario is a text, and a run of it returns a summary. In this example one TCP connection fills a link of 10
 //! Mbit/s:
@@ -54,6 +55,7 @@
 
 pub mod actors;
 pub mod capture;
+pub mod command;
 pub mod digest;
 pub mod event;
 pub mod flow;
@@ -77,6 +79,7 @@ pub mod tcp;
 pub mod tcp_trace;
 pub mod world;
 
+pub use command::main_with;
 pub use run::{Broken, Simulation};
 pub use scenario::Scenario;
 pub use table::{Column, Table};

@@ -34,6 +34,7 @@ use crate::mistake::Mistake;
 use crate::numbers::{Depth, count, weights};
 use crate::request::Request;
 use penstock_core::csi::{geometric, linear};
+use penstock_core::foreign::Library;
 use penstock_core::sched::modular::Weighting;
 use penstock_core::sched::table::{AnySchedulerConfig, NAMES};
 use penstock_core::sched::{Setup, Weight};
@@ -132,13 +133,21 @@ impl Plan {
     /// # Errors
     /// Names the first flag that is not allowed, with its value and the allowed values.
     pub fn of(request: &Request) -> Result<Self, Mistake> {
+        Self::with(request, &())
+    }
+
+    /// Parses and checks a request whose schedulers may be those of a library.
+    ///
+    /// # Errors
+    /// Those of [`Plan::of`], and a scheduler of the library that cannot be used.
+    pub fn with(request: &Request, library: &dyn Library) -> Result<Self, Mistake> {
         let mode = mode(request)?;
         refuse_strangers(request, mode)?;
         let weights = flows(request)?;
         let losses = losses(request, mode)?;
         let (name, alg) = match mode {
-            Mode::Double => two(request, &losses)?,
-            _ => one(request)?,
+            Mode::Double => two(request, &losses, library)?,
+            _ => one(request, library)?,
         };
         let mut plan = Self {
             mode,
@@ -265,20 +274,21 @@ const DOUBLES: &[(&str, &str, &str)] = &[
     ("double-wf2q-plus", "wf2q-plus", "wf2q-plus"),
 ];
 
-fn one(request: &Request) -> Result<(String, Algorithm), Mistake> {
+fn one(request: &Request, library: &dyn Library) -> Result<(String, Algorithm), Mistake> {
     if let Some(given) = &request.alg
         && DOUBLES.iter().any(|(double, ..)| *double == plain(given))
     {
         return Err(Mistake::new("-alg", given, "is made of two schedulers and goes with -mode double"));
     }
-    let config = scheduler(&request.alg, "-alg")?;
+    let config = scheduler(&request.alg, "-alg", library)?;
     Ok((config.name().to_owned(), Algorithm::One(config)))
 }
 
-fn two(request: &Request, losses: &[f64]) -> Result<(String, Algorithm), Mistake> {
+fn two(request: &Request, losses: &[f64], library: &dyn Library) -> Result<(String, Algorithm), Mistake> {
     let (name, qos, mac) = match &request.alg {
         None => {
-            let (qos, mac) = (scheduler(&request.qos, "-qos")?, scheduler(&request.mac, "-mac")?);
+            let named = |given, flag| scheduler(given, flag, library);
+            let (qos, mac) = (named(&request.qos, "-qos")?, named(&request.mac, "-mac")?);
             let known = DOUBLES.iter().find(|(_, q, m)| (*q, *m) == (qos.name(), mac.name()));
             let name = known.map_or_else(|| format!("{}/{}", qos.name(), mac.name()), |(name, ..)| (*name).to_owned());
             (name, qos, mac)
@@ -291,7 +301,7 @@ fn two(request: &Request, losses: &[f64]) -> Result<(String, Algorithm), Mistake
                 format!("{meant}in the double mode must be one of {all}, or give -qos and -mac")
             };
             let (name, qos, mac) = known.ok_or_else(|| Mistake::new("-alg", given, allowed()))?;
-            let config = |part: &str| scheduler(&Some(part.to_owned()), "-alg");
+            let config = |part: &str| scheduler(&Some(part.to_owned()), "-alg", library);
             ((*name).to_owned(), config(qos)?, config(mac)?)
         }
     };
@@ -356,11 +366,16 @@ fn plain(name: &str) -> String {
     name.trim().to_lowercase().replace('+', "-plus").replace('*', "-drr").replace('_', "-").replace('²', "2")
 }
 
-fn scheduler(name: &Option<String>, flag: &str) -> Result<AnySchedulerConfig, Mistake> {
+fn scheduler(name: &Option<String>, flag: &str, library: &dyn Library) -> Result<AnySchedulerConfig, Mistake> {
     let names = || NAMES.join(", ");
     let Some(given) = name else { return Err(Mistake::alone(flag, format!("give one of {}", names()))) };
-    AnySchedulerConfig::default_of(&plain(given))
-        .ok_or_else(|| Mistake::new(flag, given, format!("{}must be one of {}", meant(given, NAMES), names())))
+    let built_in = AnySchedulerConfig::default_of(&plain(given));
+    if built_in.is_none()
+        && let Some(found) = library.scheduler(given, &Default::default())
+    {
+        return found.map(AnySchedulerConfig::Foreign).map_err(|error| Mistake::new(flag, given, error));
+    }
+    built_in.ok_or_else(|| Mistake::new(flag, given, format!("{}must be one of {}", meant(given, NAMES), names())))
 }
 
 /// The text "did you mean X? " with the most similar known name; empty if none is similar.

@@ -124,6 +124,34 @@ pub fn replay_under(
     run(Run::new(config.name(), config.build(&link), link.rate, conditions, each), arrivals)
 }
 
+/// Replays a trace up to the time `at` and returns the state of the discipline then, for people to read. Packet `last` and
+/// all before it have arrived, and of later packets those that come before `at`; what the link and timers do at `at` has
+/// happened.
+///
+/// # Errors
+/// Returns the errors of [`replay`].
+pub fn state_at(
+    arrivals: impl IntoIterator<Item = Result<Arrival, ReadError>>,
+    config: &AnyConfig,
+    link: LinkFacts,
+    conditions: &Conditions,
+    last: u64,
+    at: Instant,
+) -> Result<String, ReplayError> {
+    config.validate()?;
+    let mut run = Run::new(config.name(), config.build(&link), link.rate, conditions, |_: &Record| ());
+    for (id, arrival) in (0..).zip(arrivals) {
+        let arrival = arrival?;
+        if id > last && arrival.t >= at {
+            break;
+        }
+        run.advance_to(arrival.t)?;
+        run.arrive(&arrival)?;
+    }
+    run.advance_to(at)?;
+    Ok(run.queue.state())
+}
+
 fn run<Q: Qdisc<Job>, F: FnMut(&Record)>(
     mut run: Run<Q, F>,
     arrivals: impl IntoIterator<Item = Result<Arrival, ReadError>>,

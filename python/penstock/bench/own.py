@@ -11,7 +11,14 @@ from penstock.bench import cases
 from penstock.scenario import Scenario, to_toml
 
 EXAMPLES = cases.ROOT / "examples" / "own"
-CONTROL, AQM = "my_cc.py:MyCc", "my_aqm.py:MyAqm"
+# Each example, the built-in algorithm that it replaces, where it is named, and the calls of Python for a packet: 1 for an
+# ACK or a departure, 2 for an arrival and a departure.
+_CASES = (
+    ("my_cc.py:MyCc", "newreno", "cc", 1),
+    ("my_aqm.py:MyAqm", "droptail", "aqm", 2),
+    ("turns.py:Turns", "droptail", "aqm", 1),
+    ("clamp.py:Clamp", "droptail", "aqm", 1),
+)
 COLUMNS = ("algorithm", "instead of", "packets", "ns/packet", "built in", "more per call", "calls per packet")
 
 _TREE: dict[str, Any] = {
@@ -33,7 +40,7 @@ class Cost:
     packets: int
     ns_per_packet: float
     built_in_ns_per_packet: float
-    calls_per_packet: int  # calls of Python: 1 for an ACK, 2 for an arrival and a departure
+    calls_per_packet: int  # calls of Python
 
     @property
     def ns_per_call(self) -> float:
@@ -50,17 +57,24 @@ def measure(quick: bool, repeat: int, say: Callable[[str], None]) -> list[Cost]:
     say("algorithms in Python")
     duration = cases.shorter(_TREE["duration"]) if quick else _TREE["duration"]
     plain = {**_TREE, "duration": duration}
-    control = {**plain, "tcp": {**_TREE["tcp"], "cc": CONTROL}}
-    aqm = {**plain, "aqm": {"name": AQM}}
-    runs: dict[str, list[engine.Result]] = {"plain": [], "control": [], "aqm": []}
+    trees = {"": plain, **{name: _with(plain, name, where) for name, _, where, _ in _CASES}}
+    runs: dict[str, list[engine.Result]] = {name: [] for name in trees}
     for _ in range(repeat):
-        for name, tree in (("plain", plain), ("control", control), ("aqm", aqm)):
+        for name, tree in trees.items():
             runs[name].append(engine.simulate(Scenario(to_toml(tree), str(EXAMPLES / "bench.toml"))))
-    (base, _), (of_control, acks), (of_aqm, packets) = (_least(runs[name]) for name in ("plain", "control", "aqm"))
-    return [
-        Cost(CONTROL, "newreno", acks, of_control, base, 1),
-        Cost(AQM, "droptail", packets, of_aqm, base, 2),
-    ]
+    least = {name: _least(results) for name, results in runs.items()}
+    base, _ = least[""]
+    return [Cost(name, instead, least[name][1], least[name][0], base, calls) for name, instead, _, calls in _CASES]
+
+
+def _with(plain: dict[str, Any], name: str, where: str) -> dict[str, Any]:
+    if where == "cc":
+        return {**plain, "tcp": {**_TREE["tcp"], "cc": name}}
+    more = {"flows": 2, "class_limit": "250kB"} if name.startswith("turns") else {}
+    most = (
+        {"most_kb": 1e6} if name.startswith("clamp") else {}
+    )  # so that nothing is lowered and the traffic is the same
+    return {**plain, "aqm": {"name": name, **more, **most}}
 
 
 def _least(results: list[engine.Result]) -> tuple[float, int]:

@@ -42,6 +42,7 @@ class _NamesThem(TyperCommand):
     "reproduce",
     "penstock reproduce pink-dsl --quick",
     "penstock reproduce friendliness --seeds 3 --jobs 2",
+    "penstock reproduce pink-dsl --with mine.py:Step",
     cls=_NamesThem,
 )
 def reproduce(
@@ -52,6 +53,9 @@ def reproduce(
     quick: bool = typer.Option(False, "--quick", help="Do fewer and shorter runs."),
     seeds: int = typer.Option(1, min=1, help="Number of seeds: 1, 2, ...; figures show medians."),
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; default: one per core."),
+    own: list[str] = typer.Option(
+        [], "--with", help="Add an AQM, scheduler or ACK-path element of your own. Repeatable.", metavar="FILE.py:CLASS"
+    ),
     on: On = "sim",  # noqa: ARG001 - its callback checks it; there is one world so far
     out: Path | None = typer.Option(None, help="Directory of the results; default runs/reproduce/NAME."),
     fresh: bool = typer.Option(
@@ -60,10 +64,12 @@ def reproduce(
     json: bool = typer.Option(False, "--json", help="Print one JSON object with all runs, variants and claims."),
 ) -> None:
     """Run a published experiment again: figures, claims and a report."""
+    from penstock.reproduce.own import with_own
     from penstock.reproduce.results import home
 
-    experiment = _experiment(name)
-    path = out or home(experiment.name, quick)
+    experiment = with_own(_experiment(name), own)
+    label = "-".join([experiment.name, *(["with", *experiment.aqms[-len(own) :]] if own else [])])
+    path = out or home(label, quick)
     evidence, complete = _run(experiment, path, quick, seeds, jobs, fresh, quiet=json)
     if evidence is None:
         raise typer.Exit(130)

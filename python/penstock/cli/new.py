@@ -10,27 +10,68 @@ import typer
 
 from penstock import starters, store
 from penstock.cli.base import examples, group, old_name
+from penstock.mistake import MistakeError
 
 new = group(
     "new",
-    "Write commented files that run: an algorithm of your own in Python, a scenario, or an experiment.",
+    "Write commented files that run: an algorithm of your own in Python or Rust, a scenario, or an experiment.",
     "penstock new scenario home",
     "penstock new aqm my_aqm",
+    "penstock new scheduler my_turns --rust",
 )
 
 Name = Annotated[str, typer.Argument(help="Name of the files without an ending.", metavar="NAME")]
 
 
-@new.command("aqm", epilog=examples("penstock new aqm my_aqm", "penstock run my_aqm.toml"))
-def aqm(name: Name) -> None:
-    """Write an active queue management (AQM) in Python, and a scenario that uses it."""
-    _told(starters.write("aqm", name))
+Rust = Annotated[bool, typer.Option("--rust", help="Write a crate in Rust instead: a folder of this name.")]
+Source = Annotated[
+    Path | None, typer.Option(help="With --rust: a checkout of penstock; default: that of this program.", metavar="DIR")
+]
 
 
-@new.command("cc", epilog=examples("penstock new cc my_cc", "penstock run my_cc.toml"))
-def cc(name: Name) -> None:
-    """Write a congestion control in Python, and a scenario in which it competes with CUBIC."""
-    _told(starters.write("cc", name))
+def _examples(kind: str, name: str) -> str:
+    crate = name.replace("_", "-")
+    return examples(
+        f"penstock new {kind} {name}",
+        f"penstock run {name}.toml",
+        f"penstock new {kind} {crate} --rust",
+        f"cd {crate} && cargo run --release -- scenario.toml",
+    )
+
+
+@new.command("aqm", epilog=_examples("aqm", "my_aqm"))
+def aqm(name: Name, rust: Rust = False, source: Source = None) -> None:
+    """Write an active queue management (AQM), its test, a scenario that uses it, and an experiment."""
+    _algorithm("aqm", name, rust, source)
+
+
+@new.command("cc", epilog=_examples("cc", "my_cc"))
+def cc(name: Name, rust: Rust = False, source: Source = None) -> None:
+    """Write a congestion control, its test, a scenario in which it competes with CUBIC, and an experiment."""
+    _algorithm("cc", name, rust, source)
+
+
+@new.command("scheduler", epilog=_examples("scheduler", "my_turns"))
+def scheduler(name: Name, rust: Rust = False, source: Source = None) -> None:
+    """Write a packet scheduler, its test, a scenario with classes of flows, and an experiment."""
+    _algorithm("scheduler", name, rust, source)
+
+
+@new.command("ack-path", epilog=_examples("ack-path", "my_clamp"))
+def ack_path(name: Name, rust: Rust = False, source: Source = None) -> None:
+    """Write an element on the ACK path, which lowers windows, with its test, a scenario and an experiment."""
+    _algorithm("ack-path", name, rust, source)
+
+
+def _algorithm(kind: str, name: str, rust: bool, source: Path | None) -> None:
+    if source and not rust:
+        raise MistakeError("--source goes with --rust")
+    if not rust:
+        _told(starters.write(kind, name))
+        return
+    folder = starters.write_crate(kind, name, source)
+    print(f"written: {', '.join(str(folder / file) for file in starters.files_of_crate(kind))}")
+    print(f"next: cd {shlex.quote(str(folder))} && cargo test && cargo run --release -- scenario.toml")
 
 
 @new.command("scenario", epilog=examples("penstock new scenario home", "penstock run home.toml"))
@@ -93,7 +134,7 @@ def network(
     """Write the scenario of an emergency network: LTE cells, MEOCs, satellites, headquarters."""
     stem = starters.place(name)
     text = _emergency(backhaul, responders, civilians, duration, seed, bridge, terrestrial, neighbours, handover)
-    _told(starters.write_texts(stem, {".toml": text}))
+    _told(starters.write_texts(stem, {"{}.toml": text}))
 
 
 @old_name("architecture")

@@ -22,10 +22,12 @@ verify = group(
     "penstock verify tcp-linux --quick",
     "penstock verify ns3",
     "penstock verify cc tcp_bic_rtt100.csv",
+    "penstock verify agree mine.py:Mine codel",
     "penstock verify speed --quick --no-peer",
 )
 
 if TYPE_CHECKING:
+    from penstock.verify.agree import Agreement
     from penstock.verify.compare import Plan
     from penstock.verify.fates import Comparison as Fates
     from penstock.verify.fates import Part as FatePart
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from penstock.verify.selection import Wanted
 
 _OUT = Path("runs/verify/tcp-linux")
+_AN_ALGORITHM = (
+    "A name with its parameters ('codel target=6ms'), FILE.py:CLASS, or the path of a program that "
+    "`penstock new KIND NAME --rust` wrote."
+)
 
 
 @verify.command(
@@ -311,6 +317,65 @@ def _show_fates(aqm: str, found: Fates) -> None:
         ["largest difference of times", part(found.largest)],
     ]
     show.table(f"{aqm}: {'agrees' if found.agrees else 'parts from the reference'}", ("", ""), rows, left=2)
+
+
+@verify.command(
+    "agree",
+    epilog=examples(
+        "penstock verify agree step.py:Step ./step/target/release/step",
+        "penstock verify agree codel 'codel target=6ms' --random 2000 --json",
+        "penstock verify agree mine.py:Rounds drr --weights 1,2,4",
+        "penstock verify agree mine.py:Mine codel --trace capture.pcap --rate 10Mbit/s --limit 200p",
+    ),
+)
+def agree(
+    a: str = typer.Argument(help=_AN_ALGORITHM, metavar="A"),
+    b: str = typer.Argument(help="The other one, of the same kind.", metavar="B"),
+    trace: Path | None = typer.Option(
+        None, help="Arrivals of packets (a capture, or CSV), or for controls a script of events; default: random ones."
+    ),
+    packets: int = typer.Option(10_000, "--random", min=1, max=1_000_000, help="Number of random packets or events."),
+    rate: str = typer.Option("10Mbit/s", help="Rate of the link behind AQMs and disciplines."),
+    limit: str = typer.Option("100p", help="Limit of their queue."),
+    weights: str = typer.Option("1,2,4,8", help="Weights of the classes of schedulers."),
+    seed: int = typer.Option(1, min=0, max=2**32 - 1, help="Seed of the packets or events, and of random numbers."),
+    before: int = typer.Option(10, min=0, max=1000, help="Rows that are shown before the first difference."),
+    json: bool = typer.Option(False, "--json", help="Print one JSON object."),
+) -> None:
+    """Show the first packet on which two algorithms part: AQMs, disciplines, schedulers or controls.
+
+    Exits with 0 if they agree and with 1 if they part.
+    """
+    from penstock.verify import agree as agreeing
+
+    try:
+        numbers = tuple(int(weight) for weight in weights.split(","))
+    except ValueError:
+        raise MistakeError(f"--weights {weights}: write numbers with commas between, such as 1,2,4") from None
+    terms = agreeing.Terms(trace, packets, rate, limit, numbers, seed, before)
+    found = agreeing.compare(a, b, terms)
+    if json:
+        show.as_json(found.to_json())
+    else:
+        _show_agreement(found)
+    raise typer.Exit(0 if found.agrees else 1)
+
+
+def _show_agreement(found: Agreement) -> None:
+    of = {"discipline": "packets", "scheduler": "departures", "control": "events"}[found.kind]
+    a, b = found.names
+    if found.agrees:
+        show.line(f"{a} and {b} agree on all {found.compared:,} {of}")
+        return
+    show.line(f"{a} and {b} part: {found.what}, of {found.compared:,} {of}")
+    show.line()
+    for row in found.before:
+        show.line(f"  both   {row}")
+    width = max(len(a), len(b))
+    for name, answer, state in zip(found.names, found.answers, found.states, strict=True):
+        show.line()
+        show.line(f"{name:{width}}  {answer}")
+        show.line(f"{'':{width}}  state: {state}")
 
 
 @verify.command("speed", epilog=examples("penstock verify speed --quick --no-peer"))

@@ -38,6 +38,15 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Own:
+    """A discipline of one's own that was added to an experiment."""
+
+    path: str  # its name in scenarios
+    digest: str  # hash of its file
+    parameters: frozenset[str]  # keys that it has; it gets no other parameters of the experiment's disciplines
+
+
+@dataclass(frozen=True)
 class Experiment(ABC):
     """A published experiment: a set of runs, its figures, and the columns of its table of results."""
 
@@ -58,6 +67,7 @@ class Experiment(ABC):
     # Changes of every scenario with a discipline, by path. A change of "aqm.name" gives one discipline several names.
     per_aqm: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seeds: int = 1  # number of seeds that decide the claims of the ledger
+    own: Mapping[str, Own] = field(default_factory=dict)  # disciplines of one's own, by their names in `aqms`
     one_at_a_time: bool = False  # true if runs measure CPU time, so that parallel runs would disturb each other
 
     @abstractmethod
@@ -161,6 +171,8 @@ class Experiment(ABC):
             tree["name"] += f"-{case.variant}"
             for name in (*known[case.variant].joint, case.variant):
                 known[name].apply(tree)
+        if case.aqm in self.own:
+            _be_own(tree, self.own[case.aqm])
         return tree
 
     def scenario(self, case: Case, quick: bool) -> Scenario:
@@ -181,6 +193,13 @@ class Experiment(ABC):
             table.clear()
             table["name"] = case.aqm
         return tree
+
+
+def _be_own(tree: dict[str, Any], own: Own) -> None:
+    for table in aqm_tables(tree):
+        for key in table.keys() - own.parameters:
+            del table[key]
+        table["name"] = own.path
 
 
 def tcp_key(tree: Mapping[str, Any], key: str) -> Any:

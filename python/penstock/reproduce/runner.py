@@ -45,8 +45,9 @@ class _Plan:
         return folder / ("-".join(part for part in parts if part) + ".json")
 
     def key(self, scenario: Scenario) -> str:
-        """Returns the key of a stored result, which is reused only for an equal scenario and an equal build."""
-        return provenance.sha256(f"{scenario.text}\0{core_fingerprint()}")
+        """Returns the key of a stored result, which is reused only for an equal scenario, build and own algorithm."""
+        own = [one.digest for one in self.experiment.own.values() if one.path in scenario.text]
+        return provenance.sha256("\0".join([scenario.text, core_fingerprint(), *own]))
 
 
 def reproduce(

@@ -12,12 +12,57 @@ from penstock import store
 from penstock.mistake import MistakeError
 
 _TEMPLATES = Path(__file__).parent / "templates"
-# The files of each kind by the ending that they get.
-KINDS = {
-    "aqm": {".py": "aqm.py.txt", ".toml": "aqm.toml"},
-    "cc": {".py": "cc.py.txt", ".toml": "cc.toml"},
-    "scenario": {".toml": "scenario.toml"},
+# The files of an algorithm in Python: their names, in which {} is that of the algorithm, and their templates.
+_OF_ALGORITHM = {
+    "{}.py": "KIND.py.txt",
+    "test_{}.py": "KIND.test.txt",
+    "{}-experiment.toml": "algorithm-experiment.toml",
+    "{}.toml": "KIND.toml",
 }
+ALGORITHMS = ("aqm", "cc", "scheduler", "ack-path")
+KINDS = {
+    **{kind: {file: name.replace("KIND", kind) for file, name in _OF_ALGORITHM.items()} for kind in ALGORITHMS},
+    "scenario": {"{}.toml": "scenario.toml"},
+}
+# What the experiment of each kind of algorithm measures, and what it varies beside a number of flows.
+_MEASURES = {
+    "aqm": '"link.queue_delay_p90_ms", "link.utilization", "link.drop_share"',
+    "cc": '"flows.goodput_bps", "flows.rtt_p50_ms", "jain"',
+    "scheduler": '"jain", "flows.goodput_bps", "link.queue_delay_p90_ms"',
+    "ack-path": '"link.queue_delay_p90_ms", "link.utilization", "jain"',
+}
+_VARY = {
+    "aqm": """"aqm" = [{ name = "$FILE.py:$CLASS" }, { name = "codel" }, { name = "droptail" }]
+"flows.0.count" = [1, 4, 16]""",
+    "cc": """"flows.0.cc" = ["$FILE.py:$CLASS", "cubic", "bbr"]
+"topology.limit" = ["25p", "100p", "400p"]""",
+    "scheduler": """"aqm" = [{ name = "$FILE.py:$CLASS", flows = 4 }, { name = "drr", flows = 4 }, { name = "droptail" }]
+"flows.0.cc" = ["cubic", "bbr"]""",
+    "ack-path": """"aqm" = [{ name = "$FILE.py:$CLASS" }, { name = "pink" }, { name = "droptail" }]
+"flows.0.count" = [1, 4, 16]""",
+}
+# The files of a crate with an algorithm in Rust: a file in its folder, and its template.
+CRATE = {
+    "Cargo.toml": "rust/Cargo.toml.txt",
+    "src/lib.rs": "rust/lib.rs.txt",
+    "src/algorithm.rs": "rust/KIND.rs.txt",
+    "src/main.rs": "rust/main.rs.txt",
+    "src/emulate.rs": "rust/emulate.rs.txt",
+    "scenario.toml": "rust/KIND.toml",
+}
+# Of an algorithm that can stand before real packets.
+_FEATURES = """\
+[[bin]] # the algorithm on real packets: cargo build --release --features emulate
+name = "{}-emulate"
+path = "src/emulate.rs"
+required-features = ["emulate"]
+
+[features]
+emulate = ["dep:penstock-net"]
+
+"""
+# The method of the library that takes each kind.
+_WITH = {"aqm": "with_aqm", "cc": "with_control", "scheduler": "with_scheduler", "ack-path": "with_ack_path"}
 # The files of the folder of a new experiment: a file in the folder, and its template.
 FOLDER = {
     "experiment.toml": "experiment/experiment.toml",
@@ -31,7 +76,51 @@ def write(kind: str, name: str) -> list[Path]:
     """Writes the files of a kind and returns their paths, the scenario last; an existing file is never replaced."""
     stem = place(name)
     words = {"FILE": stem.name, "CLASS": _class_name(stem.name)}
-    return write_texts(stem, {ending: _text(file, words) for ending, file in KINDS[kind].items()})
+    if kind in ALGORITHMS:
+        words |= {"MEASURES": _MEASURES[kind], "VARY": Template(_VARY[kind]).substitute(words)}
+    return write_texts(stem, {name: _text(file, words) for name, file in KINDS[kind].items()})
+
+
+def write_crate(kind: str, name: str, source: Path | None) -> Path:
+    """Writes the crate of an algorithm in Rust and returns its folder; `source` is a checkout of this project.
+
+    Raises `MistakeError` if the folder exists or no checkout is there.
+    """
+    path = place(name)
+    if path.exists() or path.is_symlink():
+        raise MistakeError(f"{path}: exists already and is not replaced; choose another name")
+    crates = _crates(source)
+    words = {
+        "NAME": path.name,
+        "CRATE": path.name.replace("-", "_"),
+        "CLASS": _class_name(path.name),
+        "CRATES": str(crates),
+        "WITH": _WITH[kind],
+        "FEATURES": "" if kind == "cc" else _FEATURES.format(path.name),
+        "NET": "" if kind == "cc" else f'penstock-net = {{ path = "{crates}/net", optional = true }}\n',
+    }
+    lock = crates.parent / "Cargo.lock"
+    with store.replacing(path) as new:
+        for file in files_of_crate(kind):
+            new.put(file, _text(CRATE[file].replace("KIND", kind), words))
+        if lock.is_file():
+            new.put("Cargo.lock", store.read(lock).decode())
+    return path
+
+
+def files_of_crate(kind: str) -> list[str]:
+    """Lists the files of a crate with an algorithm of this kind; a control cannot stand before real packets."""
+    return [file for file in CRATE if kind != "cc" or "emulate" not in file]
+
+
+def _crates(source: Path | None) -> Path:
+    """Returns the folder of the crates of a checkout: the given one, or the one to which this file belongs."""
+    top = source.expanduser() if source else Path(__file__).resolve().parents[3]
+    crates = top / "crates"
+    if not (crates / "core" / "Cargo.toml").is_file():
+        told = f"{source}: no checkout of penstock" if source else "this penstock was installed without its source"
+        raise MistakeError(f"{told}; give --source the directory of one, in which crates/core/Cargo.toml is")
+    return crates.resolve()
 
 
 def write_folder(name: str, taken: Container[str]) -> Path:
@@ -57,11 +146,13 @@ def _text(template: str, words: Mapping[str, str]) -> str:
 
 
 def write_texts(stem: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Writes each text to `stem` with its ending; writes nothing if one of the files exists with another text.
+    """Writes each text to a file beside `stem`; writes nothing if one of the files exists with another text.
+
+    The keys of `texts` are names in which {} stands for that of `stem`.
 
     A file with just this text is what an earlier command wrote before it was ended; the others are added to it.
     """
-    paths = {Path(f"{stem}{ending}"): text for ending, text in texts.items()}
+    paths = {stem.with_name(name.format(stem.name)): text for name, text in texts.items()}
     missing = [path for path in paths if not (path.exists() or path.is_symlink())]
     for path, text in paths.items():
         if path not in missing and (not missing or not _has(path, text)):

@@ -31,6 +31,11 @@ impl<E: Aqm, Q> Gate<E, Q> {
         &self.element
     }
 
+    /// Returns the element, to tell it what it cannot see.
+    pub fn element_mut(&mut self) -> &mut E {
+        &mut self.element
+    }
+
     /// Returns the discipline behind the element.
     pub fn queue(&self) -> &Q {
         &self.queue

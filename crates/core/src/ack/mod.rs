@@ -1,5 +1,6 @@
 //! Elements on the ACK path: they see the segments of both directions at a gateway and may edit them.
 
+pub mod foreign;
 pub mod gate;
 pub mod pink;
 pub mod qrm;

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// An AQM from outside this crate. It sees what an [`Aqm`] sees and has no timers.
+/// An AQM from outside this crate. It sees what an [`Aqm`] sees.
 pub trait ForeignAqm: fmt::Debug + Send {
     /// Judges a packet that arrives, like [`Aqm::on_enqueue`].
     fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict;
@@ -27,9 +27,42 @@ pub trait ForeignAqm: fmt::Debug + Send {
     fn on_overflow(&mut self, now: Instant) {
         let _ = now;
     }
+    /// Whether the last drop on arrival was forced, like [`Aqm::was_forced`].
+    fn was_forced(&self) -> bool {
+        false
+    }
+    /// Whether a full queue makes room at its head, like [`Aqm::drops_head`].
+    fn drops_head(&self) -> bool {
+        false
+    }
+    /// Called before a waiting packet is dropped to make room, like [`Aqm::on_shed`].
+    fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+        let _ = backlog;
+        self.on_overflow(now);
+    }
+    /// Whether the algorithm wants the backlog of all flow queues, like [`Aqm::wants_whole_backlog`].
+    fn wants_whole_backlog(&self) -> bool {
+        false
+    }
     /// Called when the link found the queue empty, like [`Aqm::on_empty`].
     fn on_empty(&mut self, now: Instant) {
         let _ = now;
+    }
+    /// When the algorithm wants to be woken, like [`Aqm::next_wakeup`].
+    fn next_wakeup(&self) -> Option<Instant> {
+        None
+    }
+    /// Called when that time has come, like [`Aqm::on_wakeup`].
+    fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
+        let _ = (backlog, now);
+    }
+    /// Returns numbers for the results of a run, like [`Aqm::report`].
+    fn report(&self) -> Option<Value> {
+        None
+    }
+    /// Returns the state of the algorithm, for people to read.
+    fn state(&self) -> String {
+        format!("{self:?}")
     }
     /// Called when something changed outside the queue, like [`Aqm::on_fact`].
     fn on_fact(&mut self, fact: &Fact, now: Instant);
@@ -49,13 +82,29 @@ pub trait MakeAqm: fmt::Debug + Send + Sync {
 pub struct Config {
     name: Arc<str>,
     parameters: Map<String, Value>,
-    factory: Arc<dyn MakeAqm>,
+    /// `None` for a name that was read and not yet looked up.
+    factory: Option<Arc<dyn MakeAqm>>,
 }
 
 impl Config {
     /// Creates the configuration of the AQM called `name`, which `factory` makes with these parameters.
     pub fn new(name: &str, parameters: Map<String, Value>, factory: Arc<dyn MakeAqm>) -> Self {
-        Self { name: name.into(), parameters, factory }
+        Self { name: name.into(), parameters, factory: Some(factory) }
+    }
+
+    /// Creates the configuration of a name that was read and is to be looked up in a library.
+    pub(crate) fn unknown(name: &str, parameters: Map<String, Value>) -> Self {
+        Self { name: name.into(), parameters, factory: None }
+    }
+
+    /// Returns true if a library has the AQM.
+    pub(crate) fn is_known(&self) -> bool {
+        self.factory.is_some()
+    }
+
+    /// Returns the parameters that were set.
+    pub fn parameters(&self) -> &Map<String, Value> {
+        &self.parameters
     }
 
     /// Returns the name by which the library was asked for the AQM.
@@ -64,14 +113,22 @@ impl Config {
     }
 
     /// Creates the AQM for a queue before `link`.
+    ///
+    /// # Panics
+    /// If no library has the AQM, which validation refuses.
     pub fn aqm(&self, link: &LinkFacts) -> AnyForeignAqm {
-        AnyForeignAqm(self.factory.make(link))
+        AnyForeignAqm(self.factory.as_ref().expect("the configuration was validated").make(link))
     }
 }
 
 impl PartialEq for Config {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.factory, &other.factory) && self.parameters == other.parameters
+        let same = match (&self.factory, &other.factory) {
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
+            (None, None) => self.name == other.name,
+            _ => false,
+        };
+        same && self.parameters == other.parameters
     }
 }
 
@@ -91,7 +148,16 @@ impl Clone for AnyForeignAqm {
     }
 }
 
+impl AnyForeignAqm {
+    /// Returns the state of the algorithm, for people to read.
+    pub fn state(&self) -> String {
+        self.0.state()
+    }
+}
+
 impl Aqm for AnyForeignAqm {
+    /// True, since a foreign algorithm may have a timer.
+    const WAKES: bool = true;
     /// True, since a foreign algorithm may count the waiting packets.
     const COUNTS: bool = true;
 
@@ -104,8 +170,29 @@ impl Aqm for AnyForeignAqm {
     fn on_overflow(&mut self, now: Instant) {
         self.0.on_overflow(now);
     }
+    fn was_forced(&self) -> bool {
+        self.0.was_forced()
+    }
+    fn drops_head(&self) -> bool {
+        self.0.drops_head()
+    }
+    fn on_shed(&mut self, backlog: Backlog, now: Instant) {
+        self.0.on_shed(backlog, now);
+    }
+    fn wants_whole_backlog(&self) -> bool {
+        self.0.wants_whole_backlog()
+    }
     fn on_empty(&mut self, now: Instant) {
         self.0.on_empty(now);
+    }
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.0.next_wakeup()
+    }
+    fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
+        self.0.on_wakeup(backlog, now);
+    }
+    fn report(&self) -> Option<Value> {
+        self.0.report()
     }
     fn on_fact(&mut self, fact: &Fact, now: Instant) {
         self.0.on_fact(fact, now);

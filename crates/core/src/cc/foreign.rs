@@ -14,6 +14,11 @@ use std::sync::Arc;
 pub trait ForeignCc: CongestionControl + fmt::Debug + Send {
     /// Copies the control with its state.
     fn copy(&self) -> Box<dyn ForeignCc>;
+
+    /// Returns the state of the control, for people to read.
+    fn state(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 /// A factory of foreign controls.
@@ -78,6 +83,11 @@ impl Running {
     /// The name by which scenarios select the control.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the state of the control, for people to read.
+    pub fn state(&self) -> String {
+        self.control.state()
     }
 }
 

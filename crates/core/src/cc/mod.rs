@@ -19,6 +19,7 @@
 /// `without!(pacing, bursts)`.
 ///
 /// The trait has no default methods, so that a wrapper around a control cannot forget to forward one of them.
+#[macro_export]
 macro_rules! without {
     ($($hook:ident),+) => { $($crate::cc::without!(@ $hook);)+ };
     (@ pacing) => {
@@ -46,7 +47,7 @@ macro_rules! without {
         fn advise(&mut self, _: $crate::cc::Advice) {}
     };
 }
-use without;
+pub use without;
 
 #[cfg(test)]
 mod driver;

@@ -141,7 +141,7 @@ macro_rules! controls {
             pub fn state(&self) -> String {
                 match self {
                     $(Self::$variant(cc) => format!("{cc:?}"),)*
-                    Self::Foreign(cc) => cc.name().to_owned(),
+                    Self::Foreign(cc) => cc.state(),
                     Self::C2ml(cc) => format!("{cc:?}"),
                 }
             }

@@ -8,6 +8,20 @@ macro_rules! registry {
         => $($more:tt)*
     ) => {
         aqms! { $($aqm $aqm_config, $aqm_name, $aqm_about;)* }
+        impl<P: Packet> AnyQdisc<P> {
+            /// Returns the state of the algorithm without its packets, for people to read; its report for a discipline
+            /// of several queues.
+            pub fn state(&self) -> String {
+                match self {
+                    $(Self::$aqm(q) => format!("{:?}", q.aqm()),)*
+                    Self::Foreign(q) => q.aqm().state(),
+                    Self::ForeignScheduler(q) => q.container().scheduler().state(),
+                    Self::ForeignAckPath(q) => q.state(),
+                    other => other.report().map(|report| report.to_string()).unwrap_or_default(),
+                }
+            }
+        }
+
         disciplines! {
             $($aqm $aqm_config, $aqm_name, $aqm_kind, $aqm_about, $aqm_source;)*
             $($more)*
@@ -21,11 +35,19 @@ macro_rules! aqms {
         /// The configuration of any AQM of the registry.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(untagged)]
-        pub enum AnyAqmConfig { $(#[doc = $about] $variant($config),)* }
+        pub enum AnyAqmConfig {
+            $(#[doc = $about] $variant($config),)*
+            /// The configuration of an AQM from outside this crate.
+            Foreign(foreign::Config),
+        }
 
         /// Any AQM of the registry, for queues whose AQM is chosen by name.
         #[derive(Debug, Clone)]
-        pub enum AnyAqm { $(#[doc = $about] $variant(<$config as AqmConfig>::Aqm),)* }
+        pub enum AnyAqm {
+            $(#[doc = $about] $variant(<$config as AqmConfig>::Aqm),)*
+            /// An AQM from outside this crate.
+            Foreign(AnyForeignAqm),
+        }
 
         impl AnyAqmConfig {
             /// The names of all AQMs.
@@ -45,17 +67,29 @@ macro_rules! aqms {
             /// # Errors
             /// The errors of the deserializer.
             pub fn read_as_this(&self, parameters: serde_json::Value) -> Result<Self, serde_json::Error> {
-                match self { $(Self::$variant(_) => serde_json::from_value(parameters).map(Self::$variant),)* }
+                match self {
+                    $(Self::$variant(_) => serde_json::from_value(parameters).map(Self::$variant),)*
+                    Self::Foreign(config) => {
+                        let parameters = serde_json::from_value(parameters)?;
+                        Ok(Self::Foreign(foreign::Config::unknown(config.name(), parameters)))
+                    }
+                }
             }
 
-            /// The name in the registry.
-            pub fn name(&self) -> &'static str {
-                match self { $(Self::$variant(_) => $name,)* }
+            /// The name in the registry, or the name of an algorithm from outside.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $name,)*
+                    Self::Foreign(config) => config.name(),
+                }
             }
 
             /// True if the AQM needs to see the segments of both directions.
             pub fn is_ack_path(&self) -> bool {
-                match self { $(Self::$variant(_) => <<$config as AqmConfig>::Aqm as AckPath>::ACTIVE,)* }
+                match self {
+                    $(Self::$variant(_) => <<$config as AqmConfig>::Aqm as AckPath>::ACTIVE,)*
+                    Self::Foreign(_) => false,
+                }
             }
 
             /// Refuses parameters that do not work.
@@ -63,12 +97,18 @@ macro_rules! aqms {
             /// # Errors
             /// Names the first parameter that is out of its range.
             pub fn validate(&self) -> Result<(), ConfigError> {
-                match self { $(Self::$variant(config) => AqmConfig::validate(config),)* }
+                match self {
+                    $(Self::$variant(config) => AqmConfig::validate(config),)*
+                    Self::Foreign(_) => Ok(()),
+                }
             }
 
             /// Builds the algorithm for a queue before `link`. Call it only after [`AnyAqmConfig::validate`].
             pub fn aqm(&self, link: &LinkFacts) -> AnyAqm {
-                match self { $(Self::$variant(config) => AnyAqm::$variant(config.aqm(link)),)* }
+                match self {
+                    $(Self::$variant(config) => AnyAqm::$variant(config.aqm(link)),)*
+                    Self::Foreign(config) => AnyAqm::Foreign(config.aqm(link)),
+                }
             }
         }
 
@@ -77,47 +117,86 @@ macro_rules! aqms {
 
             #[inline]
             fn on_arrival<P: Packet>(&mut self, packet: &P, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-                match self { $(Self::$variant(aqm) => aqm.on_arrival(packet, backlog, now, rng),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.on_arrival(packet, backlog, now, rng),)*
+                    Self::Foreign(aqm) => aqm.on_arrival(packet, backlog, now, rng),
+                }
             }
             #[inline]
             fn on_enqueue(&mut self, packet: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-                match self { $(Self::$variant(aqm) => aqm.on_enqueue(packet, backlog, now, rng),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.on_enqueue(packet, backlog, now, rng),)*
+                    Self::Foreign(aqm) => aqm.on_enqueue(packet, backlog, now, rng),
+                }
             }
             #[inline]
             fn on_dequeue(
                 &mut self, packet: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng,
             ) -> Verdict {
-                match self { $(Self::$variant(aqm) => aqm.on_dequeue(packet, sojourn, backlog, now, rng),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.on_dequeue(packet, sojourn, backlog, now, rng),)*
+                    Self::Foreign(aqm) => aqm.on_dequeue(packet, sojourn, backlog, now, rng),
+                }
             }
             fn on_overflow(&mut self, now: Instant) {
-                match self { $(Self::$variant(aqm) => aqm.on_overflow(now),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.on_overflow(now),)*
+                    Self::Foreign(aqm) => aqm.on_overflow(now),
+                }
             }
             fn was_forced(&self) -> bool {
-                match self { $(Self::$variant(aqm) => aqm.was_forced(),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.was_forced(),)*
+                    Self::Foreign(aqm) => aqm.was_forced(),
+                }
             }
             fn drops_head(&self) -> bool {
-                match self { $(Self::$variant(aqm) => aqm.drops_head(),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.drops_head(),)*
+                    Self::Foreign(aqm) => aqm.drops_head(),
+                }
             }
             fn on_shed(&mut self, backlog: Backlog, now: Instant) {
-                match self { $(Self::$variant(aqm) => aqm.on_shed(backlog, now),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.on_shed(backlog, now),)*
+                    Self::Foreign(aqm) => aqm.on_shed(backlog, now),
+                }
             }
             fn wants_whole_backlog(&self) -> bool {
-                match self { $(Self::$variant(aqm) => aqm.wants_whole_backlog(),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.wants_whole_backlog(),)*
+                    Self::Foreign(aqm) => aqm.wants_whole_backlog(),
+                }
             }
             fn on_empty(&mut self, now: Instant) {
-                match self { $(Self::$variant(aqm) => aqm.on_empty(now),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.on_empty(now),)*
+                    Self::Foreign(aqm) => aqm.on_empty(now),
+                }
             }
             fn next_wakeup(&self) -> Option<Instant> {
-                match self { $(Self::$variant(aqm) => aqm.next_wakeup(),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.next_wakeup(),)*
+                    Self::Foreign(aqm) => aqm.next_wakeup(),
+                }
             }
             fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
-                match self { $(Self::$variant(aqm) => aqm.on_wakeup(backlog, now),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.on_wakeup(backlog, now),)*
+                    Self::Foreign(aqm) => aqm.on_wakeup(backlog, now),
+                }
             }
             fn report(&self) -> Option<serde_json::Value> {
-                match self { $(Self::$variant(aqm) => aqm.report(),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.report(),)*
+                    Self::Foreign(aqm) => aqm.report(),
+                }
             }
             fn on_fact(&mut self, fact: &Fact, now: Instant) {
-                match self { $(Self::$variant(aqm) => aqm.on_fact(fact, now),)* }
+                match self {
+                    $(Self::$variant(aqm) => aqm.on_fact(fact, now),)*
+                    Self::Foreign(aqm) => aqm.on_fact(fact, now),
+                }
             }
         }
 
@@ -136,6 +215,10 @@ macro_rules! disciplines {
             $(#[doc = $about] $variant($config),)*
             /// The configuration of an AQM from outside this crate.
             Foreign(foreign::Config),
+            /// The configuration of a packet scheduler from outside this crate.
+            ForeignScheduler(classful::foreign::Config),
+            /// The configuration of an element on the ACK path from outside this crate, and of the discipline behind it.
+            ForeignAckPath(Box<before::Config>),
         }
 
         /// Any discipline of the registry.
@@ -144,6 +227,10 @@ macro_rules! disciplines {
             $(#[doc = $about] $variant(<$config as Discipline>::Queue<P>),)*
             /// An AQM from outside this crate, with one queue.
             Foreign(Fifo<P, AnyForeignAqm>),
+            /// A packet scheduler from outside this crate, with the queues of its classes.
+            ForeignScheduler(classful::foreign::Queues<P>),
+            /// An element on the ACK path from outside this crate, before a discipline.
+            ForeignAckPath(Box<before::Queue<P>>),
         }
 
         /// The entries of all disciplines, in the order of the documentation.
@@ -182,6 +269,8 @@ macro_rules! disciplines {
                 match self {
                     $(Self::$variant(_) => $name,)*
                     Self::Foreign(config) => config.name(),
+                    Self::ForeignScheduler(config) => config.scheduler.name(),
+                    Self::ForeignAckPath(config) => config.element.name(),
                 }
             }
 
@@ -193,6 +282,8 @@ macro_rules! disciplines {
                 match self {
                     $(Self::$variant(config) => Discipline::validate(config),)*
                     Self::Foreign(_) => Ok(()),
+                    Self::ForeignScheduler(config) => config.validate(),
+                    Self::ForeignAckPath(config) => config.queue.validate(),
                 }
             }
 
@@ -201,6 +292,8 @@ macro_rules! disciplines {
                 match self {
                     $(Self::$variant(config) => AnyQdisc::$variant(config.build(link)),)*
                     Self::Foreign(config) => AnyQdisc::Foreign(Fifo::new(link.limit, config.aqm(link))),
+                    Self::ForeignScheduler(config) => AnyQdisc::ForeignScheduler(config.build(link)),
+                    Self::ForeignAckPath(config) => AnyQdisc::ForeignAckPath(Box::new(config.build(link))),
                 }
             }
         }
@@ -210,6 +303,8 @@ macro_rules! disciplines {
                 match $self {
                     $(Self::$variant($q) => $call,)*
                     Self::Foreign($q) => $call,
+                    Self::ForeignScheduler($q) => $call,
+                    Self::ForeignAckPath($q) => $call,
                 }
             };
         }
@@ -279,6 +374,8 @@ macro_rules! disciplines {
                 match self {
                     $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::WAKES,)*
                     Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as Qdisc<P>>::WAKES,
+                    Self::ForeignScheduler(_) => <classful::foreign::Queues<P> as Qdisc<P>>::WAKES,
+                    Self::ForeignAckPath(_) => <before::Queue<P> as Qdisc<P>>::WAKES,
                 }
             }
 
@@ -287,6 +384,8 @@ macro_rules! disciplines {
                 match self {
                     $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as Qdisc<P>>::GIVES_UP,)*
                     Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as Qdisc<P>>::GIVES_UP,
+                    Self::ForeignScheduler(_) => <classful::foreign::Queues<P> as Qdisc<P>>::GIVES_UP,
+                    Self::ForeignAckPath(_) => <before::Queue<P> as Qdisc<P>>::GIVES_UP,
                 }
             }
 
@@ -295,6 +394,8 @@ macro_rules! disciplines {
                 match self {
                     $(Self::$variant(_) => <<$config as Discipline>::Queue<P> as AckPath>::ACTIVE,)*
                     Self::Foreign(_) => <Fifo<P, AnyForeignAqm> as AckPath>::ACTIVE,
+                    Self::ForeignScheduler(_) => <classful::foreign::Queues<P> as AckPath>::ACTIVE,
+                    Self::ForeignAckPath(_) => <before::Queue<P> as AckPath>::ACTIVE,
                 }
             }
         }

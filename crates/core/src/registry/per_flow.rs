@@ -4,8 +4,10 @@
 //! `per_flow = { name = "red", min_threshold = "3p" }`.
 
 use super::{AnyAqm, AnyAqmConfig};
+use crate::aqm::foreign;
 use crate::config::tables::{table, written};
 use crate::config::{AqmConfig, ConfigError, LinkFacts};
+use crate::foreign::Library;
 use crate::key_value::{split_setting, value_of};
 use schemars::JsonSchema;
 use serde::de::{Deserializer, Error};
@@ -29,11 +31,30 @@ impl Default for PerFlow {
     }
 }
 
+impl PerFlow {
+    /// Looks in a library for an AQM that is not in the registry.
+    ///
+    /// # Errors
+    /// The library has the AQM, and it cannot be used.
+    pub fn find_foreign(&mut self, library: &dyn Library) -> Result<(), ConfigError> {
+        if let AnyAqmConfig::Foreign(named) = &self.per_flow
+            && let Some(found) = library.aqm(named.name(), named.parameters())
+        {
+            let found = found.map_err(|error| ConfigError::new("per_flow", error.to_string()))?;
+            self.per_flow = AnyAqmConfig::Foreign(found);
+        }
+        Ok(())
+    }
+}
+
 impl AqmConfig for PerFlow {
     type Aqm = AnyAqm;
 
     fn validate(&self) -> Result<(), ConfigError> {
         let name = self.per_flow.name();
+        if matches!(&self.per_flow, AnyAqmConfig::Foreign(config) if !config.is_known()) {
+            return Err(ConfigError::new("per_flow", format!("there is no AQM {name:?}; {}", choices())));
+        }
         if self.per_flow.is_ack_path() {
             let message =
                 format!("{name} looks at the ACKs of all flows, so it cannot be the AQM of one; {}", choices());
@@ -69,7 +90,7 @@ fn read_choice<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AnyAqmConfi
         other => return Err(D::Error::custom(format!("{other} is not the name of an AQM; {}", choices()))),
     };
     let Some(default) = AnyAqmConfig::per_flow(&name) else {
-        return Err(D::Error::custom(format!("there is no AQM {name:?}; {}", choices())));
+        return Ok(AnyAqmConfig::Foreign(foreign::Config::unknown(&name, parameters)));
     };
     let mut all = table(&default);
     for (key, value) in parameters {

@@ -1,5 +1,6 @@
 //! Every scheduler by name. A new scheduler needs its file and one line in the table below.
 
+use super::foreign::{self, AnyForeignScheduler};
 use super::{Scheduler, SchedulerConfig, Setup, Weight};
 use crate::config::ConfigError;
 use crate::listing::{Entry, parameters};
@@ -21,13 +22,19 @@ macro_rules! schedulers {
         /// The configuration of any scheduler.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(untagged)]
-        pub enum AnySchedulerConfig { $(#[doc = $about] $variant(super::$module::Config),)* }
+        pub enum AnySchedulerConfig {
+            $(#[doc = $about] $variant(super::$module::Config),)*
+            /// The configuration of a scheduler from outside this crate.
+            Foreign(foreign::Config),
+        }
 
         /// Any scheduler, with a match in each call. To measure the cost of a scheduler use
         /// [`AnySchedulerConfig::build_with`].
         #[derive(Debug, Clone)]
         pub enum AnyScheduler {
             $(#[doc = $about] $variant(<super::$module::Config as SchedulerConfig>::Scheduler),)*
+            /// A scheduler from outside this crate.
+            Foreign(AnyForeignScheduler),
         }
 
         /// The names of all schedulers, in the order of the table.
@@ -62,8 +69,11 @@ macro_rules! schedulers {
             }
 
             /// The name of the scheduler in configurations.
-            pub fn name(&self) -> &'static str {
-                match self { $(Self::$variant(_) => $name,)* }
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $name,)*
+                    Self::Foreign(config) => config.name(),
+                }
             }
 
             /// Builds the scheduler.
@@ -71,10 +81,16 @@ macro_rules! schedulers {
             /// # Errors
             /// Names the first parameter that is out of its range.
             pub fn build(&self, setup: &Setup<'_>) -> Result<AnyScheduler, ConfigError> {
-                match self { $(Self::$variant(config) => {
-                    config.validate(setup)?;
-                    Ok(AnyScheduler::$variant(config.scheduler(setup)))
-                })* }
+                match self {
+                    $(Self::$variant(config) => {
+                        config.validate(setup)?;
+                        Ok(AnyScheduler::$variant(config.scheduler(setup)))
+                    })*
+                    Self::Foreign(config) => {
+                        config.validate(setup)?;
+                        Ok(AnyScheduler::Foreign(config.scheduler(setup)))
+                    }
+                }
             }
 
             /// Builds the scheduler and passes it, with its own type, to `with`.
@@ -82,37 +98,74 @@ macro_rules! schedulers {
             /// # Errors
             /// Names the first parameter that is out of its range.
             pub fn build_with<W: WithScheduler>(&self, setup: &Setup<'_>, with: W) -> Result<W::Out, ConfigError> {
-                match self { $(Self::$variant(config) => {
-                    config.validate(setup)?;
-                    Ok(with.with(config.scheduler(setup)))
-                })* }
+                match self {
+                    $(Self::$variant(config) => {
+                        config.validate(setup)?;
+                        Ok(with.with(config.scheduler(setup)))
+                    })*
+                    Self::Foreign(config) => {
+                        config.validate(setup)?;
+                        Ok(with.with(config.scheduler(setup)))
+                    }
+                }
+            }
+        }
+
+        impl AnyScheduler {
+            /// Returns the state of the scheduler, for people to read.
+            pub fn state(&self) -> String {
+                match self {
+                    $(Self::$variant(s) => format!("{s:?}"),)*
+                    Self::Foreign(s) => s.state(),
+                }
             }
         }
 
         impl Scheduler for AnyScheduler {
             fn classes(&self) -> usize {
-                match self { $(Self::$variant(s) => s.classes(),)* }
+                match self {
+                    $(Self::$variant(s) => s.classes(),)*
+                    Self::Foreign(s) => s.classes(),
+                }
             }
             fn max_packet(&self) -> Bytes {
-                match self { $(Self::$variant(s) => s.max_packet(),)* }
+                match self {
+                    $(Self::$variant(s) => s.max_packet(),)*
+                    Self::Foreign(s) => s.max_packet(),
+                }
             }
             #[inline]
             fn enqueue(&mut self, class: u32, size: Bytes, idle: bool) {
-                match self { $(Self::$variant(s) => s.enqueue(class, size, idle),)* }
+                match self {
+                    $(Self::$variant(s) => s.enqueue(class, size, idle),)*
+                    Self::Foreign(s) => s.enqueue(class, size, idle),
+                }
             }
             #[inline]
             fn dequeue(&mut self) -> Option<u32> {
-                match self { $(Self::$variant(s) => s.dequeue(),)* }
+                match self {
+                    $(Self::$variant(s) => s.dequeue(),)*
+                    Self::Foreign(s) => s.dequeue(),
+                }
             }
             #[inline]
             fn served(&mut self, class: u32, size: Bytes, head: Option<Bytes>) {
-                match self { $(Self::$variant(s) => s.served(class, size, head),)* }
+                match self {
+                    $(Self::$variant(s) => s.served(class, size, head),)*
+                    Self::Foreign(s) => s.served(class, size, head),
+                }
             }
             fn set_weight(&mut self, class: u32, weight: Weight) -> Result<(), ConfigError> {
-                match self { $(Self::$variant(s) => s.set_weight(class, weight),)* }
+                match self {
+                    $(Self::$variant(s) => s.set_weight(class, weight),)*
+                    Self::Foreign(s) => s.set_weight(class, weight),
+                }
             }
             fn set_channel(&mut self, class: u32, good: bool) {
-                match self { $(Self::$variant(s) => s.set_channel(class, good),)* }
+                match self {
+                    $(Self::$variant(s) => s.set_channel(class, good),)*
+                    Self::Foreign(s) => s.set_channel(class, good),
+                }
             }
         }
     };

@@ -1,6 +1,6 @@
 //! AQMs written in Python.
 
-use super::{Trouble, method, seconds};
+use super::{Trouble, method, seconds, state};
 use penstock_core::aqm::Meta;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
@@ -9,6 +9,7 @@ use penstock_core::qdisc::{Backlog, Verdict};
 use penstock_core::rng::Rng;
 use penstock_core::units::{Instant, Limit, Span};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use serde_json::{Map, Value};
@@ -49,7 +50,7 @@ impl MakeAqm for Maker {
     fn make(&self, link: &LinkFacts) -> Box<dyn ForeignAqm> {
         let maker = Python::attach(|py| self.maker.clone_ref(py));
         let (name, trouble) = (self.name.clone(), self.trouble.clone());
-        Box::new(PyAqm { name, trouble, maker, link: *link, object: None })
+        Box::new(PyAqm { name, trouble, maker, link: *link, object: None, wakeup: None })
     }
 }
 
@@ -61,6 +62,7 @@ struct Born {
     on_dequeue: Option<Py<PyAny>>,
     on_overflow: Option<Py<PyAny>>,
     on_empty: Option<Py<PyAny>>,
+    on_timer: Option<Py<PyAny>>,
 }
 
 impl Born {
@@ -70,6 +72,7 @@ impl Born {
             on_dequeue: method(object, "on_dequeue")?,
             on_overflow: method(object, "on_overflow")?,
             on_empty: method(object, "on_empty")?,
+            on_timer: method(object, "on_timer")?,
             object: object.clone().unbind(),
         })
     }
@@ -84,24 +87,16 @@ struct PyAqm {
     maker: Py<PyAny>,
     link: LinkFacts,
     object: Option<Arc<Born>>,
+    /// When `on_timer` is due: the attribute `timer_s` as it was after the last call.
+    wakeup: Option<Instant>,
 }
 
 impl PyAqm {
-    /// Runs `act` with the interpreter, unless an exception was raised before.
     fn attempt<T>(&self, what: &str, act: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
-        if self.trouble.happened() {
-            return None;
-        }
-        match Python::attach(act) {
-            Ok(done) => Some(done),
-            Err(error) => {
-                self.trouble.tell(error, format!("in {what} of {}", self.name));
-                None
-            }
-        }
+        self.trouble.attempt(what, &self.name, act)
     }
 
-    fn born(&mut self, rng: &mut Rng) -> Option<Arc<Born>> {
+    fn be_born(&mut self, rng: &mut Rng) {
         if self.object.is_none() {
             let (bps, seed) = (self.link.rate.as_bps(), rng.bits());
             let (packets, bytes) = match self.link.limit {
@@ -113,19 +108,50 @@ impl PyAqm {
                 Born::new(&made).map(Arc::new)
             });
         }
-        self.object.clone()
     }
 
-    fn judge(&self, what: &str, method: &Option<Py<PyAny>>, packet: Packet) -> Verdict {
-        let Some(method) = method else { return Verdict::Pass };
+    fn judge(&mut self, what: &str, which: fn(&Born) -> &Option<Py<PyAny>>, packet: Packet, now: Instant) -> Verdict {
+        let Some(born) = self.object.clone() else { return Verdict::Pass };
+        let Some(method) = which(&born) else { return Verdict::Pass };
         let judged = self.attempt(what, |py| verdict(&method.bind(py).call1((packet,))?));
+        self.read_timer(&born, now);
         judged.unwrap_or(Verdict::Pass)
     }
 
-    fn tell_time(&self, what: &str, which: fn(&Born) -> &Option<Py<PyAny>>, now: Instant) {
-        if let Some(method) = self.object.as_ref().and_then(|born| which(born).as_ref()) {
+    fn tell_time(&mut self, what: &str, which: fn(&Born) -> &Option<Py<PyAny>>, now: Instant) {
+        let Some(born) = self.object.clone() else { return };
+        if let Some(method) = which(&born) {
             self.attempt(what, |py| method.bind(py).call1((seconds(now),)).map(|_| ()));
+            self.read_timer(&born, now);
         }
+    }
+
+    /// Reads when the object wants its next call of `on_timer`, if it has that method.
+    fn read_timer(&mut self, born: &Born, now: Instant) {
+        if born.on_timer.is_some() {
+            let before = self.wakeup;
+            let read = self.attempt("timer_s", |py| {
+                timer(&born.object.bind(py).getattr(intern!(py, "timer_s"))?, before, now)
+            });
+            self.wakeup = read.flatten();
+        }
+    }
+}
+
+/// A time at which a timer is due: that which was set `before`, or one later than `now`, so that time goes on.
+fn timer(value: &Bound<'_, PyAny>, before: Option<Instant>, now: Instant) -> PyResult<Option<Instant>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let found: Option<f64> = value.extract().ok();
+    let due = found.filter(|s| *s > 0.0 && *s <= 1e9).map(|s| Instant::ZERO + Span::from_secs_f64(s));
+    match due {
+        Some(due) if due > now || before == Some(due) => Ok(Some(due)),
+        _ => Err(PyValueError::new_err(format!(
+            "self.timer_s is {}: it must be None or a time in seconds after now, which is {}",
+            value.repr()?,
+            seconds(now)
+        ))),
     }
 }
 
@@ -158,13 +184,13 @@ fn verdict(answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
 
 impl ForeignAqm for PyAqm {
     fn on_enqueue(&mut self, meta: &Meta, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        let Some(born) = self.born(rng) else { return Verdict::Pass };
-        self.judge("on_enqueue", &born.on_enqueue, packet(meta, Span::ZERO, backlog, now))
+        self.be_born(rng);
+        self.judge("on_enqueue", |born| &born.on_enqueue, packet(meta, Span::ZERO, backlog, now), now)
     }
 
     fn on_dequeue(&mut self, meta: &Meta, sojourn: Span, backlog: Backlog, now: Instant, rng: &mut Rng) -> Verdict {
-        let Some(born) = self.born(rng) else { return Verdict::Pass };
-        self.judge("on_dequeue", &born.on_dequeue, packet(meta, sojourn, backlog, now))
+        self.be_born(rng);
+        self.judge("on_dequeue", |born| &born.on_dequeue, packet(meta, sojourn, backlog, now), now)
     }
 
     fn on_overflow(&mut self, now: Instant) {
@@ -173,6 +199,28 @@ impl ForeignAqm for PyAqm {
 
     fn on_empty(&mut self, now: Instant) {
         self.tell_time("on_empty", |born| &born.on_empty, now);
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.wakeup
+    }
+
+    fn on_wakeup(&mut self, backlog: Backlog, now: Instant) {
+        let Some(born) = self.object.clone() else { return };
+        self.wakeup = None;
+        if let Some(method) = &born.on_timer {
+            let told = (seconds(now), backlog.packets, backlog.bytes);
+            // The timer must be set anew, so that a class which forgets it is not called for ever.
+            self.attempt("on_timer", |py| {
+                born.object.setattr(py, intern!(py, "timer_s"), py.None())?;
+                method.bind(py).call1(told).map(|_| ())
+            });
+            self.read_timer(&born, now);
+        }
+    }
+
+    fn state(&self) -> String {
+        state(self.object.as_ref().map(|born| &born.object))
     }
 
     /// An AQM in Python has no method for facts. It learns what it needs of the link when it is created.
@@ -186,6 +234,6 @@ impl ForeignAqm for PyAqm {
         });
         let maker = Python::attach(|py| self.maker.clone_ref(py));
         let (name, trouble) = (self.name.clone(), self.trouble.clone());
-        Box::new(Self { name, trouble, maker, link: self.link, object: copied })
+        Box::new(Self { name, trouble, maker, link: self.link, object: copied, wakeup: self.wakeup })
     }
 }

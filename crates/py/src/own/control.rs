@@ -1,6 +1,6 @@
 //! Congestion controls written in Python.
 
-use super::{Trouble, method, seconds};
+use super::{Trouble, method, seconds, state};
 use penstock_core::cc::{self, Advice, CongestionControl, Requirements, Setup};
 use penstock_core::foreign::{Control, ForeignCc, MakeCc};
 use penstock_core::rng::Streams;
@@ -270,6 +270,10 @@ impl ForeignCc for PyControl {
             copy.take_over(&py.import("copy")?.call_method1("deepcopy", (object,))?)
         });
         Box::new(copy)
+    }
+
+    fn state(&self) -> String {
+        state(self.object.as_ref().map(|(object, _)| object))
     }
 }
 

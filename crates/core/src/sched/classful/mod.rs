@@ -12,6 +12,7 @@
 //! scheduler does not cause losses. Pinned by `a_packet_that_is_too_large_is_sent`.
 
 mod config;
+pub mod foreign;
 #[cfg(test)]
 mod tests;
 
@@ -187,6 +188,9 @@ pub struct ByName {
     pub buffer: Buffer,
     /// How the weights of stations follow from their losses: "constant", "linear", "exponential" or "analogical".
     pub weighting: Weighting,
+    /// The schedulers of a library that `qos` and `mac` name.
+    #[serde(skip)]
+    pub foreign: [Option<super::foreign::Config>; 2],
 }
 
 impl Default for ByName {
@@ -194,14 +198,36 @@ impl Default for ByName {
     fn default() -> Self {
         let qfq_plus = || "qfq-plus".to_owned();
         let Layers { buffer, weighting, .. } = Layers::<(), ()>::default();
-        Self { qos: qfq_plus(), mac: qfq_plus(), buffer, weighting }
+        Self { qos: qfq_plus(), mac: qfq_plus(), buffer, weighting, foreign: [None, None] }
     }
 }
 
+/// The keys of the two schedulers, in the order of [`ByName::foreign`].
+const LAYERS: [&str; 2] = ["qos", "mac"];
+
 impl ByName {
-    fn scheduler(key: &'static str, name: &str, setup: &Setup<'_>) -> Result<AnyScheduler, ConfigError> {
-        let Some(config) = AnySchedulerConfig::default_of(name) else {
-            return Err(ConfigError::new(key, format!("is no scheduler; it may be {}", NAMES.join(", "))));
+    /// Looks for the schedulers that are not in the table with `find`, which returns `None` for an unknown name.
+    ///
+    /// # Errors
+    /// Names the key whose scheduler cannot be used, with the message of `find`.
+    pub fn find_foreign(
+        &mut self,
+        mut find: impl FnMut(&str) -> Option<Result<super::foreign::Config, String>>,
+    ) -> Result<(), ConfigError> {
+        for (layer, key) in LAYERS.into_iter().enumerate() {
+            let name = if layer == 0 { &self.qos } else { &self.mac };
+            if AnySchedulerConfig::default_of(name).is_none() {
+                self.foreign[layer] = find(name).transpose().map_err(|message| ConfigError::new(key, message))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn scheduler(&self, layer: usize, setup: &Setup<'_>) -> Result<AnyScheduler, ConfigError> {
+        let name = if layer == 0 { &self.qos } else { &self.mac };
+        let foreign = || self.foreign[layer].clone().map(AnySchedulerConfig::Foreign);
+        let Some(config) = AnySchedulerConfig::default_of(name).or_else(foreign) else {
+            return Err(ConfigError::new(LAYERS[layer], format!("is no scheduler; it may be {}", NAMES.join(", "))));
         };
         config.build(setup)
     }
@@ -215,17 +241,17 @@ impl Arrangement for ByName {
     type Container<P: Packet> = Modular<P, AnyScheduler, AnyScheduler>;
 
     fn validate(&self, setup: &Setup<'_>, stations: u32) -> Result<(), ConfigError> {
-        Self::scheduler("qos", &self.qos, setup)?;
+        self.scheduler(0, setup)?;
         let weights = self.weighting.weights(&linear(stations as usize, 1.0, 0.0));
-        Self::scheduler("mac", &self.mac, &Setup { weights: &weights, ..*setup })?;
+        self.scheduler(1, &Setup { weights: &weights, ..*setup })?;
         self.layers().plan(setup.weights.len(), stations, None).validate(setup.weights.len(), stations as usize)
     }
 
     fn build<P: Packet>(&self, setup: &Setup<'_>, stations: u32, per_class: Limit) -> Self::Container<P> {
         let weights = self.weighting.weights(&vec![0.0; stations as usize]);
-        let mac = Self::scheduler("mac", &self.mac, &Setup { weights: &weights, ..*setup });
+        let mac = self.scheduler(1, &Setup { weights: &weights, ..*setup });
         let plan = self.layers().plan(setup.weights.len(), stations, Some(per_class));
-        Self::scheduler("qos", &self.qos, setup)
+        self.scheduler(0, setup)
             .and_then(|qos| Modular::new(qos, mac?, plan))
             .expect("the configuration was validated")
     }
