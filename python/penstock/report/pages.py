@@ -8,13 +8,13 @@ from typing import Any
 
 import jinja2
 
-from penstock import ecn, plots, rundir, store
+from penstock import plots, rundir, store
 from penstock.claims import Verdict, ledger
 from penstock.mistake import MistakeError
-from penstock.report import captions
+from penstock.report import run_page
 from penstock.reproduce import columns, results
 from penstock.reproduce.results import Evidence
-from penstock.scenario import to_toml, tree
+from penstock.scenario import to_toml
 
 REPORT = rundir.REPORT
 
@@ -69,36 +69,9 @@ def write_run(path: Path) -> Path:
     with store.held(path):
         kept = rundir.read(path, tables=True)
         with store.as_written(path):
-            page = _run_page(kept)
+            page = run_page.of_directory(kept)
         store.write(path / REPORT, page)
     return path / REPORT
-
-
-def _run_page(kept: rundir.Kept) -> str:
-    path, manifest, summary, tables = kept.path, kept.manifest, kept.summary, kept.tables
-    network = plots.drawing(tree(kept.text(rundir.SCENARIO)))
-    figures = {"network": network} if network else {}
-    changes = _link_changes(tree(kept.text(rundir.RESOLVED)), tables, summary["duration_s"])
-    figures |= {"link_changes": changes} if changes else {}
-    figures |= plots.single(tables, [b["name"] for b in summary["bottlenecks"]])
-    return _page(
-        "run.html.j2",
-        title=manifest.get("name", path.name),
-        manifest=manifest,
-        summary=summary,
-        ecn_of=ecn.text if ecn.asking(summary) else None,
-        ecn_warning=ecn.warning(summary),
-        timing=kept.json(rundir.TIMING),
-        figures=[_figure(figure, *captions.RUN[name], "") for name, figure in figures.items()],
-        command=f"penstock runs rerun {path}",
-        versions=manifest["versions"],
-    )
-
-
-def _link_changes(resolved: dict[str, Any], tables: dict[str, Any], duration_s: float) -> Any:
-    """Draws the links that change; `None` if none does. The resolved scenario has the names of all links."""
-    links = [link["name"] for link in resolved.get("topology", {}).get("links", [])] or ["bottleneck"]
-    return plots.link_changes(tables["link_changes"], links, duration_s) if "link_changes" in tables else None
 
 
 def remake(path: Path | None, root: Path = Path("runs")) -> Path:
