@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,6 +107,17 @@ class Cell:
     colour: int | str | None = None  # a dot before the text: a place in the palette, or a colour
     small: str = ""  # a second line
     wide: bool = False  # a longer text
+    more: Evident | None = None  # what can be opened below
+
+
+@dataclass(frozen=True)
+class Evident:
+    """A small table in a cell, which is shown on request, and a text below it."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,13 +156,15 @@ class Heat:
         """The rows, each cell with its text and its shade from 0 to 100; `None` for a missing value."""
         known = [value for _, row in self.rows for value in row if value is not None and math.isfinite(value)]
         low, high = (min(known), max(known)) if known else (0.0, 1.0)
-        span = high - low or 1.0
-        return [(name, [self._cell(value, low, span) for value in row]) for name, row in self.rows]
+        scale = math.log if low > 0 and high > 50 * low else float
+        return [(name, [self._cell(value, scale, scale(low), scale(high)) for value in row]) for name, row in self.rows]
 
-    def _cell(self, value: float | None, low: float, span: float) -> tuple[str, int | None]:
+    def _cell(
+        self, value: float | None, scale: Callable[[float], float], low: float, high: float
+    ) -> tuple[str, int | None]:
         if value is None or not math.isfinite(value):
             return "–", None
-        return self.form.format(value), round(100 * (value - low) / span)
+        return self.form.format(value), round(100 * (scale(value) - low) / (high - low or 1.0))
 
 
 @dataclass(frozen=True)

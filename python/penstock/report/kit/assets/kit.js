@@ -357,10 +357,10 @@
   // A table stays one for screen readers when the style shows its rows as cards.
   const named = (table) => {
     const labels = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
-    const give = (selector, role) => table.querySelectorAll(selector).forEach((one) => one.setAttribute("role", role));
+    const give = (selector, role) => table.querySelectorAll(`:scope > ${selector}`).forEach((one) => one.setAttribute("role", role));
     for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, i) => { cell.dataset.label = labels[i]; });
     table.setAttribute("role", "table");
-    [["thead, tbody", "rowgroup"], ["tr", "row"], ["td", "cell"], ["thead th", "columnheader"], ["tbody th", "rowheader"]].forEach((pair) => give(...pair));
+    [["thead", "rowgroup"], ["tbody", "rowgroup"], ["* > tr", "row"], ["* > tr > td", "cell"], ["thead > tr > th", "columnheader"], ["tbody > tr > th", "rowheader"]].forEach((pair) => give(...pair));
   };
 
   const start = () => {
@@ -375,7 +375,7 @@
       if (table.tBodies[0].rows.length > 3) sortable(table);
       if (table.tBodies[0].rows.length > limit(table)) shortened(table);
     });
-    const button = document.getElementById("kit-theme"), words = { auto: "as the system", dark: "dark", light: "light" };
+    const button = document.getElementById("kit-theme"), words = { auto: "system", dark: "dark", light: "light" };
     button.hidden = false;
     button.addEventListener("click", () => {
       chosen = { auto: root.dataset.theme === "dark" ? "light" : "dark", dark: "light", light: "dark" }[chosen];
