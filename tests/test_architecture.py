@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock import plots
 from penstock.architecture import (
     BACKHAULS,
     GEO,
@@ -26,6 +25,7 @@ from penstock.architecture import (
 )
 from penstock.cli import app
 from penstock.engine import simulate
+from penstock.report import network
 from penstock.scenario import Scenario, to_toml
 from typer.testing import CliRunner
 
@@ -207,23 +207,23 @@ def test_a_network_without_anybody() -> None:
 
 def test_the_drawing_shows_links_and_who_uses_them() -> None:
     scenario = emergency_network([Meoc(BACKHAULS["geo"], 2), Meoc(BACKHAULS["meo"], 1)], duration_s=10)
-    figure = plots.drawing(tomllib.loads(to_toml(scenario)))
-    assert figure is not None
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert any("satellite2\n100 Mbit/s" in text and "changes while it runs" in text for text in texts)
-    assert any(text.startswith("ian1\n2 x bulk →") for text in texts)
-    assert plots.drawing({"topology": {"kind": "dumbbell"}}) is None
+    drawn = network.drawing(tomllib.loads(to_toml(scenario)))
+    assert drawn is not None
+    bonds = {bond.texts[0]: bond for bond in drawn.links}
+    assert bonds["satellite2"].texts[1].startswith("100 Mbit/s")
+    assert bonds["satellite2"].changes
+    assert "changes while it runs" in bonds["satellite2"].texts
+    assert any(box.texts[:2] == ["ian1", "2 x bulk →"] for box in drawn.boxes)
+    assert network.drawing({"topology": {"kind": "dumbbell"}}) is None
 
 
 def test_the_drawing_shows_who_moves() -> None:
     scenario = emergency_network(
         [Meoc(), Meoc()], duration_s=30, handovers=[Handover(10, "1", "2"), Handover(20, "2", "1")]
     )
-    figure = plots.drawing(tomllib.loads(to_toml(scenario)))
-    assert figure is not None
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert "10s: s1, 15 flows" in texts
-    assert "20s: s1, 30 flows" in texts
+    drawn = network.drawing(tomllib.loads(to_toml(scenario)))
+    assert drawn is not None
+    assert [move.texts for move in drawn.moves] == [["10s: s1, 15 flows"], ["20s: s1, 30 flows"]]
 
 
 def test_the_report_begins_with_the_drawing(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_the_report_begins_with_the_drawing(tmp_path: Path) -> None:
     source.write_text(to_toml(emergency_network([Meoc(responders=1)], duration_s=2)))
     assert CliRunner().invoke(app, ["run", str(source), "--out", str(tmp_path / "out")]).exit_code == 0
     page = (tmp_path / "out" / "report.html").read_text()
-    assert 0 < page.index(">Network<") < page.index(">Goodput of the flows<")
+    assert 0 < page.index(">Network<") < page.index(">Goodput of bulk flows<")
 
 
 def test_the_command_writes_what_it_would_run(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_the_report_shows_how_links_change(penstock: Command, write: Write, tmp_
     write({"sky.csv": TABLE}, table="sky.csv", every="5s")
     assert penstock("run", "recorded.toml", "--out", "out").returncode == 0
     page = (tmp_path / "out" / "report.html").read_text()
-    assert ">Links that change<" in page
+    assert ">Rate of links that change<" in page
 
 
 def test_a_figure_has_a_panel_for_each_that_changes() -> None:

@@ -112,7 +112,8 @@ def test_the_page_sets_variants_beside_the_published_runs(tmp_path: Path) -> Non
     assert "no-pink-margin" in page
     assert page.count("9.00 → 9.45") == 2
     assert "ack-pairs" not in page
-    assert "<h2>Variants</h2>" not in write_experiment(evidence(), tmp_path).read_text(encoding="utf-8")
+    assert '<h2 id="variants">Variants</h2>' in page
+    assert ">Variants</h2>" not in write_experiment(evidence(), tmp_path).read_text(encoding="utf-8")
 
 
 def test_the_table_says_how_many_flows_lost_ecn() -> None:

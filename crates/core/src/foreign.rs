@@ -42,7 +42,11 @@ pub trait Library {
     fn aqm(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<Config, LibraryError>>;
     /// The packet scheduler of this name with these parameters; `None` if the library does not know the name, an error
     /// if the scheduler cannot be used.
-    fn scheduler(&self, name: &str, parameters: &Map<String, Value>) -> Option<Result<scheduler::Config, LibraryError>> {
+    fn scheduler(
+        &self,
+        name: &str,
+        parameters: &Map<String, Value>,
+    ) -> Option<Result<scheduler::Config, LibraryError>> {
         let _ = (name, parameters);
         None
     }

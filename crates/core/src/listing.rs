@@ -1,7 +1,8 @@
 //! The description of an algorithm in listings: its name, its source and its parameters, read from its configuration.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 /// The description of one algorithm in a listing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,4 +43,25 @@ pub(crate) fn parameters<C: Default + Serialize + JsonSchema>() -> Vec<Parameter
             about: property.get("description").and_then(|d| d.as_str()).unwrap_or_default().replace('\n', " "),
         })
         .collect()
+}
+
+/// The names of algorithms from outside, such as `mine.py:Step`.
+const FOREIGN: &str = ":";
+
+/// Returns the schema of a choice among algorithms with these parameters: the name alone, or a table of the name and
+/// parameters. An algorithm from outside may have any parameters.
+pub(crate) fn choice(algorithms: Vec<(&'static str, Schema)>) -> Schema {
+    let names: Vec<&str> = algorithms.iter().map(|(name, _)| *name).collect();
+    let outside = json!({ "type": "string", "pattern": FOREIGN });
+    let mut forms = vec![json!({ "enum": names }), outside.clone()];
+    forms.extend(algorithms.into_iter().map(|(name, schema)| with_name(name, schema)));
+    forms.push(json!({ "type": "object", "properties": { "name": outside }, "required": ["name"] }));
+    json_schema!({ "anyOf": forms })
+}
+
+/// Adds the key `name`, which has one value, to the schema of the parameters of an algorithm.
+fn with_name(name: &str, schema: Schema) -> Value {
+    let mut properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+    properties.insert("name".to_owned(), json!({ "const": name }));
+    json!({ "type": "object", "properties": properties, "required": ["name"], "additionalProperties": false })
 }

@@ -16,7 +16,7 @@ use crate::config::{AqmConfig, ConfigError, Discipline, FlowQueues, LinkFacts};
 use crate::fact::Fact;
 use crate::fq;
 use crate::judge::{Aqm, Meta};
-use crate::listing::{Entry, parameters};
+use crate::listing::{Entry, choice, parameters};
 use crate::packet::{FlowId, Packet, TcpView};
 use crate::qdisc::{Backlog, Enqueued, PacketObserver, Qdisc, Stats, Verdict};
 use crate::queue::Fifo;

@@ -108,11 +108,7 @@ pub fn config_from_pairs(name: &str, pairs: &[(String, String)]) -> Result<AnyCo
 ///
 /// # Errors
 /// Those of [`config_from_settings`], and those of the library.
-pub fn config_from_library(
-    name: &str,
-    settings: &[String],
-    library: &dyn Library,
-) -> Result<AnyConfig, SettingsError> {
+pub fn config_from_library(name: &str, settings: &[String], library: &dyn Library) -> Result<AnyConfig, SettingsError> {
     let pairs = pairs(settings)?;
     if !registry::NAMES.contains(&name)
         && let Some(found) = AnyConfig::foreign(library, name, &parameters(&pairs))
@@ -157,11 +153,7 @@ fn parameters(pairs: &[(String, String)]) -> Map<String, Value> {
 ///
 /// # Errors
 /// Those of [`config_from_library`].
-pub fn config_over(
-    config: &AnyConfig,
-    settings: &[String],
-    library: &dyn Library,
-) -> Result<AnyConfig, SettingsError> {
+pub fn config_over(config: &AnyConfig, settings: &[String], library: &dyn Library) -> Result<AnyConfig, SettingsError> {
     let (name, pairs) = (config.name(), pairs(settings)?);
     let Some(default) = AnyConfig::default_of(name) else { return foreign_over(config, &pairs, library) };
     let default = serde_json::to_value(default).ok();

@@ -48,10 +48,7 @@ impl Stopwatch {
     /// Returns the statistics; `mean` is the mean size of a packet, and `rate` that of the faster wire.
     pub fn read(&self, mean: Bytes, rate: Rate) -> AlgorithmTime {
         let wire_us = mean.as_f64() * 8e6 / rate.as_bps().max(1) as f64;
-        AlgorithmTime {
-            packet_us: self.packets.percentiles(Span::from_micros(1)),
-            budget_us: BUDGET * wire_us,
-        }
+        AlgorithmTime { packet_us: self.packets.percentiles(Span::from_micros(1)), budget_us: BUDGET * wire_us }
     }
 }
 

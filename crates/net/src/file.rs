@@ -27,11 +27,11 @@
 use crate::nodes::Side;
 use crate::tun::Cidr;
 use penstock_core::config::ConfigError;
+use penstock_core::foreign::Library;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Rate, Span};
 use penstock_flows::{Named, Prefix};
 use penstock_grammar::link::{self, Link};
-use penstock_core::foreign::Library;
 use penstock_grammar::named::Disciplines;
 use penstock_grammar::source::Table;
 use penstock_grammar::{Diagnosis, Source, fields};

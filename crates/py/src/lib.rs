@@ -29,6 +29,18 @@ fn tcp_defaults() -> PyResult<String> {
     convert::json(&penstock_sim::tcp::TcpConfig::default())
 }
 
+/// Returns the JSON Schema of scenario files.
+#[pyfunction]
+fn scenario_schema() -> PyResult<String> {
+    convert::json(&penstock_sim::scenario::schema())
+}
+
+/// Returns the JSON Schema of the summaries of runs.
+#[pyfunction]
+fn summary_schema() -> PyResult<String> {
+    convert::json(&penstock_sim::summary::schema())
+}
+
 #[pymodule]
 fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -45,6 +57,8 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(tcp_defaults, module)?)?;
     module.add_function(wrap_pyfunction!(packets::packets, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(summary_schema, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_control, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_state, module)?)?;

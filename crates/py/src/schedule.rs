@@ -31,9 +31,8 @@ pub(crate) fn schedule(
 ) -> PyResult<(Vec<i64>, String)> {
     let library = PyLibrary::new(library);
     let config = config(&library, name, settings).map_err(|error| library.failure(py).unwrap_or(error))?;
-    let played = library.run(py, || {
-        script::play(&config, &weights, Bytes::new(max_packet), events, drain).map_err(mistake)
-    })?;
+    let played =
+        library.run(py, || script::play(&config, &weights, Bytes::new(max_packet), events, drain).map_err(mistake))?;
     let order = played.order.into_iter().map(|packet| packet.map_or(-1, |packet| packet as i64));
     Ok((order.collect(), played.state))
 }

@@ -15,7 +15,7 @@
 //! 6. The remaining actors push [`actors::action`]s, which the loop applies: [`actors::changes`] of links (a [`series`]
 //!    of steps from an [`orbit`] or from a file, [`recorded`]), [`actors::handovers`] of hosts, [`actors::cooperation`]
 //!    of a gateway with clients, and [`actors::connections`] which sessions open.
-//! 7. [`digest`], [`quantiles`] and [`seconds`] count what arrives; [`summary`] and [`table`] are the results;
+//! 7. [`digest`], [`quantiles`] and [`seconds`] count what arrives, [`delays`] are distributions; [`summary`] and [`table`] are the results;
 //!    [`tcp_trace`] samples the windows of connections.
 //! 8. [`command`] is the main of programs with algorithms of their own.
 //!
@@ -56,6 +56,7 @@
 pub mod actors;
 pub mod capture;
 pub mod command;
+pub mod delays;
 pub mod digest;
 pub mod event;
 pub mod flow;

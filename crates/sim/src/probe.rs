@@ -64,6 +64,30 @@ impl TimeHistogram {
     }
 }
 
+/// Neighbouring times are counted together up to this factor, so that a distribution is short.
+const BUCKET: f64 = 1.01;
+
+impl TimeHistogram {
+    /// Returns the distribution: pairs of a time in nanoseconds and the number of times above the pair before and up to
+    /// it. A time is at most 1.1 % above the smallest that it stands for.
+    pub fn distribution(&self) -> Vec<(u64, u64)> {
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        let mut from = 0;
+        for bucket in self.counts.iter_recorded() {
+            let (value, count) = (bucket.value_iterated_to(), bucket.count_since_last_iteration());
+            match found.last_mut() {
+                Some(last) if value as f64 <= from as f64 * BUCKET => *last = (value, last.1 + count),
+                _ => {
+                    from = value;
+                    found.push((value, count));
+                }
+            }
+        }
+        found.iter_mut().for_each(|(value, _)| *value = (*value).min(self.max_ns));
+        found
+    }
+}
+
 /// What a queue did in an interval of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
@@ -187,6 +211,23 @@ mod tests {
 
     fn waiting(bytes: u64) -> Backlog {
         Backlog { packets: u64::from(bytes > 0), bytes }
+    }
+
+    /// Of the times 1 to 10,000 us, as many lie up to each time of the distribution as the time is in microseconds.
+    #[test]
+    fn a_distribution_counts_every_time_once() {
+        let mut histogram = TimeHistogram::default();
+        (1..=10_000).for_each(|us| histogram.record(Span::from_micros(us)));
+        let found = histogram.distribution();
+        assert_eq!(found.iter().map(|(_, count)| count).sum::<u64>(), 10_000);
+        assert!(found.is_sorted_by(|a, b| a.0 < b.0), "{found:?}");
+        assert!(found.len() < 700, "{}", found.len());
+        let mut below = 0;
+        for (ns, count) in found {
+            below += count;
+            assert!((below as f64 - ns as f64 / 1e3).abs() <= 1.0 + 0.002 * below as f64, "{below} up to {ns} ns");
+        }
+        assert_eq!(TimeHistogram::default().distribution(), []);
     }
 
     /// 1000 B wait from 250 to 750 ms and from 1900 to 2100 ms, which is 500, 100 and 100 B on average. The first

@@ -5,7 +5,7 @@ use penstock_core::units::Span;
 use serde::Serialize;
 
 /// Quantiles of a quantity, in the unit of the field that holds them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Quantiles {
     /// Arithmetic mean.
     pub mean: f64,

@@ -16,6 +16,7 @@ use crate::actors::connections::Connections;
 use crate::actors::cooperation::Cooperation;
 use crate::actors::handovers::{Diversion, Handovers};
 use crate::capture::{Capture, Sink};
+use crate::delays;
 use crate::event::EventQueue;
 use crate::flow::Flow;
 use crate::link::Link;
@@ -535,9 +536,12 @@ impl Simulation {
         measured.seconds.close(world.now, plan.warmup, &mut actors.flows, &mut world.links, &measured.bottlenecks);
     }
 
-    /// Returns the tables of the run by seconds and of the changes of links; empty without `[output] series`.
+    /// Returns the tables of the run by seconds, of delays, and of the changes of links; without `[output] series` only
+    /// the last.
     pub fn tables(&self) -> Vec<Table> {
-        self.measured.seconds.tables().into_iter().chain(self.actors.changes.table()).collect()
+        let seconds = self.measured.seconds.tables();
+        let delays = if seconds.is_empty() { Vec::new() } else { delays::tables(self) };
+        seconds.into_iter().chain(delays).chain(self.actors.changes.table()).collect()
     }
 
     /// Returns how many numbers of connections `http` and `web` flows occupy. A number stays occupied for a minute

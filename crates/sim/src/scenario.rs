@@ -14,6 +14,7 @@ mod write;
 pub use handovers::{Handover, Procedure};
 pub use penstock_grammar::Diagnosis;
 pub use penstock_grammar::link::Link;
+pub use read::schema;
 pub use stations::StationSpec;
 
 pub use crate::actors::changes::{Change, Course, Way};

@@ -14,7 +14,7 @@ use penstock_core::units::Instant;
 use serde::Serialize;
 
 /// Bytes waiting in a queue.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct QueueBytes {
     /// Mean over time, in bytes.
     pub mean: f64,
@@ -23,7 +23,7 @@ pub struct QueueBytes {
 }
 
 /// Totals of one bottleneck over the whole run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct BottleneckSummary {
     /// Name of the link and direction.
     pub name: String,
@@ -64,7 +64,7 @@ pub struct BottleneckSummary {
 }
 
 /// Round trip times in milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RttSummary {
     /// Smallest round trip time.
     pub min: f64,
@@ -81,7 +81,7 @@ pub struct RttSummary {
 }
 
 /// Totals of one flow.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct FlowSummary {
     /// Number of the flow.
     pub id: u32,
@@ -115,7 +115,7 @@ pub struct FlowSummary {
 }
 
 /// Jain's fairness index, computed in three ways.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct JainSummary {
     /// Index of the goodput of all TCP flows, each over the time it was active.
     pub overall: f64,
@@ -126,7 +126,7 @@ pub struct JainSummary {
 }
 
 /// The result of a whole run: the same bytes for the same scenario and seed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Name of the scenario.
     pub name: String,
@@ -154,6 +154,12 @@ pub struct Summary {
     /// Counters of the gateway and its clients; absent without `[cooperation]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cooperation: Option<crate::actors::cooperation::Summary>,
+}
+
+/// Returns the JSON Schema of summaries.
+pub fn schema() -> serde_json::Value {
+    let generator = schemars::generate::SchemaSettings::draft2020_12().for_serialize().into_generator();
+    generator.into_root_schema_for::<Summary>().to_value()
 }
 
 impl Simulation {

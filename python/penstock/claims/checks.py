@@ -32,7 +32,7 @@ def decide(parts: Iterable[Comparison], shown: int = 4) -> Finding:
 def within(tolerance: float, value: float, paper: float, what: str, unit: str = "") -> Comparison:
     """The value is that of the document, give or take this part of it."""
     text = f"{what}: {number(value)} for {number(paper)}{unit}"
-    return Comparison(abs(value - paper) <= tolerance * abs(paper), text)
+    return Comparison(abs(value - paper) <= tolerance * abs(paper), text, paper, value, what, unit.strip())
 
 
 def close(value: float, paper: float, what: str, unit: str = "") -> Comparison:
@@ -47,13 +47,15 @@ def about(value: float, paper: float, what: str, unit: str = "") -> Comparison:
 
 def index(value: float, paper: float, what: str) -> Comparison:
     """Jain's index is that of the document's table."""
-    return Comparison(abs(value - paper) <= words.INDEX, f"{what}: {value:.2f} for {paper:.2f}")
+    text = f"{what}: {value:.2f} for {paper:.2f}"
+    return Comparison(abs(value - paper) <= words.INDEX, text, paper, value, what)
 
 
 def factor(value: float, paper: float, what: str, unit: str = "") -> Comparison:
     """The value is that of the document within a factor of two, as numbers of drops are compared."""
     text = f"{what}: {number(value)} for {number(paper)}{unit}"
-    return Comparison(paper / words.FACTOR <= value <= paper * words.FACTOR, text)
+    holds = paper / words.FACTOR <= value <= paper * words.FACTOR
+    return Comparison(holds, text, paper, value, what, unit.strip())
 
 
 def at_most(value: float, bound: float, what: str, unit: str = "") -> Comparison:

@@ -80,4 +80,5 @@ def _entry(claim: Claim, evidence: Mapping[str, Evidence]) -> Entry:
     about = (claim.id, claim.document, claim.section, claim.item, claim.claim, claim.paper)
     judged = (finding.measured, finding.verdict.value, finding.reason, scope, claim.kind.value, finding.seeds)
     because = finding.because if claim.kind == Kind.CLAIM else None
-    return Entry(*about, *judged, *((because.cause.value, because.text) if because else ()))
+    why = (because.cause.value, because.text) if because else ("", "")
+    return Entry(*about, *judged, *why, finding.parts)

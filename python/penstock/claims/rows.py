@@ -54,6 +54,11 @@ class Comparison:
 
     holds: bool
     text: str
+    # The number of the document and ours, if the part compares these two; then the place and the unit.
+    said: float | None = None
+    ours: float | None = None
+    place: str = ""
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,10 +110,11 @@ class Entry:
     seeds: str = ""
     cause: str = ""  # one of `Cause` if a claim does not hold
     because: str = ""  # the arithmetic, the search, or what is to be done
+    parts: tuple[Comparison, ...] = ()  # the evidence
 
     def to_json(self) -> dict[str, Any]:
         """Returns the row as `claims --json` prints it."""
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key != "parts"}
 
     @property
     def counts(self) -> bool:

@@ -11,7 +11,6 @@ from penstock.mistake import MistakeError
 from penstock.plots import sweeps
 from penstock.plots.kit import Drawing
 from penstock.plots.links import link_changes
-from penstock.plots.network import drawing
 from penstock.plots.one_run import single
 from penstock.plots.style import COLOURS, LABELS, STYLE, colour, files, pdf, png, save, svg
 from penstock.plots.tcp_trace import traced
@@ -41,7 +40,6 @@ __all__ = [
     "LABELS",
     "Drawing",
     "colour",
-    "drawing",
     "drawings",
     "files",
     "link_changes",

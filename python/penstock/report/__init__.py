@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: one for a run, one for an experiment. No network, no script, images inside."""
+"""HTML pages of runs and of experiments, each one file that needs nothing from outside; `kit` has their parts."""
 
 from penstock.report.pages import ReportError, remake, write_experiment, write_run
 

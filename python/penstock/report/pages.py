@@ -1,20 +1,17 @@
-"""Writes HTML pages of runs and experiments from templates."""
+"""Writes the pages of runs and experiments, and makes those of tidy tables."""
 
 from __future__ import annotations
 
-import base64
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import jinja2
-
-from penstock import ecn, plots, rundir, store
-from penstock.claims import Verdict, ledger
+from penstock import rundir, store
 from penstock.mistake import MistakeError
-from penstock.report import captions
-from penstock.reproduce import columns, results
+from penstock.report import kit, run_page, tidy
+from penstock.report.kit.model import Section, Tile
+from penstock.report.tidy import Tidy
+from penstock.reproduce import results
 from penstock.reproduce.results import Evidence
-from penstock.scenario import to_toml, tree
 
 REPORT = rundir.REPORT
 
@@ -33,32 +30,15 @@ def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) ->
 
 
 def _write_experiment(evidence: Evidence, out: Path, root: Path | None) -> Path:
+    # Figures and claims load slowly, and the page of a run needs neither.
+    from penstock import plots
+    from penstock.claims import ledger
+    from penstock.report import experiment_page
+
     figures = plots.reproduction(evidence)
     others = results.stored(root, []) if root else {}
     entries = ledger({**others, evidence.experiment.name: evidence}, only=evidence.experiment.name)
-    claimed = [entry for entry in entries if entry.counts]
-    counted = {verdict.value: sum(entry.verdict == verdict for entry in claimed) for verdict in Verdict}
-    page = _page(
-        "experiment.html.j2",
-        title=evidence.experiment.title,
-        experiment=evidence.experiment,
-        evidence=evidence,
-        counted=counted,
-        claims=entries,
-        figures=[
-            _figure(figures[name], one.title, one.caption, evidence.experiment.figures[name])
-            for name, one in plots.drawings(evidence.experiment).items()
-        ],
-        headings=columns.headings(evidence),
-        rows=columns.rows(evidence),
-        with_settings=any(evidence.settings),
-        variants=_variants(evidence),
-        labels=plots.LABELS,
-        colours=plots.COLOURS,
-        scenario=to_toml(evidence.experiment.template),
-        command=_command(evidence),
-        versions=evidence.versions,
-    )
+    page = experiment_page.page(evidence, entries, {name: plots.svg(figure) for name, figure in figures.items()})
     pictures = [plots.files(figure, out / "figures" / name) for name, figure in figures.items()]
     store.together({out / REPORT: page, **{path: data for one in pictures for path, data in one.items()}})
     return out / REPORT
@@ -69,36 +49,9 @@ def write_run(path: Path) -> Path:
     with store.held(path):
         kept = rundir.read(path, tables=True)
         with store.as_written(path):
-            page = _run_page(kept)
+            page = run_page.of_directory(kept)
         store.write(path / REPORT, page)
     return path / REPORT
-
-
-def _run_page(kept: rundir.Kept) -> str:
-    path, manifest, summary, tables = kept.path, kept.manifest, kept.summary, kept.tables
-    network = plots.drawing(tree(kept.text(rundir.SCENARIO)))
-    figures = {"network": network} if network else {}
-    changes = _link_changes(tree(kept.text(rundir.RESOLVED)), tables, summary["duration_s"])
-    figures |= {"link_changes": changes} if changes else {}
-    figures |= plots.single(tables, [b["name"] for b in summary["bottlenecks"]])
-    return _page(
-        "run.html.j2",
-        title=manifest.get("name", path.name),
-        manifest=manifest,
-        summary=summary,
-        ecn_of=ecn.text if ecn.asking(summary) else None,
-        ecn_warning=ecn.warning(summary),
-        timing=kept.json(rundir.TIMING),
-        figures=[_figure(figure, *captions.RUN[name], "") for name, figure in figures.items()],
-        command=f"penstock runs rerun {path}",
-        versions=manifest["versions"],
-    )
-
-
-def _link_changes(resolved: dict[str, Any], tables: dict[str, Any], duration_s: float) -> Any:
-    """Draws the links that change; `None` if none does. The resolved scenario has the names of all links."""
-    links = [link["name"] for link in resolved.get("topology", {}).get("links", [])] or ["bottleneck"]
-    return plots.link_changes(tables["link_changes"], links, duration_s) if "link_changes" in tables else None
 
 
 def remake(path: Path | None, root: Path = Path("runs")) -> Path:
@@ -120,40 +73,30 @@ def _newest(root: Path) -> Path:
     return max(found, key=lambda file: file.stat().st_mtime).parent
 
 
-def _command(evidence: Evidence) -> str:
-    command = f"penstock reproduce {evidence.experiment.name}"
-    command += " --quick" if evidence.quick else ""
-    return command + (f" --seeds {len(evidence.seeds)}" if len(evidence.seeds) > 1 else "")
+def table_page(
+    title: str,
+    lead: str,
+    tables: Sequence[Tidy],
+    *,
+    titles: Sequence[str] = (),
+    sections: Sequence[Section] = (),
+    tiles: Sequence[Tile] = (),
+    warnings: Sequence[str] = (),
+    command: str = "",
+    versions: dict[str, str] | None = None,
+) -> str:
+    """Returns the page of tidy tables, as of a sweep or a comparison: of each its charts or maps, and all its rows.
 
-
-def _figure(figure: Any, title: str, caption: str, item: str) -> dict[str, str]:
-    data = base64.b64encode(plots.svg(figure)).decode()
-    return {"title": title, "caption": caption, "item": item, "src": f"data:image/svg+xml;base64,{data}"}
-
-
-def _variants(run: Evidence) -> list[dict[str, Any]]:
-    """Returns each variant with its rows of results, each beside the row of the published runs."""
-    published = {(row.aqm, row.flows, row.setting): row for row in columns.rows(run)}
-    tables = []
-    for variant in run.experiment.variants:
-        if variant.name not in run.varied:
-            continue
-        varied = columns.rows(run.varied[variant.name], run)
-        pairs = [
-            {"now": row, "before": published[row.aqm, row.flows, row.setting]}
-            for row in varied
-            if row.aqm in variant.aqms
-        ]
-        tables.append({"name": variant.name, "change": variant.change, "pairs": pairs})
-    return tables
-
-
-def _page(template: str, **values: Any) -> str:
-    loader = jinja2.PackageLoader("penstock.report", "templates")
-    environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    `titles` are those of the tables, `sections` come before them.
+    """
+    named = [*titles, *(f"Table {i + 1}" if len(tables) > 1 else "Results" for i in range(len(titles), len(tables)))]
+    drawn = [
+        Section(name, [*tidy.parts(one), tidy.table(one, "All points")])
+        for name, one in zip(named, tables, strict=True)
+    ]
+    return kit.page(
+        title, lead, [*sections, *drawn], tiles=tiles, warnings=warnings, command=command, versions=versions
     )
-    return environment.get_template(template).render(verdicts=list(Verdict), **values)
 
 
-__all__ = ["ReportError", "remake", "write_experiment", "write_run"]
+__all__ = ["ReportError", "remake", "table_page", "write_experiment", "write_run"]

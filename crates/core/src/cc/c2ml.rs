@@ -35,7 +35,7 @@ use crate::units::{Bytes, Instant, Rate, Span};
 use serde::{Deserialize, Serialize};
 
 /// How a control is adapted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// No adaptation: the control does not receive a budget.

@@ -4,7 +4,7 @@ use super::c2ml::{self, C2ml};
 use super::foreign::{self, Running};
 use super::{Ack, Advice, CongestionControl, ControlConfig, Loss, Requirements, Setup};
 use crate::config::ConfigError;
-use crate::listing::{Entry, parameters};
+use crate::listing::{Entry, choice, parameters};
 use crate::suggest::nearest;
 use crate::units::{Bytes, Instant, Rate};
 use serde::de::{Deserializer, Error as _};
@@ -64,6 +64,15 @@ macro_rules! controls {
                 name: $name, kind: "cc", about: $about, source: $source,
                 parameters: parameters::<super::$module::Config>(),
             },)*]
+        }
+
+        impl schemars::JsonSchema for AnyControlConfig {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                "Control".into()
+            }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                choice(vec![$(($name, <super::$module::Config as schemars::JsonSchema>::json_schema(generator)),)*])
+            }
         }
 
         impl AnyControlConfig {

@@ -29,7 +29,7 @@ use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// The radio of the document's two scenarios, each with one modulation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Technology {
     /// 802.11 at 54 Mbit/s: 64-QAM, rate 3/4.

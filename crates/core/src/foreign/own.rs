@@ -1,7 +1,9 @@
 //! The library of somebody's own crate. Its types implement the traits of the built-in algorithms, so that a file moves
 //! into this crate, or out of it, without a change.
 
-use super::{Config, Control, ForeignAqm, ForeignCc, Kind, Library, LibraryError, MakeAqm, MakeCc, ack_path, scheduler};
+use super::{
+    Config, Control, ForeignAqm, ForeignCc, Kind, Library, LibraryError, MakeAqm, MakeCc, ack_path, scheduler,
+};
 use crate::ack_path::AckPath;
 use crate::cc::{Ack, Advice, CongestionControl, ControlConfig, Loss, Requirements, Setup as Connection};
 use crate::config::{AqmConfig, ConfigError, LinkFacts};

@@ -221,6 +221,15 @@ macro_rules! disciplines {
             ForeignAckPath(Box<before::Config>),
         }
 
+        impl schemars::JsonSchema for AnyConfig {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                "Discipline".into()
+            }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                choice(vec![$(($name, <$config as schemars::JsonSchema>::json_schema(generator)),)*])
+            }
+        }
+
         /// Any discipline of the registry.
         #[derive(Debug, Clone)]
         pub enum AnyQdisc<P: Packet> {

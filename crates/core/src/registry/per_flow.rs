@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 pub struct PerFlow {
     /// The AQM of each flow queue: its name, such as "codel", or with parameters "codel target=10ms".
     #[serde(serialize_with = "write_choice", deserialize_with = "read_choice")]
-    #[schemars(with = "String")]
+    #[schemars(schema_with = "name_or_table")]
     pub per_flow: AnyAqmConfig,
 }
 
@@ -66,6 +66,10 @@ impl AqmConfig for PerFlow {
     fn aqm(&self, link: &LinkFacts) -> AnyAqm {
         self.per_flow.aqm(link)
     }
+}
+
+fn name_or_table(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": ["string", "object"] })
 }
 
 /// The names of the AQMs that can be chosen, as text.

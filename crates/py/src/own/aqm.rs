@@ -130,9 +130,8 @@ impl PyAqm {
     fn read_timer(&mut self, born: &Born, now: Instant) {
         if born.on_timer.is_some() {
             let before = self.wakeup;
-            let read = self.attempt("timer_s", |py| {
-                timer(&born.object.bind(py).getattr(intern!(py, "timer_s"))?, before, now)
-            });
+            let read = self
+                .attempt("timer_s", |py| timer(&born.object.bind(py).getattr(intern!(py, "timer_s"))?, before, now));
             self.wakeup = read.flatten();
         }
     }

@@ -176,13 +176,7 @@ impl PyElement {
         self.trouble.attempt(what, &self.name, act)
     }
 
-    fn show(
-        &self,
-        what: &str,
-        which: fn(&Born) -> &Option<Py<PyAny>>,
-        segment: &mut ack_path::Segment,
-        now: Instant,
-    ) {
+    fn show(&self, what: &str, which: fn(&Born) -> &Option<Py<PyAny>>, segment: &mut ack_path::Segment, now: Instant) {
         let Some(method) = self.object.as_ref().and_then(|born| which(born).as_ref()) else { return };
         let window = self.attempt(what, |py| {
             let shown = Bound::new(py, Segment::of(segment, now))?;

@@ -25,7 +25,7 @@ pub struct Transfer {
 }
 
 /// The keys of `kind = "bulk"`, which has none of its own.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BulkKeys {}
 
 impl Settings for Bulk {
@@ -40,7 +40,7 @@ impl Settings for Bulk {
 }
 
 /// The keys of `kind = "transfer"`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TransferKeys {
     size: Bytes,
 }

@@ -35,7 +35,7 @@ pub struct OnOff {
 }
 
 /// The keys of `kind = "cbr"`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CbrKeys {
     rate: Rate,
     packet_size: Option<OneOrMore>,
@@ -73,7 +73,7 @@ impl Settings for Cbr {
 }
 
 /// The keys of `kind = "onoff"`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OnOffKeys {
     rate: Rate,
     packet_size: Option<OneOrMore>,

@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 const ON_THE_WAY: usize = 1 << 16;
 
 /// A way in which a node violates the protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lie {
     /// The node never registers.
@@ -174,7 +174,7 @@ pub struct Cooperation {
 }
 
 /// The results of cooperation at the end of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Summary {
     /// Number of clients that hold a budget at the end.
     pub clients: u32,

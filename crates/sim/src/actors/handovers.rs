@@ -71,7 +71,7 @@ pub enum Diversion {
 }
 
 /// Counters of handovers and of the packets of moved hosts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Counters {
     /// Number of moves, one for each flow; moves of a node's client are not counted.
     pub moves: u64,

@@ -43,7 +43,7 @@ pub struct Reception {
 }
 
 /// Interarrival jitter in milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Jitter {
     /// Mean of the estimate J over all packets.
     pub mean: f64,
@@ -54,7 +54,7 @@ pub struct Jitter {
 }
 
 /// What became of the datagrams of a stream.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Delivery {
     /// Number of datagrams sent.
     pub sent: u64,

@@ -52,6 +52,23 @@ pub enum Measures {
     Video(VideoSummary),
 }
 
+/// A flow has at most one of these keys.
+impl schemars::JsonSchema for Measures {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Measures".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "object",
+            "properties": {
+                "transfers": generator.subschema_for::<Transfers>(),
+                "voip": generator.subschema_for::<VoipSummary>(),
+                "video": generator.subschema_for::<VideoSummary>(),
+            },
+        })
+    }
+}
+
 impl Measures {
     /// True if the application measures nothing of its own.
     pub fn is_none(&self) -> bool {
@@ -150,6 +167,11 @@ macro_rules! kinds {
                     $($word => <$settings as Settings>::NEEDED,)*
                     _ => &[],
                 }
+            }
+
+            /// Returns each word with the schema of the keys of its kind, those of all flows left out.
+            pub fn schemas(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
+                vec![$(($word, <<$settings as Settings>::Keys as schemars::JsonSchema>::json_schema(generator)),)*]
             }
 
             /// Reads the keys of a kind; `None` if there is no such kind. The inner error is that of a key whose value

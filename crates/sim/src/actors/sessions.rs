@@ -69,7 +69,7 @@ const DISTRIBUTIONS: [&str; 2] = ["constant", "exponential"];
 const CONNECTIONS: [&str; 2] = ["new", "same"];
 
 /// The keys of `kind = "http"`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HttpKeys {
     size: Option<Bytes>,
     packets: Option<u64>,
@@ -131,7 +131,7 @@ impl Settings for Http {
 }
 
 /// The keys of `kind = "web"`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WebKeys {
     per_second: Option<f64>,
     load: Option<f64>,
@@ -423,7 +423,7 @@ impl Application for Sessions {
 }
 
 /// The transfers of one class of sizes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SizeClass {
     /// Smallest size of the class in bytes; the next class begins at its end.
     pub from_bytes: u64,
@@ -436,7 +436,7 @@ pub struct SizeClass {
 }
 
 /// The results of the transfers of a flow.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Transfers {
     /// Number of transfers begun.
     pub started: u64,

@@ -22,7 +22,7 @@ pub struct FlowFacts {
 /// The settings of a kind of traffic.
 pub trait Settings: Sized {
     /// The keys in the form of the file; a key that may be left out is an `Option` or has a default.
-    type Keys: Serialize + DeserializeOwned;
+    type Keys: Serialize + DeserializeOwned + schemars::JsonSchema;
 
     /// The keys that the kind must have.
     const NEEDED: &'static [&'static str] = &[];

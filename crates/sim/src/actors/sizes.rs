@@ -38,6 +38,19 @@ impl<'de> Deserialize<'de> for OneOrMore {
     }
 }
 
+impl schemars::JsonSchema for OneOrMore {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "OneOrMore".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let (one, more) = (generator.subschema_for::<Bytes>(), generator.subschema_for::<Vec<Bytes>>());
+        schemars::json_schema!({ "anyOf": [one, more] })
+    }
+}
+
 impl Serialize for OneOrMore {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.as_slice() {

@@ -19,7 +19,7 @@ pub struct SynFlood {
 }
 
 /// The keys of `kind = "synflood"`.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
 pub struct Keys {
     per_second: f64,
 }

@@ -48,7 +48,7 @@ pub struct Video {
 }
 
 /// The keys of `kind = "video"`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Keys {
     rate: Rate,
     fps: Option<f64>,
@@ -225,7 +225,7 @@ impl Player {
 }
 
 /// The number of frames by what became of them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Frames {
     /// Number of frames sent.
     pub sent: u64,
@@ -240,7 +240,7 @@ pub struct Frames {
 }
 
 /// The results of a video stream.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct VideoSummary {
     /// What became of the datagrams.
     #[serde(flatten)]

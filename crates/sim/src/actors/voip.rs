@@ -51,7 +51,7 @@ pub struct Voip {
 }
 
 /// The keys of `kind = "voip"`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Keys {
     talk_spurts: Option<bool>,
     mean_on: Option<Span>,
@@ -96,7 +96,7 @@ struct Call {
 }
 
 /// The quality of a call.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct VoipSummary {
     /// What became of the packets.
     #[serde(flatten)]

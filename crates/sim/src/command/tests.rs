@@ -64,7 +64,8 @@ fn packets_events_and_windows_are_replayed() {
     let order = |alg: &str| call(&["schedule", events.path(), "--weights", "1,3", "--alg", alg]).unwrap();
     assert_eq!(order("my-drr"), order("drr"));
     assert!(order("my-drr").starts_with("0\n1\n-1\n"), "{}", order("my-drr"));
-    let script = Written::new("script.csv", "t_us,event,segments,rtt_us\n0,ack,1,100000\n10,loss,10,0\n30,recovered,0,0\n");
+    let script =
+        Written::new("script.csv", "t_us,event,segments,rtt_us\n0,ack,1,100000\n10,loss,10,0\n30,recovered,0,0\n");
     let windows = |cc: &str| call(&["control", script.path(), "--cc", cc]).unwrap();
     assert_eq!(windows("my-reno"), windows("newreno"));
     assert!(windows("my-reno").lines().nth(2).unwrap().starts_with("10,loss,11.000,5.000"), "{}", windows("my-reno"));

@@ -10,11 +10,14 @@ mod cooperation;
 mod courses;
 mod flows;
 mod handovers;
+mod schema;
 mod stations;
 mod topology;
 
 use super::profiles::{self, Profile};
 use super::{Invariants, Output, Scenario, write};
+pub use schema::schema;
+
 use changes::ChangeKeys;
 use cooperation::CooperationKeys;
 use handovers::HandoverKeys;
@@ -30,7 +33,7 @@ use toml::Spanned;
 type Check<T> = Result<T, Diagnosis>;
 
 /// The keys of a file. Tables whose keys depend on their `kind` are read where they are checked.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Keys {
     name: Option<String>,
@@ -41,12 +44,16 @@ struct Keys {
     #[serde(default)]
     warmup: Span,
     #[serde(rename = "topology")]
+    #[schemars(skip)]
     _topology: IgnoredAny,
     #[serde(rename = "aqm")]
+    #[schemars(skip)]
     _aqm: Option<IgnoredAny>,
     #[serde(rename = "tcp")]
+    #[schemars(skip)]
     _tcp: Option<IgnoredAny>,
     #[serde(rename = "flows")]
+    #[schemars(skip)]
     _flows: Option<IgnoredAny>,
     #[serde(default)]
     changes: Vec<ChangeKeys>,
@@ -64,7 +71,7 @@ fn one() -> u64 {
 }
 
 /// The keys of `[output]`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct OutputKeys {
     series: bool,
@@ -78,7 +85,7 @@ impl Default for OutputKeys {
 }
 
 /// The keys of `[invariants]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct InvariantKeys {
     max_queue: Option<Bytes>,

@@ -11,7 +11,7 @@ const MAX_DISTANCE_M: f64 = 1e6;
 const PACKET: Bytes = Bytes::new(1500);
 
 /// The channel to one station, in the form of the file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(
     untagged,
     expecting = "a station is a probability of loss, or a table { good, bad, mean_good, mean_bad }, { technology, snr_db } \
@@ -29,7 +29,7 @@ pub enum StationSpec {
 }
 
 /// The channel with two alternating states.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Markov {
     good: f64,
@@ -39,7 +39,7 @@ pub struct Markov {
 }
 
 /// The channel with a signal-to-noise ratio.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Signal {
     technology: Technology,
@@ -47,7 +47,7 @@ pub struct Signal {
 }
 
 /// The channel of a moving station.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Moving {
     technology: Technology,

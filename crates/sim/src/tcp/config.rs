@@ -8,7 +8,7 @@ use penstock_core::units::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 /// The sender's rule for short segments when the peer's window is small (silly window avoidance).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SillyWindow {
     /// Linux: one short segment may be outstanding (Minshall's variant of Nagle's rule).
@@ -19,7 +19,7 @@ pub enum SillyWindow {
 }
 
 /// How a sender without SACK recovers from losses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutSack {
     /// NewReno of RFC 6582, the impatient variant: duplicate ACKs inflate the window, and only the first partial ACK
@@ -31,7 +31,7 @@ pub enum WithoutSack {
 }
 
 /// The options of one TCP endpoint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TcpConfig {
     /// The congestion control with its parameters.

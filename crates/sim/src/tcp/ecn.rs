@@ -30,7 +30,7 @@ pub fn of_every_segment(config: &TcpConfig, requirements: Option<Requirements>) 
 }
 
 /// Why a connection that asked for ECN goes on without it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EcnLost {
     /// The peer did not agree.
@@ -42,7 +42,7 @@ pub enum EcnLost {
 
 /// How many connections were to use ECN, and how many do. Those which are in neither `used` nor `lost` have no handshake
 /// behind them yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct EcnUse {
     /// Number of connections with `ecn = true`.
     #[serde(rename = "ecn_asked")]

@@ -56,7 +56,8 @@ def cubic_ends_when_table_2_1_says(run: Evidence) -> Finding:
     parts = []
     for n in _counts(run):
         got, said = end_s(run, "c2ml", "cubic", n), ENDS["cubic"]["c2ml"][NODES.index(n)]
-        parts.append(Comparison(abs(got / said - 1) <= COMPARABLE, f"{n} nodes {got:.1f} s for {said}"))
+        near, text = abs(got / said - 1) <= COMPARABLE, f"{n} nodes {got:.1f} s for {said}"
+        parts.append(Comparison(near, text, said, got, f"{n} nodes", "s"))
     return judge(", ".join(part.text for part in parts), parts)
 
 
@@ -67,7 +68,8 @@ def others_end_when_their_tables_say(run: Evidence) -> Finding:
     for cc in (cc for cc in CCS if cc != "cubic"):
         for n in _counts(run):
             got, said = end_s(run, "c2ml", cc, n), ENDS[cc]["c2ml"][NODES.index(n)]
-            parts.append(Comparison(abs(got / said - 1) <= COMPARABLE, f"{cc}, {n} nodes {got:.1f} s for {said}"))
+            near, text = abs(got / said - 1) <= COMPARABLE, f"{cc}, {n} nodes {got:.1f} s for {said}"
+            parts.append(Comparison(near, text, said, got, f"{cc}, {n} nodes", "s"))
     met = sum(part.holds for part in parts)
     return judge(f"{met} of {len(parts)} within {COMPARABLE:.0%}", parts)
 

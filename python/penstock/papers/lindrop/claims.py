@@ -99,7 +99,8 @@ def _table(run: Evidence, paper: dict[str, dict[str, tuple[float, float, float]]
                 if setting in run.settings:
                     got = value(run, aqm, setting, ours)
                     text = f"{aqm} {got:.1f} for {said:.1f} in {_named(setting)}"
-                    parts.append(Comparison(abs(got - said) <= near * said, text))
+                    place = f"{aqm}, {_named(setting)}"
+                    parts.append(Comparison(abs(got - said) <= near * said, text, said, got, place))
     met = sum(part.holds for part in parts)
     return judge(f"{met} of {len(parts)} numbers within {near:.0%}", parts)
 

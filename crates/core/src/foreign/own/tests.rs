@@ -90,7 +90,10 @@ fn an_algorithm_of_a_crate_does_what_the_built_in_one_does() {
     let pairs = [
         (config("my-codel", target).unwrap(), built_in("codel", r#"{"target": "2ms"}"#)),
         (config("my-pie", serde_json::json!({})).unwrap(), built_in("pie", "{}")),
-        (config("my-drr", classes).unwrap(), built_in("drr", r#"{"flows": 4, "weights": "1::1,3::3", "quantum": "900B"}"#)),
+        (
+            config("my-drr", classes).unwrap(),
+            built_in("drr", r#"{"flows": 4, "weights": "1::1,3::3", "quantum": "900B"}"#),
+        ),
         (
             found("fq", r#"{"perturbation": 5, "per_flow": {"name": "my-pie", "target": "3ms"}}"#),
             built_in("fq", r#"{"perturbation": 5, "per_flow": {"name": "pie", "target": "3ms"}}"#),
@@ -100,7 +103,8 @@ fn an_algorithm_of_a_crate_does_what_the_built_in_one_does() {
             built_in("modular", r#"{"flows": 4, "stations": 2, "qos": "drr", "mac": "drr"}"#),
         ),
         (
-            config("my-clamp", serde_json::json!({ "most": 9, "queue": { "name": "my-codel", "target": "2ms" } })).unwrap(),
+            config("my-clamp", serde_json::json!({ "most": 9, "queue": { "name": "my-codel", "target": "2ms" } }))
+                .unwrap(),
             built_in("codel", r#"{"target": "2ms"}"#),
         ),
     ];

@@ -251,9 +251,7 @@ impl Arrangement for ByName {
         let weights = self.weighting.weights(&vec![0.0; stations as usize]);
         let mac = self.scheduler(1, &Setup { weights: &weights, ..*setup });
         let plan = self.layers().plan(setup.weights.len(), stations, Some(per_class));
-        self.scheduler(0, setup)
-            .and_then(|qos| Modular::new(qos, mac?, plan))
-            .expect("the configuration was validated")
+        self.scheduler(0, setup).and_then(|qos| Modular::new(qos, mac?, plan)).expect("the configuration was validated")
     }
 }
 

@@ -81,7 +81,10 @@ fn a_scheduler_that_serves_each_packet_once_is_left_alone() {
 #[test]
 fn an_idle_link_is_told_with_the_oldest_packet() {
     let told = fault(&[Some(1), None], [0, 1, 3, 2]);
-    assert!(told.starts_with("dequeue of mine, asked for departure 1, answered no class although 3 packets wait"), "{told}");
+    assert!(
+        told.starts_with("dequeue of mine, asked for departure 1, answered no class although 3 packets wait"),
+        "{told}"
+    );
     assert!(told.contains("the oldest of them packet 1 in class 0"), "{told}");
 }
 
@@ -110,7 +113,9 @@ fn packets_wait_for_a_bad_channel_and_for_nothing_else() {
 }
 
 #[test]
-#[should_panic(expected = "dequeue of silent, asked for departure 0, answered no class although 1 packet waits, packet 0 in class 2")]
+#[should_panic(
+    expected = "dequeue of silent, asked for departure 0, answered no class although 1 packet waits, packet 0 in class 2"
+)]
 fn a_compiled_scheduler_that_breaks_a_rule_panics_with_the_sentence() {
     #[derive(Debug, Clone)]
     struct Silent;

@@ -8,7 +8,7 @@ use penstock_grammar::range::MAX_DURATION;
 use serde::Deserialize;
 
 /// The keys of one table `[[changes]]`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeKeys {
     pub link: String,

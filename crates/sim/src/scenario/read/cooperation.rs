@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 
 /// The keys of `[cooperation]`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CooperationKeys {
     pub link: String,
@@ -25,7 +25,7 @@ pub struct CooperationKeys {
 }
 
 /// The keys of one node in `[cooperation]`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeKeys {
     pub name: String,

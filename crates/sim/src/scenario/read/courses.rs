@@ -30,7 +30,7 @@ pub enum OrbitKeys {
 }
 
 /// The keys of an orbit: its satellites and the ground stations.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RingKeys {
     altitude_km: f64,
@@ -60,6 +60,15 @@ fn step() -> Span {
     STEP
 }
 
+impl schemars::JsonSchema for OrbitKeys {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "OrbitKeys".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "anyOf": [{ "type": "string" }, generator.subschema_for::<RingKeys>()] })
+    }
+}
+
 impl<'de> Deserialize<'de> for OrbitKeys {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct WordOrTable;
@@ -81,7 +90,7 @@ impl<'de> Deserialize<'de> for OrbitKeys {
 }
 
 /// The keys of one state of a link which has several states.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StateKeys {
     rate: Option<Rate>,

@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 const MAX_FLOWS: u64 = 200_000;
 
 /// The keys that all kinds of traffic have.
-#[derive(Debug, Deserialize)]
-struct FlowKeys {
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+pub(super) struct FlowKeys {
     kind: String,
     #[serde(default = "one")]
     count: u64,
@@ -38,8 +38,10 @@ struct FlowKeys {
     class: Option<u32>,
     weight: Option<u32>,
     #[serde(rename = "cc")]
+    #[schemars(skip)]
     _cc: Option<IgnoredAny>,
     #[serde(rename = "tcp")]
+    #[schemars(skip)]
     _tcp: Option<IgnoredAny>,
 }
 

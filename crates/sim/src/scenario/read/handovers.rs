@@ -15,7 +15,7 @@ const INTERRUPTION: Span = Span::from_micros(27_500);
 const MAX_INTERRUPTION: Span = Span::from_secs(60);
 
 /// The keys of one table `[[handovers]]`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandoverKeys {
     pub at: Span,

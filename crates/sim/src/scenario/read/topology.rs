@@ -19,8 +19,8 @@ const KINDS: &[&str] = &["dumbbell", "parking-lot", "graph"];
 const MAX_LINKS: usize = 10_000;
 
 /// The keys of access links, in every kind of topology.
-#[derive(Debug, Deserialize)]
-struct AccessKeys {
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+pub(super) struct AccessKeys {
     #[serde(default = "access_rate")]
     access_rate: Rate,
     #[serde(default)]
@@ -32,15 +32,15 @@ fn access_rate() -> Rate {
 }
 
 /// The keys of every link besides those of [`Link`].
-#[derive(Debug, Deserialize)]
-struct RadioKeys {
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+pub(super) struct RadioKeys {
     #[serde(default)]
     stations: Vec<StationSpec>,
 }
 
 /// The keys of a link of a graph.
-#[derive(Debug, Deserialize)]
-struct EdgeKeys {
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+pub(super) struct EdgeKeys {
     name: Option<String>,
     a: String,
     b: String,

@@ -1,0 +1,9 @@
+"""The page kit: charts, tables, tiles and drawings as one HTML file that needs nothing from outside.
+
+`model` says what a page can have, `page` makes the HTML; `assets` has style and script, with uPlot for the charts.
+"""
+
+from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Network, Picture, Section, Table, Tile
+from penstock.report.kit.page import page
+
+__all__ = ["Axis", "Cell", "Chart", "Heat", "Line", "Network", "Picture", "Section", "Table", "Tile", "page"]
