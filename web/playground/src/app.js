@@ -15,10 +15,12 @@
   function preset(text) {
     const [title, beside, ...more] = text.split("\n").filter((line) => line.startsWith("# ")).map((line) => line.slice(2));
     const names = beside.replace("beside:", "").split(",").map((name) => name.trim());
-    return { title, beside: names, look: more.find((line) => line.startsWith("Look at:")) || "", text };
+    const look = more.find((line) => line.startsWith("Look at:")) || "";
+    return { title, beside: names, look, text: text.replace(`# ${beside}\n`, "") };
   }
 
   async function begin() {
+    $("settings").open = !matchMedia("(max-width: 640px)").matches;
     PS.charts.readColours();
     const lab = new PS.Lab(PS.engine);
     state = new PS.State(lab);

@@ -58,8 +58,8 @@
     }
     const set = (key) => (text) => steer({ path, link: name, key, literal: key === "loss" ? text : JSON.stringify(text) });
     form.append(
-      slider({ label: "rate", position: RATE.position(units.rate(now.rate) || 1e7), toText: (at) => units.rateText(RATE.value(at)), change: set("rate") }),
-      slider({ label: "delay, one way", position: DELAY.position(units.delayMs(now.delay) || 0.1), toText: (at) => units.delayText(DELAY.value(at)), change: set("delay") }),
+      slider({ label: "rate", position: RATE.position(units.rate(now.rate) || 1e7), shown: now.rate, toText: (at) => units.rateText(RATE.value(at)), change: set("rate") }),
+      slider({ label: "delay, one way", position: DELAY.position(units.delayMs(now.delay) || 0.1), shown: now.delay, toText: (at) => units.delayText(DELAY.value(at)), change: set("delay") }),
       lossSlider(now.loss, set("loss")),
       limitSlider(table.limit || "1000p", (text) => edit([...path, "limit"], JSON.stringify(text))),
       el("p", { class: "hint" }, "Rate, delay and loss act from now on. The limit runs the past again with its new value."),
@@ -82,7 +82,7 @@
     const { number, unit } = units.split(limit) || { number: 1000, unit: "p" };
     const scale = logarithmic(unit === "p" || unit === "kB" || unit === "KiB" ? 2 : 1, Math.max(10000, number * 4));
     const toText = (at) => `${Math.max(1, Math.round(Number(units.short(scale.value(at)))))}${unit}`;
-    return slider({ label: "limit of the queue", position: scale.position(number), toText, change });
+    return slider({ label: "limit of the queue", position: scale.position(number), shown: limit, toText, change });
   }
 
   /** The form of the flows: a count for each group, and a control for those with TCP. */
@@ -95,6 +95,7 @@
       const count = slider({
         label: `number of ${kind} flows`,
         position: COUNT.position(group.count || 1),
+        shown: String(group.count || 1),
         toText,
         change: (text) => edit(["flows", String(i), "count"], text),
       });

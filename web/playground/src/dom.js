@@ -26,13 +26,15 @@
 
   /**
    * A slider with its label and its value as a text. `toText` writes the value of a position from 0 to 1000, which a
-   * screen reader says as well. `change` gets it at most once in 40 ms while the slider moves.
+   * screen reader says as well; `shown` is the value until the slider moves. `change` gets the value at most once in
+   * 40 ms while it moves.
    */
-  function slider({ label, about, position, toText, change }) {
+  function slider({ label, about, position, shown, toText, change }) {
     const id = unique("slider");
-    const out = el("output", { for: id }, PS.units.spaced(toText(position)));
+    const begin = PS.units.spaced(shown || toText(position));
+    const out = el("output", { for: id }, begin);
     const input = el("input", { id, type: "range", min: 0, max: 1000, step: 1, value: position, title: about || null });
-    input.setAttribute("aria-valuetext", PS.units.spaced(toText(position)));
+    input.setAttribute("aria-valuetext", begin);
     let waiting = null;
     input.addEventListener("input", () => {
       const text = toText(Number(input.value));

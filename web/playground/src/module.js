@@ -19,12 +19,15 @@
     const decoder = new TextDecoder();
     raw.begin();
 
+    /** A view of the memory. The place is an argument because finding it may move the memory. */
+    const view = (Type, place, length) => new Type(raw.memory.buffer, place, length);
+
     function put(text) {
       const bytes = encoder.encode(text);
-      new Uint8Array(raw.memory.buffer, raw.input(bytes.length), bytes.length).set(bytes);
+      view(Uint8Array, raw.input(bytes.length), bytes.length).set(bytes);
     }
 
-    const output = () => decoder.decode(new Uint8Array(raw.memory.buffer, raw.output(), raw.output_bytes()));
+    const output = () => decoder.decode(view(Uint8Array, raw.output(), raw.output_bytes()));
 
     function call(name, ...numbers) {
       let failed;
@@ -50,7 +53,7 @@
       advance: (number, seconds) => call("advance", number, seconds) === "true",
       skip: (number, seconds) => call("skip", number, seconds) === "true",
       /** Returns a copy of the samples of the last `advance`. */
-      rows: (number) => new Float32Array(raw.memory.buffer, raw.rows(number), raw.rows_len(number)).slice(),
+      rows: (number) => view(Float32Array, raw.rows(number), raw.rows_len(number)).slice(),
       width: (number) => raw.width(number),
       now: (number) => raw.now(number),
       /** Changes a link while the run goes on; returns the entry of `[[changes]]` that says so. */

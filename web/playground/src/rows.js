@@ -2,7 +2,7 @@
 "use strict";
 
 (function (PS) {
-  const SMOOTH_S = 0.25; // goodput is an exponential mean over this time
+  const SMOOTH_S = 0.5; // goodput is an exponential mean over this time
 
   /** Columns of a queue and of a flow in a row, as in crates/web/src/samples.rs. */
   const QUEUE = { bytes: 0, delay: 1, drops: 2, marks: 3, lost: 4, sent: 5, rate: 6, linkDelay: 7 };

@@ -70,7 +70,8 @@ function step() {
   timer = null;
   const clock = performance.now();
   const behind = until - reached() > SLICE_S;
-  if (speed > 0) until = behind ? until : until + ((clock - before) / 1000) * speed;
+  if (speed === Infinity) until = Infinity;
+  else if (!behind) until += ((clock - before) / 1000) * speed;
   before = clock;
   if (lanes.length && !lanes.every((lane) => lane.over)) {
     advance(until, behind || speed === Infinity ? CATCH_UP_MS : WORK_MS);
