@@ -84,6 +84,17 @@ def page_of(algorithm: str) -> Page | None:
     return pages().get(_algorithms().get(algorithm, f"algorithms/{algorithm}"))
 
 
+def playground() -> Path:
+    """Returns the page of the playground: that of the package, or the one that was built in this checkout."""
+    checkout = ROOT.parent
+    places = [Path(__file__).parent / "playground" / "index.html", checkout / "target" / "playground" / "index.html"]
+    if found := next((place for place in places if place.is_file()), None):
+        return found
+    if not (checkout / "tools" / "playground").is_file():
+        raise MistakeError("this package was built without the playground; a checkout builds it with `make playground`")
+    raise MistakeError(f"the playground is not built; run `make playground` in {checkout}")
+
+
 def find(name: str) -> Page:
     """Returns a page by its name, by the last part of its name, or by the name of an algorithm.
 

@@ -15,8 +15,9 @@
 //! 6. The remaining actors push [`actors::action`]s, which the loop applies: [`actors::changes`] of links (a [`series`]
 //!    of steps from an [`orbit`] or from a file, [`recorded`]), [`actors::handovers`] of hosts, [`actors::cooperation`]
 //!    of a gateway with clients, and [`actors::connections`] which sessions open.
-//! 7. [`digest`], [`quantiles`] and [`seconds`] count what arrives, [`delays`] are distributions; [`summary`] and [`table`] are the results;
-//!    [`tcp_trace`] samples the windows of connections.
+//! 7. [`digest`], [`quantiles`] and [`seconds`] count what arrives, [`delays`] are distributions; [`summary`] and [`table`]
+//!    are the results; [`tcp_trace`] samples the windows of connections, and [`live`] is the state of a run for whoever
+//!    shows it.
 //! 8. [`command`] is the main of programs with algorithms of their own.
 //!
 //! A scenario is a text, and a run of it returns a summary. In this example one TCP connection fills a link of 10
@@ -61,6 +62,7 @@ pub mod digest;
 pub mod event;
 pub mod flow;
 pub mod link;
+pub mod live;
 pub mod loss;
 pub mod network;
 pub mod numbers;

@@ -25,6 +25,11 @@ impl Loss {
         Self { probability, rng, lost: 0, stations: None }
     }
 
+    /// Returns the probability, without that of stations.
+    pub fn probability(&self) -> f64 {
+        self.probability
+    }
+
     /// Sets the probability, within [0, 1].
     pub fn set(&mut self, probability: f64) {
         self.probability = probability;

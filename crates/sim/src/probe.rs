@@ -43,6 +43,11 @@ impl TimeHistogram {
         self.counts.len()
     }
 
+    /// Returns the sum of all times in nanoseconds.
+    pub fn sum_ns(&self) -> u128 {
+        self.sum_ns
+    }
+
     /// Returns the mean in nanoseconds; zero if there are no times.
     pub fn mean_ns(&self) -> f64 {
         self.sum_ns as f64 / self.count().max(1) as f64

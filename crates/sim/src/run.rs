@@ -7,6 +7,7 @@
 
 mod apply;
 mod sessions;
+mod steer;
 
 use crate::actors::AnyApplication;
 use crate::actors::action::{Action, Context, Mover};

@@ -47,6 +47,11 @@ impl Seconds {
         Self { keep_series, ..Self::default() }
     }
 
+    /// True if a row is kept for each second of each flow and each queue.
+    pub fn keeps_series(&self) -> bool {
+        self.keep_series
+    }
+
     /// Returns when the last second was closed.
     pub fn closed_at(&self) -> Instant {
         self.closed

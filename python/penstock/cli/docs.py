@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from penstock.manual import Page
 
 
-@verb("docs", "penstock docs", "penstock docs scenarios", "penstock docs codel")
+@verb("docs", "penstock docs", "penstock docs scenarios", "penstock docs codel", "penstock docs play")
 def docs(
     page: str = typer.Argument(
-        "", help="Name of a page or of an algorithm; default: list the pages.", metavar="[PAGE]"
+        "",
+        help="Name of a page or of an algorithm, or `play` for the playground; default: list the pages.",
+        metavar="[PAGE]",
     ),
 ) -> None:
     """Show a page of the documentation, or list all pages."""
@@ -27,11 +29,26 @@ def docs(
     if not page:
         _list(list(manual.pages().values()))
         return
+    if page == "play":
+        _play()
+        return
     found = manual.find(page)
     if sys.stdout.isatty():
         _paged(found.text)
     else:
         print(found.text, end="")
+
+
+def _play() -> None:
+    """Opens the playground in a browser, and prints where it is for a machine without one."""
+    import webbrowser
+
+    from penstock import manual
+
+    page = manual.playground()
+    print(page.as_uri())
+    if sys.stdout.isatty():
+        webbrowser.open(page.as_uri())
 
 
 def _list(pages: list[Page]) -> None:

@@ -27,10 +27,12 @@ TRACES = ("tcp",)
     "penstock run home.toml",
     "penstock run home.toml --seed 7 --json",
     "penstock run home.toml --trace tcp --flows 0,1 --interval 20ms",
+    "penstock run 'https://example.org/playground/#p1=...'",
 )
 def run(
-    scenario: Path = typer.Argument(
-        help="A scenario file; `penstock docs scenarios` explains its keys.", metavar="FILE.toml"
+    scenario: str = typer.Argument(
+        help="A scenario file, whose keys `penstock docs scenarios` explains, or a link of the playground.",
+        metavar="FILE.toml|LINK",
     ),
     seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Seed to use instead of the scenario's."),
     on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
@@ -42,15 +44,36 @@ def run(
     interval: str = typer.Option("", help="With --trace tcp: time between samples; default 10ms."),
 ) -> None:
     """Run a scenario: tables on the terminal, everything else in a directory."""
+    from penstock import link
+
+    if link.is_link(scenario):
+        _run_link(scenario, seed, out, json, [("--trace", trace), ("--pcapng", pcapng)])
+        return
     if trace:
         _check_trace(trace, pcapng)
-        tcp_trace.trace(scenario, flows, interval or tcp_trace.INTERVAL, seed, out, json)
+        tcp_trace.trace(Path(scenario), flows, interval or tcp_trace.INTERVAL, seed, out, json)
         return
     if flows or interval:
         raise MistakeError(f"{'--flows' if flows else '--interval'} goes with --trace tcp")
     from penstock.scenario import Scenario
 
-    _simulate(Scenario.load(scenario), seed, out, json, pcapng)
+    _simulate(Scenario.load(Path(scenario)), seed, out, json, pcapng)
+
+
+def _run_link(text: str, seed: int | None, out: Path | None, json: bool, refused: list[tuple[str, object]]) -> None:
+    """Runs the scenarios of a link one after another; with several, --out is the directory of their directories."""
+    from penstock import link
+
+    if given := [option for option, value in refused if value]:
+        raise MistakeError(f"{given[0]} goes with a scenario file: save the scenarios of the playground as files first")
+    sources = link.scenarios(text)
+    if len(sources) == 1:
+        _simulate(sources[0], seed, out, json, None)
+    elif json and out is None:
+        show.as_json([{**(result := _run(source, seed, None, True)).summary, "cpu_s": result.cpu_s} for source in sources])
+    else:
+        for number, source in enumerate(sources, 1):
+            _simulate(source, seed, out and out / str(number), json, None)
 
 
 def _check_trace(trace: str, pcapng: Path | None) -> None:

@@ -111,6 +111,17 @@ enum Does {
     Stations(usize),
 }
 
+impl Does {
+    /// Keeps the index of the history right when another history is put in at `place`.
+    fn make_room(&mut self, place: usize) {
+        if let Self::Become { history, .. } = self
+            && *history >= place
+        {
+            *history += 1;
+        }
+    }
+}
+
 /// One series for one direction of a link, however many steps it has.
 #[derive(Debug)]
 struct Entry {
@@ -149,6 +160,18 @@ impl Changes {
             all.add(change, || streams.get(&stream_name(changes, links, place)));
         }
         all
+    }
+
+    /// Adds a change while the run goes on, as if the scenario had had it from the beginning. `links` are the properties
+    /// of the links now; they count for a link that has not changed so far.
+    pub fn join(&mut self, change: &Change, links: &[Before], keeps_rows: bool, streams: &Streams) {
+        for history in history::of(std::slice::from_ref(change), links, keeps_rows) {
+            if let Err(place) = self.histories.binary_search_by_key(&history.link(), History::link) {
+                self.histories.insert(place, history);
+                self.entries.iter_mut().for_each(|entry| entry.does.make_room(place));
+            }
+        }
+        self.add(change, || streams.get(&stream_name(std::slice::from_ref(change), links, 0)));
     }
 
     fn add(&mut self, change: &Change, stream: impl FnOnce() -> Rng) {

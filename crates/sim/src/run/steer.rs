@@ -1,0 +1,37 @@
+//! Changes of links that come from outside while a run goes on.
+
+use super::Simulation;
+use crate::actors::changes::{Before, Change, Course, Way};
+use crate::link::Link;
+use crate::series::Values;
+use penstock_core::rng::Streams;
+use penstock_core::units::{Instant, Span};
+
+impl Simulation {
+    /// Changes rate, delay or loss of a link in both directions, at `at`, which must be later than now; an earlier time
+    /// becomes the next nanosecond. `link` is the index of the link among those of the scenario.
+    ///
+    /// The rest of the run is that of a scenario with the same step in `[[changes]]`: a run that somebody has steered
+    /// can be written down and repeated.
+    pub fn steer(&mut self, link: usize, at: Instant, values: Values) {
+        let at = at.max(self.now() + Span::from_nanos(1)).since(Instant::ZERO);
+        let course = Course::Step { values, stations: None, every: None };
+        let change = Change { link, at, way: Way::Both, course, tell_after: Span::ZERO, told: true };
+        let (links, streams) = (self.links_now(), Streams::new(self.plan.seed));
+        self.actors.changes.join(&change, &links, self.measured.seconds.keeps_series(), &streams);
+        self.await_change();
+    }
+
+    /// Returns the properties of the scenario's links now: all links with queues, before those of hosts.
+    fn links_now(&self) -> Vec<Before> {
+        let loss = |link: &Link| link.queue.as_ref().map_or(0.0, |queue| queue.loss.probability());
+        let managed = self.world.links.chunks(2).take_while(|pair| pair[0].queue.is_some());
+        let before = |pair: &[Link]| Before {
+            name: String::new(), // only random states have names
+            rate: pair[0].rate(),
+            delay: pair[0].delay(),
+            losses: [loss(&pair[0]), pair.get(1).map_or(0.0, loss)],
+        };
+        managed.map(before).collect()
+    }
+}

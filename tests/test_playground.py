@@ -1,0 +1,77 @@
+"""The playground: its presets run, and the module in a page computes what the lab computes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+from penstock import link
+from penstock._penstock import Simulation
+
+ROOT = Path(__file__).parents[1]
+PLAYGROUND = ROOT / "web" / "playground"
+ENGINE = ROOT / "target" / "playground" / "engine.js"
+PRESETS = sorted((PLAYGROUND / "presets").glob("*.toml"))
+
+
+def preset(path: Path) -> list[str]:
+    """The scenario of a preset with its own discipline and with those beside it."""
+    text = path.read_text(encoding="utf-8")
+    title, beside, look = text.splitlines()[:3]
+    assert title.startswith("# ") and look.startswith("# Look at: ")
+    own = text.split('[aqm]\nname = "')[1].split('"')[0]
+    names = [own, *(name.strip() for name in beside.removeprefix("# beside:").split(","))]
+    return [text.replace(f'[aqm]\nname = "{own}"', f'[aqm]\nname = "{name}"') for name in names]
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
+def test_a_preset_runs_with_each_of_its_disciplines(path: Path) -> None:
+    for text in preset(path):
+        run = Simulation(text, link.FILE)
+        run.advance(3.0)
+        assert json.loads(run.summary())["bottlenecks"][0]["packets"] > 0
+
+
+def test_what_presets_say_is_so() -> None:
+    """The drops of PINK, and the share of one flow beside thirty idle connections."""
+    dsl, idle = (preset(PLAYGROUND / "presets" / name)[at] for name, at in (("01-dsl.toml", 2), ("06-pink-idle.toml", 0)))
+    summaries = []
+    for text in (dsl, idle):
+        run = Simulation(text, link.FILE)
+        run.advance(1e6)
+        summaries.append(json.loads(run.summary()))
+    queue = summaries[0]["bottlenecks"][0]
+    assert queue["aqm"] == "pink" and queue["drops_aqm"] + queue["drops_overflow"] == 0
+    assert queue["queue_delay_ms"]["p90"] < 10
+    # 10 Mbit/s are 9.6 of payload; a share of 1/31 would be 0.3.
+    assert summaries[1]["flows"][0]["goodput_bps"] > 9e6
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="needs node: apt-get install nodejs")
+@pytest.mark.skipif(not ENGINE.is_file(), reason="needs the playground: make playground")
+def test_the_module_computes_what_the_lab_computes() -> None:
+    names = ("pie", "dualpi2-prague-and-cubic", "changing-link", "lte-cell")
+    texts = [(ROOT / "examples" / f"{name}.toml").read_text(encoding="utf-8") for name in names]
+    texts = [text.replace('duration = "', 'duration = "1s" # "', 1) for text in texts]
+    texts = [text.replace("warmup", "# warmup", 1) for text in texts]
+    program = PLAYGROUND / "check" / "summaries.mjs"
+    done = subprocess.run(
+        ["node", program, ENGINE], input=json.dumps(texts), capture_output=True, text=True, check=True, timeout=120
+    )
+    for name, text, theirs in zip(names, texts, json.loads(done.stdout), strict=True):
+        run = Simulation(text, link.FILE)
+        run.advance(1e6)
+        assert theirs == run.summary(), name
+
+
+def test_docs_play_says_how_to_build_it_or_where_it_is(penstock: Command) -> None:
+    done = penstock("docs", "play")
+    if ENGINE.is_file():
+        assert done.stdout.startswith("file://") and done.stdout.strip().endswith("playground/index.html")
+    else:
+        assert done.returncode == 2 and "make playground" in done.stderr
