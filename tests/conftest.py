@@ -64,7 +64,7 @@ def trace(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs the quick form of an experiment once, for all processes of the tests, and gives what it printed and its directory."""
+    """Runs the quick form of an experiment, once for all processes; gives what it printed, and its directory."""
     base = tmp_path_factory.getbasetemp()
     root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "quick"
     root.mkdir(exist_ok=True)
