@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -62,18 +64,21 @@ def trace(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs the quick form of an experiment once and gives what it printed and its directory."""
-    root = tmp_path_factory.mktemp("quick")
-    done: dict[str, dict[str, Any]] = {}
+    """Runs the quick form of an experiment, once for all processes; gives what it printed, and its directory."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "quick"
+    root.mkdir(exist_ok=True)
 
     def run(name: str) -> tuple[dict[str, Any], Path]:
-        out = root / name
-        if name not in done:
-            command = [sys.executable, "-m", "penstock", "reproduce", name, "--quick", "--json", "--out", str(out)]
-            ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
-            assert ran.returncode == 0, ran.stderr
-            done[name] = json.loads(ran.stdout)
-        return done[name], out
+        out, printed = root / name, root / f"{name}.json"
+        with (root / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be running it
+            if not printed.exists():
+                command = [sys.executable, "-m", "penstock", "reproduce", name, "--quick", "--json", "--out", str(out)]
+                ran = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=900, check=False)
+                assert ran.returncode == 0, ran.stderr
+                printed.write_text(ran.stdout)
+        return json.loads(printed.read_text()), out
 
     return run
 

@@ -269,29 +269,30 @@ class Trial:
         here.disk = Faulty(
             fault, at, self._base / "log" if fault == "none" else Path(os.devnull), self._command.no_exchange
         )
-        try:
-            if self._command.call:
-                self._command.call()
-            else:
-                from penstock.cli import main
+        return called(self._command.words, self._command.call)
 
-                sys.argv = ["penstock", *self._command.words]
-                main()
-        except SystemExit as done:
-            code = done.code
-            return code if isinstance(code, int) else 0 if code is None else 1
-        except store.StoreError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
-        except BaseException:
-            import traceback
 
-            traceback.print_exc()
-            return 1
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        return 0
+def called(words: Sequence[str], call: Callable[[], object] | None = None) -> int:
+    """Calls the command `penstock` with these words, or `call` in its place; returns the exit code."""
+    from penstock.cli import main
+
+    sys.argv = ["penstock", *words]
+    try:
+        (call or main)()
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0 if done.code is None else 1
+    except store.StoreError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
 
 
 def _follows(state: str, source: str, found: Tree) -> bool:
