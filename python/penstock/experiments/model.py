@@ -62,6 +62,7 @@ class Experiment:
     seeds: tuple[int, ...] = (1,)
     until: Until | None = None
     measure: tuple[str, ...] = ()
+    listed: tuple[Point, ...] = ()  # points that are no product; what varies is then empty
     draw: Any = None  # how a report draws it; the engine only keeps it
     source: Path | None = field(default=None, compare=False)  # the file that it was read from
 
@@ -73,17 +74,22 @@ class Experiment:
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The keys that vary."""
+        if self.listed:
+            return tuple(self.listed[0].settings)
         return tuple(path for dimension in self.dimensions for path in dimension.paths)
 
     @property
     def size(self) -> int:
         """The number of points."""
-        return math.prod(len(dimension.steps) for dimension in self.dimensions)
+        return len(self.listed) or math.prod(len(dimension.steps) for dimension in self.dimensions)
 
     def points(self) -> Iterator[Point]:
         """Yields all points; the last dimension changes fastest."""
         if self.size > MOST_POINTS:
             raise MistakeError(f"the experiment has {self.size:,} points; at most {MOST_POINTS:,} are run")
+        if self.listed:
+            yield from self.listed
+            return
         template = tree(self.scenario.text)
         steps = itertools.product(*(dimension.steps for dimension in self.dimensions))
         for index, chosen in enumerate(steps):
@@ -107,6 +113,7 @@ class Experiment:
             "vary": [
                 {"keys": list(one.paths), "values": [list(step) for step in one.steps]} for one in self.dimensions
             ],
+            "listed": [{"settings": dict(one.settings), "text": one.scenario.text} for one in self.listed],
             "seeds": list(self.seeds),
             "until": vars(self.until) if self.until else None,
             "measure": list(self.measure),
