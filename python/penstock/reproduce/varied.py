@@ -49,9 +49,7 @@ def varied(
     return replace(changes, scenario=first, dimensions=(), listed=points)
 
 
-def _points(
-    experiment: Experiment, quick: bool, changes: Varied, controls: Sequence[str]
-) -> Iterator[Point]:
+def _points(experiment: Experiment, quick: bool, changes: Varied, controls: Sequence[str]) -> Iterator[Point]:
     """Yields each scenario once: published runs that a change makes alike are one."""
     seen: dict[str, None] = {}
     for case in _cases(experiment, quick):
