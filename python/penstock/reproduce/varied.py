@@ -56,7 +56,7 @@ def _points(experiment: Experiment, quick: bool, changes: Varied, controls: Sequ
         for control in ("", *controls):
             for chosen in itertools.product(*(dimension.steps for dimension in changes.dimensions)):
                 values = dict(zip(changes.paths, itertools.chain(*chosen), strict=True))
-                tree = {**experiment.tree(case, quick), "name": experiment.name}
+                tree = {**experiment.varied_tree(case, quick), "name": experiment.name}
                 put_all(tree, {**({"tcp.cc.name": control} if control else {}), **values})
                 text = to_toml(tree)
                 if text not in seen:
