@@ -278,7 +278,7 @@ def from_json(stored: Mapping[str, Any]) -> Experiment:
     dimensions = tuple(Dimension(tuple(one["keys"]), tuple(map(tuple, one["values"]))) for one in stored["vary"])
     rule = Until(**stored["until"]) if stored["until"] else None
     listed = tuple(
-        Point(index, one["settings"], Scenario(one["text"], scenario.file))
+        Point.of(index, one["settings"], Scenario(one["text"], scenario.file))
         for index, one in enumerate(stored["listed"])
     )
     rest = (stored["name"], stored["title"], dimensions, tuple(stored["seeds"]), rule, tuple(stored["measure"]))

@@ -63,7 +63,7 @@ def _points(experiment: Experiment, quick: bool, changes: Varied, controls: Sequ
                     seen[text] = None
                     settings = {**_settings(experiment, case), **_control(experiment, case, quick, control, controls)}
                     scenario = Scenario(text, f"{experiment.name}.toml")
-                    yield Point(len(seen) - 1, {**settings, **values}, scenario)
+                    yield Point.of(len(seen) - 1, {**settings, **values}, scenario, tree)
 
 
 def _cases(experiment: Experiment, quick: bool) -> list[Case]:
