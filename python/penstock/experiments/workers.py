@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.sharedctypes import RawArray
+from pathlib import Path
 from typing import Any
 
 from penstock.engine import Stopped
@@ -81,16 +82,13 @@ class Workers:
         self._run_s = 0.0  # mean time of a run, of the runs so far
         self._returned = 0
         self._alone: set[bytes] = set()  # keys of tasks that are sent one at a time, since a worker died
-        self._workers: list[_Worker] = []
-        for place in range(count):
-            self._workers.append(self._begin(place, self._workers))
+        self._workers = [self._begin(place) for place in range(count)]
 
-    def _begin(self, place: int, others: list[_Worker]) -> _Worker:
+    def _begin(self, place: int) -> _Worker:
         ours, theirs = _FORK.Pipe()
-        open_here = [ours, *(worker.pipe for worker in others)]
         process = _FORK.Process(
             target=_serve,
-            args=(theirs, open_here, _Life(self._stop, self._classes, self._execute, self._simulated, place)),
+            args=(theirs, _Life(self._stop, self._classes, self._execute, self._simulated, place)),
             daemon=True,
         )
         with warnings.catch_warnings():  # other threads of a notebook hold no lock that a worker needs
@@ -150,8 +148,7 @@ class Workers:
         self._alone |= {task.key for task in lost}
         waiting.extendleft(reversed(lost))
         worker.pipe.close()
-        others = [one for one in self._workers if one is not worker]
-        self._workers = [*others, self._begin(worker.place, others)]
+        self._workers = [*(one for one in self._workers if one is not worker), self._begin(worker.place)]
 
     def _finished(self) -> Iterator[Returned]:
         """Yields what the workers have finished when they were told to stop."""
@@ -191,13 +188,12 @@ class _Life:
     place: int  # its own place among them
 
 
-def _serve(pipe: Connection, open_here: list[Connection], life: _Life) -> None:
+def _serve(pipe: Connection, life: _Life) -> None:
     """The life of a worker: executes batches until the pipe is closed, its parent is gone, or it is told to stop."""
     parent = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent tells what to do
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    for other in open_here:
-        other.close()
+    _close_all_but(pipe)
 
     def stop() -> bool:
         return bool(life.asked) or os.getppid() != parent
@@ -211,6 +207,14 @@ def _serve(pipe: Connection, open_here: list[Connection], life: _Life) -> None:
                 ]
                 _batch(pipe, tasks, life, stop)
     os._exit(0)
+
+
+def _close_all_but(pipe: Connection) -> None:
+    """Closes what was open in the parent: its locks, which would outlive it otherwise, and pipes of other workers."""
+    for number in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
+        if number > 2 and number != pipe.fileno():
+            with contextlib.suppress(OSError):
+                os.close(number)
 
 
 def _batch(pipe: Connection, tasks: list[Task], life: _Life, stop: Callable[[], bool]) -> None:
