@@ -47,7 +47,9 @@ def decode(text: str) -> list[str]:
             raise zlib.error("cut off, or something follows")
         return whole.decode("utf-8").split(BETWEEN)
     except (binascii.Error, zlib.error, UnicodeDecodeError):
-        raise LinkError(f"this link is damaged: what follows {MARK!r} holds no scenario; copy it again as a whole, in quotes") from None
+        raise LinkError(
+            f"this link is damaged: what follows {MARK!r} holds no scenario; copy it again as a whole, in quotes"
+        ) from None
 
 
 def encode(texts: list[str]) -> str:

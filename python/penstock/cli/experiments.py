@@ -43,6 +43,7 @@ class _NamesThem(TyperCommand):
     "penstock reproduce pink-dsl --quick",
     "penstock reproduce friendliness --seeds 3 --jobs 2",
     "penstock reproduce pink-dsl --with mine.py:Step",
+    "penstock reproduce pink-dsl --with mine.py:Step --vary flows.0.count=1,4,256 --seeds 20",
     cls=_NamesThem,
 )
 def reproduce(
@@ -51,10 +52,13 @@ def reproduce(
         metavar="NAME|FOLDER",
     ),
     quick: bool = typer.Option(False, "--quick", help="Do fewer and shorter runs."),
+    vary: list[str] = typer.Option(
+        [], metavar="KEY=VALUES", help="Other values of a key, as for `sweep`; such runs are not judged."
+    ),
     seeds: int = typer.Option(1, min=1, help="Number of seeds: 1, 2, ...; figures show medians."),
     jobs: int | None = typer.Option(None, min=1, help="Runs at once; default: one per core."),
     own: list[str] = typer.Option(
-        [], "--with", help="Add an AQM, scheduler or ACK-path element of your own. Repeatable.", metavar="FILE.py:CLASS"
+        [], "--with", help="Add an algorithm of your own. Repeatable.", metavar="FILE.py:CLASS"
     ),
     on: On = "sim",  # noqa: ARG001 - its callback checks it; there is one world so far
     out: Path | None = typer.Option(None, help="Directory of the results; default runs/reproduce/NAME."),
@@ -67,6 +71,9 @@ def reproduce(
     from penstock.reproduce.own import with_own
     from penstock.reproduce.results import home
 
+    if vary or _controls(own):
+        _vary(_experiment(name), quick, vary, own, seeds, jobs, out, json)
+        return
     experiment = with_own(_experiment(name), own)
     label = "-".join([experiment.name, *(["with", *experiment.aqms[-len(own) :]] if own else [])])
     path = out or home(label, quick)
@@ -77,6 +84,33 @@ def reproduce(
     if not complete:
         print("interrupted: finished runs are kept; repeat the command to continue", file=sys.stderr)
         raise typer.Exit(130)
+
+
+def _controls(own: list[str]) -> list[str]:
+    """Returns the congestion controls among own algorithms."""
+    from penstock.own import Library
+
+    return [name for name in own if Library().kind(name) == "cc"]
+
+
+def _vary(
+    experiment: Experiment,
+    quick: bool,
+    vary: list[str],
+    own: list[str],
+    seeds: int,
+    jobs: int | None,
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Runs the experiment with other values or an own algorithm, as `sweep` does."""
+    from penstock.cli import sweep
+    from penstock.experiments import results
+    from penstock.experiments.runner import How
+    from penstock.reproduce.varied import varied
+
+    given = varied(experiment, quick=quick, vary=sweep.varied(vary), own=own, seeds=seeds, measure=())
+    sweep.execute(given, out or results.default_path(given), How(jobs), json)
 
 
 def _experiment(name: str) -> Experiment:

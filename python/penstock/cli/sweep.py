@@ -77,7 +77,7 @@ def sweep(
     elif dry_run:
         _estimate(experiment, path, how, json)
     else:
-        _run(experiment, path, how, json)
+        execute(experiment, path, how, json)
 
 
 def varied(given: list[str]) -> dict[str, str]:
@@ -152,7 +152,8 @@ def _time(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _run(experiment: Experiment, path: Path, how: How, json: bool) -> None:
+def execute(experiment: Experiment, path: Path, how: How, json: bool) -> None:
+    """Runs what is not finished, and prints the table."""
     from penstock.experiments import runner
 
     with RunsBar(experiment.called, json) as bar:

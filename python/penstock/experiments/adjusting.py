@@ -76,7 +76,7 @@ def _check(experiment: Experiment) -> None:
 
 def with_own(experiment: Experiment, name: str) -> Experiment:
     """Returns the experiment with an own algorithm ("FILE.py:Class") as one more value beside those it has."""
-    path = _kind(experiment, name)
+    path = kind(experiment, name)
     for place, dimension in enumerate(experiment.dimensions):
         if dimension.paths in ((path,), (f"{path}.name",)):
             value: Any = name if dimension.paths[0] != path else {"name": name}
@@ -88,19 +88,12 @@ def with_own(experiment: Experiment, name: str) -> Experiment:
     return replace(experiment, dimensions=(*experiment.dimensions, one))
 
 
-def _kind(experiment: Experiment, name: str) -> str:
+def kind(experiment: Experiment, name: str) -> str:
     """Returns where a class stands in a scenario, which its base class says."""
     if ".py:" not in name:
         raise MistakeError(f"--with {name}: write FILE.py:Class")
     library = Library(experiment.scenario.file, experiment.scenario.classes, experiment.scenario.kept)
-    try:
-        library.aqm(name)
-    except MistakeError as error:
-        if "does not derive" not in str(error):
-            raise
-        library.control(name)
-        return CONTROL
-    return AQM
+    return CONTROL if library.kind(name) == "cc" else AQM
 
 
 def _now(experiment: Experiment, path: str) -> Any:

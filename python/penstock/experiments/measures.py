@@ -44,17 +44,20 @@ class Measure:
 
     def of(self, entry: Mapping[str, Any]) -> float | None:
         """Returns the number of one entry of the summary; `None` if it has none."""
-        if self.only and not entry.get(self.only):
-            return None
-        sums = [_sum(entry, paths) for paths in self._paths]
-        if sums[0] is None or len(sums) == 1:
-            return sums[0]
-        return sums[0] / sums[1] if sums[1] else 0.0
+        return None if self.only and not entry.get(self.only) else self._of(entry)
 
     def of_group(self, flows: Sequence[Mapping[str, Any]]) -> float | None:
-        """Returns the number of a group of flows; `None` if none of them has the measure."""
-        having = [flow for flow in flows if not self.only or flow.get(self.only)]
-        return _OVER[self.over]([self.of(flow) for flow in having]) if having else None
+        """Returns the number of a group of flows, all of which have the key `only`; `None` if there are none."""
+        return _OVER[self.over]([self._of(flow) for flow in flows]) if flows else None
+
+    def _of(self, entry: Mapping[str, Any]) -> float | None:
+        paths = self._paths
+        if len(paths) == 1:
+            return _sum(entry, paths[0])
+        above, below = _sum(entry, paths[0]), _sum(entry, paths[1])
+        if above is None or below is None:
+            return None
+        return above / below if below else 0.0
 
 
 def _sum(entry: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> float | None:
@@ -62,7 +65,7 @@ def _sum(entry: Mapping[str, Any], paths: tuple[tuple[str, ...], ...]) -> float 
     for path in paths:
         found: Any = entry
         for key in path:
-            found = found.get(key) if isinstance(found, Mapping) else None
+            found = found.get(key) if found.__class__ is dict else None
         if found is None:
             return None
         total += found

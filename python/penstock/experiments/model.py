@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 import math
+import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from penstock.experiments.paths import put_all
+from penstock.experiments.values import base
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml, tree
 
@@ -38,12 +39,46 @@ class Until:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What the engine must know of a scenario, so that it is not parsed again."""
+
+    duration_s: float
+    groups: tuple[int, ...]  # number of flows of each entry of [[flows]]
+    texts: frozenset[str]  # texts that may name a file
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Any]) -> Facts:
+        """Takes them from the tables of a scenario; what is wrong there, the simulator diagnoses."""
+        entries = tables.get("flows", [])
+        counts = [entry.get("count", 1) for entry in entries if isinstance(entry, Mapping)]
+        groups = tuple(count if isinstance(count, int) else 1 for count in counts)
+        return cls(base(tables.get("duration")) or 0.0, groups, frozenset(_texts(tables)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if "." in value:
+            yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+@dataclass(frozen=True)
 class Point:
     """One scenario of an experiment, which is run with every seed."""
 
     index: int
     settings: Mapping[str, Any]  # the values of what varies, by path
     scenario: Scenario
+    facts: Facts
+
+    @classmethod
+    def of(
+        cls, index: int, settings: Mapping[str, Any], scenario: Scenario, tables: Mapping[str, Any] | None = None
+    ) -> Point:
+        """Makes a point; `tables` are those of the scenario, if they are known."""
+        return cls(index, settings, scenario, Facts.of(tree(scenario.text) if tables is None else tables))
 
     @property
     def label(self) -> str:
@@ -62,6 +97,7 @@ class Experiment:
     seeds: tuple[int, ...] = (1,)
     until: Until | None = None
     measure: tuple[str, ...] = ()
+    listed: tuple[Point, ...] = ()  # points that are no product; what varies is then empty
     draw: Any = None  # how a report draws it; the engine only keeps it
     source: Path | None = field(default=None, compare=False)  # the file that it was read from
 
@@ -73,30 +109,33 @@ class Experiment:
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The keys that vary."""
+        if self.listed:
+            return tuple(self.listed[0].settings)
         return tuple(path for dimension in self.dimensions for path in dimension.paths)
 
     @property
     def size(self) -> int:
         """The number of points."""
-        return math.prod(len(dimension.steps) for dimension in self.dimensions)
+        return len(self.listed) or math.prod(len(dimension.steps) for dimension in self.dimensions)
 
     def points(self) -> Iterator[Point]:
         """Yields all points; the last dimension changes fastest."""
         if self.size > MOST_POINTS:
             raise MistakeError(f"the experiment has {self.size:,} points; at most {MOST_POINTS:,} are run")
+        if self.listed:
+            yield from self.listed
+            return
         template = tree(self.scenario.text)
+        copied = pickle.dumps(template)  # a copy is made ten times as fast as by deepcopy
         steps = itertools.product(*(dimension.steps for dimension in self.dimensions))
         for index, chosen in enumerate(steps):
             settings = dict(zip(self.paths, itertools.chain(*chosen), strict=True))
-            yield Point(index, settings, self._scenario(template, settings))
-
-    def _scenario(self, template: dict[str, Any], settings: Mapping[str, Any]) -> Scenario:
-        if not settings or not template:  # a text that is not TOML is diagnosed by the simulator
-            return self.scenario
-        changed = copy.deepcopy(template)
-        put_all(changed, settings)
-        base = self.scenario
-        return Scenario(to_toml(changed), base.file, base.classes, base.kept)
+            if not settings or not template:  # a text that is not TOML is diagnosed by the simulator
+                yield Point.of(index, settings, self.scenario, template)
+                continue
+            changed = pickle.loads(copied)
+            put_all(changed, settings)
+            yield Point.of(index, settings, replace(self.scenario, text=to_toml(changed)), changed)
 
     def described(self) -> dict[str, Any]:
         """Returns the experiment as JSON; `reading.from_json` is the reverse."""
@@ -107,6 +146,7 @@ class Experiment:
             "vary": [
                 {"keys": list(one.paths), "values": [list(step) for step in one.steps]} for one in self.dimensions
             ],
+            "listed": [{"settings": dict(one.settings), "text": one.scenario.text} for one in self.listed],
             "seeds": list(self.seeds),
             "until": vars(self.until) if self.until else None,
             "measure": list(self.measure),

@@ -79,6 +79,8 @@ def _cell(row: Mapping[str, Any] | None, measure: Measure, by: str) -> str:
     value, low, high = (None if row[key] is None else row[key] / unit for key in (by, f"{by}_low", f"{by}_high"))
     if low is None or high is None:
         return shown(value, "")
+    if by == "mean":
+        return f"{value:.4g} ±{(high - low) / 2:.2g}"
     return f"{value:.4g} [{low:.3g}, {high:.3g}]"
 
 
@@ -93,4 +95,4 @@ def _note(by: str, seeds: int) -> str:
         return "one seed says nothing about chance: --seeds 10 gives intervals"
     if by == "median":
         return "median over seeds [95 % interval between order statistics]"
-    return "mean over seeds [95 % interval, Student's t]; medians have intervals from six seeds on"
+    return "mean over seeds ± half the 95 % interval (Student's t); medians have intervals from six seeds on"

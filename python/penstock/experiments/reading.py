@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.experiments import measures, values
-from penstock.experiments.model import Dimension, Experiment, Until
+from penstock.experiments.model import Dimension, Experiment, Point, Until
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.suggest import did_you_mean
@@ -277,5 +277,9 @@ def from_json(stored: Mapping[str, Any]) -> Experiment:
     scenario = Scenario(stored["scenario"]["text"], stored["scenario"]["file"])
     dimensions = tuple(Dimension(tuple(one["keys"]), tuple(map(tuple, one["values"]))) for one in stored["vary"])
     rule = Until(**stored["until"]) if stored["until"] else None
+    listed = tuple(
+        Point.of(index, one["settings"], Scenario(one["text"], scenario.file))
+        for index, one in enumerate(stored["listed"])
+    )
     rest = (stored["name"], stored["title"], dimensions, tuple(stored["seeds"]), rule, tuple(stored["measure"]))
-    return Experiment(scenario, *rest, stored["draw"])
+    return Experiment(scenario, *rest, listed, stored["draw"])

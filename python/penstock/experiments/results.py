@@ -93,6 +93,7 @@ class Sweep:
 def described(experiment: Experiment) -> dict[str, Any]:
     """Returns the experiment without the text of its scenario."""
     found = experiment.described()
+    del found["listed"]
     return {**found, "scenario": found["scenario"]["file"]}
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from penstock.experiments.measures import BY_PART, FLOWS, LINK, RUN
-from penstock.scenario import tree
+
+_KEYS = tuple(dict.fromkeys(measure.only for measure in BY_PART[FLOWS]))  # keys of flows that some measures need
 
 
 class Row(NamedTuple):
@@ -17,19 +18,14 @@ class Row(NamedTuple):
     values: list[float | None]
 
 
-def group_sizes(text: str) -> list[int]:
-    """Returns the number of flows of each entry of [[flows]] in a scenario."""
-    entries = tree(text).get("flows", [])
-    return [int(entry.get("count", 1)) for entry in entries if isinstance(entry, Mapping)]
-
-
 def rows(summary: Mapping[str, Any], sizes: Sequence[int]) -> Iterator[Row]:
     """Yields the rows of a summary; `sizes` are those of the groups of flows."""
     has_tcp = any(flow["cc"] for flow in summary["flows"])
     run = [measure.of(summary) if has_tcp or "rtt" not in measure.name else None for measure in BY_PART[RUN]]
     yield Row(RUN, "", run)
     for name, flows in _groups(summary["flows"], sizes):
-        yield Row(FLOWS, name, [measure.of_group(flows) for measure in BY_PART[FLOWS]])
+        having = {key: [flow for flow in flows if not key or flow.get(key)] for key in _KEYS}
+        yield Row(FLOWS, name, [measure.of_group(having[measure.only]) for measure in BY_PART[FLOWS]])
     for link in summary["bottlenecks"]:
         yield Row(LINK, link["name"], [measure.of(link) for measure in BY_PART[LINK]])
 

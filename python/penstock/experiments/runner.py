@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from penstock import engine, pool, store
-from penstock.experiments import results, tables, until, values, work
+from penstock.experiments import results, tables, until, work
 from penstock.experiments.interrupts import Stop, stopping
 from penstock.experiments.measures import BY_KEY, BY_PART
 from penstock.experiments.model import Experiment, Point
 from penstock.experiments.results import Sweep
-from penstock.experiments.rows import group_sizes, rows
+from penstock.experiments.rows import rows
 from penstock.experiments.work import Task
 from penstock.experiments.workers import DiedError, Returned, Workers
-from penstock.scenario import tree
 from penstock.store import segments
 
 SYNC_S = 1.0  # what was finished in the last second may be lost if the machine (not the command) stops
@@ -105,16 +104,11 @@ class Plan:
     experiment: Experiment
     points: list[Point] = field(init=False)
     _keys: list[Callable[[int], bytes]] = field(init=False)
-    durations_s: list[float] = field(init=False)
-    sizes: list[list[int]] = field(init=False)
 
     def __post_init__(self) -> None:
         keys = work.Keys()
         self.points = list(self.experiment.points())
-        trees = [tree(point.scenario.text) for point in self.points]
-        self._keys = [keys.of(point.scenario, found) for point, found in zip(self.points, trees, strict=True)]
-        self.durations_s = [values.base(found.get("duration")) or 0.0 for found in trees]
-        self.sizes = [group_sizes(point.scenario.text) for point in self.points]
+        self._keys = [keys.of(point.scenario, point.facts.texts) for point in self.points]
 
     def tasks(self, seeds: Mapping[int, Sequence[int]]) -> list[Task]:
         """Returns the runs of each point with its seeds."""
@@ -126,7 +120,7 @@ class Plan:
 
     def simulated_s(self, tasks: Sequence[Task]) -> float:
         """Returns the simulated time of some runs."""
-        return sum(self.durations_s[task.point] for task in tasks)
+        return sum(self.points[task.point].facts.duration_s for task in tasks)
 
     def check(self) -> None:
         """Raises the diagnosis of the first point if no point can be run: a key is misspelt, or a value is wrong."""
@@ -259,7 +253,7 @@ class _Call:
             if answer.summary is None:
                 by_name.setdefault("", {})[task.seed] = None
                 continue
-            for row in rows(answer.summary, self.plan.sizes[task.point]):
+            for row in rows(answer.summary, self.plan.points[task.point].facts.groups):
                 if row.part == measure.part:
                     place = BY_PART[row.part].index(measure)
                     by_name.setdefault(row.name, {})[task.seed] = row.values[place]
@@ -292,7 +286,7 @@ class _Call:
         for task in tasks:
             by_key[task.key] = task
             places[task.key] = counted[task.point] = counted.get(task.point, -1) + 1
-        collector = tables.Collector(self.plan.points, self.plan.sizes)
+        collector = tables.Collector(self.plan.points)
         for task, answer in self._answers(by_key):
             collector.add(task.point, places[task.key], task.seed, answer)
             self.cpu_s += answer.cpu_s

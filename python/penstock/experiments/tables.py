@@ -23,8 +23,8 @@ RESERVED = ("point", "seed", "part", "name", "error", "measure")  # columns of t
 class Collector:
     """Collects the numbers of runs by columns, which take 8 bytes for each number, and not a list of objects."""
 
-    def __init__(self, points: Sequence[Point], sizes: Sequence[Sequence[int]]) -> None:
-        self._points, self._sizes = points, sizes
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._points = points
         self._numbers = {part: [array("d") for _ in BY_PART[part]] for part in PARTS}
         self._about: dict[str, list[tuple[int, int, int, int, str]]] = {part: [] for part in PARTS}
         self.failures: list[tuple[int, int, str]] = []  # point, seed, error
@@ -36,7 +36,7 @@ class Collector:
             nothing: list[float | None] = [None] * len(BY_PART[RUN])
             self._row(RUN, (point, place, 0, seed, ""), nothing)
             return
-        for order, row in enumerate(rows(answer.summary, self._sizes[point])):
+        for order, row in enumerate(rows(answer.summary, self._points[point].facts.groups)):
             self._row(row.part, (point, place, order, seed, row.name), row.values)
 
     def _row(self, part: str, about: tuple[int, int, int, int, str], values: list[float | None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,10 @@ class Keys:
     core: str = field(default_factory=engine.core_fingerprint)
     _files: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def of(self, scenario: Scenario, tree: Mapping[str, Any]) -> Callable[[int], bytes]:
-        """Returns the function from a seed to the key of the run of `scenario`, whose tables are `tree`."""
+    def of(self, scenario: Scenario, texts: Iterable[str]) -> Callable[[int], bytes]:
+        """Returns the function from a seed to the key of the run of `scenario`, of which `texts` may name files."""
         library = Library(scenario.file, scenario.classes, scenario.kept)
-        files = {name: found for name in _names(tree) if (found := self._hash(library, name))}
+        files = {name: found for name in texts if (found := self._hash(library, name))}
         made_of = json.dumps([FORMAT, scenario.text, self.core, files], sort_keys=True)
         base = hashlib.sha256(made_of.encode())
 
@@ -69,14 +69,6 @@ class Keys:
             except (MistakeError, ValueError, OSError):
                 self._files[known] = ""
         return self._files[known]
-
-
-def _names(value: Any) -> set[str]:
-    """Returns the texts of a scenario that can name a file."""
-    if isinstance(value, str):
-        return {value} if "." in value else set()
-    below = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return set().union(*map(_names, below)) if below else set()
 
 
 def run(

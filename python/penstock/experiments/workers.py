@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.sharedctypes import RawArray
+from pathlib import Path
 from typing import Any
 
 from penstock.engine import Stopped
@@ -33,6 +34,9 @@ _PATIENCE_S = 10.0  # how long an interrupted worker may take to return what it 
 _REMEMBERED = 200  # runs whose mean time decides the size of batches
 _AHEAD = 2  # batches that a worker has at a time
 _FORK = multiprocessing.get_context("fork")
+
+
+Execute = Callable[[Task, Callable[[], bool], Callable[[float], None]], bytes]
 
 
 class DiedError(Exception):
@@ -70,21 +74,22 @@ class Workers:
         stop: Stop,
         classes: Mapping[str, type],
         on_progress: Callable[[float], None] = lambda _seconds: None,
+        execute: Execute = work.run,
     ) -> None:
-        self._stop, self._classes, self._on_progress = stop, classes, on_progress
+        self._stop, self._on_progress = stop, on_progress
+        self._classes, self._execute = classes, execute
         self._simulated: Any = RawArray("d", count)
         self._run_s = 0.0  # mean time of a run, of the runs so far
         self._returned = 0
         self._alone: set[bytes] = set()  # keys of tasks that are sent one at a time, since a worker died
-        self._workers: list[_Worker] = []
-        for place in range(count):
-            self._workers.append(self._begin(place, self._workers))
+        self._workers = [self._begin(place) for place in range(count)]
 
-    def _begin(self, place: int, others: list[_Worker]) -> _Worker:
+    def _begin(self, place: int) -> _Worker:
         ours, theirs = _FORK.Pipe()
-        open_here = [ours, *(worker.pipe for worker in others)]
         process = _FORK.Process(
-            target=_serve, args=(theirs, open_here, self._stop, self._classes, self._simulated, place), daemon=True
+            target=_serve,
+            args=(theirs, _Life(self._stop, self._classes, self._execute, self._simulated, place)),
+            daemon=True,
         )
         with warnings.catch_warnings():  # other threads of a notebook hold no lock that a worker needs
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -103,6 +108,7 @@ class Workers:
                 yield from self._receive(worker, waiting)
         if self._stop:
             yield from self._finished()
+        self._on_progress(sum(self._simulated))
 
     def _feed(self, waiting: deque[Task]) -> None:
         for worker in self._workers:
@@ -110,7 +116,9 @@ class Workers:
                 batch = self._batch(waiting)
                 worker.batches.append(batch)
                 with contextlib.suppress(OSError):  # it has died, which `_receive` notices
-                    worker.pipe.send([(t.scenario.text, t.scenario.file, t.scenario.kept, t.seed) for t in batch])
+                    worker.pipe.send(
+                        [(t.point, t.seed, t.scenario.text, t.scenario.file, t.scenario.kept) for t in batch]
+                    )
 
     def _batch(self, waiting: deque[Task]) -> list[Task]:
         share = len(waiting) // (2 * len(self._workers)) + 1
@@ -140,8 +148,7 @@ class Workers:
         self._alone |= {task.key for task in lost}
         waiting.extendleft(reversed(lost))
         worker.pipe.close()
-        others = [one for one in self._workers if one is not worker]
-        self._workers = [*others, self._begin(worker.place, others)]
+        self._workers = [*(one for one in self._workers if one is not worker), self._begin(worker.place)]
 
     def _finished(self) -> Iterator[Returned]:
         """Yields what the workers have finished when they were told to stop."""
@@ -170,45 +177,59 @@ def _why(code: int | None) -> str:
     return f"the process of this run ended twice, with exit code {code}"
 
 
-def _serve(
-    pipe: Connection, open_here: list[Connection], asked: Stop, classes: Any, simulated: Any, place: int
-) -> None:
-    """The life of a worker: executes batches until the pipe is closed, its parent is gone, or it is told to stop.
+@dataclass(frozen=True)
+class _Life:
+    """What a worker has from its parent; a forked process needs not be sent it."""
 
-    `classes` are those of algorithms, which need not be sent: a forked process has them.
-    """
+    asked: Stop
+    classes: Mapping[str, type]  # of algorithms, by the names in scenarios
+    execute: Execute
+    simulated: Any  # seconds of all workers
+    place: int  # its own place among them
+
+
+def _serve(pipe: Connection, life: _Life) -> None:
+    """The life of a worker: executes batches until the pipe is closed, its parent is gone, or it is told to stop."""
     parent = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent tells what to do
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    for other in open_here:
-        other.close()
+    _close_all_but(pipe)
 
     def stop() -> bool:
-        return bool(asked) or os.getppid() != parent
+        return bool(life.asked) or os.getppid() != parent
 
     with contextlib.suppress(EOFError, OSError):
         while not stop():
             if pipe.poll(1.0):
-                given = [
-                    Task(0, seed, b"", Scenario(text, file, classes, kept)) for text, file, kept, seed in pipe.recv()
+                tasks = [
+                    Task(point, seed, b"", Scenario(text, file, life.classes, kept))
+                    for point, seed, text, file, kept in pipe.recv()
                 ]
-                _batch(pipe, given, simulated, place, stop)
+                _batch(pipe, tasks, life, stop)
     os._exit(0)
 
 
-def _batch(pipe: Connection, tasks: list[Task], simulated: Any, place: int, stop: Callable[[], bool]) -> None:
+def _close_all_but(pipe: Connection) -> None:
+    """Closes what was open in the parent: its locks, which would outlive it otherwise, and pipes of other workers."""
+    for number in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
+        if number > 2 and number != pipe.fileno():
+            with contextlib.suppress(OSError):
+                os.close(number)
+
+
+def _batch(pipe: Connection, tasks: list[Task], life: _Life, stop: Callable[[], bool]) -> None:
     results: list[bytes] = []
-    sent, before = time.monotonic(), simulated[place]
+    sent, before = time.monotonic(), life.simulated[life.place]
 
     def on_progress(seconds: float) -> None:
-        simulated[place] = before + seconds
+        life.simulated[life.place] = before + seconds
 
     for task in tasks:
         try:
-            results.append(work.run(task, stop, on_progress))
+            results.append(life.execute(task, stop, on_progress))
         except Stopped:
             break
-        before = simulated[place]
+        before = life.simulated[life.place]
         if time.monotonic() - sent > _SEND_S:
             pipe.send((results, time.monotonic() - sent))
             results, sent = [], time.monotonic()

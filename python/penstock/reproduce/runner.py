@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from penstock import pool, provenance, store
-from penstock.engine import Result, core_fingerprint
+from penstock.engine import core_fingerprint
 from penstock.reproduce.base import Case, Experiment
+from penstock.reproduce.processes import Job, run_all
 from penstock.reproduce.results import FORMAT, RESULTS, Evidence, Outcome, check_digest, digest
-from penstock.reproduce.series import Series
 from penstock.scenario import Scenario
 
 VARIANT_SEEDS = 1  # variants say why, not whether: each is compared with the published run of its seed
 
 
 class Watcher(Protocol):
-    """The interface of progress displays. Calls come from several threads, but one at a time."""
+    """The interface of progress displays."""
 
     def begin(self, runs: int, reused: int, simulated_s: float) -> None:
         """Called first: `runs` in all, of which `reused` have stored results; the others simulate `simulated_s`."""
@@ -74,20 +73,16 @@ def _reproduce(
     experiment, quick = plan.experiment, plan.quick
     cases = [*experiment.cases(quick, seeds), *experiment.variant_cases(VARIANT_SEEDS)]
     done = {} if fresh else {case: kept for case in cases if (kept := _reuse(plan, case)) is not None}
-    todo = [pool.Job(case, experiment.scenario(case, quick), case.seed) for case in cases if case not in done]
-    watcher.begin(len(cases), len(done), sum(experiment.duration_s(job.key, quick) for job in todo))
+    todo = [(case, experiment.scenario(case, quick)) for case in cases if case not in done]
+    watcher.begin(len(cases), len(done), sum(experiment.duration_s(case, quick) for case, _ in todo))
 
-    def keep(job: pool.Job[Case], result: Result) -> None:
-        series = Series.of(result) if experiment.keeps_series and result.tables else None
-        outcome = Outcome(job.key, experiment.cc_of(job.key, quick), result.summary, result.cpu_s, series)
+    def keep(job: Job, outcome: Outcome) -> None:
         _keep(plan, job, outcome)
-        done[job.key] = outcome
-        watcher.finished(str(job.key), result.cpu_s)
+        done[outcome.case] = outcome
+        watcher.finished(str(outcome.case), outcome.cpu_s)
 
-    workers = 1 if experiment.one_at_a_time else jobs or pool.cores()
-    complete = pool.run_all(todo, workers, keep, _increments(watcher.advanced), experiment.run)
-    if not complete:  # Ctrl-C may come after a run is stored and before it is in `done`
-        done = {case: kept for case in cases if (kept := done.get(case) or _reuse(plan, case)) is not None}
+    count = 1 if experiment.one_at_a_time else jobs or pool.cores()
+    complete = run_all(experiment, quick, todo, count, keep, watcher.advanced)
     ordered = [done[case] for case in sorted(done, key=_order(experiment))]
     outcomes = tuple(outcome for outcome in ordered if not outcome.case.variant)
     if not outcomes:
@@ -110,24 +105,12 @@ def _order(experiment: Experiment) -> Callable[[Case], tuple[int, ...]]:
     )
 
 
-def _increments(tell: Callable[[float], None]) -> Callable[[Case, float], None]:
-    """Converts the time of each run into increments, which a progress display adds up."""
-    seen: dict[Case, float] = {}
-    lock = threading.Lock()
-
-    def on_progress(case: Case, seconds: float) -> None:
-        with lock:
-            tell(seconds - seen.get(case, 0.0))
-            seen[case] = seconds
-
-    return on_progress
-
-
-def _keep(plan: _Plan, job: pool.Job[Case], outcome: Outcome) -> None:
-    path = plan.kept(job.key)
+def _keep(plan: _Plan, job: Job, outcome: Outcome) -> None:
+    case, scenario = job
+    path = plan.kept(case)
     run = outcome.to_store()
-    stored = {"format": FORMAT, "key": plan.key(job.scenario), "sha256": digest(run), "run": run}
-    store.together({path: store.dump(stored), path.with_suffix(".toml"): job.scenario.text}, alone=True)
+    stored = {"format": FORMAT, "key": plan.key(scenario), "sha256": digest(run), "run": run}
+    store.together({path: store.dump(stored), path.with_suffix(".toml"): scenario.text}, alone=True)
 
 
 def _reuse(plan: _Plan, case: Case) -> Outcome | None:

@@ -1,0 +1,82 @@
+"""A published experiment with more than was published: other values of a key, an algorithm of one's own.
+
+It becomes an experiment like any other (`penstock.experiments`), whose points are the published runs with these
+changes. Nobody claimed anything about them, so they are not judged.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from penstock.experiments import adjusting
+from penstock.experiments.model import Experiment as Varied
+from penstock.experiments.model import Point
+from penstock.experiments.paths import put_all
+from penstock.mistake import MistakeError
+from penstock.reproduce.base import Case, Experiment
+from penstock.reproduce.own import with_own
+from penstock.reproduce.tempest import Tempest
+from penstock.scenario import Scenario, to_toml
+
+SETTING, DISCIPLINE, COUNT = "setting", "aqm.name", "flows.0.count"  # what tells the published runs apart
+MEASURES = ("goodput_bps", "rtt_p50_ms", "rtt_p90_ms", "jain", "link.drop_share")
+
+
+def varied(
+    experiment: Experiment,
+    *,
+    quick: bool,
+    vary: Mapping[str, Any],
+    own: Sequence[str],
+    seeds: Any,
+    measure: Sequence[str],
+) -> Varied:
+    """Returns the experiment with values of keys, and with own algorithms beside the published ones."""
+    if isinstance(experiment, Tempest):
+        raise MistakeError(
+            f"{experiment.name} tests packet schedulers and has no scenario: --vary and --with do not go"
+        )
+    first = experiment.scenario(next(experiment.cases(quick, 1)), quick)
+    base = Varied(first, name=experiment.name, title=experiment.title, measure=MEASURES)
+    changes = adjusting.adjusted(base, vary=vary, seeds=seeds, measure=measure)
+    kinds = {name: adjusting.kind(base, name) for name in own}
+    disciplines = [name for name, kind in kinds.items() if kind == adjusting.AQM]
+    controls = [name for name, kind in kinds.items() if kind == adjusting.CONTROL]
+    points = tuple(_points(with_own(experiment, disciplines), quick, changes, controls))
+    return replace(changes, scenario=first, dimensions=(), listed=points)
+
+
+def _points(experiment: Experiment, quick: bool, changes: Varied, controls: Sequence[str]) -> Iterator[Point]:
+    """Yields each scenario once: published runs that a change makes alike are one."""
+    seen: dict[str, None] = {}
+    for case in _cases(experiment, quick):
+        for control in ("", *controls):
+            for chosen in itertools.product(*(dimension.steps for dimension in changes.dimensions)):
+                values = dict(zip(changes.paths, itertools.chain(*chosen), strict=True))
+                tree = {**experiment.varied_tree(case, quick), "name": experiment.name}
+                put_all(tree, {**({"tcp.cc.name": control} if control else {}), **values})
+                text = to_toml(tree)
+                if text not in seen:
+                    seen[text] = None
+                    settings = {**_settings(experiment, case), **_control(experiment, case, quick, control, controls)}
+                    scenario = Scenario(text, f"{experiment.name}.toml")
+                    yield Point.of(len(seen) - 1, {**settings, **values}, scenario, tree)
+
+
+def _cases(experiment: Experiment, quick: bool) -> list[Case]:
+    """Returns the runs of one seed, those of each setting and number of flows together."""
+    found = sorted(experiment.cases(quick, 1), key=lambda case: experiment.settings_in_order.index(case.setting))
+    places = list(dict.fromkeys((case.setting, case.flows) for case in found))
+    return sorted(found, key=lambda case: (places.index((case.setting, case.flows)), experiment.aqms.index(case.aqm)))
+
+
+def _settings(experiment: Experiment, case: Case) -> dict[str, Any]:
+    several = len(experiment.settings_in_order) > 1
+    return {**({SETTING: case.setting} if several else {}), DISCIPLINE: case.aqm, COUNT: case.flows}
+
+
+def _control(experiment: Experiment, case: Case, quick: bool, control: str, controls: Sequence[str]) -> dict[str, Any]:
+    return {adjusting.CONTROL: control or experiment.cc_of(case, quick)} if controls else {}
