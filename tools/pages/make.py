@@ -11,7 +11,7 @@ from penstock.report import table_page, write_experiment
 from penstock.report.tidy import Measure, Tidy
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ("applications", "fq-codel-home", "handover", "leo-pass", "roaming-cooperation", "dualpi2-prague-and-cubic")
+EXAMPLES = ("applications", "handover")  # all kinds of traffic; a graph with moves
 MEASURES = (
     Measure("goodput", "goodput", "Mbit/s"),
     Measure("p90", "queueing delay, p90", "ms"),
