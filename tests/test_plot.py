@@ -56,7 +56,7 @@ def test_an_ellipse_stands_on_means_and_deviations(two: penstock.Result) -> None
     table = two.tables["queue_seconds"].to_pydict()
     delays = np.array(table["queue_delay_ms_mean"])[2:]  # after the warm-up
     rates = np.array(table["throughput_bps"])[2:] / 1e6
-    [patch] = axis.patches
+    patch: Any = axis.patches[0]
     assert patch.get_center() == pytest.approx((delays.mean(), rates.mean()))
     area = np.pi / 4 * patch.width * patch.height
     assert area == pytest.approx(np.pi * np.sqrt(np.linalg.det(np.cov(delays, rates))), rel=1e-6)
