@@ -4,6 +4,8 @@
     >>> result = penstock.run("dsl.toml")              # doctest: +SKIP
     >>> result.summary["jain"]["overall"]              # doctest: +SKIP
     >>> result.frame("queue_seconds")                  # doctest: +SKIP
+    >>> result.save("runs/dsl")                        # doctest: +SKIP
+    >>> penstock.plot.cdf(result)                      # doctest: +SKIP
 
 A scenario is the path of a TOML file, a TOML text, or a mapping with the same keys (`docs/scenarios.md`).
 
@@ -20,18 +22,18 @@ if TYPE_CHECKING:
         BrokenInvariant,
         Entry,
         Parameter,
-        Result,
         ScenarioError,
         Stopped,
         TraceError,
+        Watch,
         entries,
         replay,
-        run,
     )
     from penstock.experiments.api import compare, sweep
     from penstock.experiments.compare import Comparison
     from penstock.experiments.model import Experiment
     from penstock.experiments.results import Sweep
+    from penstock.lab import Result, run
     from penstock.own import Ack, AckPath, Aqm, CongestionControl, Loss, Packet, Scheduler, Segment, Verdict
     from penstock.scenario import Source
 
@@ -59,6 +61,7 @@ __all__ = [
     "Sweep",
     "TraceError",
     "Verdict",
+    "Watch",
     "__version__",
     "compare",
     "entries",
@@ -80,6 +83,14 @@ def __getattr__(name: str) -> Any:
         import penstock.engine as engine
 
         return engine
+    if name == "lab":
+        import penstock.lab as lab
+
+        return lab
+    if name == "plot":
+        import penstock.plot as plot
+
+        return plot
     if name == "own":
         import penstock.own as own
 
@@ -92,7 +103,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _public(name: str) -> Any:
-    from penstock import engine, own, scenario
+    from penstock import engine, lab, own, scenario
 
     if name == "__version__":
         return engine.core_version()
@@ -100,7 +111,7 @@ def _public(name: str) -> Any:
         from penstock.experiments import api, compare, model, results
 
         return next(getattr(module, name) for module in (api, compare, model, results) if hasattr(module, name))
-    return next(getattr(module, name) for module in (engine, own, scenario) if hasattr(module, name))
+    return next(getattr(module, name) for module in (lab, engine, own, scenario) if hasattr(module, name))
 
 
 def __dir__() -> list[str]:

@@ -18,6 +18,7 @@ from penstock.scenario import Scenario, Source
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pandas as pd
     import pyarrow as pa
 
 __all__ = [
@@ -117,23 +118,18 @@ class Result:
             for name, columns in found.items()
         }
 
-    def frame(self, name: str) -> Any:
-        """Returns one table as a frame of polars or else of pandas; as an Arrow table if neither is installed."""
+    def frame(self, name: str) -> pd.DataFrame:
+        """Returns one table as a frame of pandas; `tables` has it in Arrow's format."""
+        if name not in self.tables:
+            held = ", ".join(self.tables) or "none; the scenario has `[output] series = false`"
+            raise MistakeError(f"no table {name!r}; there are: {held}")
         return frame_of(self.tables[name])
 
 
-def frame_of(table: pa.Table) -> Any:
-    """Returns a table as a frame of polars or else of pandas; as it is if neither is installed."""
-    try:
-        import polars
-    except ImportError:
-        pass
-    else:
-        return polars.from_arrow(table)
-    try:
-        return table.to_pandas()
-    except ImportError:
-        return table
+def frame_of(table: pa.Table) -> pd.DataFrame:
+    """Returns a table of Arrow as a frame of pandas."""
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
 
 
 def core_version() -> str:
@@ -163,6 +159,18 @@ def schedulers() -> list[Entry]:
 def tcp_defaults() -> Mapping[str, Any]:
     """Returns the keys of `[tcp]` in scenarios with their defaults."""
     found: dict[str, Any] = json.loads(_penstock.tcp_defaults())
+    return found
+
+
+def scenario_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of scenario files."""
+    found: dict[str, Any] = json.loads(_penstock.scenario_schema())
+    return found
+
+
+def summary_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of the summaries of runs."""
+    found: dict[str, Any] = json.loads(_penstock.summary_schema())
     return found
 
 

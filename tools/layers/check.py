@@ -11,7 +11,16 @@ from layers import crates, graph, imports, law, lengths, page, rust, writes
 
 PACKAGE = "penstock"
 # Scripts without a suffix are Python as well.
-SCRIPTS = ("check-layers", "emulate-mtu", "pictures", "prose-sample", "public-api", "store-faults", "verify-twins")
+SCRIPTS = (
+    "check-layers",
+    "emulate-mtu",
+    "pictures",
+    "prose-sample",
+    "public-api",
+    "schemas",
+    "store-faults",
+    "verify-twins",
+)
 
 
 def main() -> int:

@@ -36,11 +36,16 @@ type Check<T> = Result<T, Diagnosis>;
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Keys {
+    /// Name of the scenario; by default that of the file.
     name: Option<String>,
+    /// The profile whose values the keys have that the file does not give.
     profile: Option<String>,
+    /// Simulated time.
     duration: Span,
+    /// Seed of all random streams.
     #[serde(default = "one")]
     seed: u64,
+    /// Time at the beginning which the statistics by seconds leave out.
     #[serde(default)]
     warmup: Span,
     #[serde(rename = "topology")]
@@ -55,13 +60,18 @@ struct Keys {
     #[serde(rename = "flows")]
     #[schemars(skip)]
     _flows: Option<IgnoredAny>,
+    /// Changes of links.
     #[serde(default)]
     changes: Vec<ChangeKeys>,
+    /// Moves of hosts between cells.
     #[serde(default)]
     handovers: Vec<HandoverKeys>,
+    /// The gateway that grants budgets.
     cooperation: Option<CooperationKeys>,
+    /// What a run records.
     #[serde(default)]
     output: OutputKeys,
+    /// Conditions that must hold throughout a run.
     #[serde(default)]
     invariants: InvariantKeys,
 }
@@ -74,7 +84,9 @@ fn one() -> u64 {
 #[derive(Debug, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct OutputKeys {
+    /// True if tables by seconds are kept.
     series: bool,
+    /// Names of the queues to capture.
     pcapng: Vec<String>,
 }
 
@@ -88,7 +100,9 @@ impl Default for OutputKeys {
 #[derive(Debug, Clone, Default, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct InvariantKeys {
+    /// Largest number of bytes that may wait at any bottleneck.
     max_queue: Option<Bytes>,
+    /// True if no packet may be dropped at any bottleneck.
     no_drops: bool,
 }
 

@@ -4,6 +4,19 @@
 """
 
 from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Network, Picture, Section, Table, Tile
-from penstock.report.kit.page import page
+from penstock.report.kit.page import fragment, page
 
-__all__ = ["Axis", "Cell", "Chart", "Heat", "Line", "Network", "Picture", "Section", "Table", "Tile", "page"]
+__all__ = [
+    "Axis",
+    "Cell",
+    "Chart",
+    "Heat",
+    "Line",
+    "Network",
+    "Picture",
+    "Section",
+    "Table",
+    "Tile",
+    "fragment",
+    "page",
+]

@@ -81,7 +81,7 @@ class Chart:
         told = {"title": self.title, "x": self.x.to_json(), "y": self.y.to_json(), "xs": rounded(self.xs)}
         lines = [{**line.to_json(), **self._dashed(place)} for place, line in enumerate(self.lines)]
         text = json.dumps({**told, "sync": self.together, "lines": lines}, ensure_ascii=False, separators=(",", ":"))
-        return text.replace("</", "<\\/")
+        return text.replace("<", "\\u003c")
 
     def _dashed(self, place: int) -> dict[str, Any]:
         """Returns a dash for a line that would hide an earlier one, which then shows between its dashes."""

@@ -54,6 +54,11 @@ def page(
     )
 
 
+def fragment(lead: str, tables: Sequence[model.Table]) -> str:
+    """Returns tables as HTML that stands in another page, such as a notebook."""
+    return _environment().get_template("fragment.html.j2").render(lead=lead, tables=tables)
+
+
 def _has_charts(sections: Sequence[Section]) -> bool:
     return any(isinstance(part, model.Chart) for section in sections for part in section.parts)
 

@@ -20,22 +20,35 @@ const MAX_FLOWS: u64 = 200_000;
 /// The keys that all kinds of traffic have.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub(super) struct FlowKeys {
+    /// The kind of traffic.
     kind: String,
+    /// Number of equal flows.
     #[serde(default = "one")]
     count: u64,
+    /// When the first flow starts.
     #[serde(default)]
     start: Span,
+    /// Time between the starts of two consecutive flows.
     #[serde(default)]
     start_step: Span,
+    /// Upper bound of the random time that is added to each start.
     #[serde(default)]
     start_spread: Span,
+    /// When the flows stop.
     stop: Option<Span>,
+    /// In a dumbbell: "forward", from left to right, or "reverse".
     direction: Option<String>,
+    /// Delay of the client's access link.
     access_delay: Option<Span>,
+    /// Router to which the clients are attached.
     from: Option<String>,
+    /// Router to which the servers are attached.
     to: Option<String>,
+    /// Name of the node to which the flows belong.
     node: Option<String>,
+    /// Class of the flows in disciplines with classes.
     class: Option<u32>,
+    /// Weight of each flow among the flows of its node.
     weight: Option<u32>,
     #[serde(rename = "cc")]
     #[schemars(skip)]

@@ -16,7 +16,8 @@ use serde_json::{Map, Value, json};
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut file = Form::default().with::<Keys>(&mut generator);
-    let (discipline, tcp) = (generator.subschema_for::<AnyConfig>(), tcp(&mut generator));
+    let (discipline, tcp) = (generator.subschema_for::<AnyConfig>(), json!({ "$ref": "#/$defs/Tcp" }));
+    let tcp_keys = tcp_keys(&mut generator);
     file = file.needs("topology", json!({ "oneOf": topologies(&mut generator) }));
     file = file.has("aqm", discipline.to_value()).has("tcp", tcp.clone());
     let flows = flows(&mut generator, &tcp);
@@ -25,6 +26,7 @@ pub fn schema() -> Value {
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "Scenario of Penstock".into();
     schema["$defs"] = Value::Object(generator.take_definitions(true));
+    schema["$defs"]["Tcp"] = tcp_keys;
     schema
 }
 
@@ -92,7 +94,7 @@ fn topologies(generator: &mut SchemaGenerator) -> Vec<Value> {
 }
 
 /// Returns the schema of `[tcp]`, with the old form of a parameter of controls.
-fn tcp(generator: &mut SchemaGenerator) -> Value {
+fn tcp_keys(generator: &mut SchemaGenerator) -> Value {
     Form::default().with::<TcpConfig>(generator).has("hystart", json!({ "type": "boolean" })).close()
 }
 

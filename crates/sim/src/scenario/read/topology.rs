@@ -21,8 +21,10 @@ const MAX_LINKS: usize = 10_000;
 /// The keys of access links, in every kind of topology.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub(super) struct AccessKeys {
+    /// Rate of the access links of hosts.
     #[serde(default = "access_rate")]
     access_rate: Rate,
+    /// One-way delay of the access links of hosts.
     #[serde(default)]
     access_delay: Span,
 }
@@ -34,6 +36,7 @@ fn access_rate() -> Rate {
 /// The keys of every link besides those of [`Link`].
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub(super) struct RadioKeys {
+    /// The channels to the stations behind a wireless link.
     #[serde(default)]
     stations: Vec<StationSpec>,
 }
@@ -41,9 +44,13 @@ pub(super) struct RadioKeys {
 /// The keys of a link of a graph.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub(super) struct EdgeKeys {
+    /// Name of the link.
     name: Option<String>,
+    /// Router at the first end.
     a: String,
+    /// Router at the second end.
     b: String,
+    /// True if the queue is measured.
     bottleneck: Option<bool>,
 }
 

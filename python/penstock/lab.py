@@ -1,0 +1,47 @@
+"""What `penstock.run` returns in Python: a result that saves itself, shows itself in a notebook, and is typed."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock import engine
+from penstock.scenario import Scenario, Source
+
+if TYPE_CHECKING:
+    from penstock.engine import Watch
+    from penstock.typed import Summary
+
+
+class Result(engine.Result):
+    """The results of one run."""
+
+    @property
+    def typed(self) -> Summary:
+        """The summary with its keys typed, so that editors complete them."""
+        return cast("Summary", self.summary)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the run directory that `penstock run --out` writes, and returns the path of its page."""
+        from penstock import report, rundir
+
+        rundir.write(self, Path(path))
+        return report.write_run(Path(path))
+
+    def _repr_html_(self) -> str:
+        from penstock.report import notebook
+
+        return notebook.html(self.scenario.name, self.summary)
+
+
+def run(source: Source, seed: int | None = None, pcapng: Path | None = None, *, watch: Watch | None = None) -> Result:
+    """Runs a scenario to its end; `pcapng` is a file into which the packets of the bottlenecks are written.
+
+    With `watch` the result has the tables `tcp_trace` and `queue_trace`. Raises `ScenarioError` with the complete
+    diagnosis when the scenario cannot be run, `BrokenInvariant` when an invariant of the scenario does not hold, and
+    `AlgorithmError` when an algorithm written in Python fails.
+    """
+    found = engine.simulate(Scenario.load(source), seed, pcapng, watch=watch)
+    values: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
+    return Result(**values)

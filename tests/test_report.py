@@ -1,0 +1,228 @@
+"""Pages: what they show, that the same results give the same bytes, and that nothing of a kind hides in another."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from penstock.mistake import MistakeError
+from penstock.report import groups, network, run_charts, run_tables, table_page
+from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Table, rounded
+from penstock.report.tidy import Measure, Tidy, chart, number_of, parts
+
+HOME = """
+name = "home"
+duration = "6s"
+warmup = "1s"
+topology = { kind = "dumbbell", rate = "4Mbit/s", delay = "10ms", limit = "60p" }
+aqm = { name = "fq-codel" }
+tcp = { ecn = true }
+flows = [
+  { kind = "bulk", count = 2 },
+  { kind = "bulk", direction = "reverse" },
+  { kind = "voip" },
+  { kind = "video", rate = "400kbit/s" },
+  { kind = "web", per_second = 4, mean_size = "20kB" },
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def home() -> penstock.Result:
+    return penstock.run(HOME)
+
+
+def data(page: str) -> list[dict[str, Any]]:
+    """The charts of a page, as its script reads them."""
+    found = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    return [json.loads(text) for text in found]
+
+
+def test_the_page_of_a_run_shows_all_its_summary_has(home: penstock.Result, tmp_path: Path) -> None:
+    page = home.save(tmp_path / "a").read_text(encoding="utf-8")
+    call = home.summary["flows"][3]["voip"]
+    for part in ("Calls", "Video", "Transfers", "Transfers by size", "ECN", "Marks", "Each flow", "Flows by kind"):
+        assert f">{part}<" in page, part
+    assert f">{call['mos']:.2f}<" in page
+    assert len(page.encode()) < 1.5e6
+
+
+def test_the_same_run_gives_the_same_page(home: penstock.Result, tmp_path: Path) -> None:
+    first = home.save(tmp_path / "run").read_bytes()
+    (tmp_path / "run" / "report.html").unlink()
+    assert penstock.lab.Result.save(home, tmp_path / "run").read_bytes() == first
+
+
+def test_flows_of_a_kind_are_drawn_apart(home: penstock.Result, tmp_path: Path) -> None:
+    charts = {one["title"]: one for one in data(home.save(tmp_path / "run").read_text(encoding="utf-8"))}
+    assert [name for name in charts if name.startswith("Goodput")] == [
+        "Goodput of bulk flows",
+        "Goodput of voip flows",
+        "Goodput of video flows",
+        "Goodput of web flows",
+    ]
+    assert [line["name"] for line in charts["Goodput of voip flows"]["lines"]] == ["flow 3"]
+    assert [line["name"] for line in charts["Goodput of bulk flows"]["lines"]][2] == "flow 2 (cubic, back)"
+    # 64 kbit/s of voice: a call among the flows of megabits would be a line at zero.
+    assert max(charts["Goodput of voip flows"]["lines"][0]["y"]) == pytest.approx(64, abs=8)
+
+
+def test_fairness_is_that_of_a_kind_and_a_direction() -> None:
+    flows = [
+        {"id": 0, "kind": "bulk", "cc": "cubic", "goodput_bps": 5e6},
+        {"id": 1, "kind": "bulk", "cc": "cubic", "goodput_bps": 5e6, "back": True},
+        {"id": 2, "kind": "bulk", "cc": "cubic", "goodput_bps": 1e6},
+        {"id": 3, "kind": "voip", "cc": "", "goodput_bps": 8e4},
+    ]
+    found = groups.groups(flows)
+    assert [(one.label, one.ids) for one in found] == [
+        ("bulk (cubic)", [0, 2]),
+        ("bulk (cubic, back)", [1]),
+        ("voip", [3]),
+    ]
+    assert [one.jain for one in found] == [pytest.approx(36 / 52), None, None]
+
+
+def test_flows_know_whether_they_go_back() -> None:
+    flows = [{"id": i} for i in range(4)]
+    dumbbell = {"flows": [{"count": 2}, {"direction": "reverse"}, {}]}
+    assert [flow["back"] for flow in groups.directed(flows, dumbbell)] == [False, False, True, False]
+    graph = {"flows": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}, {"from": "b", "to": "a", "count": 2}]}
+    assert [flow["back"] for flow in groups.directed(flows, graph)] == [False, False, True, True]
+    assert groups.directed(flows, {"flows": []}) == flows
+
+
+def test_distributions_have_the_quantiles_of_the_summary(home: penstock.Result) -> None:
+    table = home.tables["queue_delays"].to_pydict()
+    packets, delays = np.array(table["packets"]), np.array(table["delay_ms"])
+    [bottleneck] = home.summary["bottlenecks"]
+    assert packets.sum() == bottleneck["packets_all"]
+    shares = np.cumsum(packets) / packets.sum()
+    for key, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
+        exact = bottleneck["queue_delay_ms"][key]
+        assert delays[np.searchsorted(shares, q)] == pytest.approx(exact, rel=0.012), key
+    assert delays.max() == pytest.approx(bottleneck["queue_delay_ms"]["max"], rel=1e-6)
+    [delay, _] = run_charts.distributions(home.tables, home.summary)
+    assert delay.lines[0].ys[-1] == 1.0
+    trips = home.tables["round_trips"].to_pydict()
+    assert set(trips["flow"]) == {0, 5}, "the first flows of bulk and of web, by kind and control"
+
+
+def test_many_flows_are_a_range_and_a_median() -> None:
+    series = {flow: ([1.0], [float(flow)]) for flow in range(10)}
+    group = groups.Group("bulk", "cubic", [{"id": flow} for flow in range(10)])
+    [line] = run_charts._lines([group], series)
+    assert (line.low, line.ys, line.high) == ([0.0], [4.0], [8.0])
+    assert line.name == "10 x bulk (cubic): median, p10 to p90"
+
+
+def test_a_long_series_is_drawn_as_means() -> None:
+    xs, ys = run_charts._thin([float(t) for t in range(1, 3001)], [1.0, 3.0, 5.0] * 1000)
+    assert (len(xs), set(ys), xs[:2]) == (1000, {3.0}, [3.0, 6.0])
+
+
+def test_a_line_that_hides_another_is_dashed() -> None:
+    lines = [Line("a", [1, 2, 3]), Line("b", [1, 2, 3.001], 1), Line("c", [3, 2, 1], 2)]
+    chart_ = json.loads(Chart("t", "r", Axis("x"), Axis("y"), lines, [0, 1, 2]).to_json())
+    assert ["dash" in line for line in chart_["lines"]] == [False, True, False]
+
+
+def test_numbers_of_charts_are_short_and_missing_ones_null() -> None:
+    assert rounded([1234567.0, 0.123456789, float("nan"), None, 2.0]) == [1234600, 0.12346, None, None, 2]
+
+
+def test_names_cannot_break_the_page() -> None:
+    evil = '</script><img src=x onerror="alert(1)">'
+    rows = [{"x": 1, "aqm": evil, "measure": "m", "median": 1.0}]
+    page = table_page(evil, evil, [Tidy(rows, ["x"], [Measure("m", evil)], group="aqm")])
+    assert "<img" not in page
+    assert data(page)[0]["lines"][0]["name"] == evil
+
+
+def test_a_network_is_drawn_for_every_kind_of_topology() -> None:
+    link = {"rate": "10Mbit/s", "delay": "5ms"}
+    dumbbell = network.drawing({"topology": {"kind": "dumbbell", **link}, "flows": [{"kind": "bulk", "count": 3}]})
+    assert dumbbell is not None
+    assert [box.texts for box in sorted(dumbbell.boxes, key=lambda box: box.x)] == [
+        ["left", "3 x bulk →"],
+        ["right", "→ 3 x bulk"],
+    ]
+    lot = network.drawing({"topology": {"kind": "parking-lot", "hops": [link, link]}, "flows": []})
+    assert lot is not None
+    assert [box.texts[0] for box in sorted(lot.boxes, key=lambda box: box.x)] == ["r0", "r1", "r2"]
+
+
+# Tidy tables.
+
+
+def rows(keys: dict[str, list[Any]], **more: Any) -> list[dict[str, Any]]:
+    points: list[dict[str, Any]] = [{}]
+    for key, values in keys.items():
+        points = [{**point, key: value} for point in points for value in values]
+    return [{**point, "measure": "m", "median": 2.0, **more} for point in points]
+
+
+MEASURE = Measure("m", "delay", "ms")
+
+
+def test_a_document_has_open_marks_beside_ours() -> None:
+    said = [{"flows": 4, "aqm": "codel", "measure": "m", "median": 3.0}]
+    tidy = Tidy(rows({"flows": [4, 8], "aqm": ["pie", "codel"]}), ["flows"], [MEASURE], group="aqm", said=said)
+    lines = chart(tidy, MEASURE).lines
+    assert [(line.name, line.open, line.colour) for line in lines] == [
+        ("pie", False, 0),
+        ("codel", False, 1),
+        ("codel: the document", True, 1),
+    ]
+    assert lines[1].xs
+    assert lines[2].xs == lines[1].xs[:1]
+
+
+def test_two_keys_with_many_values_are_a_map() -> None:
+    few = Tidy(rows({"flows": [1, 2], "delay": ["5ms", "10ms"]}), ["flows", "delay"], [MEASURE])
+    assert [type(one) for one in parts(few)] == [Chart]
+    many = Tidy(
+        rows({"flows": [1, 2, 4, 8, 16], "delay": [f"{ms}ms" for ms in (100, 5, 10, 20, 50)]}),
+        ["flows", "delay"],
+        [MEASURE],
+    )
+    [heat] = parts(many)
+    assert isinstance(heat, Heat)
+    assert [name for name, _ in heat.rows] == ["5ms", "10ms", "20ms", "50ms", "100ms"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("10Mbit/s", 10e6), ("5ms", 5e-3), ("2s", 2.0), ("1000p", 1000.0), ("codel", None), (4, 4.0), (True, None)],
+)
+def test_quantities_are_put_in_order(text: Any, number: float | None) -> None:
+    assert number_of(text) == number
+
+
+def test_a_cell_sorts_by_its_number() -> None:
+    assert run_tables.number(1234.5) == Cell("1,234.50", 1234.5)
+    assert Table("t", ["a"], [["x"]]).cells == [[Cell("x")]]
+
+
+# A result in Python.
+
+
+def test_a_result_shows_itself_in_a_notebook(home: penstock.Result) -> None:
+    shown = home._repr_html_()
+    assert "<script" not in shown
+    assert "home: 6 flows, 6 s, seed 1" in shown
+    assert f'<td style="text-align: right">{home.typed["flows"][3]["voip"]["mos"]:.2f}</td>' in shown
+
+
+def test_a_frame_is_one_of_pandas(home: penstock.Result) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = home.frame("queue_seconds")
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame["t_s"]) == [1, 2, 3, 4, 5, 6]
+    with pytest.raises(MistakeError, match="no table 'queues'; there are: flow_seconds"):
+        home.frame("queues")
