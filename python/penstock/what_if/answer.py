@@ -16,11 +16,12 @@ from penstock.what_if.model import Observed
 
 AS_IT_IS = "droptail"
 CANDIDATES = (AS_IT_IS, "fq-codel", "fq-pie", "fq-cobalt", "pink")
-CONTROLS = ("cubic-linux", "newreno", "bbr")
+# Controls that are tried, and how much better those that are less frequent must fit.
+CONTROLS = {"cubic-linux": 0.0, "newreno": 0.1, "bbr": 0.2}
 SEEDS = 5
 _FIT_SEEDS = 3
 _SEGMENT = 1448  # bytes
-_UNUSUAL = 0.1  # another control than the first must fit so much better
+_RIVAL = 0.15  # a control that fits so much worse than the best is possible, too
 _FEW_LOST = 0.001  # shares of lost packets are compared above this
 _GOODPUT = 0.95  # a discipline may cost so much of the goodput under drop-tail, as a share
 _BETTER, _BETTER_MS = 0.8, 2.0  # its delay must be so much smaller, as a share and in milliseconds
@@ -140,9 +141,10 @@ def ask(
     reasons = list(doubts.of_capture(seen))
     if reasons:
         return Answer(seen, "cannot-tell", "", reasons, notes, control, seeds)
-    controls = (control,) if control else CONTROLS
+    controls = (control,) if control else tuple(CONTROLS)
     fitted = {cc: _outcome(model.scenario(seen, limit, cc), AS_IT_IS, _FIT_SEEDS, on_run, cc) for cc in controls}
-    control = min(controls, key=lambda cc: _apart(seen, fitted[cc]) + (_UNUSUAL if cc != controls[0] else 0))
+    apart = {cc: _apart(seen, outcome) + CONTROLS.get(cc, 0.0) for cc, outcome in fitted.items()}
+    control = min(controls, key=lambda cc: apart[cc])
     reasons = list(doubts.of_model(seen, fitted[control]))
     scenario = model.scenario(seen, limit, control)
     if reasons:
@@ -150,6 +152,10 @@ def ask(
     names = [AS_IT_IS, *(name for name in disciplines if name != AS_IT_IS)]
     outcomes = [_outcome(scenario, name, seeds, on_run, name) for name in names]
     verdict, discipline, because = decide(outcomes)
+    for rival in (cc for cc in controls if cc != control and apart[cc] < apart[control] + _RIVAL):
+        other = model.scenario(seen, limit, rival)
+        rivals = [_outcome(other, name, min(seeds, _FIT_SEEDS), on_run, f"{name}, {rival}") for name in names]
+        notes.append(_rivalry(rival, decide(rivals), verdict, discipline))
     return Answer(seen, verdict, discipline, because, notes, control, seeds, outcomes, scenario)
 
 
@@ -180,6 +186,11 @@ def _apart(seen: Observed, outcome: Outcome) -> float:
     goodput = abs(outcome.goodput_bps.median / max(seen.goodput_bps, 1) - 1)
     losses = abs(math.log((outcome.sent_again.median + _FEW_LOST) / (seen.loss + _FEW_LOST)))
     return sum(delays) + 2 * goodput + losses / 2
+
+
+def _rivalry(control: str, found: tuple[str, str, list[str]], verdict: str, discipline: str) -> str:
+    told = f"senders of {control} fit nearly as well; with them the answer is "
+    return told + ("the same" if found[:2] == (verdict, discipline) else f"{found[0]}: {found[1]}")
 
 
 def decide(outcomes: Sequence[Outcome]) -> tuple[str, str, list[str]]:
