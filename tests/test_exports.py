@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Command
+from conftest import Command, commands
 from penstock import rundir
 from penstock.exports import pack, qlog, tables
 from penstock.exports import run as exports
@@ -168,6 +168,16 @@ def test_what_was_changed_is_not_packed_and_not_repeated(penstock: Command, run:
     (run / "resolved.toml").write_text("other")
     with pytest.raises(MistakeError, match=r"resolved\.toml: was changed"):
         pack.archive(run)
+
+
+def test_the_lines_of_the_page_run(penstock: Command, scenario: Path, tmp_path: Path) -> None:
+    scenario.rename(tmp_path / "home.toml")
+    for line in commands("exports"):
+        words = [word.replace("0,3", "0,1") for word in line]
+        done = penstock(*words)
+        assert done.returncode == 0, (line, done.stderr)
+    assert (tmp_path / "home-export" / "goodput.pdf").is_file()
+    assert (tmp_path / "logs" / "flow-1.qlog").is_file()
 
 
 def test_prune_keeps_the_newest(penstock: Command, scenario: Path, tmp_path: Path) -> None:

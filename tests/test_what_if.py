@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Command
+from conftest import Command, commands
 from penstock import capture as captures
 from penstock import engine
 from penstock.scenario import Scenario
@@ -244,6 +244,16 @@ def test_the_answer_becomes_a_gateway_file_and_a_scenario_to_run(
     found = json.loads((place / "answer.json").read_text())
     assert again["duration_s"] == pytest.approx(found["capture_shows"]["duration_s"], abs=1e-3)
     assert [one["discipline"] for one in found["candidates"]] == ["droptail", "fq-codel"]
+
+
+def test_the_lines_of_the_page_run(penstock: Command, capture: Path, tmp_path: Path) -> None:
+    (tmp_path / "capture.pcap").write_bytes(capture.read_bytes())
+    for line in commands("what-if"):
+        seeds = ("--seeds", "1") if line[0] == "what-if" else ()
+        given = ["4Mbit/s" if word == "10Mbit/s" else word for word in line]
+        done = penstock(*given, *seeds)
+        assert done.returncode == 0, (line, done.stderr)
+    assert (tmp_path / "gateway.toml").is_file()
 
 
 def test_what_if_refuses_what_cannot_be(penstock: Command, capture: Path, trace: Path) -> None:
