@@ -13,11 +13,14 @@ import pytest
 from conftest import Command, commands
 from penstock import capture as captures
 from penstock import engine
+from penstock.cli import app
+from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.what_if import answer, doubts, link, model, others, truth, truth_page
 from penstock.what_if.answer import Outcome, Range
 from penstock.what_if.link import Rate
 from penstock.what_if.streams import Samples, streams, unwrapped
+from typer.testing import CliRunner
 
 CASE = truth.Case("dsl", "four transfers", "datagrams")
 SYN, ACK, FIN = 2, 16, 1
@@ -203,9 +206,7 @@ def test_what_does_not_decide_is_told(penstock: Command, capture: Path, tmp_path
         (written("udp.pcap", whole.columns["flags"] == 0), "no TCP connection with more than 3 kB"),
         ("idle.pcapng", "hardly a queue"),
     ):
-        done = penstock("what-if", name, "--json")
-        assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
+        found = answer.ask(model.observe(tmp_path / name)).to_json()
         assert (found["verdict"], found["discipline"], found["candidates"]) == ("cannot-tell", None, [])
         assert told in found["because"][0], name
     done = penstock("what-if", "one.pcap", "--write", "gateway.toml")
@@ -240,23 +241,24 @@ def test_the_answer_becomes_a_gateway_file_and_a_scenario_to_run(
     scenario["topology"] |= gateway["link"]
     scenario |= {"aqm": gateway["discipline"], "duration": "2s"}
     assert engine.run(scenario).summary["bottlenecks"][0]["aqm"] == "fq-codel"
-    again = json.loads(penstock("run", place / "scenario.toml", "--json").stdout)
+    again = engine.run(place / "scenario.toml").summary
     found = json.loads((place / "answer.json").read_text())
     assert again["duration_s"] == pytest.approx(found["capture_shows"]["duration_s"], abs=1e-3)
     assert [one["discipline"] for one in found["candidates"]] == ["droptail", "fq-codel"]
 
 
-def test_the_lines_of_the_page_run(penstock: Command, capture: Path, tmp_path: Path) -> None:
+def test_the_lines_of_the_page_run(monkeypatch: pytest.MonkeyPatch, capture: Path, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "capture.pcap").write_bytes(capture.read_bytes())
     for line in commands("what-if"):
         seeds = ("--seeds", "1") if line[0] == "what-if" else ()
         given = ["4Mbit/s" if word == "10Mbit/s" else word for word in line]
-        done = penstock(*given, *seeds)
-        assert done.returncode == 0, (line, done.stderr)
+        done = CliRunner().invoke(app, [*given, *seeds])
+        assert done.exit_code == 0, (line, done.output)
     assert (tmp_path / "gateway.toml").is_file()
 
 
-def test_what_if_refuses_what_cannot_be(penstock: Command, capture: Path, trace: Path) -> None:
+def test_what_if_refuses_what_cannot_be(capture: Path, trace: Path) -> None:
     for arguments, told in (
         ((capture, "--aqm", "fq-codle"), "did you mean fq-codel?"),
         ((capture, "--aqm", "cubic"), "--aqm cubic"),
@@ -265,10 +267,9 @@ def test_what_if_refuses_what_cannot_be(penstock: Command, capture: Path, trace:
         (("nowhere.pcap",), "nowhere.pcap"),
         ((trace,), "a CSV file has no hosts"),
     ):
-        done = penstock("what-if", *arguments)
-        assert done.returncode == 2, done.stdout
-        assert told in done.stderr
-        assert "Traceback" not in done.stderr
+        done = CliRunner().invoke(app, ["what-if", *map(str, arguments)])
+        assert isinstance(done.exception, MistakeError | engine.TraceError), done.output
+        assert told in str(done.exception)
 
 
 def outcome(name: str, goodput: float, *p90: float) -> Outcome:
