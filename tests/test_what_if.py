@@ -95,6 +95,27 @@ def test_a_stream_is_read_by_hand(tmp_path: Path) -> None:
     assert one.home.x.tolist() == pytest.approx([0.020, 4.835])
 
 
+def test_a_frame_may_hold_several_segments(tmp_path: Path) -> None:
+    frames = [
+        (0, segment(True, SYN, 9, 0, (1, 0))),
+        (40, segment(False, SYN | ACK, 99, 10, (7, 1))),
+        (50, segment(True, ACK, 10, 100, (2, 7), 3 * 1388)),
+        (90, segment(False, ACK, 100, 10 + 3 * 1388, (8, 2))),
+    ]
+    (tmp_path / "joined.pcap").write_bytes(pcap([(t, *rest) for t, rest in frames]))
+    read = captures.read(tmp_path / "joined.pcap")
+    (one,) = streams(read, captures.directions(read).less, 100)
+    # The ends have agreed on 1400 bytes, of which timestamps take 12.
+    assert (one.mss, one.segments, one.segments_per_ack) == (1388, 3, 3)
+
+
+def test_an_empty_capture_does_not_decide(tmp_path: Path) -> None:
+    (tmp_path / "empty.pcap").write_bytes(pcap([]))
+    found = answer.ask(model.observe(tmp_path / "empty.pcap"))
+    assert found.verdict == "cannot-tell"
+    assert json.dumps(found.to_json())
+
+
 def test_the_spacing_of_packets_is_the_rate() -> None:
     """Half of the time 1500 B each 1.2 ms, that is 10 Mbit/s; then one each 10 ms."""
     t = np.concatenate([np.arange(1000) * 0.0012, 1.2 + np.arange(120) * 0.01])
