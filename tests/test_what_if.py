@@ -307,6 +307,8 @@ def test_the_decision() -> None:
     assert "as good within the range of the seeds: c" in because
     assert "b has 5.0 ms, but costs 6% of the goodput" in because
     assert answer.decide([as_it_is, outcome("a", 100, 41)])[:2] == ("leave", "droptail")
+    leave = answer.decide([as_it_is, outcome("a", 90, 5), outcome("b", 90, 60)])
+    assert leave[2][1:] == ["a has 5.0 ms, but costs 10% of the goodput"]
     short = outcome("droptail", 100, 4.0)
     assert answer.decide([short, outcome("a", 100, 2.1)])[0] == "leave"
     assert answer.decide([short, outcome("a", 100, 1.9)])[0] == "recommended"

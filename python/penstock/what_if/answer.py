@@ -200,7 +200,8 @@ def decide(outcomes: Sequence[Outcome]) -> tuple[str, str, list[str]]:
     best = min(allowed, key=lambda one: one.delay_ms["p90"].median)
     now, then = as_it_is.delay_ms["p90"], best.delay_ms["p90"]
     if then.median > min(_BETTER * now.median, now.median - _BETTER_MS):
-        return "leave", AS_IT_IS, [f"no candidate shortens the delay of {now.median:.1f} ms (p90) by a fifth and 2 ms"]
+        because = [f"no candidate shortens the delay of {now.median:.1f} ms (p90) by a fifth and 2 ms"]
+        return "leave", AS_IT_IS, [*because, *_costly(outcomes, allowed, as_it_is)]
     gain = best.goodput_bps.median / as_it_is.goodput_bps.median - 1
     because = [
         f"the queueing delay falls from {now.median:.1f} to {then.median:.1f} ms (p90; {then.low:.1f} to "
@@ -209,8 +210,18 @@ def decide(outcomes: Sequence[Outcome]) -> tuple[str, str, list[str]]:
     like = [one.discipline for one in allowed if one is not best and one.delay_ms["p90"].low <= then.high]
     if like:
         because.append(f"as good within the range of the seeds: {', '.join(like)}")
-    costly = [one for one in outcomes if one not in allowed and one.delay_ms["p90"].median < then.median]
-    for one in costly:
-        loss = 1 - one.goodput_bps.median / as_it_is.goodput_bps.median
-        because.append(f"{one.discipline} has {one.delay_ms['p90'].median:.1f} ms, but costs {loss:.0%} of the goodput")
-    return "recommended", best.discipline, because
+    return "recommended", best.discipline, [*because, *_costly(outcomes, allowed, best)]
+
+
+def _costly(outcomes: Sequence[Outcome], allowed: Sequence[Outcome], best: Outcome) -> list[str]:
+    """Names the disciplines with a shorter delay that cost too much goodput; the first outcome is drop-tail."""
+    found = [one for one in outcomes if one not in allowed and _p90(one) < _p90(best)]
+    losses = [1 - one.goodput_bps.median / outcomes[0].goodput_bps.median for one in found]
+    return [
+        f"{one.discipline} has {_p90(one):.1f} ms, but costs {loss:.0%} of the goodput"
+        for one, loss in zip(found, losses, strict=True)
+    ]
+
+
+def _p90(outcome: Outcome) -> float:
+    return outcome.delay_ms["p90"].median
