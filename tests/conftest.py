@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -33,6 +34,15 @@ name = "droptail"
 kind = "bulk"
 count = 2
 """
+
+
+def commands(page: str) -> list[list[str]]:
+    """The commands in the first block of a page, at most ten, as words without `penstock`."""
+    text = (Path(__file__).parents[1] / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    lines = [line.strip() for line in text.splitlines() if line.startswith("    penstock ")]
+    block = lines[: next((n for n, line in enumerate(lines) if "[" in line), len(lines))]
+    assert 0 < len(block) <= 10
+    return [shlex.split(line, comments=True)[1:] for line in block]
 
 
 @pytest.fixture

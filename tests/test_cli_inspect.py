@@ -7,7 +7,10 @@ import json
 import struct
 from pathlib import Path
 
+import pytest
 from conftest import Command
+from penstock import capture as captures
+from penstock.mistake import MistakeError
 
 
 def test_list_has_every_algorithm_with_its_parameters(penstock: Command) -> None:
@@ -201,56 +204,55 @@ def test_replay_tells_directions_apart(penstock: Command, tmp_path: Path) -> Non
     (tmp_path / "ip.pcap").write_bytes(_capture(BOTH_WAYS))
     (tmp_path / "ethernet.pcap").write_bytes(_capture(BOTH_WAYS, ethernet=True))
     (tmp_path / "host.pcap").write_bytes(_capture([(1, 1000, 2), (2, 1000, 1), (3, 2000, 2), (1, 1000, 2)]))
-    (tmp_path / "one.pcap").write_bytes(_capture([(1, 1000, 100), (3, 2000, 102)]))
-
-    def told(*arguments: str) -> tuple[dict[str, object], str]:
-        done = penstock("replay", *arguments, *LINK, "--json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout), done.stderr
-
-    for name, how in (
-        ("ip.pcap", "by private and public addresses"),
-        ("ethernet.pcap", "by the two Ethernet addresses that send"),
-        ("host.pcap", "by the host 10.0.0.2, an end of every flow"),
+    (tmp_path / "pairs.pcap").write_bytes(_capture([(1, 1000, 2), (2, 1000, 1), (1, 1000, 2), (4, 1, 5), (3, 1, 6)]))
+    for name, packets, how in (
+        ("ip.pcap", (3, 2), "by private and public addresses"),
+        ("ethernet.pcap", (3, 2), "by the two Ethernet addresses that send"),
+        ("host.pcap", (3, 1), "by the host 10.0.0.2, an end of every flow"),
+        ("pairs.pcap", (4, 1), "by the bytes of each flow: the way of its data, and that of its ACKs"),
     ):
-        totals, said = told(name)
-        assert (totals["packets"], totals["open_loop"]) == (3, True)
-        assert totals["directions"]["told_apart"] == how  # type: ignore[index]
-        assert "two directions" in said
-        assert how in said
-    assert [told("ip.pcap", "--direction", way)[0]["packets"] for way in ("more", "less", "both")] == [3, 2, 5]
-    assert told("ip.pcap", "--direction", "less")[0]["left_out"] == 3
-    assert told("one.pcap") == (told("one.pcap", "--direction", "both")[0] | {"directions": None}, "")
+        found = captures.directions(captures.read(tmp_path / name))
+        assert (found.packets, found.how) == (packets, how)
+        assert found.bytes == tuple(1000 * n for n in packets)
+    done = penstock("replay", "ip.pcap", *LINK, "--json")
+    totals = json.loads(done.stdout)
+    assert (totals["packets"], totals["left_out"], totals["open_loop"]) == (3, 2, True)
+    assert totals["directions"]["told_apart"] == "by private and public addresses"
+    assert "holds two directions, told apart by private and public addresses: 3 packets with 3,000 B" in done.stderr
+    (tmp_path / "one.pcap").write_bytes(_capture([(1, 1000, 100), (3, 2000, 102)]))
+    done = penstock("replay", "one.pcap", *LINK, "--json")
+    assert (json.loads(done.stdout)["directions"], done.stderr) == (None, "")
 
 
 def test_replay_takes_flows_hosts_and_ports(penstock: Command, tmp_path: Path) -> None:
     (tmp_path / "ip.pcap").write_bytes(_capture(BOTH_WAYS))
-    table = tmp_path / "table.csv"
-    table.write_text("t_ns,flow,size,ecn\n0,70,1000,0\n1000000,8,1000,0\n2000000,70,1000,0\n")
+    (tmp_path / "table.csv").write_text("t_ns,flow,size,ecn\n0,70,1000,0\n1000000,8,1000,0\n2000000,70,1000,0\n")
+    ip, table = captures.read(tmp_path / "ip.pcap"), captures.read(tmp_path / "table.csv")
 
-    def rows(*arguments: str | Path) -> list[tuple[str, str]]:
-        done = penstock("replay", *arguments, *LINK, "--csv")
-        assert done.returncode == 0, done.stderr
-        return [(row["t_arr_ns"], row["flow"]) for row in csv.DictReader(done.stdout.splitlines())]
+    def kept(capture: captures.Capture, *given: object) -> list[int]:
+        return list(captures.Selection(*given).of(capture)[0].nonzero()[0])  # type: ignore[arg-type]
 
-    first, second = [("0", "0"), ("3000000", "0")], [("2000000", "1")]
-    assert rows("ip.pcap") == sorted(first + second, key=lambda row: int(row[0]))
-    assert rows("ip.pcap", "--flow", "1") == rows("ip.pcap", "--port", "2000") == second
-    assert rows("ip.pcap", "--host", "10.0.0.1") == rows("ip.pcap", "--host", "20.0.0.100/31") == first
-    assert len(rows("ip.pcap", "--flow", "0", "--flow", "1")) == 3
-    assert rows(table, "--flow", "70") == [("0", "70"), ("2000000", "70")]
-    for arguments, told in (
-        (("ip.pcap", "--flow", "2"), "--flow 2: ip.pcap has the flows 0 to 1"),
-        (("ip.pcap", "--host", "10.0.0.300"), "neither an address nor a prefix"),
-        (("ip.pcap", "--host", "192.0.2.1"), "no packet is left of 5: --host 192.0.2.1"),
-        (("ip.pcap", "--direction", "up"), "--direction up: there is more, less and both"),
-        ((table, "--port", "53"), "a CSV file has no hosts"),
-        ((table, "--flow", "7"), "has the flows 8, 70"),
-        ((table, "--cc", "newreno", "--flow", "7"), "--cc goes with"),
+    assert [kept(ip, way) for way in ("", "more", "less", "both")] == [[0, 2, 3], [0, 2, 3], [1, 4], [0, 1, 2, 3, 4]]
+    assert kept(ip, "", [1]) == kept(ip, "", [], [], [2000]) == [2]
+    assert kept(ip, "", [], ["10.0.0.1"]) == kept(ip, "", [], ["20.0.0.100/31"]) == [0, 3]
+    assert kept(ip, "both", [0, 1], ["10.0.0.1"]) == [0, 1, 3, 4]
+    assert kept(table, "", [70]) == [0, 2]
+    for capture, given, told in (
+        (ip, ("", [2]), "--flow 2: .*ip.pcap has the flows 0 to 1"),
+        (ip, ("", [], ["10.0.0.300"]), "neither an address nor a prefix"),
+        (ip, ("", [], ["192.0.2.1"]), "no packet is left of 5: --host 192.0.2.1"),
+        (ip, ("up",), "--direction up: there is more, less and both"),
+        (table, ("", [], [], [53]), "a CSV file has no hosts"),
+        (table, ("", [7]), "has the flows 8, 70"),
     ):
-        done = penstock("replay", *arguments, *(() if "--cc" in arguments else LINK))
-        assert (done.returncode, done.stdout) == (2, "")
-        assert told in done.stderr
+        with pytest.raises(MistakeError, match=told):
+            kept(capture, *given)
+    done = penstock("replay", "ip.pcap", *LINK, "--csv", "--flow", "1", "--direction", "both")
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert [(row["id"], row["t_arr_ns"], row["flow"]) for row in rows] == [("0", "2000000", "1")]
+    done = penstock("replay", "table.csv", "--cc", "newreno", "--flow", "7")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--cc goes with" in done.stderr
 
 
 def test_replay_reads_what_is_whole_of_a_capture_that_was_cut(penstock: Command, tmp_path: Path) -> None:
@@ -263,7 +265,7 @@ def test_replay_reads_what_is_whole_of_a_capture_that_was_cut(penstock: Command,
     assert totals["packets"] + totals["left_out"] == 4
     assert "cut.pcap was cut short within packet 5, at byte 200; the 4 packets before are read" in done.stderr
     (tmp_path / "whole.pcap").write_bytes(whole)
-    assert json.loads(penstock("replay", "whole.pcap", *LINK, "--json").stdout)["notes"]["cut_short"] is None
+    assert captures.read(tmp_path / "whole.pcap").notes["cut_short"] is None
     said = penstock("replay", "whole.pcap", *LINK).stdout
     assert "open loop" in said
     assert "penstock what-if" in said

@@ -5,40 +5,34 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Command
-from penstock import rundir
+from conftest import Command, commands
+from penstock import engine, rundir
+from penstock.cli import app
 from penstock.exports import pack, qlog, tables
 from penstock.exports import run as exports
 from penstock.mistake import MistakeError
+from typer.testing import CliRunner
 
 
 @pytest.fixture
-def run(penstock: Command, scenario: Path, tmp_path: Path) -> Path:
+def run(scenario: Path, tmp_path: Path) -> Path:
     """The directory of a run of five seconds with two flows."""
-    done = penstock("run", scenario, "--out", "small")
-    assert done.returncode == 0, done.stderr
+    rundir.write(engine.run(scenario), tmp_path / "small")
     return tmp_path / "small"
 
 
-def test_csv_has_what_the_summary_and_the_tables_have(penstock: Command, run: Path) -> None:
-    done = penstock("runs", "export", run, "--csv")
-    assert done.returncode == 0, done.stderr
-    place = run.with_name("small-export")
-    assert sorted(file.name for file in place.iterdir()) == [
-        "bottlenecks.csv",
-        "flow_seconds.csv",
-        "flows.csv",
-        "queue_seconds.csv",
-        "run.csv",
-    ]
+def test_csv_has_what_the_summary_and_the_tables_have(run: Path) -> None:
+    made = exports.files(run, ["csv"])
+    assert sorted(made) == ["bottlenecks.csv", "flow_seconds.csv", "flows.csv", "queue_seconds.csv", "run.csv"]
 
     def rows(name: str) -> list[dict[str, str]]:
-        return list(csv.DictReader(io.StringIO((place / name).read_text())))
+        return list(csv.DictReader(io.StringIO(str(made[name]))))
 
     kept = rundir.read(run, tables=True)
     for name in ("bottlenecks", "flows"):
@@ -115,36 +109,35 @@ def test_an_event_has_what_has_changed() -> None:
     ]
 
 
-def test_an_archive_is_repeated_elsewhere(penstock: Command, run: Path, tmp_path: Path) -> None:
-    done = penstock("runs", "pack", run)
-    assert done.returncode == 0, done.stderr
-    first = (tmp_path / "small.zip").read_bytes()
-    assert penstock("runs", "pack", run, "--out", "again.zip").returncode == 0
-    assert (tmp_path / "again.zip").read_bytes() == first
-    with zipfile.ZipFile(tmp_path / "small.zip") as archive:
+def test_an_archive_says_what_it_is(run: Path, tmp_path: Path) -> None:
+    data = pack.archive(run)
+    assert pack.archive(run) == data
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.testzip() is None
         readme = archive.read("small/README.md").decode()
         sums = archive.read("small/SHA256SUMS").decode().splitlines()
+        assert len(sums) == len(archive.namelist()) - 1
     assert "penstock runs rerun small.zip" in readme
     assert "MIT or Apache-2.0" in readme
-    assert len(sums) == len(archive.namelist()) - 1
-    again = penstock("runs", "rerun", "small.zip")
-    assert (again.returncode, again.stdout) == (0, "same: summary.json is reproduced byte for byte\n")
+    (tmp_path / "small.zip").write_bytes(data)
+    with pack.unpacked(tmp_path / "small.zip") as place:
+        assert rundir.rerun(place).same
 
 
 def test_own_code_of_an_archive_is_asked_for(penstock: Command, tmp_path: Path) -> None:
     made = penstock("new", "aqm", "mine")
     assert made.returncode == 0, made.stderr
-    assert penstock("run", "mine.toml", "--out", "own").returncode == 0
-    assert penstock("runs", "pack", "own").returncode == 0
+    rundir.write(engine.run(tmp_path / "mine.toml"), tmp_path / "own")
+    (tmp_path / "own.zip").write_bytes(pack.archive(tmp_path / "own"))
     (tmp_path / "mine.py").unlink()
     refused = penstock("runs", "rerun", "own.zip")
     assert refused.returncode == 2
     assert "give --trust" in refused.stderr
-    assert penstock("runs", "rerun", "own.zip", "--trust").stdout.endswith("reproduced byte for byte\n")
+    with pack.unpacked(tmp_path / "own.zip") as place:
+        assert rundir.rerun(place).same
 
 
-def test_what_was_changed_is_not_packed_and_not_repeated(penstock: Command, run: Path, tmp_path: Path) -> None:
+def test_what_was_changed_is_not_packed_and_not_repeated(run: Path, tmp_path: Path) -> None:
     data = pack.archive(run)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -162,20 +155,32 @@ def test_what_was_changed_is_not_packed_and_not_repeated(penstock: Command, run:
     assert "no common folder" in refused("c.zip", other__x=b"")
     assert "no common folder" in refused("d.zip", **{"small__..__..__x": b""})
     (tmp_path / "e.zip").write_bytes(data[:-40])
-    done = penstock("runs", "rerun", "e.zip")
-    assert done.returncode == 2
-    assert "e.zip: no archive" in done.stderr
+    with pytest.raises(MistakeError, match=r"e\.zip: no archive"), pack.unpacked(tmp_path / "e.zip"):
+        pass
     (run / "resolved.toml").write_text("other")
     with pytest.raises(MistakeError, match=r"resolved\.toml: was changed"):
         pack.archive(run)
 
 
+def test_the_lines_of_the_page_run(monkeypatch: pytest.MonkeyPatch, scenario: Path, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    scenario.rename(tmp_path / "home.toml")
+    for line in commands("exports"):
+        words = [word.replace("0,3", "0,1") for word in line]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, (line, done.output)
+    assert (tmp_path / "home-export" / "goodput.pdf").is_file()
+    assert (tmp_path / "logs" / "flow-1.qlog").is_file()
+
+
 def test_prune_keeps_the_newest(penstock: Command, scenario: Path, tmp_path: Path) -> None:
-    for seed in ("1", "2", "3"):
-        assert penstock("run", scenario, "--seed", seed, "--out", f"runs/{seed}").returncode == 0
+    (tmp_path / "runs").mkdir()
+    for seed in (1, 2, 3):
+        place = tmp_path / "runs" / str(seed)
+        rundir.write(engine.run(scenario, seed), place)
+        os.utime(place / rundir.MANIFEST, (1e9 + seed, 1e9 + seed))
     done = penstock("runs", "prune", "--keep", "2", "--dry-run")
     assert done.stdout.startswith("runs/1  ")
     assert "would be removed: 1 run directories" in done.stdout
     assert penstock("runs", "prune", "--keep", "1", "--yes").returncode == 0
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["3"]
-    assert "nothing to remove" in penstock("runs", "prune", "--keep", "1", "--yes").stdout

@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Command
+from conftest import Command, commands
 from penstock import capture as captures
 from penstock import engine
+from penstock.cli import app
+from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.what_if import answer, doubts, link, model, others, truth, truth_page
 from penstock.what_if.answer import Outcome, Range
 from penstock.what_if.link import Rate
 from penstock.what_if.streams import Samples, streams, unwrapped
+from typer.testing import CliRunner
 
 CASE = truth.Case("dsl", "four transfers", "datagrams")
 SYN, ACK, FIN = 2, 16, 1
@@ -90,6 +93,27 @@ def test_a_stream_is_read_by_hand(tmp_path: Path) -> None:
     assert one.away.x.tolist() == pytest.approx([0.040, 0.040, 0.040])
     # From the SYN-ACK to the first segment. The segment that was sent again does not count, and a pause is long.
     assert one.home.x.tolist() == pytest.approx([0.020, 4.835])
+
+
+def test_a_frame_may_hold_several_segments(tmp_path: Path) -> None:
+    frames = [
+        (0, segment(True, SYN, 9, 0, (1, 0))),
+        (40, segment(False, SYN | ACK, 99, 10, (7, 1))),
+        (50, segment(True, ACK, 10, 100, (2, 7), 3 * 1388)),
+        (90, segment(False, ACK, 100, 10 + 3 * 1388, (8, 2))),
+    ]
+    (tmp_path / "joined.pcap").write_bytes(pcap([(t, *rest) for t, rest in frames]))
+    read = captures.read(tmp_path / "joined.pcap")
+    (one,) = streams(read, captures.directions(read).less, 100)
+    # The ends have agreed on 1400 bytes, of which timestamps take 12.
+    assert (one.mss, one.segments, one.segments_per_ack) == (1388, 3, 3)
+
+
+def test_an_empty_capture_does_not_decide(tmp_path: Path) -> None:
+    (tmp_path / "empty.pcap").write_bytes(pcap([]))
+    found = answer.ask(model.observe(tmp_path / "empty.pcap"))
+    assert found.verdict == "cannot-tell"
+    assert json.dumps(found.to_json())
 
 
 def test_the_spacing_of_packets_is_the_rate() -> None:
@@ -203,9 +227,7 @@ def test_what_does_not_decide_is_told(penstock: Command, capture: Path, tmp_path
         (written("udp.pcap", whole.columns["flags"] == 0), "no TCP connection with more than 3 kB"),
         ("idle.pcapng", "hardly a queue"),
     ):
-        done = penstock("what-if", name, "--json")
-        assert done.returncode == 0, done.stderr
-        found = json.loads(done.stdout)
+        found = answer.ask(model.observe(tmp_path / name)).to_json()
         assert (found["verdict"], found["discipline"], found["candidates"]) == ("cannot-tell", None, [])
         assert told in found["because"][0], name
     done = penstock("what-if", "one.pcap", "--write", "gateway.toml")
@@ -240,13 +262,24 @@ def test_the_answer_becomes_a_gateway_file_and_a_scenario_to_run(
     scenario["topology"] |= gateway["link"]
     scenario |= {"aqm": gateway["discipline"], "duration": "2s"}
     assert engine.run(scenario).summary["bottlenecks"][0]["aqm"] == "fq-codel"
-    again = json.loads(penstock("run", place / "scenario.toml", "--json").stdout)
+    again = engine.run(place / "scenario.toml").summary
     found = json.loads((place / "answer.json").read_text())
     assert again["duration_s"] == pytest.approx(found["capture_shows"]["duration_s"], abs=1e-3)
     assert [one["discipline"] for one in found["candidates"]] == ["droptail", "fq-codel"]
 
 
-def test_what_if_refuses_what_cannot_be(penstock: Command, capture: Path, trace: Path) -> None:
+def test_the_lines_of_the_page_run(monkeypatch: pytest.MonkeyPatch, capture: Path, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "capture.pcap").write_bytes(capture.read_bytes())
+    for line in commands("what-if"):
+        seeds = ("--seeds", "1") if line[0] == "what-if" else ()
+        given = ["4Mbit/s" if word == "10Mbit/s" else word for word in line]
+        done = CliRunner().invoke(app, [*given, *seeds])
+        assert done.exit_code == 0, (line, done.output)
+    assert (tmp_path / "gateway.toml").is_file()
+
+
+def test_what_if_refuses_what_cannot_be(capture: Path, trace: Path) -> None:
     for arguments, told in (
         ((capture, "--aqm", "fq-codle"), "did you mean fq-codel?"),
         ((capture, "--aqm", "cubic"), "--aqm cubic"),
@@ -255,10 +288,9 @@ def test_what_if_refuses_what_cannot_be(penstock: Command, capture: Path, trace:
         (("nowhere.pcap",), "nowhere.pcap"),
         ((trace,), "a CSV file has no hosts"),
     ):
-        done = penstock("what-if", *arguments)
-        assert done.returncode == 2, done.stdout
-        assert told in done.stderr
-        assert "Traceback" not in done.stderr
+        done = CliRunner().invoke(app, ["what-if", *map(str, arguments)])
+        assert isinstance(done.exception, MistakeError | engine.TraceError), done.output
+        assert told in str(done.exception)
 
 
 def outcome(name: str, goodput: float, *p90: float) -> Outcome:
@@ -275,6 +307,8 @@ def test_the_decision() -> None:
     assert "as good within the range of the seeds: c" in because
     assert "b has 5.0 ms, but costs 6% of the goodput" in because
     assert answer.decide([as_it_is, outcome("a", 100, 41)])[:2] == ("leave", "droptail")
+    leave = answer.decide([as_it_is, outcome("a", 90, 5), outcome("b", 90, 60)])
+    assert leave[2][1:] == ["a has 5.0 ms, but costs 10% of the goodput"]
     short = outcome("droptail", 100, 4.0)
     assert answer.decide([short, outcome("a", 100, 2.1)])[0] == "leave"
     assert answer.decide([short, outcome("a", 100, 1.9)])[0] == "recommended"

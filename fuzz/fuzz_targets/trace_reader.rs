@@ -4,6 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use penstock_core::units::{Bytes, Instant};
 use penstock_trace::arrival::{MAX_SIZE, MAX_TIME};
+use penstock_trace::packets::Packets;
 use penstock_trace::read::read;
 
 fuzz_target!(|data: &[u8]| {
@@ -23,4 +24,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let notes = arrivals.notes();
     assert!(notes.not_ip + notes.untimed + notes.out_of_order <= notes.frames);
+    if let Ok(packets) = read(data).and_then(Packets::of) {
+        assert!(packets.columns.iter().all(|column| column.len() == packets.t_ns.len()), "columns are of equal length");
+    }
 });

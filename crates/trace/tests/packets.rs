@@ -7,6 +7,7 @@ use penstock_trace::headers::{Headers, Ip, Tcp, Udp, tcp, udp};
 use penstock_trace::packets::{COLUMNS, MSS, Packets, TCP, TIMESTAMPS, WINDOW_SCALE};
 use penstock_trace::pcapng::{Writer, drop_comment};
 use penstock_trace::read::read;
+use proptest::prelude::*;
 
 fn ip(src: u32, dst: u32) -> Ip {
     Ip { src, dst, ecn: Ecn::Ect0 }
@@ -121,4 +122,21 @@ fn the_sender_is_an_ethernet_address_and_the_way_that_of_a_cooked_capture() {
     assert_eq!(column(&file(113, &[cooked(0), cooked(4)]), "way"), [1, 2]);
     let cooked2 = |kind: u8| [vec![8, 0, 0, 0, 0, 0, 0, 1, 0, 1, kind, 6], vec![0; 8]].concat();
     assert_eq!(column(&file(276, &[cooked2(4), cooked2(3)]), "way"), [2, 1]);
+}
+
+proptest! {
+    #[test]
+    fn no_damage_makes_it_panic(at in 0usize..400, value: u8) {
+        let syn = Tcp { mss: Some(1448), window_scale: Some(9), timestamps: Some((5, 0)), ..segment() };
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        writer.add_interface("out", Bytes::ZERO).unwrap();
+        let headers = tcp(&syn);
+        writer.packet(0, Instant::ZERO, headers.original_len, &headers.bytes, Some("drop_early")).unwrap();
+        let mut file = writer.finish().unwrap();
+        let at = at % file.len();
+        file[at] = value;
+        if let Ok(packets) = read(&file[..]).and_then(Packets::of) {
+            prop_assert!(packets.columns.iter().all(|column| column.len() == packets.t_ns.len()));
+        }
+    }
 }

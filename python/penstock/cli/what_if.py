@@ -111,7 +111,8 @@ def _print(found: Answer, written: Path | None) -> None:
     show.table("The capture shows", ("", ""), _shown(shown(found.seen)), left=2, heads=False)
     show.line()
     if found.outcomes:
-        title = f"Simulated with senders of {found.control}: median and range of {found.seeds} seeds"
+        seeds = f"{found.seeds} seeds" if found.seeds > 1 else "one seed"
+        title = f"Simulated with senders of {found.control}: median and range of {seeds}"
         columns = ("discipline", "goodput Mbit/s", "delay p50 ms", "p90 ms", "drops %")
         show.table(title, columns, [_row(one) for one in found.outcomes])
         show.line()

@@ -16,11 +16,12 @@ from penstock.what_if.model import Observed
 
 AS_IT_IS = "droptail"
 CANDIDATES = (AS_IT_IS, "fq-codel", "fq-pie", "fq-cobalt", "pink")
-CONTROLS = ("cubic-linux", "newreno", "bbr")
+# Controls that are tried, and how much better those that are less frequent must fit.
+CONTROLS = {"cubic-linux": 0.0, "newreno": 0.1, "bbr": 0.2}
 SEEDS = 5
 _FIT_SEEDS = 3
 _SEGMENT = 1448  # bytes
-_UNUSUAL = 0.1  # another control than the first must fit so much better
+_RIVAL = 0.15  # a control that fits so much worse than the best is possible, too
 _FEW_LOST = 0.001  # shares of lost packets are compared above this
 _GOODPUT = 0.95  # a discipline may cost so much of the goodput under drop-tail, as a share
 _BETTER, _BETTER_MS = 0.8, 2.0  # its delay must be so much smaller, as a share and in milliseconds
@@ -140,9 +141,10 @@ def ask(
     reasons = list(doubts.of_capture(seen))
     if reasons:
         return Answer(seen, "cannot-tell", "", reasons, notes, control, seeds)
-    controls = (control,) if control else CONTROLS
+    controls = (control,) if control else tuple(CONTROLS)
     fitted = {cc: _outcome(model.scenario(seen, limit, cc), AS_IT_IS, _FIT_SEEDS, on_run, cc) for cc in controls}
-    control = min(controls, key=lambda cc: _apart(seen, fitted[cc]) + (_UNUSUAL if cc != controls[0] else 0))
+    apart = {cc: _apart(seen, outcome) + CONTROLS.get(cc, 0.0) for cc, outcome in fitted.items()}
+    control = min(controls, key=lambda cc: apart[cc])
     reasons = list(doubts.of_model(seen, fitted[control]))
     scenario = model.scenario(seen, limit, control)
     if reasons:
@@ -150,6 +152,10 @@ def ask(
     names = [AS_IT_IS, *(name for name in disciplines if name != AS_IT_IS)]
     outcomes = [_outcome(scenario, name, seeds, on_run, name) for name in names]
     verdict, discipline, because = decide(outcomes)
+    for rival in (cc for cc in controls if cc != control and apart[cc] < apart[control] + _RIVAL):
+        other = model.scenario(seen, limit, rival)
+        rivals = [_outcome(other, name, min(seeds, _FIT_SEEDS), on_run, f"{name}, {rival}") for name in names]
+        notes.append(_rivalry(rival, decide(rivals), verdict, discipline))
     return Answer(seen, verdict, discipline, because, notes, control, seeds, outcomes, scenario)
 
 
@@ -182,6 +188,11 @@ def _apart(seen: Observed, outcome: Outcome) -> float:
     return sum(delays) + 2 * goodput + losses / 2
 
 
+def _rivalry(control: str, found: tuple[str, str, list[str]], verdict: str, discipline: str) -> str:
+    told = f"senders of {control} fit nearly as well; with them the answer is "
+    return told + ("the same" if found[:2] == (verdict, discipline) else f"{found[0]}: {found[1]}")
+
+
 def decide(outcomes: Sequence[Outcome]) -> tuple[str, str, list[str]]:
     """Returns verdict, discipline and reasons. The first outcome is that under drop-tail."""
     as_it_is = outcomes[0]
@@ -189,7 +200,8 @@ def decide(outcomes: Sequence[Outcome]) -> tuple[str, str, list[str]]:
     best = min(allowed, key=lambda one: one.delay_ms["p90"].median)
     now, then = as_it_is.delay_ms["p90"], best.delay_ms["p90"]
     if then.median > min(_BETTER * now.median, now.median - _BETTER_MS):
-        return "leave", AS_IT_IS, [f"no candidate shortens the delay of {now.median:.1f} ms (p90) by a fifth and 2 ms"]
+        because = [f"no candidate shortens the delay of {now.median:.1f} ms (p90) by a fifth and 2 ms"]
+        return "leave", AS_IT_IS, [*because, *_costly(outcomes, allowed, as_it_is)]
     gain = best.goodput_bps.median / as_it_is.goodput_bps.median - 1
     because = [
         f"the queueing delay falls from {now.median:.1f} to {then.median:.1f} ms (p90; {then.low:.1f} to "
@@ -198,8 +210,18 @@ def decide(outcomes: Sequence[Outcome]) -> tuple[str, str, list[str]]:
     like = [one.discipline for one in allowed if one is not best and one.delay_ms["p90"].low <= then.high]
     if like:
         because.append(f"as good within the range of the seeds: {', '.join(like)}")
-    costly = [one for one in outcomes if one not in allowed and one.delay_ms["p90"].median < then.median]
-    for one in costly:
-        loss = 1 - one.goodput_bps.median / as_it_is.goodput_bps.median
-        because.append(f"{one.discipline} has {one.delay_ms['p90'].median:.1f} ms, but costs {loss:.0%} of the goodput")
-    return "recommended", best.discipline, because
+    return "recommended", best.discipline, [*because, *_costly(outcomes, allowed, best)]
+
+
+def _costly(outcomes: Sequence[Outcome], allowed: Sequence[Outcome], best: Outcome) -> list[str]:
+    """Names the disciplines with a shorter delay that cost too much goodput; the first outcome is drop-tail."""
+    found = [one for one in outcomes if one not in allowed and _p90(one) < _p90(best)]
+    losses = [1 - one.goodput_bps.median / outcomes[0].goodput_bps.median for one in found]
+    return [
+        f"{one.discipline} has {_p90(one):.1f} ms, but costs {loss:.0%} of the goodput"
+        for one, loss in zip(found, losses, strict=True)
+    ]
+
+
+def _p90(outcome: Outcome) -> float:
+    return outcome.delay_ms["p90"].median

@@ -120,6 +120,10 @@ def _stream(
     new_bytes = int(end.max() - begin[~syn].min())
     closed = bool((rows["flags"][mine] & (_FIN | _RST) > 0).any())
     sent = data[~syn]
+    mss = _mss(rows, mine, sent)
+    parts = -(
+        -rows["payload"][data] // mss
+    )  # a frame may hold several segments, which the network card joins or splits
     handshake = np.flatnonzero(is_tcp & (rows["flags"] & _SYN > 0))
     return Stream(
         flow=flow,
@@ -127,11 +131,11 @@ def _stream(
         less=bool(rows["less"][sent].mean() > 0.5),
         bursts=_bursts(t[sent], begin[~syn], end[~syn], again[~syn], t[told], acked, closed, end_s),
         size_bytes=new_bytes,
-        segments=len(sent),
-        again=int(again.sum()),
+        segments=int(parts.sum()),
+        again=int(parts[again].sum()),
         again_bytes=int(rows["payload"][data][again].sum()),
-        mss=_mss(rows, mine, sent),
-        segments_per_ack=len(sent) / max(int((np.diff(acked, prepend=0) > 0).sum()), 1),
+        mss=mss,
+        segments_per_ack=int(parts.sum()) / max(len(np.unique(acked[acked > begin[~syn].min()])), 1),
         window_bytes=_window(rows, others),
         has_begin=len(handshake) > 0,
         opens=len(handshake) > 0 and int(rows["back"][handshake[0]]) == back,

@@ -17,7 +17,7 @@ DISCIPLINES = ("droptail", "fq-codel", "fq-pie", "fq-cobalt", "pink")
 
 SEED = 1
 # The true run is repeated with flows that begin so much later, and the same draws of everything else.
-SHIFTS_MS = (0, 7, 13)
+SHIFTS_MS = (0, 3, 7, 13, 22)
 
 _PACKET = 6  # type of the block of a packet in pcapng
 _NANOSECONDS, _RAW_IP = 0xA1B23C4D, 101

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from penstock import marked
+from penstock.provenance import revision
 from penstock.what_if.truth import DISCIPLINES, Row
 
 WITHIN = 0.15
@@ -48,9 +49,8 @@ def summary(rows: Sequence[Row]) -> str:
 def page(rows: Sequence[Row]) -> str:
     """Returns the part of the page."""
     table = marked.table(_COLUMNS, [_row(row) for row in rows])
-    return "\n".join(
-        [summary(rows), "", "Delays are forecast / truth in ms; bold: further apart than 15 %.", "", *table]
-    )
+    about = "Delays are forecast / truth in ms; bold: further apart than 15 %."
+    return "\n".join([summary(rows), "", f"{about} Made at revision {revision()[:7]}.", "", *table])
 
 
 def _row(row: Row) -> list[str]:
