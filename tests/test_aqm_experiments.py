@@ -7,6 +7,8 @@ from itertools import product
 from typing import Any
 
 import pytest
+from penstock.claims import Cause
+from penstock.claims.ledger import claims
 from penstock.papers.ern.runs import COUNTS, OTHERS, RATES, left_delays_ms, thresholds
 from penstock.papers.lindrop.claims import QUEUE, THROUGHPUT
 from penstock.papers.lindrop.runs import EIGHT, LOADS, NETWORKS, connections
@@ -172,6 +174,23 @@ def test_flows_whose_syn_is_dropped_starve_among_those_that_are_marked(quick: An
 
     few = ("red-ern", 50, "ftp-30-50")
     assert fairness(run.varied["late-starts"], few) < fairness(run, few) - 0.05
-    # Without a hard limit, at which all that is not ECT is dropped, nobody starves.
+    # Where slow start and retransmissions are marked, nobody starves. With the hard limit of before it is worse still.
     many = ("red-ern", 800, "ftp-30-800")
-    assert fairness(run.varied["wide-threshold"], many) > 0.7 > 0.5 > fairness(run, many)
+    assert fairness(run.varied["all-marked"], many) > 0.85 > 0.5 > fairness(run, many)
+    assert fairness(run.varied["certain-drops"], many) < fairness(run, many)
+
+
+def test_eq_3_is_run_as_it_is_written() -> None:
+    experiment = EXPERIMENTS["ern"]
+    for case in experiment.cases(True, 1):
+        aqm = scenario("ern", case)["aqm"]
+        assert aqm["over_max"] == "linear" and "ecn_retransmits" not in scenario("ern", case)["tcp"]
+        assert aqm.get("ecn", False) == (case.aqm == "red-ecn"), "RED-ERN drops what tells no rate"
+
+
+def test_what_the_document_says_of_slow_start_excludes_its_figures(verdicts: Any) -> None:
+    found = verdicts("ern")
+    assert found["slow-start-must-be-dropped-and-must-not"] == "holds"
+    assert found["what-is-done-to-slow-start-does-not-matter-beside-http"] == "holds"
+    # No row is left for us to do.
+    assert not [claim.id for claim in claims() if claim.because and claim.because.cause == Cause.OURS]

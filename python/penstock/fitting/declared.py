@@ -118,8 +118,10 @@ class Fit:
     parameters: tuple[Unsaid, ...]
     cells: tuple[Cell, ...]
     points: int  # number of runs of the table from which the surface between them is computed
+    seeds: int = 3  # of the tables that are compared with the document in the end
     quick: bool = False  # the quick form of the experiment
     change: Mapping[str, Any] = field(default_factory=dict)  # what all runs change, by path
+    recovery: Mapping[str, Any] = field(default_factory=dict)  # what recovery changes besides, so that it is cheaper
     says: str = ""  # what follows from the result, in words of a person who looked at it
 
     @property

@@ -15,7 +15,6 @@ from penstock.fitting.likelihood import Explained, explain
 from penstock.fitting.surface import Array, Surface, design
 
 ROUNDS = 2  # so often the best place is run, added to the points, and sought again
-SEEDS = (1, 2, 3)  # of the tables that are compared with the document in the end
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def fitted(runs: Runs) -> Fitted:
 
 
 def _medians(runs: Runs, at: Values | None) -> Numbers:
-    tables = runs.tables([Asked(at, seed) for seed in SEEDS], runs.fit.cells)
+    tables = runs.tables([Asked(at, seed) for seed in range(1, runs.fit.seeds + 1)], runs.fit.cells)
     return [statistics.median(column) for column in zip(*tables, strict=True)]
 
 

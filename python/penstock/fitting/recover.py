@@ -6,7 +6,7 @@ of 90 % must contain the hidden values in about nine draws of ten, whatever the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,8 @@ class Recovery:
 
 def recovered(runs: Runs, number: int, seed: int = 1) -> Recovery:
     """Makes so many tables with hidden values, and fits each."""
-    fit = runs.fit
+    fit = replace(runs.fit, change={**runs.fit.change, **runs.fit.recovery})
+    runs = replace(runs, fit=fit)
     dice = np.random.default_rng(seed)
     places = _EDGE + (1 - 2 * _EDGE) * dice.random((number, len(fit.parameters)))
     surface = points(runs, design(fit.points, len(fit.parameters)))

@@ -24,7 +24,7 @@ from penstock.verify.digests import digest
 PROFILE = "ns-3.37"
 DISCIPLINES = ("droptail", "red", "ared", "codel", "pie")
 FLOWS = (4, 16, 64)
-SEEDS, DURATION_S, RATE_MBPS, LIMIT = 3, 20, 10, 200
+SEEDS, DURATION_S, RATE_MBPS, LIMIT = 2, 15, 10, 200
 MSS = 536  # of both, by default; the program is told it since it writes whole segments
 BARS = {"goodput_mbps": 0.03, "queue_ms": 0.15, "drops": 0.15}
 _WORDS = {"goodput_mbps": "goodput", "queue_ms": "delay", "drops": "drops"}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from penstock.claims import checks
-from penstock.claims.entering import of
+from penstock.claims.entering import contradicts, of
 from penstock.claims.ledger import Claim, Comparison, Finding, Kind, judge
 from penstock.claims.words import ABOUT, CHANCE, FULL, HALF, HIGH, INDEX, MUCH
 from penstock.papers.ern.runs import COUNTS, OTHERS, RATES, TARGET_MS, THREE, ftp
@@ -21,6 +21,10 @@ FIXED_RATE, FIXED_COUNT = 30, 200  # of Figures 5 and 6
 
 MARKED = "all-marked"  # the reading in which RED-ERN and RED-ECN only mark
 
+SLOW_START = contradicts(
+    "sections II and IV.E drop packets in slow start; the figures come out only if they are marked, as IV.A and "
+    'IV.B have it (RED-ERN "can only mark"): the finding ern.slow-start-must-be-dropped-and-must-not has the runs'
+)
 Value = Callable[[Outcome], float | None]
 
 CLAIMS: list[Claim] = []
@@ -73,7 +77,7 @@ def _name(aqm: str) -> str:
 # A. General results.
 
 
-@at("IV.A", "Figure 4 (a)", "above by 6 and 10 %")
+@at("IV.A", "Figure 4 (a)", "above by 6 and 10 %", because=SLOW_START)
 def ern_is_fairest_on_average(run: Evidence) -> Finding:
     """Averaged over rates and numbers of flows RED-ERN is fairer than RED-ECN by about 6 % and RED-DROP by 10 %."""
     ours = mean(run, ERN, columns.fairness_of("bulk"))
@@ -121,7 +125,7 @@ def dropping_waits_least(run: Evidence) -> Finding:
 # B. The number of flows, at 30 Mbit/s.
 
 
-@at("IV.B", "Figure 5 (a)", "in the vicinity of 85 %")
+@at("IV.B", "Figure 5 (a)", "in the vicinity of 85 %", because=SLOW_START)
 def ern_fairness_near_085(run: Evidence) -> Finding:
     """At 30 Mbit/s RED-ERN's index of fairness is near 85 % with any number of flows."""
     parts = [
@@ -143,7 +147,7 @@ def ern_leads_most_with_few_flows(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.B", "Figure 5 (a)", "4 to 8 %")
+@at("IV.B", "Figure 5 (a)", "4 to 8 %", because=SLOW_START)
 def the_lead_shrinks_with_flows(run: Evidence) -> Finding:
     """At 30 Mbit/s with 800 flows RED-ERN is still fairer, but by less than 10 points."""
     setting = ftp(FIXED_RATE, 800)
@@ -179,7 +183,7 @@ def only_dropping_holds_the_target(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.B", "in the text", "the queue overflows")
+@at("IV.B", "in the text", "the queue overflows", because=SLOW_START)
 def marking_overflows_the_queue(run: Evidence) -> Finding:
     """At 30 Mbit/s with 800 flows the queue overflows with RED-ECN and RED-ERN."""
     setting = ftp(FIXED_RATE, 800)
@@ -254,7 +258,7 @@ def what_is_done_to_slow_start_does_not_matter_beside_http(run: Evidence) -> Fin
 # C. The rate, with 200 flows.
 
 
-@at("IV.C", "Figure 6 (a)", "high at 5 Mbit/s")
+@at("IV.C", "Figure 6 (a)", "high at 5 Mbit/s", because=SLOW_START)
 def all_are_fair_on_a_slow_link(run: Evidence) -> Finding:
     """With 200 flows on 5 Mbit/s all three have a high index of fairness."""
     parts = [
@@ -275,7 +279,7 @@ def red_is_unfair_on_a_fast_link(run: Evidence) -> Finding:
     return judge("; ".join(part.text for part in parts), parts)
 
 
-@at("IV.C", "Figure 6 (a)", "above 80 %")
+@at("IV.C", "Figure 6 (a)", "above 80 %", because=SLOW_START)
 def ern_is_fair_at_any_rate(run: Evidence) -> Finding:
     """With 200 flows RED-ERN's index of fairness is above 80 % at any rate."""
     parts = [
@@ -318,7 +322,7 @@ def _each(run: Evidence, kind: str, aqms: Iterable[str], measure: Value, text: s
     ]
 
 
-@at("IV.D", "Figure 7 (a)", "high")
+@at("IV.D", "Figure 7 (a)", "high", because=SLOW_START)
 def ern_is_fair_beside_udp(run: Evidence) -> Finding:
     """Beside 200 to 800 UDP flows RED-ERN keeps a high fairness among 50 FTP flows."""
     found = _each(run, "udp", (ERN,), columns.fairness_of("bulk"), "{:.2f}")
