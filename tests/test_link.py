@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from conftest import SCENARIO, Command
-
 from penstock import link
 
 SOURCE = Path(__file__).parents[1] / "web" / "playground" / "src"
@@ -43,7 +42,9 @@ def test_every_text_comes_back_with_the_same_bytes() -> None:
 
 @node
 def test_python_reads_what_the_page_writes_and_the_page_what_python_writes() -> None:
-    assert link.decode(str(in_node("PS.link.encode(given).then((t) => console.log(JSON.stringify(t)))", TEXTS))) == TEXTS
+    assert (
+        link.decode(str(in_node("PS.link.encode(given).then((t) => console.log(JSON.stringify(t)))", TEXTS))) == TEXTS
+    )
     fragment = link.encode(TEXTS)
     assert in_node("PS.link.decode(given).then((t) => console.log(JSON.stringify(t)))", f"#{fragment}") == TEXTS
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from conftest import Command
-
 from penstock import link
 from penstock._penstock import Simulation
 
@@ -39,7 +38,9 @@ def test_a_preset_runs_with_each_of_its_disciplines(path: Path) -> None:
 
 def test_what_presets_say_is_so() -> None:
     """The drops of PINK, and the share of one flow beside thirty idle connections."""
-    dsl, idle = (preset(PLAYGROUND / "presets" / name)[at] for name, at in (("01-dsl.toml", 2), ("06-pink-idle.toml", 0)))
+    dsl, idle = (
+        preset(PLAYGROUND / "presets" / name)[at] for name, at in (("01-dsl.toml", 2), ("06-pink-idle.toml", 0))
+    )
     summaries = []
     for text in (dsl, idle):
         run = Simulation(text, link.FILE)

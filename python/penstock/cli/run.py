@@ -70,7 +70,9 @@ def _run_link(text: str, seed: int | None, out: Path | None, json: bool, refused
     if len(sources) == 1:
         _simulate(sources[0], seed, out, json, None)
     elif json and out is None:
-        show.as_json([{**(result := _run(source, seed, None, True)).summary, "cpu_s": result.cpu_s} for source in sources])
+        show.as_json(
+            [{**(result := _run(source, seed, None, True)).summary, "cpu_s": result.cpu_s} for source in sources]
+        )
     else:
         for number, source in enumerate(sources, 1):
             _simulate(source, seed, out and out / str(number), json, None)

@@ -39,7 +39,7 @@
       }
       const remove = el("button", { type: "button", class: "quiet", "aria-label": `remove ${name}`, onclick: () => this.remove(lane) }, "×");
       const title = el("div", { class: "title" }, el("label", { for: id, class: "hidden" }, `discipline ${i + 1}`), pick, state.lanes.length > 1 ? remove : null);
-      return { element: el("section", { class: "head", "aria-label": `${name}` }, title, numbers, parameters), numbers };
+      return { element: el("section", { class: "head", "aria-label": `${name}, discipline ${i + 1}` }, title, numbers, parameters), numbers };
     }
 
     pick(lane, name) {

@@ -36,11 +36,17 @@
     async load(base, beside) {
       const about = await this.lab.ask("check", { text: base });
       Object.assign(this, { base, recorded: [], steered: {}, link: 0 });
-      this.lanes = [disciplineOf(about), ...beside].slice(0, MOST_LANES).map(newLane);
+      this.setLanes([disciplineOf(about), ...beside].slice(0, MOST_LANES).map(newLane));
       this.lanes.forEach((lane) => (lane.about = about));
       this.interval = Math.min(0.1, Math.max(0.005, about.duration_s / SAMPLES));
       this.tell("loaded");
       await this.restart(0);
+    }
+
+    /** Replaces the disciplines; samples that are still to come belong to those before. */
+    setLanes(lanes) {
+      this.lanes = lanes;
+      this.run += 1;
     }
 
     /** Takes complete texts, one for each discipline, as a link has them. */
@@ -172,7 +178,7 @@
 
     async addLane(name) {
       if (this.lanes.length >= MOST_LANES) return;
-      this.lanes.push({ ...newLane([["name", JSON.stringify(name)]]), about: this.about });
+      this.setLanes([...this.lanes, { ...newLane([["name", JSON.stringify(name)]]), about: this.about }]);
       await this.attempt(async () => {});
     }
 
@@ -184,7 +190,7 @@
         if (lane === this.lanes[0]) {
           this.base = await this.lab.ask("setTable", { text: this.base, path, table: rest[0].pairs });
         }
-        this.lanes = rest;
+        this.setLanes(rest);
       });
     }
 
