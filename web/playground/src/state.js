@@ -134,6 +134,13 @@
 
     /** Starts from the beginning with the values that the sliders have now. */
     async again() {
+      await this.fold();
+      await this.restart(0);
+      this.play(true);
+    }
+
+    /** Writes what was changed while it ran into the scenario, so that it holds from the beginning. */
+    async fold() {
       const names = this.about.links;
       for (const [i, [path]] of links(this.about).entries()) {
         for (const [key, value] of Object.entries(this.steered[names[i]] || {})) {
@@ -141,16 +148,17 @@
         }
       }
       Object.assign(this, { recorded: [], steered: {} });
-      await this.restart(0);
-      this.play(true);
     }
 
-    /** Changes a link from now on; before the start, or after the end, it changes the scenario. */
+    /** Changes a link from now on. Before the start and after the end there is no now: then it changes the scenario. */
     async steer({ path, link, key, literal }) {
-      const atOnce = this.now > 0 && !this.over;
-      if (!atOnce) return this.edit([...path, key], literal);
-      this.steered[link] = { ...this.steered[link], [key]: JSON.parse(literal) };
-      this.lab.send("change", { link, keys: `${key} = ${literal}` });
+      if (this.now > 0 && !this.over) {
+        this.steered[link] = { ...this.steered[link], [key]: JSON.parse(literal) };
+        this.lab.send("change", { link, keys: `${key} = ${literal}` });
+      } else {
+        await this.fold();
+        await this.edit([...path, key], literal);
+      }
     }
 
     changed({ run, entry }) {
