@@ -1,5 +1,5 @@
 # Each target makes itself ready first: a Rust toolchain and Python 3.11 are enough.
-.PHONY: demo test bench pictures verify-twins mutants setup
+.PHONY: demo test bench pictures playground verify-twins mutants setup
 
 demo: setup
 	.venv/bin/penstock reproduce pink-sat --quick
@@ -15,6 +15,10 @@ bench:
 # The pictures and tables of numbers in docs/, from runs.
 pictures: setup
 	.venv/bin/python tools/pictures
+
+# The simulator inside a page, in target/playground: needs `rustup target add wasm32-unknown-unknown`.
+playground:
+	tools/playground
 
 # Every compiled algorithm against its readable twin on 10,000 random traces: hours. Writes docs/twins.md.
 verify-twins: setup

@@ -53,7 +53,57 @@ def test_what_presets_say_is_so() -> None:
     assert summaries[1]["flows"][0]["goodput_bps"] > 9e6
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="needs node: apt-get install nodejs")
+needs_node = pytest.mark.skipif(not shutil.which("node"), reason="needs node: apt-get install nodejs")
+
+
+def in_node(files: tuple[str, ...], expression: str) -> object:
+    """The value of an expression after these files of the page."""
+    text = "\n".join((PLAYGROUND / "src" / name).read_text(encoding="utf-8") for name in files)
+    program = f"{text}\nconsole.log(JSON.stringify({expression}))"
+    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True, timeout=60)
+    return json.loads(done.stdout)
+
+
+@needs_node
+def test_the_page_reads_and_writes_units_as_scenarios_do() -> None:
+    found = in_node(
+        ("units.js",),
+        """[[150e3, 999.6e3, 12.5e6, 1e9].map(PS.units.rateText), [0.25, 1, 12.34, 600].map(PS.units.delayText),
+        ["1Mbit/s", "10kbit/s", "5ms", "1e3"].map(PS.units.rate), ["250us", "2s", "1p"].map(PS.units.delayMs),
+        ["5ms", "0.95", "true", "-1e-3", "[1, 2]", "a b"].map(PS.units.typed),
+        PS.units.literal({ name: "pie", target: "5ms", ecn: true, list: [1, 2] }), PS.units.spaced("10Mbit/s")]""",
+    )
+    assert found == [
+        ["150kbit/s", "1Mbit/s", "12.5Mbit/s", "1Gbit/s"],
+        ["250us", "1ms", "12.3ms", "600ms"],
+        [1e6, 1e4, None, None],
+        [0.25, 2000, None],
+        ['"5ms"', "0.95", "true", "-1e-3", "[1, 2]", '"a b"'],
+        '{ name = "pie", target = "5ms", ecn = true, list = [1, 2] }',
+        "10 Mbit/s",
+    ]
+
+
+@needs_node
+def test_samples_are_kept_in_order_and_goodput_is_smoothed() -> None:
+    """Two rows of one queue and one flow, 0.25 s apart, so that a new value counts half; at first no packet left."""
+    found = in_node(
+        ("rows.js",),
+        """(() => {
+            const rows = new PS.Rows(12, 1, 1, 0.25);
+            rows.add(Float32Array.of(0.25, 100, NaN, 3, 1, 0, 8, 10, 5, 7, 20, 80));
+            rows.add(Float32Array.of(0.5, 200, 2, 4, 0, 1, 4, 10, 5, 9, 21, 40));
+            for (let i = 0; i < 2000; i++) rows.add(new Float32Array(12));
+            const [delay, flow] = [rows.queue("delay"), rows.flow("goodput", 0)];
+            return [rows.at(0, delay), rows.at(1, delay), rows.at(1, rows.queue("sent")), rows.at(1, flow),
+                rows.counted("drops"), rows.counted("marks"), rows.counted("lost"), rows.at(1, rows.flow("cwnd", 0)),
+                rows.rowAt(0.5), rows.rowAt(-3), rows.count];
+        })()""",
+    )
+    assert found == [0, 2, 6, 60, 7, 1, 1, 9, 1, 0, 2002]
+
+
+@needs_node
 @pytest.mark.skipif(not ENGINE.is_file(), reason="needs the playground: make playground")
 def test_the_module_computes_what_the_lab_computes() -> None:
     names = ("pie", "dualpi2-prague-and-cubic", "changing-link", "lte-cell")

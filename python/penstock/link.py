@@ -1,8 +1,8 @@
 """Links of the playground, each of which holds whole scenarios.
 
-The fragment of a link is `p1=` and the texts, one for each discipline, joined by a record separator, compressed with raw
-DEFLATE (RFC 1951) and written as base64url without padding (RFC 4648 section 5). `web/playground/src/link.js` writes and
-reads the same. Nothing is fetched: a link is read as a text.
+The fragment of a link is `p1=` and the texts, one for each discipline, joined by a record separator, compressed with
+raw DEFLATE (RFC 1951) and written as base64url without padding (RFC 4648 section 5). `web/playground/src/link.js`
+writes and reads the same. Nothing is fetched: a link is read as a text.
 """
 
 from __future__ import annotations

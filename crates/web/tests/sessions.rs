@@ -25,11 +25,19 @@ count = 4
 start_spread = "1s"
 "#;
 
-fn native(text: &str) -> String {
-    let scenario = Scenario::parse(text, FILE).unwrap();
-    let mut simulation = Simulation::new(&scenario);
+fn whole(text: &str) -> Simulation {
+    let mut simulation = Simulation::new(&Scenario::parse(text, FILE).unwrap());
     simulation.advance(Span::MAX).unwrap();
-    serde_json::to_string(&simulation.summary()).unwrap()
+    simulation
+}
+
+fn native(text: &str) -> String {
+    serde_json::to_string(&whole(text).summary()).unwrap()
+}
+
+/// The tables of the link and by seconds; a delay that nobody measured is NaN, which equals itself as a text.
+fn tables(simulation: &Simulation) -> String {
+    format!("{:?}", simulation.tables())
 }
 
 fn open(text: &str) -> Session {
@@ -76,6 +84,9 @@ fn steering_fits_between_the_changes_of_the_scenario() {
     session.change("bottleneck", "rate = \"3Mbit/s\"\ndelay = \"5ms\"").unwrap();
     session.advance(Span::MAX).unwrap();
     assert_eq!(session.summary(), native(session.text()));
+    let expected = tables(&whole(session.text()));
+    assert!(expected.contains("link_changes"));
+    assert_eq!(tables(session.simulation()), expected);
 }
 
 #[test]

@@ -41,14 +41,12 @@ def docs(
 
 def _play() -> None:
     """Opens the playground in a browser, and prints where it is for a machine without one."""
-    import webbrowser
-
     from penstock import manual
 
     page = manual.playground()
     print(page.as_uri())
     if sys.stdout.isatty():
-        webbrowser.open(page.as_uri())
+        typer.launch(page.as_uri())
 
 
 def _list(pages: list[Page]) -> None:

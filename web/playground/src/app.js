@@ -32,9 +32,9 @@
     listen();
     const presets = PS.engine.presets.map(preset);
     presets.forEach((one, i) => $("preset").append(el("option", { value: i }, one.title)));
-    $("preset").addEventListener("change", () => choose(presets[$("preset").value]));
+    $("preset").addEventListener("change", () => choose(presets[$("preset").value]).then(() => state.play(true)));
     if (!(await fromLink())) await choose(presets[0]);
-    state.play(true);
+    state.play(!matchMedia("(prefers-reduced-motion: reduce)").matches);
     requestAnimationFrame(frame);
     document.body.dataset.ready = "true";
   }
@@ -43,7 +43,6 @@
     $("look").textContent = one.look;
     history.replaceState(null, "", location.pathname + location.search);
     await load(() => state.load(one.text, one.beside.map((name) => [["name", JSON.stringify(name)]])));
-    state.play(true);
   }
 
   async function load(work) {
@@ -206,7 +205,7 @@
     const url = `${location.href.split("#")[0]}#${fragment}`;
     history.replaceState(null, "", `#${fragment}`);
     $("link").value = url;
-    $("command").textContent = `penstock run '${url}'`;
+    $("command").textContent = `penstock run '${fragment}'`;
     const copied = await navigator.clipboard.writeText(url).then(() => true, () => false);
     if (!copied) $("link").select();
     say(copied ? "The link is in the clipboard." : "The link is in the field: copy it from there.");

@@ -12,6 +12,7 @@
   const MEASURES = [
     { id: "queue", title: "Queue", unit: "kB", per: "queue", of: "bytes", scale: 1e-3, least: 10, kind: "area" },
     { id: "delay", title: "Queueing delay", unit: "ms", per: "queue", of: "delay", scale: 1, least: 5, kind: "area" },
+    { id: "trips", title: "Round trips of flows", unit: "ms", per: "flow", of: "srtt", scale: 1, least: 5, kind: "lines" },
     { id: "drops", title: "Drops and marks", unit: "packets", per: "queue", of: "drops", scale: 1, least: 4, kind: "bars" },
     { id: "windows", title: "Windows", unit: "kB", per: "flow", of: "cwnd", scale: 1e-3, least: 10, kind: "lines" },
     { id: "goodput", title: "Goodput of flows", unit: "Mbit/s", per: "flow", of: "goodput", scale: 1e-6, least: 0.1, kind: "lines" },
@@ -191,7 +192,8 @@
   function span(rows, view, pixels) {
     const begin = Math.max(0, Math.floor(view.from / rows.interval) - 1);
     const last = Math.min(rows.count, Math.ceil(view.to / rows.interval) + 1);
-    const group = Math.max(1, Math.floor((view.to - view.from) / rows.interval / (pixels / 1.5)));
+    const apart = rows.flows > 8 ? 2.5 : 1.5; // pixels between points
+    const group = Math.max(1, Math.floor((view.to - view.from) / rows.interval / (pixels / apart)));
     return { first: begin - (begin % group), last, group };
   }
 

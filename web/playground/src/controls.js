@@ -90,16 +90,18 @@
     const form = el("fieldset", {}, el("legend", {}, "Flows"));
     (about.written.flows || []).forEach((group, i) => {
       const kind = group.kind || "bulk";
-      const title = el("p", { class: "group" }, `${kind}${group.direction === "reverse" ? ", reverse" : ""}`);
+      const which = (about.written.flows || []).length > 1 ? `group ${i + 1}, ` : "";
+      const title = el("p", { class: "group" }, `${which}${kind}${group.direction === "reverse" ? ", reverse" : ""}`);
       const toText = (at) => String(Math.max(1, Math.round(COUNT.value(at))));
       const count = slider({
-        label: `number of ${kind} flows`,
+        label: "number of flows",
         position: COUNT.position(group.count || 1),
         shown: String(group.count || 1),
         toText,
         change: (text) => edit(["flows", String(i), "count"], text),
       });
-      form.append(title, count, WITH_TCP.includes(kind) ? controlField(about, group, i, kind, controls, edit) : "");
+      const control = WITH_TCP.includes(kind) ? controlField(about, group, i, controls, edit) : "";
+      form.append(el("div", { role: "group", "aria-label": title.textContent }, title, count, control));
     });
     form.append(el("p", { class: "hint" }, "These run the past again with the new value, up to now."));
     return form;
@@ -107,13 +109,13 @@
 
   const nameOf = (value) => (value && typeof value === "object" ? value.name : value);
 
-  function controlField(about, group, i, kind, controls, edit) {
+  function controlField(about, group, i, controls, edit) {
     const inside = group.tcp && group.tcp.cc !== undefined;
     const cc = inside ? group.tcp.cc : group.cc !== undefined ? group.cc : (about.written.tcp || {}).cc;
     const path = inside ? ["flows", String(i), "tcp", "cc"] : ["flows", String(i), "cc"];
     const id = unique("control");
     const pick = select(controls, nameOf(cc) || "cubic", { id, onchange: () => edit(path, JSON.stringify(pick.value)) });
-    return el("div", { class: "field" }, el("label", { for: id }, `control of ${kind}`), pick);
+    return el("div", { class: "field" }, el("label", { for: id }, "control"), pick);
   }
 
   /** The fields of a discipline's parameters. `lane.pairs` is what is written; `change` gets the new pairs. */

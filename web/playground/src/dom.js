@@ -35,17 +35,29 @@
     const out = el("output", { for: id }, begin);
     const input = el("input", { id, type: "range", min: 0, max: 1000, step: 1, value: position, title: about || null });
     input.setAttribute("aria-valuetext", begin);
-    let waiting = null;
+    const changed = atMostEvery(40, () => change(toText(Number(input.value))));
     input.addEventListener("input", () => {
-      const text = toText(Number(input.value));
-      out.textContent = PS.units.spaced(text);
-      input.setAttribute("aria-valuetext", PS.units.spaced(text));
-      waiting = waiting || setTimeout(() => {
-        waiting = null;
-        change(toText(Number(input.value)));
-      }, 40);
+      const text = PS.units.spaced(toText(Number(input.value)));
+      out.textContent = text;
+      input.setAttribute("aria-valuetext", text);
+      changed();
     });
     return el("div", { class: "slider" }, el("label", { for: id }, label), out, input);
+  }
+
+  /** Returns a function that calls `work` at once, and again after `ms` if it was called meanwhile. */
+  function atMostEvery(ms, work) {
+    let [waiting, again] = [false, false];
+    return function call() {
+      again = waiting;
+      if (waiting) return;
+      waiting = true;
+      work();
+      setTimeout(() => {
+        waiting = false;
+        if (again) call();
+      }, ms);
+    };
   }
 
   /** Positions of a slider from `least` to `most` on a logarithmic scale. */

@@ -38,7 +38,7 @@
 
     async show(time) {
       const { state, place } = this;
-      const from = Math.max(0, time - LENGTH_S / 2);
+      const from = Math.max(0, Math.min(time - LENGTH_S / 2, state.now - LENGTH_S));
       place.replaceChildren(el("p", { role: "status" }, `The run is repeated up to ${from.toFixed(2)} s …`));
       const asked = state.lanes.map((lane) => state.lab.ask("packets", { text: lane.text, from, length: LENGTH_S }));
       const answers = await Promise.all(asked);
@@ -62,7 +62,7 @@
       list.addEventListener("change", () => tell(list.selectedIndex));
       canvas.addEventListener("click", (event) => tell(Math.min(all.length - 1, Math.floor((event.offsetY / canvas.clientHeight) * all.length))));
       requestAnimationFrame(() => draw(canvas, all, from, -1));
-      return el("section", { class: "life", "aria-label": name }, el("h3", {}, name), canvas, list, story);
+      return el("section", { class: "life", "aria-label": `life of packets of ${name}` }, el("h3", {}, name), canvas, list, story);
     }
   }
 

@@ -10,12 +10,18 @@
     constructor(place, state) {
       super();
       Object.assign(this, { place, state, charts: [], scales: new Scales(), cursor: null, view: 20, heads: [] });
+      this.seen = new WeakMap(); // by canvas: true if it is within the window of the browser
+      this.sight = new IntersectionObserver((entries) => {
+        entries.forEach((entry) => this.seen.set(entry.target, entry.isIntersecting));
+        this.dirty = true;
+      });
     }
 
     /** Makes the elements anew, for the disciplines that there are. */
     build(entries) {
       const { lanes } = this.state;
       this.scales = new Scales();
+      this.sight.disconnect();
       this.heads = lanes.map((lane) => this.head(lane, entries));
       this.charts = [];
       const rows = MEASURES.map((measure) => this.measure(measure));
@@ -39,7 +45,7 @@
       }
       const remove = el("button", { type: "button", class: "quiet", "aria-label": `remove ${name}`, onclick: () => this.remove(lane) }, "×");
       const title = el("div", { class: "title" }, el("label", { for: id, class: "hidden" }, `discipline ${i + 1}`), pick, state.lanes.length > 1 ? remove : null);
-      return { element: el("section", { class: "head", "aria-label": `${name}` }, title, numbers, parameters), numbers };
+      return { element: el("section", { class: "head", "aria-label": `${name}, discipline ${i + 1}` }, title, numbers, parameters), numbers };
     }
 
     pick(lane, name) {
@@ -62,6 +68,7 @@
         const chart = new Chart(canvas, measure);
         this.charts.push({ chart, lane, measure, name: this.state.disciplines[i] });
         this.listen(canvas, chart);
+        this.sight.observe(canvas);
         return el("figure", {}, el("figcaption", { class: "which" }, this.state.disciplines[i]), canvas);
       });
       return el("section", { class: "measure", "aria-label": measure.title }, title, el("div", { class: "lanes" }, ...canvases));
@@ -133,7 +140,7 @@
       const view = this.window();
       const all = this.state.lanes.map((lane) => lane.rows).filter(Boolean);
       for (const { chart, lane, measure } of this.charts) {
-        chart.draw(lane.rows, view, this.scales.top(measure, all, view));
+        if (this.seen.get(chart.canvas)) chart.draw(lane.rows, view, this.scales.top(measure, all, view));
       }
     }
 

@@ -36,11 +36,17 @@
     async load(base, beside) {
       const about = await this.lab.ask("check", { text: base });
       Object.assign(this, { base, recorded: [], steered: {}, link: 0 });
-      this.lanes = [disciplineOf(about), ...beside].slice(0, MOST_LANES).map(newLane);
+      this.setLanes([disciplineOf(about), ...beside].slice(0, MOST_LANES).map(newLane));
       this.lanes.forEach((lane) => (lane.about = about));
       this.interval = Math.min(0.1, Math.max(0.005, about.duration_s / SAMPLES));
       this.tell("loaded");
       await this.restart(0);
+    }
+
+    /** Replaces the disciplines; samples that are still to come belong to those before. */
+    setLanes(lanes) {
+      this.lanes = lanes;
+      this.run += 1;
     }
 
     /** Takes complete texts, one for each discipline, as a link has them. */
@@ -128,6 +134,13 @@
 
     /** Starts from the beginning with the values that the sliders have now. */
     async again() {
+      await this.fold();
+      await this.restart(0);
+      this.play(true);
+    }
+
+    /** Writes what was changed while it ran into the scenario, so that it holds from the beginning. */
+    async fold() {
       const names = this.about.links;
       for (const [i, [path]] of links(this.about).entries()) {
         for (const [key, value] of Object.entries(this.steered[names[i]] || {})) {
@@ -135,16 +148,17 @@
         }
       }
       Object.assign(this, { recorded: [], steered: {} });
-      await this.restart(0);
-      this.play(true);
     }
 
-    /** Changes a link from now on; before the start, or after the end, it changes the scenario. */
+    /** Changes a link from now on. Before the start and after the end there is no now: then it changes the scenario. */
     async steer({ path, link, key, literal }) {
-      const atOnce = this.now > 0 && !this.over;
-      if (!atOnce) return this.edit([...path, key], literal);
-      this.steered[link] = { ...this.steered[link], [key]: JSON.parse(literal) };
-      this.lab.send("change", { link, keys: `${key} = ${literal}` });
+      if (this.now > 0 && !this.over) {
+        this.steered[link] = { ...this.steered[link], [key]: JSON.parse(literal) };
+        this.lab.send("change", { link, keys: `${key} = ${literal}` });
+      } else {
+        await this.fold();
+        await this.edit([...path, key], literal);
+      }
     }
 
     changed({ run, entry }) {
@@ -172,7 +186,7 @@
 
     async addLane(name) {
       if (this.lanes.length >= MOST_LANES) return;
-      this.lanes.push({ ...newLane([["name", JSON.stringify(name)]]), about: this.about });
+      this.setLanes([...this.lanes, { ...newLane([["name", JSON.stringify(name)]]), about: this.about }]);
       await this.attempt(async () => {});
     }
 
@@ -184,7 +198,7 @@
         if (lane === this.lanes[0]) {
           this.base = await this.lab.ask("setTable", { text: this.base, path, table: rest[0].pairs });
         }
-        this.lanes = rest;
+        this.setLanes(rest);
       });
     }
 

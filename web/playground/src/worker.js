@@ -102,7 +102,7 @@ function open(message) {
   until = message.until || 0;
   before = performance.now();
   postMessage({ type: "opened", run, opened });
-  if (lanes.length && until > 0) advance(until, CATCH_UP_MS);
+  if (lanes.length && until > 0) advance(until, WORK_MS); // short, so that the first picture is there at once
   wake();
 }
 
