@@ -13,10 +13,10 @@ import pytest
 from penstock import starters
 from penstock.cli import app
 from penstock.engine import Result, simulate
+from penstock.experiments.paths import put
 from penstock.mistake import MistakeError
 from penstock.reproduce import EXPERIMENTS, experiments
 from penstock.reproduce.experiments import open_folder
-from penstock.reproduce.paths import put
 from penstock.scenario import Scenario, to_toml
 from typer.testing import CliRunner
 

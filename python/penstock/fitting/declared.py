@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
+from penstock.experiments.paths import put
 from penstock.mistake import MistakeError
 from penstock.reproduce import Experiment
 from penstock.reproduce.folder import table, text
-from penstock.reproduce.paths import put
 
 FILE = "fit.toml"
 T = TypeVar("T")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from penstock import pool, provenance, store
 from penstock.engine import Result, core_fingerprint
+from penstock.experiments.paths import put
 from penstock.fitting.declared import Cell, Fit
 from penstock.mistake import MistakeError
 from penstock.reproduce import columns
 from penstock.reproduce.base import Case
-from penstock.reproduce.paths import put
 from penstock.reproduce.results import Outcome
 from penstock.reproduce.runner import Watcher
 from penstock.reproduce.series import Series
