@@ -290,7 +290,7 @@ def test_two_layers_are_measured() -> None:
 def test_the_cost_of_python_is_measured() -> None:
     control, aqm, turns, clamp = own.measure(quick=True, repeat=1, say=lambda _line: None)
     assert (control.name, control.instead_of, aqm.instead_of) == ("my_cc.py:MyCc", "newreno", "droptail")
-    assert (turns.name, clamp.name, turns.packets) == ("turns.py:Turns", "clamp.py:Clamp", clamp.packets)
+    assert (turns.name, clamp.name) == ("turns.py:Turns", "clamp.py:Clamp")
     # 12 s of a link that carries 8,333 packets of 1500 B each second.
     assert 60_000 < control.packets < 100_000
     assert 50 < control.ns_per_call < 100_000

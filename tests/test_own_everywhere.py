@@ -15,6 +15,10 @@ from conftest import Command
 from penstock import engine
 from penstock.mistake import MistakeError
 from penstock.reference.sched.drr import Drr
+from penstock.reproduce import EXPERIMENTS
+from penstock.reproduce.base import aqm_tables
+from penstock.reproduce.own import with_own
+from penstock.scenario import tree
 from penstock.verify import agree
 from penstock.verify.agree import Terms
 
@@ -458,3 +462,54 @@ def test_the_command_agrees_with_0_and_parts_with_1(penstock: Command, tmp_path:
     shown = penstock("verify", "agree", "turns.py:Turns", "drr", "--random", "500", "--before", "2").stdout
     assert shown.count("  both   ") == 1, "they part at departure 1"
     assert "state: turn=" in shown
+
+
+# `reproduce --with`.
+
+
+def test_an_own_aqm_runs_in_every_setting_of_an_experiment(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "step.py", tmp_path)
+    published = EXPERIMENTS["modified-codel"]
+    mine = with_own(published, [f"{tmp_path / 'step.py'}:Step"])
+    theirs, ours = ({case.setting for case in one.cases(True, 1)} for one in (published, mine))
+    own = [case for case in mine.cases(True, 1) if case.aqm == "Step"]
+    assert {case.setting for case in own} == theirs == ours
+    for case in own:
+        tables = aqm_tables(tree(mine.scenario(case, True).text))
+        assert all(table == {"name": f"{tmp_path / 'step.py'}:Step"} for table in tables), "no parameter of others"
+    kept = [case for case in mine.cases(True, 1) if case.aqm != "Step"]
+    assert [mine.scenario(case, True).text for case in kept] == [
+        published.scenario(case, True).text for case in published.cases(True, 1)
+    ]
+
+
+def test_a_changed_file_runs_again_and_the_others_do_not(penstock: Command, tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "step.py", tmp_path)
+    assert penstock("new", "experiment", "my-study").returncode == 0
+    command = ("reproduce", "./my-study", "--quick", "--with", "step.py:Step", "--json")
+    first = json.loads(penstock(*command).stdout)
+    assert {run["aqm"] for run in first["runs"]} == {"droptail", "codel", "Step"}
+    again = penstock(*command)
+    assert "s of CPU" not in again.stderr
+    text = (tmp_path / "step.py").read_text()
+    (tmp_path / "step.py").write_text(text.replace("target_ms = 10.0", "target_ms = 3.0"))
+    changed = json.loads(penstock(*command).stdout)
+
+    def summaries(found: dict[str, Any], aqm: str) -> list[Any]:
+        return [run["summary"] for run in found["runs"] if run["aqm"] == aqm]
+
+    assert summaries(changed, "codel") == summaries(first, "codel")
+    assert summaries(changed, "Step") != summaries(first, "Step")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("step.py", "--with step.py: write FILE.py:CLASS"),
+        ("{0}/my_cc.py:MyCc", "a congestion control; a class that derives from Aqm, Scheduler or AckPath"),
+        ("{0}/none.py:Step", "there is no file"),
+    ],
+)
+def test_mistakes_of_with(name: str, said: str) -> None:
+    with pytest.raises(MistakeError, match=said):
+        with_own(EXPERIMENTS["modified-codel"], [name.format(EXAMPLES)])

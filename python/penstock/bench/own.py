@@ -11,8 +11,8 @@ from penstock.bench import cases
 from penstock.scenario import Scenario, to_toml
 
 EXAMPLES = cases.ROOT / "examples" / "own"
-# Each example, the built-in algorithm that it replaces, where it is named, and the calls of Python for a packet: 1 for an
-# ACK or a departure, 2 for an arrival and a departure.
+# Each example, the built-in algorithm that it replaces, where it is named, and the calls of Python for a packet: 1 for
+# an ACK or a departure, 2 for an arrival and a departure.
 _CASES = (
     ("my_cc.py:MyCc", "newreno", "cc", 1),
     ("my_aqm.py:MyAqm", "droptail", "aqm", 2),

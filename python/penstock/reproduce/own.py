@@ -27,7 +27,7 @@ def with_own(experiment: Experiment, names: Sequence[str]) -> Experiment:
     Where a setting lists its disciplines, they are added there, too; variants and claims stay as they are. Raises
     `MistakeError` if a class cannot be used.
     """
-    if isinstance(experiment, Tempest):
+    if names and isinstance(experiment, Tempest):
         raise MistakeError(
             f"--with: {experiment.name} tests schedulers alone; use `penstock tempest -alg FILE.py:CLASS`"
         )

@@ -36,7 +36,7 @@ _VARY = {
 "flows.0.count" = [1, 4, 16]""",
     "cc": """"flows.0.cc" = ["$FILE.py:$CLASS", "cubic", "bbr"]
 "topology.limit" = ["25p", "100p", "400p"]""",
-    "scheduler": """"aqm" = [{ name = "$FILE.py:$CLASS", flows = 4 }, { name = "drr", flows = 4 }, { name = "droptail" }]
+    "scheduler": """"aqm" = [{ name = "$FILE.py:$CLASS", flows = 4 }, { name = "drr", flows = 4 }]
 "flows.0.cc" = ["cubic", "bbr"]""",
     "ack-path": """"aqm" = [{ name = "$FILE.py:$CLASS" }, { name = "pink" }, { name = "droptail" }]
 "flows.0.count" = [1, 4, 16]""",
