@@ -175,7 +175,10 @@ def test_there_is_one_world_so_far(scenario: Path) -> None:
         (("doktor",), "did you mean doctor?"),
         (("runs", "lst"), "`penstock runs lst`; did you mean list?"),
         (("verify", "tcp-linx"), "did you mean tcp-linux?"),
-        (("verify", "linux-tcp-and-more"), "`penstock verify --help` explains agree, cc, fates, ns3, profile, speed, tcp-linux"),
+        (
+            ("verify", "linux-tcp-and-more"),
+            "`penstock verify --help` explains agree, cc, fates, ns3, profile, speed, tcp-linux",
+        ),
         (("new", "scenari", "x"), "did you mean scenario?"),
         (("reproduce", "pnk-dsl"), "did you mean pink-dsl?"),
         (("claims", "pnk-dsl"), "did you mean pink-dsl?"),

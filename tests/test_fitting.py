@@ -123,7 +123,7 @@ def test_hidden_values_come_back(tmp_path: Path) -> None:
     (fit,) = declared(EXPERIMENTS["fq-pie"])
     few = tuple(cell for cell in fit.told if cell.aqm == "pie" and cell.setting in ("up-1", "up-4"))
     change = {"duration": "40s", "topology.rate": "20Mbit/s"}
-    short = Fit(fit.name, "", fit.experiment, (_slower(fit.parameters[0]),), few, 9, True, change)
+    short = Fit(fit.name, "", fit.experiment, (_slower(fit.parameters[0]),), few, 9, quick=True, change=change)
     watcher = Quiet()
     found = recovered(Runs(short, tmp_path, watcher), 4)
     assert watcher.ran == (9 + 4) * 2
