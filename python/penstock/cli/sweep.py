@@ -192,6 +192,7 @@ def _tell_failures(sweep: Sweep) -> None:
 
 def _print(sweep: Sweep) -> None:
     """Prints a row for each point, with its measures over the seeds."""
+    from penstock import report
     from penstock.experiments.overview import overview
 
     table = overview(sweep)
@@ -200,3 +201,4 @@ def _print(sweep: Sweep) -> None:
         show.line(f"... and {len(table.rows) - _POINTS_SHOWN} more rows", "dim")
     show.line(f"\n{table.note}", "dim")
     show.line(f"tables: {sweep.path}")
+    show.line(f"report: {report.write_sweep(sweep.path)}")
