@@ -11,7 +11,7 @@ import numpy as np
 import penstock
 import pytest
 from penstock.mistake import MistakeError
-from penstock.report import groups, network, run_charts, run_tables, table_page
+from penstock.report import groups, network, run_charts, run_tables, table_page, write_sweep
 from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Table, rounded
 from penstock.report.tidy import Measure, Tidy, chart, number_of, parts
 
@@ -207,6 +207,23 @@ def test_quantities_are_put_in_order(text: Any, number: float | None) -> None:
 def test_a_cell_sorts_by_its_number() -> None:
     assert run_tables.number(1234.5) == Cell("1,234.50", 1234.5)
     assert Table("t", ["a"], [["x"]]).cells == [[Cell("x")]]
+
+
+def test_a_sweep_has_a_page(tmp_path: Path) -> None:
+    vary = {"aqm.name": ["codel", "fq-codel"], "flows.0.count": [1, 2, 3]}
+    sweep = penstock.sweep(HOME, vary=vary, seeds=2, measure=["goodput_bps", "link.drops"], out=tmp_path / "sweep", jobs=1)
+    page = write_sweep(sweep.path).read_text(encoding="utf-8")
+    goodput, drops = data(page)
+    assert [line["name"] for line in goodput["lines"]] == ["codel", "fq-codel"]
+    assert goodput["x"]["names"] == ["1", "2", "3"]
+    means = [
+        row["mean"] / 1e6
+        for row in sweep.intervals.to_pylist()
+        if (row["part"], row["measure"], row["aqm.name"]) == ("run", "goodput_bps", "codel")
+    ]
+    assert goodput["lines"][0]["y"] == pytest.approx(means, rel=1e-4)
+    assert drops["y"]["label"] == "drops"
+    assert ">Failed runs<" not in page
 
 
 # A result in Python.

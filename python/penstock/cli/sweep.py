@@ -193,6 +193,7 @@ def _tell_failures(sweep: Sweep) -> None:
 
 def _print(sweep: Sweep) -> None:
     """Prints a row for each point, with its measures over the seeds."""
+    from penstock import report
     from penstock.experiments.overview import overview
 
     table = overview(sweep)
@@ -201,3 +202,4 @@ def _print(sweep: Sweep) -> None:
         show.line(f"... and {len(table.rows) - _POINTS_SHOWN} more rows", "dim")
     show.line(f"\n{table.note}", "dim")
     show.line(f"tables: {sweep.path}")
+    show.line(f"report: {report.write_sweep(sweep.path)}")

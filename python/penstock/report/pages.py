@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock import rundir, store
+from penstock.experiments import results as sweeps
 from penstock.mistake import MistakeError
 from penstock.report import kit, run_page, tidy
 from penstock.report.kit.model import Section, Tile
@@ -54,6 +55,14 @@ def write_run(path: Path) -> Path:
     return path / REPORT
 
 
+def write_sweep(path: Path) -> Path:
+    """Writes the page of the directory of a finished sweep, and returns the path of the page."""
+    from penstock.report import sweep_page
+
+    store.write(path / REPORT, sweep_page.page(sweeps.load(path)))
+    return path / REPORT
+
+
 def remake(path: Path | None, root: Path = Path("runs")) -> Path:
     """Writes the page of a directory again, without `path` that of the newest results below `root`."""
     if path is None:
@@ -62,6 +71,8 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
         return write_experiment(results.load(path), path, path.parent)
     if (path / rundir.MANIFEST).is_file():
         return write_run(path)
+    if sweeps.is_sweep(path):
+        return write_sweep(path)
     raise ReportError(f"{path}: holds neither {rundir.MANIFEST} nor {results.RESULTS}")
 
 
@@ -99,4 +110,4 @@ def table_page(
     )
 
 
-__all__ = ["ReportError", "remake", "table_page", "write_experiment", "write_run"]
+__all__ = ["ReportError", "remake", "table_page", "write_experiment", "write_run", "write_sweep"]
