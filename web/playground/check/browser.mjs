@@ -1,6 +1,6 @@
 // Measures a built playground in headless Chromium, opened as a file without a network; prints JSON.
 //   node browser.mjs MODULES INDEX.html CHROMIUM PICTURES
-import { mkdtempSync, readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -28,6 +28,22 @@ async function opened(colorScheme, size, fragment = "") {
 
 const quantile = (values, q) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))];
 
+/** Processor seconds so far of all processes that this one has started, and of those that they have started. */
+function processorSeconds() {
+  const all = new Map();
+  for (const name of readdirSync("/proc").filter((one) => /^[0-9]+$/.test(one))) {
+    try {
+      const [, rest] = readFileSync(`/proc/${name}/stat`, "utf8").split(/\) (?!.*\) )/s);
+      const fields = rest.split(" ");
+      all.set(Number(name), { parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) });
+    } catch {
+      // the process has ended meanwhile
+    }
+  }
+  const ours = (pid) => all.has(pid) && (all.get(pid).parent === process.pid || ours(all.get(pid).parent));
+  return [...all.keys()].filter(ours).reduce((sum, pid) => sum + all.get(pid).ticks, 0) / 100;
+}
+
 /** Times between frames while ten flows share 50 Mbit/s, and what drawing takes of them. */
 async function frames(lanes) {
   const { context, page } = await opened("light", "desktop");
@@ -38,13 +54,15 @@ async function frames(lanes) {
   }, lanes);
   await page.waitForTimeout(3000);
   await page.evaluate(() => PS.page.frames.splice(0));
+  const before = processorSeconds();
   await page.waitForTimeout(8000);
+  const worked = processorSeconds() - before;
   const seen = (await page.evaluate(() => PS.page.frames)).slice(1);
   const apart = seen.map((one) => one.apart);
   const drawn = seen.map((one) => one.drawn);
   await context.close();
   const virtual = seen.length > 1 ? (seen.at(-1).now - seen[0].now) / ((seen.at(-1).at - seen[0].at) / 1000) : 0;
-  return { lanes, frames: seen.length, apart_p50: quantile(apart, 0.5), apart_p95: quantile(apart, 0.95), drawn_p50: quantile(drawn, 0.5), drawn_p95: quantile(drawn, 0.95), virtual };
+  return { lanes, frames: seen.length, work: (1000 * worked) / seen.length, apart_p50: quantile(apart, 0.5), apart_p95: quantile(apart, 0.95), drawn_p50: quantile(drawn, 0.5), drawn_p95: quantile(drawn, 0.95), virtual };
 }
 
 /** Milliseconds from the move of a slider to the first frame that shows its effect. */

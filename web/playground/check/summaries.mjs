@@ -1,5 +1,6 @@
 // Runs scenarios in the module of a built playground and prints their summaries: one JSON list of texts.
 //   node summaries.mjs ENGINE.js < JSON list of scenarios
+//   node summaries.mjs ENGINE.js --time < JSON list with one scenario      milliseconds of processor time of 20 runs
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 
@@ -19,4 +20,13 @@ function run(text) {
   }
 }
 
-console.log(JSON.stringify(JSON.parse(readFileSync(0, "utf8")).map(run)));
+function processorTime(text) {
+  lab.open(0, text, 1);
+  const before = process.cpuUsage();
+  lab.skip(0, 1e6);
+  return process.cpuUsage(before).user / 1000;
+}
+
+const texts = JSON.parse(readFileSync(0, "utf8"));
+const timed = process.argv[3] === "--time";
+console.log(JSON.stringify(timed ? Array.from({ length: 20 }, () => processorTime(texts[0])) : texts.map(run)));

@@ -84,10 +84,9 @@
     listenToButtons();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themeChanged);
     addEventListener("hashchange", () => fromLink().then((loaded) => loaded && state.play(true)));
-    setInterval(() => {
-      screen.tellNumbers();
-      if (state.playing) results();
-    }, 500);
+    setInterval(() => screen.tellNumbers(), 500);
+    setInterval(() => state.playing && results(), 1000);
+    setInterval(tellTime, 100);
   }
 
   function listenToButtons() {
@@ -227,6 +226,11 @@
     say(`Downloaded ${name}.json and ${written.length} scenarios.`);
   }
 
+  function tellTime() {
+    const text = `${state.now.toFixed(1)} s of ${state.about ? PS.units.short(state.about.duration_s) : 0} s`;
+    if ($("clock").textContent !== text) $("clock").textContent = text;
+  }
+
   let shown = -1;
   let last = 0;
   function frame(clock) {
@@ -237,7 +241,6 @@
     shown = state.now;
     screen.dirty = false;
     screen.draw();
-    $("clock").textContent = `${state.now.toFixed(1)} s of ${state.about ? PS.units.short(state.about.duration_s) : 0} s`;
     frames.push({ at: clock, apart: clock - last, drawn: performance.now() - begin, now: state.now });
     last = clock;
     if (frames.length > 2000) frames.splice(0, 1000);

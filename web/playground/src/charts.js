@@ -36,7 +36,7 @@
 
   class Chart {
     constructor(canvas, measure) {
-      Object.assign(this, { canvas, measure, pen: canvas.getContext("2d"), wide: 0, high: 0 });
+      Object.assign(this, { canvas, measure, pen: canvas.getContext("2d", { alpha: false }), wide: 0, high: 0 });
     }
 
     /** Adapts the canvas to its size on the page. */
@@ -64,7 +64,8 @@
       this.fit();
       const { pen } = this;
       pen.setTransform(this.dots, 0, 0, this.dots, 0, 0);
-      pen.clearRect(0, 0, this.wide, this.high);
+      pen.fillStyle = ink["--panel"];
+      pen.fillRect(0, 0, this.wide, this.high);
       const scope = { ...this.plot, ...view, top, toX: 0, toY: 0 };
       scope.toX = scope.w / (view.to - view.from);
       scope.toY = scope.h / top;

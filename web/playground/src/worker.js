@@ -2,7 +2,7 @@
 // puts module.js before this file and both into one text, because a page from a folder may not load a worker's file.
 "use strict";
 
-const TICK_MS = 8; // between two steps
+const TICK_MS = 14; // between two steps: about one for each frame
 const WORK_MS = 12; // longest work of one step, so that messages are answered
 const CATCH_UP_MS = 40; // the same while a run catches up
 const SLICE_S = 0.25; // simulated at once
