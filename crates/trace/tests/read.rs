@@ -87,7 +87,7 @@ fn after_an_error_nothing_follows() {
     let mut arrivals = read(&file[..]).unwrap();
     assert!(arrivals.next().unwrap().is_ok());
     let message = arrivals.next().unwrap().unwrap_err().to_string();
-    assert_eq!(message, "pcap: packet 2, at byte 68: the fraction of its time, 2000000000, is more than a second");
+    assert_eq!(message, "pcap: packet 2, at byte 68: the fraction of its time, 2000000, is more than a second");
     assert!(arrivals.next().is_none());
 }
 
