@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.experiments.paths import put_all
-from penstock.experiments.values import base
+from penstock.experiments.values import base, quantity
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml, tree
 
@@ -57,7 +57,7 @@ class Facts:
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        if "." in value:
+        if "." in value and quantity(value) is None:
             yield value
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:

@@ -42,10 +42,10 @@ def student(degrees: int) -> float:
 @functools.cache
 def median_rank(count: int) -> int:
     """Returns k so that the kth smallest and the kth largest of `count` values enclose the median; 0 if none do."""
-    from scipy.special import bdtr
-
     if count < LEAST_FOR_MEDIAN:
         return 0
+    from scipy.special import bdtr
+
     rank = 0
     while 2 * bdtr(rank, count, 0.5) <= 1 - LEVEL:
         rank += 1
