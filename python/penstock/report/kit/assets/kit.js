@@ -287,7 +287,7 @@
       const cells = (tag, row) => make("tr", {}, ...row.map((value) => make(tag, { className: "n", ...(tag === "th" ? { scope: "col" } : {}) }, typeof value === "number" ? shown(value) : value ?? "–")));
       const table = make("table", {}, make("caption", {}, rows.length > most ? `The first ${most} of ${rows.length} rows; the CSV file has all.` : `${rows.length} rows`), make("thead", {}, cells("th", head)), make("tbody", {}, ...rows.slice(0, most).map((row) => cells("td", row))));
       const holder = make("div", { className: "scroll", tabIndex: 0 }, table);
-      holder.setAttribute("role", "region");
+      holder.setAttribute("role", "group");
       holder.setAttribute("aria-label", `Numbers of ${this.about.title}`);
       return holder;
     }
@@ -348,6 +348,7 @@
       }
       said.textContent = `${all ? found : Math.min(found, most)} of ${count} rows`;
       more.hidden = all || found <= most;
+      if (table.kitCards) named(table);
     };
     filter.addEventListener("input", table.kitShow);
     more.addEventListener("click", () => { all = true; table.kitShow(); });
@@ -356,11 +357,20 @@
   };
   // A table stays one for screen readers when the style shows its rows as cards.
   const named = (table) => {
-    const labels = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
-    const give = (selector, role) => table.querySelectorAll(`:scope > ${selector}`).forEach((one) => one.setAttribute("role", role));
-    for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, i) => { cell.dataset.label = labels[i]; });
-    table.setAttribute("role", "table");
-    [["thead", "rowgroup"], ["tbody", "rowgroup"], ["* > tr", "row"], ["* > tr > td", "cell"], ["thead > tr > th", "columnheader"], ["tbody > tr > th", "rowheader"]].forEach((pair) => give(...pair));
+    const heads = [...table.tHead.rows[0].cells], labels = heads.map((head) => head.textContent.trim());
+    const role = (one, name) => one.setAttribute("role", name);
+    role(table, "table");
+    [table.tHead, table.tBodies[0]].forEach((one) => role(one, "rowgroup"));
+    role(table.tHead.rows[0], "row");
+    heads.forEach((head) => role(head, "columnheader"));
+    for (const row of table.tBodies[0].rows) {
+      if (row.hidden || row.getAttribute("role")) continue;
+      role(row, "row");
+      [...row.cells].forEach((cell, i) => {
+        cell.dataset.label = labels[i];
+        role(cell, cell.tagName === "TH" ? "rowheader" : "cell");
+      });
+    }
   };
 
   const start = () => {
@@ -370,11 +380,14 @@
       if (entry.isIntersecting && !chart.drawn) chart.draw();
     }), { rootMargin: "500px" });
     charts.forEach((chart) => seen.observe(chart.place));
-    document.querySelectorAll("table.cards").forEach((table) => {
-      named(table);
+    const phone = matchMedia("(max-width: 44rem)"), tables = [...document.querySelectorAll("table.cards")];
+    const cards = () => phone.matches && tables.forEach((table) => { table.kitCards = true; named(table); });
+    phone.addEventListener("change", cards);
+    tables.forEach((table) => {
       if (table.tBodies[0].rows.length > 3) sortable(table);
       if (table.tBodies[0].rows.length > limit(table)) shortened(table);
     });
+    cards();
     const button = document.getElementById("kit-theme"), words = { auto: "system", dark: "dark", light: "light" };
     button.hidden = false;
     button.addEventListener("click", () => {
