@@ -14,7 +14,7 @@
       this.sight = new IntersectionObserver((entries) => {
         entries.forEach((entry) => this.seen.set(entry.target, entry.isIntersecting));
         this.dirty = true;
-      });
+      }, { rootMargin: "600px" });
     }
 
     /** Makes the elements anew, for the disciplines that there are. */
