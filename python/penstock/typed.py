@@ -1405,6 +1405,7 @@ class Scenario(TypedDict):
     invariants: NotRequired[InvariantKeys]  # Conditions that must hold throughout a run.
     name: NotRequired[str | None]  # Name of the scenario; by default that of the file.
     output: NotRequired[OutputKeys]  # What a run records.
+    profile: NotRequired[str | None]  # The profile whose values the keys have that the file does not give.
     seed: NotRequired[int]  # Seed of all random streams.
     tcp: NotRequired[Tcp]
     topology: DumbbellTopology | ParkingLotTopology | GraphTopology
