@@ -15,12 +15,16 @@ Compat = Literal["source"] | Literal["linux"]
 Mode = Literal["packets"] | Literal["bytes"]
 
 
+OverMax = Literal["drop"] | Literal["mark"] | Literal["linear"]
+
+
 class RedDiscipline(TypedDict):
     bandwidth: NotRequired[str | None]
     byte_drop: NotRequired[bool]  # Scale the probability by packet size / mean packet (§4, byte mode of marking).
     compat: NotRequired[Compat]
     ecn: NotRequired[bool]  # Mark ECN-capable packets instead of dropping them early.
     gentle: NotRequired[bool]  # Let the probability rise to 1 between max_threshold and twice max_threshold.
+    least_waiting: NotRequired[int]
     max_probability: NotRequired[float]  # Probability at max_threshold, max_p (1997 note: 0.1).
     max_threshold: NotRequired[str]
     mean_packet: NotRequired[
@@ -29,15 +33,21 @@ class RedDiscipline(TypedDict):
     min_threshold: NotRequired[str]  # Average queue below which nothing is dropped (1997 note: 5 packets).
     mode: NotRequired[Mode]  # What the average counts: "packets" or "bytes".
     name: Literal["red"]
+    over_max: NotRequired[OverMax]
     scell_log: NotRequired[int | None]
     stab: NotRequired[list[int] | None]
     wait: NotRequired[bool]  # Space drops at least 1/pb apart, as ns-2 does by default.
     weight: NotRequired[float]  # Weight w of the newest queue length in the average (§6: 0.002).
 
 
+GentleSlope = Literal["current"] | Literal["initial"]
+
+
 class AredDiscipline(TypedDict):
     ecn: NotRequired[bool]  # Mark ECN-capable packets instead of dropping them early.
+    gentle_slope: NotRequired[GentleSlope]
     interval: NotRequired[str]  # Time between adaptations of max_p (§3: 500ms).
+    least_waiting: NotRequired[int]
     max_probability: NotRequired[float]  # Initial value of max_p, 0.01 to 0.5 (1997 note on RED: 0.1).
     mean_packet: NotRequired[str]  # Mean packet size, which converts the rate of the link to packets per second.
     name: Literal["ared"]
@@ -60,6 +70,7 @@ class RedErnDiscipline(TypedDict):
     ]  # Mean packet size, which converts thresholds and gives the time unit of idle compensation.
     min_threshold: NotRequired[str]  # Average queue below which nothing is marked or dropped (as in red).
     name: Literal["red-ern"]
+    over_max: NotRequired[OverMax]  # What is done above the hard limit (as in red); "linear" is eq
     rate_weight: NotRequired[float]  # Weight of the newest rate in the fair rate (§III.B: 0.02).
     weight: NotRequired[float]  # Weight of the newest queue length in the average (as in red).
 
@@ -825,17 +836,17 @@ class StateKeys(TypedDict):
 
 class ChangeKeys(TypedDict):
     at: NotRequired[str | None]  # When the step happens, or the series begins.
-    bin: NotRequired[str | None]  # Width of the bins in which the trace is counted.
+    bin: NotRequired[str | None]  # Shortest interval of constant rate in a trace.
     delay: NotRequired[str | None]  # The new one-way delay.
     direction: NotRequired[str]  # "both", "forward" or "reverse".
-    every: NotRequired[str | None]  # After this time the series begins again.
+    every: NotRequired[str | None]  # After this time the step is repeated, or the `table` begins again.
     link: str  # Name of the link.
     loss: NotRequired[float | None]  # The new probability of loss.
     orbit: NotRequired[OrbitKeys | None]  # An orbit, which gives the delay.
     rate: NotRequired[str | None]  # The new rate.
     states: NotRequired[list[StateKeys] | None]  # States between which the link changes at random.
     stations: NotRequired[list[float] | None]  # The new losses of the stations.
-    table: NotRequired[str | None]  # A CSV file with the columns t_s, rate, delay and loss.
+    table: NotRequired[str | None]  # A CSV file with `t_s` and at least one of `rate_mbit_s`, `delay_ms` and `loss`.
     tell_after: NotRequired[str]  # How much later the disciplines are told of the change.
     told: NotRequired[bool]  # False if the disciplines are not told of the change.
     trace: NotRequired[str | None]  # A file of packet opportunities, as Mahimahi records them.
@@ -863,10 +874,14 @@ class CooperationKeys(TypedDict):
     silent_from: NotRequired[str | None]
 
 
+Growth = Literal["bytes"] | Literal["acks"]
+
+
 class NewrenoControl(TypedDict):
     abc_limit: NotRequired[int]
     beta: NotRequired[float]  # Part of the data in flight that stays after a loss (RFC 5681 eq
     compat: NotRequired[Compat]  # Whose rules apply: those of the source, or those of the Linux kernel.
+    growth: NotRequired[Growth]
     name: Literal["newreno"]
 
 
@@ -1041,6 +1056,7 @@ class Tcp(TypedDict):
     cc: NotRequired[Control]  # The congestion control with its parameters.
     delayed_ack_timeout: NotRequired[str]  # Longest delay of an ACK (RFC 5681 §4.2: at most 500 ms).
     ecn: NotRequired[bool]  # Explicit congestion notification (RFC 3168).
+    ecn_retransmits: NotRequired[bool]
     ern: NotRequired[bool]
     ern_ect1: NotRequired[bool]
     hystart: NotRequired[bool]
@@ -1405,6 +1421,7 @@ class Scenario(TypedDict):
     invariants: NotRequired[InvariantKeys]  # Conditions that must hold throughout a run.
     name: NotRequired[str | None]  # Name of the scenario; by default that of the file.
     output: NotRequired[OutputKeys]  # What a run records.
+    profile: NotRequired[str | None]  # The profile whose values the keys have that the file does not give.
     seed: NotRequired[int]  # Seed of all random streams.
     tcp: NotRequired[Tcp]
     topology: DumbbellTopology | ParkingLotTopology | GraphTopology
