@@ -211,7 +211,9 @@ def test_a_cell_sorts_by_its_number() -> None:
 
 def test_a_sweep_has_a_page(tmp_path: Path) -> None:
     vary = {"aqm.name": ["codel", "fq-codel"], "flows.0.count": [1, 2, 3]}
-    sweep = penstock.sweep(HOME, vary=vary, seeds=2, measure=["goodput_bps", "link.drops"], out=tmp_path / "sweep", jobs=1)
+    sweep = penstock.sweep(
+        HOME, vary=vary, seeds=2, measure=["goodput_bps", "link.drops"], out=tmp_path / "sweep", jobs=1
+    )
     page = write_sweep(sweep.path).read_text(encoding="utf-8")
     goodput, drops = data(page)
     assert [line["name"] for line in goodput["lines"]] == ["codel", "fq-codel"]
