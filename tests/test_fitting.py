@@ -11,7 +11,7 @@ import pytest
 from penstock.fitting import declared, recovered
 from penstock.fitting.declared import Cell, Fit, Unsaid
 from penstock.fitting.evaluate import Asked, Runs, _Key
-from penstock.fitting.likelihood import deviance, explain
+from penstock.fitting.likelihood import deviance, explain, limits
 from penstock.fitting.surface import Array, Surface, design
 from penstock.mistake import MistakeError
 from penstock.reproduce import EXPERIMENTS
@@ -106,14 +106,15 @@ def test_values_between_the_points_are_found_and_a_parameter_without_influence_i
     chance = np.random.default_rng(3).normal(0, 0.2, (len(places), 3))
     surface = Surface(places, curve(places) + chance)
     hidden = np.array([[0.37, 0.9]])
-    found = explain(surface, curve(hidden)[0])
+    within = limits(surface)
+    found = explain(surface, curve(hidden)[0], within)
     assert found.place[0] == pytest.approx(0.37, abs=0.04)
     assert (
         found.profiles[0].low < 0.37 < found.profiles[0].high and found.profiles[0].high - found.profiles[0].low < 0.2
     )
     assert found.profiles[1].bounded == (False, False), "nothing depends on it"
     # A table that nothing explains has a misfit, which widens the interval.
-    off = explain(surface, curve(hidden)[0] + np.array([12.0, -12.0, 12.0]))
+    off = explain(surface, curve(hidden)[0] + np.array([12.0, -12.0, 12.0]), within)
     assert off.misfit > 3 > found.misfit
     assert off.profiles[0].high - off.profiles[0].low > found.profiles[0].high - found.profiles[0].low
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 
 from penstock.fitting.declared import Cell, Fit, Unsaid
 from penstock.fitting.evaluate import Asked, Numbers, Runs, Values
-from penstock.fitting.likelihood import Explained, explain
+from penstock.fitting.likelihood import Explained, explain, limits
 from penstock.fitting.surface import Array, Surface, design
 
 ROUNDS = 2  # so often the best place is run, added to the points, and sought again
@@ -129,10 +130,10 @@ def fitted(runs: Runs) -> Fitted:
     places = design(fit.points, len(fit.parameters))
     for _ in range(ROUNDS):
         surface = points(runs, places)
-        found = explain(surface, said(fit.told))
+        found = explain(surface, said(fit.told), [math.inf] * len(fit.parameters))
         places = np.vstack([places, found.place[None, :]])
     surface = points(runs, places)
-    found = explain(surface, said(fit.told))
+    found = explain(surface, said(fit.told), limits(surface))
     best = values(fit, found.place)
     published, ours = (_medians(runs, one) for one in (None, best))
     numbers = tuple(Number(c, p, b) for c, p, b in zip(fit.cells, published, ours, strict=True))

@@ -3,12 +3,15 @@
 Residuals are in units of what is tolerated. Each is normal with the variance s^2 + t^2: s is what the surface misses,
 and t is what the document's set-up differs in beyond the parameters, the same for all numbers and fitted with them. The
 deviance, -2 log L, is as small as t allows. A parameter's profile is the least deviance with this parameter held; the
-values whose profile is within the 90 % quantile of chi squared of the best are its interval.
+values whose profile is within a limit of the best are its interval. Errors of a surface are alike in all numbers at one
+place, so that the quantile of chi squared would be too small: each point is left out and sought by the others, and the
+limit is what 90 % of the points need to be found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +22,7 @@ from penstock.fitting.surface import Array, Surface
 
 CONFIDENCE = 0.9
 STEPS = 33  # places of a profile
+_MANY, _FEW = 60, 15  # generations of a search
 _MISFITS = np.concatenate([[0.0], np.geomspace(0.02, 30.0, 48)])
 
 
@@ -55,9 +59,27 @@ class Explained:
     profiles: tuple[Profile, ...]
 
 
-def explain(surface: Surface, said: Array) -> Explained:
-    """Finds the place whose numbers are nearest to those said, and the profile of each parameter."""
-    size = surface.parameters
+def limits(surface: Surface) -> list[float]:
+    """Returns, for each parameter, how far above the best the profile is at the true value, in 90 % of the points."""
+    count, size = surface.places.shape
+    above = np.zeros((count, size))
+    for point in range(count):
+        rest, told = surface.without(point), surface.numbers[point]
+
+        def at(places: Array, rest: Surface = rest, told: Array = told) -> Array:
+            return deviance(rest(places) - told, rest.deviation)[0]
+
+        held = [_least(at, size, {k: float(surface.places[point, k])}, _FEW)[1] for k in range(size)]
+        least = min(_least(at, size, {}, _FEW)[1], *held)
+        above[point] = np.array(held) - least
+    rank = min(count, math.ceil(CONFIDENCE * (count + 1)))
+    least_limit = float(chi2.ppf(CONFIDENCE, 1))
+    return [max(least_limit, float(np.sort(above[:, k])[rank - 1])) for k in range(size)]
+
+
+def explain(surface: Surface, said: Array, within: Sequence[float]) -> Explained:
+    """Finds the place whose numbers are nearest to those said, and the profile of each parameter within its limit."""
+    size = surface.places.shape[1]
 
     def at(places: Array) -> Array:
         return deviance(surface(places) - said, surface.deviation)[0]
@@ -67,12 +89,12 @@ def explain(surface: Surface, said: Array) -> Explained:
     for place, value in (one for profile in held for one in profile):
         if value < least:  # a profile may find what the search for the best has missed
             best, least = place, value
-    profiles = tuple(_profile([value - least for _, value in one]) for one in held)
+    profiles = tuple(_profile([v - least for _, v in one], limit) for one, limit in zip(held, within, strict=True))
     misfit = float(deviance(surface(best[None, :]) - said, surface.deviation)[1][0])
     return Explained(best, least, misfit, profiles)
 
 
-def _least(at: Callable[[Array], Array], size: int, held: dict[int, float]) -> tuple[Array, float]:
+def _least(at: Callable[[Array], Array], size: int, held: dict[int, float], rounds: int = _MANY) -> tuple[Array, float]:
     """Returns the place of the least deviance with some parameters held, and the deviance."""
     free = [k for k in range(size) if k not in held]
 
@@ -93,7 +115,7 @@ def _least(at: Callable[[Array], Array], size: int, held: dict[int, float]) -> t
         updating="deferred",
         rng=np.random.default_rng(1),
         popsize=24,
-        maxiter=60,
+        maxiter=rounds,
         polish=False,
     )
     polished = minimize(
@@ -103,9 +125,8 @@ def _least(at: Callable[[Array], Array], size: int, held: dict[int, float]) -> t
     return place[0], float(at(place)[0])
 
 
-def _profile(above: list[float]) -> Profile:
+def _profile(above: list[float], limit: float) -> Profile:
     places = np.linspace(0, 1, STEPS)
-    limit = float(chi2.ppf(CONFIDENCE, 1))
     within = [k for k, value in enumerate(above) if value <= limit]
     first, last = (within[0], within[-1]) if within else (int(np.argmin(above)),) * 2
     low = _crossing(places, above, first, first - 1, limit)

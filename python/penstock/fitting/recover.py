@@ -14,7 +14,7 @@ import numpy as np
 from penstock.fitting.declared import Fit, Unsaid
 from penstock.fitting.evaluate import Asked, Runs
 from penstock.fitting.fit import points, transformed, values
-from penstock.fitting.likelihood import explain
+from penstock.fitting.likelihood import explain, limits
 from penstock.fitting.surface import design
 
 _SEED = 1000  # the first seed of tables with hidden values
@@ -70,10 +70,11 @@ def recovered(runs: Runs, number: int, seed: int = 1) -> Recovery:
     places = _EDGE + (1 - 2 * _EDGE) * dice.random((number, len(fit.parameters)))
     surface = points(runs, design(fit.points, len(fit.parameters)))
     asked = [Asked(values(fit, place), _SEED + k) for k, place in enumerate(places)]
+    within = limits(surface)
     tables = transformed(fit.told, runs.tables(asked, fit.told))
     draws = []
     for one, table in zip(asked, tables, strict=True):
-        found = explain(surface, table)
+        found = explain(surface, table, within)
         best = values(fit, found.place)
         assert one.values is not None
         draws.append(

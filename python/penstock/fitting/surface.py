@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,24 @@ class Surface:
     """Thin plate splines, one for each number, as smooth as leaving out one point after another finds best."""
 
     def __init__(self, places: Array, numbers: Array) -> None:
-        self.parameters = places.shape[1]
         errors = {smoothing: _left_out(places, numbers, smoothing) for smoothing in _SMOOTHINGS}
         best = [min(_SMOOTHINGS, key=lambda s: float(errors[s][:, k].std())) for k in range(numbers.shape[1])]
-        self._splines = [_spline(places, numbers[:, k : k + 1], s) for k, s in enumerate(best)]
         # What a prediction misses: how far runs wander between the points, and what chance does to a run.
         self.deviation: Array = np.array([np.sqrt(np.mean(errors[s][:, k] ** 2)) for k, s in enumerate(best)])
+        self.places, self.numbers, self._smoothings = places, numbers, best
+        self._draw()
+
+    def _draw(self) -> None:
+        columns = enumerate(self._smoothings)
+        self._splines = [_spline(self.places, self.numbers[:, k : k + 1], s) for k, s in columns]
+
+    def without(self, point: int) -> Surface:
+        """Returns the surface through all other points, equally smooth."""
+        others = np.arange(len(self.places)) != point
+        made = copy.copy(self)
+        made.places, made.numbers = self.places[others], self.numbers[others]
+        made._draw()
+        return made
 
     def __call__(self, places: Array) -> Array:
         """Returns the numbers at places, one row for each."""
