@@ -222,6 +222,19 @@ def test_pink_gives_others_what_a_flow_cannot_use() -> None:
     assert ours > theirs + 0.25
 
 
+def test_a_full_house_waits_least_behind_pink() -> None:
+    def with_aqm(name: str) -> dict[str, Any]:
+        return penstock.run({**tree("full-house"), "aqm": {"name": name}}).summary
+
+    droptail, fq_codel, pink = map(with_aqm, ("droptail", "fq-codel", "pink"))
+    (queue,) = pink["bottlenecks"]
+    assert queue["drops_overflow"] + queue["drops_aqm"] == 0
+    # 100 ms of propagation, 0.2 ms at 100 Mbit/s, and 1.2 ms for a packet at 10 Mbit/s; a full queue adds 250 packets.
+    assert pink["rtt_ms"]["p90"] < 1.1 * 101.4 < fq_codel["rtt_ms"]["p10"]
+    assert fq_codel["rtt_ms"]["p90"] < droptail["rtt_ms"]["p10"] < 101.4 + 250 * 1.2
+    assert pink["jain"]["overall"] > 0.99 and queue["utilization"] > 0.99
+
+
 def test_bearers_keep_calls_and_responders_from_civilians() -> None:
     def people(result: engine.Result) -> tuple[list[float], float]:
         flows = result.summary["flows"]
