@@ -52,7 +52,7 @@ fn queues(sim: &Simulation) -> Rows {
 
 /// Returns the round trips of each group of flows with the same kind of traffic and control, under its first flow.
 fn round_trips(flows: &[Flow]) -> Rows {
-    let mut groups: BTreeMap<(&str, &str), (u32, BTreeMap<u64, u64>)> = BTreeMap::new();
+    let mut groups: BTreeMap<_, (u32, BTreeMap<u64, u64>)> = BTreeMap::new();
     for (id, flow) in (0..).zip(flows) {
         let group = (flow.kind, flow.application.get().cc());
         let (_, counts) = groups.entry(group).or_insert_with(|| (id, BTreeMap::new()));

@@ -58,7 +58,7 @@ fn fates(mut queue: AnyQdisc<Numbered>) -> Vec<(u64, u64)> {
     let mut rng = Streams::new(3).get("fates");
     let (mut now, mut left) = (Instant::ZERO, Vec::new());
     for number in 0..4_000 {
-        now = now + Span::from_micros(700);
+        now += Span::from_micros(700);
         let packet = Numbered::new(number, (number % 7 % 4) as u32, 1000);
         let _ = queue.enqueue(packet, now, &mut rng, &mut ());
         while queue.next_wakeup().is_some_and(|due| due <= now) {
