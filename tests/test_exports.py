@@ -29,7 +29,8 @@ def run(scenario: Path, tmp_path: Path) -> Path:
 
 def test_csv_has_what_the_summary_and_the_tables_have(run: Path) -> None:
     made = exports.files(run, ["csv"])
-    assert sorted(made) == ["bottlenecks.csv", "flow_seconds.csv", "flows.csv", "queue_seconds.csv", "run.csv"]
+    of_tables = ["flow_seconds.csv", "queue_delays.csv", "queue_seconds.csv", "round_trips.csv"]
+    assert sorted(made) == sorted(["bottlenecks.csv", "flows.csv", "run.csv", *of_tables])
 
     def rows(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(io.StringIO(str(made[name]))))

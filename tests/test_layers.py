@@ -53,7 +53,7 @@ def planted_in(files: dict[str, str], file: str, line: str) -> list[str]:
         ("penstock/papers/pink_c/claims.py", "from ...plots import style", "must not know penstock.plots"),
         ("penstock/papers/pink_c/claims.py", "from . import figures", "must not know penstock.papers.pink_c.figures"),
         ("penstock/reference/red.py", "from ..engine import run", "reference must not know engine"),
-        ("penstock/reference/red.py", "from penstock import run", "reference must not know engine"),
+        ("penstock/reference/red.py", "from penstock import run", "reference must not know lab"),
         ("penstock/rundir.py", "from penstock import _penstock", "rundir must not know _penstock"),
         ("penstock/rundir.py", "from ._penstock import Simulation", "rundir must not know _penstock"),
         ("penstock/rundir.py", "from penstock.cli import main", "rundir must not know cli"),
