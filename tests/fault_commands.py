@@ -131,8 +131,10 @@ COMMANDS = {
         ("new", "aqm", "mine"),
         once=True,
         units={
-            "py": lambda name: name.endswith(".py"),
-            "toml": lambda name: name.endswith(".toml"),
+            "algorithm": lambda name: name == "mine.py",
+            "scenario": lambda name: name == "mine.toml",
+            "experiment": lambda name: name == "mine-experiment.toml",
+            "test": lambda name: name == "test_mine.py",
         },
     ),
     "new-experiment": Command(("new", "experiment", "study"), once=True),

@@ -157,6 +157,8 @@ def write_texts(stem: Path, texts: Mapping[str, str]) -> list[Path]:
     for path, text in paths.items():
         if path not in missing and (not missing or not _has(path, text)):
             raise MistakeError(f"{path}: exists already and is not replaced; choose another name")
+    for path in paths.keys() - set(missing):
+        store.tidy(path)
     for path in missing:
         try:
             store.create(path, paths[path])

@@ -8,7 +8,7 @@ written, `reading` how it is read.
 """
 
 from penstock.store.directories import Directory, clear, clear_left, remove, replacing, settle
-from penstock.store.files import Content, adopt, create, receiving, write
+from penstock.store.files import Content, adopt, create, receiving, tidy, write
 from penstock.store.locks import HeldError, held, parents
 from penstock.store.names import StoreError, is_beside
 from penstock.store.reading import as_written, dump, newer, parsed, read, read_json, read_text, sha256, text
@@ -40,6 +40,7 @@ __all__ = [
     "settle",
     "sha256",
     "text",
+    "tidy",
     "together",
     "write",
 ]

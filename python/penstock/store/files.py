@@ -58,6 +58,18 @@ def create(path: Path, content: Content) -> None:
         sync_names(path.parent)
 
 
+def tidy(path: Path) -> None:
+    """Removes what a `create` that was ended left beside its file."""
+    with explained(path):
+        new = beside(path, NEW)
+        if new.exists():
+            descriptor = opened_alone(new, wait=True, shown=path)
+            try:
+                here.disk.unlink(new)
+            finally:
+                os.close(descriptor)
+
+
 def _link_or_put(new: Path, path: Path, content: Content) -> None:
     """Gives the file its name; writes it there on file systems without second names."""
     try:
