@@ -328,10 +328,10 @@ def test_a_claim_that_cannot_be_judged_ends_no_ledger(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "results-format-2", tmp_path / "kept")
     found = results.load(tmp_path / "kept")
     for outcome in found.outcomes:
-        outcome.summary["bottlenecks"] = []
+        outcome.summary["bottlenecks"] = 7
     [entry] = ledger({"tiny": found}, only="tiny")
     assert entry.verdict == "not-run"
-    assert entry.reason.startswith("the results cannot be judged: IndexError")
+    assert entry.reason.startswith("the results cannot be judged: TypeError")
 
 
 # Input.
