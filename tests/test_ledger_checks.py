@@ -28,7 +28,8 @@ def test_each_word_has_one_meaning() -> None:
 
 
 def test_a_number_of_a_table_is_a_line() -> None:
-    assert checks.about(109.9, 100.0, "2 nodes", " s") == Comparison(True, "2 nodes: 110 for 100 s")
+    held_to = Comparison(True, "2 nodes: 110 for 100 s", 100.0, 109.9, "2 nodes", "s")
+    assert checks.about(109.9, 100.0, "2 nodes", " s") == held_to
     assert not checks.about(111.0, 100.0, "2 nodes").holds
     assert checks.close(97.1, 100.0, "c").holds
     assert not checks.close(96.9, 100.0, "c").holds
