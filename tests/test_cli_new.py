@@ -173,7 +173,7 @@ def test_the_written_test_of_an_algorithm_holds_and_its_experiment_names_it(here
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "test_my-one.py"], capture_output=True, text=True, check=False
     )
-    assert ran.returncode == 0, ran.stdout
+    assert ran.returncode == 0, f"{ran.returncode}: {ran.stdout}{ran.stderr}"
     experiment = tomllib.loads((here / "my-one-experiment.toml").read_text())
     assert experiment["experiment"]["scenario"] == "my-one.toml"
     values = [value for values in experiment["vary"].values() for value in values]
