@@ -21,6 +21,20 @@ use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// What makes the AQMs, schedulers or elements of a Python class: a maker of `penstock.own`, such as `AqmMaker`.
+#[derive(Debug)]
+struct Maker {
+    maker: Py<PyAny>,
+    name: Arc<str>,
+    trouble: Arc<Trouble>,
+}
+
+impl Maker {
+    fn new(maker: Bound<'_, PyAny>, name: &str, trouble: &Arc<Trouble>) -> Self {
+        Self { maker: maker.unbind(), name: name.into(), trouble: trouble.clone() }
+    }
+}
+
 /// The first exception of any Python algorithm in a run, and the call that raised it.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble {

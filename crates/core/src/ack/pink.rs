@@ -27,7 +27,8 @@
 //!
 //! Invariants: no window is raised, zeroed, or cut below one segment; with `shrink = "advance"` no right edge moves
 //! left (unless the window scale is coarse, or the flow has nothing more to send); `started + woken = active + waiting +
-//! ended + expired`. Packets are never judged. Cost: O(1) per segment, 128 bytes per flow. What each rule is for is explained in `docs/algorithms/pink.md`.
+//! ended + expired`. Packets are never judged. Cost: O(1) per segment, 128 bytes per flow. What each rule is for is
+//! explained in `docs/algorithms/pink.md`.
 //!
 //! DIFFERENCE: the whole RTT replaces the WAN half (`the_share_is_that_of_the_whole_round_trip`).
 //! DIFFERENCE: claims of bad flows are kept, not BW_free (`eq_2_by_hand`, `what_a_flow_left_returns_when_it_goes`,
@@ -35,8 +36,9 @@
 //! DIFFERENCE: who cannot use its share is measured, and an idle flow holds nothing, unless `reallocation = "paper"`
 //! (`who_has_nothing_more_to_send_leaves_its_share_with_the_next_ack`,
 //! `a_flow_of_one_short_segment_takes_from_others_what_it_sends`, `delayed_acks_cost_no_packet`,
-//! `flows_that_the_budget_of_their_node_holds_back_leave_the_rest_to_others`). What idle flows may send at once is bounded for
-//! all together, for which the right edge of a flow that has nothing more to send may move left
+//! `flows_that_the_budget_of_their_node_holds_back_leave_the_rest_to_others`,
+//! `idle_flows_take_nothing_from_their_node`). What idle flows may send at once is bounded for all together, for which the
+//! right edge of a flow that has nothing more to send may move left
 //! (`what_idle_flows_may_send_at_once_is_bounded_for_all_together`, `theorem_1_with_flows_that_pause_and_wake`).
 //! DIFFERENCE: the mean of windows is over time, unless `window = "dither"`, and a flow steps up when others have stepped
 //! down (`what_is_due_follows_the_time_that_a_round_took`, `a_flow_steps_up_when_others_have_stepped_down`,

@@ -1,6 +1,6 @@
 //! AQMs written in Python.
 
-use super::{Trouble, method, seconds, state};
+use super::{Maker, Trouble, method, seconds, state};
 use penstock_core::aqm::Meta;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
@@ -27,14 +27,6 @@ pub(crate) struct Packet {
     queue_bytes: u64,
 }
 
-/// The settings of a Python AQM, a `penstock.own.AqmMaker`.
-#[derive(Debug)]
-struct Maker {
-    maker: Py<PyAny>,
-    name: Arc<str>,
-    trouble: Arc<Trouble>,
-}
-
 /// Returns the factory of the AQMs that `maker` creates.
 pub(super) fn factory(
     maker: Bound<'_, PyAny>,
@@ -42,8 +34,7 @@ pub(super) fn factory(
     parameters: Map<String, Value>,
     trouble: &Arc<Trouble>,
 ) -> Config {
-    let factory = Maker { maker: maker.unbind(), name: name.into(), trouble: trouble.clone() };
-    Config::new(name, parameters, Arc::new(factory))
+    Config::new(name, parameters, Arc::new(Maker::new(maker, name, trouble)))
 }
 
 impl MakeAqm for Maker {

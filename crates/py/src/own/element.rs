@@ -1,6 +1,6 @@
 //! Elements on the ACK path written in Python.
 
-use super::{Trouble, method, seconds, state};
+use super::{Maker, Trouble, method, seconds, state};
 use penstock_core::config::LinkFacts;
 use penstock_core::foreign::ack_path::{self, Config, Fault, ForeignElement, MakeElement};
 use penstock_core::packet::{TcpFlags, TcpView};
@@ -111,14 +111,6 @@ impl Segment {
     }
 }
 
-/// The settings of a Python element, a `penstock.own.AckPathMaker`.
-#[derive(Debug)]
-struct Maker {
-    maker: Py<PyAny>,
-    name: Arc<str>,
-    trouble: Arc<Trouble>,
-}
-
 /// Returns the factory of the elements that `maker` creates.
 pub(super) fn factory(
     maker: Bound<'_, PyAny>,
@@ -126,8 +118,7 @@ pub(super) fn factory(
     parameters: Map<String, Value>,
     trouble: &Arc<Trouble>,
 ) -> Config {
-    let factory = Maker { maker: maker.unbind(), name: name.into(), trouble: trouble.clone() };
-    Config::new(name, parameters, Arc::new(factory))
+    Config::new(name, parameters, Arc::new(Maker::new(maker, name, trouble)))
 }
 
 impl MakeElement for Maker {

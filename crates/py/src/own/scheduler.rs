@@ -1,6 +1,6 @@
 //! Packet schedulers written in Python.
 
-use super::{Trouble, method, state};
+use super::{Maker, Trouble, method, state};
 use penstock_core::config::ConfigError;
 use penstock_core::foreign::scheduler::{Config, Fault, ForeignScheduler, MakeScheduler};
 use penstock_core::sched::{Scheduler, Setup, Weight};
@@ -12,14 +12,6 @@ use pyo3::types::PyList;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The settings of a Python scheduler, a `penstock.own.SchedulerMaker`.
-#[derive(Debug)]
-struct Maker {
-    maker: Py<PyAny>,
-    name: Arc<str>,
-    trouble: Arc<Trouble>,
-}
-
 /// Returns the factory of the schedulers that `maker` creates.
 pub(super) fn factory(
     maker: Bound<'_, PyAny>,
@@ -27,8 +19,7 @@ pub(super) fn factory(
     parameters: Map<String, Value>,
     trouble: &Arc<Trouble>,
 ) -> Config {
-    let factory = Maker { maker: maker.unbind(), name: name.into(), trouble: trouble.clone() };
-    Config::new(name, parameters, Arc::new(factory))
+    Config::new(name, parameters, Arc::new(Maker::new(maker, name, trouble)))
 }
 
 impl MakeScheduler for Maker {
