@@ -36,6 +36,9 @@ def replay_control(
     settings: list[str] = ...,
     state: bool = ...,
 ) -> int: ...
+def fluid(
+    text: str, file: str, seed: int | None = None, library: object = None
+) -> tuple[str, int, str, dict[str, dict[str, tuple[str, bytes]]]]: ...
 def replay_state(
     trace: str,
     aqm: str,

@@ -41,6 +41,7 @@ __all__ = [
     "scheduled",
     "schedulers",
     "simulate",
+    "solve",
     "summarize",
     "tcp_defaults",
     "tempest",
@@ -241,6 +242,19 @@ def _simulate(
     tables = {**simulation.tables(), **simulation.traced()}
     about = (simulation.resolved(), simulation.seed, summary, cpu_s, wall_s)
     return Result(scenario, *about, tables, watched, library.sources)
+
+
+def solve(scenario: Scenario, seed: int | None = None, *, permit: Permit | None = None) -> Result:
+    """Solves the equations of a scenario, `--on fluid`, to its end; `events` of the summary are steps.
+
+    The result has the keys and tables of a simulated run, and the table `fluid_state`. Raises `ScenarioError` with the
+    line of what the equations cannot say.
+    """
+    wall, cpu = time.perf_counter(), time.thread_time()
+    library = Library(scenario.file, scenario.classes, scenario.kept, permit)
+    resolved, used, summary, tables = _penstock.fluid(scenario.text, scenario.file, seed, library)
+    cpu_s, wall_s = time.thread_time() - cpu, time.perf_counter() - wall
+    return Result(scenario, resolved, used, json.loads(summary), cpu_s, wall_s, tables, (), library.sources)
 
 
 def summarize(

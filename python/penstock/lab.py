@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock import engine
+from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, Source
+from penstock.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from penstock.engine import Watch
     from penstock.typed import Summary
+
+
+WORLDS = ("sim", "fluid")
 
 
 class Result(engine.Result):
@@ -35,13 +40,26 @@ class Result(engine.Result):
         return notebook.html(self.scenario.name, self.summary)
 
 
-def run(source: Source, seed: int | None = None, pcapng: Path | None = None, *, watch: Watch | None = None) -> Result:
+def run(
+    source: Source,
+    seed: int | None = None,
+    pcapng: Path | None = None,
+    *,
+    watch: Watch | None = None,
+    on: str = "sim",
+) -> Result:
     """Runs a scenario to its end; `pcapng` is a file into which the packets of the bottlenecks are written.
 
-    With `watch` the result has the tables `tcp_trace` and `queue_trace`. Raises `ScenarioError` with the complete
+    `on` is the world: "sim", the simulator, or "fluid", the equations (docs/fluid.md). With `watch` the result has the
+    tables `tcp_trace` and `queue_trace`; only the simulator has packets to watch. Raises `ScenarioError` with the complete
     diagnosis when the scenario cannot be run, `BrokenInvariant` when an invariant of the scenario does not hold, and
     `AlgorithmError` when an algorithm written in Python fails.
     """
-    found = engine.simulate(Scenario.load(source), seed, pcapng, watch=watch)
+    if on not in WORLDS:
+        raise MistakeError(f"on={on!r}: {did_you_mean(on, WORLDS)}there are {', '.join(WORLDS)}")
+    if on == "fluid" and (pcapng is not None or watch is not None):
+        raise MistakeError("the equations have no packets: leave pcapng and watch out, or run on sim")
+    scenario = Scenario.load(source)
+    found = engine.solve(scenario, seed) if on == "fluid" else engine.simulate(scenario, seed, pcapng, watch=watch)
     values: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
     return Result(**values)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import provenance, store
-from penstock.engine import Result, simulate
+from penstock.engine import Result, simulate, solve
 from penstock.own import Permit, kept_as
 from penstock.scenario import Scenario
 from penstock.store import dump, read_json
@@ -333,7 +333,9 @@ def rerun(path: Path, permit: Permit | None = None) -> Again:
     for name in _own(then):
         if (path / name).exists():
             _checked(path, name, hashes)
-    result = simulate(Scenario(then["scenario"], then["file"], kept=str(path / OWN)), then["seed"], permit=permit)
+    scenario = Scenario(then["scenario"], then["file"], kept=str(path / OWN))
+    again = solve if then.get("options", {}).get("on") == "fluid" else simulate
+    result = again(scenario, then["seed"], permit=permit)
     now = _versions(result)
     changed = {
         name: (str(then["versions"].get(name, "unknown")), value)

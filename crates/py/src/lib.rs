@@ -1,6 +1,7 @@
 //! The Python binding: it converts values and holds no algorithm.
 
 mod convert;
+mod fluid;
 mod orbit;
 mod own;
 mod packets;
@@ -56,6 +57,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<own::Segment>()?;
     module.add_function(wrap_pyfunction!(entries, module)?)?;
     module.add_function(wrap_pyfunction!(tcp_defaults, module)?)?;
+    module.add_function(wrap_pyfunction!(fluid::fluid, module)?)?;
     module.add_function(wrap_pyfunction!(packets::packets, module)?)?;
     module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(summary_schema, module)?)?;

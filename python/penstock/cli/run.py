@@ -11,7 +11,7 @@ from penstock import ecn
 from penstock.cli import show, tcp_trace
 from penstock.cli.base import verb
 from penstock.cli.progress import Bar
-from penstock.cli.worlds import On
+from penstock.cli.worlds import OnEither
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from penstock.scenario import Scenario
 
 TRACES = ("tcp",)
+_COUNTED = {"sim": "events", "fluid": "steps"}  # what the key `events` counts in each world
 
 
 @verb(
     "run",
     "penstock run home.toml",
     "penstock run home.toml --seed 7 --json",
+    "penstock run home.toml --on fluid",
     "penstock run home.toml --trace tcp --flows 0,1 --interval 20ms",
     "penstock run 'https://example.org/playground/#p1=...'",
 )
@@ -35,7 +37,7 @@ def run(
         metavar="FILE.toml|LINK",
     ),
     seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Seed to use instead of the scenario's."),
-    on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
+    on: OnEither = "sim",
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/NAME-HASH."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object; write a directory only with --out."),
     pcapng: Path | None = typer.Option(None, help="Write the bottlenecks' packets with the reason of each drop."),
@@ -46,7 +48,13 @@ def run(
     """Run a scenario: tables on the terminal, everything else in a directory."""
     from penstock import link
 
+    if on != "sim" and (given := [name for name, value in (("--trace", trace), ("--pcapng", pcapng)) if value]):
+        raise MistakeError(f"{given[0]} needs packets, which the equations of --on {on} do not have")
     if link.is_link(scenario):
+        if on != "sim":
+            raise MistakeError(
+                f"--on {on} goes with a scenario file: save the scenarios of the playground as files first"
+            )
         _run_link(scenario, seed, out, json, [("--trace", trace), ("--pcapng", pcapng)])
         return
     if trace:
@@ -57,7 +65,7 @@ def run(
         raise MistakeError(f"{'--flows' if flows else '--interval'} goes with --trace tcp")
     from penstock.scenario import Scenario
 
-    _simulate(Scenario.load(Path(scenario)), seed, out, json, pcapng)
+    _simulate(Scenario.load(Path(scenario)), seed, out, json, pcapng, on)
 
 
 def _run_link(text: str, seed: int | None, out: Path | None, json: bool, refused: list[tuple[str, object]]) -> None:
@@ -85,26 +93,29 @@ def _check_trace(trace: str, pcapng: Path | None) -> None:
         raise MistakeError("--pcapng does not go with --trace: run the scenario once with each")
 
 
-def _simulate(source: Scenario, seed: int | None, out: Path | None, json: bool, pcapng: Path | None) -> None:
-    path = out or (None if json else _default_path(source, seed))
+def _simulate(
+    source: Scenario, seed: int | None, out: Path | None, json: bool, pcapng: Path | None, on: str = "sim"
+) -> None:
+    path = out or (None if json else _default_path(source, seed, on))
     given = pcapng or (_packets(path) if path and source.wants_packets else None)
     options: dict[str, object] = {
         "seed": seed,
         "pcapng": given and str(given),
         "out": out and str(out),
         "json": json or None,
+        "on": None if on == "sim" else on,
     }
     if path:
         result, page = _run_into(path, source, seed, given, options, json)
     else:
-        result, page = _run(source, seed, given, json), None
+        result, page = _run(source, seed, given, json, on), None
     show.warn(ecn.warning(result.summary))
     if json:
         show.as_json({**result.summary, "cpu_s": result.cpu_s})
         return
     show.summary(result.summary)
     speed = result.summary["events"] / max(result.cpu_s, 1e-9) / 1e6
-    show.line(f"{result.cpu_s:.2f} s of CPU time, {speed:.1f} million events per second", "dim")
+    show.line(f"{result.cpu_s:.2f} s of CPU time, {speed:.1f} million {_COUNTED[on]} per second", "dim")
     show.line(f"report: {page}")
 
 
@@ -114,10 +125,11 @@ def _packets(path: Path) -> Path:
     return path / rundir.PACKETS
 
 
-def _default_path(source: Scenario, seed: int | None) -> Path:
+def _default_path(source: Scenario, seed: int | None, on: str) -> Path:
     from penstock import rundir
 
-    return rundir.default_path(source, seed)
+    path = rundir.default_path(source, seed)
+    return path if on == "sim" else path.with_name(f"{path.name}-{on}")
 
 
 def _run_into(
@@ -129,7 +141,8 @@ def _run_into(
 
     with rundir.replacing(path) as new:
         inside = _inside(pcapng, path)
-        result = _run(source, seed, new.path / inside if inside else pcapng, quiet)
+        on = str(options["on"] or "sim")
+        result = _run(source, seed, new.path / inside if inside else pcapng, quiet, on)
         if inside:
             new.adopt(inside)
         rundir.fill(new, result, {name: value for name, value in options.items() if value is not None})
@@ -143,8 +156,10 @@ def _inside(file: Path | None, path: Path) -> Path | None:
     return Path(file.name)
 
 
-def _run(source: Scenario, seed: int | None, pcapng: Path | None, quiet: bool) -> Result:
-    from penstock.engine import simulate
+def _run(source: Scenario, seed: int | None, pcapng: Path | None, quiet: bool, on: str = "sim") -> Result:
+    from penstock.engine import simulate, solve
 
+    if on == "fluid":
+        return solve(source, seed)
     with Bar("" if quiet else source.name, quiet) as bar:
         return simulate(source, seed, pcapng, on_progress=bar.of_one_run())

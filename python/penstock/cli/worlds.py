@@ -9,19 +9,20 @@ import typer
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
-# HERE lists the worlds in which this version runs scenarios; the others have only a name and a description yet.
-HERE = ("sim",)
+# The worlds in which this version runs scenarios; the others have only a name and a description yet.
+HERE = {"sim": "the simulator", "fluid": "the equations of the fluid model"}
 _ELSEWHERE = {
-    "fluid": "the equations of the fluid model",
     "wire": "the emulator between real hosts in network namespaces",
     "tc": "the kernel's own disciplines",
     "jar": "a stock kernel in virtual time",
 }
 
 
-def _checked(name: str) -> str:
-    if name in HERE:
+def _checked(name: str, worlds: tuple[str, ...]) -> str:
+    if name in worlds:
         return name
+    if name in HERE:
+        raise MistakeError(f"--on {name}: {HERE[name]}: this command runs in {', '.join(worlds)}")
     if name in _ELSEWHERE:
         raise MistakeError(f"--on {name}: {_ELSEWHERE[name]}: not in this version, which runs in {', '.join(HERE)}")
     raise MistakeError(
@@ -30,9 +31,16 @@ def _checked(name: str) -> str:
     )
 
 
-On = Annotated[
-    str,
-    typer.Option(
-        "--on", callback=_checked, metavar="WORLD", help="World in which the scenario runs: sim, the simulator."
-    ),
-]
+def _option(*worlds: str) -> typer.models.OptionInfo:
+    told = " or ".join(f"{world}, {HERE[world]}" for world in worlds)
+    option: typer.models.OptionInfo = typer.Option(
+        "--on",
+        callback=lambda name: _checked(name, worlds),
+        metavar="WORLD",
+        help=f"World in which the scenario runs: {told}.",
+    )
+    return option
+
+
+On = Annotated[str, _option("sim")]
+OnEither = Annotated[str, _option("sim", "fluid")]
