@@ -51,9 +51,9 @@ def run(
     """Runs a scenario to its end; `pcapng` is a file into which the packets of the bottlenecks are written.
 
     `on` is the world: "sim", the simulator, or "fluid", the equations (docs/fluid.md). With `watch` the result has the
-    tables `tcp_trace` and `queue_trace`; only the simulator has packets to watch. Raises `ScenarioError` with the complete
-    diagnosis when the scenario cannot be run, `BrokenInvariant` when an invariant of the scenario does not hold, and
-    `AlgorithmError` when an algorithm written in Python fails.
+    tables `tcp_trace` and `queue_trace`; only the simulator has packets to watch. Raises `ScenarioError` with the
+    complete diagnosis when the scenario cannot be run, `BrokenInvariant` when an invariant of the scenario does not
+    hold, and `AlgorithmError` when an algorithm written in Python fails.
     """
     if on not in WORLDS:
         raise MistakeError(f"on={on!r}: {did_you_mean(on, WORLDS)}there are {', '.join(WORLDS)}")

@@ -6,8 +6,8 @@ equilibrium W = RC/N and p = 2/W^2, the open loop
 
     L(s) = K(s) (C^2 / 2N) exp(-sR) / ((s + 2N / (R^2 C)) (s + 1/R))
 
-from a queue in packets through the controller K(s) back to the queue. Everything takes arrays: a map of 10,000 points is
-one call.
+from a queue in packets through the controller K(s) back to the queue. Everything takes arrays: a map of 10,000 points
+is one call.
 """
 
 from __future__ import annotations
