@@ -1,6 +1,7 @@
 """The compiled part: converts, and holds no algorithm."""
 
-from typing import BinaryIO
+from collections.abc import Sequence
+from typing import BinaryIO, Protocol
 
 __version__: str
 TCP_STATES: list[str]
@@ -57,6 +58,54 @@ def replay_rounds(
     library: object = None,
     settings: list[str] = ...,
 ) -> list[tuple[float, float | None]]: ...
+
+class Segment(Protocol):
+    """A TCP segment at a gateway; `inbound` if it comes from the far side of the bottleneck.
+
+    `flags` are those of the TCP header. Both directions of a connection are one flow. `size` and `ecn` are those of the
+    packet, and matter for an outbound one. An option that the segment does not have is `None`.
+    """
+
+    @property
+    def t_ns(self) -> int: ...
+    @property
+    def inbound(self) -> bool: ...
+    @property
+    def flow(self) -> int: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def ack(self) -> int: ...
+    @property
+    def payload(self) -> int: ...
+    @property
+    def window(self) -> int: ...
+    @property
+    def scale(self) -> int | None: ...
+    @property
+    def mss(self) -> int | None: ...
+    @property
+    def timestamps(self) -> tuple[int, int] | None: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def ecn(self) -> int: ...
+
+# (time in ns, name, index, value): ("owner", flow, node), ("budget", node, bit/s or 0 for none), ("gone", node, 0),
+# ("flow-gone", flow, 0)
+Fact = tuple[int, str, int, int]
+
+def replay_segments(
+    steps: Sequence[Segment | Fact],
+    aqm: str,
+    rate: str,
+    limit: str,
+    settings: list[str] = ...,
+    seed: int = ...,
+    library: object = None,
+) -> tuple[list[tuple[int, tuple[str, int, int] | None]], str | None]: ...
 def schedule(
     name: str,
     weights: list[int],

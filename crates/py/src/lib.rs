@@ -7,6 +7,7 @@ mod own;
 mod packets;
 mod replay;
 mod schedule;
+mod segments;
 mod simulation;
 mod tempest;
 
@@ -66,6 +67,7 @@ fn _penstock(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(replay::replay_state, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay_rounds, module)?)?;
     module.add_function(wrap_pyfunction!(schedule::schedule, module)?)?;
+    module.add_function(wrap_pyfunction!(segments::replay_segments, module)?)?;
     module.add_function(wrap_pyfunction!(tempest::tempest, module)?)?;
     module.add_function(wrap_pyfunction!(tempest::schedulers, module)?)
 }

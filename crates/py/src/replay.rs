@@ -3,6 +3,7 @@
 use crate::own::PyLibrary;
 use crate::{BrokenInvariant, TraceError, convert};
 use penstock_core::cc::AnyControlConfig;
+use penstock_core::cc::c2ml::Form;
 use penstock_core::config::LinkFacts;
 use penstock_core::key_value::{split_setting, value_of};
 use penstock_core::registry::AnyConfig;
@@ -123,7 +124,7 @@ fn end(nodes: &str) -> PyResult<Option<End>> {
 }
 
 /// Returns a discipline of the registry or of the library.
-fn config(library: &PyLibrary, aqm: &str, settings: &[String]) -> PyResult<AnyConfig> {
+pub(crate) fn config(library: &PyLibrary, aqm: &str, settings: &[String]) -> PyResult<AnyConfig> {
     config_from_library(aqm, settings, library).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
@@ -242,6 +243,8 @@ fn endpoint(settings: &[String]) -> PyResult<(Endpoint, Vec<String>)> {
             "mss" => endpoint.setup.mss = Bytes::new(number(&key, value.trim_end_matches('B'), 1, 65_000)?),
             "paced" => endpoint.setup.paced = value_of(&value).as_bool().ok_or_else(|| refused(truth(&key, &value)))?,
             "min_rto" => endpoint.min_rto = value.parse().map_err(|e: UnitError| refused(format!("{key}: {e}")))?,
+            "c2ml" => endpoint.c2ml = form(&value)?,
+            "headers" => endpoint.headers = Bytes::new(number(&key, value.trim_end_matches('B'), 0, 65_000)?),
             "initial_window" | "initial_ssthresh" => given.push((key, value)),
             _ => others.push(text.clone()),
         }
@@ -258,6 +261,15 @@ fn endpoint(settings: &[String]) -> PyResult<(Endpoint, Vec<String>)> {
     Ok((endpoint, others))
 }
 
+fn form(value: &str) -> PyResult<Form> {
+    match value {
+        "off" => Ok(Form::Off),
+        "on" => Ok(Form::On),
+        "literal" => Ok(Form::Literal),
+        _ => Err(PyValueError::new_err(format!("c2ml is {value:?}; off, on and literal are allowed"))),
+    }
+}
+
 fn truth(key: &str, value: &str) -> String {
     format!("{key} is {value:?}; true and false are allowed")
 }
@@ -268,7 +280,7 @@ fn number(key: &str, value: &str, low: u64, high: u64) -> PyResult<u64> {
     })
 }
 
-fn trace_error(trace: &str, error: &ReplayError) -> PyErr {
+pub(crate) fn trace_error(trace: &str, error: &ReplayError) -> PyErr {
     match error {
         ReplayError::Broken { .. } => BrokenInvariant::new_err(error.to_string()),
         _ => TraceError::new_err(format!("{trace}: {error}")),

@@ -6,40 +6,48 @@
 //! | column | meaning | allowed |
 //! |---|---|---|
 //! | `t_us` | when, in microseconds | 0 to 10^12, never less than the line before |
-//! | `event` | `ack`, `loss`, `ecn`, `rto` or `recovered` | |
+//! | `event` | `ack`, `loss`, `ecn`, `rto`, `recovered`, `handshake` or `budget` | |
 //! | `segments` | of an ACK: number of segments acknowledged; otherwise: number in flight, 0 for a full window | 0 to 2^20 |
-//! | `rtt_us` | of an ACK: the round trip time it gives, 0 for none; otherwise without meaning | 0 to 10^9 |
+//! | `rtt_us` | of an ACK or a handshake: the round trip time it gives, 0 for none; otherwise without meaning | 0 to 10^9 |
+//! | `budget_bps` | of a budget, where this column is needed: the rate in bit/s, 0 for none | 0 to 10^12 |
 //!
 //! The script takes the part of the endpoint: it calls the control as the table in `penstock_core::cc` prescribes. The
 //! window is always in use. From a loss to `recovered`, ACKs go only to controls that measure; after an ECN echo
 //! recovery ends at once. Rate samples are computed from the ACKs of the last round trip. A burst that is due begins
 //! before the event. The smoothed round trip time and the timeout are those of RFC 6298, whose lower bounds are an option;
-//! an `rto` doubles the timeout until the next ACK.
+//! an `rto` doubles the timeout until the next ACK. Budgets and the round trip time of the handshake are told to C²ML, if
+//! the endpoint has it.
 //!
 //! [`play_rounds`] gives a control rounds of ACKs without a script that holds a line for each of them.
 
 use crate::error::ReadError;
 use crate::table::{failure, number, places};
 use csv::{ByteRecord, Position, ReaderBuilder, Trim};
+use penstock_core::cc::c2ml::{C2ml, Form};
 use penstock_core::cc::{Ack, AnyCc, AnyControlConfig, CongestionControl, Loss, RateSample, Setup};
-use penstock_core::units::{Bytes, Instant, Span};
+use penstock_core::units::{Bytes, Instant, Rate, Span};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::Read;
 
 /// The header of the rows which a replay returns.
 pub const COLUMNS: &str = "t_us,event,cwnd_segments,ssthresh_segments,pacing_bps,srtt_us,rto_us";
-const NAMES_IN: [&str; 4] = ["t_us", "event", "segments", "rtt_us"];
-const EVENTS: [(&str, Event); 5] = [
+const NAMES_IN: [&str; 5] = ["t_us", "event", "segments", "rtt_us", "budget_bps"];
+/// So many of the columns must be there.
+const REQUIRED: usize = 4;
+const EVENTS: [(&str, Event); 7] = [
     ("ack", Event::Ack),
     ("loss", Event::Loss),
     ("ecn", Event::Ecn),
     ("rto", Event::Rto),
     ("recovered", Event::Recovered),
+    ("handshake", Event::Handshake),
+    ("budget", Event::Budget),
 ];
 const MAX_TIME_US: u64 = 1_000_000_000_000;
 const MAX_RTT_US: u64 = 1_000_000_000;
 const MAX_SEGMENTS: u64 = 1 << 20;
+const MAX_BPS: u64 = 1_000_000_000_000;
 const INITIAL_RTO: Span = Span::from_secs(1); // RFC 6298 §2.1
 
 /// The endpoint whose part a script takes.
@@ -49,15 +57,19 @@ pub struct Endpoint {
     pub setup: Setup,
     /// Lower bound of the timeout, and of its variance term.
     pub min_rto: Span,
+    /// How C²ML adapts the control.
+    pub c2ml: Form,
+    /// Size of the headers of a segment, for which C²ML leaves room.
+    pub headers: Bytes,
 }
 
 impl Default for Endpoint {
-    /// Segments of 1448 bytes, a first window of ten of them, no threshold, 200 ms as in Linux. ACKs come when the script
-    /// says, as those of an endpoint that paces.
+    /// Segments of 1448 bytes with headers of 52, a first window of ten of them, no threshold, 200 ms as in Linux, no C²ML.
+    /// ACKs come when the script says, as those of an endpoint that paces.
     fn default() -> Self {
         let mss = Bytes::new(1448);
         let setup = Setup { mss, initial_window: 10 * mss, initial_ssthresh: Bytes::MAX, paced: true };
-        Self { setup, min_rto: Span::from_millis(200) }
+        Self { setup, min_rto: Span::from_millis(200), c2ml: Form::Off, headers: Bytes::new(52) }
     }
 }
 
@@ -74,6 +86,10 @@ pub enum Event {
     Rto,
     /// Recovery has ended.
     Recovered,
+    /// The handshake gave a round trip time.
+    Handshake,
+    /// A gateway told another budget.
+    Budget,
 }
 
 impl Event {
@@ -143,12 +159,12 @@ pub fn play_rounds(
         let begin = Instant::ZERO + Span::from_micros(round.t_us);
         for i in 1..=round.segments {
             let after = u128::from(rtt.as_nanos()) * u128::from(i) / u128::from(round.segments);
-            player.play(begin + Span::from_nanos(after as u64), Event::Ack, mss, rtt);
+            player.play(begin + Span::from_nanos(after as u64), Event::Ack, mss, rtt, None);
         }
         if let Some(event) = round.event {
-            player.play(begin + rtt, event, Bytes::ZERO, Span::ZERO);
+            player.play(begin + rtt, event, Bytes::ZERO, Span::ZERO, None);
             if event == Event::Loss {
-                player.play(begin + rtt, Event::Recovered, Bytes::ZERO, Span::ZERO);
+                player.play(begin + rtt, Event::Recovered, Bytes::ZERO, Span::ZERO, None);
             }
         }
         (player.cc.cwnd(), player.cc.ssthresh())
@@ -160,7 +176,7 @@ pub fn play_rounds(
 #[derive(Debug)]
 pub struct Replay<R> {
     reader: csv::Reader<R>,
-    at: [Option<usize>; 4],
+    at: [Option<usize>; NAMES_IN.len()],
     record: ByteRecord,
     last_us: u64,
     player: Player,
@@ -171,7 +187,13 @@ impl<R: Read> Replay<R> {
     pub fn new(reader: R, cc: &AnyControlConfig, endpoint: &Endpoint) -> Self {
         let cc = cc.build(&endpoint.setup, 1);
         let reader = ReaderBuilder::new().flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(reader);
-        Self { reader, at: [None; 4], record: ByteRecord::new(), last_us: 0, player: Player::new(cc, *endpoint) }
+        Self {
+            reader,
+            at: [None; NAMES_IN.len()],
+            record: ByteRecord::new(),
+            last_us: 0,
+            player: Player::new(cc, *endpoint),
+        }
     }
 
     /// Plays the next event and returns the state after it; `None` at the end of the script.
@@ -180,9 +202,9 @@ impl<R: Read> Replay<R> {
     /// Returns [`ReadError::Table`] with the line, the column and what is allowed. After an error this function must
     /// not be called again.
     pub fn next_row(&mut self) -> Result<Option<Row>, ReadError> {
-        if self.at == [None; 4] {
+        if self.at[0].is_none() {
             let header = self.reader.byte_headers().map_err(|e| failure(&e))?;
-            self.at = places(header, header.position().map_or(1, Position::line), NAMES_IN, NAMES_IN.len())?;
+            self.at = places(header, header.position().map_or(1, Position::line), NAMES_IN, REQUIRED)?;
         }
         if !self.reader.read_byte_record(&mut self.record).map_err(|e| failure(&e))? {
             return Ok(None);
@@ -191,6 +213,7 @@ impl<R: Read> Replay<R> {
         let event = self.event()?;
         let segments = self.number(2, MAX_SEGMENTS)?;
         let rtt_us = self.number(3, MAX_RTT_US)?;
+        let budget_bps = if event == Event::Budget { self.number(4, MAX_BPS)? } else { 0 };
         if t_us < self.last_us {
             return Err(self.wrong(format!("t_us is {t_us}, but the line before has {}", self.last_us)));
         }
@@ -200,20 +223,21 @@ impl<R: Read> Replay<R> {
             event,
             segments * self.player.endpoint.setup.mss,
             Span::from_micros(rtt_us),
+            (budget_bps > 0).then(|| Rate::from_bps(budget_bps)),
         );
         Ok(Some(self.player.row(t_us, event)))
     }
 
     /// Returns the control's own state, for people to read.
     pub fn state(&self) -> String {
-        self.player.cc.state()
+        self.player.cc.control().state()
     }
 
     fn event(&self) -> Result<Event, ReadError> {
         let cell = self.at[1].and_then(|at| self.record.get(at)).unwrap_or_default();
         EVENTS.iter().find(|(name, _)| name.as_bytes() == cell).map(|(_, event)| *event).ok_or_else(|| {
             let shown: String = String::from_utf8_lossy(cell).chars().take(40).collect();
-            self.wrong(format!("event is {shown:?}; ack, loss, ecn, rto and recovered are allowed"))
+            self.wrong(format!("event is {shown:?}; ack, loss, ecn, rto, recovered, handshake and budget are allowed"))
         })
     }
 
@@ -229,7 +253,7 @@ impl<R: Read> Replay<R> {
 /// The endpoint whose part the script takes.
 #[derive(Debug)]
 struct Player {
-    cc: AnyCc,
+    cc: C2ml<AnyCc>,
     endpoint: Endpoint,
     srtt: Span,
     rttvar: Span,
@@ -248,7 +272,7 @@ struct Player {
 impl Player {
     fn new(cc: AnyCc, endpoint: Endpoint) -> Self {
         Self {
-            cc,
+            cc: C2ml::new(cc, &endpoint.setup, endpoint.c2ml, endpoint.headers),
             endpoint,
             srtt: Span::ZERO,
             rttvar: Span::ZERO,
@@ -262,7 +286,7 @@ impl Player {
         }
     }
 
-    fn play(&mut self, now: Instant, event: Event, bytes: Bytes, rtt: Span) {
+    fn play(&mut self, now: Instant, event: Event, bytes: Bytes, rtt: Span, budget: Option<Rate>) {
         if self.cc.next_burst() <= now {
             self.cc.on_burst(now, self.bursts);
             self.bursts = self.cc.cwnd();
@@ -290,6 +314,9 @@ impl Player {
                 self.cc.on_recovered(now);
                 self.recovering = false;
             }
+            Event::Handshake => self.cc.set_rtt(rtt),
+            Event::Budget if self.endpoint.c2ml != Form::Off => self.cc.set_budget(budget),
+            Event::Budget => {}
         }
     }
 
@@ -418,6 +445,26 @@ mod tests {
         assert_eq!(told, [",1000000", "800000,2400000", "900000,2900000", "900000,5800000", "900000,2900000"]);
     }
 
+    /// C²ML by hand: 5.792 Mbit/s carry 50 segments of 1448 bytes in 100 ms, and 48 with their headers of 52; 579.2 kbit/s
+    /// carry 5 and 4. The first window is half of the ceiling. Then a window that is too large becomes the ceiling, and half
+    /// of it by the paper; slow start takes two segments.
+    #[test]
+    fn a_budget_is_a_ceiling() {
+        let script = "t_us,event,segments,rtt_us,budget_bps\n\
+            0,handshake,0,100000,0\n1,budget,0,0,5792000\n2,ack,2,100000,0\n3,budget,0,0,579200\n4,ack,60,100000,0\n";
+        for (c2ml, windows) in [
+            (Form::On, [10.0, 24.0, 26.0, 4.0, 4.0]),
+            (Form::Literal, [10.0, 25.0, 27.0, 2.5, 4.5]),
+            (Form::Off, [10.0, 10.0, 12.0, 12.0, 14.0]),
+        ] {
+            let (cc, endpoint) =
+                (AnyControlConfig::default_of("newreno").unwrap(), Endpoint { c2ml, ..Endpoint::default() });
+            let mut replay = Replay::new(script.as_bytes(), &cc, &endpoint);
+            let rows = std::iter::from_fn(|| replay.next_row().unwrap());
+            assert_eq!(rows.map(|row| row.cwnd.as_f64() / 1448.0).collect::<Vec<_>>(), windows, "{c2ml:?}");
+        }
+    }
+
     /// Two rounds of slow start and a loss by hand: 10, 20, 40 segments, and half of 40.
     #[test]
     fn rounds_are_played_without_a_line_for_each_ack() {
@@ -445,7 +492,10 @@ mod tests {
         let head = "t_us,event,segments,rtt_us\n";
         for (lines, expected) in [
             ("0,ack,1\n", "CSV line 2: rtt_us is \"\"; whole numbers from 0 to 1000000000 are allowed"),
-            ("0,nak,1,5\n", "CSV line 2: event is \"nak\"; ack, loss, ecn, rto and recovered are allowed"),
+            (
+                "0,nak,1,5\n",
+                "CSV line 2: event is \"nak\"; ack, loss, ecn, rto, recovered, handshake and budget are allowed",
+            ),
             ("7,ack,1,5\n6,ack,1,5\n", "CSV line 3: t_us is 6, but the line before has 7"),
         ] {
             assert_eq!(play("newreno", &format!("{head}{lines}")).unwrap_err(), expected);
@@ -458,15 +508,15 @@ mod tests {
         #[test]
         fn nothing_stops_the_player(
             noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
-            events in proptest::collection::vec((0usize..5, 0..=MAX_SEGMENTS, 0..=MAX_RTT_US, 0u64..1 << 30), 1..50),
+            events in proptest::collection::vec((0usize..EVENTS.len(), 0..=MAX_SEGMENTS, 0..=MAX_RTT_US, 0u64..1 << 30), 1..50),
         ) {
             let mut replay = Replay::new(noise.as_slice(), &AnyControlConfig::default_of("cubic").unwrap(), &Endpoint::default());
             while let Ok(Some(_)) = replay.next_row() {}
-            let mut script = String::from("t_us,event,segments,rtt_us\n");
+            let mut script = String::from("t_us,event,segments,rtt_us,budget_bps\n");
             let mut t = 0;
             for (event, segments, rtt, gap) in &events {
                 t += gap;
-                script.push_str(&format!("{t},{},{segments},{rtt}\n", EVENTS[*event].0));
+                script.push_str(&format!("{t},{},{segments},{rtt},{gap}\n", EVENTS[*event].0));
             }
             for name in NAMES {
                 proptest::prop_assert_eq!(play(name, &script).map(|rows| rows.len()), Ok(events.len()), "{}", name);

@@ -13,8 +13,8 @@
 //! the caller gives, and the discipline's clock may be ahead of that of the trace ([`Conditions`]), so that a replay can
 //! be compared with one by another program. A discipline is
 //! told the owner of a flow before the first packet of the flow, if the trace knows the owner ([`Arrival::node`]). A
-//! trace has one direction and no headers, so the effect of an algorithm on ACKs is not visible here. Of the headers
-//! only the rates of explicit rate notification are kept.
+//! trace has one direction and no headers, so the effect of an algorithm on ACKs is not visible here ([`segments`] shows
+//! it). Of the headers only the rates of explicit rate notification are kept.
 
 use crate::arrival::{Arrival, MAX_SIZE, MAX_TIME};
 use crate::error::{ReadError, ReplayError};
@@ -29,6 +29,8 @@ use penstock_core::rng::{Rng, Streams};
 use penstock_core::units::{Bytes, Instant, Rate, Serializer, Span};
 use std::collections::VecDeque;
 use std::io::{self, Write};
+
+pub mod segments;
 
 /// A discipline that asks to be woken this often at one time is taken to ask for ever.
 const MAX_WAKEUPS_PER_INSTANT: u32 = 1_000_000;

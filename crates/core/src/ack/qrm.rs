@@ -495,6 +495,9 @@ impl AckPath for Qrm {
     fn inbound<S: TcpView>(&mut self, segment: &mut S, now: Instant) {
         let (flow, opens) = (segment.flow(), segment.flags().has(TcpFlags::SYN));
         let Some(id) = self.owner(flow) else { return };
+        if opens {
+            self.node(id);
+        }
         let max_lan = self.config.max_lan;
         if let Some(node) = self.nodes.get_mut(id as usize)
             && node.follows(flow.0, opens)

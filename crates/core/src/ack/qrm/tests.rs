@@ -206,6 +206,18 @@ fn the_smallest_round_trip_time_of_all_flows_counts() {
 }
 
 /// 1000 ms of LAN half count for 500: 1 Mbit/s, 80 + 500 ms, 72,500 bytes.
+/// A SYN from outside after 0 ms, its answer after 20 ms, the ACK of that after 100 ms.
+#[test]
+fn a_connection_from_outside_is_measured_from_its_syn_on() {
+    let mut bench = Bench::new(exact());
+    bench.own(&[(5, 0)]);
+    let syn_ack = TcpFlags::SYN.with(TcpFlags::ACK);
+    bench.qrm.inbound(&mut Seg { flow: 5, flags: TcpFlags::SYN, seq: 99, ack: 0, len: 0 }, at(0));
+    bench.qrm.outbound(&mut Seg { flow: 5, flags: syn_ack, seq: 499, ack: 100, len: 0 }, at(20));
+    bench.qrm.inbound(&mut Seg { flow: 5, flags: TcpFlags::ACK, seq: 100, ack: 500, len: 0 }, at(100));
+    assert_eq!(bench.qrm.nodes[0].rtt, Some(span(100)));
+}
+
 #[test]
 fn who_answers_late_does_not_get_longer_bursts() {
     let mut bench = Bench::new(exact());
