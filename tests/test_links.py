@@ -11,7 +11,7 @@ from typing import Any
 import penstock as lab
 import pytest
 from conftest import Command
-from penstock import plots, provenance
+from penstock import provenance
 from penstock.scenario import to_toml
 
 # 10 packets in 100 ms, nothing for 400 ms, then two at once.
@@ -167,35 +167,3 @@ def test_the_report_shows_how_links_change(penstock: Command, write: Write, tmp_
     assert penstock("run", "recorded.toml", "--out", "out").returncode == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert ">Rate of links that change<" in page
-
-
-def test_a_figure_has_a_panel_for_each_that_changes() -> None:
-    def panels(**change: Any) -> list[str]:
-        figure = plots.link_changes(lab.run(tree(**change)).tables["link_changes"], ["bottleneck"], 10)
-        assert figure is not None
-        return [axis.get_ylabel() for axis in figure.axes]
-
-    two = [{"rate": "1Mbit/s", "loss": 0.5, "lasts": "1s"}, {"rate": "2Mbit/s", "loss": 0.1, "lasts": "1s"}]
-    assert panels(states=two) == ["rate (Mbit/s)", "loss"]
-    assert panels(orbit="leo") == ["delay (ms)"]
-    assert panels(at="1s", delay="50ms", rate="2Mbit/s") == ["rate (Mbit/s)", "delay (ms)"]
-
-
-def test_a_figure_has_a_row_for_each_link() -> None:
-    def link(number: int) -> dict[str, Any]:
-        return {"name": f"l{number}", "a": f"n{number}", "b": f"n{number + 1}", "rate": "5Mbit/s", "delay": "1ms"}
-
-    links = [link(number) for number in range(10)]
-    both = [{"link": one["name"], "at": "1s", "rate": "1Mbit/s"} for one in links]
-    scenario = {
-        "duration": "2s",
-        "topology": {"kind": "graph", "links": links},
-        "flows": [{"kind": "bulk", "from": "n0", "to": "n9"}],
-        "changes": [*both, {"link": "l1", "at": "1s", "loss": 0.1, "direction": "reverse"}],
-    }
-    figure = plots.link_changes(lab.run(scenario).tables["link_changes"], [one["name"] for one in links], 2)
-    assert figure is not None
-    assert [axis.get_title(loc="left") for axis in figure.axes[::2]] == [f"l{number}" for number in range(8)]
-    shown = [[line.get_label() for line in axis.lines] for axis in figure.axes[::2]]
-    assert shown == [["both"], ["forward", "reverse"], *[["both"]] * 6]
-    assert figure.get_suptitle() == "The first 8 of 10 links"

@@ -14,7 +14,8 @@ from typing import Any
 import penstock as lab
 import pytest
 from conftest import SCENARIO, Command
-from penstock import pool
+from penstock import engine
+from penstock.experiments.processes import Job, run_all
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml
 
@@ -285,10 +286,25 @@ def test_many_runs_at_once(tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "my_cc.py", tmp_path)
     tree = {**TREE, "duration": "5s", "tcp": {"cc": "my_cc.py:MyCc"}}
     scenario = Scenario(to_toml(tree), str(tmp_path / "mine.toml"))
-    jobs = [pool.Job(seed, scenario, seed % 2) for seed in range(6)]
+    jobs = [Job(seed, scenario, seed % 2) for seed in range(6)]
     found: dict[int, dict[str, Any]] = {}
-    assert pool.run_all(jobs, 3, lambda job, result: found.update({job.key: result.summary}))
+    assert run_all(jobs, 3, lambda _job, result: result.summary, lambda job, summary: found.update({job.key: summary}))
     assert found[0] == found[2] == found[4] != found[1] == found[3]
+
+
+def test_an_error_of_one_run_ends_all_and_reaches_who_asked(tmp_path: Path) -> None:
+    scenario = Scenario(to_toml({**TREE, "duration": "1s"}), str(tmp_path / "mine.toml"))
+    jobs = [Job(f"run {seed}", scenario, seed) for seed in range(4)]
+
+    def keep(job: Job[str], _result: engine.Result) -> int:
+        if job.seed == 1:
+            raise MistakeError(f"{job.key} is wrong")
+        return job.seed
+
+    found: list[int] = []
+    with pytest.raises(MistakeError, match=r"^run 1 is wrong$"):
+        run_all(jobs, 1, keep, lambda _job, seed: found.append(seed))
+    assert found == [0]
 
 
 # Mistakes.

@@ -6,14 +6,12 @@ import json
 import signal
 import subprocess
 import sys
-import time
 import tomllib
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from made_up import evidence
-from penstock import engine, pool, rundir
+from penstock import engine, rundir
 from penstock.report import write_experiment
 from penstock.reproduce import EXPERIMENTS, Case, Series, Sweep, Variant, columns, load
 from penstock.reproduce import runner as running
@@ -261,24 +259,6 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert found is not None
     assert len(found.outcomes) < 2 + 1
     assert load(tmp_path) == found
-
-
-def test_ctrl_c_while_runs_are_handed_out_ends_all_of_them() -> None:
-    def jobs() -> Iterator[pool.Job[int]]:
-        for key in range(5):
-            yield pool.Job(key, EXPERIMENTS["pink-dsl"].scenario(Case("pink", 2, 1), quick=True), 1)
-        raise KeyboardInterrupt
-
-    begun = []
-
-    def run(_scenario: object, seed: int, *, stop: Callable[[], bool], **_: object) -> engine.Result:
-        begun.append(seed)
-        while not stop():
-            time.sleep(0.001)
-        raise engine.Stopped
-
-    assert not pool.run_all(jobs(), 1, lambda *_: None, run=run)
-    assert len(begun) == 1, "the others were not begun"
 
 
 def test_a_run_that_cannot_be_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

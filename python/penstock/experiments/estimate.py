@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock import pool
 from penstock.experiments import results, until, work
+from penstock.experiments.processes import cores
 from penstock.experiments.runner import How, Plan
 from penstock.store import segments
 
@@ -53,8 +53,8 @@ def estimate(plan: Plan, out: Path, how: How) -> Estimate:
     answers = [work.unpacked(probe) for probe in probes]
     cpu_s = (sum(answer.cpu_s for answer in answers) / len(answers) + _OVERHEAD_S) * len(left)
     size = sum(map(len, probes)) // len(probes) + segments.KEY_BYTES + _TABLE_BYTES
-    jobs = how.jobs or pool.cores()
-    busy = max(1, min(jobs, pool.cores(), len(left)))
+    jobs = how.jobs or cores()
+    busy = max(1, min(jobs, cores(), len(left)))
     error = next((answer.error for answer in answers if answer.error), "")
     counts = (len(plan.points), len(tasks), len(tasks) - len(left))
     return Estimate(*counts, cpu_s, cpu_s / busy, size * len(left), jobs, bool(plan.experiment.until), error)

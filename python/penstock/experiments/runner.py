@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock import engine, pool, store
+from penstock import engine, store
 from penstock.experiments import results, tables, until, work
 from penstock.experiments.interrupts import Stop, stopping
 from penstock.experiments.measures import BY_KEY, BY_PART
 from penstock.experiments.model import Experiment, Point
+from penstock.experiments.processes import cores
 from penstock.experiments.results import Sweep
 from penstock.experiments.rows import rows
 from penstock.experiments.work import Task
@@ -234,7 +235,7 @@ class _Call:
 
             yield from cluster.results(self.how.dask, todo, self.stop)
             return
-        count = min(self.how.jobs or pool.cores(), len(todo))
+        count = min(self.how.jobs or cores(), len(todo))
         workers = Workers(count, self.stop, self.plan.experiment.scenario.classes, self.watcher.simulated)
         try:
             yield from workers.results(todo)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock import pool, provenance, store
+from penstock import provenance, store
 from penstock.engine import Result, core_fingerprint
 from penstock.experiments.paths import put
+from penstock.experiments.processes import Job, cores, run_all
 from penstock.fitting.declared import Cell, Fit
 from penstock.mistake import MistakeError
 from penstock.reproduce import columns
@@ -36,6 +37,9 @@ class _Key:
     setting: str
     asked: Asked
 
+    def __str__(self) -> str:
+        return f"{self.setting}, {self.aqm}"
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -52,15 +56,18 @@ class Runs:
         keys = [_Key(aqm, setting, one) for one in dict.fromkeys(asked) for aqm, setting in pairs]
         scenarios = {key: self._scenario(key) for key in keys}
         found = {key: kept for key in keys if (kept := self._kept(scenarios[key])) is not None}
-        todo = [pool.Job(key, scenarios[key], key.asked.seed) for key in keys if key not in found]
+        todo = [Job(key, scenarios[key], key.asked.seed) for key in keys if key not in found]
         self.watcher.begin(len(keys), len(found), 0.0)
 
-        def keep(job: pool.Job[_Key], result: Result) -> None:
-            found[job.key] = self._measured(job.key, result)
-            store.write(self._file(job.scenario), store.dump(found[job.key]))
-            self.watcher.finished(f"{job.key.setting}, {job.key.aqm}", result.cpu_s)
+        def measured(job: Job[_Key], result: Result) -> tuple[dict[str, float], float]:
+            return self._measured(job.key, result), result.cpu_s
 
-        if not pool.run_all(todo, self.jobs or pool.cores(), keep):
+        def keep(job: Job[_Key], kept: tuple[dict[str, float], float]) -> None:
+            found[job.key], cpu_s = kept
+            store.write(self._file(job.scenario), store.dump(found[job.key]))
+            self.watcher.finished(str(job.key), cpu_s)
+
+        if not run_all(todo, self.jobs or cores(), measured, keep):
             raise KeyboardInterrupt
         return [[found[_Key(c.aqm, c.setting, one)][c.measure] for c in cells] for one in asked]
 

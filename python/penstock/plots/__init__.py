@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from penstock.mistake import MistakeError
 from penstock.plots import sweeps
 from penstock.plots.kit import Drawing
-from penstock.plots.links import link_changes
 from penstock.plots.one_run import single
 from penstock.plots.style import COLOURS, LABELS, STYLE, colour, files, pdf, png, save, svg
 from penstock.plots.tcp_trace import traced
@@ -42,7 +41,6 @@ __all__ = [
     "colour",
     "drawings",
     "files",
-    "link_changes",
     "pdf",
     "png",
     "reproduction",

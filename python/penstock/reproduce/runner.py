@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock import pool, provenance, store
-from penstock.engine import core_fingerprint
+from penstock import provenance, store
+from penstock.engine import Result, core_fingerprint
+from penstock.experiments.processes import Job, cores, run_all
 from penstock.reproduce.base import Case, Experiment
-from penstock.reproduce.processes import Job, run_all
 from penstock.reproduce.results import FORMAT, RESULTS, Evidence, Outcome, check_digest, digest
+from penstock.reproduce.series import Series
 from penstock.scenario import Scenario
 
 VARIANT_SEEDS = 1  # variants say why, not whether: each is compared with the published run of its seed
@@ -72,17 +73,16 @@ def _reproduce(
 ) -> tuple[Evidence | None, bool]:
     experiment, quick = plan.experiment, plan.quick
     cases = [*experiment.cases(quick, seeds), *experiment.variant_cases(VARIANT_SEEDS)]
-    done = {} if fresh else {case: kept for case in cases if (kept := _reuse(plan, case)) is not None}
-    todo = [(case, experiment.scenario(case, quick)) for case in cases if case not in done]
-    watcher.begin(len(cases), len(done), sum(experiment.duration_s(case, quick) for case, _ in todo))
+    done = {} if fresh else {case: stored for case in cases if (stored := _reuse(plan, case)) is not None}
+    todo = [Job(case, experiment.scenario(case, quick), case.seed) for case in cases if case not in done]
+    watcher.begin(len(cases), len(done), sum(experiment.duration_s(job.key, quick) for job in todo))
 
-    def keep(job: Job, outcome: Outcome) -> None:
+    def kept(job: Job[Case], outcome: Outcome) -> None:
         _keep(plan, job, outcome)
-        done[outcome.case] = outcome
-        watcher.finished(str(outcome.case), outcome.cpu_s)
+        done[job.key] = outcome
+        watcher.finished(str(job.key), outcome.cpu_s)
 
-    count = 1 if experiment.one_at_a_time else jobs or pool.cores()
-    complete = run_all(experiment, quick, todo, count, keep, watcher.advanced)
+    complete = execute(experiment, quick, todo, jobs or cores(), kept, watcher.advanced)
     ordered = [done[case] for case in sorted(done, key=_order(experiment))]
     outcomes = tuple(outcome for outcome in ordered if not outcome.case.variant)
     if not outcomes:
@@ -91,6 +91,24 @@ def _reproduce(
     evidence = Evidence(experiment, quick, outcomes, provenance.versions(), variants)
     store.write(plan.out / RESULTS, store.dump(evidence.to_json()))
     return evidence, complete
+
+
+def execute(
+    experiment: Experiment,
+    quick: bool,
+    todo: Sequence[Job[Case]],
+    count: int,
+    on_outcome: Callable[[Job[Case], Outcome], None],
+    on_progress: Callable[[float], None] = lambda _seconds: None,
+) -> bool:
+    """Executes runs of an experiment on up to `count` processes; returns false if Ctrl-C ended it early."""
+
+    def outcome(job: Job[Case], result: Result) -> Outcome:
+        series = Series.of(result) if experiment.keeps_series and result.tables else None
+        return Outcome(job.key, experiment.cc_of(job.key, quick), result.summary, result.cpu_s, series)
+
+    count = 1 if experiment.one_at_a_time else count
+    return run_all(todo, count, outcome, on_outcome, on_progress=on_progress, run=experiment.run)
 
 
 def _order(experiment: Experiment) -> Callable[[Case], tuple[int, ...]]:
@@ -105,12 +123,11 @@ def _order(experiment: Experiment) -> Callable[[Case], tuple[int, ...]]:
     )
 
 
-def _keep(plan: _Plan, job: Job, outcome: Outcome) -> None:
-    case, scenario = job
-    path = plan.kept(case)
+def _keep(plan: _Plan, job: Job[Case], outcome: Outcome) -> None:
+    path = plan.kept(job.key)
     run = outcome.to_store()
-    stored = {"format": FORMAT, "key": plan.key(scenario), "sha256": digest(run), "run": run}
-    store.together({path: store.dump(stored), path.with_suffix(".toml"): scenario.text}, alone=True)
+    stored = {"format": FORMAT, "key": plan.key(job.scenario), "sha256": digest(run), "run": run}
+    store.together({path: store.dump(stored), path.with_suffix(".toml"): job.scenario.text}, alone=True)
 
 
 def _reuse(plan: _Plan, case: Case) -> Outcome | None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock import pool
+from penstock.experiments.processes import Job, cores, run_all
 from penstock.scenario import Scenario
 from penstock.what_if import doubts, model
 from penstock.what_if.model import Observed
@@ -166,11 +166,12 @@ def _outcome(
     source = Scenario(source.text, str(Path.cwd() / "what-if.toml"), source.classes)
     runs: dict[int, dict[str, Any]] = {}
 
-    def done(job: pool.Job[int], result: Any) -> None:
-        runs[job.key] = result.summary
-        on_run(f"{label}, seed {job.seed}", result.cpu_s)
+    def done(job: Job[str], kept: tuple[dict[str, Any], float]) -> None:
+        runs[job.seed], cpu_s = kept
+        on_run(job.key, cpu_s)
 
-    if not pool.run_all([pool.Job(seed, source, seed) for seed in range(1, seeds + 1)], pool.cores(), done):
+    jobs = [Job(f"{label}, seed {seed}", source, seed) for seed in range(1, seeds + 1)]
+    if not run_all(jobs, cores(), lambda _job, result: (result.summary, result.cpu_s), done):
         raise KeyboardInterrupt
     flows = scenario["flows"]
     main = [n for n, flow in enumerate(flows) if flow["kind"] != "cbr" and "direction" not in flow]

@@ -65,11 +65,12 @@ fn main() -> Result<()> {
     let results = root.join("tools/mutants/results.jsonl");
     let inputs = tree::inputs(&root)?;
     let known = page::read(&results)?;
-    let lacks = |mutant: &&Mutant| known.get(&mutant.key).is_none_or(|line| !line.holds(&inputs.sources, &inputs.all));
-    let missing: Vec<Mutant> = drawn.iter().filter(lacks).cloned().collect();
+    let lacks = |mutant: &&Mutant| known.get(&mutant.key).is_none_or(|line| !line.holds(&inputs, &mutant.file));
+    let mut missing: Vec<Mutant> = drawn.iter().filter(lacks).cloned().collect();
+    missing.sort_by_key(|mutant| known.get(&mutant.key).is_some_and(|line| line.outcome != "survived"));
     eprintln!("mutants: {} of {} drawn, {} to run", drawn.len(), all.len(), missing.len());
     if !missing.is_empty() && !arguments.page {
-        judge(&arguments, &root, &missing, &inputs)?;
+        judge(&arguments, &root, &missing, &known, &inputs)?;
     }
     tell(&arguments, &root, &drawn, all.len(), inputs)
 }
@@ -83,9 +84,10 @@ fn tell(arguments: &Arguments, root: &Path, drawn: &[Mutant], all: usize, inputs
     let about = About {
         sample: sample_says(arguments, drawn.len()),
         revision: output(root, &["describe", "--always", "--dirty"])?,
-        inputs: inputs.all,
+        inputs: inputs.all.clone(),
         all,
         pending: drawn.len() - lines.len(),
+        outdated: lines.iter().filter(|line| !line.holds(&inputs, line.file())).count(),
         baseline: page::read_baseline(&root.join(BASELINE))?,
     };
     let text = page::page(&about, &lines, &equivalents);
@@ -93,7 +95,12 @@ fn tell(arguments: &Arguments, root: &Path, drawn: &[Mutant], all: usize, inputs
         println!("{text}");
         return Ok(());
     }
-    Ok(std::fs::write(root.join("docs/mutants.md"), text)?)
+    std::fs::write(root.join("docs/mutants.md"), text)?;
+    if about.pending + about.outdated == 0 {
+        let done = Command::new("tools/stale").args(["--note", "docs/mutants.md"]).current_dir(root).status()?;
+        anyhow::ensure!(done.success(), "tools/stale: {done}");
+    }
+    Ok(())
 }
 
 fn sample_says(arguments: &Arguments, drawn: usize) -> String {
@@ -147,7 +154,13 @@ fn output(root: &Path, arguments: &[&str]) -> Result<String> {
 }
 
 /// Builds and runs these mutants; each result is written as soon as it is known.
-fn judge(arguments: &Arguments, root: &Path, mutants: &[Mutant], inputs: &Inputs) -> Result<()> {
+fn judge(
+    arguments: &Arguments,
+    root: &Path,
+    mutants: &[Mutant],
+    known: &BTreeMap<String, Line>,
+    inputs: &Inputs,
+) -> Result<()> {
     let home = root.join("target/mutants");
     let folders = Folders { root: root.to_path_buf(), tree: home.join("tree"), target: home.join("build") };
     let results = root.join("tools/mutants/results.jsonl");
@@ -157,7 +170,7 @@ fn judge(arguments: &Arguments, root: &Path, mutants: &[Mutant], inputs: &Inputs
         outcome: outcome.to_string(),
         by: String::new(),
         cpu_ms: u64::try_from(cpu.as_millis()).unwrap_or(u64::MAX),
-        sources: inputs.sources.clone(),
+        file: inputs.files[&mutant.file].clone(),
         inputs: inputs.all.clone(),
     };
     let (binaries, refused) = compile::build(&folders, mutants)?;
@@ -170,7 +183,8 @@ fn judge(arguments: &Arguments, root: &Path, mutants: &[Mutant], inputs: &Inputs
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (number, mutant) in (1..).zip(mutants).filter(|(number, _)| !refused.contains(number)) {
         let begin = run::spent()?;
-        let outcome = run::judged(&binaries, &tests, number, &module(&mutant.file))?;
+        let before = known.get(&mutant.key).map_or("", |line| line.by.as_str());
+        let outcome = run::judged(&binaries, &tests, number, before, &module(&mutant.file))?;
         let line = line(mutant, "", run::spent()?.saturating_sub(begin)).told(&outcome);
         page::append(&results, &line)?;
         *counts.entry(line.outcome.clone()).or_default() += 1;

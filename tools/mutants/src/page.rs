@@ -1,6 +1,7 @@
 //! Results: a line of JSON for each mutant, and the page that sums them up.
 
 use crate::run::Outcome;
+use crate::tree::Inputs;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,16 +23,22 @@ pub struct Line {
     pub by: String,
     /// Processor time in milliseconds.
     pub cpu_ms: u64,
-    /// Hash of the sources that were mutated.
-    pub sources: String,
+    /// Hash of the file that was mutated, without its tests.
+    #[serde(default)]
+    pub file: String,
     /// Hash of the sources and all tests.
     pub inputs: String,
 }
 
 impl Line {
-    /// Whether it says the same of these sources: a mutant that was killed stays so whatever tests are added.
-    pub fn holds(&self, sources: &str, inputs: &str) -> bool {
-        self.inputs == inputs || (self.sources == sources && self.outcome != "survived")
+    /// Whether it need not be found again: nothing has changed, or what was killed stands in a file that is the same.
+    pub fn holds(&self, inputs: &Inputs, file: &str) -> bool {
+        self.inputs == inputs.all || (self.outcome != "survived" && inputs.files.get(file) == Some(&self.file))
+    }
+
+    /// The file that is mutated.
+    pub fn file(&self) -> &str {
+        self.key.split_once(' ').map_or("", |(file, _)| file)
     }
 
     /// Puts the outcome in.
@@ -72,6 +79,8 @@ pub struct About {
     pub all: usize,
     /// Drawn, but without a result.
     pub pending: usize,
+    /// Drawn, and their result is of other sources.
+    pub outdated: usize,
     /// The tests.
     pub baseline: Baseline,
 }
@@ -120,6 +129,7 @@ pub fn page(about: &About, lines: &[Line], equivalents: &BTreeMap<String, String
         ("hash of sources and tests", format!("`{}`", about.inputs)),
         ("mutations to draw from", about.all.to_string()),
         ("drawn and not yet run", about.pending.to_string()),
+        ("run with an earlier state of the file, or survived earlier tests", about.outdated.to_string()),
         ("tests", about.baseline.tests.to_string()),
         ("tests left out: they fail or take too long as it is", left_out),
         ("processor time", format!("{cpu} minutes")),
@@ -157,8 +167,8 @@ A mutant is the program with one small change: another operator, a condition tha
 at once. A test that fails kills it; a mutant that survives is either a change that no test would notice, or it is
 equivalent, which means that the program does the same. `make mutants` draws a random sample, builds all of it at once with
 each mutation behind a switch, learns which tests reach which mutation and what they cost, and runs those tests for each
-mutant until one fails. A test that takes more than ten times its time counts as failed by time. What is written here is
-not run again while the sources are the same; survivors are run again when tests have changed.
+mutant until one fails. A test that takes more than five times its time counts as failed by time. A mutant that was killed
+is not run again while its file is the same, apart from the tests in it; survivors are run again when anything has changed.
 
 ```text
 make mutants                              # the sample of this page

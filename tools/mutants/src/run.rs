@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// Kilobytes of memory that a test may ask for.
 const MEMORY_KB: u64 = 6_000_000;
 
+/// A test that takes more than so many times its processor time has failed.
+const PATIENCE: u32 = 5;
+
 /// A test and what it does when nothing is mutated.
 #[derive(Clone, Debug)]
 pub struct Test {
@@ -33,7 +36,7 @@ pub struct Test {
 pub enum Outcome {
     /// A test failed: its program and name.
     Killed(String),
-    /// A test did not end in ten times its time.
+    /// A test did not end in [`PATIENCE`] times its time.
     Timeout(String),
     /// No test failed.
     Survived,
@@ -68,17 +71,18 @@ pub fn covered(binaries: &[Binary], longest: Duration, scratch: &Path) -> Result
     Ok((tests, left_out))
 }
 
-/// The tests that reach a mutant, those of its own module first and then the cheap ones, until one fails.
-pub fn judged(binaries: &[Binary], tests: &[Test], number: u32, module: &str) -> Result<Outcome> {
+/// The tests that reach a mutant until one fails: the one which did `before`, those of its own module, then the cheap ones.
+pub fn judged(binaries: &[Binary], tests: &[Test], number: u32, before: &str, module: &str) -> Result<Outcome> {
     let mut reaching: Vec<&Test> = tests.iter().filter(|test| test.reaches.contains(&number)).collect();
-    reaching.sort_by_key(|test| (!test.name.starts_with(module), test.cpu));
+    let did = |test: &Test| format!("{} {}", binaries[test.binary].name, test.name) == before;
+    reaching.sort_by_cached_key(|test| (!did(test), !test.name.starts_with(module), test.cpu));
     let switch = [("PENSTOCK_MUTANT", number.to_string())];
     for batch in batches(&reaching) {
         let binary = &binaries[batch[0].binary];
         let names: Vec<&str> = batch.iter().map(|test| test.name.as_str()).collect();
         let cpu: Duration = batch.iter().map(|test| test.cpu).sum();
         let who = || format!("{} {}", binary.name, names[0]);
-        match ended(binary, &names, &switch, cpu * 10 + Duration::from_secs(3))? {
+        match ended(binary, &names, &switch, cpu * PATIENCE + Duration::from_secs(2))? {
             End::Passed => {}
             End::Failed => return Ok(Outcome::Killed(who())),
             End::TooLong => return Ok(Outcome::Timeout(who())),

@@ -66,15 +66,15 @@ fn named(file: &str, text: &str, sites: &[Site]) -> Vec<Mutant> {
 
 /// Hashes of what the results depend on.
 pub struct Inputs {
-    /// Of the sources of the crates that are mutated, without their tests.
-    pub sources: String,
+    /// Of each source of the crates that are mutated, without its tests.
+    pub files: BTreeMap<String, String>,
     /// Of all crates whose tests are run, and the versions of their dependencies.
     pub all: String,
 }
 
 /// Hashes the tree. Inline tests count as tests: what stands under a last `#[cfg(test)]` is no source.
 pub fn inputs(root: &Path) -> Result<Inputs> {
-    let (mut sources, mut all) = (Sha256::new(), Sha256::new());
+    let (mut files, mut all) = (BTreeMap::new(), Sha256::new());
     all.update(fs::read(root.join("Cargo.lock"))?);
     for name in TESTED {
         let folder = root.join("crates").join(name);
@@ -86,12 +86,12 @@ pub fn inputs(root: &Path) -> Result<Inputs> {
             let source = file.contains("/src/") && !file.contains("/tests/") && !file.ends_with("/tests.rs");
             if source && MUTATED.contains(&name) {
                 let text = String::from_utf8_lossy(&bytes);
-                sources.update(file.as_bytes());
-                sources.update(text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().as_bytes());
+                let source = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                files.insert(file, short(Sha256::new().chain_update(source)));
             }
         }
     }
-    Ok(Inputs { sources: short(sources), all: short(all) })
+    Ok(Inputs { files, all: short(all) })
 }
 
 fn short(hash: Sha256) -> String {
