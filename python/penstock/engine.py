@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from penstock import _penstock, store, tcp_trace
+from penstock import _penstock, tcp_trace
 from penstock._penstock import BrokenInvariant, Orbit, ScenarioError, TraceError
 from penstock.mistake import MistakeError
 from penstock.own import AlgorithmError, Library, Permit
@@ -208,6 +208,8 @@ def simulate(
     tables `tcp_trace` and `queue_trace`. `permit` is asked before a file with Python code is executed.
     """
     if pcapng is not None:
+        from penstock import store  # a run without files needs no locks
+
         with store.receiving(pcapng) as written:
             return _simulate(scenario, seed, written, on_progress, stop, watch, permit)
     return _simulate(scenario, seed, None, on_progress, stop, watch, permit)

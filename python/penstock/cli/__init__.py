@@ -3,8 +3,8 @@
 Exit codes: 0 for success, 1 if a check failed or a run could not be finished, 2 for a mistake in the arguments or the
 scenario, 130 after an interrupt.
 
-Each verb has a file of its own. Modules that load slowly are imported inside the functions that need them, so that
-help and listings appear at once.
+Each verb has a file of its own, which is loaded when the verb is asked for (`base`). Modules that load slowly are
+imported inside the functions that need them, so that help and listings appear at once.
 """
 
 from __future__ import annotations
@@ -13,21 +13,6 @@ import sys
 
 import typer
 
-from penstock.cli import (  # noqa: F401
-    compare,
-    docs,
-    doctor,
-    experiments,
-    listing,
-    new,
-    replay,
-    run,
-    runs,
-    sweep,
-    tempest,
-    verify,
-    what_if,
-)
 from penstock.cli.base import app
 from penstock.mistake import MistakeError
 

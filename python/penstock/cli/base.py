@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,6 +25,24 @@ FAMILY = {
     "make": ("new",),
     "learn": ("list", "docs", "doctor"),
 }
+# The files of the verbs, with the names of earlier versions. A command loads only the file of its own verb.
+_FILES = {
+    "compare": ("compare",),
+    "docs": ("docs",),
+    "doctor": ("doctor",),
+    "experiments": ("reproduce", "claims"),
+    "listing": ("list",),
+    "new": ("new", "architecture"),
+    "replay": ("replay",),
+    "run": ("run",),
+    "runs": ("runs", "rerun", "report"),
+    "sweep": ("sweep",),
+    "tcp_trace": ("tcp-trace",),
+    "tempest": ("tempest",),
+    "verify": ("verify", "bench"),
+    "what_if": ("what-if",),
+}
+FILE_OF = {name: file for file, names in _FILES.items() for name in names}
 _HEADING = {name: heading for heading, names in FAMILY.items() for name in names}
 _PLACE = {name: place for place, name in enumerate(_HEADING)}
 
@@ -104,23 +123,29 @@ class _Simple:
         return one.callback(ctx, one, value) if one.callback else value
 
 
+def _load(name: str) -> None:
+    """Loads the file of a verb, which decorates the functions of its verbs with `verb`, `old_name` or `group`."""
+    importlib.import_module(f"penstock.cli.{FILE_OF[name]}")
+
+
 class Verbs(Mapping[str, Any]):
-    """All verbs by name. A verb is constructed when it is asked for, so that a command constructs only its own verb."""
+    """All verbs by name. A verb is loaded and constructed when it is asked for: a command loads only its own verb."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._made:
+            _load(name)
             self._made[name] = get_command(_VERBS[name])
             _convert_simple_values(self._made[name])
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_VERBS)
+        return iter(FILE_OF)
 
     def __len__(self) -> int:
-        return len(_VERBS)
+        return len(FILE_OF)
 
 
 class Root(Group):
@@ -137,8 +162,10 @@ class Root(Group):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the method has these arguments
         """Prints the help: the options, and the verbs under their headings."""
+        for name in _HEADING:
+            _load(name)
         params: list[Any] = self.get_params(ctx)
-        options = [(", ".join(one.opts), one.help or "") for one in params]
+        options = [(", ".join(sorted(one.opts, key=len)), one.help or "") for one in params]
         panels = [("Options", options)]
         panels += [(heading, [(name, _ABOUT[name]) for name in names]) for heading, names in FAMILY.items()]
         lines = ["", f" Usage: {' '.join([_path(ctx), *self.collect_usage_pieces(ctx)])}", "", f" {self.help}", ""]
@@ -178,8 +205,14 @@ def old_name(name: str, **settings: Any) -> Callable[[Any], Any]:
 
 
 def _command(name: str, **settings: Any) -> Callable[[Any], Any]:
-    _VERBS[name] = typer.Typer(add_completion=False, context_settings=HELP)
-    return _VERBS[name].command(name, **settings)
+    return _add(name, typer.Typer(add_completion=False, context_settings=HELP)).command(name, **settings)
+
+
+def _add(name: str, made: typer.Typer) -> typer.Typer:
+    if name not in FILE_OF:
+        raise LookupError(f"the verb {name!r} is in no file of _FILES, so that nobody could call it")
+    _VERBS[name] = made
+    return made
 
 
 def group(name: str, about: str, *lines: str) -> typer.Typer:
@@ -193,5 +226,5 @@ def group(name: str, about: str, *lines: str) -> typer.Typer:
         add_completion=False,
         context_settings=HELP,
     )
-    _VERBS[name], _ABOUT[name] = made, about
-    return made
+    _ABOUT[name] = about
+    return _add(name, made)
