@@ -1,6 +1,6 @@
 """Lets every step by which a command changes the disk fail, or ends the process there, and looks at what is left.
 
-    python tests/faults.py                     every command, every step, every fault: minutes
+    python tests/faults.py                     every command, every step, every fault: ten minutes
     python tests/faults.py run-over --every 5  one command, every fifth step
 
 A command runs in a child process of its own, in a directory that is prepared anew, with one fault: `kill` ends the
@@ -12,8 +12,10 @@ command that did not say so has not lost anything; and the same command, run aga
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -168,7 +170,9 @@ class Trial:
         self._original.mkdir()
         command.prepare(self._original)
         self.before = visible(tree(self._original))
-        place = self._fresh("whole")
+        code, told = here_once(self._fresh(), lambda: called(command.words, command.call))
+        assert code == 0, f"{name}: {told}"
+        place = self._fresh()
         code, told = self._run(place, "none", 0)
         assert code == 0, f"{name}: {told}"
         self.after = visible(tree(place))
@@ -189,7 +193,7 @@ class Trial:
 
     def _after_fault(self, fault: str, at: int) -> Iterator[str]:
         self.tried += 1
-        place = self._fresh("trial")
+        place = self._fresh()
         code, told = self._run(place, fault, at)
         yield from self._spoken(fault, code, told)
         left = [name for name in tree(place) if hidden(name)]
@@ -244,8 +248,9 @@ class Trial:
             return "same"
         return "new" if found == after else "old" if found == before else "mixture" if found else "missing"
 
-    def _fresh(self, name: str) -> Path:
-        place = self._base / name
+    def _fresh(self) -> Path:
+        """Makes the place of a trial anew; always the same one, for what this process keeps about it."""
+        place = self._base / "trial"
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(self._original, place, symlinks=True)
         return place
@@ -270,6 +275,17 @@ class Trial:
             fault, at, self._base / "log" if fault == "none" else Path(os.devnull), self._command.no_exchange
         )
         return called(self._command.words, self._command.call)
+
+
+def here_once(place: Path, call: Callable[[], int]) -> tuple[int, str]:
+    """Calls a command once in this process, so that no child imports, compiles or reads anew what it needs."""
+    before, out = Path.cwd(), io.StringIO()
+    os.chdir(place)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            return call(), out.getvalue()
+    finally:
+        os.chdir(before)
 
 
 def called(words: Sequence[str], call: Callable[[], object] | None = None) -> int:

@@ -140,6 +140,8 @@ def trials(every: int, counted: list[int]) -> Iterator[str]:
         original = base / "original"
         original.mkdir()
         prepare(original)
+        for words in (words for commands in READERS.values() for words in commands):
+            faults.here_once(_fresh(base, original), lambda words=words: _called(words))
         number = 0
         for folder, commands in READERS.items():
             files = [path.relative_to(original) for path in sorted((original / folder).rglob("*")) if path.is_file()]
@@ -158,9 +160,7 @@ def trials(every: int, counted: list[int]) -> Iterator[str]:
 def _answer(
     base: Path, original: Path, file: Path, tamper: Callable[[Path], None], words: tuple[str, ...]
 ) -> tuple[int, str]:
-    place = base / "place"
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(original, place)
+    place = _fresh(base, original)
     tamper(place / file)
     said = base / "said"
     child = os.fork()
@@ -175,6 +175,13 @@ def _answer(
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said.read_text(errors="replace")
+
+
+def _fresh(base: Path, original: Path) -> Path:
+    place = base / "place"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(original, place)
+    return place
 
 
 def _called(words: tuple[str, ...]) -> int:

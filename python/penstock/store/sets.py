@@ -1,7 +1,8 @@
 """Several files that belong together, such as a page and the numbers behind it: all of them are replaced, or none.
 
 All are written beside their places. Then a log, in one step, says that they count; then they are renamed one after
-another. If a writer is killed meanwhile, whoever reads or writes the set next finishes its work (`finish`).
+another. If a writer is killed meanwhile, whoever reads or writes the set next finishes its work (`finish`). If the first
+of these renames fails, the log is removed, and the set stays the old one.
 """
 
 from __future__ import annotations
@@ -38,15 +39,19 @@ def together(contents: Mapping[Path, Content], *, alone: bool = False) -> None:
                         here.disk.unlink(made[-1])  # of a killed writer
                     files.put(made[-1], content)
             files.write(log, reading.dump([os.path.relpath(path, first.parent) for path in places]))
+            _finish(first)
         except BaseException:
-            with contextlib.suppress(OSError):  # with the log, what it names must stay
-                if log.exists():
-                    here.disk.unlink(log)
-                for new in made:
-                    if new.exists():
-                        here.disk.unlink(new)
+            with contextlib.suppress(OSError):
+                if not log.exists() or all(new.exists() for new in made):  # else some have their names already
+                    _undo(log, made)
             raise
-        _finish(first)
+
+
+def _undo(log: Path, made: list[Path]) -> None:
+    """Removes the log, so that nothing counts, and then what was written beside."""
+    for path in (log, *made):
+        if path.exists():
+            here.disk.unlink(path)
 
 
 def finish(first: Path, *, alone: bool = False) -> None:

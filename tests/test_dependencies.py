@@ -1,0 +1,58 @@
+"""What the project is made of: the document that lists it, and the toolchain that builds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.skipif(not shutil.which("cargo"), reason="needs cargo")
+def test_the_bill_of_materials_has_what_the_locks_have(tmp_path: Path) -> None:
+    made = tmp_path / "made.json"
+    done = subprocess.run([sys.executable, ROOT / "tools" / "sbom", made], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    components = json.loads(made.read_text())["components"]
+    found = {one["purl"]: one for one in components}
+    crates = [
+        (one["name"], one["version"], one["checksum"])
+        for one in tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
+        if "checksum" in one
+    ]
+    wheels = re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "python" / "requirements.lock").read_text(), re.M)
+    uplot = next(purl for purl in found if purl.startswith("pkg:npm/uplot@"))
+    assert set(found) == {
+        uplot,
+        *(f"pkg:cargo/{name}@{version}" for name, version, _ in crates),
+        *(f"pkg:pypi/{name}@{version}" for name, version in wheels),
+    }
+    for name, version, checksum in crates:
+        assert found[f"pkg:cargo/{name}@{version}"]["hashes"] == [{"alg": "SHA-256", "content": checksum}]
+    assert all(len(one["hashes"]) > 0 for one in components)
+    scopes = {one["name"]: one["scope"] for one in components}
+    delivered, tests_only = ("numpy", "jinja2", "pyo3", "clap", "uplot"), ("pytest", "mypy", "proptest", "pcap-file")
+    assert {scopes[name] for name in delivered} == {"required"}
+    assert {scopes[name] for name in tests_only} == {"excluded"}
+
+
+@pytest.mark.parametrize("version", ["1.9.0", "1.94.1"])
+def test_a_toolchain_that_is_too_old_is_one_sentence(tmp_path: Path, version: str) -> None:
+    needed = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
+    for name in ("cargo", "rustc"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} {version} '(abc 2026-01-01)'\n")
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [ROOT / "tools" / "setup"], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: Rust {version} is too old: Penstock needs {needed} or newer")
