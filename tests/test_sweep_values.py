@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock import engine
 from penstock.experiments import reading, values
 from penstock.experiments.adjusting import adjusted
 from penstock.experiments.paths import put, put_all
 from penstock.mistake import MistakeError
+from penstock.scenario import tree
 
 
 @pytest.mark.parametrize(
@@ -176,3 +178,39 @@ def test_what_is_typed_replaces_what_the_file_says(scenario: Path) -> None:
 def test_what_cannot_be_added_is_told(scenario: Path, change: dict[str, Any], told: str) -> None:
     with pytest.raises(MistakeError, match=told):
         adjusted(reading.load(scenario), **change)
+
+
+OWN = Path(__file__).resolve().parents[1] / "examples" / "own"
+HOME: dict[str, Any] = {
+    "duration": "3s",
+    "topology": {"kind": "dumbbell", "rate": "4Mbit/s", "delay": "10ms", "limit": "60p"},
+    "flows": [{"kind": "bulk", "count": 2}],
+}
+CLASSES = {"flows": 2, "weights": "1::1,3::1"}
+
+
+@pytest.mark.parametrize(
+    ("aqm", "own", "path", "kept", "rest"),
+    [
+        ("codel", "step.py:Step", "aqm", "codel", {}),
+        ({"name": "fq", "per_flow": "pie"}, "step.py:Step", "aqm.per_flow", "pie", {}),
+        ({"name": "drr", **CLASSES}, "turns.py:Turns", "aqm", {"name": "drr", **CLASSES}, CLASSES),
+        ("fq-codel", "clamp.py:Clamp", "aqm", "fq-codel", {"queue": "fq-codel"}),
+        ("codel", "my_cc.py:MyCc", "tcp.cc", "cubic", {}),
+    ],
+)
+def test_an_own_algorithm_stands_where_its_kind_does(aqm: Any, own: str, path: str, kept: Any, rest: Any) -> None:
+    mine = f"{OWN / own}"
+    found = list(adjusted(reading.load({**HOME, "aqm": aqm}), own=[mine]).points())
+    assert [point.settings[path] for point in found] == [kept, {"name": mine, **rest}]
+    before, after = (engine.simulate(point.scenario, 1).summary for point in found)
+    assert before["flows"] != after["flows"], "it decides"
+
+
+def test_an_element_comes_before_the_discipline_also_among_names_that_vary() -> None:
+    mine = f"{OWN}/clamp.py:Clamp"
+    varied = adjusted(reading.load({**HOME, "aqm": "codel"}), vary={"aqm.name": "codel,pie"}, own=[mine])
+    found = [tree(point.scenario.text)["aqm"] for point in varied.points()]
+    assert found == [{"name": "codel"}, {"name": "pie"}, {"name": mine, "queue": "codel"}]
+    with pytest.raises(MistakeError, match="derives from none of"):
+        adjusted(reading.load(HOME), own=[f"{Path(__file__)}:Path"])

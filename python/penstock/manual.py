@@ -34,6 +34,11 @@ class Page:
         return self.name.rsplit("/", 1)[-1]
 
     @property
+    def folder(self) -> str:
+        """The folder of pages of its kind ("algorithms", "how-to"); empty for a guide."""
+        return self.name.rpartition("/")[0]
+
+    @property
     def text(self) -> str:
         """The whole page in Markdown."""
         return self.path.read_text(encoding="utf-8")

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from penstock.manual import Page
 
 
-@verb("docs", "penstock docs", "penstock docs scenarios", "penstock docs codel", "penstock docs play")
+@verb(
+    "docs",
+    "penstock docs",
+    "penstock docs scenarios",
+    "penstock docs how-to",
+    "penstock docs codel",
+    "penstock docs play",
+)
 def docs(
     page: str = typer.Argument(
         "",
@@ -50,12 +57,15 @@ def _play() -> None:
 
 
 def _list(pages: list[Page]) -> None:
-    guides = [[page.name, page.about] for page in pages if "/" not in page.name]
-    algorithms = [[page.short, page.about] for page in pages if "/" in page.name]
+    guides = [[page.name, page.about] for page in pages if not page.folder]
+    tasks = [[page.name, page.title] for page in pages if page.folder == "how-to"]
+    algorithms = [[page.short, page.about] for page in pages if page.folder == "algorithms"]
     show.table("Guides", ("page", "read it to"), guides, left=2)
     print()
+    show.table("How to", ("page", ""), tasks, left=2)
+    print()
     show.table("Algorithms", ("page", ""), algorithms, left=2)
-    twice = {page.short for page in pages if "/" in page.name} & {page.name for page in pages}
+    twice = {page.short for page in pages if page.folder == "algorithms"} & {page.name for page in pages}
     for name in sorted(twice):
         print(f"\n`penstock docs {name}` is the guide; the algorithm's page is `penstock docs algorithms/{name}`")
 

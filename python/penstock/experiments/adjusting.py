@@ -13,7 +13,9 @@ from penstock.mistake import MistakeError
 from penstock.own import Library
 from penstock.scenario import tree
 
-AQM, CONTROL = "aqm", "tcp.cc"  # where algorithms of the two kinds stand in a scenario
+AQM, CONTROL, PER_FLOW = "aqm", "tcp.cc", "per_flow"  # where algorithms stand in a scenario
+# Parameters of a discipline with classes, which describe the classes and not the scheduler.
+CLASSES = frozenset({"flows", "classify", "weights", "stations", "class_limit", "max_packet", "perturbation"})
 
 
 def adjusted(
@@ -76,32 +78,49 @@ def _check(experiment: Experiment) -> None:
 
 def with_own(experiment: Experiment, name: str) -> Experiment:
     """Returns the experiment with an own algorithm ("FILE.py:Class") as one more value beside those it has."""
-    path = kind(experiment, name)
-    for place, dimension in enumerate(experiment.dimensions):
+    path, value = place(experiment, name)
+    for at, dimension in enumerate(experiment.dimensions):
         if dimension.paths in ((path,), (f"{path}.name",)):
-            value: Any = name if dimension.paths[0] != path else {"name": name}
-            more = replace(dimension, steps=(*dimension.steps, (value,)))
-            return replace(
-                experiment, dimensions=(*experiment.dimensions[:place], more, *experiment.dimensions[place + 1 :])
-            )
-    one = Dimension((path,), ((_now(experiment, path),), ({"name": name},)))
+            plain = dimension.paths[0] != path and set(value) == {"name"}
+            more = replace(dimension, steps=(*dimension.steps, (name if plain else value,)))
+            return replace(experiment, dimensions=(*experiment.dimensions[:at], more, *experiment.dimensions[at + 1 :]))
+    one = Dimension((path,), ((_now(experiment, path),), (value,)))
     return replace(experiment, dimensions=(*experiment.dimensions, one))
 
 
+def place(experiment: Experiment, name: str) -> tuple[str, dict[str, Any]]:
+    """Returns where an own algorithm stands in the scenario, and what stands there.
+
+    An AQM takes the place of the discipline, or in `fq` that of the AQM of each flow queue; a scheduler that of the
+    discipline, whose classes it keeps; an element on the ACK path comes before the discipline.
+    """
+    found = kind(experiment, name)
+    now = _now(experiment, AQM)
+    table = {"name": now} if isinstance(now, str) else dict(now)
+    if found == "cc":
+        return CONTROL, {"name": name}
+    if found == "aqm" and table["name"] == "fq" and not any(path.startswith(AQM) for path in experiment.paths):
+        return f"{AQM}.{PER_FLOW}", {"name": name}
+    if found == "scheduler":
+        return AQM, {"name": name, **{key: item for key, item in table.items() if key in CLASSES}}
+    return AQM, {"name": name, **({"queue": now} if found == "ack-path" else {})}
+
+
 def kind(experiment: Experiment, name: str) -> str:
-    """Returns where a class stands in a scenario, which its base class says."""
+    """Returns the kind of a class, which its base class says: "cc", "aqm", "scheduler" or "ack-path"."""
     if ".py:" not in name:
         raise MistakeError(f"--with {name}: write FILE.py:Class")
-    library = Library(experiment.scenario.file, experiment.scenario.classes, experiment.scenario.kept)
-    return CONTROL if library.kind(name) == "cc" else AQM
+    found = Library(experiment.scenario.file, experiment.scenario.classes, experiment.scenario.kept).kind(name)
+    if found is None:
+        raise MistakeError(f"--with {name}: derives from none of penstock.Aqm, CongestionControl, Scheduler, AckPath")
+    return found
 
 
 def _now(experiment: Experiment, path: str) -> Any:
     """Returns the algorithm that the scenario has there."""
     found: Any = tree(experiment.scenario.text)
-    if path == AQM and AQM not in found:
-        links = found.get("topology", {}).get("links", [])
-        found = next((link for link in links if AQM in link), {})
+    if path.startswith(AQM) and AQM not in found:
+        found = next((link for link in found.get("topology", {}).get("links", []) if AQM in link), {})
     for key in path.split("."):
         found = found.get(key, {}) if isinstance(found, Mapping) else {}
-    return found or ("droptail" if path == AQM else "cubic")
+    return found or ("cubic" if path == CONTROL else "droptail")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import rundir, store
+from penstock.engine import frame_of
 from penstock.experiments import reading, results, runner, statistics
 from penstock.experiments.measures import HIGHER, RUN, Measure, find
 from penstock.experiments.model import Experiment, Point, shown
@@ -121,10 +122,38 @@ class Comparison:
     sides: tuple[Side, ...]
     lines: tuple[Line, ...]
 
+    def frame(self) -> Any:
+        """Returns a frame of pandas: a row for each line and side, with its mean and its difference from the first."""
+        import pyarrow as pa
+
+        rows = [row for line in self.lines for row in _rows_of(line, self.sides)]
+        return frame_of(pa.Table.from_pylist(rows))
+
+    def _repr_html_(self) -> str:
+        return str(self.frame().to_html(index=False, float_format="{:.4g}".format, na_rep="", notebook=True))
+
     def to_json(self) -> dict[str, Any]:
         """Returns what `compare --json` prints, and what is stored."""
         sides = [{"label": side.label, "sweep": str(side.sweep.path)} for side in self.sides]
         return {"format": FORMAT, "sides": sides, "lines": [line.to_json() for line in self.lines]}
+
+
+def _rows_of(line: Line, sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
+    about = {**dict(line.settings), "measure": line.measure.name, "name": line.name, "unit": line.measure.unit}
+    differences = (None, *line.differences)
+    for side, one, difference in zip(sides, line.sides, differences, strict=True):
+        apart = difference.interval if difference else None
+        yield {
+            **about,
+            "side": side.label,
+            "mean": one.value,
+            "low": one.low,
+            "high": one.high,
+            "difference": apart.value if apart else None,
+            "difference_low": apart.low if apart else None,
+            "difference_high": apart.high if apart else None,
+            "verdict": difference.verdict if difference else None,
+        }
 
 
 def _plain(interval: Interval) -> dict[str, float | None]:

@@ -36,7 +36,8 @@ def put_all(tree: dict[str, Any], settings: Mapping[str, Any]) -> None:
     """Sets several values, names of algorithms first: a new name drops the parameters of the former algorithm."""
     for path, value in sorted(settings.items(), key=lambda item: not _is_name(item[0])):
         if _is_name(path):
-            put(tree, path.removesuffix(_NAME), {"name": value})
+            named = {"name": value} if isinstance(value, str) else copy.deepcopy(value)  # or a table with parameters
+            put(tree, path.removesuffix(_NAME), named)
         else:
             put(tree, path, copy.deepcopy(value))
 

@@ -63,7 +63,7 @@ class Sweep:
         return _table(self.path / INTERVALS)
 
     def frame(self, name: str = "results") -> Any:
-        """Returns "results" or "intervals" as a frame of polars, else of pandas, else as an Arrow table."""
+        """Returns "results" or "intervals" as a frame of pandas."""
         return frame_of(self.intervals if name == "intervals" else self.results)
 
     def values(self, measure: str) -> dict[str, dict[int, dict[int, float | None]]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from penstock.experiments.adjusting import CLASSES
 from penstock.mistake import MistakeError
 from penstock.own import Library
 from penstock.reproduce.base import Experiment, Own
@@ -16,7 +17,7 @@ from penstock.reproduce.tempest import Tempest
 # Parameters that disciplines of a kind have besides those of the class.
 _OF_KIND = {
     "aqm": frozenset(),
-    "scheduler": frozenset({"flows", "classify", "weights", "stations", "class_limit", "max_packet", "perturbation"}),
+    "scheduler": CLASSES,
     "ack-path": frozenset({"queue"}),
 }
 

@@ -43,8 +43,8 @@ def varied(
     base = Varied(first, name=experiment.name, title=experiment.title, measure=MEASURES)
     changes = adjusting.adjusted(base, vary=vary, seeds=seeds, measure=measure)
     kinds = {name: adjusting.kind(base, name) for name in own}
-    disciplines = [name for name, kind in kinds.items() if kind == adjusting.AQM]
-    controls = [name for name, kind in kinds.items() if kind == adjusting.CONTROL]
+    disciplines = [name for name, kind in kinds.items() if kind != "cc"]
+    controls = [name for name, kind in kinds.items() if kind == "cc"]
     points = tuple(_points(with_own(experiment, disciplines), quick, changes, controls))
     return replace(changes, scenario=first, dimensions=(), listed=points)
 
