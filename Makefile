@@ -1,5 +1,5 @@
 # Each target makes itself ready first: a Rust toolchain and Python 3.11 are enough.
-.PHONY: demo test bench pictures playground verify-twins mutants setup
+.PHONY: demo test bench pictures playground wheel site release verify-twins mutants setup
 
 demo: setup
 	.venv/bin/penstock reproduce pink-sat --quick
@@ -19,6 +19,20 @@ pictures: setup
 # The simulator inside a page, in target/playground: needs `rustup target add wasm32-unknown-unknown`.
 playground:
 	tools/playground
+
+# The wheel of the lab, in target/wheels, with the playground if it can be built.
+wheel: setup
+	tools/playground || true
+	.venv/bin/python tools/wheel
+
+# The documentation as static pages, in target/site, with the playground if it can be built.
+site: setup
+	tools/playground || true
+	.venv/bin/python tools/site
+
+# All that a release consists of, in target/release-VERSION: docs/release.md.
+release: setup
+	.venv/bin/python tools/release
 
 # Every compiled algorithm against its readable twin on 10,000 random traces: hours. Writes docs/twins.md.
 verify-twins: setup

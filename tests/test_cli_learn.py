@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_each_algorithm_has_a_page(name: str) -> None:
 
 def test_the_pages_are_those_of_the_documentation() -> None:
     there = {path.relative_to(PROJECT / "docs").with_suffix("").as_posix() for path in (PROJECT / "docs").rglob("*.md")}
-    assert set(manual.pages()) == there - {"README"}
+    assert set(manual.pages()) == there - {"README"} | {"examples"}
     for page in manual.pages().values():
         assert page.about, page.name
         if "/" not in page.name:
@@ -99,10 +100,23 @@ def test_a_terminal_gets_rendered_pages(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 def test_the_wheel_is_told_to_hold_the_pages() -> None:
-    settings = (PROJECT / "pyproject.toml").read_text()
-    for folder in sorted({page.folder for page in manual.pages().values()}):
-        assert f'"python/penstock/docs/{folder}{"/" if folder else ""}*.md"' in settings
-    assert (PROJECT / "python" / "penstock" / "docs").resolve() == PROJECT / "docs"
+    told = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["maturin"]["include"]
+    pages = {
+        f"python/penstock/{path.parent.relative_to(PROJECT).as_posix()}/*.md" for path in manual.ROOT.rglob("*.md")
+    }
+    assert pages <= set(told), "a folder of pages that no wheel would have"
+    assert manual.ROOT == PROJECT / "docs"
+    assert manual.EXAMPLES == PROJECT / "examples"
+
+
+def test_an_example_is_shown_found_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "full-house" in told("docs", "examples")
+    told("new", "scenario", "mine", "--like", "cellular-trace")
+    assert (tmp_path / "mine.toml").read_text() == (PROJECT / "examples" / "cellular-trace.toml").read_text()
+    assert (tmp_path / "made-up-cell.mahi").is_file()
+    with pytest.raises(MistakeError, match="did you mean full-house"):
+        manual.example("ful-house")
 
 
 def test_doctor_names_what_is_missing_and_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

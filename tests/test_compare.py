@@ -17,6 +17,7 @@ from penstock.experiments.measures import MEASURES, find
 from penstock.experiments.model import Until
 from penstock.experiments.page import page
 from penstock.experiments.statistics import Interval, mean, median, median_rank, student
+from scipy.special import stdtrit
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
@@ -131,6 +132,9 @@ def test_a_verdict_needs_an_interval_without_zero(measure: str, interval: Interv
 def test_quantiles_are_those_of_published_tables() -> None:
     assert [round(student(n), 3) for n in (1, 4, 9, 30)] == [12.706, 2.776, 2.262, 2.042]
     # Ranks for the median at 95 %: Conover, Practical Nonparametric Statistics; from 6 values on.
+    assert [student(n) for n in (1, 2, 3, 10, 99, 1000)] == pytest.approx(
+        [float(stdtrit(n, 0.975)) for n in (1, 2, 3, 10, 99, 1000)], rel=1e-11
+    )
     assert [median_rank(n) for n in (5, 6, 8, 9, 10, 15, 20, 30)] == [0, 1, 1, 2, 2, 4, 6, 10]
 
 

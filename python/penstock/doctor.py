@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import engine
+from penstock.mistake import EXTRAS
 
 _NET_ADMIN, _SYS_ADMIN = 12, 21  # bits of Linux's capabilities
 _TUN = Path("/dev/net/tun")
@@ -64,7 +65,15 @@ def _lab() -> Iterator[Check]:
     told = f"missing: {', '.join(missing)}" if missing else ", ".join(_PACKAGES)
     repair = f"{sys.executable} -m pip install {' '.join(missing)}" if missing else ""
     yield Check("packages", not missing, told, "everything", True, repair)
+    yield _extras()
     yield _fonts()
+
+
+def _extras() -> Check:
+    missing = {package: extra for package, extra in EXTRAS.items() if util.find_spec(package) is None}
+    told = f"missing: {', '.join(missing)}" if missing else ", ".join(EXTRAS)
+    repair = f"{sys.executable} -m pip install 'penstock[{','.join(missing.values())}]'" if missing else ""
+    return Check("extra packages", not missing, told, "frame(), claims fit, sweep --dask", repair=repair)
 
 
 def _compiled() -> Check:

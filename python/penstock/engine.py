@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from penstock import _penstock, tcp_trace
 from penstock._penstock import BrokenInvariant, Orbit, ScenarioError, TraceError
-from penstock.mistake import MistakeError
+from penstock.mistake import MistakeError, lacking
 from penstock.own import AlgorithmError, Library, Permit
 from penstock.scenario import Scenario, Source
 
@@ -130,7 +130,10 @@ class Result:
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
     """Returns a table of Arrow as a frame of pandas."""
-    frame: pd.DataFrame = table.to_pandas()
+    try:
+        frame: pd.DataFrame = table.to_pandas()
+    except ModuleNotFoundError:
+        raise lacking("pandas", "frame()") from None
     return frame
 
 

@@ -1,6 +1,7 @@
 """The pages of the documentation which the package contains, by name and by algorithm.
 
-`python/penstock/docs` is a link to `docs/`, so that a checkout shows its own pages; a wheel holds a copy of them.
+`python/penstock/docs` is a link to `docs/`, so that a checkout shows its own pages; a wheel holds a copy of them. The
+examples are those of the package or, in a checkout, its folder `examples/`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
 ROOT = (Path(__file__).parent / "docs").resolve()
+EXAMPLES = next((p for p in (Path(__file__).parent / "examples", ROOT.parent / "examples") if p.is_dir()), ROOT)
 INDEX = "README"  # a list of pages, in Markdown
 _LINK = re.compile(r"\[([^\]]+)\]\(([a-zA-Z0-9_/-]+)\.md\)")
 _ROW = re.compile(
-    r"^\| \[[^\]]+\]\(([a-zA-Z0-9_-]+)\.md\) \| (.+) \|$", re.MULTILINE
+    r"^\| \[[^\]]+\]\((?:\.\./)?([a-zA-Z0-9_-]+)(?:/README)?\.md\) \| (.+) \|$", re.MULTILINE
 )  # a page, and the purpose for which one reads it
 
 
@@ -59,6 +61,7 @@ class Page:
 def pages() -> dict[str, Page]:
     """Returns every page by its name; the pages of algorithms are last."""
     named = [(path.relative_to(ROOT).with_suffix("").as_posix(), path) for path in ROOT.rglob("*.md")]
+    named += [("examples", EXAMPLES / "README.md")] if EXAMPLES != ROOT else []
     ordered = sorted((name.count("/"), name, path) for name, path in named if name != INDEX)
     return {name: Page(name, path) for _, name, path in ordered}
 
@@ -87,6 +90,16 @@ def _algorithms() -> dict[str, str]:
 def page_of(algorithm: str) -> Page | None:
     """Returns the page that describes an algorithm, or `None`. Several algorithms may share a page."""
     return pages().get(_algorithms().get(algorithm, f"algorithms/{algorithm}"))
+
+
+def example(name: str) -> Path:
+    """Returns the file of a commented scenario, such as `fq-codel-home`. Raises `MistakeError` with a suggestion."""
+    known = {path.stem: path for path in sorted(EXAMPLES.glob("*.toml"))}
+    if not known:
+        raise MistakeError(f"{EXAMPLES}: the examples are not there; install the package again")
+    if found := known.get(name.removesuffix(".toml")):
+        return found
+    raise MistakeError(f"there is no example {name!r}; {did_you_mean(name, known)}there are: {', '.join(known)}")
 
 
 def playground() -> Path:

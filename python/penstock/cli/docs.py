@@ -40,6 +40,11 @@ def docs(
         _play()
         return
     found = manual.find(page)
+    if found.path.parent == manual.EXAMPLES:
+        print(
+            f"the files are in {manual.EXAMPLES}; `penstock new scenario NAME --like EXAMPLE` copies one",
+            file=sys.stderr,
+        )
     if sys.stdout.isatty():
         _paged(found.text)
     else:

@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli import show
 from penstock.cli.progress import Bar
-from penstock.mistake import MistakeError
+from penstock.mistake import MistakeError, lacking
 
 if TYPE_CHECKING:
     from penstock.fitting import Fit, Fitted
@@ -33,7 +33,10 @@ class Options:
 
 def command(experiment: Experiment | None, options: Options) -> None:
     """Fits all that an experiment declares, or tests its fits by recovery."""
-    from penstock.fitting import declared
+    try:
+        from penstock.fitting import declared
+    except ModuleNotFoundError:
+        raise lacking("scipy", "`penstock claims fit`") from None
 
     if experiment is None:
         raise MistakeError(f"`penstock claims fit` needs the name of an experiment: {', '.join(_declaring())}")

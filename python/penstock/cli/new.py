@@ -74,10 +74,22 @@ def _algorithm(kind: str, name: str, rust: bool, source: Path | None) -> None:
     print(f"next: cd {shlex.quote(str(folder))} && cargo test && cargo run --release -- scenario.toml")
 
 
-@new.command("scenario", epilog=examples("penstock new scenario home", "penstock run home.toml"))
-def scenario(name: Name) -> None:
+Like = Annotated[
+    str, typer.Option(help="Copy this example, of which `penstock docs examples` tells, instead.", metavar="EXAMPLE")
+]
+
+
+@new.command(
+    "scenario",
+    epilog=examples(
+        "penstock new scenario home", "penstock run home.toml", "penstock new scenario full --like full-house"
+    ),
+)
+def scenario(name: Name, like: Like = "") -> None:
     """Write a scenario: a link, a queue, and the traffic of a home."""
-    _told(starters.write("scenario", name))
+    from penstock import manual
+
+    _told(starters.copy(manual.example(like), name) if like else starters.write("scenario", name))
 
 
 @new.command("experiment", epilog=examples("penstock new experiment my-study", "penstock reproduce ./my-study"))

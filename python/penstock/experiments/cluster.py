@@ -14,7 +14,7 @@ from penstock.experiments import work
 from penstock.experiments.interrupts import Stop
 from penstock.experiments.work import Task
 from penstock.experiments.workers import DiedError, Returned
-from penstock.mistake import MistakeError
+from penstock.mistake import MistakeError, lacking
 
 _BATCH = 16  # runs that a worker is given at once, at most
 _AHEAD = 4  # batches for each thread of the cluster
@@ -35,7 +35,7 @@ def _client(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise MistakeError("--dask needs the package distributed: `pip install 'penstock[dask]'`") from None
+        raise lacking("distributed", "--dask") from None
     try:
         return Client(address, timeout=_CONNECT_S)
     except (OSError, ValueError) as error:

@@ -33,10 +33,25 @@ class Interval:
 
 @functools.cache
 def student(degrees: int) -> float:
-    """Returns the quantile of Student's distribution for a two-sided interval."""
-    from scipy.special import stdtrit
+    """Returns the quantile of Student's distribution for a two-sided interval, to the last digits of a float."""
+    low, high = 0.0, math.pi / 2
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if _within(degrees, middle) < LEVEL else (low, middle)
+    return math.sqrt(degrees) * math.tan(high)
 
-    return float(stdtrit(degrees, 0.5 + LEVEL / 2))
+
+def _within(degrees: int, angle: float) -> float:
+    """Returns the probability of |t| <= sqrt(degrees) tan(angle): Abramowitz and Stegun, 26.7.3 and 26.7.4."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = degrees % 2
+    term, terms = (cosine if odd else 1.0), []
+    for factor in range(2 if odd else 1, degrees - 1, 2):
+        terms.append(term)
+        term *= cosine * cosine * factor / (factor + 1)
+    if degrees > 1:
+        terms.append(term)
+    inner = sine * math.fsum(terms)
+    return 2 / math.pi * (angle + inner) if odd else inner
 
 
 @functools.cache
@@ -44,11 +59,10 @@ def median_rank(count: int) -> int:
     """Returns k so that the kth smallest and the kth largest of `count` values enclose the median; 0 if none do."""
     if count < LEAST_FOR_MEDIAN:
         return 0
-    from scipy.special import bdtr
-
-    rank = 0
-    while 2 * bdtr(rank, count, 0.5) <= 1 - LEVEL:
+    rank, outside = 0, 1  # of the 2**count outcomes of `count` coins, those with at most `rank` heads
+    while 2 * outside / 2**count <= 1 - LEVEL:
         rank += 1
+        outside += math.comb(count, rank)
     return rank
 
 

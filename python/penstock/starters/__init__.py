@@ -81,6 +81,14 @@ def write(kind: str, name: str) -> list[Path]:
     return write_texts(stem, {name: _text(file, words) for name, file in KINDS[kind].items()})
 
 
+def copy(example: Path, name: str) -> list[Path]:
+    """Copies an example and the files beside it that it names; returns their paths, the scenario last."""
+    text = example.read_text(encoding="utf-8")
+    named = [path for path in sorted(example.parent.iterdir()) if path.is_file() and f'"{path.name}"' in text]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in named}
+    return write_texts(place(name), {**texts, "{}.toml": text})
+
+
 def write_crate(kind: str, name: str, source: Path | None) -> Path:
     """Writes the crate of an algorithm in Rust and returns its folder; `source` is a checkout of this project.
 
