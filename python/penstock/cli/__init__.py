@@ -14,6 +14,7 @@ import sys
 import typer
 
 from penstock.cli import (  # noqa: F401
+    adversary,
     compare,
     docs,
     doctor,
