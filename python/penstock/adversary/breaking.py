@@ -2,7 +2,8 @@
 
 break.json       what was looked for and found, without times: the same bytes for the same search
 timing.json      trials, CPU time and wall time
-NAME/            for each goal that breaks: the directory of a run of the smallest scenario, as `penstock run` writes it
+GOAL/, GOAL-2/   for each way in which a goal breaks: the directory of a run of the smallest scenario, as `penstock run`
+                 writes it
 trials/          a record of each trial, by which a search goes on
 report.html      the page
 """
@@ -12,13 +13,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from penstock import engine, provenance, rundir, store
 from penstock.adversary import standing
-from penstock.adversary.search import Search, cell_of
+from penstock.adversary.search import Elite, Search, cell_of
 from penstock.adversary.shrink import NEEDED, SEEDS, Change, Shrinker, Shrunk
 from penstock.adversary.space import Settings, Space
 from penstock.adversary.standing import Goal
@@ -55,6 +56,7 @@ class Plan:
     seed: int = 1
     jobs: int | None = None
     out: Path | None = None
+    ways: int = 3  # of each goal that breaks, so many different ways are made small
 
     @property
     def judge(self) -> Judge:
@@ -73,50 +75,53 @@ class Way:
 
 
 @dataclass(frozen=True)
+class Breach:
+    """One way in which a goal breaks, made small."""
+
+    shrunk: Shrunk
+    mends: tuple[Change, ...]
+    scenario: Scenario
+    word: str  # the name of its directory
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the way as a JSON object."""
+        return {
+            **self.shrunk.to_json(),
+            "mends": [change.to_json() for change in self.mends],
+            "directory": self.word,
+            "scenario": self.scenario.text,
+        }
+
+
+@dataclass(frozen=True)
 class Finding:
     """What was found for one goal."""
 
     goal: Goal
-    worst: Shrunk | None  # over the seeds; None if nothing was tried
     ways: tuple[Way, ...]
     curve: tuple[tuple[int, float], ...]
     first: int | None  # number of the trial that broke first, with one seed
-    mends: tuple[Change, ...] = ()
-    scenario: Scenario | None = None
+    worst: Shrunk | None = None  # over the seeds, before it was made small; None if nothing was tried
+    breaches: tuple[Breach, ...] = ()  # the worst first
 
     @property
     def broken(self) -> bool:
         """True if the goal breaks with nearly all seeds."""
-        return self.worst is not None and self.worst.breaks >= NEEDED
-
-    @property
-    def word(self) -> str:
-        """The name for directories."""
-        return word(self.goal.name)
+        return bool(self.breaches)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the finding as a JSON object."""
-        worst = self.worst
         return {
             "goal": self.goal.name,
             "sentence": self.goal.sentence.text,
+            "about": self.goal.about,
             "measure": self.goal.shown,
             "broken": self.broken,
             "first_trial": self.first,
-            "worst": None
-            if worst is None
-            else {
-                "settings": worst.settings,
-                "keys": len(worst.settings),
-                "margin": worst.margin,
-                "value": worst.shown,
-                "breaks_with": worst.breaks,
-                "of_seeds": len(SEEDS),
-            },
-            "mends": [change.to_json() for change in self.mends],
+            "worst": self.worst.to_json() if self.worst else None,
+            "breaches": [breach.to_json() for breach in self.breaches],
             "ways": [{"cell": list(one.cell), "margin": one.margin, "value": one.shown} for one in self.ways],
             "curve": [list(point) for point in self.curve],
-            "scenario": self.scenario.text if self.scenario else None,
         }
 
 
@@ -215,41 +220,52 @@ def _searched(plan: Plan, trials: Trials, stop: Stop, watcher: Watcher, begin: f
 def _finding(plan: Plan, place: int, search: Search, trials: Trials, stop: Stop, watcher: Watcher) -> Finding:
     goal, archive = plan.goals[place], search.archives[place]
     ranked = archive.ranked()
-    ways = [
-        Way(
-            cell_of(plan.space, one.trial.settings),
-            one.trial.judged[place].margin,
-            one.trial.shown[place],
-            one.trial.settings,
-        )
-        for one in ranked[:_ROWS]
-    ]
-    first = next((number for number, margin in archive.curve if margin > 0), None)
-    base = Finding(goal, None, tuple(ways), tuple(archive.curve), first)
+    ways = tuple(_way(plan, place, one) for one in ranked[:_ROWS])
+    found = Finding(goal, ways, tuple(archive.curve), archive.first)
     if not ranked or stop:
-        return base
+        return found
     watcher.shrinking(goal)
     shrinker = Shrinker(plan.space, place, trials.run)
     over = shrinker.over_seeds([one.trial.settings for one in ranked[:_CANDIDATES]])
-    worst = max(over, key=lambda one: (one.breaks >= NEEDED, one.margin))
-    mends: list[Change] = []
-    if worst.breaks >= NEEDED and not stop:
-        worst = shrinker.shrink(worst.settings)
-        mends = shrinker.mending(worst.settings)
-    scenario = scenario_of(plan, goal, worst)
-    return Finding(goal, worst, base.ways, base.curve, first, tuple(mends), scenario)
+    over.sort(key=lambda one: (one.breaks >= NEEDED, one.margin), reverse=True)
+    breaches: list[Breach] = []
+    for candidate in over:
+        if candidate.breaks < NEEDED or len(breaches) == plan.ways or stop:
+            break
+        if not any(_holds(candidate.settings, breach.shrunk.settings) for breach in breaches):
+            breaches += _breach(plan, goal, shrinker, candidate, breaches)
+    return replace(found, worst=over[0] if over else None, breaches=tuple(breaches))
 
 
-def scenario_of(plan: Plan, goal: Goal, worst: Shrunk) -> Scenario:
+def _way(plan: Plan, place: int, one: Elite) -> Way:
+    trial = one.trial
+    return Way(cell_of(plan.space, trial.settings), trial.judged[place].margin, trial.shown[place], trial.settings)
+
+
+def _holds(settings: Settings, smaller: Settings) -> bool:
+    """True if settings have all the keys of others: they most likely break for the same reason."""
+    return smaller.keys() <= settings.keys()
+
+
+def _breach(plan: Plan, goal: Goal, shrinker: Shrinker, candidate: Shrunk, before: Sequence[Breach]) -> list[Breach]:
+    """Makes a way small; returns nothing if it is one that is known."""
+    small = shrinker.shrink(candidate.settings)
+    if any(_holds(small.settings, breach.shrunk.settings) for breach in before):
+        return []
+    mends = tuple(shrinker.mending(small, goal.sentence.rises))
+    name = word(goal.name) + (f"-{len(before) + 1}" if before else "")
+    return [Breach(small, mends, scenario_of(plan, goal, small, name), name)]
+
+
+def scenario_of(plan: Plan, goal: Goal, worst: Shrunk, ending: str) -> Scenario:
     """Returns the scenario of a finding as a file that says what it shows."""
     subject = plan.space.subject
     assert subject is not None
-    name = f"{subject.word}-{word(goal.name)}"
+    name = f"{subject.word}-{ending}"
     shown = "no value" if worst.shown is None else f"{worst.shown:.4g}"
     keys = [f"#   {key} = {value}" for key, value in worst.settings.items()]
-    verdict = "breaks" if worst.breaks >= NEEDED else "does not break"
     head = [
-        f"# {subject} {verdict}: {goal.sentence.text}",
+        f"# {subject} breaks: {goal.sentence.text}",
         f"# {goal.shown} is {shown} (median of {len(SEEDS)} seeds; true with {worst.breaks} of them).",
         "# What differs from the defaults of the space:" if keys else "# All is as in the defaults of the space.",
         *keys,
@@ -259,7 +275,6 @@ def scenario_of(plan: Plan, goal: Goal, worst: Shrunk) -> Scenario:
 
 
 def _write(found: Broken, out: Path) -> None:
-    for finding in found.broken:
-        assert finding.scenario is not None
-        rundir.write(engine.simulate(finding.scenario), out / finding.word)
+    for breach in [breach for finding in found.broken for breach in finding.breaches]:
+        rundir.write(engine.simulate(breach.scenario), out / breach.word)
     store.together({out / FOUND: store.dump(found.to_json()), out / TIMING: store.dump(found.timing)})

@@ -53,6 +53,11 @@ class Archive:
     cells: dict[Cell, Elite] = field(default_factory=dict)
     curve: list[tuple[int, float]] = field(default_factory=list)  # number of trials and best margin, when it rose
 
+    @property
+    def first(self) -> int | None:
+        """The number of the first trial that broke the goal."""
+        return next((number for number, margin in self.curve if margin > 0), None)
+
     def take(self, cell: Cell, elite: Elite, margin: float, number: int) -> bool:
         """Keeps a scenario if it is the worst of its cell; returns true if it is."""
         if not self.curve or margin > self.curve[-1][1]:

@@ -5,7 +5,8 @@ numbers, + - * /, parentheses, min, max and abs. Python's parser reads it, and o
 nothing is executed.
 
 A sentence is true or false, and has a margin from -1 to 1 that says how far it is from the other: of a < b it is
-(b - a) / (|a| + |b|), of `and` the least, of `or` the largest. A search climbs along it.
+(b - a) / (|a| + |b|), of a == b the same if it is false and 1 if it is true, of `and` the least, of `or` the largest. A
+search climbs along it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from penstock.mistake import MistakeError
 LONGEST = 1000  # characters
 GRAMMAR = 'write a comparison of measures, such as "jain < 0.5 and link.drop_share > 0.1"'
 FUNCTIONS: Mapping[str, Callable[..., float]] = {"min": min, "max": max, "abs": abs}
+
+_LEAST = 1e-6  # what is true has at least this margin
 
 Values = Mapping[str, float | None]
 
@@ -66,9 +69,18 @@ class Sentence:
         _Reader(self).names(self._tree, found)
         return tuple(found)
 
+    @property
+    def rises(self) -> bool:
+        """True if the first quantity is bad where it is large."""
+        first = next(node for node in ast.walk(self._tree) if isinstance(node, ast.Compare))
+        left = any(isinstance(node, ast.Name | ast.Attribute) for node in ast.walk(first.left))
+        return isinstance(first.ops[0], ast.Gt | ast.GtE) == left
+
     def judge(self, values: Values) -> Judged:
         """Says whether the sentence is true of these values."""
-        return _judge(self._tree, values)
+        found = _judge(self._tree, values)
+        least = _LEAST if found.true else -_LEAST
+        return Judged(found.true, max(found.margin, least) if found.true else min(found.margin, least))
 
 
 def read(text: str, parts: tuple[str, ...] = ()) -> Sentence:
@@ -170,8 +182,8 @@ def _compare(operator: ast.cmpop, a: float, b: float) -> Judged:
     if isinstance(operator, ast.GtE):
         return Judged(a >= b, -apart)
     if isinstance(operator, ast.Eq):
-        return Judged(a == b, -abs(apart))
-    return Judged(a != b, abs(apart))
+        return Judged(a == b, -abs(apart) if apart else 1.0)
+    return Judged(a != b, 1.0 if apart else -_LEAST)
 
 
 def _number(node: ast.expr, values: Values) -> float | None:

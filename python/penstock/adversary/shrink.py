@@ -31,6 +31,11 @@ class Shrunk:
     breaks: int  # with how many of the seeds
     runs: int
 
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as a JSON object."""
+        told = {"settings": self.settings, "keys": len(self.settings), "margin": self.margin, "value": self.shown}
+        return {**told, "breaks_with": self.breaks, "of_seeds": len(SEEDS)}
+
 
 @dataclass(frozen=True)
 class Change:
@@ -126,8 +131,13 @@ class Shrinker:
             settings = self._breaking([self._space.normal(one) for one in tried]) or settings
         return settings
 
-    def mending(self, settings: Settings) -> list[Change]:
-        """Returns single changes that mend, those that help most first: other choices, halves and doubles."""
+    def mending(self, small: Shrunk, rises: bool) -> list[Change]:
+        """Returns single changes that mend, those that help most first: other choices, and steps to both sides.
+
+        `rises` says that the quantity by which the goal is told is bad where it is large. A change that only leaves what
+        else the sentence asks for, and makes this quantity no better, mends nothing.
+        """
+        settings = small.settings
         wanted: list[tuple[str, Any, Any, Settings]] = []
         for gene in self._space.genes:
             if gene.is_part or (gene.part and gene.part not in settings):
@@ -142,7 +152,7 @@ class Shrinker:
         changes = [
             Change(key, before, after, one.breaks, one.margin, one.shown)
             for (key, before, after, _), one in zip(wanted, found, strict=True)
-            if one.breaks <= len(SEEDS) - NEEDED and one.shown is not None
+            if one.breaks <= len(SEEDS) - NEEDED and _better(one.shown, small.shown, rises)
         ]
         return sorted(changes, key=lambda change: change.margin)
 
@@ -155,3 +165,9 @@ class Shrinker:
             return []
         here = gene.values.place(before)
         return [value for part in (-0.25, 0.25) if (value := gene.values.at(min(max(here + part, 0), 1))) != before]
+
+
+def _better(after: float | None, before: float | None, rises: bool) -> bool:
+    if after is None or before is None:
+        return False
+    return after < before if rises else after > before

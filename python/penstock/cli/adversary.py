@@ -138,7 +138,7 @@ def _show(found: Broken) -> None:
 
 
 def _row(finding: Finding) -> list[str]:
-    worst = finding.worst
+    worst = finding.breaches[0].shrunk if finding.breaches else finding.worst
     if worst is None:
         return [finding.goal.name, finding.goal.sentence.text, "-", "-", "-", "-"]
     value = "-" if worst.shown is None else f"{finding.goal.shown} = {worst.shown:.4g}"
@@ -148,17 +148,20 @@ def _row(finding: Finding) -> list[str]:
 
 
 def _show_finding(finding: Finding) -> None:
-    assert finding.worst is not None
-    show.line()
-    show.line(f"{finding.goal.name}: {finding.goal.about or 'is true'}", "bold")
-    for key, value in finding.worst.settings.items():
-        show.line(f"  {key} = {value}" if value is not True else f"  with {key}")
-    if not finding.worst.settings:
-        show.line("  with the defaults of the space")
-    for change in finding.mends[:_MENDS]:
-        after = "without it" if change.after is None else f"{change.before} to {change.after}"
-        value = "" if change.shown is None else f": {finding.goal.shown} = {change.shown:.4g}"
-        show.line(f"    mended by {change.key}, {after}{value}", "dim")
+    for place, breach in enumerate(finding.breaches):
+        show.line()
+        again = f", way {place + 1}" if place else ""
+        show.line(f"{finding.goal.name}{again}: {finding.goal.about or 'is true'}", "bold")
+        value = "-" if breach.shrunk.shown is None else f"{breach.shrunk.shown:.4g}"
+        show.line(f"  {finding.goal.shown} = {value} with {breach.shrunk.breaks} of 5 seeds true, and")
+        for key, setting in breach.shrunk.settings.items():
+            show.line(f"    {key} = {setting}" if setting is not True else f"    with {key}")
+        if not breach.shrunk.settings:
+            show.line("    the defaults of the space")
+        for change in breach.mends[:_MENDS]:
+            after = "without it" if change.after is None else f"{change.before} to {change.after}"
+            value = "" if change.shown is None else f": {finding.goal.shown} = {change.shown:.4g}"
+            show.line(f"    mended by {change.key}, {after}{value}", "dim")
 
 
 def _book(budget: Budget, seed: int, jobs: int | None, out: Path | None, to: Path | None, json: bool) -> None:

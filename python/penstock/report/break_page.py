@@ -12,6 +12,7 @@ from penstock.report import groups, kit, network, run_charts
 from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Section, Table, Tile
 from penstock.scenario import tree
 
+_NOTHING = {"value": None, "keys": 0, "breaks_with": 0, "of_seeds": 0}
 _WORD = {True: "breaks", False: "holds"}
 
 
@@ -24,7 +25,7 @@ def page(path: Path) -> str:
         broken = [one for one in findings if one["broken"]]
         sections = [
             Section("Goals", [_goals(findings)]),
-            *(_finding(path, one) for one in broken),
+            *(_breach(path, one, place) for one in broken for place in range(len(one["breaches"]))),
             Section("Ways to break", [*_map(findings)], lead=_MAP),
             Section("Search", [_curves(findings)]),
         ]
@@ -56,7 +57,7 @@ def _tiles(found: Mapping[str, Any], timing: Mapping[str, Any], broken: Sequence
 def _goals(findings: Sequence[Mapping[str, Any]]) -> Table:
     rows = []
     for one in findings:
-        worst = one["worst"] or {"value": None, "keys": 0, "breaks_with": 0, "of_seeds": 0}
+        worst = one["breaches"][0] if one["breaches"] else one["worst"] or _NOTHING
         rows.append(
             [
                 one["goal"],
@@ -73,27 +74,28 @@ def _goals(findings: Sequence[Mapping[str, Any]]) -> Table:
     return Table("", columns, rows, 4, note)
 
 
-def _finding(path: Path, one: Mapping[str, Any]) -> Section:
-    worst = one["worst"]
+def _breach(path: Path, one: Mapping[str, Any], place: int) -> Section:
+    worst = one["breaches"][place]
     rows = [[key, str(value)] for key, value in worst["settings"].items()]
     parts: list[Any] = [Table("What differs from the defaults", ("Key", "Value"), rows, 2)] if rows else []
-    kept = rundir.read(path / breaking.word(one["goal"]), tables=True)
+    kept = rundir.read(path / worst["directory"], tables=True)
     drawn = network.drawing(tree(kept.text(rundir.SCENARIO)))
     full = tree(kept.text(rundir.RESOLVED))
     summary = {**kept.summary, "flows": groups.directed(kept.summary["flows"], full)}
     names = [link["name"] for link in full.get("topology", {}).get("links", [])] or ["bottleneck"]
     parts += [drawn] if drawn else []
     parts += run_charts.over_time(kept.tables, summary, names)
-    if one["mends"]:
+    if worst["mends"]:
         cells = [
             [m["key"], str(m["before"]), "left out" if m["after"] is None else str(m["after"]), _number(m["value"])]
-            for m in one["mends"]
+            for m in worst["mends"]
         ]
         columns = ("Key", "From", "To", one["measure"])
         parts.append(Table("What mends it", columns, cells, 3, "Each change alone, the median over the seeds."))
     lead = f"{one['measure']} is {_number(worst['value'])}; true with {worst['breaks_with']} of {worst['of_seeds']} seeds."
-    code = [("The scenario, for penstock run", one["scenario"], True)]
-    return Section(one["goal"], parts, f"{one['sentence']}: {lead}", code)
+    code = [("The scenario, for penstock run", worst["scenario"], True)]
+    title = one["goal"] + (f", way {place + 1}" if place else "")
+    return Section(title, parts, f"{one['sentence']}: {lead}", code)
 
 
 def _map(findings: Sequence[Mapping[str, Any]]) -> list[Any]:
