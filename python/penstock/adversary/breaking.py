@@ -29,7 +29,6 @@ from penstock.scenario import Scenario
 
 FORMAT = 1
 FOUND, TIMING = "break.json", "timing.json"
-_CANDIDATES = 12  # cells whose worst scenario is tried with several seeds
 _ROWS = 24  # cells that the page shows
 
 
@@ -57,6 +56,8 @@ class Plan:
     jobs: int | None = None
     out: Path | None = None
     ways: int = 3  # of each goal that breaks, so many different ways are made small
+    candidates: int = 12  # cells whose worst scenario is tried with several seeds
+    mends: bool = True  # whether it is searched what mends a way
 
     @property
     def judge(self) -> Judge:
@@ -226,7 +227,7 @@ def _finding(plan: Plan, place: int, search: Search, trials: Trials, stop: Stop,
         return found
     watcher.shrinking(goal)
     shrinker = Shrinker(plan.space, place, trials.run)
-    over = shrinker.over_seeds([one.trial.settings for one in ranked[:_CANDIDATES]])
+    over = shrinker.over_seeds([one.trial.settings for one in ranked[: plan.candidates]])
     over.sort(key=lambda one: (one.breaks >= NEEDED, one.margin), reverse=True)
     breaches: list[Breach] = []
     for candidate in over:
@@ -252,7 +253,7 @@ def _breach(plan: Plan, goal: Goal, shrinker: Shrinker, candidate: Shrunk, befor
     small = shrinker.shrink(candidate.settings)
     if any(_holds(small.settings, breach.shrunk.settings) for breach in before):
         return []
-    mends = tuple(shrinker.mending(small, goal.sentence.rises))
+    mends = tuple(shrinker.mending(small, goal.sentence.rises) if plan.mends else ())
     name = word(goal.name) + (f"-{len(before) + 1}" if before else "")
     return [Breach(small, mends, scenario_of(plan, goal, small, name), name)]
 

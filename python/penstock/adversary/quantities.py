@@ -137,23 +137,38 @@ class Run:
         """Returns the use of the link in each second of the second half of the run."""
         return self.seconds[len(self.seconds) // 2 :]
 
+    def use_late(self) -> float | None:
+        """Returns the mean of these, as a part of what the windows of all long flows allow."""
+        late = self.late()
+        return sum(late) / len(late) / self._allowed if late else None
+
+    @cached_property
+    def _allowed(self) -> float:
+        """What the windows of all long flows allow, as a part of the largest rate of the link; at most 1."""
+        most = sum(
+            self._most(table) * len(flows)
+            for _, table, flows in self.groups
+            if table["kind"] == LONG and table.get("direction") != "reverse"
+        )
+        return min(1.0, most / max(rate for _, rate in self.rates)) or 1.0
+
     def stalled(self) -> float:
         """Returns the longest time for which a long flow that had begun got nothing, in whole seconds."""
         seconds = self.columns("flow_seconds")
-        longest, first = 0, 0
+        longest = 0
         for _, table, flows in self.groups:
-            numbers = range(first, first + len(flows))
-            first += len(flows)
             if not seconds or table["kind"] != LONG:
                 continue
-            for number in numbers:
-                ours = (seconds["flow"] == number) & (seconds["t_s"] > flows[0]["start_s"] + _SETTLED_S)
+            end = base(table.get("stop")) or math.inf
+            for flow in flows:
+                there = (seconds["t_s"] > flow["start_s"] + _SETTLED_S) & (seconds["t_s"] <= end)
+                ours = (seconds["flow"] == flow["id"]) & there
                 longest = max(longest, _run_of_zeros(seconds["goodput_bps"][ours]))
         return float(longest)
 
     def recovery(self) -> float | None:
         """Returns the seconds from the last change of the link until it is full; `None` without a change."""
-        if len(self.rates) < 2:
+        if len(self.rates) < 2 or self._allowed < _FULL:
             return None
         at = self.rates[-1][0]
         first = math.ceil(at)
@@ -258,7 +273,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "others_share": _q("", "mean of the same over the long flows that the search added", lambda run: run.share(lambda v: sum(v) / len(v), lambda role: not _ours(role))),
     "others_share_lowest": _q("", "the lowest of these", lambda run: run.share(min, lambda role: not _ours(role))),
     "jain_long": _q("", "Jain's index of the shares of all flows that always have data", lambda run: run.share(jain, lambda _: True)),
-    "use_late": _q("", "use of the link in the second half of the run", lambda run: sum(late) / len(late) if (late := run.late()) else None),
+    "use_late": _q("", "use of the link in the second half of the run, as a part of what the windows of the long flows allow", lambda run: run.use_late()),
     "oscillation": _q("", "standard deviation of the use of the link over the seconds of the second half, as a part of its mean", lambda run: _spread(run.late())),
     "stalled_s": _q("s", "longest time, in whole seconds, for which a flow that always has data got nothing, from 3 s after its start", lambda run: run.stalled()),
     "recovery_s": _q("s", "time from the last change of the link until a second in which 80 % of it is used; none without a change", lambda run: run.recovery()),

@@ -47,9 +47,9 @@ STANDING: tuple[Property, ...] = (
         "a tenth of the packets wait for longer than five round trips (of at least 20 ms)",
     ),
     Property("drops", "needless_drops > 0.2", "a fifth of the packets is dropped beyond what must be"),
-    Property("unused", "use_late < 0.5", "half of the link is unused, although flows have data"),
+    Property("unused", "use_late < 0.5 and link.lost == 0", "half of the link is unused, although flows have data and no packet is lost on the wire"),
     Property("oscillation", "oscillation > 0.4", "the use of the link goes up and down by 40 % of its mean"),
-    Property("recovery", "recovery_s > 5", "after a change of its rate or delay the link is not full for 5 s"),
+    Property("recovery", "recovery_s > 5 and link.lost == 0", "after a change of its rate or delay the link is not full for 5 s"),
     Property(
         "bully",
         "others_share_lowest < 0.1",
