@@ -33,6 +33,7 @@ __all__ = [
     "TraceError",
     "check",
     "entries",
+    "measured",
     "packets",
     "replay",
     "replay_segments",
@@ -287,6 +288,25 @@ def summarize(
         if on_progress:
             on_progress(simulation.now_s)
     return simulation.summary(), cpu_s
+
+
+def measured(
+    scenario: Scenario, seed: int, stop: Callable[[], bool] = lambda: False
+) -> tuple[dict[str, Any], RawTables, float]:
+    """Runs a scenario to its end; returns the summary, the tables as columns of bytes, and the CPU time of the events.
+
+    It is as cheap as `summarize`, for thousands of short runs of which more is asked than the summary says.
+    """
+    simulation = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
+    step_s = max(simulation.duration_s / _FEW_STEPS, _LEAST_STEP_S)
+    cpu_s, finished = 0.0, False
+    while not finished:
+        if stop():
+            raise Stopped
+        before = time.thread_time()
+        finished = simulation.advance(step_s)
+        cpu_s += time.thread_time() - before
+    return json.loads(simulation.summary()), simulation.tables(), cpu_s
 
 
 def check(scenario: Scenario, shown_as: str = "") -> float:

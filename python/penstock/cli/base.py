@@ -42,6 +42,8 @@ _FILES = {
     "verify": ("verify", "bench"),
     "what_if": ("what-if",),
 }
+# Files with subcommands of a verb, loaded with the verb's own file.
+_PARTS = {"verify": ("adversary",)}
 FILE_OF = {name: file for file, names in _FILES.items() for name in names}
 _HEADING = {name: heading for heading, names in FAMILY.items() for name in names}
 _PLACE = {name: place for place, name in enumerate(_HEADING)}
@@ -124,8 +126,9 @@ class _Simple:
 
 
 def _load(name: str) -> None:
-    """Loads the file of a verb, which decorates the functions of its verbs with `verb`, `old_name` or `group`."""
-    importlib.import_module(f"penstock.cli.{FILE_OF[name]}")
+    """Loads the files of a verb, which decorate the functions of its verbs with `verb`, `old_name` or `group`."""
+    for file in (FILE_OF[name], *_PARTS.get(FILE_OF[name], ())):
+        importlib.import_module(f"penstock.cli.{file}")
 
 
 class Verbs(Mapping[str, Any]):

@@ -36,6 +36,10 @@ _UNITS: tuple[Mapping[str, float], ...] = (
 )
 
 
+# Those in which `with_unit` writes values.
+_WRITTEN = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "us", "ms", "s", "B", "kB", "MB", "GB", "p"}
+
+
 class ValuesError(MistakeError):
     """Values are not in the grammar."""
 
@@ -64,6 +68,17 @@ def base_unit(value: Any) -> str:
     found = quantity(value)
     sizes: Mapping[str, float] = next((units for units in _UNITS if found and found[1] in units), {})
     return next((unit for unit, size in sizes.items() if size == 1), "")
+
+
+def with_unit(number: float, unit: str, digits: int = 2) -> Any:
+    """Returns a number in a unit of `base_unit` as a person would write it: with few digits, in a unit that suits it."""
+    rounded = float(f"{number:.{digits - 1}e}")
+    if not unit:
+        return rounded
+    sizes = next(units for units in _UNITS if unit in units and units[unit] == 1)
+    suits = {name: size for name, size in sizes.items() if name in _WRITTEN}
+    name = max((one for one in suits if abs(rounded) >= suits[one]), key=suits.__getitem__, default=min(suits, key=suits.__getitem__))
+    return f"{rounded / suits[name]:.10g}{name}"
 
 
 def from_text(text: str) -> list[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock import rundir, store
+from penstock.adversary import breaking
 from penstock.experiments import results as sweeps
 from penstock.mistake import MistakeError
 from penstock.report import kit, run_page, tidy
@@ -63,6 +64,14 @@ def write_sweep(path: Path) -> Path:
     return path / REPORT
 
 
+def write_break(path: Path) -> Path:
+    """Writes the page of a directory that `verify break` wrote, and returns the path of the page."""
+    from penstock.report import break_page
+
+    store.write(path / REPORT, break_page.page(path))
+    return path / REPORT
+
+
 def remake(path: Path | None, root: Path = Path("runs")) -> Path:
     """Writes the page of a directory again, without `path` that of the newest results below `root`."""
     if path is None:
@@ -73,6 +82,8 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
         return write_run(path)
     if sweeps.is_sweep(path):
         return write_sweep(path)
+    if breaking.is_break(path):
+        return write_break(path)
     raise ReportError(f"{path}: holds neither {rundir.MANIFEST} nor {results.RESULTS}")
 
 
@@ -110,4 +121,4 @@ def table_page(
     )
 
 
-__all__ = ["ReportError", "remake", "table_page", "write_experiment", "write_run", "write_sweep"]
+__all__ = ["ReportError", "remake", "table_page", "write_break", "write_experiment", "write_run", "write_sweep"]
