@@ -1,0 +1,90 @@
+//! Reads the rules back while packets pass, and puts them back, on a thread of its own: the programs of the firewall take
+//! milliseconds.
+
+use crate::error::Error;
+use crate::rules::{ReadBack, Rules};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// What is asked of the thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Read back.
+    Read,
+    /// Put back what the guard took away.
+    Close,
+    /// Write everything anew.
+    Renew,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Answer {
+    /// What was read.
+    Read(ReadBack),
+    /// The rules are back.
+    Closed,
+    /// They are not, for this reason.
+    Failed(String),
+}
+
+/// The thread.
+#[derive(Debug)]
+pub struct Watch {
+    orders: SyncSender<Order>,
+    answers: Receiver<Answer>,
+}
+
+impl Watch {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn start(rules: Rules) -> Result<Self, Error> {
+        let (orders, todo) = sync_channel(4);
+        let (done, answers) = sync_channel(16);
+        let work = move || {
+            for order in todo {
+                let answer = obey(&rules, order).unwrap_or_else(|error| Answer::Failed(error.to_string()));
+                if done.send(answer).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("rules".into()).spawn(work);
+        thread.map_err(Error::io("cannot start a thread"))?;
+        Ok(Self { orders, answers })
+    }
+
+    /// Asks for the rules to be read back. Never waits.
+    pub fn read(&self) {
+        let _ = self.orders.try_send(Order::Read);
+    }
+
+    /// Asks for the rules to be put back that the guard took away. Never waits.
+    pub fn close(&self) {
+        let _ = self.orders.try_send(Order::Close);
+    }
+
+    /// Asks for all rules to be written anew, because some are missing. Never waits.
+    pub fn renew(&self) {
+        let _ = self.orders.try_send(Order::Renew);
+    }
+
+    /// Returns the next answer that has come.
+    pub fn next(&self) -> Option<Answer> {
+        self.answers.try_recv().ok()
+    }
+}
+
+fn obey(rules: &Rules, order: Order) -> Result<Answer, Error> {
+    match order {
+        Order::Read => rules.read_back().map(Answer::Read),
+        Order::Close => rules.chains.close().or_else(|_| renew(rules)).map(|()| Answer::Closed),
+        Order::Renew => renew(rules).map(|()| Answer::Closed),
+    }
+}
+
+fn renew(rules: &Rules) -> Result<(), Error> {
+    rules.chains.remove()?;
+    rules.install()
+}
