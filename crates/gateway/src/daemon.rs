@@ -26,7 +26,7 @@ use penstock_net::intake::Intake;
 use penstock_net::keys::Keys as HashKeys;
 use penstock_net::links::LinkWatch;
 use penstock_net::netns::Namespace;
-use penstock_net::nfqueue::{self, NfQueue, Ticket};
+use penstock_net::nfqueue::{self, Listed, NfQueue, Ticket};
 use penstock_net::nodes::Side;
 use penstock_net::path::Path;
 use penstock_net::pool::Pool;
@@ -86,7 +86,7 @@ pub struct Daemon {
     guard: Guard,
     watch: Watch,
     past: Past,
-    /// What rules had counted when they were last read, and how many packets the kernel had given then.
+    /// What rules had counted when they were last read, and how many packets the kernel had given just before.
     counted: [Counted; 2],
     given: [u32; 2],
     /// Since when the guard lets packets pass.
@@ -342,7 +342,7 @@ impl Daemon {
 
     fn learn(&mut self, answer: Answer, now: Instant) {
         match answer {
-            Answer::Read(read) => self.compare(read, now),
+            Answer::Read(read, listed) => self.compare(read, &listed, now),
             Answer::Closed => {
                 if let Some(since) = self.open.take() {
                     self.past.open_s += now.since(since).as_secs_f64();
@@ -360,22 +360,23 @@ impl Daemon {
         }
     }
 
-    /// Compares what rules have counted with what the kernel has given.
-    fn compare(&mut self, read: ReadBack, now: Instant) {
-        let listed = nfqueue::listed();
+    /// Compares what rules have counted with what the kernel has given, from before the last reading until after this one,
+    /// so that no packet between two looks is taken for one that was not given.
+    fn compare(&mut self, read: ReadBack, listed: &[Vec<Listed>; 2], now: Instant) {
         for direction in Direction::BOTH {
             let at = direction.index();
             let number = self.rules.chains.queue_of(direction);
-            let given = listed.iter().find(|one| one.queue == number).map_or(self.given[at], |one| one.given);
+            let given = |listed: &[Listed]| listed.iter().find(|one| one.queue == number).map(|one| one.given);
+            let [Some(before), Some(after)] = [given(&listed[0]), given(&listed[1])] else { continue };
             let (old, new) = (self.counted[at], read.counted[at]);
             // A rule that was written anew counts from zero.
             let since = |old: u64, new: u64| new.checked_sub(old).unwrap_or(new);
             let handed = since(old.handed.packets, new.handed.packets);
-            let got = u64::from(given.wrapping_sub(self.given[at]));
+            let got = u64::from(after.wrapping_sub(self.given[at]));
             self.past.overflow_at_least += handed.saturating_sub(got);
             self.past.opened.packets += since(old.past.packets, new.past.packets);
             self.past.opened.bytes += since(old.past.bytes, new.past.bytes);
-            (self.counted[at], self.given[at]) = (new, given);
+            (self.counted[at], self.given[at]) = (new, before);
         }
         if let Some(rule) = read.missing
             && self.open.is_none()

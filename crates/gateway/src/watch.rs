@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::rules::{ReadBack, Rules};
+use penstock_net::nfqueue::{self, Listed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// What is asked of the thread.
@@ -19,8 +20,8 @@ enum Order {
 /// What came of it.
 #[derive(Debug)]
 pub enum Answer {
-    /// What was read.
-    Read(ReadBack),
+    /// What was read, with the queues of the kernel before and after that.
+    Read(ReadBack, [Vec<Listed>; 2]),
     /// The rules are back.
     Closed,
     /// They are not, for this reason.
@@ -78,7 +79,11 @@ impl Watch {
 
 fn obey(rules: &Rules, order: Order) -> Result<Answer, Error> {
     match order {
-        Order::Read => rules.read_back().map(Answer::Read),
+        Order::Read => {
+            let before = nfqueue::listed();
+            let read = rules.read_back()?;
+            Ok(Answer::Read(read, [before, nfqueue::listed()]))
+        }
         Order::Close => rules.chains.close().or_else(|_| renew(rules)).map(|()| Answer::Closed),
         Order::Renew => renew(rules).map(|()| Answer::Closed),
     }
