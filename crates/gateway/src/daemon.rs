@@ -9,7 +9,7 @@ use crate::held::{Fates, Held};
 use crate::history::{History, Settings};
 use crate::log::Log;
 use crate::report::{Event, Past, State, Status, add_event};
-use crate::rules::{Counted, ReadBack, Rules};
+use crate::rules::{Chains, Counted, ReadBack, Rules};
 use crate::watch::{Answer, Watch};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -121,11 +121,7 @@ impl Daemon {
     pub fn open(file: &File, rules: Rules, wan: u32, server: Option<Server>) -> Result<Self, Error> {
         let signals = Signals::open()?;
         let keys = file.keys.clone();
-        let mut queue = NfQueue::open()?;
-        for direction in Direction::BOTH {
-            let most = kernel_queue(file.bottlenecks[direction.index()].limit);
-            queue.bind(rules.chains.queue_of(direction), most)?;
-        }
+        let queue = queues(file, &rules.chains)?;
         let wan = LinkWatch::open(&Namespace::open(None)?, wan)?;
         let slow = slow_events(&signals, &wan, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
         let hashes = HashKeys::from_system().map_err(Error::io("cannot draw random numbers"))?;
@@ -133,17 +129,8 @@ impl Daemon {
         if rules.chains.remove()? {
             add_event(&mut events, 0.0, "rules that an earlier run left were removed".into());
         }
-        let guard = Guard::start(&rules.chains, keys.patience)?;
         let watch = Watch::start(rules.clone())?;
-        if keys.realtime {
-            scheduling::realtime()?;
-        }
-        scheduling::exact_timers()?;
-        if let Err(error) = rules.install() {
-            let _ = rules.chains.remove();
-            guard.retire();
-            return Err(error);
-        }
+        let guard = guarded(&rules, &keys)?;
         let config = penstock_flows::Config { subscribers: file.subscribers.clone(), ..Default::default() };
         let mut log = Log::new(keys.log.clone());
         log.add(None, "start", &serde_json::json!({"wan": file.interfaces.wan, "version": env!("CARGO_PKG_VERSION")}));
@@ -195,6 +182,7 @@ impl Daemon {
             let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
             Some(format!("a fault of this program: {}", text.unwrap_or_default()))
         });
+        self.watch.end();
         let removed = self.rules.chains.remove();
         self.let_go();
         self.log.add(None, "end", &serde_json::json!({ "why": failed }));
@@ -221,6 +209,7 @@ impl Daemon {
     /// The loop; returns what failed, if anything did.
     fn forward(&mut self) -> Option<String> {
         self.woken = self.now();
+        self.guard.closed();
         loop {
             let now = self.release();
             self.queue.flush();
@@ -322,7 +311,10 @@ impl Daemon {
         self.next_beat = now + Span::from_nanos(self.keys.patience.as_nanos() / 4);
         if !self.guard.beat() {
             match Guard::start(&self.rules.chains, self.keys.patience) {
-                Ok(guard) => {
+                Ok(mut guard) => {
+                    if self.open.is_none() {
+                        guard.closed();
+                    }
                     self.guard = guard;
                     self.note(now, "the guard was gone; there is a new one".into());
                 }
@@ -513,6 +505,37 @@ impl Daemon {
         .into_iter()
         .flatten()
         .collect()
+    }
+}
+
+/// Takes charge of the queues of both directions.
+fn queues(file: &File, chains: &Chains) -> Result<NfQueue, Error> {
+    let mut queue = NfQueue::open()?;
+    for direction in Direction::BOTH {
+        let most = kernel_queue(file.bottlenecks[direction.index()].limit);
+        queue.bind(chains.queue_of(direction), most)?;
+    }
+    Ok(queue)
+}
+
+/// Starts the guard, gives this thread its priority, which the guard does not inherit, and writes the rules. Nothing
+/// remains if that fails.
+fn guarded(rules: &Rules, keys: &Keys) -> Result<Guard, Error> {
+    let guard = Guard::start(&rules.chains, keys.patience)?;
+    let ready = || -> Result<(), Error> {
+        if keys.realtime {
+            scheduling::realtime()?;
+        }
+        scheduling::exact_timers()?;
+        rules.install()
+    };
+    match ready() {
+        Ok(()) => Ok(guard),
+        Err(error) => {
+            let _ = rules.chains.remove();
+            guard.retire();
+            Err(error)
+        }
     }
 }
 

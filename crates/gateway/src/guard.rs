@@ -23,7 +23,7 @@ const ALIVE: u8 = b'.';
 const RETIRE: u8 = b'q';
 /// The guard has let packets pass.
 const OPENED: u8 = b'o';
-/// The rules are back.
+/// The rules are there.
 const CLOSED: u8 = b'c';
 
 /// The options of the guard's process.
@@ -77,7 +77,7 @@ impl Guard {
         self.say(ALIVE)
     }
 
-    /// Tells that the rules are back, so that the guard may take them away again.
+    /// Tells that the rules are there, so that the guard may take them away.
     pub fn closed(&mut self) -> bool {
         self.say(CLOSED)
     }
@@ -172,7 +172,8 @@ fn watch(
     door: &impl Door,
     mut news: impl FnMut() -> io::Result<()>,
 ) -> Result<(), Error> {
-    let mut open = false;
+    // Its patience begins when the first process says that the rules are there.
+    let mut open = true;
     loop {
         match wait((!open).then_some(patience)) {
             Sign::Came(RETIRE) => return Ok(()),
@@ -226,8 +227,9 @@ mod tests {
     fn silence_opens_once_and_the_end_removes() {
         let notes = Notes::default();
         let patience = Some(Span::from_millis(80));
-        let signs = [Sign::Came(ALIVE), Sign::Silence, Sign::Came(ALIVE), Sign::Came(CLOSED), Sign::Silence, Sign::End];
-        assert_eq!(played(&signs, &notes), [patience, patience, None, None, patience, None]);
+        let [alive, closed, silence] = [Sign::Came(ALIVE), Sign::Came(CLOSED), Sign::Silence];
+        let signs = [closed, alive, silence, alive, closed, silence, Sign::End];
+        assert_eq!(played(&signs, &notes), [None, patience, patience, None, None, patience, None]);
         assert_eq!(*notes.done.borrow(), ["open", "open", "remove"]);
     }
 
@@ -241,7 +243,7 @@ mod tests {
     #[test]
     fn rules_that_cannot_be_opened_are_removed() {
         let notes = Notes { stuck: true, ..Notes::default() };
-        played(&[Sign::Silence], &notes);
+        played(&[Sign::Came(CLOSED), Sign::Silence], &notes);
         assert_eq!(*notes.done.borrow(), ["open", "remove"]);
     }
 }

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::rules::{ReadBack, Rules};
 use penstock_net::nfqueue::{self, Listed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 /// What is asked of the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +32,10 @@ pub enum Answer {
 /// The thread.
 #[derive(Debug)]
 pub struct Watch {
-    orders: SyncSender<Order>,
+    /// `None` after the end.
+    orders: Option<SyncSender<Order>>,
     answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
@@ -52,23 +55,33 @@ impl Watch {
             }
         };
         let thread = std::thread::Builder::new().name("rules".into()).spawn(work);
-        thread.map_err(Error::io("cannot start a thread"))?;
-        Ok(Self { orders, answers })
+        let thread = thread.map_err(Error::io("cannot start a thread"))?;
+        Ok(Self { orders: Some(orders), answers, thread: Some(thread) })
     }
 
     /// Asks for the rules to be read back. Never waits.
     pub fn read(&self) {
-        let _ = self.orders.try_send(Order::Read);
+        self.ask(Order::Read);
     }
 
     /// Asks for the rules to be put back that the guard took away. Never waits.
     pub fn close(&self) {
-        let _ = self.orders.try_send(Order::Close);
+        self.ask(Order::Close);
     }
 
     /// Asks for all rules to be written anew, because some are missing. Never waits.
     pub fn renew(&self) {
-        let _ = self.orders.try_send(Order::Renew);
+        self.ask(Order::Renew);
+    }
+
+    fn ask(&self, order: Order) {
+        let _ = self.orders.as_ref().map(|orders| orders.try_send(order));
+    }
+
+    /// Ends the thread: when it has done what was asked, nobody writes rules any more.
+    pub fn end(&mut self) {
+        self.orders = None;
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 
     /// Returns the next answer that has come.
