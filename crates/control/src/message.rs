@@ -1,6 +1,7 @@
 //! Requests and answers, each one line of JSON.
 
 use penstock_core::suggest::suggestion;
+use penstock_core::units::Span;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
@@ -13,7 +14,7 @@ pub const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
 /// The largest number of entries that one may ask `top` for.
 pub const MOST_ENTRIES: usize = 1000;
 
-const VERBS: [&str; 3] = ["status", "top", "set"];
+const VERBS: [&str; 5] = ["status", "top", "set", "keep", "rollback"];
 const ENTRIES: usize = 20;
 
 /// What a client asks.
@@ -28,8 +29,42 @@ pub enum Request {
         /// The largest number of entries to return.
         most: usize,
     },
-    /// New values of parameters, in the order of the request. All of them are applied or none.
-    Set(Vec<(String, String)>),
+    /// New values of parameters. All of them are applied or none.
+    Set(Set),
+    /// What was set for a time, or until it is confirmed, stays.
+    Keep,
+    /// The values before the last change return.
+    Rollback,
+}
+
+/// New values of parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Set {
+    /// Keys with their values, in the order of the request.
+    pub values: Vec<(String, String)>,
+    /// When the former values return; `None` if they do not.
+    pub until: Option<Until>,
+}
+
+/// When former values return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// After this time.
+    For(Span),
+    /// After this time, unless the change is confirmed before (`keep`).
+    Confirmed(Span),
+}
+
+impl Until {
+    /// The longest time: a week.
+    pub const LONGEST: Span = Span::from_secs(7 * 86_400);
+
+    /// Returns the time after which the former values return.
+    pub const fn span(self) -> Span {
+        match self {
+            Self::For(span) | Self::Confirmed(span) => span,
+        }
+    }
 }
 
 /// Who is counted by `top`.
@@ -100,7 +135,9 @@ impl Request {
         let request = match keys.remove("do").as_ref().and_then(Value::as_str) {
             Some("status") => Self::Status,
             Some("top") => Self::Top { by: by(keys.remove("by"))?, most: most(keys.remove("most"))? },
-            Some("set") => Self::Set(values(keys.remove("values"))?),
+            Some("set") => Self::Set(Set { values: values(keys.remove("values"))?, until: until(&mut keys)? }),
+            Some("keep") => Self::Keep,
+            Some("rollback") => Self::Rollback,
             Some(other) => return Err(Refusal::unknown("verb", other, &VERBS)),
             None => {
                 let allowed = VERBS.map(str::to_owned).to_vec();
@@ -116,9 +153,9 @@ impl Request {
     /// Returns the keys of this kind of request.
     fn keys(&self) -> &'static [&'static str] {
         match self {
-            Self::Status => &["v", "do"],
+            Self::Status | Self::Keep | Self::Rollback => &["v", "do"],
             Self::Top { .. } => &["v", "do", "by", "most"],
-            Self::Set(_) => &["v", "do", "values"],
+            Self::Set(_) => &["v", "do", "values", "for", "confirm"],
         }
     }
 
@@ -127,10 +164,18 @@ impl Request {
         let value = match self {
             Self::Status => json!({"v": VERSION, "do": "status"}),
             Self::Top { by, most } => json!({"v": VERSION, "do": "top", "by": by.word(), "most": most}),
-            Self::Set(values) => {
+            Self::Set(Set { values, until }) => {
                 let values: Map<_, _> = values.iter().map(|(k, v)| (k.clone(), Value::from(v.clone()))).collect();
-                json!({"v": VERSION, "do": "set", "values": values})
+                let mut request = json!({"v": VERSION, "do": "set", "values": values});
+                match until {
+                    Some(Until::For(span)) => request["for"] = span.to_string().into(),
+                    Some(Until::Confirmed(span)) => request["confirm"] = span.to_string().into(),
+                    None => {}
+                }
+                request
             }
+            Self::Keep => json!({"v": VERSION, "do": "keep"}),
+            Self::Rollback => json!({"v": VERSION, "do": "rollback"}),
         };
         format!("{value}\n")
     }
@@ -174,6 +219,24 @@ fn values(value: Option<Value>) -> Result<Vec<(String, String)>, Refusal> {
         _ => Err(Refusal::new(format!("the value of {key:?} is neither a text nor a number, true or false"))),
     };
     values.into_iter().map(text).collect()
+}
+
+fn until(keys: &mut Map<String, Value>) -> Result<Option<Until>, Refusal> {
+    match (keys.remove("for"), keys.remove("confirm")) {
+        (None, None) => Ok(None),
+        (Some(value), None) => Ok(Some(Until::For(span("for", &value)?))),
+        (None, Some(value)) => Ok(Some(Until::Confirmed(span("confirm", &value)?))),
+        (Some(_), Some(_)) => Err(Refusal::new("`for` and `confirm` exclude each other")),
+    }
+}
+
+fn span(key: &str, value: &Value) -> Result<Span, Refusal> {
+    let read = value.as_str().and_then(|text| text.parse().ok());
+    let allowed = |span: &Span| (Span::from_secs(1)..=Until::LONGEST).contains(span);
+    read.filter(allowed).ok_or_else(|| Refusal {
+        what: format!("`{key}` cannot be {value}"),
+        allowed: vec![r#""1s" to "168h", a time in quotes with its unit"#.to_owned()],
+    })
 }
 
 /// What an appliance answers: the text of a JSON value, or a refusal.
@@ -228,7 +291,13 @@ mod tests {
         assert_eq!(parse("{\"v\":1,\"do\":\"top\"}\r\n"), Request::Top { by: By::Flow, most: 20 });
         assert_eq!(parse(r#"{"v":1,"do":"top","by":"node","most":3}"#), Request::Top { by: By::Node, most: 3 });
         let set = parse(r#"{"v":1,"do":"set","values":{"rate":"5Mbit/s","loss":0.01}}"#);
-        assert_eq!(set, Request::Set(vec![("loss".into(), "0.01".into()), ("rate".into(), "5Mbit/s".into())]));
+        let values = vec![("loss".into(), "0.01".into()), ("rate".into(), "5Mbit/s".into())];
+        assert_eq!(set, Request::Set(Set { values, until: None }));
+        let set = parse(r#"{"v":1,"do":"set","values":{"rate":"5Mbit/s"},"for":"2h"}"#);
+        let values = vec![("rate".into(), "5Mbit/s".into())];
+        assert_eq!(set, Request::Set(Set { values, until: Some(Until::For(Span::from_secs(7200))) }));
+        assert_eq!(parse(r#"{"v":1,"do":"keep"}"#), Request::Keep);
+        assert_eq!(parse(r#"{"v":1,"do":"rollback"}"#), Request::Rollback);
     }
 
     #[test]
@@ -251,6 +320,10 @@ mod tests {
         let deep = format!(r#"{{"v":1,"do":{}"#, "[".repeat(LONGEST_REQUEST));
         for line in ["", "\n", "null", "[]", "{", "\u{feff}{}", r#"{"v":1,"do":7}"#, &deep] {
             assert!(!refused(line).what.is_empty(), "{line:?}");
+        }
+        for until in [r#""for":7"#, r#""for":"0s""#, r#""confirm":"200h""#, r#""for":"1s","confirm":"1s""#] {
+            let refusal = refused(&format!(r#"{{"v":1,"do":"set","values":{{"rate":"1Mbit/s"}},{until}}}"#));
+            assert!(refusal.what.contains("`for`") || refusal.what.contains("`confirm`"), "{until}: {refusal}");
         }
         for values in ["7", "{}", r#"{"rate":null}"#, r#"{"rate":["1Mbit/s"]}"#] {
             assert!(refused(&format!(r#"{{"v":1,"do":"set","values":{values}}}"#)).what.contains("value"), "{values}");
@@ -279,9 +352,14 @@ mod tests {
         #[test]
         fn what_a_request_writes_is_what_it_reads(
             key in "[a-z_.]{1,20}", value in "\\PC{0,20}", most in 1..=MOST_ENTRIES, node in any::<bool>(),
+            s in 1..=604_800u64,
         ) {
             let by = if node { By::Node } else { By::Flow };
-            for request in [Request::Status, Request::Top { by, most }, Request::Set(vec![(key, value)])] {
+            let span = Span::from_secs(s);
+            let sets = [None, Some(Until::For(span)), Some(Until::Confirmed(span))];
+            let sets = sets.map(|until| Request::Set(Set { values: vec![(key.clone(), value.clone())], until }));
+            let others = [Request::Status, Request::Top { by, most }, Request::Keep, Request::Rollback];
+            for request in others.into_iter().chain(sets) {
                 prop_assert_eq!(Request::parse(request.line().as_bytes()), Ok(request));
             }
         }

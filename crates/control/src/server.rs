@@ -4,6 +4,7 @@
 
 use crate::message::{Answer, LONGEST_REQUEST, Refusal, Request, answer_line};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::stat::{Mode, umask};
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read, Write};
@@ -51,9 +52,26 @@ pub struct Server {
     paused: Option<Instant>,
 }
 
+/// The process that asks, as the kernel knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Peer {
+    /// Its user; `None` if the kernel does not tell.
+    pub uid: Option<u32>,
+    /// Its number; `None` if the kernel does not tell.
+    pub pid: Option<i32>,
+}
+
+impl Peer {
+    fn of(stream: &UnixStream) -> Self {
+        let known = getsockopt(stream, PeerCredentials).ok();
+        Self { uid: known.map(|peer| peer.uid()), pid: known.map(|peer| peer.pid()) }
+    }
+}
+
 #[derive(Debug)]
 struct Client {
     stream: UnixStream,
+    peer: Peer,
     input: Vec<u8>,
     output: Vec<u8>,
     /// When the client last sent or took something.
@@ -98,8 +116,8 @@ impl Server {
         self.clients.iter().flatten().count()
     }
 
-    /// Does what is ready, at most one thing. `answer` is called for a request.
-    pub fn turn(&mut self, now: Instant, answer: &mut dyn FnMut(Request) -> Answer) {
+    /// Does what is ready, at most one thing. `answer` is called with who asks and what.
+    pub fn turn(&mut self, now: Instant, answer: &mut dyn FnMut(Peer, Request) -> Answer) {
         let mut events = [EpollEvent::empty()];
         if self.epoll.wait(&mut events, EpollTimeout::ZERO) != Ok(1) {
             return;
@@ -144,11 +162,13 @@ impl Server {
             return;
         };
         if self.epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, at as u64)).is_ok() {
-            self.clients[at] = Some(Client { stream, input: Vec::new(), output: Vec::new(), active: now, last: false });
+            let peer = Peer::of(&stream);
+            self.clients[at] =
+                Some(Client { stream, peer, input: Vec::new(), output: Vec::new(), active: now, last: false });
         }
     }
 
-    fn serve(&mut self, at: usize, now: Instant, answer: &mut dyn FnMut(Request) -> Answer) {
+    fn serve(&mut self, at: usize, now: Instant, answer: &mut dyn FnMut(Peer, Request) -> Answer) {
         let Some(client) = self.clients.get_mut(at).and_then(Option::as_mut) else { return };
         client.active = now;
         let goes_on = client.turn(answer).is_ok() && !client.is_done();
@@ -181,14 +201,15 @@ impl Drop for Server {
 
 impl Client {
     /// Answers one request that has come, or reads; then writes as much as the client takes.
-    fn turn(&mut self, answer: &mut dyn FnMut(Request) -> Answer) -> io::Result<()> {
+    fn turn(&mut self, answer: &mut dyn FnMut(Peer, Request) -> Answer) -> io::Result<()> {
         if self.output.is_empty() {
             if !self.has_request() {
                 self.read()?;
             }
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.input.drain(..=end).collect();
-                self.output = answer_line(&Request::parse(&line).and_then(answer)).into_bytes();
+                self.output =
+                    answer_line(&Request::parse(&line).and_then(|request| answer(self.peer, request))).into_bytes();
             } else if self.input.len() >= LONGEST_REQUEST {
                 let refusal = Refusal::new(format!("a request has at most {LONGEST_REQUEST} bytes"));
                 self.output = answer_line(&Err(refusal)).into_bytes();

@@ -3,7 +3,7 @@
 use penstock_control::client::{self, ask};
 use penstock_control::message::{LONGEST_REQUEST, Request, parse_answer};
 use penstock_control::place;
-use penstock_control::server::{Error, MOST_CLIENTS, PATIENCE, Server};
+use penstock_control::server::{Error, MOST_CLIENTS, PATIENCE, Peer, Server};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -32,11 +32,13 @@ impl Drop for Room {
     }
 }
 
-fn answer(request: Request) -> Result<String, penstock_control::message::Refusal> {
+fn answer(peer: Peer, request: Request) -> Result<String, penstock_control::message::Refusal> {
     match request {
         Request::Status => Ok("{\"fine\":true}".into()),
         Request::Top { most, .. } => Ok(format!("\"{}\"", "x".repeat(most * 1000))),
-        Request::Set(values) => Ok(values.len().to_string()),
+        Request::Set(set) => Ok(set.values.len().to_string()),
+        Request::Keep => Ok(peer.uid.unwrap_or(u32::MAX).to_string()),
+        Request::Rollback => Ok(peer.pid.unwrap_or_default().to_string()),
     }
 }
 
@@ -60,6 +62,18 @@ fn serving(server: &mut Server, work: impl FnOnce() + Send) -> u64 {
 fn lines(stream: &UnixStream) -> impl Iterator<Item = String> {
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     BufReader::new(stream).lines().map(Result::unwrap)
+}
+
+#[test]
+fn the_kernel_tells_who_asks() {
+    let room = Room::new();
+    let mut server = Server::open(&room.socket()).unwrap();
+    serving(&mut server, || {
+        let uid = ask(&room.socket(), &Request::Keep).unwrap();
+        assert_eq!(uid.as_u64(), Some(u64::from(nix::unistd::getuid().as_raw())));
+        let pid = ask(&room.socket(), &Request::Rollback).unwrap();
+        assert_eq!(pid.as_u64(), Some(u64::from(std::process::id())));
+    });
 }
 
 #[test]

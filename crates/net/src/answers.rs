@@ -2,9 +2,9 @@
 
 use crate::direction::Direction;
 use crate::emulator::Emulator;
-use crate::live::{self, Changes, Present};
+use crate::live::{self, Changes, Present, Words};
 use crate::report::{Change, MOST_CHANGES};
-use penstock_control::message::{Answer, By, Refusal, Request};
+use penstock_control::message::{Answer, By, Refusal, Request, Set};
 use penstock_core::units::{Instant, Span};
 use serde::Serialize;
 use serde_json::json;
@@ -25,7 +25,10 @@ pub fn answer(emulator: &mut Emulator, request: Request) -> Answer {
         Request::Status => status(emulator),
         Request::Top { by: By::Flow, most } => text(&emulator.talkers.flows(most)),
         Request::Top { by: By::Node, most } => text(&emulator.talkers.nodes(emulator.plan.nodes, most)),
-        Request::Set(values) => set(emulator, &values),
+        Request::Set(Set { values, until: None }) => set(emulator, &values),
+        Request::Set(_) | Request::Keep | Request::Rollback => {
+            Err(Refusal::new("the emulator keeps no former values: set them again"))
+        }
     }
 }
 
@@ -52,6 +55,7 @@ fn set(emulator: &mut Emulator, values: &[(String, String)]) -> Answer {
     let present = Direction::BOTH.map(|d| Present {
         config: &emulator.plan.bottlenecks[d.index()],
         keeps_connections: emulator.path.direction(d).keeps_connections(),
+        words: Words::EMULATOR,
     });
     let changes = live::read(values, &present)?;
     let replaces = |d: Direction| changes[d.index()].replaces();

@@ -1,4 +1,4 @@
-//! `penstock-emulate status`, `top` and `set`: asks a run that goes on, and prints its answer.
+//! `status`, `top` and `set` of an appliance: asks a run that goes on, and prints its answer.
 
 use crate::cli::{Ask, By, Command};
 use crate::error::Error;
@@ -10,7 +10,7 @@ use penstock_core::key_value::split_setting;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The name of a run that was given none; if several run at once, the others have their process number at its end.
@@ -23,27 +23,43 @@ const REFRESH: Duration = Duration::from_secs(1);
 /// # Errors
 /// Returns why there is no answer, or why it cannot be printed.
 pub fn run(command: &Command) -> Result<(), Error> {
-    let (ask, request) = match command {
-        Command::Status(ask) => (ask, Request::Status),
+    let (ask, request, show): (_, _, fn(&Value) -> String) = match command {
+        Command::Status(ask) => (ask, Request::Status, status),
         Command::Top { ask, by, most } => {
             let by = if *by == By::Node { message::By::Node } else { message::By::Flow };
-            (ask, Request::Top { by, most: usize::from(*most) })
+            (ask, Request::Top { by, most: usize::from(*most) }, |answer| top(answer, &["to right", "to left"]))
         }
-        Command::Set { ask, values } => {
-            let pairs: Result<Vec<_>, _> = values.iter().map(|text| split_setting(text)).collect();
-            (ask, Request::Set(pairs.map_err(|e| Error::Options(e.to_string()))?))
-        }
+        Command::Set { ask, values } => (ask, Request::Set(message::Set { values: pairs(values)?, until: None }), set),
     };
-    let path = socket(ask)?;
-    let refreshes = matches!(command, Command::Top { .. }) && !ask.json && io::stdout().is_terminal();
+    let path = socket(ask, DEFAULT_NAME, "penstock-emulate")?;
+    converse(&path, &request, ask.json, matches!(command, Command::Top { .. }), show)
+}
+
+/// Splits settings such as `rate=2Mbit/s`.
+///
+/// # Errors
+/// Returns the first text that is none.
+pub fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, Error> {
+    let pairs: Result<Vec<_>, _> = settings.iter().map(|text| split_setting(text)).collect();
+    pairs.map_err(|e| Error::Options(e.to_string()))
+}
+
+/// Asks the appliance at `path` and prints what `show` makes of its answer. A question that `refreshes` is asked again
+/// every second if the standard output is a terminal.
+///
+/// # Errors
+/// Returns why there is no answer, or why it cannot be printed.
+pub fn converse(
+    path: &Path,
+    request: &Request,
+    json: bool,
+    refreshes: bool,
+    show: impl Fn(&Value) -> String,
+) -> Result<(), Error> {
+    let refreshes = refreshes && !json && io::stdout().is_terminal();
     loop {
-        let answer = client::ask(&path, &request).map_err(|e| Error::Control(e.to_string()))?;
-        let text = match (ask.json, &request) {
-            (true, _) => format!("{answer}\n"),
-            (false, Request::Status) => status(&answer),
-            (false, Request::Top { .. }) => top(&answer),
-            (false, Request::Set(_)) => set(&answer),
-        };
+        let answer = client::ask(path, request).map_err(|e| Error::Control(e.to_string()))?;
+        let text = if json { format!("{answer}\n") } else { show(&answer) };
         // Clears the screen and begins at its top.
         let text = if refreshes { format!("\x1b[H\x1b[2J{text}") } else { text };
         print(&text).map_err(Error::io("cannot write the answer to the standard output"))?;
@@ -54,8 +70,12 @@ pub fn run(command: &Command) -> Result<(), Error> {
     }
 }
 
-/// Returns the socket of the run that is meant; without a name, the only one that runs.
-fn socket(ask: &Ask) -> Result<PathBuf, Error> {
+/// Returns the socket of the run that is meant; without a name, the only one of this `program` that runs, whose names
+/// begin with `default`.
+///
+/// # Errors
+/// Fails if none runs, or several do.
+pub fn socket(ask: &Ask, default: &str, program: &str) -> Result<PathBuf, Error> {
     if let Some(path) = &ask.socket {
         return Ok(path.clone());
     }
@@ -65,9 +85,9 @@ fn socket(ask: &Ask) -> Result<PathBuf, Error> {
     if let Some(name) = &ask.name {
         return Ok(place::socket(&directory, name));
     }
-    match place::listening(&directory, DEFAULT_NAME).as_slice() {
+    match place::listening(&directory, default).as_slice() {
         [] => Err(Error::Control(format!(
-            "no penstock-emulate runs, or it has another name or socket: give --name or --socket (looked in {})",
+            "no {program} runs, or it has another name or socket: give --name or --socket (looked in {})",
             directory.display()
         ))),
         [name] => Ok(place::socket(&directory, name)),
@@ -97,15 +117,21 @@ fn status(answer: &Value) -> String {
         ("queueing p99, ms", "/sojourn_ms/p99"),
         ("lateness p99, us", "/lateness_us/p99"),
     ];
+    let mut text = table(answer, &["left to right", "right to left"], &rows);
+    let causes: Vec<&str> = answer["disturbed_by"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let _ = writeln!(text, "disturbed by: {}", if causes.is_empty() { "nothing".into() } else { causes.join(", ") });
+    text
+}
+
+/// Returns a table of what an answer tells of both directions: rows with a name and the place of the value.
+pub fn table(answer: &Value, headings: &[&str; 2], rows: &[(&str, &str)]) -> String {
     let elapsed = answer["elapsed_s"].as_f64().unwrap_or_default();
-    let mut text = format!("{:<22}{:>24}{:>24}\n", format!("{elapsed:.3} s"), "left to right", "right to left");
+    let mut text = format!("{:<22}{:>24}{:>24}\n", format!("{elapsed:.3} s"), headings[0], headings[1]);
     for (name, pointer) in rows {
         let [forward, reverse] = ["forward", "reverse"].map(|way| plain(answer[way].pointer(pointer)));
         // Writing to a `String` cannot fail.
         let _ = writeln!(text, "{name:<22}{forward:>24}{reverse:>24}");
     }
-    let causes: Vec<&str> = answer["disturbed_by"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let _ = writeln!(text, "disturbed by: {}", if causes.is_empty() { "nothing".into() } else { causes.join(", ") });
     text
 }
 
@@ -118,8 +144,9 @@ fn plain(value: Option<&Value>) -> String {
     }
 }
 
-fn top(answer: &Value) -> String {
-    let mut text = format!("{:>13} {:>13} {:>14}  {:<9} name\n", "to right", "to left", "bytes", "kind");
+/// Returns the table of who carries most; `headings` name the two directions.
+pub fn top(answer: &Value, headings: &[&str; 2]) -> String {
+    let mut text = format!("{:>13} {:>13} {:>14}  {:<9} name\n", headings[0], headings[1], "bytes", "kind");
     for entry in answer["entries"].as_array().into_iter().flatten() {
         let of = |key: &str, way: usize| entry[key][way].as_u64().unwrap_or_default();
         let bytes = of("bytes", 0) + of("bytes", 1);
@@ -140,7 +167,8 @@ fn rate(bps: u64) -> String {
     }
 }
 
-fn set(answer: &Value) -> String {
+/// Returns what was set, one line each.
+pub fn set(answer: &Value) -> String {
     let mut text = String::new();
     for (key, value) in answer["set"].as_object().into_iter().flatten() {
         let _ = writeln!(text, "{key}={}", plain(Some(value)));
@@ -157,7 +185,7 @@ mod tests {
     fn answers_become_tables() {
         let entry =
             json!({"name": "a > b", "kind": "tcp", "rate_bps": [8_000_000, 500], "bytes": [7, 1], "packets": [1, 1]});
-        let text = top(&json!({"entries": [entry], "known": 1, "others_bytes": [5, 6]}));
+        let text = top(&json!({"entries": [entry], "known": 1, "others_bytes": [5, 6]}), &["to right", "to left"]);
         assert!(text.contains("8.00 Mbit/s    0.5 kbit/s              8  tcp       a > b"), "{text}");
         assert!(text.ends_with("1 known; 11 bytes of others\n"), "{text}");
         let text =

@@ -417,7 +417,7 @@ impl Emulator {
         }
         self.links.iter_mut().for_each(LinkWatch::read);
         if let Some(mut server) = self.server.take() {
-            server.turn(std::time::Instant::now(), &mut |request| answers::answer(self, request));
+            server.turn(std::time::Instant::now(), &mut |_, request| answers::answer(self, request));
             self.server = Some(server);
         }
         self.next_slow = self.now() + BETWEEN_SLOW;

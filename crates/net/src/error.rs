@@ -5,7 +5,7 @@ use penstock_grammar::Diagnosis;
 use std::io;
 use std::path::PathBuf;
 
-/// The reasons for which the emulator stopped or did not start.
+/// The reasons for which an appliance stopped or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An algorithm does not exist, or one of its parameters is wrong.
@@ -59,6 +59,22 @@ pub enum Error {
         /// Error of the system.
         source: io::Error,
     },
+    /// Another process has the queue of the kernel.
+    #[error("another program has the queue {queue} of netfilter (port {owner}); end it, or choose another `queue`")]
+    QueueTaken {
+        /// Number of the queue.
+        queue: u16,
+        /// The netlink port of the process.
+        owner: u32,
+    },
+    /// The kernel does not give a queue.
+    #[error("cannot take charge of the queue {queue} of netfilter: {source}{}", advice(.source, "has this kernel NFQUEUE (`modprobe nfnetlink_queue`)?"))]
+    Queue {
+        /// Number of the queue.
+        queue: u16,
+        /// Error of the system.
+        source: io::Error,
+    },
     /// The file of `--packets` cannot be written.
     #[error("--packets {}: {source}{}", .path.display(), pipe(.source))]
     Packets {
@@ -96,7 +112,7 @@ impl Error {
     }
 
     /// Creates the error for a failed action `what`; for `map_err`.
-    pub(crate) fn io<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
+    pub fn io<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
         move |source| Self::Io { what, source: source.into() }
     }
 }

@@ -142,7 +142,10 @@ impl File {
 }
 
 /// Returns the subscribers in the order of their names.
-fn named(table: BTreeMap<String, Vec<Prefix>>) -> Result<Vec<Named>, ConfigError> {
+///
+/// # Errors
+/// Fails if a subscriber has no prefix, or one that another has.
+pub fn named(table: BTreeMap<String, Vec<Prefix>>) -> Result<Vec<Named>, ConfigError> {
     let mut known = Vec::new();
     for (name, prefixes) in &table {
         if prefixes.is_empty() || prefixes.iter().any(|prefix| known.contains(prefix)) {

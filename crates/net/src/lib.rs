@@ -15,7 +15,9 @@
 //!    `stalls` whether it ran at all, and `links` what the kernel tells of the interfaces. `journal` has the fate of each
 //!    packet, and `packets` writes it to a file.
 //! 6. `signals` end a run or ask for a report, which `output` prints; [`live`] is what can be set while packets pass,
-//!    `talkers` knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program.
+//!    [`talkers`] knows who carries most, and `answers` gives both to the control socket. [`command`] is the whole program.
+//!
+//! A gateway (`penstock-gateway`) uses the same parts with packets of the kernel's firewall: [`nfqueue`].
 
 mod answers;
 pub mod ask;
@@ -24,25 +26,27 @@ pub mod classify;
 pub mod cli;
 pub mod command;
 pub mod direction;
-mod emissions;
+pub mod emissions;
 pub mod emulator;
 pub mod error;
 pub mod file;
 mod histogram;
-mod intake;
+pub mod intake;
 mod journal;
 pub mod keys;
-mod links;
+pub mod links;
 pub mod live;
+mod netlink;
 pub mod netns;
+pub mod nfqueue;
 pub mod nodes;
-mod output;
+pub mod output;
 mod packets;
 pub mod path;
 pub mod pool;
-mod report;
-mod scheduling;
-mod signals;
-mod stalls;
-mod talkers;
+pub mod report;
+pub mod scheduling;
+pub mod signals;
+pub mod stalls;
+pub mod talkers;
 mod tun;

@@ -2,12 +2,13 @@
 //! is still there. Netlink tells changes when they happen; only the counter is asked for.
 
 use crate::error::Error;
+use crate::netlink;
 use crate::netns::Namespace;
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// The multicast group of changes of interfaces (RTNLGRP_LINK).
 const LINKS: u32 = 1;
@@ -85,10 +86,8 @@ impl LinkWatch {
 }
 
 impl AsFd for LinkWatch {
-    #[expect(unsafe_code, reason = "the socket has no safe function that lends its descriptor")]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the descriptor is open for as long as the socket, which outlives the result.
-        unsafe { BorrowedFd::borrow_raw(self.socket.as_raw_fd()) }
+        netlink::descriptor(&self.socket)
     }
 }
 

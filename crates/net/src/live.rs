@@ -4,6 +4,7 @@
 //! A discipline gets other parameters, or another limit, by a new one in its place
 //! ([`Bottleneck::replace`](crate::bottleneck::Bottleneck::replace)): packets that wait leave under the old parameters.
 //! Disciplines that keep state of connections (PINK, QRM, GREEN) would forget it, so their parameters are refused.
+//! Appliances differ in their [`Words`].
 
 use crate::bottleneck::Config;
 use crate::direction::Direction;
@@ -36,6 +37,24 @@ pub struct Present<'a> {
     pub config: &'a Config,
     /// True if the discipline keeps state of connections, so that it cannot be replaced.
     pub keeps_connections: bool,
+    /// What this appliance calls its keys.
+    pub words: Words,
+}
+
+/// The keys that an appliance takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Words {
+    /// The table of the discipline: its parameters are `aqm.target` or `discipline.target`.
+    pub table: &'static str,
+    /// True if the delay and the loss of the wire can be set.
+    pub wire: bool,
+}
+
+impl Words {
+    /// Those of the emulator.
+    pub const EMULATOR: Self = Self { table: "aqm", wire: true };
+    /// Those of the gateway, which has no wire of its own.
+    pub const GATEWAY: Self = Self { table: "discipline", wire: false };
 }
 
 /// Reads all values; nothing has to be changed if one of them is refused.
@@ -54,7 +73,7 @@ pub fn read(values: &[(String, String)], present: &[Present<'_>; 2]) -> Result<[
         if !own_keys(&present[at]).iter().any(|allowed| allowed == own) {
             return Err(unknown(key, own, present));
         }
-        match own.strip_prefix("aqm.") {
+        match own.split_once('.').map(|(_, parameter)| parameter) {
             Some(parameter) => parameters[at].push(format!("{parameter}={value}")),
             None => changes[at].read(key, own, value)?,
         }
@@ -107,11 +126,13 @@ fn parse<T: FromStr<Err: std::fmt::Display>>(key: &str, value: &str) -> Result<T
 
 /// Returns the keys of a direction, without the prefix.
 fn own_keys(present: &Present<'_>) -> Vec<String> {
+    let Words { table, wire } = present.words;
     let mut keys: Vec<String> = ["rate", "delay", "loss"].map(str::to_owned).to_vec();
+    keys.truncate(if wire { 3 } else { 1 });
     if !present.keeps_connections {
         keys.push("limit".into());
         let entry = entries().into_iter().find(|entry| entry.name == present.config.aqm.name());
-        keys.extend(entry.into_iter().flat_map(|e| e.parameters).map(|p| format!("aqm.{}", p.name)));
+        keys.extend(entry.into_iter().flat_map(|e| e.parameters).map(|p| format!("{table}.{}", p.name)));
     }
     keys
 }
@@ -121,7 +142,9 @@ fn unknown(key: &str, own: &str, present: &[Present<'_>; 2]) -> Refusal {
     let mut allowed = own_keys(&present[0]);
     allowed.extend(own_keys(&present[1]).iter().map(|key| format!("reverse_{key}")));
     let at = usize::from(key.starts_with("reverse_"));
-    if present[at].keeps_connections && (own == "limit" || own.starts_with("aqm.")) {
+    if present[at].keeps_connections
+        && (own == "limit" || own.split_once('.').is_some_and(|(table, _)| table == present[at].words.table))
+    {
         let name = present[at].config.aqm.name();
         let what = format!("{key} cannot change while packets pass: {name} keeps state of each connection");
         return Refusal { what, allowed };
@@ -147,9 +170,25 @@ mod tests {
     fn read_for(values: &[(&str, &str)]) -> Result<[Changes; 2], Refusal> {
         let values: Vec<_> = values.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let (codel, pink) = (config("codel", &["interval=200ms"]), config("pink", &[]));
-        let present =
-            [Present { config: &codel, keeps_connections: false }, Present { config: &pink, keeps_connections: true }];
+        let words = Words::EMULATOR;
+        let present = [
+            Present { config: &codel, keeps_connections: false, words },
+            Present { config: &pink, keeps_connections: true, words },
+        ];
         read(&values, &present)
+    }
+
+    #[test]
+    fn a_gateway_has_no_wire_and_calls_its_table_discipline() {
+        let codel = config("codel", &[]);
+        let present = Present { config: &codel, keeps_connections: false, words: Words::GATEWAY };
+        let set = |key: &str, value: &str| read(&[(key.to_owned(), value.to_owned())], &[present, present]);
+        let [_, reverse] = set("reverse_discipline.target", "7ms").unwrap();
+        assert_eq!(reverse.aqm, Some(config("codel", &["target=7ms"]).aqm));
+        for key in ["delay", "loss", "aqm.target", "reverse_delay"] {
+            let refused = set(key, "1").unwrap_err();
+            assert!(refused.allowed.contains(&"discipline.target".into()), "{key}: {refused}");
+        }
     }
 
     #[test]

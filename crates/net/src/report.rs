@@ -223,7 +223,8 @@ fn causes(observed: &Observed<'_>, algorithm: Option<&AlgorithmTime>) -> Vec<&'s
 }
 
 impl DirectionReport {
-    fn new<P: Packet>(config: &Config, bottleneck: &Bottleneck<P>, emissions: &Emissions, intake: &Intake) -> Self {
+    /// Creates the results of one direction from its counters.
+    pub fn new<P: Packet>(config: &Config, bottleneck: &Bottleneck<P>, emissions: &Emissions, intake: &Intake) -> Self {
         let stats = bottleneck.stats();
         debug_assert_eq!(bottleneck.check(), Ok(()));
         Self {

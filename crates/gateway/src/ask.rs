@@ -1,0 +1,109 @@
+//! `status`, `top`, `set` and `rollback`: asks a gateway that runs, and prints its answer.
+
+use crate::cli::{Change, Verb};
+use crate::error::Error;
+use crate::report::{DIRECTIONS, ROWS};
+use penstock_control::message::{self, Request, Set, Until};
+use penstock_net::ask::{self, converse};
+use penstock_net::cli::{Ask, By};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The beginning of the names of gateways that were given none.
+pub const DEFAULT_NAME: &str = "gateway";
+
+/// Asks what a verb asks, and prints the answer. Verbs that ask nothing do nothing.
+///
+/// # Errors
+/// Returns why there is no answer, or why it cannot be printed.
+pub fn run(verb: &Verb) -> Result<(), Error> {
+    let (which, request, show): (&Ask, _, fn(&Value) -> String) = match verb {
+        Verb::Status(ask) => (ask, Request::Status, status),
+        Verb::Top { ask, by, most } => {
+            let by = if *by == By::Node { message::By::Node } else { message::By::Flow };
+            (ask, Request::Top { by, most: usize::from(*most) }, |answer| ask::top(answer, &DIRECTIONS))
+        }
+        Verb::Set(change) => (&change.ask, set(change)?, changed),
+        Verb::Rollback(ask) => (ask, Request::Rollback, changed),
+        Verb::Run { .. } | Verb::Check(_) | Verb::Explain(_) | Verb::Guard(_) => return Ok(()),
+    };
+    let path = ask::socket(which, DEFAULT_NAME, "penstock-gateway")?;
+    Ok(converse(&path, &request, which.json, matches!(verb, Verb::Top { .. }), show)?)
+}
+
+fn set(change: &Change) -> Result<Request, Error> {
+    if change.keep {
+        return Ok(Request::Keep);
+    }
+    let until = change.duration.map(Until::For).or(change.confirm.map(Until::Confirmed));
+    Ok(Request::Set(Set { values: ask::pairs(&change.values)?, until }))
+}
+
+fn changed(answer: &Value) -> String {
+    let mut text = ask::set(answer);
+    for (key, meaning) in [("for", "returns after"), ("confirm", "returns unless `set --keep` comes within")] {
+        if let Some(span) = answer[key].as_str() {
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(text, "{meaning} {span}");
+        }
+    }
+    text
+}
+
+/// Returns the status as a table.
+pub fn status(answer: &Value) -> String {
+    let mut text = ask::table(answer, &DIRECTIONS, &ROWS);
+    let number = |pointer: &str| answer.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
+    let _ = writeln!(text, "state: {}", answer["state"].as_str().unwrap_or_default());
+    let _ = writeln!(
+        text,
+        "past the shaper: {} packets while open ({} times), at least {} because the queue was full",
+        number("/past/opened/packets"),
+        number("/past/times"),
+        number("/past/overflow_at_least")
+    );
+    let _ = writeln!(
+        text,
+        "connections: {} of {}; not governed: {} packets that are no TCP or whose start was not seen",
+        number("/flows/entries"),
+        number("/flows/capacity"),
+        number("/unclassified/not_from_syn")
+    );
+    if let Some(lapse) = answer["lapse"].as_object() {
+        let seconds = lapse["in_s"].as_f64().unwrap_or_default();
+        let _ = writeln!(text, "the former values return in {seconds:.0} s");
+    }
+    for event in answer["events"].as_array().into_iter().flatten() {
+        let (at, what) = (event["at_s"].as_f64().unwrap_or_default(), event["what"].as_str().unwrap_or_default());
+        let _ = writeln!(text, "after {at:.1} s: {what}");
+    }
+    for mark in answer["marks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let _ = writeln!(text, "WRONG: {mark}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_status_shows_what_is_wrong() {
+        let text = status(&json!({
+            "elapsed_s": 2.0, "state": "open", "marks": ["the interface w0 is down"], "forward": {"aqm": "pink"},
+            "events": [{"at_s": 1.0, "what": "this process hung"}], "past": {"opened": {"packets": 7}, "times": 1},
+            "lapse": {"in_s": 59.6, "waits_for_confirmation": true},
+        }));
+        for expected in ["pink", "state: open", "7 packets", "WRONG: the interface w0", "after 1.0 s: this", "in 60 s"]
+        {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_temporary_change_says_when_it_goes() {
+        let text = changed(&json!({"set": {"rate": "5Mbit/s"}, "confirm": "60s"}));
+        assert_eq!(text, "rate=5Mbit/s\nreturns unless `set --keep` comes within 60s\n");
+    }
+}

@@ -1,0 +1,134 @@
+//! The verbs and options of `penstock-gateway`.
+
+use crate::guard;
+use clap::{Args, Parser, Subcommand};
+use penstock_core::units::Span;
+use penstock_net::cli::{Ask, By};
+use std::path::PathBuf;
+
+/// The options.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "penstock-gateway",
+    version,
+    about = "A queue discipline before the link of a Linux router: short queues, fair shares",
+    after_help = "Examples:\n  penstock-gateway check gateway.toml\n  penstock-gateway explain gateway.toml\n  \
+                  penstock-gateway run gateway.toml\n  penstock-gateway status\n  \
+                  penstock-gateway set rate=15Mbit/s --for 2h\n\ndocs/gateway.md is the guide."
+)]
+pub struct Options {
+    /// The verb.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Verb {
+    /// Govern the link that the file describes, until SIGTERM or Ctrl-C
+    #[command(after_help = "Example:\n  penstock-gateway run gateway.toml --observe")]
+    Run {
+        /// The file
+        file: PathBuf,
+        /// Measure everything and change nothing
+        #[arg(long)]
+        observe: bool,
+        /// Print the last status as one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a file; exit code 2 and the line of the first mistake if there is one
+    #[command(after_help = "Example:\n  penstock-gateway check gateway.toml")]
+    Check(Described),
+    /// Print what a run would install: rules, queues, memory
+    #[command(after_help = "Example:\n  penstock-gateway explain gateway.toml")]
+    Explain(Described),
+    /// Print what the gateway does, what passed, and what is wrong
+    #[command(after_help = "Example:\n  penstock-gateway status --json")]
+    Status(Ask),
+    /// Print who carries most; on a terminal, every second until Ctrl-C
+    #[command(after_help = "Example:\n  penstock-gateway top --by node --most 5")]
+    Top {
+        /// Which gateway to ask.
+        #[command(flatten)]
+        ask: Ask,
+        /// Who is counted: flows, or the hosts of the LAN
+        #[arg(long, value_enum, default_value_t = By::Flow)]
+        by: By,
+        /// The largest number of entries
+        #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        most: u16,
+    },
+    /// Change a gateway that runs: rate, limit, discipline.PARAMETER, and the same with reverse_ before it
+    #[command(after_help = "Examples:\n  penstock-gateway set rate=15Mbit/s reverse_rate=1Mbit/s\n  \
+                            penstock-gateway set rate=5Mbit/s --for 2h\n  \
+                            penstock-gateway set rate=5Mbit/s --confirm 60s && penstock-gateway set --keep")]
+    Set(Change),
+    /// Return to the values before the last change
+    #[command(after_help = "Example:\n  penstock-gateway rollback")]
+    Rollback(Ask),
+    /// The guard of a run, which the run starts
+    #[command(hide = true)]
+    Guard(guard::Options),
+}
+
+/// A file, and how to print what it means.
+#[derive(Debug, Clone, Args)]
+pub struct Described {
+    /// The file
+    pub file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A change.
+#[derive(Debug, Clone, Args)]
+pub struct Change {
+    /// Which gateway to ask.
+    #[command(flatten)]
+    pub ask: Ask,
+    /// What to set: rate=2Mbit/s
+    #[arg(value_name = "KEY=VALUE", required_unless_present = "keep")]
+    pub values: Vec<String>,
+    /// The former values return after this time: 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = lasting)]
+    pub duration: Option<Span>,
+    /// The former values return after this time, unless `set --keep` comes before
+    #[arg(long, value_name = "TIME", value_parser = lasting, conflicts_with = "duration")]
+    pub confirm: Option<Span>,
+    /// The last change stays, which was set with --for or --confirm
+    #[arg(long, conflicts_with_all = ["values", "duration", "confirm"])]
+    pub keep: bool,
+}
+
+fn lasting(text: &str) -> Result<Span, String> {
+    let longest = penstock_control::message::Until::LONGEST;
+    let span: Span = text.parse().map_err(|e: penstock_core::units::UnitError| e.to_string())?;
+    let allowed = (Span::from_secs(1)..=longest).contains(&span);
+    if allowed { Ok(span) } else { Err(format!("{span} is not within 1s and {longest}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_is_well_formed_and_every_verb_has_an_example() {
+        Options::command().debug_assert();
+        for verb in Options::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(&format!("penstock-gateway {}", verb.get_name())), "{}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        let parse = |words: &str| Options::try_parse_from(format!("penstock-gateway {words}").split(' '));
+        assert!(parse("set rate=1Mbit/s --for 2h").is_ok() && parse("set --keep").is_ok());
+        for wrong in ["set", "set rate=1Mbit/s --keep", "set a=b --for 2h --confirm 1s", "set a=b --for 0s", "run"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

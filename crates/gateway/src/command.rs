@@ -1,0 +1,119 @@
+//! The whole program, from its options to its exit code.
+
+use crate::ask;
+use crate::cli::{Options, Verb};
+use crate::daemon::Daemon;
+use crate::error::Error;
+use crate::explain;
+use crate::file::File;
+use crate::guard;
+use crate::rules::{Chains, Rules};
+use nix::net::if_::{if_nameindex, if_nametoindex};
+use penstock_control::place;
+use penstock_control::server::Server;
+use penstock_core::suggest::suggestion;
+use penstock_net::error::Error as NetError;
+use penstock_net::output::print;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::Path;
+
+/// Runs the program; returns its exit code.
+pub fn run(options: &Options) -> u8 {
+    begin(&options.verb).unwrap_or_else(|error| {
+        // A mistake in a file is shown with its line, and that text begins with "error" itself.
+        say(&format!("{}{error}", if matches!(error, Error::File(_)) { "" } else { "error: " }));
+        error.exit_code()
+    })
+}
+
+fn begin(verb: &Verb) -> Result<u8, Error> {
+    match verb {
+        Verb::Run { file, observe, json } => {
+            let mut file = read(file)?;
+            file.keys.observe |= observe;
+            govern(&file, *json)
+        }
+        Verb::Check(asked) => {
+            let file = read(&asked.file)?;
+            let [down, up] = &file.bottlenecks;
+            let text = format!(
+                "{} is right: {} at {} down, {} at {} up, on {}\n",
+                asked.file.display(),
+                down.aqm.name(),
+                down.rate,
+                up.aqm.name(),
+                up.rate,
+                file.interfaces.wan
+            );
+            printed(&if asked.json { format!("{}\n", json!({"file": asked.file, "right": true})) } else { text })
+        }
+        Verb::Explain(asked) => {
+            let file = read(&asked.file)?;
+            let explained = explain::explain(&file, &rules(&file)?);
+            printed(&if asked.json { format!("{explained}\n") } else { explain::text(&explained) })
+        }
+        Verb::Guard(options) => Ok(guard::run(options)),
+        Verb::Status(_) | Verb::Top { .. } | Verb::Set(_) | Verb::Rollback(_) => ask::run(verb).map(|()| 0),
+    }
+}
+
+fn read(path: &Path) -> Result<File, Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::NoFile { path: path.to_owned(), source })?;
+    File::parse(&text, &path.to_string_lossy()).map_err(|mistake| Box::new(mistake).into())
+}
+
+fn rules(file: &File) -> Result<Rules, Error> {
+    let chains = Chains::find(file.keys.firewall, file.keys.queue)?;
+    Ok(Rules::new(chains, file.interfaces.clone()))
+}
+
+fn govern(file: &File, json: bool) -> Result<u8, Error> {
+    let wan = interface("wan", &file.interfaces.wan)?;
+    if let Some(lan) = &file.interfaces.lan {
+        interface("lan", lan)?;
+    }
+    let rules = rules(file)?;
+    let server = server(&file.keys.name)?;
+    let daemon = Daemon::open(file, rules, wan, Some(server))?;
+    let [down, up] = &file.bottlenecks;
+    let what = if file.keys.observe { "observing" } else { "governing" };
+    say(&format!(
+        "{what} {}: {} {} down, {} {} up",
+        file.interfaces.wan,
+        down.aqm.name(),
+        down.rate,
+        up.aqm.name(),
+        up.rate
+    ));
+    let (status, failed) = daemon.run();
+    let text = serde_json::to_value(&status).unwrap_or(Value::Null);
+    printed(&if json { format!("{text}\n") } else { ask::status(&text) })?;
+    failed.iter().for_each(|why| say(&format!("error: {why}")));
+    Ok(u8::from(failed.is_some()))
+}
+
+/// Returns the index of an interface.
+fn interface(key: &'static str, name: &str) -> Result<u32, Error> {
+    if_nametoindex(name).map_err(|_| {
+        let known = if_nameindex().map(|all| all.iter().map(|one| one.name().to_string_lossy().into_owned()).collect());
+        let known: Vec<String> = known.unwrap_or_default();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        Error::NoInterface { key, name: name.to_owned(), hint: suggestion(name, &known) }
+    })
+}
+
+fn server(name: &str) -> Result<Server, Error> {
+    let control = |what: String| Error::Net(NetError::Control(what));
+    let directory = place::directory().ok_or_else(|| control("there is no directory of control sockets".into()))?;
+    Server::open(&place::socket(&directory, name)).map_err(|e| control(format!("{e} (`name` in the file)")))
+}
+
+fn printed(text: &str) -> Result<u8, Error> {
+    print(text).map(|()| 0).map_err(Error::io("cannot write to the standard output"))
+}
+
+/// Prints a line on the standard error. If nobody can be told, nobody is.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}

@@ -1,0 +1,561 @@
+//! The loop: reads packets that the kernel hands over, gives verdicts when packets are due, and sleeps until the next
+//! event. It uses one thread; clients of the control socket and signals wait for it.
+
+use crate::answers;
+use crate::error::Error;
+use crate::file::{File, Keys};
+use crate::guard::Guard;
+use crate::held::{Fates, Held};
+use crate::history::{History, Settings};
+use crate::log::Log;
+use crate::report::{Event, Past, State, Status, add_event};
+use crate::rules::{Chains, Counted, ReadBack, Rules};
+use crate::watch::{Answer, Watch};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use penstock_control::server::Server;
+use penstock_core::qdisc::Backlog;
+use penstock_core::rng::Streams;
+use penstock_core::units::{Bytes, Instant, Limit, Span};
+use penstock_net::bottleneck::Delivery;
+use penstock_net::classify::Classifier;
+use penstock_net::direction::Direction;
+use penstock_net::emissions::Emissions;
+use penstock_net::intake::Intake;
+use penstock_net::keys::Keys as HashKeys;
+use penstock_net::links::LinkWatch;
+use penstock_net::netns::Namespace;
+use penstock_net::nfqueue::{self, Listed, NfQueue, Ticket};
+use penstock_net::nodes::Side;
+use penstock_net::path::Path;
+use penstock_net::pool::Pool;
+use penstock_net::report::{Change, DirectionReport};
+use penstock_net::scheduling;
+use penstock_net::signals::{Request, Signals, is_orderly};
+use penstock_net::stalls::{LONGEST_SLEEP, Stalls};
+use penstock_net::talkers::Talkers;
+use std::io::{self, Write as _};
+use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// Largest number of packets read before the clock gets its turn.
+const BATCH: usize = 32;
+/// How often counters are read and rates computed.
+const TICK: Span = Span::from_secs(1);
+/// How often the rules are read back.
+const READ_BACK: Span = Span::from_secs(10);
+/// Shortest time between two turns of what is slow.
+const BETWEEN_SLOW: Span = Span::from_millis(1);
+/// Size of the buffers at the start, for packets of Ethernet.
+const BUFFER: usize = 2048;
+/// Packets that the kernel may hold beyond those that the discipline may: those that are not read yet.
+const UNREAD: u64 = 1024;
+/// The kernel's queue is never longer.
+const LONGEST: u64 = 60_000;
+
+/// Returns how many packets of a direction the kernel may hold.
+pub fn kernel_queue(limit: Limit) -> u32 {
+    let packets = match limit {
+        Limit::Packets(packets) => packets,
+        Limit::Bytes(bytes) => bytes.get() / 64,
+    };
+    packets.saturating_add(UNREAD).min(LONGEST) as u32
+}
+
+/// A gateway that runs.
+pub struct Daemon {
+    pub(crate) settings: Settings,
+    pub(crate) path: Path<Held>,
+    pub(crate) queue: NfQueue,
+    pub(crate) talkers: Talkers,
+    pub(crate) history: History,
+    pub(crate) log: Log,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) snapshot: Option<(Instant, String)>,
+    keys: Keys,
+    rules: Rules,
+    interfaces: [String; 2],
+    classifier: Classifier,
+    pool: Pool,
+    emissions: [Emissions; 2],
+    observed: [Backlog; 2],
+    stalls: Stalls,
+    short_of_memory: u64,
+    guard: Guard,
+    watch: Watch,
+    past: Past,
+    /// What rules had counted when they were last read, and how many packets the kernel had given just before.
+    counted: [Counted; 2],
+    given: [u32; 2],
+    /// Since when the guard lets packets pass.
+    open: Option<Instant>,
+    missing: Option<String>,
+    events: Vec<Event>,
+    wan: LinkWatch,
+    signals: Signals,
+    server: Option<Server>,
+    /// Readable if there is something for `serve_slow`.
+    slow: Epoll,
+    epoch: std::time::Instant,
+    next_tick: Instant,
+    next_beat: Instant,
+    next_read_back: Instant,
+    next_slow: Instant,
+    woken: Instant,
+}
+
+/// Which descriptors are ready.
+#[derive(Debug, Default)]
+struct Wakeup {
+    packets: bool,
+    slow: bool,
+}
+
+impl Daemon {
+    /// Takes charge of the queues, writes the rules and starts the guard. From here on signals end the run.
+    ///
+    /// # Errors
+    /// Returns what is missing, and what to do about it. Nothing of a start that failed remains.
+    pub fn open(file: &File, rules: Rules, wan: u32, server: Option<Server>) -> Result<Self, Error> {
+        let signals = Signals::open()?;
+        let keys = file.keys.clone();
+        let queue = queues(file, &rules.chains)?;
+        let wan = LinkWatch::open(&Namespace::open(None)?, wan)?;
+        let slow = slow_events(&signals, &wan, server.as_ref()).map_err(Error::io("cannot wait for signals"))?;
+        let hashes = HashKeys::from_system().map_err(Error::io("cannot draw random numbers"))?;
+        let mut events = Vec::new();
+        if rules.chains.remove()? {
+            add_event(&mut events, 0.0, "rules that an earlier run left were removed".into());
+        }
+        let watch = Watch::start(rules.clone())?;
+        let guard = guarded(&rules, &keys)?;
+        let config = penstock_flows::Config { subscribers: file.subscribers.clone(), ..Default::default() };
+        let mut log = Log::new(keys.log.clone());
+        log.add(None, "start", &serde_json::json!({"wan": file.interfaces.wan, "version": env!("CARGO_PKG_VERSION")}));
+        let [down, up] = &file.bottlenecks;
+        Ok(Self {
+            path: Path::new(down, up, Streams::new(1)),
+            settings: file.bottlenecks.clone(),
+            queue,
+            talkers: Talkers::new(hashes.talkers),
+            history: History::default(),
+            log,
+            changes: Vec::new(),
+            snapshot: None,
+            interfaces: [file.interfaces.wan.clone(), file.interfaces.lan.clone().unwrap_or_default()],
+            classifier: Classifier::new(config, hashes, Side::Right),
+            pool: Pool::new(BUFFER),
+            emissions: Default::default(),
+            observed: Default::default(),
+            stalls: Stalls::default(),
+            short_of_memory: 0,
+            guard,
+            watch,
+            past: Past::default(),
+            counted: Default::default(),
+            given: [0; 2],
+            open: None,
+            missing: None,
+            events,
+            wan,
+            signals,
+            server,
+            slow,
+            epoch: std::time::Instant::now(),
+            next_tick: Instant::ZERO + TICK,
+            next_beat: Instant::ZERO,
+            next_read_back: Instant::ZERO + READ_BACK,
+            next_slow: Instant::ZERO,
+            woken: Instant::ZERO,
+            rules,
+            keys,
+        })
+    }
+
+    /// Moves packets until a signal comes or something fails, then removes the rules; returns the last status and why
+    /// the run failed, if it did.
+    pub fn run(mut self) -> (Status, Option<String>) {
+        let failed = catch_unwind(AssertUnwindSafe(|| self.forward())).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Some(format!("a fault of this program: {}", text.unwrap_or_default()))
+        });
+        self.watch.end();
+        let removed = self.rules.chains.remove();
+        self.let_go();
+        self.log.add(None, "end", &serde_json::json!({ "why": failed }));
+        let status = self.status();
+        self.guard.retire();
+        (status, failed.or_else(|| removed.err().map(|error| error.to_string())))
+    }
+
+    /// Lets all packets pass that are held.
+    fn let_go(&mut self) {
+        let end = self.now() + Span::from_secs(3600);
+        while let Some((direction, delivery)) =
+            self.path.poll(end, &mut Fates { queue: &mut self.queue, pool: &mut self.pool })
+        {
+            self.deliver(direction, &delivery, delivery.due);
+        }
+        while let Ok(Some(queued)) = self.queue.read() {
+            let ticket = queued.ticket;
+            self.queue.accept(ticket, None);
+        }
+        self.queue.flush();
+    }
+
+    /// The loop; returns what failed, if anything did.
+    fn forward(&mut self) -> Option<String> {
+        self.woken = self.now();
+        self.guard.closed();
+        loop {
+            let now = self.release();
+            self.queue.flush();
+            if now >= self.next_beat {
+                self.beat(now);
+            }
+            if now >= self.next_tick {
+                self.tick(now);
+            }
+            let wakeup = match self.sleep(now) {
+                Ok(wakeup) => wakeup,
+                Err(error) => return Some(format!("cannot wait for packets: {error}")),
+            };
+            if wakeup.slow
+                && let Some(ended) = self.serve_slow()
+            {
+                return ended;
+            }
+            if wakeup.packets
+                && let Err(error) = self.read()
+            {
+                return Some(format!("cannot read packets: {error}"));
+            }
+        }
+    }
+
+    /// Returns the time since the start.
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Gives the verdict of all packets that are due; returns the time up to which everything was done.
+    pub(crate) fn release(&mut self) -> Instant {
+        loop {
+            let now = self.now();
+            let mut fates = Fates { queue: &mut self.queue, pool: &mut self.pool };
+            let Some((direction, delivery)) = self.path.poll(now, &mut fates) else { return now };
+            self.deliver(direction, &delivery, now);
+            self.pool.give(delivery.packet.into_bytes());
+        }
+    }
+
+    fn deliver(&mut self, direction: Direction, delivery: &Delivery<Held>, now: Instant) {
+        let Delivery { due, packet } = delivery;
+        self.emissions[direction.index()].lateness.record(now.since(*due));
+        self.talkers.count(direction, packet.packet(), now);
+        self.queue.accept(packet.ticket(), packet.changed());
+    }
+
+    /// Reads packets that have come.
+    fn read(&mut self) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let Some(mut buffer) = self.pool.try_take() else {
+                self.short_of_memory += 1;
+                return Ok(());
+            };
+            let Some(queued) = self.queue.read()? else {
+                self.pool.give(buffer);
+                return Ok(());
+            };
+            let (ticket, whole, len) = (queued.ticket, queued.whole, queued.bytes.len());
+            if len > buffer.len() {
+                self.pool.grow(len);
+                buffer = self.pool.take();
+            }
+            buffer[..len].copy_from_slice(queued.bytes);
+            let now = self.release();
+            self.arrive(ticket, whole, buffer, len, now);
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, ticket: Ticket, whole: bool, buffer: Box<[u8]>, len: usize, now: Instant) {
+        let down = ticket.queue == self.keys.queue;
+        let direction = if down { Direction::Forward } else { Direction::Reverse };
+        let (packet, news) = self.classifier.packet(direction, buffer, len, now, &mut self.pool);
+        if let Some(warning) = self.classifier.warning() {
+            self.note(now, warning);
+        }
+        if self.keys.observe {
+            self.observed[direction.index()].add(Bytes::new(len as u64));
+            self.talkers.count(direction, &packet, now);
+            self.queue.accept(ticket, None);
+            self.pool.give(packet.into_bytes());
+            return;
+        }
+        self.path.tell(&news, now);
+        let mut fates = Fates { queue: &mut self.queue, pool: &mut self.pool };
+        self.path.arrive(direction, Held::new(packet, ticket, whole), now, &mut fates);
+    }
+
+    /// Changes how many packets of a direction the kernel may hold.
+    pub(crate) fn lengthen(&mut self, direction: Direction, most: u32) {
+        self.queue.set_most(self.rules.chains.queue_of(direction), most);
+    }
+
+    /// Gives the guard a sign of life, and learns whether it has let packets pass.
+    fn beat(&mut self, now: Instant) {
+        self.next_beat = now + Span::from_nanos(self.keys.patience.as_nanos() / 4);
+        if !self.guard.beat() {
+            match Guard::start(&self.rules.chains, self.keys.patience) {
+                Ok(mut guard) => {
+                    if self.open.is_none() {
+                        guard.closed();
+                    }
+                    self.guard = guard;
+                    self.note(now, "the guard was gone; there is a new one".into());
+                }
+                Err(error) => self.note(now, format!("the guard is gone: {error}")),
+            }
+        }
+        if self.guard.has_opened() {
+            self.past.times += 1;
+            self.open.get_or_insert(now);
+            self.note(now, "this process hung: the guard let packets pass".into());
+            self.watch.close();
+        }
+        while let Some(answer) = self.watch.next() {
+            self.learn(answer, now);
+        }
+    }
+
+    fn learn(&mut self, answer: Answer, now: Instant) {
+        match answer {
+            Answer::Read(read, listed) => self.compare(read, &listed, now),
+            Answer::Closed => {
+                if let Some(since) = self.open.take() {
+                    self.past.open_s += now.since(since).as_secs_f64();
+                    self.guard.closed();
+                }
+                self.missing = None;
+                self.note(now, "the rules are back".into());
+            }
+            Answer::Failed(why) => {
+                if self.missing.as_ref() != Some(&why) {
+                    self.note(now, format!("the rules of the firewall: {why}"));
+                }
+                self.missing = Some(why);
+            }
+        }
+    }
+
+    /// Compares what rules have counted with what the kernel has given, from before the last reading until after this one,
+    /// so that no packet between two looks is taken for one that was not given.
+    fn compare(&mut self, read: ReadBack, listed: &[Vec<Listed>; 2], now: Instant) {
+        for direction in Direction::BOTH {
+            let at = direction.index();
+            let number = self.rules.chains.queue_of(direction);
+            let given = |listed: &[Listed]| listed.iter().find(|one| one.queue == number).map(|one| one.given);
+            let [Some(before), Some(after)] = [given(&listed[0]), given(&listed[1])] else { continue };
+            let (old, new) = (self.counted[at], read.counted[at]);
+            // A rule that was written anew counts from zero.
+            let since = |old: u64, new: u64| new.checked_sub(old).unwrap_or(new);
+            let handed = since(old.handed.packets, new.handed.packets);
+            let got = u64::from(after.wrapping_sub(self.given[at]));
+            self.past.overflow_at_least += handed.saturating_sub(got);
+            self.past.opened.packets += since(old.past.packets, new.past.packets);
+            self.past.opened.bytes += since(old.past.bytes, new.past.bytes);
+            (self.counted[at], self.given[at]) = (new, before);
+        }
+        if let Some(rule) = read.missing
+            && self.open.is_none()
+        {
+            self.note(now, format!("a rule of the firewall was missing: {rule}"));
+            self.missing = Some(rule);
+            self.watch.renew();
+        }
+    }
+
+    /// What is done once a second.
+    fn tick(&mut self, now: Instant) {
+        self.next_tick = now + TICK;
+        self.wan.ask();
+        self.talkers.tick(now);
+        if now >= self.next_read_back {
+            self.next_read_back = now + READ_BACK;
+            self.watch.read();
+        }
+        if let Some(former) = self.history.lapsed(now) {
+            answers::lapse(self, former, now);
+        }
+        if let Some(server) = &mut self.server {
+            server.tidy(std::time::Instant::now());
+        }
+    }
+
+    pub(crate) fn note(&mut self, now: Instant, what: String) {
+        let _ = writeln!(io::stderr(), "{what}");
+        self.log.add(None, "event", &serde_json::json!(what));
+        add_event(&mut self.events, now.as_secs_f64(), what);
+    }
+
+    /// Does what is slow and ready, a little of it. Returns `Some` if the run ends, with what failed.
+    fn serve_slow(&mut self) -> Option<Option<String>> {
+        while let Some(request) = self.signals.next() {
+            match request {
+                Request::End(signal) if is_orderly(signal) => return Some(None),
+                Request::End(signal) => return Some(Some(format!("the run was ended by {signal}"))),
+                Request::Report => {
+                    let text = serde_json::to_string(&self.status()).unwrap_or_default();
+                    let _ = writeln!(io::stderr(), "{text}");
+                }
+            }
+        }
+        self.wan.read();
+        if let Some(mut server) = self.server.take() {
+            server.turn(std::time::Instant::now(), &mut |peer, request| answers::answer(self, peer, request));
+            self.server = Some(server);
+        }
+        self.next_slow = self.now() + BETWEEN_SLOW;
+        None
+    }
+
+    /// Waits from `now` on for packets, something slow, or the next thing that is due.
+    fn sleep(&mut self, now: Instant) -> Result<Wakeup, Errno> {
+        let if_true = |is| if is { PollFlags::POLLIN } else { PollFlags::empty() };
+        let mut fds = [
+            PollFd::new(self.slow.0.as_fd(), if_true(now >= self.next_slow)),
+            PollFd::new(self.queue.as_fd(), if_true(self.pool.has_buffer())),
+        ];
+        let next_slow = (self.next_slow > now).then_some(self.next_slow);
+        let longest = Some(now + LONGEST_SLEEP);
+        let next = [self.path.next_due(), next_slow, Some(self.next_tick), Some(self.next_beat), longest];
+        let timeout = next.into_iter().flatten().min().map_or(LONGEST_SLEEP, |next| next.since(now));
+        self.stalls.note(self.woken, now);
+        let polled = ppoll(&mut fds, Some(Duration::from_nanos(timeout.as_nanos()).into()), None);
+        self.woken = self.now();
+        self.stalls.note(now + timeout, self.woken);
+        match polled {
+            Err(Errno::EINTR) => return Ok(Wakeup::default()),
+            other => other?,
+        };
+        let ready = |i: usize| fds[i].revents().is_some_and(|events| !events.is_empty());
+        Ok(Wakeup { slow: ready(0), packets: ready(1) })
+    }
+
+    /// Returns the status.
+    pub(crate) fn status(&mut self) -> Status {
+        let now = self.now();
+        let queues: Vec<_> = nfqueue::listed().into_iter().filter(|one| self.owns(one.queue)).collect();
+        let one = |d: Direction| {
+            let number = self.rules.chains.queue_of(d);
+            let lost = queues.iter().find(|one| one.queue == number).map_or(0, |one| one.dropped + one.unread);
+            let mut intake = Intake::default();
+            intake.unread = lost.into();
+            let config = &self.settings[d.index()];
+            DirectionReport::new(config, self.path.direction(d), &self.emissions[d.index()], &intake)
+        };
+        let [wan, lan] = self.interfaces.clone();
+        Status {
+            elapsed_s: now.as_secs_f64(),
+            state: match (self.open, self.keys.observe) {
+                (Some(_), _) => State::Open,
+                (None, true) => State::Observing,
+                (None, false) => State::Governing,
+            },
+            marks: self.marks(),
+            events: self.events.clone(),
+            wan,
+            lan: (!lan.is_empty()).then_some(lan),
+            past: self.past,
+            observed: self.observed,
+            refused_verdicts: self.queue.refused(),
+            unclassified: self.classifier.unclassified(),
+            flows: self.classifier.gauges(),
+            stalled: self.stalls,
+            short_of_memory: self.short_of_memory,
+            changes: self.changes.clone(),
+            lapse: self.history.lapse(now),
+            forward: one(Direction::Forward),
+            reverse: one(Direction::Reverse),
+            kernel_queues: queues,
+        }
+    }
+
+    fn owns(&self, queue: u16) -> bool {
+        Direction::BOTH.into_iter().any(|d| self.rules.chains.queue_of(d) == queue)
+    }
+
+    /// Returns what is wrong now.
+    fn marks(&self) -> Vec<String> {
+        let facts = self.wan.facts();
+        let wan = &self.interfaces[0];
+        [
+            self.open.map(|_| "packets pass ungoverned: this process hung, and its guard opened the rules".to_owned()),
+            self.missing.as_ref().map(|rule| format!("packets may pass ungoverned; the rules of the firewall: {rule}")),
+            (self.past.overflow_at_least > 0)
+                .then(|| format!("at least {} packets passed because the queue was full", self.past.overflow_at_least)),
+            facts.gone.then(|| format!("the interface {wan} is gone")),
+            (!facts.gone && !facts.up).then(|| format!("the interface {wan} is down")),
+            self.log.error().map(|error| format!("the log cannot be written: {error}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Takes charge of the queues of both directions.
+fn queues(file: &File, chains: &Chains) -> Result<NfQueue, Error> {
+    let mut queue = NfQueue::open()?;
+    for direction in Direction::BOTH {
+        let most = kernel_queue(file.bottlenecks[direction.index()].limit);
+        queue.bind(chains.queue_of(direction), most)?;
+    }
+    Ok(queue)
+}
+
+/// Starts the guard, gives this thread its priority, which the guard does not inherit, and writes the rules. Nothing
+/// remains if that fails.
+fn guarded(rules: &Rules, keys: &Keys) -> Result<Guard, Error> {
+    let guard = Guard::start(&rules.chains, keys.patience)?;
+    let ready = || -> Result<(), Error> {
+        if keys.realtime {
+            scheduling::realtime()?;
+        }
+        scheduling::exact_timers()?;
+        rules.install()
+    };
+    match ready() {
+        Ok(()) => Ok(guard),
+        Err(error) => {
+            let _ = rules.chains.remove();
+            guard.retire();
+            Err(error)
+        }
+    }
+}
+
+fn slow_events(signals: &Signals, wan: &LinkWatch, server: Option<&Server>) -> Result<Epoll, Errno> {
+    let slow = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    let readable = EpollEvent::new(EpollFlags::EPOLLIN, 0);
+    slow.add(signals, readable)?;
+    slow.add(wan, readable)?;
+    server.map_or(Ok(()), |server| slow.add(server, readable))?;
+    Ok(slow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_may_hold_what_the_discipline_may_and_more() {
+        assert_eq!(kernel_queue(Limit::Packets(1000)), 2024);
+        assert_eq!(kernel_queue("125kB".parse().unwrap()), 125_000 / 64 + 1024);
+        assert_eq!(kernel_queue(Limit::Packets(u64::MAX)), 60_000);
+    }
+}

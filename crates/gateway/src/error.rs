@@ -1,0 +1,75 @@
+//! What can go wrong, and what to do about it.
+
+use penstock_grammar::Diagnosis;
+use std::io;
+use std::path::PathBuf;
+
+/// The reasons for which the gateway stopped or did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is a mistake in the file; the message shows its line.
+    #[error("{0}")]
+    File(#[from] Box<Diagnosis>),
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    NoFile {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// An interface of the file is not there.
+    #[error("there is no interface {name:?}{hint} (`{key}` in [interfaces]); `ip link` lists them")]
+    NoInterface {
+        /// The key of the file.
+        key: &'static str,
+        /// Name of the interface.
+        name: String,
+        /// The nearest name, as a part of the message.
+        hint: String,
+    },
+    /// No program of the firewall works here.
+    #[error(
+        "neither iptables-legacy nor iptables works here ({0}); install one (`apt install iptables`), and run as root or \
+         with CAP_NET_ADMIN and CAP_NET_RAW"
+    )]
+    NoFirewall(String),
+    /// A program of the firewall refused.
+    #[error("{program}: {said}")]
+    Rules {
+        /// The program.
+        program: String,
+        /// What it said.
+        said: String,
+    },
+    /// The rules that were read back are not those that were meant.
+    #[error("the rules of the firewall are not those that were written; missing: {0}")]
+    ReadBack(String),
+    /// Something that gateway and emulator share.
+    #[error("{0}")]
+    Net(#[from] penstock_net::error::Error),
+    /// A call of the system failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// The action that failed.
+        what: &'static str,
+        /// Error of the system.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Returns the exit code: 1 for a failure during the run, 2 for what the user can correct.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Io { .. } | Self::ReadBack(_) => 1,
+            Self::Net(error) => error.exit_code(),
+            _ => 2,
+        }
+    }
+
+    /// Creates the error for a failed action `what`; for `map_err`.
+    pub(crate) fn io<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
+        move |source| Self::Io { what, source: source.into() }
+    }
+}

@@ -1,0 +1,122 @@
+//! A packet that the kernel keeps until its verdict.
+
+use penstock_core::packet::{Ecn, Ern, FlowId, Packet, TcpView};
+use penstock_core::qdisc::{DropReason, PacketObserver};
+use penstock_core::units::{Bytes, Instant};
+use penstock_core::wire::RealPacket;
+use penstock_net::nfqueue::{NfQueue, Ticket};
+use penstock_net::pool::Pool;
+
+/// A packet with the ticket for its verdict.
+#[derive(Debug)]
+pub struct Held {
+    packet: RealPacket,
+    ticket: Ticket,
+    /// False if the kernel gave only the beginning of the packet: then its bytes stay as they are.
+    whole: bool,
+    /// What a discipline may edit, as it was on arrival.
+    before: (u16, Ecn),
+}
+
+impl Held {
+    /// Keeps a packet.
+    pub fn new(packet: RealPacket, ticket: Ticket, whole: bool) -> Self {
+        let before = (TcpView::window(&packet), packet.ecn());
+        Self { packet, ticket, whole, before }
+    }
+
+    /// Returns the ticket for the verdict.
+    pub fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    /// Returns the packet.
+    pub fn packet(&self) -> &RealPacket {
+        &self.packet
+    }
+
+    /// Returns the bytes with which the packet must go on; `None` if the kernel has them already.
+    pub fn changed(&self) -> Option<&[u8]> {
+        let same = self.before == (TcpView::window(&self.packet), self.packet.ecn());
+        (self.whole && !same).then(|| &self.packet.bytes()[..self.packet.headers().end])
+    }
+
+    /// Returns the buffer.
+    pub fn into_bytes(self) -> Box<[u8]> {
+        self.packet.into_bytes()
+    }
+}
+
+impl Packet for Held {
+    type Tcp = RealPacket;
+
+    fn size(&self) -> Bytes {
+        self.packet.size()
+    }
+    fn flow(&self) -> FlowId {
+        Packet::flow(&self.packet)
+    }
+    /// A packet that cannot be marked is told as one that is not ECN-capable.
+    fn ecn(&self) -> Ecn {
+        if self.whole { self.packet.ecn() } else { Ecn::NotEct }
+    }
+    fn mark_ce(&mut self) {
+        self.packet.mark_ce();
+    }
+    fn tcp(&mut self) -> Option<&mut RealPacket> {
+        self.packet.tcp().filter(|_| self.whole)
+    }
+    fn is_syn(&self) -> bool {
+        self.packet.is_syn()
+    }
+    fn explicit_rate(&self) -> Ern {
+        self.packet.explicit_rate()
+    }
+}
+
+/// Gives the verdict of dropped packets, and their buffers back.
+pub struct Fates<'a> {
+    /// Where verdicts go.
+    pub queue: &'a mut NfQueue,
+    /// Where buffers go.
+    pub pool: &'a mut Pool,
+}
+
+impl PacketObserver<Held> for Fates<'_> {
+    fn dropped(&mut self, packet: Held, _: DropReason, _: Instant) {
+        self.queue.drop(packet.ticket);
+        self.pool.give(packet.into_bytes());
+    }
+    fn marked(&mut self, _: &Held, _: Instant) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment of 40 bytes, ECN-capable, window 1000, in a buffer of 64.
+    fn held(whole: bool) -> Held {
+        let mut bytes = [0; 64];
+        (bytes[0], bytes[1], bytes[3], bytes[9], bytes[32], bytes[33]) = (0x45, 2, 40, 6, 0x50, 0x10);
+        bytes[34..36].copy_from_slice(&1000u16.to_be_bytes());
+        Held::new(RealPacket::new(bytes, FlowId(1)), Ticket { queue: 1, id: 2 }, whole)
+    }
+
+    #[test]
+    fn only_a_packet_that_was_edited_has_other_bytes() {
+        let mut packet = held(true);
+        assert_eq!(packet.changed(), None);
+        packet.tcp().unwrap().set_window(900);
+        let bytes = packet.changed().unwrap();
+        assert_eq!((bytes.len(), &bytes[34..36]), (40, &900u16.to_be_bytes()[..]));
+        let mut packet = held(true);
+        packet.mark_ce();
+        assert_eq!(packet.changed().unwrap()[1] & 3, 3);
+    }
+
+    #[test]
+    fn a_packet_whose_end_is_not_here_is_never_edited() {
+        let mut packet = held(false);
+        assert!(packet.tcp().is_none() && !packet.ecn().is_capable() && packet.changed().is_none());
+    }
+}

@@ -1,0 +1,132 @@
+//! The status of a gateway: what it does, what passed, and what is wrong.
+
+use crate::history::Lapse;
+use penstock_core::qdisc::Backlog;
+use penstock_flows::Gauges;
+use penstock_net::classify::Unclassified;
+use penstock_net::nfqueue::Listed;
+use penstock_net::report::{Change, DirectionReport};
+use penstock_net::stalls::Stalls;
+use serde::Serialize;
+
+/// Number of events that are kept.
+const MOST_EVENTS: usize = 64;
+
+/// The status.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// Time since the start in seconds.
+    pub elapsed_s: f64,
+    /// What is done with packets.
+    pub state: State,
+    /// What is wrong now, as sentences; empty if all is well.
+    pub marks: Vec<String>,
+    /// What happened, the last of it.
+    pub events: Vec<Event>,
+    /// The interface to the link.
+    pub wan: String,
+    /// The interface on the other side, if the file has one.
+    pub lan: Option<String>,
+    /// Packets that went past the shaper.
+    pub past: Past,
+    /// Packets that were seen with `observe`, in both directions.
+    pub observed: [Backlog; 2],
+    /// The queues of the kernel.
+    pub kernel_queues: Vec<Listed>,
+    /// Number of verdicts that the kernel refused, because the packet was gone with its interface.
+    pub refused_verdicts: u64,
+    /// Numbers of packets that elements on the ACK path do not see.
+    pub unclassified: Unclassified,
+    /// Counters of the table of connections.
+    pub flows: Gauges,
+    /// Times in which this process did not run although it had to.
+    pub stalled: Stalls,
+    /// Number of times at which there was no memory for another packet, which then waited in the kernel.
+    pub short_of_memory: u64,
+    /// What was set since the start.
+    pub changes: Vec<Change>,
+    /// The change that will go by itself, if there is one.
+    pub lapse: Option<Lapse>,
+    /// From the WAN to the LAN.
+    pub forward: DirectionReport,
+    /// From the LAN to the WAN.
+    pub reverse: DirectionReport,
+}
+
+/// What is done with packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// They are shaped.
+    Governing,
+    /// They are only measured.
+    Observing,
+    /// The guard lets them pass, because this process hung.
+    Open,
+}
+
+/// Packets that went past the shaper.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Past {
+    /// Packets and bytes that passed while the guard had opened the rules. Packets that an interface has merged count as
+    /// one.
+    pub opened: Backlog,
+    /// How often the guard has opened the rules.
+    pub times: u64,
+    /// For how long they were open, in seconds.
+    pub open_s: f64,
+    /// Number of packets that passed because the queue or the buffer of the socket was full: at least so many, as packets
+    /// that an interface has merged hide others.
+    pub overflow_at_least: u64,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Event {
+    /// When, in seconds since the start.
+    pub at_s: f64,
+    /// What, as a sentence.
+    pub what: String,
+}
+
+/// Adds an event; the oldest one goes if there are too many.
+pub fn add_event(events: &mut Vec<Event>, at_s: f64, what: String) {
+    if events.len() == MOST_EVENTS {
+        events.remove(0);
+    }
+    events.push(Event { at_s, what });
+}
+
+/// The rows of the table of a status.
+pub const ROWS: [(&str, &str); 16] = [
+    ("discipline", "/aqm"),
+    ("rate, bit/s", "/rate_bps"),
+    ("limit", "/limit"),
+    ("arrived packets", "/arrived/packets"),
+    ("delivered packets", "/delivered/packets"),
+    ("delivered bytes", "/delivered/bytes"),
+    ("dropped on arrival", "/dropped/early"),
+    ("dropped, no room", "/dropped/overflow"),
+    ("dropped from queue", "/dropped/dequeue"),
+    ("marked CE", "/marked"),
+    ("waiting packets", "/waiting/packets"),
+    ("not read in time", "/unread"),
+    ("queueing p50, ms", "/sojourn_ms/p50"),
+    ("queueing p90, ms", "/sojourn_ms/p90"),
+    ("queueing p99, ms", "/sojourn_ms/p99"),
+    ("lateness p99, us", "/lateness_us/p99"),
+];
+/// The names of the two directions.
+pub const DIRECTIONS: [&str; 2] = ["download", "upload"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_events_are_kept() {
+        let mut events = Vec::new();
+        (0..100).for_each(|n| add_event(&mut events, f64::from(n), n.to_string()));
+        assert_eq!((events.len(), events[0].what.as_str(), events[63].at_s), (MOST_EVENTS, "36", 99.0));
+    }
+}

@@ -1,0 +1,390 @@
+//! The rules of the firewall that hand packets to this process, in chains of their own of the table `mangle`.
+//!
+//! In each chain, in this order: what must never wait (neighbour discovery, router advertisements, DHCP) returns; the rule
+//! that hands packets over, with `--queue-bypass`, so that they pass when nobody takes them; a rule that only counts what
+//! passes while that rule is away. Rules are written by the programs of iptables in one transaction for each family, so
+//! that there is never a half of them.
+
+use crate::error::Error;
+use crate::file::Interfaces;
+use penstock_core::qdisc::Backlog;
+use penstock_net::direction::Direction;
+use serde::Deserialize;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// The programs that write rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Firewall {
+    /// `iptables-legacy` and `ip6tables-legacy`.
+    IptablesLegacy,
+    /// `iptables` and `ip6tables`, whatever they write to.
+    Iptables,
+}
+
+/// A family of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Firewall {
+    /// The name of a program, such as `ip6tables-legacy-save`.
+    fn program(self, family: Family, verb: &str) -> String {
+        let tables = if family == Family::V4 { "iptables" } else { "ip6tables" };
+        let legacy = if self == Self::IptablesLegacy { "-legacy" } else { "" };
+        format!("{tables}{legacy}-{verb}")
+    }
+
+    /// Returns the name of the file's key.
+    pub fn name(self) -> &'static str {
+        if self == Self::IptablesLegacy { "iptables-legacy" } else { "iptables" }
+    }
+}
+
+/// The chains of one gateway. Whoever knows the number of the queue can open and remove them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chains {
+    /// The programs.
+    pub firewall: Firewall,
+    /// The families of this machine.
+    pub families: Vec<Family>,
+    /// Number of the queue from WAN to LAN.
+    pub queue: u16,
+}
+
+/// Numbers of packets and bytes that rules have counted. Packets that an interface has merged count as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counted {
+    /// Handed over.
+    pub handed: Backlog,
+    /// Passed while the rule was away.
+    pub past: Backlog,
+}
+
+impl Chains {
+    /// Finds the program that works here; `wanted` is the only one to try, if there is one.
+    ///
+    /// # Errors
+    /// Returns what the last program said.
+    pub fn find(wanted: Option<Firewall>, queue: u16) -> Result<Self, Error> {
+        let families = match std::path::Path::new("/proc/net/if_inet6").exists() {
+            true => vec![Family::V4, Family::V6],
+            false => vec![Family::V4],
+        };
+        let candidates = wanted.map_or(vec![Firewall::IptablesLegacy, Firewall::Iptables], |one| vec![one]);
+        let mut said = String::new();
+        for firewall in candidates {
+            let chains = Self { firewall, families: families.clone(), queue };
+            match chains.families.iter().try_for_each(|family| chains.saved(*family).map(drop)) {
+                Ok(()) => return Ok(chains),
+                Err(error) => said = error.to_string(),
+            }
+        }
+        Err(Error::NoFirewall(said))
+    }
+
+    /// Returns the number of the queue of a direction.
+    pub fn queue_of(&self, direction: Direction) -> u16 {
+        self.queue + direction.index() as u16
+    }
+
+    fn chain(&self, direction: Direction) -> String {
+        format!("penstock-{}-{}", self.queue, ["down", "up"][direction.index()])
+    }
+
+    /// The rule that hands packets over, without `-A` and the chain.
+    fn handing(&self, direction: Direction) -> String {
+        format!("-j NFQUEUE --queue-num {} --queue-bypass", self.queue_of(direction))
+    }
+
+    /// Returns the table `mangle` as the program saves it, with counters.
+    fn saved(&self, family: Family) -> Result<String, Error> {
+        run(&self.firewall.program(family, "save"), &["-c", "-t", "mangle"], "")
+    }
+
+    fn restore(&self, family: Family, lines: &[String]) -> Result<(), Error> {
+        let text = format!("*mangle\n{}\nCOMMIT\n", lines.join("\n"));
+        run(&self.firewall.program(family, "restore"), &["--noflush", "--wait", "5"], &text).map(drop)
+    }
+
+    /// Lets packets pass: the rules that hand them over go. The rest stays, and counts what passes.
+    ///
+    /// # Errors
+    /// Returns what the program said.
+    pub fn open(&self) -> Result<(), Error> {
+        let line = |d| format!("-D {} {}", self.chain(d), self.handing(d));
+        self.families.iter().try_for_each(|family| self.restore(*family, &Direction::BOTH.map(line)))
+    }
+
+    /// Puts the rules back that [`Chains::open`] took away.
+    ///
+    /// # Errors
+    /// Returns what the program said.
+    pub fn close(&self) -> Result<(), Error> {
+        self.families.iter().try_for_each(|family| {
+            let place = spared(*family).len() + 1;
+            self.restore(*family, &Direction::BOTH.map(|d| format!("-I {} {place} {}", self.chain(d), self.handing(d))))
+        })
+    }
+
+    /// Removes every rule of this gateway; returns whether there was any.
+    ///
+    /// # Errors
+    /// Returns what the program said.
+    pub fn remove(&self) -> Result<bool, Error> {
+        let mut any = false;
+        for family in &self.families {
+            let saved = self.saved(*family)?;
+            let lines = self.removal(&saved);
+            any |= !lines.is_empty();
+            if !lines.is_empty() {
+                self.restore(*family, &lines)?;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Returns the lines that remove what a saved table has of this gateway: jumps first, then chains.
+    fn removal(&self, saved: &str) -> Vec<String> {
+        let chains = Direction::BOTH.map(|d| self.chain(d));
+        let jumps = saved.lines().filter_map(|line| {
+            let (_, rule) = rule(line)?;
+            let own = chains.iter().any(|chain| rule.ends_with(&format!(" -j {chain}")));
+            own.then(|| rule.replacen("-A ", "-D ", 1))
+        });
+        let there = |chain: &&String| saved.lines().any(|line| line.starts_with(&format!(":{chain} ")));
+        let ours: Vec<&String> = chains.iter().filter(there).collect();
+        let flushes = ours.iter().map(|chain| format!("-F {chain}"));
+        let ends = ours.iter().map(|chain| format!("-X {chain}"));
+        jumps.chain(flushes).chain(ends).collect()
+    }
+}
+
+/// The rules of a gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// Their chains.
+    pub chains: Chains,
+    interfaces: Interfaces,
+}
+
+/// What was read back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReadBack {
+    /// The first rule that should be there and is not.
+    pub missing: Option<String>,
+    /// What rules have counted, from WAN to LAN and from LAN to WAN.
+    pub counted: [Counted; 2],
+}
+
+impl Rules {
+    /// The rules for these interfaces.
+    pub fn new(chains: Chains, interfaces: Interfaces) -> Self {
+        Self { chains, interfaces }
+    }
+
+    /// Returns all rules of a family, each as the program saves it.
+    pub fn lines(&self, family: Family) -> Vec<String> {
+        let chains = Direction::BOTH.into_iter().flat_map(|direction| {
+            let chain = self.chains.chain(direction);
+            let spared = spared(family).into_iter().map(|what| format!("{what} -j RETURN"));
+            let past = r#"-m comment --comment "past the shaper" -j RETURN"#.to_owned();
+            let rules = spared.chain([self.chains.handing(direction), past]);
+            rules.map(|rule| format!("-A {chain} {rule}")).collect::<Vec<_>>()
+        });
+        chains.chain(self.jumps()).collect()
+    }
+
+    /// The rules by which packets come into the chains. The queues of `mangle` are before the translation of addresses
+    /// upwards and after it downwards, so both directions show the addresses of the LAN.
+    fn jumps(&self) -> Vec<String> {
+        let Interfaces { wan, lan } = &self.interfaces;
+        let [down, up] = Direction::BOTH.map(|d| self.chains.chain(d));
+        match lan {
+            Some(lan) => {
+                vec![format!("-A FORWARD -i {wan} -o {lan} -j {down}"), format!("-A FORWARD -i {lan} -o {wan} -j {up}")]
+            }
+            None => vec![
+                format!("-A FORWARD -i {wan} -j {down}"),
+                format!("-A INPUT -i {wan} -j {down}"),
+                format!("-A POSTROUTING -o {wan} -j {up}"),
+            ],
+        }
+    }
+
+    /// Writes the rules and reads them back.
+    ///
+    /// # Errors
+    /// Returns what the program said, or the rule that is missing.
+    pub fn install(&self) -> Result<(), Error> {
+        for family in &self.chains.families {
+            let chains = Direction::BOTH.map(|d| format!(":{} - [0:0]", self.chains.chain(d)));
+            self.chains.restore(*family, &[&chains[..], &self.lines(*family)].concat())?;
+        }
+        self.read_back()?.missing.map_or(Ok(()), |rule| Err(Error::ReadBack(rule)))
+    }
+
+    /// Reads the rules back, with what they have counted.
+    ///
+    /// # Errors
+    /// Returns what the program said.
+    pub fn read_back(&self) -> Result<ReadBack, Error> {
+        let mut all = ReadBack::default();
+        for family in &self.chains.families {
+            let saved = self.chains.saved(*family)?;
+            self.compare(*family, &saved, &mut all);
+        }
+        Ok(all)
+    }
+
+    fn compare(&self, family: Family, saved: &str, all: &mut ReadBack) {
+        let there: Vec<(Backlog, &str)> = saved.lines().filter_map(rule).collect();
+        for line in self.lines(family) {
+            if !there.iter().any(|(_, rule)| *rule == line) {
+                all.missing.get_or_insert(line);
+            }
+        }
+        for direction in Direction::BOTH {
+            let (chain, handing) = (self.chains.chain(direction), self.chains.handing(direction));
+            let counted = &mut all.counted[direction.index()];
+            for (count, rule) in &there {
+                let Some(rule) = rule.strip_prefix(&format!("-A {chain} ")) else { continue };
+                if rule == handing {
+                    add(&mut counted.handed, count);
+                } else if rule.contains("past the shaper") {
+                    add(&mut counted.past, count);
+                }
+            }
+        }
+    }
+}
+
+fn add(sum: &mut Backlog, more: &Backlog) {
+    sum.packets += more.packets;
+    sum.bytes += more.bytes;
+}
+
+/// What must never wait in a queue, as matches of rules.
+fn spared(family: Family) -> Vec<String> {
+    match family {
+        Family::V4 => vec!["-p udp -m udp --sport 67:68 --dport 67:68".into()],
+        Family::V6 => {
+            let discovery = (133..=137).map(|kind| format!("-p ipv6-icmp -m icmp6 --icmpv6-type {kind}"));
+            discovery.chain(["-p udp -m udp --sport 546:547 --dport 546:547".into()]).collect()
+        }
+    }
+}
+
+/// Reads a rule of a saved table, `[packets:bytes] -A CHAIN ...`.
+fn rule(line: &str) -> Option<(Backlog, &str)> {
+    let (counters, rule) = line.strip_prefix('[')?.split_once("] ")?;
+    let (packets, bytes) = counters.split_once(':')?;
+    let count = Backlog { packets: packets.parse().ok()?, bytes: bytes.parse().ok()? };
+    rule.starts_with("-A ").then_some((count, rule.trim_end()))
+}
+
+/// Runs a program with this input; returns its output.
+fn run(program: &str, arguments: &[&str], input: &str) -> Result<String, Error> {
+    let failed = |said: String| Error::Rules { program: program.to_owned(), said };
+    // Some shells of people have no /usr/sbin in their path.
+    let path = format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new(program);
+    command.args(arguments).env("PATH", path).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| failed(e.to_string()))?;
+    // It reads all of a text that is shorter than a pipe holds, or ends.
+    if let Some(mut stdin) = child.stdin.take() {
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|e| failed(e.to_string()))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+    Err(failed(if said.is_empty() { output.status.to_string() } else { said }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(lan: Option<&str>) -> Rules {
+        let chains = Chains { firewall: Firewall::IptablesLegacy, families: vec![Family::V4, Family::V6], queue: 7010 };
+        Rules::new(chains, Interfaces { wan: "w0".into(), lan: lan.map(str::to_owned) })
+    }
+
+    /// What `iptables-legacy-save -c -t mangle` printed after these rules were written by hand.
+    const SAVED: &str = r#"# Generated by iptables-save v1.8.9 on Mon Nov 23 11:07:39 2026
+*mangle
+:PREROUTING ACCEPT [0:0]
+:penstock-7010-down - [0:0]
+:penstock-7010-up - [0:0]
+[3:300] -A FORWARD -i w0 -o l0 -j penstock-7010-down
+[0:0] -A FORWARD -i l0 -o w0 -j penstock-7010-up
+[9:9] -A FORWARD -i l0 -j TCPMSS --clamp-mss-to-pmtu
+[1:328] -A penstock-7010-down -p udp -m udp --sport 67:68 --dport 67:68 -j RETURN
+[2:200] -A penstock-7010-down -j NFQUEUE --queue-num 7010 --queue-bypass
+[5:700] -A penstock-7010-down -m comment --comment "past the shaper" -j RETURN
+[0:0] -A penstock-7010-up -p udp -m udp --sport 67:68 --dport 67:68 -j RETURN
+[0:0] -A penstock-7010-up -j NFQUEUE --queue-num 7011 --queue-bypass
+[0:0] -A penstock-7010-up -m comment --comment "past the shaper" -j RETURN
+COMMIT
+"#;
+
+    #[test]
+    fn what_the_program_saves_is_what_was_meant() {
+        let mut read = ReadBack::default();
+        rules(Some("l0")).compare(Family::V4, SAVED, &mut read);
+        let handed = Backlog { packets: 2, bytes: 200 };
+        let counted = Counted { handed, past: Backlog { packets: 5, bytes: 700 } };
+        assert_eq!(read, ReadBack { missing: None, counted: [counted, Counted::default()] });
+    }
+
+    #[test]
+    fn a_rule_that_somebody_removed_is_missed() {
+        let gone = "-A FORWARD -i l0 -o w0 -j penstock-7010-up";
+        let mut read = ReadBack::default();
+        rules(Some("l0")).compare(Family::V4, &SAVED.replace(gone, ""), &mut read);
+        assert_eq!(read.missing.as_deref(), Some(gone));
+    }
+
+    #[test]
+    fn removal_takes_what_is_ours_and_nothing_else() {
+        let chains = rules(None).chains;
+        let expected = [
+            "-D FORWARD -i w0 -o l0 -j penstock-7010-down",
+            "-D FORWARD -i l0 -o w0 -j penstock-7010-up",
+            "-F penstock-7010-down",
+            "-F penstock-7010-up",
+            "-X penstock-7010-down",
+            "-X penstock-7010-up",
+        ];
+        assert_eq!(chains.removal(SAVED), expected);
+        let other = Chains { queue: 7012, ..chains };
+        assert_eq!(other.removal(SAVED), [""; 0]);
+    }
+
+    #[test]
+    fn neighbours_are_never_held_and_nobody_is_locked_out() {
+        let lines = rules(None).lines(Family::V6);
+        let handing = lines.iter().position(|line| line.contains("NFQUEUE")).unwrap();
+        for kind in 133..=137 {
+            let spared = lines.iter().position(|line| line.contains(&format!("--icmpv6-type {kind} -j RETURN")));
+            assert!(spared.unwrap() < handing);
+        }
+        let bypass = |line: &&String| line.contains("NFQUEUE") && line.ends_with("--queue-bypass");
+        assert_eq!(lines.iter().filter(bypass).count(), 2);
+        assert!(lines.contains(&"-A POSTROUTING -o w0 -j penstock-7010-up".to_owned()));
+        assert!(lines.contains(&"-A INPUT -i w0 -j penstock-7010-down".to_owned()));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let error = run("penstock-no-such-program", &[], "").unwrap_err();
+        assert!(error.to_string().starts_with("penstock-no-such-program: "), "{error}");
+    }
+}

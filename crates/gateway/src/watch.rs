@@ -1,0 +1,108 @@
+//! Reads the rules back while packets pass, and puts them back, on a thread of its own: the programs of the firewall take
+//! milliseconds.
+
+use crate::error::Error;
+use crate::rules::{ReadBack, Rules};
+use penstock_net::nfqueue::{self, Listed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// What is asked of the thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Read back.
+    Read,
+    /// Put back what the guard took away.
+    Close,
+    /// Write everything anew.
+    Renew,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Answer {
+    /// What was read, with the queues of the kernel before and after that.
+    Read(ReadBack, [Vec<Listed>; 2]),
+    /// The rules are back.
+    Closed,
+    /// They are not, for this reason.
+    Failed(String),
+}
+
+/// The thread.
+#[derive(Debug)]
+pub struct Watch {
+    /// `None` after the end.
+    orders: Option<SyncSender<Order>>,
+    answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn start(rules: Rules) -> Result<Self, Error> {
+        let (orders, todo) = sync_channel(4);
+        let (done, answers) = sync_channel(16);
+        let work = move || {
+            for order in todo {
+                let answer = obey(&rules, order).unwrap_or_else(|error| Answer::Failed(error.to_string()));
+                if done.send(answer).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("rules".into()).spawn(work);
+        let thread = thread.map_err(Error::io("cannot start a thread"))?;
+        Ok(Self { orders: Some(orders), answers, thread: Some(thread) })
+    }
+
+    /// Asks for the rules to be read back. Never waits.
+    pub fn read(&self) {
+        self.ask(Order::Read);
+    }
+
+    /// Asks for the rules to be put back that the guard took away. Never waits.
+    pub fn close(&self) {
+        self.ask(Order::Close);
+    }
+
+    /// Asks for all rules to be written anew, because some are missing. Never waits.
+    pub fn renew(&self) {
+        self.ask(Order::Renew);
+    }
+
+    fn ask(&self, order: Order) {
+        let _ = self.orders.as_ref().map(|orders| orders.try_send(order));
+    }
+
+    /// Ends the thread: when it has done what was asked, nobody writes rules any more.
+    pub fn end(&mut self) {
+        self.orders = None;
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+
+    /// Returns the next answer that has come.
+    pub fn next(&self) -> Option<Answer> {
+        self.answers.try_recv().ok()
+    }
+}
+
+fn obey(rules: &Rules, order: Order) -> Result<Answer, Error> {
+    match order {
+        Order::Read => {
+            let before = nfqueue::listed();
+            let read = rules.read_back()?;
+            Ok(Answer::Read(read, [before, nfqueue::listed()]))
+        }
+        Order::Close => rules.chains.close().or_else(|_| renew(rules)).map(|()| Answer::Closed),
+        Order::Renew => renew(rules).map(|()| Answer::Closed),
+    }
+}
+
+fn renew(rules: &Rules) -> Result<(), Error> {
+    rules.chains.remove()?;
+    rules.install()
+}

@@ -1,0 +1,230 @@
+//! A client, a router and a server in namespaces of their own, with an emulated link between router and server:
+//!
+//! ```text
+//! client 10.88.0.2 --- eth1 router eth0 === emulated link === server 10.77.0.2
+//! ```
+
+use clap::Parser;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use penstock_net::cli::Options;
+use penstock_net::emulator::Emulator;
+use penstock_net::netns::Namespace;
+use penstock_net::report::Report;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a machine with much other work.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+static TURN: Mutex<()> = Mutex::new(());
+static LABS: AtomicU32 = AtomicU32::new(0);
+
+/// Returns why nothing can be tested here; `None` if tests can run.
+fn impossible() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("not root".into());
+    }
+    if !std::path::Path::new("/dev/net/tun").exists() {
+        return Some("no /dev/net/tun".into());
+    }
+    for program in ["ip", "iperf3", "nsenter", "timeout", "iptables-legacy-save"] {
+        let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if found.is_err() {
+            return Some(format!("no {program}"));
+        }
+    }
+    None
+}
+
+pub struct Lab {
+    name: String,
+    pub directory: PathBuf,
+    link: Option<JoinHandle<Report>>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Lab {
+    /// Makes the namespaces and the link; `None` if that is not possible here.
+    pub fn new(link: &str) -> Option<Self> {
+        if let Some(why) = impossible() {
+            eprintln!("skipped: {why}");
+            return None;
+        }
+        // One at a time, because two would disturb each other.
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = format!("pgwt{}n{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
+        let directory = std::env::temp_dir().join(&name);
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut lab = Self { name, directory, link: None, _turn: turn };
+        for side in ["c", "r", "s"] {
+            if !Command::new("ip").args(["netns", "add", &lab.namespace(side)]).status().unwrap().success() {
+                eprintln!("skipped: no namespaces");
+                return None;
+            }
+            lab.sh(side, "ip link set lo up");
+        }
+        let (client, router) = (lab.namespace("c"), lab.namespace("r"));
+        lab.sh("c", &format!("ip link add eth0 netns {client} type veth peer name eth1 netns {router}"));
+        lab.sh("c", "ip addr add 10.88.0.2/24 dev eth0; ip link set eth0 up");
+        lab.sh("r", "ip addr add 10.88.0.1/24 dev eth1; ip link set eth1 up; echo 1 > /proc/sys/net/ipv4/ip_forward");
+        lab.sh("c", "ip route add default via 10.88.0.1");
+        lab.emulate(link);
+        lab.sh("s", "ip route add 10.88.0.0/24 via 10.77.0.1");
+        Some(lab)
+    }
+
+    pub fn namespace(&self, side: &str) -> String {
+        format!("{}{side}", self.name)
+    }
+
+    fn open(&self, side: &str) -> Namespace {
+        Namespace::open(Some(&self.namespace(side))).unwrap()
+    }
+
+    /// Starts the emulated link.
+    fn emulate(&mut self, link: &str) {
+        let words = format!("x --left eth0 --right eth0 --realtime --duration 300s {link}");
+        let plan = Options::parse_from(words.split_ascii_whitespace()).plan().unwrap();
+        let namespaces = [self.open("r"), self.open("s")];
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        self.link = Some(std::thread::spawn(move || {
+            let emulator = Emulator::open(plan, &namespaces, None).unwrap();
+            ready.send(()).unwrap();
+            emulator.run().report
+        }));
+        is_ready.recv_timeout(PATIENCE).unwrap();
+    }
+
+    /// Ends the link; returns its report.
+    pub fn end_link(&mut self) -> Report {
+        self.sh("r", "ip link del eth0");
+        self.link.take().unwrap().join().unwrap()
+    }
+
+    /// A command in a namespace, which is killed after some time in any case.
+    pub fn command(&self, side: &str, words: &[&str]) -> Command {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=1", "120", "nsenter", &format!("--net=/run/netns/{}", self.namespace(side))]);
+        command.args(words).current_dir(&self.directory).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a line of a shell, which must succeed; returns its output.
+    pub fn sh(&self, side: &str, line: &str) -> String {
+        let output = self.command(side, &["sh", "-ec", line]).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs the gateway's program in the router.
+    pub fn ask(&self, words: &[&str]) -> Output {
+        self.command("r", &[&[env!("CARGO_BIN_EXE_penstock-gateway")], words].concat()).output().unwrap()
+    }
+
+    /// Writes a file of a gateway with this text and the keys that a test needs.
+    pub fn write(&self, text: &str) -> PathBuf {
+        let path = self.directory.join("gateway.toml");
+        let keys = format!("name = \"{}\"\nlog = \"{}/log.jsonl\"\n", self.name, self.directory.display());
+        std::fs::write(&path, format!("{keys}{text}")).unwrap();
+        path
+    }
+
+    /// Starts a gateway and waits until it governs.
+    pub fn govern(&self, text: &str) -> Gateway {
+        let path = self.write(text);
+        // Not by `timeout`, so that signals reach it and not that.
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.namespace("r")));
+        command.args([env!("CARGO_BIN_EXE_penstock-gateway"), "run", path.to_str().unwrap(), "--json"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next() {
+            let is_ready = line.starts_with("governing") || line.starts_with("observing");
+            seen.push(line);
+            if is_ready {
+                std::thread::spawn(move || lines.for_each(drop));
+                return Gateway(child);
+            }
+        }
+        panic!("it did not start: {seen:?}");
+    }
+
+    pub fn status(&self) -> Value {
+        let output = self.ask(&["status", "--json", "--name", &self.name]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Changes the gateway; returns what it said and whether it did.
+    pub fn set(&self, words: &[&str]) -> (bool, String) {
+        let output = self.ask(&[words, &["--name", &self.name]].concat());
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Returns the rules of the gateway with their counters.
+    pub fn rules(&self) -> String {
+        let both = "iptables-legacy-save -c -t mangle; ip6tables-legacy-save -c -t mangle";
+        self.sh("r", both).lines().filter(|line| line.contains("penstock")).map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Returns a socket in a namespace, which waits a moment for what it reads.
+    pub fn socket(&self, side: &str, address: &str) -> UdpSocket {
+        let bind = || UdpSocket::bind(address).map_err(penstock_net::error::Error::io("cannot bind"));
+        let socket = self.open(side).run(bind).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        socket
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for side in ["c", "r", "s"] {
+            let _ = Command::new("ip").args(["netns", "delete", &self.namespace(side)]).stderr(Stdio::null()).status();
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A gateway that ends with the test.
+pub struct Gateway(pub Child);
+
+impl Gateway {
+    pub fn send(&self, signal: Signal) {
+        kill(Pid::from_raw(self.0.id() as i32), signal).unwrap();
+    }
+
+    /// Ends it as people do; returns its last status.
+    pub fn end(mut self) -> Value {
+        self.send(Signal::SIGTERM);
+        let stdout = self.0.stdout.take().unwrap();
+        let text: String = BufReader::new(stdout).lines().map_while(Result::ok).collect();
+        assert!(self.0.wait().unwrap().success());
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until something is so.
+pub fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !is() {
+        assert!(begin.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,265 @@
+//! A gateway on a router between namespaces, with real packets. Where that is not possible, the tests skip and say why.
+//!
+//! What depends on the speed of this machine is asserted only if the machine was on time.
+
+mod lab;
+
+use lab::{Gateway, Lab, wait_until};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::net::UdpSocket;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// TCP payload that 10 Mbit/s carry in packets of 1500 bytes, 52 of which are headers.
+const FULL: f64 = 10e6 * 1448.0 / 1500.0;
+/// A FIFO of the product of rate and delay: 10 Mbit/s, 100 ms.
+const PRODUCT: &str = "--rate 10Mbit/s --delay 50ms --limit 125kB --reverse-limit 125kB";
+const QUICK: &str = "--rate 10Mbit/s --delay 1ms";
+/// A busy machine does not let a guard open the rules.
+const LINK: &str = "patience = \"10s\"\nrealtime = true\n[interfaces]\nwan = \"eth0\"\n[link]\nrate = \"10Mbit/s\"\n";
+
+fn drops(direction: &Value) -> u64 {
+    ["early", "overflow", "dequeue"].iter().map(|cause| direction["dropped"][cause].as_u64().unwrap()).sum()
+}
+
+/// Runs `iperf3` from the client to the server, or from the server with `-R`; returns its result.
+fn transfer(lab: &Lab, words: &[&str]) -> Value {
+    let mut server = lab.command("s", &["iperf3", "-s", "-1"]).stdout(Stdio::null()).spawn().unwrap();
+    let listens = "ss -Hltn 'sport = :5201' | grep -q 5201";
+    wait_until("the server listens", || lab.command("s", &["sh", "-c", listens]).status().unwrap().success());
+    let client = [&["iperf3", "-c", "10.77.0.2", "--json"], words].concat();
+    let output = lab.command("c", &client).output().unwrap();
+    // It ends by itself, or by its timeout.
+    let _ = server.wait();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(result["error"].is_null(), "{result}");
+    result
+}
+
+/// Eight flows in each direction through PINK, and a FIFO of one product behind it: no packet is dropped anywhere.
+#[test]
+fn pink_governs_real_tcp_without_a_drop() {
+    let Some(mut lab) = Lab::new(PRODUCT) else { return };
+    let gateway = lab.govern(LINK);
+    let up = transfer(&lab, &["-C", "reno", "-P", "8", "-t", "6", "-O", "2"]);
+    let down = transfer(&lab, &["-C", "cubic", "-P", "2", "-t", "4", "-O", "2", "-R"]);
+    let status = gateway.end();
+    let link = lab.end_link();
+    let [forward, reverse] = [&status["forward"], &status["reverse"]];
+    assert_eq!((forward["aqm"].as_str(), status["state"].as_str()), (Some("pink"), Some("governing")));
+    assert!(reverse["delivered"]["packets"].as_u64() > Some(4000), "{reverse}");
+    assert_eq!(status["past"]["times"].as_u64(), Some(0));
+    let windows_were_written = reverse["sojourn_ms"]["p90"].as_f64().unwrap() < 60.0;
+    assert!(windows_were_written, "eight flows of Reno alone keep 125 kB waiting, which is 100 ms: {reverse}");
+    if link.disturbed || status["stalled"]["times"].as_u64() != Some(0) {
+        eprintln!("disturbed: {:?}, {}", link.disturbed_by, status["stalled"]);
+        return;
+    }
+    assert_eq!((drops(forward), drops(reverse)), (0, 0));
+    assert_eq!((link.forward.dropped.total(), link.reverse.dropped.total()), (0, 0));
+    let goodput = |result: &Value| result["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or_default() / FULL;
+    assert!(goodput(&up) >= 0.85 && goodput(&down) >= 0.85, "{} {}", goodput(&up), goodput(&down));
+    assert!(reverse["sojourn_ms"]["p90"].as_f64().unwrap() <= 15.0, "{reverse}");
+    assert!(link.forward.sojourn_ms.p90 <= 15.0, "{:?}", link.forward.sojourn_ms);
+}
+
+/// Sends `count` datagrams of 500 bytes in packets of 528.
+fn send(from: &UdpSocket, count: usize) {
+    for _ in 0..count {
+        // Nobody may listen yet: then the kernel tells it at the next call.
+        let _ = from.send_to(&[7; 500], "10.77.0.2:9999");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Returns whether a datagram that is sent now, or one of a few after it, comes through.
+fn passes(client: &UdpSocket, server: &UdpSocket) -> bool {
+    let mut buffer = [0; 600];
+    while server.recv(&mut buffer).is_ok() {}
+    let mark = Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id());
+    let mark = [mark.to_ne_bytes(), server.local_addr().unwrap().port().to_ne_bytes().repeat(4).try_into().unwrap()];
+    (0..50).any(|_| {
+        let _ = client.send_to(&mark.concat(), "10.77.0.2:9999");
+        server.recv(&mut buffer).is_ok_and(|len| buffer[..len] == mark.concat())
+    })
+}
+
+#[test]
+fn the_status_has_the_numbers_of_the_kernel() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let gateway = lab.govern(LINK);
+    let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
+    send(&client, 300);
+    wait_until("300 packets arrive", || lab.status()["reverse"]["delivered"]["packets"].as_u64() >= Some(300));
+    drop(server);
+    let status = lab.status();
+    let arrived = &status["reverse"]["arrived"];
+    // Those of IPv6 are what kernels say to their link.
+    let rules = lab.rules();
+    let handed = rules.lines().filter(|line| line.contains("--queue-num 7011"));
+    let counters =
+        handed.map(|line| line[1..].split(']').next().unwrap().split(':').map(|n| n.parse::<u64>().unwrap()));
+    let sums = counters
+        .fold([0, 0], |[packets, bytes], mut pair| [packets + pair.next().unwrap(), bytes + pair.next().unwrap()]);
+    assert_eq!(sums, [arrived["packets"].as_u64().unwrap(), arrived["bytes"].as_u64().unwrap()], "{rules}");
+    let queue = status["kernel_queues"].as_array().unwrap().iter().find(|queue| queue["queue"] == 7011).unwrap();
+    assert_eq!(queue["given"], arrived["packets"]);
+    assert!(arrived["packets"].as_u64() >= Some(300) && arrived["bytes"].as_u64() >= Some(300 * 528));
+    assert_eq!(gateway.end()["reverse"]["arrived"], *arrived);
+    assert_eq!(lab.rules(), "", "SIGTERM removes all rules");
+}
+
+#[test]
+fn packets_pass_when_the_process_hangs_or_dies() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let text = LINK.replace("10s", "200ms");
+    let gateway = lab.govern(&text);
+    let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
+    wait_until("packets pass the gateway", || passes(&client, &server));
+    gateway.send(Signal::SIGSTOP);
+    wait_until("packets pass a gateway that hangs", || passes(&client, &server));
+    assert!(!lab.rules().contains("NFQUEUE"), "the guard has opened the rules");
+    gateway.send(Signal::SIGCONT);
+    wait_until("it governs again", || {
+        let status = lab.status();
+        status["state"] == "governing" && status["past"]["times"].as_u64() > Some(0)
+    });
+    assert_eq!(lab.rules().matches("NFQUEUE").count(), 4);
+    kill(gateway);
+    wait_until("packets pass a gateway that is dead", || passes(&client, &server));
+    wait_until("the guard removes the rules", || lab.rules().is_empty());
+    // Both die: the rules stay, and packets pass.
+    let gateway = lab.govern(&text);
+    gateway.send(Signal::SIGSTOP);
+    lab.sh("r", &format!("kill -KILL $(cat /proc/{0}/task/{0}/children)", gateway.0.id()));
+    kill(gateway);
+    wait_until("packets pass rules that nobody serves", || passes(&client, &server));
+    assert!(lab.rules().contains("NFQUEUE"));
+    let gateway = lab.govern(&text);
+    let events = lab.status()["events"].to_string();
+    assert!(events.contains("that an earlier run left were removed"), "{events}");
+    gateway.end();
+    assert_eq!(lab.rules(), "");
+}
+
+fn kill(gateway: Gateway) {
+    gateway.send(Signal::SIGKILL);
+    drop(gateway);
+}
+
+#[test]
+fn rules_that_somebody_removes_come_back() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let gateway = lab.govern(LINK);
+    lab.sh("r", "iptables-legacy -t mangle -F POSTROUTING");
+    wait_until("the rules are back", || lab.rules().contains("-A POSTROUTING -o eth0 -j penstock-7010-up"));
+    wait_until("the status tells it", || {
+        let events = lab.status()["events"].to_string();
+        events.contains("was missing: -A POSTROUTING") && events.contains("the rules are back")
+    });
+    let status = gateway.end();
+    assert_eq!(status["marks"].to_string(), "[]", "{}", status["events"]);
+}
+
+#[test]
+fn what_was_set_returns_and_is_noted() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let text = format!("{LINK}[reverse_discipline]\nname = \"codel\"\n");
+    let gateway = lab.govern(&text);
+    let rates = || ["forward", "reverse"].map(|way| lab.status()[way]["rate_bps"].as_u64().unwrap() / 1_000_000);
+    assert!(lab.set(&["set", "rate=8Mbit/s", "reverse_discipline.target=7ms"]).0);
+    assert_eq!(rates(), [8, 10]);
+    assert_eq!(lab.status()["reverse"]["parameters"]["target"], "7ms");
+    let (done, said) = lab.set(&["set", "reverse_rate=2Mbit/s", "--for", "2s"]);
+    assert!(done && said.contains("returns after 2s"), "{said}");
+    let (done, said) = lab.set(&["set", "rate=3Mbit/s"]);
+    assert!(!done && said.contains("temporary"), "{said}");
+    wait_until("the former rate returns", || rates() == [8, 10]);
+    assert!(lab.set(&["set", "rate=4Mbit/s", "--confirm", "60s"]).0 && lab.set(&["set", "--keep"]).0);
+    assert_eq!((rates(), lab.status()["lapse"].is_null()), ([4, 10], true));
+    assert!(lab.set(&["rollback"]).0 && lab.set(&["rollback"]).0);
+    assert_eq!(rates(), [10, 10]);
+    assert_eq!(lab.status()["reverse"]["parameters"]["target"], "5ms");
+    let (done, said) = lab.set(&["rollback"]);
+    assert!(!done && said.contains("nothing was changed"), "{said}");
+    let (done, said) = lab.set(&["set", "raet=1Mbit/s"]);
+    assert!(!done && said.contains("did you mean \"rate\"?"), "{said}");
+    let (done, said) = lab.set(&["set", "discipline.c=0.9"]);
+    assert!(!done && said.contains("pink keeps state"), "{said}");
+    gateway.end();
+    let log = std::fs::read_to_string(lab.directory.join("log.jsonl")).unwrap();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let done: Vec<&str> = lines.iter().filter_map(|line| line["do"].as_str()).filter(|what| *what != "event").collect();
+    assert_eq!(done, ["start", "set", "set", "lapse", "set", "keep", "rollback", "rollback", "end"]);
+    assert_eq!(lines[1]["by"]["uid"], 0);
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_nothing_is_changed() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let refused = |text: &str| {
+        let path = lab.write(text);
+        let output = lab.ask(&["run", path.to_str().unwrap()]);
+        assert_eq!((output.status.code(), lab.rules().as_str()), (Some(2), ""));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let wan = refused(&LINK.replace("eth0", "eht0"));
+    assert!(wan.contains("there is no interface \"eht0\"") && wan.contains("eth0"), "{wan}");
+    let key = refused(&LINK.replace("rate", "raet"));
+    assert!(key.contains("gateway.toml:") && key.contains("did you mean `rate`?"), "{key}");
+    let gateway = lab.govern(LINK);
+    let path = lab.directory.join("second.toml");
+    std::fs::write(&path, format!("name = \"{}b\"\n{LINK}", lab.namespace("r"))).unwrap();
+    let output = lab.ask(&["run", path.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("has the queue 7010"), "{said}");
+    assert_eq!(lab.rules().matches("NFQUEUE").count(), 4, "the first one goes on");
+    gateway.end();
+}
+
+#[test]
+fn who_only_observes_changes_nothing() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    // At 8 kbit/s a datagram would take half a second.
+    let gateway = lab.govern(&format!("observe = true\n{}", LINK.replace("10Mbit/s", "8kbit/s")));
+    let (client, server) = (lab.socket("c", "10.88.0.2:0"), lab.socket("s", "10.77.0.2:9999"));
+    wait_until("packets pass", || passes(&client, &server));
+    send(&client, 100);
+    wait_until("all are seen", || lab.status()["observed"][1]["packets"].as_u64() >= Some(100));
+    let status = gateway.end();
+    assert_eq!(
+        (status["state"].as_str(), status["reverse"]["arrived"]["packets"].as_u64()),
+        (Some("observing"), Some(0))
+    );
+}
+
+/// The commands of the guide, as written, on a router whose interfaces have the names that it uses.
+#[test]
+fn the_guide_works_as_written() {
+    let Some(lab) = Lab::new(QUICK) else { return };
+    let page = include_str!("../../../docs/gateway.md");
+    let (_, rest) = page.split_once("## Five minutes").unwrap();
+    let (guide, _) = rest.split_once("\n## ").unwrap();
+    let blocks: Vec<&str> =
+        guide.split("```").skip(1).step_by(2).map(|block| block.strip_prefix("sh\n").unwrap()).collect();
+    assert!(blocks.len() >= 6, "{blocks:?}");
+    let bin = std::path::Path::new(env!("CARGO_BIN_EXE_penstock-gateway")).parent().unwrap();
+    // Its control socket and its log are those of this shell alone.
+    let script = format!(
+        "set -euo pipefail\nmkdir -p /run/penstock /var/log/penstock\nmount -t tmpfs none /run/penstock\n\
+         mount -t tmpfs none /var/log/penstock\nexport PATH={}:$PATH\n{}\necho all; iptables-legacy-save -t mangle\n",
+        bin.display(),
+        blocks.join("\n")
+    );
+    let output = lab.command("r", &["unshare", "--mount", "bash", "-c", &script]).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success(), "{said}");
+    for expected in
+        ["is right: pink at 9.5Mbit/s down", "observing eth0", "state: governing", "returns after 7200s", "all"]
+    {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    assert!(!said.rsplit("all\n").next().unwrap().contains("penstock"), "nothing remains: {said}");
+}

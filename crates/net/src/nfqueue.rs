@@ -1,0 +1,412 @@
+//! Packets that the kernel's firewall hands to this process (NFQUEUE), and the verdicts about them.
+//!
+//! A rule `-j NFQUEUE --queue-num N` gives packets to queue N. The kernel keeps each of them until its verdict: accept, as
+//! it is or with other bytes, or drop. Routing, connection tracking and offloads stay with the kernel, which also cuts
+//! large packets of its offloads into segments with checksums before they come here (NFQA_CFG_F_GSO is not set).
+//!
+//! Two things make a queue fail open: `--queue-bypass` of the rule, with which packets pass if nobody has the queue, and
+//! NFQA_CFG_F_FAIL_OPEN, with which they pass if the queue or the buffer of the socket is full.
+//!
+//! Own code and not the crate `nfq`: it allocates 73 kB for each packet, sends each verdict by a call of its own, and reads
+//! messages with raw pointers. Here a packet is read into one buffer, verdicts of many packets leave together, and no line
+//! is unsafe. Source: include/uapi/linux/netfilter/nfnetlink_queue.h and net/netfilter/nfnetlink_queue.c of Linux 6.18.
+
+use crate::error::Error;
+use crate::netlink;
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
+use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
+use serde::Serialize;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// The subsystem in the upper byte of the type of each message (NFNL_SUBSYS_QUEUE).
+const SUBSYSTEM: u16 = 3 << 8;
+/// The types of messages.
+const PACKET: u16 = SUBSYSTEM;
+const VERDICT: u16 = SUBSYSTEM | 1;
+const CONFIG: u16 = SUBSYSTEM | 2;
+const ERROR: u16 = 2;
+const REQUEST: u16 = 1;
+const ACKNOWLEDGE: u16 = 4;
+/// Attributes of packets and verdicts (NFQA_PACKET_HDR, ...).
+const PACKET_HEADER: u16 = 1;
+const VERDICT_HEADER: u16 = 2;
+const PAYLOAD: u16 = 10;
+const CAPTURED: u16 = 13;
+/// Attributes of configurations (NFQA_CFG_CMD, ...).
+const COMMAND: u16 = 1;
+const PARAMETERS: u16 = 2;
+const LONGEST_QUEUE: u16 = 3;
+const MASK: u16 = 4;
+const FLAGS: u16 = 5;
+const BIND: u8 = 1;
+const COPY_PACKETS: u8 = 2;
+const FAIL_OPEN: u32 = 1;
+const DROP: u32 = 0;
+const ACCEPT: u32 = 1;
+
+/// The header of a netlink message and that of netfilter.
+const HEADER: usize = 16 + 4;
+/// Largest message: an IP packet with its attributes.
+const LARGEST: usize = 72 * 1024;
+/// Verdicts are sent when so many wait, or when so many bytes do.
+const BATCH: usize = 32;
+const BATCH_BYTES: usize = 48 * 1024;
+/// Buffer of the socket in bytes: as many packets as come while this process has no processor for 20 ms at 1 Gbit/s.
+const BUFFER: usize = 4 << 20;
+/// Where the kernel lists its queues.
+const LISTING: &str = "/proc/net/netfilter/nfnetlink_queue";
+
+/// Queues of the kernel, which belong to this value.
+pub struct NfQueue {
+    socket: Socket,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    verdicts: usize,
+    sequence: u32,
+    refused: u64,
+}
+
+/// A packet that waits for its verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Queued<'a> {
+    /// The queue and the number of the packet, for its verdict.
+    pub ticket: Ticket,
+    /// The packet, beginning with its IP header.
+    pub bytes: &'a [u8],
+    /// False if the kernel gave only its beginning, so that its bytes cannot be replaced.
+    pub whole: bool,
+}
+
+/// What a verdict names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket {
+    /// Number of the queue.
+    pub queue: u16,
+    /// Number of the packet in the queue.
+    pub id: u32,
+}
+
+/// A queue as the kernel lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Listed {
+    /// Number of the queue.
+    pub queue: u16,
+    /// The netlink port of the process that has the queue.
+    pub owner: u32,
+    /// Number of packets without a verdict.
+    pub waiting: u32,
+    /// Number of packets dropped because the queue was full.
+    pub dropped: u32,
+    /// Number of packets dropped because the buffer of the socket was full.
+    pub unread: u32,
+    /// Number of packets that were given to the process.
+    pub given: u32,
+}
+
+impl NfQueue {
+    /// Opens a socket that has no queue yet.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn open() -> Result<Self, Error> {
+        let opened = || -> io::Result<Socket> {
+            let mut socket = Socket::new(NETLINK_NETFILTER)?;
+            socket.bind_auto()?;
+            socket.connect(&SocketAddr::new(0, 0))?;
+            socket.set_no_enobufs(true)?;
+            Ok(socket)
+        };
+        let socket = opened().map_err(Error::io("cannot open a socket of netfilter"))?;
+        // Without the right to more, the buffer stays small: then more packets pass when it is full.
+        let _ = setsockopt(&netlink::descriptor(&socket), RcvBufForce, &BUFFER);
+        Ok(Self {
+            socket,
+            input: Vec::with_capacity(LARGEST),
+            output: Vec::with_capacity(2 * BATCH_BYTES),
+            verdicts: 0,
+            sequence: 0,
+            refused: 0,
+        })
+    }
+
+    /// Takes charge of a queue, in which at most `most` packets wait for a verdict; further ones pass.
+    ///
+    /// # Errors
+    /// Fails if another process has the queue, or without the right to it.
+    pub fn bind(&mut self, queue: u16, most: u32) -> Result<(), Error> {
+        if let Some(other) = listed().into_iter().find(|listed| listed.queue == queue) {
+            return Err(Error::QueueTaken { queue, owner: other.owner });
+        }
+        let refused = |source| Error::Queue { queue, source };
+        self.configure(queue, &[(COMMAND, &[BIND, 0, 0, 0])]).map_err(refused)?;
+        let [a, b, c, d] = 0xffff_u32.to_be_bytes();
+        self.configure(queue, &[(PARAMETERS, &[a, b, c, d, COPY_PACKETS])]).map_err(refused)?;
+        self.configure(queue, &[(LONGEST_QUEUE, &most.to_be_bytes())]).map_err(refused)?;
+        let flag = FAIL_OPEN.to_be_bytes();
+        self.configure(queue, &[(FLAGS, &flag), (MASK, &flag)]).map_err(refused)
+    }
+
+    /// Changes the largest number of packets that wait in a queue. Leaves with the verdicts, and is not acknowledged.
+    pub fn set_most(&mut self, queue: u16, most: u32) {
+        let at = begin(&mut self.output, CONFIG, REQUEST, 0, queue);
+        attribute(&mut self.output, LONGEST_QUEUE, &most.to_be_bytes());
+        end(&mut self.output, at);
+    }
+
+    fn configure(&mut self, queue: u16, attributes: &[(u16, &[u8])]) -> io::Result<()> {
+        self.sequence += 1;
+        let mut message = Vec::new();
+        let at = begin(&mut message, CONFIG, REQUEST | ACKNOWLEDGE, self.sequence, queue);
+        attributes.iter().for_each(|(kind, value)| attribute(&mut message, *kind, value));
+        end(&mut message, at);
+        self.socket.send(&message, 0)?;
+        loop {
+            self.input.clear();
+            self.socket.recv(&mut self.input, 0)?;
+            if let Some((sequence, result)) = acknowledged(&self.input) {
+                if sequence == self.sequence {
+                    return result;
+                }
+            } else if let Some(Queued { ticket, .. }) = packet(&self.input) {
+                // A rule of someone who died hands packets over before this process is ready for them.
+                self.accept(ticket, None);
+                self.flush();
+            }
+        }
+    }
+
+    /// Reads the next packet; `None` if none waits.
+    ///
+    /// # Errors
+    /// Returns the error of the system.
+    pub fn read(&mut self) -> io::Result<Option<Queued<'_>>> {
+        loop {
+            self.input.clear();
+            match self.socket.recv(&mut self.input, libc::MSG_DONTWAIT) {
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            }
+            if packet(&self.input).is_some() {
+                return Ok(packet(&self.input));
+            }
+            // A verdict about a packet that is gone, as its interface is.
+            self.refused += u64::from(acknowledged(&self.input).is_some_and(|(_, result)| result.is_err()));
+        }
+    }
+
+    /// Lets a packet pass, with other bytes if some are given. The verdict leaves with the next [`NfQueue::flush`].
+    pub fn accept(&mut self, ticket: Ticket, changed: Option<&[u8]>) {
+        self.verdict(ticket, ACCEPT, changed);
+    }
+
+    /// Drops a packet. The verdict leaves with the next [`NfQueue::flush`].
+    pub fn drop(&mut self, ticket: Ticket) {
+        self.verdict(ticket, DROP, None);
+    }
+
+    fn verdict(&mut self, ticket: Ticket, verdict: u32, changed: Option<&[u8]>) {
+        let at = begin(&mut self.output, VERDICT, REQUEST, 0, ticket.queue);
+        let [both, id] = [verdict.to_be_bytes(), ticket.id.to_be_bytes()];
+        attribute(&mut self.output, VERDICT_HEADER, &[both, id].concat());
+        if let Some(bytes) = changed {
+            attribute(&mut self.output, PAYLOAD, bytes);
+        }
+        end(&mut self.output, at);
+        self.verdicts += 1;
+        if self.verdicts >= BATCH || self.output.len() >= BATCH_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Sends the verdicts that wait.
+    pub fn flush(&mut self) {
+        if self.output.is_empty() {
+            return;
+        }
+        // The kernel handles a message within the call, so that a socket is never too full for it.
+        if self.socket.send(&self.output, 0).is_err() {
+            self.refused += self.verdicts as u64;
+        }
+        self.output.clear();
+        self.verdicts = 0;
+    }
+
+    /// Returns the number of verdicts that the kernel refused, for packets that were gone.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+}
+
+impl AsFd for NfQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        netlink::descriptor(&self.socket)
+    }
+}
+
+/// Returns the queues of the kernel in the namespace of this thread.
+pub fn listed() -> Vec<Listed> {
+    std::fs::read_to_string(LISTING).unwrap_or_default().lines().filter_map(listed_in).collect()
+}
+
+fn listed_in(line: &str) -> Option<Listed> {
+    let numbers: Vec<u32> = line.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+    let [queue, owner, waiting, _copy, _range, dropped, unread, given, ..] = numbers[..] else { return None };
+    Some(Listed { queue: u16::try_from(queue).ok()?, owner, waiting, dropped, unread, given })
+}
+
+/// Begins a message at the end of `out`; returns where.
+fn begin(out: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, queue: u16) -> usize {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(&flags.to_ne_bytes());
+    out.extend_from_slice(&sequence.to_ne_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&[0, 0]);
+    out.extend_from_slice(&queue.to_be_bytes());
+    at
+}
+
+fn attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let len = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&len.to_ne_bytes());
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(&value[..usize::from(len) - 4]);
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+fn end(out: &mut [u8], at: usize) {
+    let len = (out.len() - at) as u32;
+    out[at..at + 4].copy_from_slice(&len.to_ne_bytes());
+}
+
+/// Returns the sequence number and the result of a message that acknowledges another one.
+fn acknowledged(bytes: &[u8]) -> Option<(u32, io::Result<()>)> {
+    let (kind, body) = message(bytes)?;
+    let error = i32::from_ne_bytes(*body.first_chunk()?);
+    let sequence = u32::from_ne_bytes(*bytes.get(8..)?.first_chunk()?);
+    let result = if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error.wrapping_neg())) };
+    (kind == ERROR).then_some((sequence, result))
+}
+
+/// Returns the type of a message and what follows its header.
+fn message(bytes: &[u8]) -> Option<(u16, &[u8])> {
+    let len = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
+    let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
+    Some((kind, bytes.get(16..len)?))
+}
+
+/// Reads a message with a packet; `None` for other messages.
+fn packet(bytes: &[u8]) -> Option<Queued<'_>> {
+    let (kind, body) = message(bytes)?;
+    if kind != PACKET {
+        return None;
+    }
+    let queue = u16::from_be_bytes(*body.get(2..)?.first_chunk()?);
+    let (mut id, mut payload, mut whole) = (None, &[][..], true);
+    for (kind, value) in Attributes(bytes.get(HEADER..16 + body.len())?) {
+        match kind {
+            PACKET_HEADER => id = value.first_chunk().map(|id| u32::from_be_bytes(*id)),
+            PAYLOAD => payload = value,
+            CAPTURED => whole = false,
+            _ => {}
+        }
+    }
+    Some(Queued { ticket: Ticket { queue, id: id? }, bytes: payload, whole })
+}
+
+/// The attributes of a message, up to the first that is not whole.
+struct Attributes<'a>(&'a [u8]);
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (u16, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let len = usize::from(u16::from_ne_bytes(*self.0.first_chunk()?));
+        let kind = u16::from_ne_bytes(*self.0.get(2..)?.first_chunk()?);
+        let value = self.0.get(4..len)?;
+        self.0 = self.0.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind & 0x3fff, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message as the kernel writes it, by hand: a packet of 21 bytes with number 258 in queue 7010.
+    fn message_by_hand() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for word in [16u32 + 4 + 12 + 28, 0x0300, 0, 0] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend([2, 0, 0x1b, 0x62]);
+        for (len, kind) in [(11u16, 1u16), (25, 10)] {
+            bytes.extend(len.to_ne_bytes());
+            bytes.extend(kind.to_ne_bytes());
+            match kind {
+                1 => bytes.extend([0, 0, 1, 2, 8, 0, 2, 0]),
+                _ => bytes.extend([0x45; 24]),
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_packet_of_the_kernel_is_read() {
+        let bytes = message_by_hand();
+        let queued = packet(&bytes).unwrap();
+        assert_eq!(queued.ticket, Ticket { queue: 7010, id: 258 });
+        assert!(queued.bytes == [0x45; 21] && queued.whole, "the padding is no part of it");
+        for len in 0..bytes.len() {
+            assert!(packet(&bytes[..len]).is_none(), "{len}");
+        }
+    }
+
+    #[test]
+    fn damaged_messages_never_panic() {
+        let bytes = message_by_hand();
+        for at in 0..bytes.len() {
+            for value in [0, 1, 3, 0x7f, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] = value;
+                let _ = (packet(&damaged), acknowledged(&damaged).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn a_verdict_has_the_bytes_of_the_kernels_header() {
+        let mut out = Vec::new();
+        let at = begin(&mut out, VERDICT, REQUEST, 0, 7010);
+        attribute(&mut out, VERDICT_HEADER, &[0, 0, 0, 1, 0, 0, 1, 2]);
+        attribute(&mut out, PAYLOAD, &[9; 5]);
+        end(&mut out, at);
+        let expected: Vec<u8> = [
+            &44u32.to_ne_bytes()[..],
+            &0x0301u16.to_ne_bytes(),
+            &1u16.to_ne_bytes(),
+            &[0; 8],
+            &[0, 0, 0x1b, 0x62],
+            &12u16.to_ne_bytes(),
+            &2u16.to_ne_bytes(),
+            &[0, 0, 0, 1, 0, 0, 1, 2],
+            &9u16.to_ne_bytes(),
+            &10u16.to_ne_bytes(),
+            &[9, 9, 9, 9, 9, 0, 0, 0],
+        ]
+        .concat();
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn the_listing_of_the_kernel_is_read() {
+        let line = " 7010 3094712345    12 2 65531     3     4     5678  1";
+        let listed = Listed { queue: 7010, owner: 3_094_712_345, waiting: 12, dropped: 3, unread: 4, given: 5678 };
+        assert_eq!(listed_in(line), Some(listed));
+        assert_eq!((listed_in(""), listed_in("7010 1 2")), (None, None));
+    }
+}
