@@ -210,21 +210,27 @@ impl Noordwijk {
         self.train = Train::default();
     }
 
-    /// Adds an ACK to the train of the oldest burst, and evaluates the train when the whole burst is acknowledged.
+    /// Adds an ACK to the train of the oldest burst, and evaluates the train when the whole burst is acknowledged. What the
+    /// ACK covers beyond it belongs to the train of the next burst.
     fn follow_train(&mut self, ack: &Ack) {
-        let Some(size) = self.bursts.first() else { return };
-        let train = &mut self.train;
-        let first = *train.first.get_or_insert(ack.now);
-        if let Some(rtt) = ack.rtt {
-            let (low, high) = train.rtt.unwrap_or((rtt, rtt));
-            train.rtt = Some((low.min(rtt), high.max(rtt)));
-        }
-        train.acked += ack.acked;
-        if train.acked >= size * self.mss {
-            let (low, high) = train.rtt.unwrap_or_default();
-            self.bursts.pop();
-            self.train = Train::default();
-            self.end_train(size, ack.now.since(first), high.saturating_sub(low));
+        let mut acked = ack.acked;
+        while acked > Bytes::ZERO {
+            let Some(size) = self.bursts.first() else { return };
+            let train = &mut self.train;
+            let first = *train.first.get_or_insert(ack.now);
+            if let Some(rtt) = ack.rtt {
+                let (low, high) = train.rtt.unwrap_or((rtt, rtt));
+                train.rtt = Some((low.min(rtt), high.max(rtt)));
+            }
+            let part = acked.min((size * self.mss).saturating_sub(train.acked));
+            train.acked += part;
+            acked -= part;
+            if train.acked >= size * self.mss {
+                let (low, high) = train.rtt.unwrap_or_default();
+                self.bursts.pop();
+                self.train = Train::default();
+                self.end_train(size, ack.now.since(first), high.saturating_sub(low));
+            }
         }
     }
 

@@ -96,6 +96,18 @@ fn the_dispersion_is_that_of_the_last_full_burst() {
     assert_eq!(cc.burst(), (15, MS(380)));
 }
 
+/// Of two bursts of 20, an ACK is lost at the end of the first: the next one covers two segments, one of each burst. The
+/// trains have 20 ACKs nevertheless, the second one from 676 to 752 ms: delta 3.8 ms, TX_TMR 76 ms.
+#[test]
+fn an_ack_may_end_one_train_and_begin_the_next() {
+    let mut cc = control();
+    (0..2).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
+    train(&mut cc, 19, 600, 4, 4);
+    cc.on_ack(&Ack { now: at(676), ..driver::ack(2 * MSS, 676) });
+    train(&mut cc, 19, 680, 4, 4);
+    assert_eq!((cc.burst(), cc.bursts.len), ((20, MS(76)), 0));
+}
+
 #[test]
 fn a_loss_restores_the_first_burst_and_a_timeout_doubles_the_timer() {
     let mut cc = control();
