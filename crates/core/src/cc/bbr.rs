@@ -189,6 +189,8 @@ pub struct Bbr {
     /// [`RateSample::lost`] at the last sample.
     lost: Bytes,
     recovery: Recovery,
+    /// From a loss to the end of its recovery.
+    recovering: bool,
 }
 
 /// The window of BBR in recovery (draft §4.2.3.4, Linux' `bbr_set_cwnd_to_recover_or_restore`).
@@ -233,6 +235,7 @@ impl Bbr {
             policer: Policer::default(),
             lost: Bytes::ZERO,
             recovery: Recovery::Free,
+            recovering: false,
         }
     }
 
@@ -416,9 +419,10 @@ impl Bbr {
         }
     }
 
-    /// Remembers the window before a reduction; in ProbeRTT the larger one.
+    /// Remembers the window before a reduction; in recovery and in ProbeRTT the larger one.
     fn save_cwnd(&mut self) {
-        self.prior_cwnd = if self.mode == Mode::ProbeRtt { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
+        let reduced = self.recovering || self.mode == Mode::ProbeRtt;
+        self.prior_cwnd = if reduced { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
     /// Sets the pacing rate (draft §4.2.1). The first one follows from the window and the first round trip time.
@@ -440,7 +444,7 @@ impl Bbr {
         let opened = self.cwnd + ack.acked;
         if self.filled {
             self.cwnd = opened.min(target);
-        } else if self.cwnd < target || self.round <= 1 {
+        } else if self.cwnd < target || ack.delivered < self.initial_window {
             self.cwnd = opened;
         }
         self.cwnd = self.cwnd.max(self.config.min_segments * self.mss);
@@ -451,12 +455,13 @@ impl Bbr {
 }
 
 impl Bbr {
-    /// Sets the window of an ACK in recovery (draft §4.2.3.4): losses are taken off, and in the first round trip packets are
-    /// conserved; then the window is that of the model again.
+    /// Sets the window of an ACK in recovery (draft §4.2.3.4): losses are taken off, and in the first round trip, which begins
+    /// with the first ACK, packets are conserved; then the window is that of the model again.
     fn modulate(&mut self, ack: &Ack, sample: &RateSample, losses: Bytes) {
         let conserved = sample.in_flight + ack.acked;
         if self.recovery == Recovery::Begun {
             (self.cwnd, self.recovery) = (conserved, Recovery::Conserving(ack.delivered));
+            self.round_ends = ack.delivered;
         }
         self.cwnd = self.cwnd.saturating_sub(losses).max(self.mss);
         match self.recovery {
@@ -499,12 +504,12 @@ impl CongestionControl for Bbr {
         if !loss.ecn {
             self.save_cwnd();
             self.ssthresh = self.cwnd.max(2 * self.mss);
-            self.recovery = Recovery::Begun;
+            (self.recovery, self.recovering) = (Recovery::Begun, true);
         }
     }
 
     fn on_recovered(&mut self, _: Instant) {
-        self.recovery = Recovery::Free;
+        (self.recovery, self.recovering) = (Recovery::Free, false);
         if self.mode != Mode::ProbeRtt {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
             self.prior_cwnd = Bytes::ZERO;
@@ -513,7 +518,7 @@ impl CongestionControl for Bbr {
 
     fn on_rto(&mut self, loss: &Loss) {
         self.on_loss(loss);
-        self.recovery = Recovery::Free;
+        (self.recovery, self.recovering) = (Recovery::Free, false);
         self.cwnd = self.mss;
         self.full_bw = 0.0; // as in Linux: BtlBw may grow from here on
     }
