@@ -268,9 +268,9 @@ impl Scheduler for Kps {
                 // A new busy period starts: V is at least every F of the last one.
                 self.clock.at_least(self.last_finish);
             }
-            let Class { finish, weight, .. } = self.classes[class as usize];
+            let finish = self.classes[class as usize].finish;
             // A packet is released at most one slot early, and a slot is less than the time of two packets.
-            let at = start(finish, self.clock.now, 3 * span(self.max_packet, weight));
+            let at = start(finish, self.clock.now, 3 * span(self.max_packet, Weight::ONE));
             self.schedule(class, at, size);
         }
     }

@@ -78,8 +78,8 @@ impl Scheduler for Stfq {
                 // A new busy period starts: V is at least every F of the last one.
                 self.now = later(self.now, self.last_finish);
             }
-            let Class { finish, weight } = self.classes[class as usize];
-            let at = start(finish, self.now, span(self.max_packet, weight));
+            let finish = self.classes[class as usize].finish;
+            let at = start(finish, self.now, span(self.max_packet, Weight::ONE));
             self.waiting.set(class, at);
         }
     }

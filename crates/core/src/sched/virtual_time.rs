@@ -32,7 +32,8 @@ pub(super) fn later(a: u64, b: u64) -> u64 {
 
 /// The virtual start S = max(F, V) of a class that becomes backlogged at `now` (V) and whose last packet had the finish
 /// time `finish` (F). F is at most `ahead` after V when a packet is sent, and V catches up afterwards. If F seems
-/// further ahead, virtual time has wrapped since the class was served last, and the class starts at V.
+/// further ahead, virtual time has wrapped since the class was served last, and the class starts at V. `ahead` is that of
+/// the least weight, since the class may have had another weight when F was set.
 #[inline]
 pub(super) fn start(finish: u64, now: u64, ahead: u64) -> u64 {
     if finish.wrapping_sub(now) <= ahead { finish } else { now }

@@ -142,7 +142,7 @@ impl Scheduler for W2f2q {
             self.backlogged.push(class);
             let state = &mut self.classes[class as usize];
             state.place = place;
-            state.stamp(start(state.finish, self.clock.now, span(self.lead, state.weight)), size);
+            state.stamp(start(state.finish, self.clock.now, span(self.lead, Weight::ONE)), size);
             self.last_finish = later(self.last_finish, state.finish);
         }
     }

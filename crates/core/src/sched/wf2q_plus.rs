@@ -111,8 +111,8 @@ impl Scheduler for Wf2qPlus {
             // A new busy period starts: V is at least every F of the last one, so that earlier service does not count.
             self.clock.at_least(self.last_finish);
         }
-        let Class { finish, weight } = self.classes[class as usize];
-        let start = start(finish, self.clock.now, span(self.max_packet, weight));
+        let finish = self.classes[class as usize].finish;
+        let start = start(finish, self.clock.now, span(self.max_packet, Weight::ONE));
         let finish = self.stamp(class, start, size);
         if self.clock.has_reached(start) {
             self.eligible.push(finish);
@@ -230,6 +230,19 @@ mod tests {
         let order = queues.serve_n(9);
         assert_eq!(order.iter().filter(|class| **class == 0).count(), 6, "{order:?}");
         assert!(queues.queues.scheduler_mut().set_weight(2, Weight::ONE).is_err());
+    }
+
+    /// Weights 1 and 1, sum 2. Class 1 sends 100 bytes, V=50; class 0 sends 1500, F=1500, V=800. With weight 10 its next
+    /// packet starts at F nevertheless. Class 1 has S=100, 200, ..., 1400 before that, and the later F at S=1500.
+    #[test]
+    fn a_larger_weight_does_not_forget_what_was_sent() {
+        let mut queues = wf2q(&[1, 1]);
+        queues.offer(0, &[1500]);
+        queues.offer(1, &[100; 20]);
+        assert_eq!(queues.serve_n(2), [1, 0]);
+        queues.queues.scheduler_mut().set_weight(0, Weight::new(10).unwrap()).unwrap();
+        queues.offer(0, &[100]);
+        assert_eq!(queues.serve_n(15), [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]);
     }
 
     #[test]
