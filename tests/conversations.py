@@ -1,7 +1,7 @@
 """Made-up TCP conversations that pass a gateway, for comparison of elements with their readable twins.
 
-Senders obey the windows that the twin writes, so that a conversation goes on as it would behind the element: the steps are
-made while the twin plays them. Whatever the twin writes, the compiled part then gets the same steps.
+Senders obey the windows that the twin writes, so that a conversation goes on as it would behind the element: the
+steps are made while the twin plays them. Whatever the twin writes, the compiled part then gets the same steps.
 """
 
 from __future__ import annotations
@@ -272,8 +272,13 @@ class World:
         window = min(room >> flow.scale, 65535)
         ack = (flow.isn_inside + 1 + acked + fin) % WRAP
         if r.random() < self.noise:
-            ack, window = r.choice([(ack + 5000) % WRAP, (ack - 2000) % WRAP, r.randrange(WRAP)]), r.choice([0, 1, window])
-        left = self.show(flow, True, ACK | (FIN if fin and r.random() < 0.5 else 0), (flow.isn_outside + 1) % WRAP, ack, 0, window)
+            ack, window = (
+                r.choice([(ack + 5000) % WRAP, (ack - 2000) % WRAP, r.randrange(WRAP)]),
+                r.choice([0, 1, window]),
+            )
+        left = self.show(
+            flow, True, ACK | (FIN if fin and r.random() < 0.5 else 0), (flow.isn_outside + 1) % WRAP, ack, 0, window
+        )
         flow.una = max(flow.una, acked)
         flow.nxt = max(flow.nxt, flow.una)
         flow.edge = max(flow.edge, acked + ((left or 0) << flow.scale))

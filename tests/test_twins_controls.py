@@ -1,20 +1,22 @@
 """The compiled congestion controls and their readable twins have the same windows after every event of random scripts.
 
-Script `number` is always the same one. `PENSTOCK_TWIN_TRACES` says how many there are for each control.
+Script `number` is always the same one. `PENSTOCK_TWIN_TRACES` says how many there are for each control, and twice for
+how many of a control with C²ML.
 """
 
 from __future__ import annotations
 
 import io
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from penstock import engine
-from penstock.reference.cc import Control, Event, replay
+from penstock.reference.cc import Control, Event, Replayed, replay
+from penstock.reference.cc.bbr import Bbr
 from penstock.reference.cc.bic import Bic
+from penstock.reference.cc.c2ml import C2ml
 from penstock.reference.cc.compound import Compound
 from penstock.reference.cc.cubic import Cubic
 from penstock.reference.cc.cubic_linux import CubicLinux
@@ -22,12 +24,12 @@ from penstock.reference.cc.dctcp import Dctcp
 from penstock.reference.cc.highspeed import HighSpeed
 from penstock.reference.cc.hybla import Hybla
 from penstock.reference.cc.newreno import NewReno
+from penstock.reference.cc.noordwijk import Noordwijk
 from penstock.reference.cc.prague import Prague
 from penstock.reference.cc.scalable import Scalable
 from penstock.reference.cc.vegas import Vegas
 from penstock.reference.cc.westwood import Westwood
-
-SCRIPTS = int(os.environ.get("PENSTOCK_TWIN_TRACES", "100"))
+from twin_settings import TRACES
 
 TWINS: dict[str, Callable[[], Control]] = {
     "newreno": NewReno,
@@ -42,7 +44,12 @@ TWINS: dict[str, Callable[[], Control]] = {
     "prague": Prague,
     "cubic": Cubic,
     "cubic-linux": CubicLinux,
+    "noordwijk": Noordwijk,
+    "bbr": Bbr,
 }
+# The controls to which the dissertation adapts C²ML (§2.2.4), and one that paces.
+ADAPTED = ("noordwijk", "newreno", "cubic", "hybla", "highspeed", "bic", "bbr")
+PAIRS = [*TWINS, *(f"{name}/c2ml-{form}" for name in ADAPTED for form in ("on", "literal"))]
 
 
 def script(number: int) -> list[Event]:
@@ -70,26 +77,56 @@ def script(number: int) -> list[Event]:
     return events
 
 
-def compiled(name: str, events: list[Event], file: Path) -> list[tuple[float, float]]:
-    """The windows by the compiled part."""
-    file.write_text("t_us,event,segments,rtt_us\n" + "".join(",".join(map(str, event)) + "\n" for event in events))
+def with_budgets(events: list[Event], number: int) -> list[Event]:
+    """The script with budgets that come, change and go. Multiples of 8 bit/s: eq. (2.1) rounds bytes per second up."""
+    r = random.Random(f"budgets {number}")
+    told, rate_bps = list[Event](), 0
+    for event in events:
+        if not told and r.random() < 0.7:
+            told.append((event[0], "handshake", 0, r.choice([r.randint(500, 900_000), 20_000, 600_000])))
+        if r.random() < (0.02 if told else 0.5):
+            rate_bps = r.choice([0, rate_bps, *(8 * round(10 ** r.uniform(3.5, 8)) for _ in range(4))])
+            told.append((event[0], "budget", rate_bps, 0))
+        told.append(event)
+    return told
+
+
+def compiled(name: str, events: list[Event], file: Path) -> list[tuple[float, float, float | None]]:
+    """The windows, thresholds and paces by the compiled part."""
+    cc, _, form = name.partition("/c2ml-")
+    # A budget has a column of its own.
+    rows = [
+        (t, event, 0 if event == "budget" else count, rtt, count if event == "budget" else 0)
+        for t, event, count, rtt in events
+    ]
+    file.write_text("t_us,event,segments,rtt_us,budget_bps\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
     out = io.BytesIO()
-    engine.replay_control(file, name, out)
-    rows = [line.split(",") for line in out.getvalue().decode().splitlines()[1:]]
-    return [(float(row[2]), float(row[3] or "inf")) for row in rows]
+    engine.replay_control(file, cc, out, [f"c2ml={form}"] if form else [])
+    found = [line.split(",") for line in out.getvalue().decode().splitlines()[1:]]
+    return [(float(row[2]), float(row[3] or "inf"), float(row[4]) if row[4] else None) for row in found]
 
 
-def compare(name: str, number: int, file: Path) -> None:
-    """Fails at the first event after which the two differ."""
-    events = script(number)
-    pairs = zip(events, compiled(name, events, file), replay(TWINS[name](), events), strict=True)
+def control(name: str) -> Replayed:
+    """The twin of this name."""
+    cc, _, form = name.partition("/c2ml-")
+    return C2ml(TWINS[cc](), literal=form == "literal") if form else TWINS[cc]()
+
+
+def compare(name: str, number: int, file: Path) -> int:
+    """Fails at the first event after which the two differ. Returns the number of events."""
+    events = with_budgets(script(number), number) if "/" in name else script(number)
+    pairs = zip(events, compiled(name, events, file), replay(control(name), events), strict=True)
     for index, (event, ours, twins) in enumerate(pairs):
-        # Three places are written.
-        same = all(a == b or abs(a - b) < 0.002 + 1e-6 * b for a, b in zip(ours, twins, strict=True))
+        # Of windows three places are written, and of paces whole bits.
+        same = all(a == b or abs(a - b) < 0.002 + 1e-6 * b for a, b in zip(ours[:2], twins[:2], strict=True))
+        if name.startswith("bbr"):
+            same &= (ours[2] is None) == (twins[2] is None)
+            same &= abs((ours[2] or 0) - (twins[2] or 0)) <= 2 + 1e-6 * (twins[2] or 0)
         assert same, f"{name}, script {number}, event {index} {event}: compiled {ours}, twin {twins}"
+    return len(events)
 
 
-@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", PAIRS)
 def test_a_control_and_its_twin_have_the_same_windows(name: str, tmp_path: Path) -> None:
-    for number in range(SCRIPTS):
+    for number in range(TRACES // 2 if "/" in name else TRACES):
         compare(name, number, tmp_path / "script.csv")

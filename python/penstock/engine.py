@@ -395,10 +395,10 @@ def replay_segments(
 ) -> tuple[list[tuple[int, tuple[str, int, int] | None]], dict[str, Any]]:
     """Plays TCP segments of both directions, in the order of time, through a discipline before a link of `rate`.
 
-    The discipline sees every segment, as at a gateway, and an outbound segment then arrives at its queue. Segments are any
-    objects with the attributes of `Segment` in `_penstock.pyi`, which describes facts as well. Returns for each segment
-    the window field with which it left, and for an outbound one its fate with time in ns and ECN field; and the
-    discipline's own report. Raises `ValueError` if an argument is invalid.
+    The discipline sees every segment, as at a gateway, and an outbound segment then arrives at its queue. Segments
+    are any objects with the attributes of `Segment` in `_penstock.pyi`, which describes facts as well. Returns for
+    each segment the window field with which it left, and for an outbound one its fate with time in ns and ECN field;
+    and the discipline's own report. Raises `ValueError` if an argument is invalid.
     """
     answers, report = _penstock.replay_segments(steps, aqm, rate, limit, list(settings), seed, Library())
     return answers, json.loads(report or "{}")
@@ -407,10 +407,10 @@ def replay_segments(
 def replay_control(script: Path, cc: str, csv: BinaryIO, settings: Sequence[str] = (), *, state: bool = False) -> int:
     """Gives a congestion control events (columns t_us,event,segments,rtt_us) and writes each window to `csv`.
 
-    `settings` are parameters of the control or of its endpoint (`mss` in bytes, `initial_window` and `initial_ssthresh`
-    in segments, `min_rto`, `paced`, `c2ml`, `headers` in bytes), each `key=value`. With `state` each row has the control's own state. Returns the
-    number of events. Raises `TraceError` when the script cannot be read, and `ValueError` for an unknown control or an
-    invalid parameter.
+    `settings` are parameters of the control or of its endpoint (`mss` in bytes, `initial_window` and
+    `initial_ssthresh` in segments, `min_rto`, `paced`, `c2ml`, `headers` in bytes), each `key=value`. With `state`
+    each row has the control's own state. Returns the number of events. Raises `TraceError` when the script cannot be
+    read, and `ValueError` for an unknown control or an invalid parameter.
     """
     return _penstock.replay_control(str(script), cc, csv, Library(), list(settings), state)
 

@@ -2,9 +2,10 @@
 
     p_i = (N MSS c / (L RTT_i))^2
 
-The source is silent about the sampling window: N is the larger of the numbers of flows that sent in the last whole window
-and in this one, MSS the largest packet of both. It takes the round trip time as known; here it is that of the gateway's
-`Probe`, and `rtt_ns` before both halves are known. Draws one random number for each arrival whose probability is below 1.
+The source is silent about the sampling window: N is the larger of the numbers of flows that sent in the last whole
+window and in this one, MSS the largest packet of both. It takes the round trip time as known; here it is that of the
+gateway's `Probe`, and `rtt_ns` before both halves are known. Draws one random number for each arrival whose
+probability is below 1.
 """
 
 from collections import defaultdict

@@ -5,8 +5,8 @@
 A step is a `Segment`, or a fact (time in ns, name, index, value) as the compiled part is told them:
 ("owner", flow, node), ("budget", node, bit/s or 0 for none), ("gone", node, 0) and ("flow-gone", flow, 0).
 
-An outbound segment is shown to the element, and then arrives at the queue before the link; an inbound one comes from the
-far side and carries the ACKs of that traffic.
+An outbound segment is shown to the element, and then arrives at the queue before the link; an inbound one comes from
+the far side and carries the ACKs of that traffic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 
 
 class Segment(NamedTuple):
-    """A TCP segment that passes the gateway. `scale`, `mss` and `timestamps` (TSval, TSecr) are `None` without the option."""
+    """A TCP segment that passes the gateway. `scale`, `mss` and `timestamps` (TSval, TSecr) may be missing."""
 
     t_ns: int
     inbound: bool

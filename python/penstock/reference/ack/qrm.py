@@ -3,12 +3,13 @@
     accept a packet of node i   while   BYTE_OF(i) / MIN_RTT_OF(i) < BW_i (1 + tolerance)          Figure 3.5
 
 `window` counts as the figure does: the bytes since a timer of one round trip began. Otherwise the account is a bucket
-that drains at BW_i, because the timer lets a node send its share twice around a reset (docs/algorithms/qrm.md). Bytes are
-counted as the time that they take at BW_i, in whole ns.
+that drains at BW_i, because the timer lets a node send its share twice around a reset (docs/algorithms/qrm.md). Bytes
+are counted as the time that they take at BW_i, in whole ns.
 
-The source is silent about, and docs/algorithms/qrm.md states: the limit of SYNs ("trivial checks"), the round trip time of
-a node that has not been measured, `slack`, even parts of the link without a gateway, who measures (one flow of a node at a
-time: the newest that opened, but not before the last one is measured), and the largest LAN half that counts.
+The source is silent about, and docs/algorithms/qrm.md states: the limit of SYNs ("trivial checks"), the round trip
+time of a node that has not been measured, `slack`, even parts of the link without a gateway, who measures (one flow
+of a node at a time: the newest that opened, but not before the last one is measured), and the largest LAN half that
+counts.
 """
 
 from __future__ import annotations

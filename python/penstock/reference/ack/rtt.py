@@ -1,9 +1,9 @@
 """Round trip times at a gateway, of one flow: the time from a segment to the first answer that proves its receipt.
 
-The documents time data and its ACK (000 §3.2, 002 §3.1.3) and say that a gateway sees a part of the path. A sender's round
-trip has two halves: WAN, from an outbound segment to its answer, and LAN, from an inbound one to its answer. The smallest of
-each counts (RTT_i^min). At most one sample of each half is taken at a time; what was sent twice gives none (Karn, RFC
-6298 §3); timestamps are used if they are there (RFC 7323 §4).
+The documents time data and its ACK (000 §3.2, 002 §3.1.3) and say that a gateway sees a part of the path. A sender's
+round trip has two halves: WAN, from an outbound segment to its answer, and LAN, from an inbound one to its answer.
+The smallest of each counts (RTT_i^min). At most one sample of each half is taken at a time; what was sent twice gives
+none (Karn, RFC 6298 §3); timestamps are used if they are there (RFC 7323 §4).
 
 The sources are silent about connections whose SYN was not seen: their first segment only tells where the numbers are.
 """
@@ -52,7 +52,7 @@ class Half:
         return None
 
     def sent_syn(self, segment: Segment) -> None:
-        """The answer of a SYN acknowledges it. A SYN that was sent again gives no sample, nor does what was sent before."""
+        """The answer of a SYN acknowledges it. A repeated SYN gives no sample, and neither does the first one."""
         first, after = self.newest is None, (segment.seq + 1) % 2**32
         self.newest = later(self.newest, after)
         self.newest_tsval = segment.timestamps[0] if segment.timestamps else None

@@ -3,9 +3,10 @@
     replay(Scalable(), events) -> the window and the threshold after each event, in segments
 
 An event is (t_us, name, segments, rtt_us) as `penstock replay --cc` reads it: `ack` acknowledges so many segments and
-tells a round trip time (0: none), `loss`, `ecn` and `rto` tell how many segments are in flight (0: a whole window), and
-`recovered` ends what `loss` began. The window is always in use, and ACKs between a loss and the end of its recovery
-reach only a control that measures.
+tells a round trip time (0: none), `loss`, `ecn` and `rto` tell how many segments are in flight (0: a whole window),
+and `recovered` ends what `loss` began. The window is always in use, and ACKs between a loss and the end of its
+recovery reach only a control that measures. A burst that is due begins before the event. `handshake` (with a round
+trip time) and `budget` (in the place of segments: the rate in bit/s, 0 for none) are for C²ML.
 
 A control sets its threshold at a loss and leaves the window to the endpoint, which sets it to the threshold when
 recovery ends (RFC 5681 §3.2).
@@ -13,9 +14,11 @@ recovery ends (RFC 5681 §3.2).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
+from typing import Protocol
 
 MSS = 1448
 INITIAL_WINDOW = 10
@@ -24,16 +27,70 @@ Event = tuple[int, str, int, int]
 
 
 @dataclass(frozen=True)
-class Ack:
-    """The values of an acknowledgment, in segments and seconds."""
+class Sample:
+    """A rate sample: what was delivered since `prior_delivered`, in segments, took so long."""
 
-    now: float
+    prior_delivered: float
+    interval_ns: int
+    flight: float  # segments in flight after this acknowledgment
+    lost: int  # segments lost since the start
+
+
+@dataclass(frozen=True)
+class Ack:
+    """The values of an acknowledgment, in segments and ns; a property without the unit in its name is in seconds."""
+
+    now_ns: int
     segments: float
-    rtt: float  # round trip time; 0 without a sample
-    srtt: float
-    min_rtt: float  # smallest round trip time; 0 before the first sample
+    rtt_ns: int  # round trip time; 0 without a sample
+    srtt_ns: int
+    min_rtt_ns: int  # smallest round trip time; 0 before the first sample
     flight: float  # segments in flight before this acknowledgment
     delivered: float  # segments delivered since the start, including this acknowledgment
+    rate: Sample | None = None  # for a control that measures
+
+    @property
+    def now(self) -> float:
+        """The time."""
+        return self.now_ns / 1e9
+
+    @property
+    def rtt(self) -> float:
+        """Round trip time; 0 without a sample."""
+        return self.rtt_ns / 1e9
+
+    @property
+    def srtt(self) -> float:
+        """Smoothed round trip time."""
+        return self.srtt_ns / 1e9
+
+    @property
+    def min_rtt(self) -> float:
+        """Smallest round trip time; 0 before the first sample."""
+        return self.min_rtt_ns / 1e9
+
+
+class Replayed(Protocol):
+    """What `replay` calls: a control, or one with a budget."""
+
+    measures: bool
+
+    def shown(self) -> float: ...
+    @property
+    def ssthresh(self) -> float: ...
+    @property
+    def pacing_bps(self) -> float | None: ...
+    @property
+    def next_burst_ns(self) -> int | None: ...
+    def on_burst(self, now_ns: int, flight: float) -> None: ...
+    def on_ack(self, ack: Ack) -> None: ...
+    def on_recovery_ack(self, ack: Ack) -> None: ...
+    def on_loss(self, now: float, flight: float) -> None: ...
+    def on_ecn(self, now: float, flight: float) -> None: ...
+    def on_recovered(self, now: float) -> None: ...
+    def on_rto(self, now: float, flight: float) -> None: ...
+    def handshake(self, rtt_ns: int) -> None: ...
+    def budget(self, rate_bps: int | None) -> None: ...
 
 
 class Control:
@@ -43,6 +100,8 @@ class Control:
     # After a long recovery the flight size may exceed the window. A control which keeps most of the flight would never
     # reduce its window, so it uses the window instead.
     timeout_by_window = False
+    measures = False  # it wants rate samples, and acknowledgments in recovery
+    next_burst_ns: int | None = None  # for a control that sends bursts: when the next one is due
 
     def __init__(self) -> None:
         self.cwnd: float = INITIAL_WINDOW
@@ -101,6 +160,27 @@ class Control:
     def on_recovery_ack(self, ack: Ack) -> None:
         """Called for acknowledgments during recovery, for controls which measure."""
 
+    @property
+    def pacing_bps(self) -> float | None:
+        """Returns the pacing rate in bit/s; `None` for a control that does not pace."""
+        return None
+
+    def on_burst(self, now_ns: int, flight: float) -> None:
+        """A burst begins."""
+
+    def adopt(self, cwnd: float, ssthresh: float) -> None:
+        """C²ML: takes this window, and a threshold of two segments at least."""
+        self.cwnd, self.ssthresh = cwnd, max(ssthresh, 2)
+
+    def limit(self, rate_bps: int | None, frame: int) -> None:
+        """C²ML: bursts of segments of `frame` bytes on the wire have this rate at most."""
+
+    def handshake(self, rtt_ns: int) -> None:
+        """Only C²ML needs it."""
+
+    def budget(self, rate_bps: int | None) -> None:
+        """Only C²ML keeps to it."""
+
 
 class Round:
     """Counts round trips. One ends when all data sent after its first acknowledgment has been acknowledged.
@@ -118,31 +198,74 @@ class Round:
         return ended
 
 
-def replay(control: Control, events: Iterable[Event]) -> list[tuple[float, float]]:
-    """Gives each event to the control as an endpoint does, and returns windows and thresholds in segments."""
-    srtt_ns, min_ns, delivered, recovering = 0, 0, 0, False
+class Endpoint:
+    """What an endpoint knows: round trip times, what was delivered and lost, and what bursts have in flight."""
+
+    def __init__(self) -> None:
+        self.srtt_ns = self.min_rtt_ns = 0
+        self.delivered = self.lost = 0
+        self.recovering = False
+        self.bursts = 0.0
+        self.history: deque[tuple[int, int]] = deque()  # deliveries of the last round trip
+
+    def ack(self, now_ns: int, segments: int, rtt_ns: int, flight: float) -> Ack:
+        """Takes an acknowledgment."""
+        if rtt_ns:
+            self.srtt_ns = (7 * self.srtt_ns + rtt_ns) // 8 if self.srtt_ns else rtt_ns  # RFC 6298 §2.3
+            self.min_rtt_ns = min(self.min_rtt_ns or rtt_ns, rtt_ns)
+        self.delivered += segments
+        self.bursts = max(self.bursts - segments, 0)
+        rate = self.rate(now_ns, max(flight - segments, 0))
+        return Ack(now_ns, segments, rtt_ns, self.srtt_ns, self.min_rtt_ns, flight, self.delivered, rate)
+
+    def rate(self, now_ns: int, flight: float) -> Sample | None:
+        """Returns the sample since the last delivery that is at least a round trip old."""
+        while len(self.history) > 1 and now_ns - self.history[1][0] >= self.srtt_ns:
+            self.history.popleft()
+        first = self.history[0] if self.history else None
+        self.history.append((now_ns, self.delivered))
+        if first is None or first[0] == now_ns:
+            return None
+        return Sample(first[1], now_ns - first[0], flight, self.lost)
+
+
+def replay(control: Replayed, events: Iterable[Event]) -> list[tuple[float, float, float | None]]:
+    """Gives each event to the control. Returns windows and thresholds in segments, and paces in bit/s."""
+    endpoint = Endpoint()
     rows = []
-    for t_us, name, segments, rtt_us in events:
-        now = t_us / 1e6
-        flight = segments if name != "ack" and segments else control.shown()
-        if name == "ack":
-            if rtt_us:
-                rtt_ns = rtt_us * 1000
-                srtt_ns = (7 * srtt_ns + rtt_ns) // 8 if srtt_ns else rtt_ns  # RFC 6298 §2.3
-                min_ns = min(min_ns or rtt_ns, rtt_ns)
-            delivered += segments
-            ack = Ack(now, segments, rtt_us / 1e6, srtt_ns / 1e9, min_ns / 1e9, flight, delivered)
-            (control.on_recovery_ack if recovering else control.on_ack)(ack)
-        elif name == "loss":
-            control.on_loss(now, flight)
-            recovering = True
-        elif name == "ecn":
-            control.on_ecn(now, flight)
-        elif name == "rto":
-            control.on_rto(now, flight)
-            recovering = False
-        else:
-            control.on_recovered(now)
-            recovering = False
-        rows.append((control.shown(), control.ssthresh))
+    for event in events:
+        now_ns = event[0] * 1000
+        if control.next_burst_ns is not None and control.next_burst_ns <= now_ns:
+            control.on_burst(now_ns, endpoint.bursts)
+            endpoint.bursts = control.shown()
+        tell(control, endpoint, event)
+        rows.append((control.shown(), control.ssthresh, control.pacing_bps))
     return rows
+
+
+def tell(control: Replayed, endpoint: Endpoint, event: Event) -> None:
+    """Gives one event to the control."""
+    t_us, name, segments, rtt_us = event
+    now = t_us / 1e6
+    flight = segments if name != "ack" and segments else control.shown()
+    match name:
+        case "ack":
+            ack = endpoint.ack(t_us * 1000, segments, rtt_us * 1000, flight)
+            if not endpoint.recovering:
+                control.on_ack(ack)
+            elif control.measures:
+                control.on_recovery_ack(ack)
+        case "loss":
+            control.on_loss(now, flight)
+        case "ecn":
+            control.on_ecn(now, flight)
+        case "rto":
+            control.on_rto(now, flight)
+        case "recovered":
+            control.on_recovered(now)
+        case "handshake":
+            control.handshake(rtt_us * 1000)
+        case "budget":
+            control.budget(segments or None)
+    endpoint.lost += name in ("loss", "rto")
+    endpoint.recovering = name == "loss" or (endpoint.recovering and name not in ("rto", "recovered"))

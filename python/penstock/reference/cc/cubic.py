@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.reference.cc import Ack, Control
+from penstock.reference.cc import MSS, Ack, Control
 
 C = 0.4
 BETA = 0.7
@@ -20,6 +20,7 @@ class Cubic(Control):
         self.cwnd_prior = 0.0
         self.t_epoch: float | None = None
         self.k = self.w_est = 0.0
+        self.reduced: float | None = None
 
     def begin(self, now: float) -> None:
         """§4.2 and §4.3. After a timeout K = 0 and W_max is the window (§4.8)."""
@@ -61,6 +62,19 @@ class Cubic(Control):
         """Follows §4.6 of the source."""
         self.reduce()
         super().on_loss(now, flight)
+        self.reduced = self.ssthresh
+
+    def on_recovered(self, now: float) -> None:
+        """The window that the loss left, also if a budget changed the threshold since."""
+        super().on_recovered(now)
+        self.cwnd = self.cwnd if self.reduced is None else self.reduced
+
+    def adopt(self, cwnd: float, ssthresh: float) -> None:
+        """The curve of a stage belongs to its window. The RFC knows no budgets."""
+        if abs(cwnd - self.shown()) > 0.5 / MSS:
+            self.t_epoch = None
+            super().adopt(cwnd, ssthresh)
+        self.ssthresh = max(ssthresh, 2)
 
     def on_ecn(self, now: float, flight: float) -> None:
         """§4.6: after an echo the window may be a single segment."""

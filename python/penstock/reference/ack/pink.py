@@ -1,0 +1,472 @@
+"""PINK: document 000 (Casoni, Grazia, Klapez, Patriciello 2017), §3 eq. (1), §3.1 eq. (2) and Figures 2 to 4, §4.
+
+    B_i = floor(BW RTT_i c / n) + floor(BW_free RTT_i c / n_good)
+
+`window="literal"`, `shrink="immediate"`, `reallocation="paper"` or `"off"` and `sampling="off"` are the paper's form.
+`window="dither"` has whole segments, half a share in the first flight, and growth as ACKs arrive, and
+`shrink="advance"` moves no right edge left, as docs/algorithms/pink.md states them.
+
+The sources are silent about the resolution of numbers: a rate is in thousandths of a byte per second, the last data
+of a flow are known within 250 ms, and a claim is in whole bytes per second. Eq. (2) is that of the page: it keeps
+what bad flows can use, not BW_free, and RTT_i is that of a full segment over both halves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Literal
+
+from penstock.reference.ack import ACK, FIN, RST, SYN, Gateway, Segment, before
+from penstock.reference.ack.rtt import Probe
+from penstock.reference.link import NS_PER_S, Limit
+
+MOST_WINDOW = 0xFFFF << 14
+MS = 1_000_000
+WRAP = 2**32
+STEPS = 3  # segments by which windows differ from their mean
+
+
+Reallocation = Literal["paper", "off"]
+Shrink = Literal["immediate", "advance"]
+
+
+@dataclass(frozen=True)
+class Params:
+    """The parameters of the page."""
+
+    c: float = 0.95
+    reserve_bps: int = 0
+    reallocation: Reallocation = "paper"
+    shrink: Shrink = "immediate"
+    window: Literal["literal", "dither"] = "literal"
+    sampling: Literal["always", "after-drop", "off"] = "off"
+    idle_ns: int = 60 * NS_PER_S
+    silent_ns: int = 3 * NS_PER_S
+
+
+def after(a: int, b: int) -> bool:
+    """A number of 32 bits is after another one."""
+    return before(b, a)
+
+
+def down(count: int, unit: int) -> int:
+    """Whole units."""
+    return count // unit * unit
+
+
+def up(count: int, unit: int) -> int:
+    """Whole units, rounded up."""
+    return -(-count // unit) * unit
+
+
+@dataclass
+class Habits:
+    """What sender and receiver did in this round and in the one before."""
+
+    now: set[str] = field(default_factory=set)
+    last: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Flow:
+    """A connection. `listed` is "silent" from its SYN to its first data, "busy" while it sends, "" otherwise."""
+
+    number: int
+    phase: Literal["unseen", "stranger", "opening", "open", "closed"] = "unseen"
+    from_inside: bool = False
+    isn: int = 0
+    scale: int | None = None
+    mss: int = 0
+    probe: Probe = field(default_factory=Probe)
+    listed: Literal["", "silent", "busy"] = ""
+    last_ns: int = 0
+    closed_ns: int = 0
+    largest: int = 0
+    fin_sent: bool = False
+    known: bool = False
+    claim: int | None = None  # bytes per second, while the flow is bad
+    flight: Literal["none", "first", "later"] = "none"
+    acked: int = 0
+    edge: int = 0
+    round_end: int = 0
+    credit: int = 0
+    habits: Habits = field(default_factory=Habits)
+    grows: bool = False
+    surplus: int = 0
+
+    def end(self) -> int | None:
+        """The number after what was sent."""
+        return self.probe.wan.newest
+
+    def round_trip(self) -> int | None:
+        """The whole round trip; its WAN half before it is known."""
+        return self.probe.whole() or self.probe.wan.shortest
+
+    def full(self, stamped: bool) -> int:
+        """The payload of a full segment: the largest seen if it is near the MSS, or the MSS less the timestamps."""
+        near = self.largest + 40 >= self.mss
+        return max(self.largest if near else self.mss - 12 if stamped and self.largest else self.mss, 48)
+
+    def believes(self, segment: Segment) -> bool:
+        """An ACK is of data that passed."""
+        end = self.end()
+        return bool(segment.flags & SYN) or not segment.flags & ACK or (end is not None and not after(segment.ack, end))
+
+    def let_through(self, ack: int, window: int) -> None:
+        """The rightmost edge."""
+        if after((ack + window) % WRAP, self.edge):
+            self.edge = (ack + window) % WRAP
+
+    def pairs(self) -> bool:
+        """Steps of two segments, for delayed ACKs."""
+        rtt = self.round_trip()
+        return "stretches" in self.habits.last and rtt is not None and rtt < 400 * MS
+
+
+class Pink(Gateway):
+    """The queue, the flows, and what §4 counts."""
+
+    def __init__(self, limit: Limit, params: Params, rate_bps: int) -> None:
+        super().__init__(limit)
+        self.params, self.rate_bps = params, rate_bps
+        c = int(params.c * 1e9 + 0.5)
+        self.capacity = (rate_bps - params.reserve_bps) * c * 1000 // (8 * 10**9)  # thousandths of a byte per second
+        self.flows: dict[int, Flow] = {}
+        self.kept = 65536  # part of the opened flows that sent data, each with a weight of 1/64
+        self.samples = params.sampling == "always"
+        self.sampled_until = 0
+        self.surplus_until = 0
+        self.now_ns = 0
+        self.count: defaultdict[str, int] = defaultdict(int)
+
+    # Which flows count.
+
+    def in_list(self, name: str) -> int:
+        """The number of flows in this list."""
+        return sum(flow.listed == name for flow in self.flows.values())
+
+    def counts(self, flow: Flow) -> bool:
+        """A flow that is in n."""
+        return flow.listed == "busy" or (flow.listed == "silent" and not self.samples)
+
+    def unlist(self, flow: Flow) -> bool:
+        """The flow does not count any more."""
+        was, flow.listed, flow.claim = flow.listed, "", None
+        flow.surplus, flow.grows = 0, False
+        return was != ""
+
+    def learn(self, sent: bool) -> None:
+        """A flow sent its first data, or timed out without data."""
+        self.kept = min(self.kept - self.kept // 64 + (1024 if sent else 0), 65536)
+
+    def expire(self) -> None:
+        """Timeouts."""
+        timeouts = {"silent": self.params.silent_ns, "busy": self.params.idle_ns}
+        for flow in self.flows.values():
+            if self.params.sampling != "off" and flow.listed and self.now_ns - flow.last_ns > timeouts[flow.listed]:
+                if flow.listed == "silent":
+                    self.learn(sent=False)
+                self.unlist(flow)
+                self.count["expired"] += 1
+        if self.params.sampling == "after-drop" and self.now_ns > self.sampled_until:
+            self.samples = False
+
+    def overflowed(self) -> None:
+        """A drop begins a sampling period."""
+        if self.params.sampling == "after-drop":
+            self.sampled_until, self.samples = self.now_ns + self.params.idle_ns, True
+
+    def close(self, flow: Flow) -> None:
+        """FIN, RST, or another connection."""
+        self.count["ended"] += self.unlist(flow)
+        flow.phase, flow.closed_ns = "closed", self.now_ns
+
+    def sends(self, flow: Flow) -> None:
+        """Data passes."""
+        if flow.listed == "busy" and self.now_ns - flow.last_ns < 250 * MS:
+            return
+        if flow.listed == "silent":
+            self.learn(sent=True)
+        elif flow.listed == "":
+            self.count["woken"] += 1
+        flow.listed, flow.last_ns = "busy", self.now_ns
+
+    def told(self, name: str, index: int, value: int, now_ns: int) -> None:
+        """Another connection has the number of this flow; one that sent nothing counts as timed out."""
+        del value
+        if name == "flow-gone" and index in self.flows:
+            self.now_ns, flow = now_ns, self.flows.pop(index)
+            if flow.listed == "silent":
+                self.learn(sent=False)
+                self.count["expired"] += 1
+                self.unlist(flow)
+            self.close(flow)
+
+    # Connections.
+
+    def arrive(self, segment: Segment) -> Flow | None:
+        """Returns the flow of a segment; `None` if nothing more is to be done for it."""
+        self.now_ns = segment.t_ns
+        self.expire()
+        flow = self.flows.setdefault(segment.flow, Flow(segment.flow))
+        if segment.flags & RST:
+            if flow.phase not in ("unseen", "closed"):
+                if self.believes_rst(flow, segment):
+                    self.close(flow)
+                else:
+                    self.count["implausible"] += 1
+            return None
+        if segment.flags & (SYN | ACK) == SYN:
+            if (opened := self.syn(flow, segment)) is None:
+                return None
+            flow = opened
+        if flow.phase == "unseen":
+            flow.phase = "stranger"
+            self.count["left_alone"] += 1
+        elif flow.phase == "closed" and not self.reopens(flow, segment):
+            if segment.inbound and segment.flags & ACK and flow.flight != "none" and flow.believes(segment):
+                scale = 0 if segment.flags & SYN else flow.scale or 0
+                flow.acked = segment.ack if after(segment.ack, flow.acked) else flow.acked
+                flow.let_through(segment.ack, segment.window << scale)
+            return None
+        return flow
+
+    def believes_rst(self, flow: Flow, segment: Segment) -> bool:
+        """RFC 9293 §3.10.7: it refuses a SYN, or is within 2^20 of the data."""
+        if flow.phase == "opening" and flow.from_inside == segment.inbound:
+            return bool(segment.flags & ACK) and segment.ack == (flow.isn + 1) % WRAP
+        end = flow.probe.lan.newest if segment.inbound else flow.probe.wan.newest
+        return end is None or (segment.seq - end + 2**20) % WRAP <= 2**21
+
+    def reopens(self, flow: Flow, segment: Segment) -> bool:
+        """New data, more than a round trip after a credible end, in units of 4096 ns."""
+        end, known = (segment.seq + segment.payload) % WRAP, flow.end()
+        if segment.inbound or not segment.payload or (known is not None and not after(end, known)):
+            return False
+        rtt = flow.round_trip() or NS_PER_S
+        if (self.now_ns >> 12) - (flow.closed_ns >> 12) <= rtt >> 12:
+            return False
+        flow.phase, flow.fin_sent = ("open" if flow.known else "stranger"), False
+        return True
+
+    def syn(self, flow: Flow, segment: Segment) -> Flow | None:
+        """A SYN without ACK."""
+        same_side = flow.from_inside != segment.inbound
+        if flow.phase == "opening" and not same_side:
+            self.answer(flow, segment)
+        elif flow.phase == "opening" and flow.isn == segment.seq:
+            pass
+        elif flow.phase == "open" and same_side and flow.isn == segment.seq:
+            return None
+        elif flow.phase == "open" and flow.listed == "busy" and self.now_ns - flow.last_ns < NS_PER_S:
+            self.count["implausible"] += 1
+            return None
+        else:
+            self.close(flow)
+            self.count["started"] += 1
+            flow = Flow(flow.number, "opening", not segment.inbound, segment.seq, segment.scale, segment.mss or 0)
+            flow.listed, flow.last_ns = "silent", self.now_ns
+            self.flows[flow.number] = flow
+        return flow
+
+    def answer(self, flow: Flow, segment: Segment) -> None:
+        """The other SYN: windows are scaled by both or by none (RFC 7323 §2.2)."""
+        both = flow.scale is not None and segment.scale is not None
+        far = segment.scale if flow.from_inside else flow.scale
+        flow.scale = min(far or 0, 14) if both else None
+        flow.mss = min(flow.mss or 65535, segment.mss or 65535)
+        flow.mss = 536 if not flow.mss or flow.mss == 65535 else flow.mss
+        flow.phase, flow.known = "open", True
+
+    def answers(self, flow: Flow, segment: Segment) -> None:
+        """A SYN-ACK of the side that did not open."""
+        both = SYN | ACK
+        if segment.flags & both == both and flow.phase == "opening" and flow.from_inside == segment.inbound:
+            self.answer(flow, segment)
+
+    def outbound(self, segment: Segment) -> int:
+        """Data."""
+        if (flow := self.arrive(segment)) is not None:
+            flow.probe.show(segment)
+            self.answers(flow, segment)
+            if segment.payload:
+                self.sends(flow)
+                if segment.payload <= flow.mss:
+                    flow.largest = max(flow.largest, segment.payload)
+                if segment.payload < flow.full(segment.timestamps is not None) and not segment.flags & FIN:
+                    flow.habits.now.add("splits")
+            if segment.flags & FIN:
+                flow.fin_sent = True
+        return segment.window
+
+    def inbound(self, segment: Segment) -> int:
+        """ACKs."""
+        if (flow := self.arrive(segment)) is None:
+            return segment.window
+        if flow.phase != "stranger" and not flow.believes(segment):
+            self.count["implausible"] += 1
+            return segment.window
+        flow.probe.show(segment)
+        self.answers(flow, segment)
+        if not segment.flags & ACK:
+            return segment.window
+        if flow.fin_sent and flow.end() == segment.ack:
+            self.close(flow)
+        elif flow.phase == "open":
+            return self.clamp(flow, segment)
+        return segment.window
+
+    # Shares.
+
+    def window_of(self, rate: int, rtt_ns: int, n: int) -> int:
+        """What a rate in thousandths of a byte per second gives to each of n flows in a round trip."""
+        return min(rate * rtt_ns // (NS_PER_S * 1000 * max(n, 1)), MOST_WINDOW)
+
+    def level(self, flow: Flow, rtt_ns: int) -> int:
+        """Eq. (2) for a flow as if it were good. One that does not count is taken as if it sent now."""
+        others = [one for one in self.flows.values() if self.counts(one) and one is not flow]
+        n, claims = len(others) + 1, [one.claim for one in others if one.claim is not None]
+        if not self.counts(flow) and flow.flight != "later" and self.samples:
+            silent = self.in_list("silent")
+            n += max(silent * self.kept // 65536 - (flow.listed != ""), 0)
+        if not claims:
+            return self.window_of(self.capacity, rtt_ns, n)
+        equal = self.capacity * len(claims) // n  # what bad flows hold at most
+        return self.window_of(self.capacity - min(1000 * sum(claims), equal), rtt_ns, n - len(claims))
+
+    def clamp(self, flow: Flow, segment: Segment) -> int:
+        """Writes RCV.WND."""
+        unit = 1 << (0 if segment.flags & SYN else flow.scale or 0)
+        told, full = segment.window * unit, flow.full(segment.timestamps is not None)
+        seen = flow.round_trip()
+        if seen is None and flow.flight == "none" and flow.probe.wan.newest is not None:
+            seen = self.now_ns - flow.probe.wan.since_ns  # at least
+        rtt_ns = None if seen is None else seen + full * 8 * NS_PER_S // self.rate_bps
+        share = None if rtt_ns is None else self.level(flow, rtt_ns)
+        if rtt_ns is not None and share is not None and not segment.flags & SYN:
+            self.judge(flow, told, share, rtt_ns)
+        surplus = self.note_surplus(flow, segment.ack, (share or 0) + STEPS * full, rtt_ns or 0)
+        self.count["acks"] += 1
+        self.count["below_one_segment"] += share is not None and share < full
+        written = self.write(flow, segment.ack, told, full, unit, share, surplus, rtt_ns or 0)
+        self.count["rewritten"] += written < told
+        return written // unit if written < told else segment.window
+
+    def judge(self, flow: Flow, told: int, share: int, rtt_ns: int) -> None:
+        """Figures 2 to 4."""
+        if self.params.reallocation == "off" or flow.listed != "busy" or flow.flight != "later":
+            return
+        if told < share:
+            flow.claim = min(told * NS_PER_S // max(rtt_ns, 1), WRAP - 1)
+        elif told > share:
+            flow.claim = None
+
+    def write(
+        self, flow: Flow, ack: int, told: int, full: int, unit: int, share: int | None, surplus: int, rtt_ns: int
+    ) -> int:
+        """Returns the window in bytes."""
+        held = None if flow.flight == "none" else (flow.edge - flow.acked) % WRAP
+        if held is None:
+            flow.flight, flow.acked, flow.edge, flow.round_end = "first", ack, ack, ack
+            flow.credit = min((flow.number * 0x9E3779B9 % WRAP) * full >> 32, 32767)
+        if after(ack, (flow.acked + full) % WRAP):
+            flow.habits.now.add("stretches")
+        newly = (ack - flow.acked) % WRAP if after(ack, flow.acked) else 0
+        flow.acked = (flow.acked + newly) % WRAP
+        flow.let_through(ack, 0)
+        if told == 0:
+            return 0
+        if share is None and held is not None:
+            share = held + newly // 2
+        if share is None:
+            flow.let_through(ack, told)
+            return told
+        self.end_round(flow, ack, max(full, unit), share)
+        granted = self.granted(flow, share, full, unit)
+        if self.params.window == "dither":
+            free = max(share - surplus, 0) if surplus else None
+            room = self.grow(flow, held, newly, granted, free, told, full, rtt_ns)
+            granted = min(granted, up(max(room, full), unit))
+        if self.params.shrink == "advance" and after(flow.edge, ack):
+            left = (flow.edge - ack) % WRAP
+            granted = max(granted, down(left, unit) if 2 * unit > full else up(left, unit))
+        written = min(granted, told)
+        flow.let_through(ack, written)
+        return written
+
+    def end_round(self, flow: Flow, ack: int, quantum: int, share: int) -> None:
+        """A round ends with the ACK of data beyond its first edge; its error is carried over."""
+        if not after(ack, flow.round_end):
+            return
+        if flow.flight == "later":
+            given, bound = (flow.edge - flow.round_end) % WRAP, min(STEPS * quantum, 32767)
+            given -= WRAP if given >= WRAP // 2 else 0
+            flow.credit = min(max(flow.credit + share - given, -bound), bound)
+        flow.flight, flow.round_end = "later", flow.edge
+        flow.habits = Habits(last=flow.habits.now)
+
+    def granted(self, flow: Flow, share: int, full: int, unit: int) -> int:
+        """The window of this ACK: one segment at least."""
+        if self.params.window == "literal":
+            return down(share, unit) if down(share, unit) >= full else up(full, unit)
+        due = (share // 2 if flow.flight == "first" else share) + flow.credit
+        step = 2 * full if flow.pairs() and unit < full else max(full, unit)
+        window = max(due // step * step, full)
+        less = down(window, unit)
+        return less if "splits" in flow.habits.last and less >= full else up(window, unit)
+
+    # Growth.
+
+    def note_surplus(self, flow: Flow, ack: int, allowed: int, rtt_ns: int) -> int:
+        """Returns what others have in flight beyond their shares, in bytes per round trip."""
+        end = flow.end()
+        sent = (end - ack) % WRAP if end is not None and after(end, ack) else 0
+        beyond = max(sent - allowed, 0)
+        if not beyond and not any(one.surplus for one in self.flows.values()):
+            return 0
+        flow.surplus = min(beyond * NS_PER_S // max(rtt_ns, 1), WRAP - 1)
+        if flow.surplus:
+            self.surplus_until = max(self.surplus_until, self.now_ns + rtt_ns)
+        if self.now_ns >= self.surplus_until:
+            return 0
+        others = sum(one.surplus for one in self.flows.values() if one is not flow)
+        return self.window_of(others * 1000, rtt_ns, 1)
+
+    def grow(
+        self,
+        flow: Flow,
+        held: int | None,
+        newly: int,
+        wanted: int,
+        free: int | None,
+        told: int,
+        full: int,
+        rtt_ns: int,
+    ) -> int:
+        """Returns the window up to which this ACK may open."""
+        if held is None:
+            return wanted if free is None else free
+        target = min(wanted if free is None else min(free, wanted), told)
+        steps = 0 if free is not None else STEPS * full * (1 if flow.grows else 2)
+        grows = target > held + steps
+        if grows and not flow.grows:
+            flow.round_end = flow.edge
+        flow.grows = grows
+        if not grows:
+            return wanted if free is None else held
+        kind, most = self.limit
+        room = min(most * full if kind == "packets" else most, self.window_of(self.capacity, rtt_ns, 1))
+        burst = room // (2 * sum(one.grows for one in self.flows.values()))
+        given = (flow.edge - flow.round_end) % WRAP
+        left = max(min((flow.round_end - flow.acked) % WRAP + newly, held), 1)
+        owed = max(target - given - left, 0)
+        return held + min(newly * owed // left, owed, max(newly // 8, newly * burst // max(held, 1)))
+
+    def report(self) -> dict[str, int]:
+        """The counters of the page."""
+        names = ("started", "woken", "ended", "expired", "acks", "rewritten", "left_alone", "below_one_segment")
+        counters = {name: self.count[name] for name in (*names, "implausible")}
+        counters["active"] = sum(self.counts(flow) for flow in self.flows.values())
+        counters["lacking"] = sum(flow.claim is not None for flow in self.flows.values())
+        return counters
