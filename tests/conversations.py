@@ -72,6 +72,7 @@ class World:
         self.now_ns = r.choice([0, 3_000 * MS])
         self.losses = r.choice([0.0, 0.0, 0.01, 0.1])
         self.noise = r.choice([0.0, 0.0, 0.02])
+        self.silent = r.choice([0.1, 0.1, 0.7])  # part of the connections that never send
         self.waiting: dict[int, tuple[Flow, Segment]] = {}
         self.count = 0
         end = gateway.end
@@ -142,7 +143,7 @@ class World:
             self.at(self.now_ns + flow.lan_ns, lambda: self.hello(flow, False, SYN | ACK))
             after_ns = flow.lan_ns + flow.wan_ns
             self.at(self.now_ns + after_ns, lambda: self.acknowledge(flow))
-        if r.random() < 0.9:
+        if r.random() >= self.silent:
             self.at(self.now_ns + after_ns, lambda: self.begin(flow))
 
     def hello(self, flow: Flow, inbound: bool, flags: int) -> None:
@@ -282,4 +283,5 @@ class World:
         flow.una = max(flow.una, acked)
         flow.nxt = max(flow.nxt, flow.una)
         flow.edge = max(flow.edge, acked + ((left or 0) << flow.scale))
-        self.at(self.now_ns + flow.lan_ns, lambda: self.send(flow))
+        late_ns = r.choice([0, 0, 0, r.randrange(4 * MS)])
+        self.at(self.now_ns + flow.lan_ns + late_ns, lambda: self.send(flow))

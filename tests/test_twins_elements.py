@@ -9,6 +9,7 @@ import pytest
 from conversations import Kind
 from penstock.reference import green
 from penstock.reference.ack import Fact, pink, qrm
+from penstock.reference.ack.pink_default import DefaultPink, PinkBeforeQrm
 from twin_settings import MS, coin, written
 from twin_steps import Trial, check, element, names
 
@@ -28,6 +29,23 @@ def green_trial(r: random.Random) -> Trial:
         return [(0, "flow-gone", flow, 0)] if coin(r) else []
 
     return Trial(lambda limit, rate, uniform: green.Green(limit, params, rate, uniform), settings, Kind(facts=facts))
+
+
+def qrm_conversations(r: random.Random) -> Kind:
+    """Flows and nodes that come and go, with budgets that a gateway tells or without."""
+    owners, budgets, nodes = coin(r), coin(r), r.choice([2, 4])
+
+    def facts(r: random.Random, flow: int) -> list[Fact]:
+        told: list[Fact] = [(0, "flow-gone", flow, 0)] if r.random() < 0.3 else []
+        node = r.randrange(nodes) if owners else flow
+        if owners and r.random() < 0.9:
+            told.append((0, "owner", flow, node))
+        if budgets and r.random() < 0.8:
+            rate_bps = 0 if r.random() < 0.2 else round(10 ** r.uniform(5, 8))
+            told.append((0, "budget", r.choice([node, node, r.randrange(nodes)]), rate_bps))
+        return told if r.random() < 0.9 else [*told, (0, "gone", node, 0)]
+
+    return Kind(facts=facts, flows=r.choice([3, 8]))
 
 
 @element("qrm")
@@ -51,30 +69,10 @@ def qrm_trial(r: random.Random) -> Trial:
         syn_rate=params.syn_rate,
         idle=f"{params.idle_ns}ns",
     )
-    owners, budgets, nodes = coin(r), coin(r), r.choice([2, 4])
-
-    def facts(r: random.Random, flow: int) -> list[Fact]:
-        told: list[Fact] = [(0, "flow-gone", flow, 0)] if r.random() < 0.3 else []
-        node = r.randrange(nodes) if owners else flow
-        if owners and r.random() < 0.9:
-            told.append((0, "owner", flow, node))
-        if budgets and r.random() < 0.8:
-            told.append(
-                (
-                    0,
-                    "budget",
-                    r.choice([node, node, r.randrange(nodes)]),
-                    r.choice([0, *[round(10 ** r.uniform(5, 8)) for _ in range(5)]]),
-                )
-            )
-        return told if r.random() < 0.9 else [*told, (0, "gone", node, 0)]
-
-    return Trial(
-        lambda limit, rate, _: qrm.Qrm(limit, params, rate), settings, Kind(facts=facts, flows=r.choice([3, 8]))
-    )
+    return Trial(lambda limit, rate, _: qrm.Qrm(limit, params, rate), settings, qrm_conversations(r))
 
 
-def pink_trial(r: random.Random, params: pink.Params) -> Trial:
+def pink_trial(r: random.Random, params: pink.Params, form: type[pink.Pink] = pink.Pink) -> Trial:
     """Any c, timeouts that are reached, a reserve."""
     params = replace(
         params,
@@ -99,7 +97,7 @@ def pink_trial(r: random.Random, params: pink.Params) -> Trial:
     kind = Kind(
         flows=r.choice([1, 4, 12]), facts=lambda r, flow: [(0, "flow-gone", flow, 0)] if r.random() < gone else []
     )
-    return Trial(lambda limit, rate, _: pink.Pink(limit, params, rate), settings, kind)
+    return Trial(lambda limit, rate, _: form(limit, params, rate), settings, kind)
 
 
 @element("pink/paper")
@@ -116,6 +114,27 @@ def pink_segments_trial(r: random.Random) -> Trial:
     reallocation: pink.Reallocation = r.choice(["paper", "off"])
     shrink: pink.Shrink = r.choice(["immediate", "advance", "advance"])
     return pink_trial(r, pink.Params(reallocation=reallocation, shrink=shrink, window="dither"))
+
+
+@element("pink/steady")
+def pink_steady_trial(r: random.Random) -> Trial:
+    """Windows that step together."""
+    reallocation: pink.Reallocation = r.choice(["paper", "off"])
+    return pink_trial(r, pink.Params(reallocation=reallocation, shrink="advance", window="steady"), DefaultPink)
+
+
+@element("pink")
+def pink_default_trial(r: random.Random) -> Trial:
+    """The default, and what flows use with windows that dither."""
+    window: pink.Window = r.choice(["steady", "steady", "dither"])
+    return pink_trial(r, pink.Params(reallocation="demand", shrink="advance", window=window), DefaultPink)
+
+
+@element("pink/qrm")
+def pink_before_qrm_trial(r: random.Random) -> Trial:
+    """The default before QRM: nodes of several flows, with told budgets that change or with even parts."""
+    one = pink_trial(r, pink.Params(reallocation="demand", shrink="advance", window="steady"), PinkBeforeQrm)
+    return replace(one, settings=[*one.settings, "queue=qrm"], sees=qrm_conversations(r))
 
 
 SHOWS = {

@@ -27,8 +27,9 @@ WRAP = 2**32
 STEPS = 3  # segments by which windows differ from their mean
 
 
-Reallocation = Literal["paper", "off"]
+Reallocation = Literal["paper", "off", "demand"]
 Shrink = Literal["immediate", "advance"]
+Window = Literal["literal", "dither", "steady"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Params:
     reserve_bps: int = 0
     reallocation: Reallocation = "paper"
     shrink: Shrink = "immediate"
-    window: Literal["literal", "dither"] = "literal"
+    window: Window = "literal"
     sampling: Literal["always", "after-drop", "off"] = "off"
     idle_ns: int = 60 * NS_PER_S
     silent_ns: int = 3 * NS_PER_S
@@ -58,6 +59,19 @@ def down(count: int, unit: int) -> int:
 def up(count: int, unit: int) -> int:
     """Whole units, rounded up."""
     return -(-count // unit) * unit
+
+
+@dataclass(frozen=True)
+class Given:
+    """What decides the window of an ACK, in bytes; share and round trip time are `None` before they are known."""
+
+    ack: int
+    told: int  # the receiver's window
+    full: int  # payload of a full segment
+    unit: int  # of the window field
+    share: int | None
+    surplus: int
+    rtt_ns: int | None
 
 
 @dataclass
@@ -79,7 +93,7 @@ class Flow:
     scale: int | None = None
     mss: int = 0
     probe: Probe = field(default_factory=Probe)
-    listed: Literal["", "silent", "busy"] = ""
+    listed: Literal["", "silent", "busy", "far", "quiet"] = ""
     last_ns: int = 0
     closed_ns: int = 0
     largest: int = 0
@@ -94,6 +108,11 @@ class Flow:
     habits: Habits = field(default_factory=Habits)
     grows: bool = False
     surplus: int = 0
+    round_ns: int = 0  # when the round began
+
+    def sends(self) -> bool:
+        """It sends now."""
+        return self.listed in ("busy", "far")
 
     def end(self) -> int | None:
         """The number after what was sent."""
@@ -124,14 +143,19 @@ class Flow:
         return "stretches" in self.habits.last and rtt is not None and rtt < 400 * MS
 
 
+def in_units(flow: Flow, window: int, full: int, unit: int) -> int:
+    """A window of whole segments in units of the field: a sender that splits segments gets no tail."""
+    less = down(window, unit)
+    return less if "splits" in flow.habits.last and less >= full else up(window, unit)
+
+
 class Pink(Gateway):
     """The queue, the flows, and what §4 counts."""
 
     def __init__(self, limit: Limit, params: Params, rate_bps: int) -> None:
         super().__init__(limit)
         self.params, self.rate_bps = params, rate_bps
-        c = int(params.c * 1e9 + 0.5)
-        self.capacity = (rate_bps - params.reserve_bps) * c * 1000 // (8 * 10**9)  # thousandths of a byte per second
+        self.capacity = self.payload(rate_bps - params.reserve_bps)
         self.flows: dict[int, Flow] = {}
         self.kept = 65536  # part of the opened flows that sent data, each with a weight of 1/64
         self.samples = params.sampling == "always"
@@ -148,7 +172,7 @@ class Pink(Gateway):
 
     def counts(self, flow: Flow) -> bool:
         """A flow that is in n."""
-        return flow.listed == "busy" or (flow.listed == "silent" and not self.samples)
+        return flow.listed != "" and (flow.listed != "silent" or not self.samples)
 
     def unlist(self, flow: Flow) -> bool:
         """The flow does not count any more."""
@@ -165,10 +189,18 @@ class Pink(Gateway):
         timeouts = {"silent": self.params.silent_ns, "busy": self.params.idle_ns}
         for flow in self.flows.values():
             if self.params.sampling != "off" and flow.listed and self.now_ns - flow.last_ns > timeouts[flow.listed]:
-                if flow.listed == "silent":
-                    self.learn(sent=False)
-                self.unlist(flow)
-                self.count["expired"] += 1
+                self.drop_out(flow)
+        self.end_sampling()
+
+    def drop_out(self, flow: Flow) -> None:
+        """A flow sent nothing until its timeout."""
+        if flow.listed == "silent":
+            self.learn(sent=False)
+        self.unlist(flow)
+        self.count["expired"] += 1
+
+    def end_sampling(self) -> None:
+        """No drop for a while."""
         if self.params.sampling == "after-drop" and self.now_ns > self.sampled_until:
             self.samples = False
 
@@ -182,7 +214,7 @@ class Pink(Gateway):
         self.count["ended"] += self.unlist(flow)
         flow.phase, flow.closed_ns = "closed", self.now_ns
 
-    def sends(self, flow: Flow) -> None:
+    def note_sending(self, flow: Flow) -> None:
         """Data passes."""
         if flow.listed == "busy" and self.now_ns - flow.last_ns < 250 * MS:
             return
@@ -198,9 +230,7 @@ class Pink(Gateway):
         if name == "flow-gone" and index in self.flows:
             self.now_ns, flow = now_ns, self.flows.pop(index)
             if flow.listed == "silent":
-                self.learn(sent=False)
-                self.count["expired"] += 1
-                self.unlist(flow)
+                self.drop_out(flow)
             self.close(flow)
 
     # Connections.
@@ -259,7 +289,7 @@ class Pink(Gateway):
             pass
         elif flow.phase == "open" and same_side and flow.isn == segment.seq:
             return None
-        elif flow.phase == "open" and flow.listed == "busy" and self.now_ns - flow.last_ns < NS_PER_S:
+        elif flow.phase == "open" and flow.sends() and self.now_ns - flow.last_ns < NS_PER_S:
             self.count["implausible"] += 1
             return None
         else:
@@ -291,14 +321,18 @@ class Pink(Gateway):
             flow.probe.show(segment)
             self.answers(flow, segment)
             if segment.payload:
-                self.sends(flow)
-                if segment.payload <= flow.mss:
-                    flow.largest = max(flow.largest, segment.payload)
-                if segment.payload < flow.full(segment.timestamps is not None) and not segment.flags & FIN:
-                    flow.habits.now.add("splits")
+                self.note_sending(flow)
+                self.note_data(flow, segment)
             if segment.flags & FIN:
                 flow.fin_sent = True
         return segment.window
+
+    def note_data(self, flow: Flow, segment: Segment) -> None:
+        """The size of segments, and whether the sender splits them."""
+        if segment.payload <= flow.mss:
+            flow.largest = max(flow.largest, segment.payload)
+        if segment.payload < flow.full(segment.timestamps is not None) and not segment.flags & FIN:
+            flow.habits.now.add("splits")
 
     def inbound(self, segment: Segment) -> int:
         """ACKs."""
@@ -318,6 +352,10 @@ class Pink(Gateway):
         return segment.window
 
     # Shares.
+
+    def payload(self, rate_bps: int) -> int:
+        """The part c of a rate, in thousandths of a byte per second."""
+        return rate_bps * int(self.params.c * 1e9 + 0.5) * 1000 // (8 * 10**9)
 
     def window_of(self, rate: int, rtt_ns: int, n: int) -> int:
         """What a rate in thousandths of a byte per second gives to each of n flows in a round trip."""
@@ -344,17 +382,31 @@ class Pink(Gateway):
             seen = self.now_ns - flow.probe.wan.since_ns  # at least
         rtt_ns = None if seen is None else seen + full * 8 * NS_PER_S // self.rate_bps
         share = None if rtt_ns is None else self.level(flow, rtt_ns)
-        if rtt_ns is not None and share is not None and not segment.flags & SYN:
-            self.judge(flow, told, share, rtt_ns)
+        if rtt_ns is not None and share is not None:
+            taken = self.taken(flow, rtt_ns)
+            if not segment.flags & SYN:
+                self.judge(flow, segment.ack, min(told, taken), share, full, rtt_ns)
+            share = min(share, taken, self.allowance(flow, full, rtt_ns))
         surplus = self.note_surplus(flow, segment.ack, (share or 0) + STEPS * full, rtt_ns or 0)
         self.count["acks"] += 1
         self.count["below_one_segment"] += share is not None and share < full
-        written = self.write(flow, segment.ack, told, full, unit, share, surplus, rtt_ns or 0)
+        written = self.write(flow, Given(segment.ack, told, full, unit, share, surplus, rtt_ns))
         self.count["rewritten"] += written < told
         return written // unit if written < told else segment.window
 
-    def judge(self, flow: Flow, told: int, share: int, rtt_ns: int) -> None:
+    def taken(self, flow: Flow, rtt_ns: int) -> int:
+        """Only QRM behind PINK refuses what is beyond a node's budget."""
+        del flow, rtt_ns
+        return MOST_WINDOW
+
+    def allowance(self, flow: Flow, full: int, rtt_ns: int) -> int:
+        """Only "demand" limits what flows may have besides."""
+        del flow, full, rtt_ns
+        return MOST_WINDOW
+
+    def judge(self, flow: Flow, ack: int, told: int, share: int, full: int, rtt_ns: int) -> None:
         """Figures 2 to 4."""
+        del ack, full
         if self.params.reallocation == "off" or flow.listed != "busy" or flow.flight != "later":
             return
         if told < share:
@@ -362,10 +414,9 @@ class Pink(Gateway):
         elif told > share:
             flow.claim = None
 
-    def write(
-        self, flow: Flow, ack: int, told: int, full: int, unit: int, share: int | None, surplus: int, rtt_ns: int
-    ) -> int:
+    def write(self, flow: Flow, given: Given) -> int:
         """Returns the window in bytes."""
+        ack, told, full, unit, share = given.ack, given.told, given.full, given.unit, given.share
         held = None if flow.flight == "none" else (flow.edge - flow.acked) % WRAP
         if held is None:
             flow.flight, flow.acked, flow.edge, flow.round_end = "first", ack, ack, ack
@@ -382,29 +433,39 @@ class Pink(Gateway):
         if share is None:
             flow.let_through(ack, told)
             return told
-        self.end_round(flow, ack, max(full, unit), share)
-        granted = self.granted(flow, share, full, unit)
-        if self.params.window == "dither":
-            free = max(share - surplus, 0) if surplus else None
-            room = self.grow(flow, held, newly, granted, free, told, full, rtt_ns)
+        granted = self.grant(flow, given, share, held)
+        if self.params.window != "literal":
+            free = max(share - given.surplus, 0) if given.surplus else None
+            room = self.grow(flow, held, newly, granted, free, given)
             granted = min(granted, up(max(room, full), unit))
-        if self.params.shrink == "advance" and after(flow.edge, ack):
-            left = (flow.edge - ack) % WRAP
-            granted = max(granted, down(left, unit) if 2 * unit > full else up(left, unit))
-        written = min(granted, told)
-        flow.let_through(ack, written)
+        return self.let(flow, given, granted)
+
+    def grant(self, flow: Flow, given: Given, share: int, held: int | None) -> int:
+        """Ends a round if it is over, and returns the window of this ACK."""
+        del held
+        self.end_round(flow, given.ack, max(given.full, given.unit), share)
+        return self.granted(flow, share, given.full, given.unit)
+
+    def let(self, flow: Flow, given: Given, granted: int) -> int:
+        """The window that is written: edges move left or not, and never beyond the receiver's."""
+        if self.params.shrink == "advance" and after(flow.edge, given.ack):
+            left = (flow.edge - given.ack) % WRAP
+            granted = max(granted, down(left, given.unit) if 2 * given.unit > given.full else up(left, given.unit))
+        written = min(granted, given.told)
+        flow.let_through(given.ack, written)
         return written
 
-    def end_round(self, flow: Flow, ack: int, quantum: int, share: int) -> None:
+    def end_round(self, flow: Flow, ack: int, quantum: int, due: int, *, settled: bool = False) -> bool:
         """A round ends with the ACK of data beyond its first edge; its error is carried over."""
         if not after(ack, flow.round_end):
-            return
-        if flow.flight == "later":
+            return False
+        if flow.flight == "later" and not settled:
             given, bound = (flow.edge - flow.round_end) % WRAP, min(STEPS * quantum, 32767)
             given -= WRAP if given >= WRAP // 2 else 0
-            flow.credit = min(max(flow.credit + share - given, -bound), bound)
-        flow.flight, flow.round_end = "later", flow.edge
+            flow.credit = min(max(flow.credit + due - given, -bound), bound)
+        flow.flight, flow.round_end, flow.round_ns = "later", flow.edge, self.now_ns
         flow.habits = Habits(last=flow.habits.now)
+        return True
 
     def granted(self, flow: Flow, share: int, full: int, unit: int) -> int:
         """The window of this ACK: one segment at least."""
@@ -412,9 +473,7 @@ class Pink(Gateway):
             return down(share, unit) if down(share, unit) >= full else up(full, unit)
         due = (share // 2 if flow.flight == "first" else share) + flow.credit
         step = 2 * full if flow.pairs() and unit < full else max(full, unit)
-        window = max(due // step * step, full)
-        less = down(window, unit)
-        return less if "splits" in flow.habits.last and less >= full else up(window, unit)
+        return in_units(flow, max(due // step * step, full), full, unit)
 
     # Growth.
 
@@ -440,28 +499,29 @@ class Pink(Gateway):
         newly: int,
         wanted: int,
         free: int | None,
-        told: int,
-        full: int,
-        rtt_ns: int,
+        given: Given,
     ) -> int:
         """Returns the window up to which this ACK may open."""
+        full = given.full
         if held is None:
             return wanted if free is None else free
-        target = min(wanted if free is None else min(free, wanted), told)
+        target = min(wanted if free is None else min(free, wanted), given.told)
         steps = 0 if free is not None else STEPS * full * (1 if flow.grows else 2)
         grows = target > held + steps
         if grows and not flow.grows:
-            flow.round_end = flow.edge
+            flow.round_end, flow.round_ns = flow.edge, self.now_ns
         flow.grows = grows
         if not grows:
             return wanted if free is None else held
-        kind, most = self.limit
-        room = min(most * full if kind == "packets" else most, self.window_of(self.capacity, rtt_ns, 1))
-        burst = room // (2 * sum(one.grows for one in self.flows.values()))
-        given = (flow.edge - flow.round_end) % WRAP
+        burst = self.room(full, given.rtt_ns or 0) // (2 * sum(one.grows for one in self.flows.values()))
         left = max(min((flow.round_end - flow.acked) % WRAP + newly, held), 1)
-        owed = max(target - given - left, 0)
+        owed = max(max(target - (flow.edge - flow.round_end) % WRAP, 0) - left, 0)
         return held + min(newly * owed // left, owed, max(newly // 8, newly * burst // max(held, 1)))
+
+    def room(self, full: int, rtt_ns: int) -> int:
+        """The bandwidth-delay product, or the queue if that is smaller."""
+        kind, most = self.limit
+        return min(most * full if kind == "packets" else most, self.window_of(self.capacity, rtt_ns, 1))
 
     def report(self) -> dict[str, int]:
         """The counters of the page."""

@@ -59,7 +59,8 @@ class Node:
     probe: Probe = field(default_factory=Probe)
     measured: int | None = None  # the flow that the probe follows
     rtt_ns: int | None = None
-    sent_ns: int | None = None  # last packet; without told budgets
+    sends: bool = False  # lately; without told budgets
+    sent_ns: int = 0
     syns: Syns = field(default_factory=Syns)
     since_ns: int = 0  # the bucket is empty at this time, or the timer began
     bytes: int = 0  # since the timer began
@@ -96,13 +97,21 @@ class Qrm(Gateway):
         elif (owner := self.owners.pop(index, None)) is not None and self.nodes[owner].measured == index:
             self.nodes[owner].measured, self.nodes[owner].probe = None, Probe()
 
-    def budget(self, node: Node, now_ns: int) -> int | None:
+    def budget(self, node: Node) -> int | None:
         """Returns BW_i: what the gateway granted, or an even part of the link."""
         if self.has_gateway:
             return node.budget_bps
-        idle_ns = self.params.idle_ns
-        n = sum(one.sent_ns is not None and now_ns - one.sent_ns <= idle_ns for one in self.nodes.values())
+        n = sum(one.sends for one in self.nodes.values())
         return self.rate_bps // n
+
+    def budget_of(self, flow: int) -> int | None:
+        """The rate to which the node of a flow is held; of one that does not send yet, the part that it would have."""
+        owner = self.owner(flow)
+        node = self.nodes[owner] if owner is not None else Node()
+        if self.has_gateway:
+            return node.budget_bps
+        n = sum(one.sends for one in self.nodes.values())
+        return self.rate_bps // (n if node.sends else n + 1)
 
     def inbound(self, segment: Segment) -> int:
         """TRACKRCV."""
@@ -150,12 +159,15 @@ class Qrm(Gateway):
         if owner is None or not allowed:
             return "unlisted"
         node = self.nodes[owner]
-        node.sent_ns = now_ns
+        if not self.has_gateway:
+            for one in self.nodes.values():
+                one.sends &= now_ns - one.sent_ns <= self.params.idle_ns
+            node.sends, node.sent_ns = True, now_ns
         return None if self.fits(node, packet.size, now_ns) else "over_budget"
 
     def fits(self, node: Node, size: int, now_ns: int) -> bool:
         """Figure 3.5, or the bucket."""
-        budget_bps = self.budget(node, now_ns)
+        budget_bps = self.budget(node)
         assert budget_bps is not None
         rtt_ns = self.params.rtt_ns if node.rtt_ns is None else node.rtt_ns
         if self.params.window:
