@@ -12,15 +12,15 @@
 //! Floors come before all claims; if they exceed the capacity, they are cut in proportion.
 //!
 //! [`allocate`] is the rule as a pure function, and `tests/allocation.json` has test vectors for it to which any other
-//! implementation can be held. [`pour`], [`by_class`] and [`rest`] are its steps. Those who allocate for each packet or
+//! implementation can be held. `pour`, `by_class` and `rest` are its steps. Those who allocate for each packet or
 //! message call the steps with sums that they keep:
 //!
 //! | who | step | sums |
 //! |---|---|---|
-//! | PINK (eq. 2), DyBRA | [`rest`] | number of members, those who cannot use their share, and what these claim |
-//! | QRM without told budgets, shares without claims | [`rest`] | number of members |
-//! | max-min, weighted, unweighted | [`pour`] | weights at each value of a claim |
-//! | priority | [`by_class`] | the same for each class |
+//! | PINK (eq. 2), DyBRA | `rest` | number of members, those who cannot use their share, and what these claim |
+//! | QRM without told budgets, shares without claims | `rest` | number of members |
+//! | max-min, weighted, unweighted | `pour` | weights at each value of a claim |
+//! | priority | `by_class` | the same for each class |
 //!
 //! All numbers are integers in any unit of rate; levels and grants are rounded down.
 
@@ -55,7 +55,7 @@ pub(crate) fn ratio(a: u64, b: u64, c: u64) -> u64 {
 /// Returns the capacity for the members that can use their share and the number of these members, if `lacking` of the
 /// `n` members can use `claims` in total. Their quotient is the level. The lacking members hold at most an equal share
 /// each on average; otherwise claims from before a fall of the capacity would starve the others.
-pub fn rest(capacity: u64, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
+pub(crate) fn rest(capacity: u64, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
     if lacking == 0 {
         return (capacity, n);
     }
@@ -67,7 +67,7 @@ pub fn rest(capacity: u64, n: u64, lacking: u64, claims: u64) -> (u64, u64) {
 /// `groups` are (claim, weight) of members or of groups of like members, in ascending order of claim per weight, and
 /// `total` is the sum of their weights. If all claims are met, the level is the one that the members with the largest
 /// claim per weight could have.
-pub fn pour(capacity: u64, total: u64, groups: impl IntoIterator<Item = (u64, u64)>) -> (u64, u64) {
+pub(crate) fn pour(capacity: u64, total: u64, groups: impl IntoIterator<Item = (u64, u64)>) -> (u64, u64) {
     let (mut met, mut above) = (0u64, total);
     for (claim, weight) in groups {
         let level = (capacity - met) / above;
@@ -83,9 +83,9 @@ pub fn pour(capacity: u64, total: u64, groups: impl IntoIterator<Item = (u64, u6
     (capacity, 0)
 }
 
-/// Returns the level of each class. `total` tells the sum of the weights of a class, and `pour` is [`pour`] for it. Of
+/// Returns the level of each class. `total` tells the sum of the weights of a class, and `pour` is `pour` for it. Of
 /// what reaches a class, `reserve_percent` stay for the classes below it if these have members.
-pub fn by_class<const N: usize>(
+pub(crate) fn by_class<const N: usize>(
     capacity: u64,
     reserve_percent: u64,
     total: impl Fn(usize) -> u64,

@@ -4,9 +4,9 @@
 //! through the code, open the files in this order:
 //!
 //! 1. [`units`]: time, span, size, rate; [`rng`]: named random streams.
-//! 2. [`packet`]: what an algorithm may see of a packet; [`rtt`]: round trip times as a gateway sees them.
-//! 3. [`qdisc`]: the trait of queue disciplines, drop reasons, conservation; [`judge`]: the trait of AQMs;
-//!    [`ack_path`]: the trait of elements which see both directions; [`fact`]: what disciplines are told of the world;
+//! 2. [`packet`]: what an algorithm may see of a packet; `rtt`: round trip times as a gateway sees them.
+//! 3. [`qdisc`]: the trait of queue disciplines, drop reasons, conservation; `judge`: the trait of AQMs;
+//!    `ack_path`: the trait of elements which see both directions; [`fact`]: what disciplines are told of the world;
 //!    [`queue`]: the shared FIFO.
 //! 4. [`config`]: configurations, which validate themselves and build an algorithm; [`listing`]: their description.
 //! 5. [`aqm`]: the algorithms that judge packets in a queue.
@@ -73,7 +73,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod ack;
-pub mod ack_path;
+mod ack_path;
 pub mod allocation;
 pub mod aqm;
 pub mod cc;
@@ -84,7 +84,7 @@ pub mod csi;
 pub mod fact;
 pub mod foreign;
 pub mod fq;
-pub mod judge;
+mod judge;
 pub mod key_value;
 pub mod listing;
 pub mod packet;
@@ -93,7 +93,7 @@ pub mod queue;
 mod recency;
 pub mod registry;
 pub mod rng;
-pub mod rtt;
+mod rtt;
 pub mod sched;
 pub mod settings;
 mod slab;

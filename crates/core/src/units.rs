@@ -485,6 +485,19 @@ mod tests {
         );
     }
 
+    /// IEC 80000-13: a kibibyte is 2^10 bytes, a mebibyte 2^20, a gibibyte 2^30. The units of SI are powers of a thousand.
+    #[test]
+    fn units_of_sizes_are_powers_of_1000_or_of_1024() {
+        let powers = |units: [&str; 4], base: u64| {
+            for (power, unit) in (0..).zip(units) {
+                assert_eq!(format!("3{unit}").parse::<Bytes>().unwrap(), Bytes::new(3 * base.pow(power)));
+            }
+        };
+        powers(["B", "kB", "MB", "GB"], 1000);
+        powers(["B", "KiB", "MiB", "GiB"], 1024);
+        assert_eq!("3TB".parse::<Bytes>().unwrap(), Bytes::new(3_000_000_000_000));
+    }
+
     #[test]
     fn a_number_without_unit_or_with_nonsense_is_refused() {
         for text in

@@ -7,8 +7,7 @@ use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Limit, Span};
 use penstock_grammar::{Diagnosis, Source};
 use penstock_sim::Scenario;
-use penstock_sim::actors::Traffic;
-use penstock_sim::scenario::{FlowSpec, Invariants, LinkSpec};
+use penstock_sim::scenario::{FlowSpec, Invariants, LinkSpec, Traffic};
 
 const IP_AND_TCP: f64 = 40.0;
 const IP_AND_UDP: f64 = 28.0;

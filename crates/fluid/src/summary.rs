@@ -3,10 +3,10 @@
 use crate::model::{Class, Control, Model};
 use crate::run::{Run, Totals};
 use penstock_sim::Scenario;
-use penstock_sim::quantiles::{Quantiles, round};
 use penstock_sim::scenario::FlowSpec;
-use penstock_sim::seconds::jain;
-use penstock_sim::summary::{BottleneckSummary, FlowSummary, JainSummary, QueueBytes, RttSummary, Summary};
+use penstock_sim::summary::{
+    BottleneckSummary, FlowSummary, JainSummary, Quantiles, QueueBytes, RttSummary, Summary, jain, round,
+};
 use penstock_sim::{Column, Table};
 
 /// Time between the rows of the table `fluid_state`, in seconds.

@@ -145,6 +145,15 @@ mod tests {
         assert_eq!(error.exit_code(), 2);
     }
 
+    /// EINVAL alone says little: where a command was about a namespace, that is asked for, else the interface.
+    #[test]
+    fn an_invalid_argument_is_explained_by_what_it_was_for() {
+        let source = || io::Error::from_raw_os_error(libc::EINVAL);
+        assert_eq!(advice(&source(), "is it a network namespace?"), "; is it a network namespace?");
+        assert!(advice(&source(), "").contains("MTU"));
+        assert_eq!(advice(&io::Error::from_raw_os_error(libc::EIO), ""), "");
+    }
+
     #[test]
     fn a_failure_while_running_is_not_the_users_fault() {
         let error: Error = Error::io("cannot read")(io::Error::from_raw_os_error(libc::EIO));

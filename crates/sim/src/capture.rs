@@ -36,7 +36,7 @@ struct Pending {
 
 /// A capture of chosen queues of a run.
 ///
-/// Links take their decisions late, each link in its own order ([`crate::link`]). A capture therefore holds packets back
+/// Links take their decisions late, each link in its own order (`link.rs`). A capture therefore holds packets back
 /// until all links have caught up ([`Capture::flush`]), and writes them in the order of time, those of one time in the
 /// order of the queues. So it needs no events of its own, and a run with a capture has the events of one without.
 pub struct Capture {

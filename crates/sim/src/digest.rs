@@ -195,6 +195,17 @@ mod tests {
         assert_eq!(digest.quantile(1.0).as_nanos() / 8_000_000, 500 / 8);
     }
 
+    /// 32 buckets of an octave: 64 bytes, and 128 bytes once a counter goes beyond 16 bits.
+    #[test]
+    fn an_octave_takes_64_or_128_bytes() {
+        let mut digest = Digest::default();
+        assert_eq!(digest.heap_bytes(), 0);
+        (32..64).for_each(|part| digest.record(Span::from_nanos(part << 20)));
+        assert_eq!(digest.heap_bytes(), 64);
+        (0..70_000).for_each(|_| digest.record(Span::from_nanos(40 << 20)));
+        assert_eq!(digest.heap_bytes(), 128);
+    }
+
     proptest! {
         #[test]
         fn quantiles_are_those_of_the_sorted_list(values in prop::collection::vec(1_000u64..10_000_000_000, 1..300)) {

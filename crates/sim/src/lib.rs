@@ -4,21 +4,21 @@
 //! the order of their sources, and gives each consumer of random numbers a named stream. To follow one packet, open the
 //! files in this order:
 //!
-//! 1. [`scenario`] says what is simulated; [`network`] makes links, routes and flows of it; [`numbers`] lays out the
+//! 1. [`scenario`] says what is simulated; `network` makes links, routes and flows of it; `numbers` lays out the
 //!    numbers of sources and owners.
-//! 2. [`run`] is the loop, which takes [`event`]s in order; [`world`] moves packets between links.
-//! 3. [`flow`] has the two hosts of an application, [`actors::application`]; each kind of [`actors::Traffic`] has its
+//! 2. `run` is the loop, which takes `event`s in order; `world` moves packets between links.
+//! 3. `flow` has the two hosts of an application, `actors::application`; each kind of `actors::Traffic` has its
 //!    file.
 //! 4. [`tcp`] is the endpoint which makes a [`segment`].
-//! 5. [`link`] is where a packet waits and travels; [`loss`] and [`stations`] decide whether the wire loses it;
-//!    [`probe`] measures queues, and [`capture`] writes packets to a file.
-//! 6. The remaining actors push [`actors::action`]s, which the loop applies: [`actors::changes`] of links (a [`series`]
-//!    of steps from an [`orbit`] or from a file, [`recorded`]), [`actors::handovers`] of hosts, [`actors::cooperation`]
-//!    of a gateway with clients, and [`actors::connections`] which sessions open.
-//! 7. [`digest`], [`quantiles`] and [`seconds`] count what arrives, [`delays`] are distributions; [`summary`] and [`table`]
+//! 5. `link` is where a packet waits and travels; `loss` and `stations` decide whether the wire loses it;
+//!    `probe` measures queues, and [`capture`] writes packets to a file.
+//! 6. The remaining actors push `actors::action`s, which the loop applies: `actors::changes` of links (a [`series`]
+//!    of steps from an [`orbit`] or from a file, [`recorded`]), `actors::handovers` of hosts, `actors::cooperation`
+//!    of a gateway with clients, and `actors::connections` which sessions open.
+//! 7. `digest`, `quantiles` and `seconds` count what arrives, `delays` are distributions; [`summary`] and [`table`]
 //!    are the results; [`tcp_trace`] samples the windows of connections, and [`live`] is the state of a run for whoever
 //!    shows it.
-//! 8. [`command`] is the main of programs with algorithms of their own.
+//! 8. `command` is the main of programs with algorithms of their own.
 //!
 //! A scenario is a text, and a run of it returns a summary. In this example one TCP connection fills a link of 10
 //! Mbit/s:
@@ -54,35 +54,36 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
-pub mod actors;
+mod actors;
 pub mod capture;
-pub mod command;
-pub mod delays;
-pub mod digest;
-pub mod event;
-pub mod flow;
-pub mod link;
+mod command;
+mod delays;
+mod digest;
+mod event;
+mod flow;
+mod link;
 pub mod live;
-pub mod loss;
-pub mod network;
-pub mod numbers;
+mod loss;
+mod network;
+mod numbers;
 pub mod orbit;
-pub mod probe;
-pub mod quantiles;
+mod probe;
+mod quantiles;
 pub mod recorded;
-pub mod run;
+mod run;
 pub mod scenario;
-pub mod seconds;
+mod seconds;
 pub mod segment;
 pub mod series;
-pub mod stations;
+mod stations;
 pub mod summary;
 pub mod table;
 pub mod tcp;
 pub mod tcp_trace;
-pub mod world;
+mod world;
 
 pub use command::main_with;
+pub use network::Bottleneck;
 pub use run::{Broken, Simulation};
 pub use scenario::Scenario;
 pub use table::{Column, Table};

@@ -33,9 +33,9 @@ pub struct Bottleneck {
     /// Name of the queue discipline.
     pub aqm: String,
     /// The direction of the link before which it stands.
-    pub link: LinkDir,
+    pub(crate) link: LinkDir,
     /// Numbers of the flows that cross it from client to server.
-    pub flows: Vec<u32>,
+    pub(crate) flows: Vec<u32>,
 }
 
 /// All parts of a run, before its first event.

@@ -2,10 +2,10 @@
 //!
 //! The format is described in `docs/scenarios.md`. The types are here and in the files which have the names of the
 //! tables; they do not depend on the file format. `read.rs` and its folder read them from TOML and report a mistake
-//! with its line, `write.rs` writes a scenario with all defaults, and [`paths`] finds the paths between routers.
+//! with its line, `write.rs` writes a scenario with all defaults, and `paths` finds the paths between routers.
 
 mod handovers;
-pub mod paths;
+pub(crate) mod paths;
 mod profiles;
 mod read;
 mod stations;
@@ -15,12 +15,12 @@ pub use handovers::{Handover, Procedure};
 pub use penstock_grammar::Diagnosis;
 pub use penstock_grammar::link::Link;
 pub use read::schema;
-pub use stations::StationSpec;
+pub use stations::{Markov, Moving, Signal, StationSpec};
 
+pub use crate::actors::Traffic;
 pub use crate::actors::changes::{Change, Course, Way};
 pub use crate::actors::cooperation::{Lie, NodeSpec, Spec as Cooperation};
 
-use crate::actors::Traffic;
 use crate::tcp::TcpConfig;
 use penstock_core::registry::AnyConfig;
 use penstock_core::units::{Bytes, Rate, Span};

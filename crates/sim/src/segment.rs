@@ -26,7 +26,7 @@ pub struct SynOptions {
 pub struct Segment {
     /// In a queue: when the packet entered it. On a link: when the packet arrives at the end of the link.
     pub at: Instant,
-    /// Number of the owner, see [`crate::numbers::Owner`].
+    /// Number of the owner, see `numbers.rs`.
     pub flow: u32,
     /// Place of the packet's next hop in the table of routes.
     pub cursor: u32,

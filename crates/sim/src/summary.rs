@@ -1,13 +1,20 @@
 //! The result of a run: totals as one JSON object, and tables stored by column.
 
-use crate::actors::Measures;
+pub use crate::actors::Measures;
+pub use crate::actors::cooperation::Summary as CooperationSummary;
+pub use crate::actors::handovers::Counters as HandoverCounters;
+pub use crate::actors::media::{Delivery, Jitter};
+pub use crate::actors::sessions::{SizeClass, Transfers};
+pub use crate::actors::video::{Frames, VideoSummary};
+pub use crate::actors::voip::VoipSummary;
+pub use crate::quantiles::{Quantiles, round};
+pub use crate::seconds::jain;
+
 use crate::digest::Digest;
 use crate::flow::Flow;
 use crate::network::Bottleneck;
 use crate::probe::{BILLIONTHS, QueueProbe, TimeHistogram};
-use crate::quantiles::{Quantiles, round};
 use crate::run::Simulation;
-use crate::seconds::jain;
 use crate::tcp::{Counters, EcnUse};
 use penstock_core::qdisc::Qdisc;
 use penstock_core::units::Instant;
@@ -150,10 +157,10 @@ pub struct Summary {
     pub rtt_ms: RttSummary,
     /// What became of the packets of hosts that moved; absent without `[[handovers]]`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub handovers: Option<crate::actors::handovers::Counters>,
+    pub handovers: Option<HandoverCounters>,
     /// Counters of the gateway and its clients; absent without `[cooperation]`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cooperation: Option<crate::actors::cooperation::Summary>,
+    pub cooperation: Option<CooperationSummary>,
 }
 
 /// Returns the JSON Schema of summaries.

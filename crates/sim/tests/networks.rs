@@ -6,8 +6,7 @@ mod watching;
 use penstock_core::cc;
 use penstock_core::registry::NAMES;
 use penstock_core::units::{Bytes, Span};
-use penstock_sim::actors::media::Delivery;
-use penstock_sim::summary::{BottleneckSummary, FlowSummary, Summary};
+use penstock_sim::summary::{BottleneckSummary, Delivery, FlowSummary, Summary};
 use penstock_sim::{Broken, Scenario, Simulation};
 use proptest::prelude::*;
 

@@ -451,8 +451,8 @@ fn losses(request: &Request, mode: Mode) -> Result<Vec<f64>, Mistake> {
     };
     let stations = |default| number(&request.flowsmac, "-flowsmac", default, 1, MAX_STATIONS as u64);
     let text = match request.ploss.as_deref().unwrap_or("powers").trim() {
-        "powers" => return Ok(geometric(stations(default.unwrap_or(0))? as usize, 1.0, 1e-4)),
-        "steps" => return Ok(linear(stations(default.unwrap_or(0))? as usize, 1.0, 1e-4)),
+        "powers" => return Ok(geometric(stations(default.unwrap_or(0))? as usize, 1.0..=1e-4)),
+        "steps" => return Ok(linear(stations(default.unwrap_or(0))? as usize, 1.0..=1e-4)),
         list => list,
     };
     let read = |part: &str| part.trim().parse::<f64>().ok().filter(|loss| (0.0..=1.0).contains(loss));

@@ -98,8 +98,7 @@ impl Session {
 
     /// Returns what a page has to know to draw the run.
     pub fn describe(&self) -> Description {
-        let queue =
-            |b: &penstock_sim::network::Bottleneck| QueueDescription { name: b.name.clone(), aqm: b.aqm.clone() };
+        let queue = |b: &penstock_sim::Bottleneck| QueueDescription { name: b.name.clone(), aqm: b.aqm.clone() };
         let flow = |(kind, cc): (&'static str, &str)| FlowDescription { kind, cc: cc.to_owned() };
         Description {
             name: self.scenario.name.clone(),

@@ -371,6 +371,18 @@ mod tests {
         assert!((before.weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
 
+    /// The change is K times a weighted mean, so it does not depend on the scale of the weights.
+    #[test]
+    fn only_proportions_of_weights_count() {
+        let mut neuron = neuron(0.1).neuron;
+        let x = [1.0, -2.0, 3.0, 4.0, -5.0, 6.0];
+        let change = neuron.output(&x);
+        neuron.weights.iter_mut().for_each(|w| *w *= 8.0);
+        assert!(change != 0.0 && (neuron.output(&x) - change).abs() < 1e-15 * change.abs());
+        neuron.weights = [2.0; INPUTS];
+        assert!((neuron.output(&x) - neuron.k * 7.0 / 6.0).abs() < 1e-15, "K times the mean of the inputs");
+    }
+
     /// The queue is held while exactly the link's rate arrives: with Dx = 0 and y = 0, p moves by the integral part
     /// only, up above the target and down below it, and rests at it.
     #[test]

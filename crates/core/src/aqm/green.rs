@@ -14,7 +14,7 @@
 //! The paper leaves open, and this file chooses: the sampling window is 1 s, a parameter; N is the larger of the counts
 //! in the last whole window and in the current one; MSS is the largest packet of these two windows, as document 000 §2
 //! (ii) describes GREEN. The paper takes the RTT as known to the gateway; here it is measured on both halves of the
-//! path ([`RttProbe`]), and `rtt` is assumed until both are known.
+//! path (`rtt.rs`), and `rtt` is assumed until both are known.
 //!
 //! State: N, the largest packet, and 72 bytes per flow. Cost: O(1). One random number is drawn per packet with p < 1.
 //!

@@ -54,7 +54,7 @@ mod driver;
 
 mod check;
 mod hystart;
-pub mod linux;
+mod linux;
 mod table;
 mod window;
 

@@ -8,9 +8,9 @@ use super::state::{CLASSES, Claim, NodeId, STATE_BYTES, Signed};
 use crate::units::Span;
 
 /// The first two bytes of every message.
-pub const MAGIC: u16 = 0xc21b;
+const MAGIC: u16 = 0xc21b;
 /// The version of the encoding.
-pub const VERSION: u8 = 1;
+const VERSION: u8 = 1;
 /// Length of the header: magic, version, type, key id, three zeros.
 const HEADER: usize = 8;
 /// Length of the longest message in bytes.

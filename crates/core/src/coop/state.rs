@@ -33,10 +33,11 @@ impl Default for Share {
 }
 
 impl Share {
-    /// Creates a share; `None` if there is no such class or weight.
-    pub fn new(class: u8, weight: u16) -> Option<Self> {
-        let allowed = usize::from(class) < CLASSES && (1..=MAX_WEIGHT).contains(&weight);
-        allowed.then_some(Self { class, weight })
+    /// Returns the share; `None` if there is no such class or weight.
+    #[must_use]
+    pub fn checked(self) -> Option<Self> {
+        let allowed = usize::from(self.class) < CLASSES && (1..=MAX_WEIGHT).contains(&self.weight);
+        allowed.then_some(self)
     }
 }
 
@@ -156,7 +157,7 @@ impl Signed {
         let (signed, tag) = from.split_at(SIGNED_BYTES);
         let word = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| signed[at + i]));
         let status = *Status::ALL.get(usize::from(signed[0]))?;
-        let share = Share::new(signed[1], u16::from_be_bytes([signed[2], signed[3]]))?;
+        let share = Share { class: signed[1], weight: u16::from_be_bytes([signed[2], signed[3]]) }.checked()?;
         let node = NodeId(u32::from_be_bytes([signed[4], signed[5], signed[6], signed[7]]));
         let (seq, incarnation, until) = (word(8), word(16), Instant::from_nanos(word(24)));
         let (claim, level, key) = (Claim(word(32)), word(40), signed[48]);

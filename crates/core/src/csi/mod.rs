@@ -18,6 +18,7 @@ pub mod snr;
 use crate::rng::Rng;
 use crate::units::{Bytes, Instant, Span};
 use snr::Technology;
+use std::ops::RangeInclusive;
 
 /// The largest loss at which a station counts as in good condition (§4.2.3.3).
 pub const GOOD_LOSS: f64 = 0.2;
@@ -194,7 +195,8 @@ impl Csi {
 
 /// Losses that fall linearly from the first station to the last: one reading of §4.2.3.3, "ranging linearly from 10^0
 /// to 10^-4". With it no weights of stations that the document defines give the document's results.
-pub fn linear(stations: usize, first: f64, last: f64) -> Vec<f64> {
+pub fn linear(stations: usize, ends: RangeInclusive<f64>) -> Vec<f64> {
+    let (first, last) = ends.into_inner();
     let steps = stations.saturating_sub(1).max(1) as f64;
     let between = |x: f64| first * (1.0 - x) + last * x;
     (0..stations).map(|i| between(i as f64 / steps)).collect()
@@ -202,7 +204,8 @@ pub fn linear(stations: usize, first: f64, last: f64) -> Vec<f64> {
 
 /// Losses whose logarithms fall linearly: the second reading, since both ends are powers of ten.
 /// `docs/algorithms/hfs.md` has the arguments for it.
-pub fn geometric(stations: usize, first: f64, last: f64) -> Vec<f64> {
+pub fn geometric(stations: usize, ends: RangeInclusive<f64>) -> Vec<f64> {
+    let (first, last) = ends.into_inner();
     let steps = stations.saturating_sub(1).max(1) as f64;
     (0..stations).map(|i| first * libm::pow(last / first, i as f64 / steps)).collect()
 }
@@ -218,16 +221,16 @@ mod tests {
 
     #[test]
     fn losses_range_linearly_or_by_powers() {
-        let losses = linear(20, 1.0, 1e-4);
+        let losses = linear(20, 1.0..=1e-4);
         assert_eq!((losses.len(), losses[0], losses[19]), (20, 1.0, 1e-4));
         // Station 16 of 0..=19: 1 - 0.9999 * 16 / 19 = 0.15798, and the one before it 0.21061: four are good.
         assert!((losses[16] - 0.157_979).abs() < 1e-6, "{}", losses[16]);
         assert_eq!(losses.iter().filter(|loss| **loss <= GOOD_LOSS).count(), 4);
         // Two stations in three decades and five: 10^-2 is in the middle of 10^0 and 10^-4.
-        assert!((geometric(3, 1.0, 1e-4)[1] - 1e-2).abs() < 1e-15);
+        assert!((geometric(3, 1.0..=1e-4)[1] - 1e-2).abs() < 1e-15);
         // 10^(-4 i / 19) <= 0.2 from i = 3.32 on: sixteen.
-        assert_eq!(geometric(20, 1.0, 1e-4).iter().filter(|loss| **loss <= GOOD_LOSS).count(), 16);
-        assert_eq!(linear(1, 0.5, 0.1), [0.5]);
+        assert_eq!(geometric(20, 1.0..=1e-4).iter().filter(|loss| **loss <= GOOD_LOSS).count(), 16);
+        assert_eq!(linear(1, 0.5..=0.1), [0.5]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Schedulers: which class is served next. A scheduler knows classes by index and packets by size, and owns no packet.
 //!
 //! [`Scheduled`] owns the packets: one queue for each class, all in one array. It reports arrivals and departures to a
-//! [`Scheduler`] and asks it which class to serve. [`table`] lists every scheduler by name. [`new_old`] implements the
+//! [`Scheduler`] and asks it which class to serve. [`table`] lists every scheduler by name. `new_old` implements the
 //! rounds of flow queueing ([`fq`](crate::fq)), which puts an AQM into each queue and therefore does not use
 //! [`Scheduled`].
 
@@ -16,7 +16,7 @@ mod heap;
 pub mod kps;
 pub mod lte_bearers;
 pub mod modular;
-pub mod new_old;
+pub(crate) mod new_old;
 pub mod prio;
 pub mod qfq;
 pub mod qfq_plus;

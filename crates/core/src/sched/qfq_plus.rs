@@ -440,6 +440,19 @@ mod tests {
         assert_eq!(queues.queues.backlog().packets, 0);
     }
 
+    /// M = 2: two aggregates of two classes. Class 0 leaves for another weight and returns to the place it left, as in the
+    /// kernel, where an aggregate that is no longer full takes classes again (qfq_update_agg).
+    #[test]
+    fn a_class_that_returns_finds_the_room_it_left() {
+        let mut queues = qfq_plus(2, &[1; 4]);
+        for weight in [5, 1] {
+            queues.queues.scheduler_mut().set_weight(0, Weight::new(weight).unwrap()).unwrap();
+        }
+        let of = |class: usize| queues.queues.scheduler().classes[class].aggregate;
+        assert_eq!((of(0), of(2)), (of(1), of(3)));
+        assert_ne!(of(0), of(2));
+    }
+
     #[test]
     fn sizes_of_aggregates_are_limited() {
         let setup = Setup { weights: &[Weight::ONE], max_packet: Bytes::new(1500) };

@@ -178,6 +178,13 @@ mod tests {
         queues(config, &vec![1; classes])
     }
 
+    #[test]
+    fn a_class_that_does_not_exist_has_no_weight() {
+        let mut queues = sfq(&Config::default(), 2);
+        let known = [0, 1, 2].map(|class| queues.queues.scheduler_mut().set_weight(class, Weight::ONE).is_ok());
+        assert_eq!(known, [true, true, false]);
+    }
+
     /// Two classes that do not collide take turns; with one bucket both form a FIFO.
     #[test]
     fn buckets_take_turns_and_within_one_the_first_goes_first() {

@@ -80,10 +80,8 @@ fn ipv4(bytes: &[u8]) -> Option<Headers> {
 }
 
 fn ipv6(bytes: &[u8]) -> Option<Headers> {
-    if bytes.len() < IPV6_HEADER {
-        return None;
-    }
     let end = IPV6_HEADER + usize::from(be16(bytes, 4));
+    // Refuses less than a header as well.
     if end > bytes.len() {
         return None;
     }

@@ -9,10 +9,10 @@
 //!
 //! Sources: RFC 791 §3.1, RFC 8200 §3 and §4, RFC 9293 §3.1 and §3.2, RFC 7323 §2.2 and §3.2, RFC 3168 §5, RFC 1624.
 
-pub mod checksum;
+mod checksum;
 pub mod flows;
 mod headers;
-pub mod hosts;
+mod hosts;
 mod options;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -167,6 +167,21 @@ fn other_protocols_and_broken_headers_show_no_tcp() {
     assert!(broken(Vec::clear));
 }
 
+/// RFC 768: two ports, length and checksum are 8 bytes. RFC 8200 §3: a header of IPv6 has 40.
+#[test]
+fn a_header_that_is_cut_short_is_not_shown() {
+    for (length, shown) in [(27, Transport::Other(17)), (28, Transport::Udp { offset: 20 })] {
+        let mut bytes = build(&plain());
+        bytes.truncate(length);
+        (bytes[3], bytes[9]) = (length as u8, 17);
+        assert_eq!(Headers::parse(&bytes).transport, shown, "{length} bytes");
+    }
+    let mut bytes = [0; 40];
+    (bytes[0], bytes[6]) = (0x60, 59); // no next header
+    assert_eq!(Headers::parse(&bytes).version, IpVersion::V6);
+    assert_eq!(Headers::parse(&bytes[..39]).version, IpVersion::Unknown);
+}
+
 #[test]
 fn padding_is_neither_payload_nor_size() {
     let mut bytes = build(&plain());

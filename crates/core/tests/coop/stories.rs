@@ -299,7 +299,7 @@ fn the_bytes_are_those_of_the_specification() {
     let expected = [0xc2, 0x1b, 1, 1, 2, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 1, 2];
     assert_eq!(hello[..20], expected);
     assert_eq!(hello.len(), 36);
-    let share = Share::new(2, 300).expect("a share");
+    let share = Share { class: 2, weight: 300 };
     let state = State::ticket(NodeId(7), share).sign(&state_ring());
     let ticket = encode(&Message::ClientHello { node: NodeId(7), ask: 258, state: Some(state) }, &ring);
     assert_eq!(ticket.len(), 104);
@@ -346,7 +346,7 @@ fn a_request_of_an_older_state_is_stale() {
 #[test]
 fn a_share_has_one_of_four_classes_and_a_weight_up_to_1000() {
     for (class, weight, allowed) in [(0, 1, true), (3, 1000, true), (4, 1, false), (0, 0, false), (0, 1001, false)] {
-        assert_eq!(Share::new(class, weight).is_some(), allowed, "class {class}, weight {weight}");
+        assert_eq!(Share { class, weight }.checked().is_some(), allowed, "class {class}, weight {weight}");
     }
 }
 

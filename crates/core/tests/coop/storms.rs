@@ -46,7 +46,7 @@ fn attack(network: &mut Network, dice: &mut Dice, at: usize) {
         network.inject(to, bytes, DELAY);
     }
     let node = NodeId(at as u32);
-    let share = Share::new(0, 1000).expect("a share");
+    let share = Share { class: 0, weight: 1000 };
     let status = if dice.chance(50) { Status::Good } else { Status::Invited };
     let (seq, incarnation) = (dice.below(100), dice.below(3));
     let state = State { status, seq, incarnation, ..State::ticket(node, share) };

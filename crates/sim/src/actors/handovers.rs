@@ -235,11 +235,6 @@ impl Handovers {
         }
         diversion
     }
-
-    /// Returns the number of packets that wait for their hosts to attach.
-    pub fn waiting(&self) -> usize {
-        self.hosts.values().flat_map(|host| &host.held).map(Vec::len).sum()
-    }
 }
 
 /// Lets one end of a move take its new route.

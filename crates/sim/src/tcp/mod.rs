@@ -19,7 +19,7 @@ mod sender;
 mod sequence;
 mod snapshot;
 
-pub use config::{SillyWindow, TcpConfig};
+pub use config::{SillyWindow, TcpConfig, WithoutSack};
 pub use ecn::{EcnLost, EcnUse};
-pub use endpoint::{Endpoint, Role, State};
+pub use endpoint::{Endpoint, Outgoing, Role, State};
 pub use snapshot::{Counters, Growth, Snapshot};

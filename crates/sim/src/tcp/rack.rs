@@ -29,6 +29,7 @@
 
 use penstock_core::units::{Instant, Span};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 const DUP_THRESH: u32 = 3; // §6.2 step 4
 const PERSIST: u32 = 16; // recoveries; §6.2 step 4
@@ -155,9 +156,9 @@ impl Rack {
         self.check_at.min(self.tail.at)
     }
 
-    /// Returns the number of bytes in flight.
-    pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
-        nxt - una - self.sacked - self.lost
+    /// Returns how many bytes of the flight are still on their way.
+    pub fn pipe(&self, flight: Range<u64>) -> u64 {
+        flight.end - flight.start - self.sacked - self.lost
     }
 
     /// True if some segment is lost and was not retransmitted.
@@ -192,7 +193,7 @@ impl Rack {
     }
 
     /// Records that new data was sent.
-    pub fn sent(&mut self, start: u64, end: u64, now: Instant) {
+    pub fn sent(&mut self, Range { start, end }: Range<u64>, now: Instant) {
         self.flight.push_back(Sent { start, end, at: now, again: false, sacked: false, lost: false });
         self.order.push_back(Transmission { end, at: now });
     }
@@ -226,7 +227,7 @@ impl Rack {
     }
 
     /// Handles a SACK block (§6.2 steps 2 and 3).
-    pub fn sack(&mut self, start: u64, end: u64, arrival: &Arrival) {
+    pub fn sack(&mut self, Range { start, end }: Range<u64>, arrival: &Arrival) {
         let mut position = self.flight.partition_point(|sent| sent.start < start);
         while let Some(sent) = self.flight.get_mut(position).filter(|sent| sent.end <= end) {
             position += 1;
@@ -269,14 +270,14 @@ impl Rack {
         (arrival.min_rtt * u64::from(self.patience)).div(4).min(arrival.srtt)
     }
 
-    /// Handles an ACK up to `una`; `twice` is true if it reports a segment that arrived twice. Then the window grows,
-    /// at most once per round trip (§6.2 step 4).
-    pub fn note_twice(&mut self, una: u64, nxt: u64, twice: bool) {
-        if una >= self.grown_at {
+    /// Handles an ACK up to the begin of the flight; `twice` is true if it reports a segment that arrived twice. Then the
+    /// window grows, at most once per round trip (§6.2 step 4).
+    pub fn note_twice(&mut self, flight: Range<u64>, twice: bool) {
+        if flight.start >= self.grown_at {
             self.grown_at = 0;
         }
         if twice && self.grown_at == 0 {
-            self.grown_at = nxt;
+            self.grown_at = flight.end;
             self.patience = self.patience.saturating_add(1);
             self.persist = PERSIST;
         }
@@ -422,26 +423,26 @@ mod tests {
     /// Ten segments, one sent each millisecond from 0 ms on.
     fn rack() -> Rack {
         let mut rack = Rack::new(0);
-        (0..10).for_each(|n| rack.sent(n * MSS, (n + 1) * MSS, at(n)));
+        (0..10).for_each(|n| rack.sent(n * MSS..(n + 1) * MSS, at(n)));
         rack
     }
 
     #[test]
     fn what_was_sent_before_the_newest_that_arrived_is_lost_after_a_quarter_of_the_round_trip() {
         let mut rack = rack();
-        rack.sack(MSS, 2 * MSS, &arrival(101)); // the second, sent at 1 ms: RACK.rtt is 100 ms
+        rack.sack(MSS..2 * MSS, &arrival(101)); // the second, sent at 1 ms: RACK.rtt is 100 ms
         rack.detect(&arrival(101));
         assert!(!rack.any_lost());
         assert_eq!(rack.deadline(), at(125), "the first, of 0 ms, with 100 + 25 ms of patience");
         rack.detect(&arrival(125));
         assert_eq!(rack.next_lost(), Some((0, MSS)));
-        assert_eq!(rack.pipe(0, 10 * MSS), 8 * MSS);
+        assert_eq!(rack.pipe(0..10 * MSS), 8 * MSS);
     }
 
     #[test]
     fn three_sacked_segments_need_no_patience_while_no_reordering_was_seen() {
         let mut rack = rack();
-        rack.sack(MSS, 4 * MSS, &arrival(103));
+        rack.sack(MSS..4 * MSS, &arrival(103));
         rack.detect(&arrival(103));
         assert_eq!(rack.next_lost(), Some((0, MSS)));
         assert_eq!(rack.deadline(), Instant::MAX);
@@ -450,9 +451,9 @@ mod tests {
     #[test]
     fn reordering_once_seen_makes_it_patient() {
         let mut rack = rack();
-        rack.sack(MSS, 2 * MSS, &arrival(101));
+        rack.sack(MSS..2 * MSS, &arrival(101));
         rack.advance(2 * MSS, &arrival(102)); // the first arrived after all
-        rack.sack(3 * MSS, 6 * MSS, &arrival(105)); // three beyond the third
+        rack.sack(3 * MSS..6 * MSS, &arrival(105)); // three beyond the third
         rack.detect(&arrival(105));
         assert!(!rack.any_lost(), "three SACKed segments alone no longer count");
         assert_eq!(rack.deadline(), at(2 + 100 + 25));
@@ -462,13 +463,13 @@ mod tests {
     #[test]
     fn a_lost_retransmission_is_found_by_what_was_sent_after_it() {
         let mut rack = rack();
-        rack.sack(MSS, 4 * MSS, &arrival(103));
+        rack.sack(MSS..4 * MSS, &arrival(103));
         rack.detect(&arrival(103));
         rack.sent_again(0, at(103));
         assert!(!rack.any_lost());
-        rack.sent(10 * MSS, 11 * MSS, at(104));
+        rack.sent(10 * MSS..11 * MSS, at(104));
         let later = Arrival { recovering: true, ..arrival(204) };
-        rack.sack(4 * MSS, 11 * MSS, &later);
+        rack.sack(4 * MSS..11 * MSS, &later);
         rack.detect(&later);
         assert_eq!(rack.next_lost(), Some((0, MSS)), "sent again at 103 ms, what was sent at 104 ms is here");
     }
@@ -493,11 +494,11 @@ mod tests {
     #[test]
     fn a_timeout_takes_the_first_and_what_is_old() {
         let mut rack = rack();
-        rack.sack(2 * MSS, 3 * MSS, &arrival(102)); // RACK.rtt is 100 ms
+        rack.sack(2 * MSS..3 * MSS, &arrival(102)); // RACK.rtt is 100 ms
         rack.timed_out(&Arrival { recovering: true, ..arrival(103) });
         // In recovery the reordering window is 0: at 103 ms the segments sent by 3 ms are lost, which are 0, 1 and 3;
         // 2 was SACKed.
-        assert_eq!(rack.pipe(0, 10 * MSS), 6 * MSS);
+        assert_eq!(rack.pipe(0..10 * MSS), 6 * MSS);
     }
 
     /// The reordering window is 25 ms for each of two, three and four quarters, and then SRTT, which is 100 ms.
@@ -505,8 +506,8 @@ mod tests {
     fn each_round_trip_in_which_something_arrived_twice_adds_a_quarter_to_its_patience() {
         let mut rack = rack();
         let waits = [1, 2, 3, 4, 5].map(|round| {
-            rack.note_twice(round * MSS, (round + 1) * MSS, true);
-            rack.note_twice(round * MSS, (round + 1) * MSS, true); // the same round trip
+            rack.note_twice(round * MSS..(round + 1) * MSS, true);
+            rack.note_twice(round * MSS..(round + 1) * MSS, true); // the same round trip
             rack.reordering_window(&arrival(100))
         });
         assert_eq!(waits, [50, 75, 100, 100, 100].map(MS));
@@ -515,7 +516,7 @@ mod tests {
     #[test]
     fn sixteen_recoveries_without_make_it_forget() {
         let mut rack = rack();
-        rack.note_twice(MSS, 2 * MSS, true);
+        rack.note_twice(MSS..2 * MSS, true);
         (0..15).for_each(|_| rack.recovered());
         assert_eq!(rack.reordering_window(&arrival(100)), MS(50));
         rack.recovered();
@@ -527,6 +528,6 @@ mod tests {
         let mut rack = rack();
         rack.advance(1500, &arrival(101));
         assert_eq!(rack.first(), Some((1500, 2000)));
-        assert_eq!(rack.pipe(1500, 10 * MSS), 8500);
+        assert_eq!(rack.pipe(1500..10 * MSS), 8500);
     }
 }

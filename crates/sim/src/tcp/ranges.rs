@@ -1,5 +1,7 @@
 //! A set of sequence numbers as ordered, disjoint, non-adjacent ranges.
 
+use std::ops::Range;
+
 /// A set of half-open ranges `[start, end)` in ascending order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ranges {
@@ -23,8 +25,8 @@ impl Ranges {
         self.list.is_empty()
     }
 
-    /// Adds `[start, end)`; returns how many of its bytes are new.
-    pub fn insert(&mut self, start: u64, end: u64) -> u64 {
+    /// Adds a range; returns how many of its bytes are new.
+    pub fn insert(&mut self, Range { start, end }: Range<u64>) -> u64 {
         if start >= end {
             return 0;
         }
@@ -101,7 +103,7 @@ mod tests {
                     prop_assert_eq!(ranges.remove_below(start), below);
                 } else {
                     let new = (start..start + len).filter(|n| set.insert(*n)).count() as u64;
-                    prop_assert_eq!(ranges.insert(start, start + len), new);
+                    prop_assert_eq!(ranges.insert(start..start + len), new);
                 }
                 prop_assert_eq!(ranges.total(), set.len() as u64);
                 prop_assert!(ranges.as_slice().windows(2).all(|w| w[0].1 < w[1].0));

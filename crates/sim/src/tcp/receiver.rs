@@ -11,6 +11,7 @@ use crate::segment::{MAX_SACK, Segment};
 use penstock_core::cc::Requirements;
 use penstock_core::packet::{Ecn, Packet, TcpFlags};
 use penstock_core::units::Instant;
+use std::ops::Range;
 
 /// The state of the receiving half.
 #[derive(Debug, Clone)]
@@ -141,7 +142,7 @@ impl Receiver {
         };
         let stale = segment.has_timestamps() && (segment.tsval.wrapping_sub(self.ts_recent) as i32) < 0; // PAWS
         if !in_window || stale {
-            self.note_twice(start, end.min(self.next));
+            self.note_twice(start..end.min(self.next));
             self.ack_now = true; // RFC 9293 §3.10.7.4: an unacceptable segment is answered with an ACK
             return false;
         }
@@ -166,15 +167,15 @@ impl Receiver {
             if self.dsack
                 && let Some((_, known)) = self.early.containing(start)
             {
-                self.note_twice(start, end.min(known));
+                self.note_twice(start..end.min(known));
             }
-            self.early.insert(start, end);
+            self.early.insert(start..end);
             self.remember(start);
             self.ack_now = true; // RFC 5681 §4.2: out of order
             return;
         }
         let filled_gap = !self.early.is_empty();
-        self.note_twice(start, self.next);
+        self.note_twice(start..self.next);
         self.next = end;
         if filled_gap {
             if let Some((_, reach)) = self.early.containing(self.next) {
@@ -193,10 +194,10 @@ impl Receiver {
         }
     }
 
-    /// Records `[start, end)`, if it is not empty, as received twice (RFC 2883 §4).
-    fn note_twice(&mut self, start: u64, end: u64) {
-        if self.dsack && start < end {
-            self.twice = (start as u32, end as u32);
+    /// Records these bytes, if there are any, as received twice (RFC 2883 §4).
+    fn note_twice(&mut self, bytes: Range<u64>) {
+        if self.dsack && !bytes.is_empty() {
+            self.twice = (bytes.start as u32, bytes.end as u32);
         }
     }
 

@@ -10,6 +10,7 @@
 use super::rack::Rack;
 use super::ranges::Ranges;
 use penstock_core::units::Instant;
+use std::ops::Range;
 
 const DUP_THRESH: usize = 3; // RFC 6675 §2
 
@@ -36,8 +37,8 @@ impl Scoreboard {
     }
 
     /// Takes a SACK block; returns how many of its bytes were not SACKed before.
-    pub fn sack(&mut self, start: u64, end: u64) -> u64 {
-        self.sacked.insert(start, end)
+    pub fn sack(&mut self, block: Range<u64>) -> u64 {
+        self.sacked.insert(block)
     }
 
     /// Handles a cumulative ACK up to `una`; returns how many of the bytes below it had been SACKed.
@@ -93,24 +94,25 @@ impl Scoreboard {
 
     /// Handles a retransmission timeout: all bytes of the flight that are not SACKed are lost. Not used with RACK,
     /// which has a rule of its own.
-    pub fn all_lost(&mut self, una: u64, nxt: u64) {
-        self.begin(una);
-        self.lost_edge = nxt;
+    pub fn all_lost(&mut self, flight: Range<u64>) {
+        self.begin(flight.start);
+        self.lost_edge = flight.end;
     }
 
-    /// Records that `[start, end)` was retransmitted.
-    pub fn retransmitted(&mut self, start: u64, end: u64, now: Instant) {
-        self.high_rxt = self.high_rxt.max(end);
+    /// Records that these bytes were retransmitted.
+    pub fn retransmitted(&mut self, bytes: Range<u64>, now: Instant) {
+        self.high_rxt = self.high_rxt.max(bytes.end);
         if let Some(rack) = &mut self.rack {
-            rack.sent_again(start, now);
+            rack.sent_again(bytes.start, now);
         }
     }
 
-    /// Returns the bytes in flight, SetPipe of RFC 6675 §4.
-    pub fn pipe(&self, una: u64, nxt: u64) -> u64 {
+    /// Returns how many bytes of the flight are still on their way, SetPipe of RFC 6675 §4.
+    pub fn pipe(&self, flight: Range<u64>) -> u64 {
         if let Some(rack) = &self.rack {
-            return rack.pipe(una, nxt);
+            return rack.pipe(flight);
         }
+        let Range { start: una, end: nxt } = flight;
         if self.sacked.is_empty() && self.lost_edge <= una {
             return nxt - una;
         }
@@ -166,7 +168,7 @@ mod tests {
     /// A flight of ten segments, [0, 10000), of which the given segments were SACKed.
     fn board(segments: &[u64]) -> Scoreboard {
         let mut board = Scoreboard::default();
-        segments.iter().for_each(|n| assert_eq!(board.sack(n * MSS, (n + 1) * MSS), MSS));
+        segments.iter().for_each(|n| assert_eq!(board.sack(n * MSS..(n + 1) * MSS), MSS));
         board.update_lost(MSS);
         board
     }
@@ -190,18 +192,18 @@ mod tests {
         // Segments 1, 3, 4 and 5 are SACKed: 0 and 2 are lost, 6 to 9 are in flight.
         let mut board = board(&[1, 3, 4, 5]);
         board.begin(0);
-        assert_eq!(board.pipe(0, 10 * MSS), 4 * MSS);
-        board.retransmitted(0, MSS, Instant::ZERO);
-        assert_eq!(board.pipe(0, 10 * MSS), 5 * MSS);
+        assert_eq!(board.pipe(0..10 * MSS), 4 * MSS);
+        board.retransmitted(0..MSS, Instant::ZERO);
+        assert_eq!(board.pipe(0..10 * MSS), 5 * MSS);
         assert_eq!(board.next_lost(MSS), Some((2 * MSS, 3 * MSS)));
     }
 
     #[test]
     fn a_timeout_makes_everything_lost_that_was_not_sacked() {
         let mut board = board(&[8]);
-        board.all_lost(0, 10 * MSS);
-        assert_eq!(board.pipe(0, 10 * MSS), 0);
-        board.retransmitted(0, 8 * MSS, Instant::ZERO);
+        board.all_lost(0..10 * MSS);
+        assert_eq!(board.pipe(0..10 * MSS), 0);
+        board.retransmitted(0..8 * MSS, Instant::ZERO);
         assert_eq!(board.next_lost(MSS), Some((9 * MSS, 10 * MSS)));
     }
 
@@ -210,7 +212,7 @@ mod tests {
         // Segments 1 to 3 are SACKed and 0 was retransmitted; nothing above 4 to 9 is SACKed.
         let mut board = board(&[1, 2, 3]);
         board.begin(0);
-        board.retransmitted(0, MSS, Instant::ZERO);
+        board.retransmitted(0..MSS, Instant::ZERO);
         assert_eq!(board.next_lost(MSS), None);
         assert_eq!(board.next_spare(MSS, 10 * MSS), Some((9 * MSS, 10 * MSS)));
         assert_eq!(board.next_spare(MSS, 10 * MSS), None);
@@ -221,12 +223,12 @@ mod tests {
     #[test]
     fn nothing_beyond_the_lost_edge_is_sent_again() {
         let mut board = Scoreboard::default();
-        board.all_lost(0, 2500);
+        board.all_lost(0..2500);
         for wanted in [(0, 1000), (1000, 2000), (2000, 2500)] {
             assert_eq!(board.next_lost(MSS), Some(wanted));
-            board.retransmitted(wanted.0, wanted.1, Instant::ZERO);
+            board.retransmitted(wanted.0..wanted.1, Instant::ZERO);
         }
         assert_eq!(board.next_lost(MSS), None);
-        assert_eq!(board.pipe(0, 3500), 3500, "what was sent again, and a new segment");
+        assert_eq!(board.pipe(0..3500), 3500, "what was sent again, and a new segment");
     }
 }

@@ -284,7 +284,7 @@ impl Sender {
 
     /// Computes the bytes in flight anew, which is needed after ACKs and timeouts; sending only adds to them.
     fn count_pipe(&mut self) {
-        self.pipe = self.board.pipe(self.una, self.nxt);
+        self.pipe = self.board.pipe(self.una..self.nxt);
         if let Some(emulated) = self.emulated {
             self.pipe -= emulated.gone(self.mss, self.forced).min(self.pipe);
         }
@@ -324,7 +324,7 @@ impl Sender {
             for (start, end) in segment.sacks() {
                 let start = sequence::unwrap(*start, self.una).max(ack);
                 let end = sequence::unwrap(*end, self.una).min(self.nxt);
-                let news = self.board.sack(start, end);
+                let news = self.board.sack(start..end);
                 if let Some(needs) = self.needs.as_mut().filter(|_| news > 0) {
                     needs.sacked_end = needs.sacked_end.max(end);
                 }
@@ -513,7 +513,7 @@ impl Sender {
         }
         match kind {
             Kind::New => self.note_new(segment, end, now),
-            Kind::Again => self.board.retransmitted(start, end, now),
+            Kind::Again => self.board.retransmitted(start..end, now),
             Kind::Spare | Kind::Probe => {}
         }
         if segment.len > 0 && if kind == Kind::New { self.ecn } else { self.ecn_again } {
@@ -547,7 +547,7 @@ impl Sender {
 
     fn note_new(&mut self, segment: &mut Segment, end: u64, now: Instant) {
         if let Some(rack) = &mut self.board.rack {
-            rack.sent(self.nxt, end, now);
+            rack.sent(self.nxt..end, now);
         }
         self.nxt = end;
         if u64::from(segment.len) < self.mss && end < self.app_end {

@@ -8,7 +8,7 @@ use super::{Conditions, Run};
 use crate::arrival::Arrival;
 use crate::error::ReplayError;
 use crate::record::Record;
-use penstock_core::ack_path::AckPath;
+use penstock_core::ack::AckPath;
 use penstock_core::config::LinkFacts;
 use penstock_core::fact::Fact;
 use penstock_core::packet::{Ecn, Ern, FlowId, TcpFlags, TcpView};

@@ -161,7 +161,7 @@ impl<Q: SchedulerConfig, M: SchedulerConfig> Arrangement for Layers<Q, M> {
 
     fn validate(&self, setup: &Setup<'_>, stations: u32) -> Result<(), ConfigError> {
         Q::default().validate(setup)?;
-        let weights = self.weighting.weights(&linear(stations as usize, 1.0, 0.0));
+        let weights = self.weighting.weights(&linear(stations as usize, 1.0..=0.0));
         M::default().validate(&Setup { weights: &weights, ..*setup }).map_err(|error| {
             ConfigError::new("weighting", format!("cannot be \"{}\" here: {error}", self.weighting.name()))
         })?;
@@ -242,7 +242,7 @@ impl Arrangement for ByName {
 
     fn validate(&self, setup: &Setup<'_>, stations: u32) -> Result<(), ConfigError> {
         self.scheduler(0, setup)?;
-        let weights = self.weighting.weights(&linear(stations as usize, 1.0, 0.0));
+        let weights = self.weighting.weights(&linear(stations as usize, 1.0..=0.0));
         self.scheduler(1, &Setup { weights: &weights, ..*setup })?;
         self.layers().plan(setup.weights.len(), stations, None).validate(setup.weights.len(), stations as usize)
     }

@@ -85,11 +85,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Refuses a plan that does not work with `flows` flows and `stations` stations.
-    ///
-    /// # Errors
-    /// A flow has no station, or the buffer is larger than [`MOST_BUFFER`].
-    pub fn validate(&self, flows: usize, stations: usize) -> Result<(), ConfigError> {
+    /// Refuses a plan that does not work with `flows` flows and `stations` stations: a flow has no station, or the buffer is
+    /// larger than [`MOST_BUFFER`].
+    pub(crate) fn validate(&self, flows: usize, stations: usize) -> Result<(), ConfigError> {
         if self.stations.len() != flows || self.stations.iter().any(|s| *s as usize >= stations) {
             let message = format!("each of the {flows} flows needs one of the {stations} stations");
             return Err(ConfigError::new("stations", message));
@@ -117,7 +115,7 @@ impl<P, Q: Scheduler, M: Scheduler> Modular<P, Q, M> {
     /// keep the weights with which `mac` was built.
     ///
     /// # Errors
-    /// Those of [`Plan::validate`], or the MAC-SAL's scheduler cannot account for the largest packet of the QoS layer.
+    /// A parameter of the plan is out of its range, or the MAC-SAL's scheduler cannot account for the largest packet of the QoS layer.
     pub fn new(qos: Q, mac: M, plan: Plan) -> Result<Self, ConfigError> {
         plan.validate(qos.classes(), mac.classes())?;
         if mac.max_packet() < qos.max_packet() {

@@ -33,6 +33,16 @@ fn drain<Q: Scheduler, M: Scheduler>(layers: &mut Modular<u32, Q, M>) -> Vec<u32
     order
 }
 
+/// A packet that enters the MAC-SAL but never left the QoS layer is found.
+#[test]
+fn conservation_is_checked_between_the_layers() {
+    let mut layers = plain(Limit::Packets(2));
+    offer(&mut layers, &[(0, 100, 1)]);
+    assert!(layers.mac.enqueue(1, SIZE, Prefetched { packet: 2, class: 1 }).is_ok());
+    let error = layers.check().unwrap_err();
+    assert!(matches!(error, ConservationError::BetweenLayers { .. }), "{error}");
+}
+
 /// Q = 2: the first two packets enter the MAC-SAL at once, the third when one of them was sent.
 #[test]
 fn packets_are_prefetched_while_there_are_fewer_than_q() {

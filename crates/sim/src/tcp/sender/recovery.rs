@@ -22,9 +22,9 @@ impl Sender {
         rack.advance(ack, &arrival);
         for (start, end) in segment.sacks() {
             let start = sequence::unwrap(*start, self.una).max(ack);
-            rack.sack(start, sequence::unwrap(*end, self.una).min(self.nxt), &arrival);
+            rack.sack(start..sequence::unwrap(*end, self.una).min(self.nxt), &arrival);
         }
-        rack.note_twice(ack, self.nxt, twice.is_some());
+        rack.note_twice(ack..self.nxt, twice.is_some());
         rack.detect(&arrival);
         let duplicate = ack == self.una && segment.sequence_len() == 0 && segment.sacks().is_empty();
         if rack.probe_repaired(ack, twice, duplicate) && self.phase == Phase::Open && self.una >= self.reduced_at {
@@ -249,7 +249,7 @@ impl Sender {
         let arrival = self.arrival(now, None);
         match &mut self.board.rack {
             Some(rack) => rack.timed_out(&arrival),
-            None => self.board.all_lost(self.una, self.nxt),
+            None => self.board.all_lost(self.una..self.nxt),
         }
         self.forget_emulated();
         self.forced = false;

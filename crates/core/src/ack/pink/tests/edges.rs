@@ -80,3 +80,13 @@ fn the_table_of_flows_has_an_eighth_to_spare() {
         assert_eq!(gate.pink.flows.capacity(), (newest + 1 + newest / 8) as usize);
     }
 }
+
+/// The table grows to an eighth more than it needs: 1001 flows and 125 more.
+#[test]
+fn the_table_has_room_for_an_eighth_more_flows() {
+    let mut gate = Gate::literal();
+    gate.pink.index_of(FlowId(1000));
+    let room = gate.pink.flows.capacity();
+    assert_eq!(gate.pink.flows.len(), 1001);
+    assert!((1126..1200).contains(&room), "room for {room} flows");
+}
