@@ -27,6 +27,7 @@ def adjusted(
     until: Any = None,
     measure: Sequence[str] = (),
     own: Sequence[str] = (),
+    delays: bool = False,
 ) -> Experiment:
     """Returns the experiment with these changes. A key that varies already gets the new values in place of the old."""
     dimensions = _varied(experiment.dimensions, vary or {})
@@ -41,6 +42,7 @@ def adjusted(
         seeds=experiment.seeds if seeds is None else reading.seeds(seeds),
         measure=keys,
         until=experiment.until if until is None else reading.until(until, keys),
+        delays=experiment.delays or delays,
     )
     for name in own:
         found = with_own(found, name)

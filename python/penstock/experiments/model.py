@@ -98,6 +98,7 @@ class Experiment:
     until: Until | None = None
     measure: tuple[str, ...] = ()
     listed: tuple[Point, ...] = ()  # points that are no product; what varies is then empty
+    delays: bool = False  # keep the distributions of delays
     draw: Any = None  # how a report draws it; the engine only keeps it
     source: Path | None = field(default=None, compare=False)  # the file that it was read from
 
@@ -150,6 +151,7 @@ class Experiment:
             "seeds": list(self.seeds),
             "until": vars(self.until) if self.until else None,
             "measure": list(self.measure),
+            "delays": self.delays,
             "draw": self.draw,
         }
 

@@ -26,7 +26,7 @@ from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.suggest import did_you_mean
 
-KEYS = ("name", "title", "scenario", "seeds", "until", "measure", "draw", "zip")
+KEYS = ("name", "title", "scenario", "seeds", "until", "measure", "delays", "draw", "zip")
 TABLES = ("experiment", "scenario", "vary")
 UNTIL_KEYS = ("part", "measure", "least", "most")
 MOST_SEEDS = 100_000
@@ -101,6 +101,7 @@ def _of_tables(tables: Mapping[str, Any], file: str, folder: Path) -> Experiment
         seeds=_at(("experiment", "seeds"), lambda: seeds(given["seeds"])) if "seeds" in given else base.seeds,
         until=_at(("experiment", "until"), lambda: until(given["until"], wanted)) if "until" in given else None,
         measure=wanted,
+        delays=_flag(given, "delays"),
         draw=given.get("draw"),
         source=Path(file),
     )
@@ -127,6 +128,13 @@ def _text(table: Mapping[str, Any], key: str) -> str:
     found = table.get(key, "")
     if not isinstance(found, str):
         raise _AtError(f"{key} = {found!r} is no text", "experiment", key)
+    return found
+
+
+def _flag(table: Mapping[str, Any], key: str) -> bool:
+    found = table.get(key, False)
+    if not isinstance(found, bool):
+        raise _AtError(f"{key} = {found!r} is neither true nor false", "experiment", key)
     return found
 
 
@@ -282,4 +290,4 @@ def from_json(stored: Mapping[str, Any]) -> Experiment:
         for index, one in enumerate(stored["listed"])
     )
     rest = (stored["name"], stored["title"], dimensions, tuple(stored["seeds"]), rule, tuple(stored["measure"]))
-    return Experiment(scenario, *rest, listed, stored["draw"])
+    return Experiment(scenario, *rest, listed, stored.get("delays", False), stored["draw"])
