@@ -58,7 +58,7 @@ def read(package: str, where: str = "") -> Experiment:
 def _flat(given: dict[str, Any], package: str, where: str) -> dict[str, Any]:
     """Returns the keys of a file that is one for `sweep` as well, in one table.
 
-    [experiment], [vary] and [[settings]] are those of any such file; [reproduction] is of published experiments alone.
+    [experiment], [vary] and [[settings]] are those of any such file.
     """
     if "experiment" not in given:
         return given
