@@ -327,7 +327,7 @@ def test_the_page_of_an_answer_has_its_decision_its_reasons_and_all_candidates(t
     def of(median: float) -> dict[str, float]:
         return {"median": median, "low": 0.9 * median, "high": 1.1 * median}
 
-    candidates = [
+    candidates: list[dict[str, Any]] = [
         {
             "discipline": name,
             "goodput_bps": of(9e6),
@@ -338,9 +338,16 @@ def test_the_page_of_an_answer_has_its_decision_its_reasons_and_all_candidates(t
         }
         for name, delay in (("droptail", 100.0), ("fq-codel", 4.0))
     ]
-    shows = {"duration_s": 60.0, "packets": 1000, "rate_bps": 10**7, "full": 0.9, "taken": None, "limit_bytes": None}
+    shows: dict[str, Any] = {
+        "duration_s": 60.0,
+        "packets": 1000,
+        "rate_bps": 10**7,
+        "full": 0.9,
+        "taken": None,
+        "limit_bytes": None,
+    }
     shows |= {"goodput_bps": 9 * 10**6, "queue_delay_ms": None, "sent_again": 0.01, "transfers": 3, "datagrams": 1}
-    answer = {
+    answer: dict[str, Any] = {
         "capture": "home.pcap",
         "verdict": "recommended",
         "discipline": "fq-codel",
