@@ -134,7 +134,8 @@ def test_a_mistake_in_a_folder_is_told_with_its_path(here: Path) -> None:
     file = starters.write_folder("wrong", ()) / "experiment.toml"
     file.write_text(file.read_text().replace("title =", "titel ="))
     told = str(CliRunner().invoke(app, ["reproduce", "./wrong"]).exception)
-    assert told.startswith(f"{here / file}: no key 'titel'")
+    assert "no key 'titel'; did you mean title?" in told
+    assert f"{here / file}:10" in told
 
 
 def test_a_link_that_leads_nowhere_is_not_followed(here: Path) -> None:

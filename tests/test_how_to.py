@@ -21,7 +21,7 @@ MOST_LINES = 10
 PROMISED: dict[str, tuple[list[str], list[str]]] = {
     "compare": (["voip mos", "better"], ["delay.pdf"]),
     "sweep": (["[", "queue delay"], ["buffers/report.html", "buffers/results.parquet", "buffers/intervals.parquet"]),
-    "capture": (["open loop", "recommended: "], ["capture.pcapng", "runs/what-if-capture/scenario.toml"]),
+    "capture": (["open loop", "recommended: "], ["capture.pcapng", "runs/what-if-capture/report.html"]),
     "pandas": (["fq-codel", "Name: queue_delay_p90_ms"], ["delay.pdf"]),
     "own-aqm": (["pink-dsl", "pink ", "Step "], ["step.py"]),
     "cluster": (["flows.0.count", "mean_low"], []),

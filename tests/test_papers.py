@@ -15,11 +15,13 @@ import pytest
 from penstock import engine, papers, plots
 from penstock.claims.ledger import claims, ledger
 from penstock.cli import app
+from penstock.experiments import reading
 from penstock.mistake import MistakeError
 from penstock.report import write_experiment
-from penstock.reproduce import EXPERIMENTS, Evidence, Experiment, Outcome, columns, load
+from penstock.reproduce import EXPERIMENTS, Evidence, Experiment, Outcome, columns, folder, load
 from penstock.reproduce.files import read
 from penstock.reproduce.results import over_seeds, stored
+from penstock.scenario import tree
 from typer.testing import CliRunner
 
 EXPERIMENT = """\
@@ -183,6 +185,40 @@ def test_without_its_folder_it_is_in_no_list(another: Path, monkeypatch: pytest.
     assert not any("toy" in claim.needs for claim in claims())
     done = CliRunner().invoke(app, ["reproduce", "toy"])
     assert "no experiment 'toy'" in str(done.exception)
+
+
+def _plain(text: str) -> str:
+    """A scenario without its name and seed, which are not the same in a sweep."""
+    return json.dumps({key: value for key, value in tree(text).items() if key not in ("name", "seed")}, sort_keys=True)
+
+
+FILES_OF_ANY_KIND = [
+    experiment.name
+    for experiment in EXPERIMENTS.values()
+    if reading.is_experiment(folder.text(experiment.package, folder.EXPERIMENT))
+]
+
+
+def test_grids_and_settings_in_toml_are_files_of_any_experiment() -> None:
+    assert {"pink-dsl", "pink-sat", "pink-rtt", "tcp-satellite"} <= {*FILES_OF_ANY_KIND}
+
+
+@pytest.mark.parametrize("name", FILES_OF_ANY_KIND)
+def test_sweep_takes_the_file_of_a_published_experiment_and_has_its_runs(name: str) -> None:
+    experiment = EXPERIMENTS[name]
+    found = reading.load(Path(folder.place(experiment.package, folder.EXPERIMENT)))
+    published = [experiment.scenario(case, quick=False).text for case in experiment.cases(quick=False, seeds=1)]
+    assert sorted(_plain(point.scenario.text) for point in found.points()) == sorted(map(_plain, published))
+    assert (found.title, len(found.seeds)) == (experiment.title, experiment.seeds)
+    assert reading.from_json(found.described()).described() == found.described()
+
+
+def test_without_its_folder_each_is_in_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules[claims.__module__]
+    every = dict(EXPERIMENTS)
+    for name in every:
+        monkeypatch.setattr(module, "EXPERIMENTS", {other: one for other, one in every.items() if other != name})
+        assert not any(name in claim.needs for claim in claims())
 
 
 def test_a_claim_on_two_experiments_goes_with_either(monkeypatch: pytest.MonkeyPatch) -> None:

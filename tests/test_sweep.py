@@ -17,7 +17,7 @@ import penstock
 import pytest
 from conftest import Command
 from penstock import store
-from penstock.experiments import reading, results, runner, tables, work
+from penstock.experiments import delays, reading, results, runner, tables, work
 from penstock.experiments.adjusting import adjusted
 from penstock.experiments.runner import How, Shard
 from penstock.mistake import MistakeError
@@ -363,5 +363,6 @@ def test_another_build_on_the_cluster_is_refused(scenario: Path) -> None:
 
 def test_reserved_names_are_columns_of_the_tables(whole: tuple[Path, dict[str, bytes]]) -> None:
     sweep = results.load(whole[0])
-    columns = {*sweep.results.column_names, *sweep.intervals.column_names}
+    kept = delays.Merged().table()
+    columns = {*sweep.results.column_names, *sweep.intervals.column_names, *kept.column_names}
     assert set(tables.RESERVED) <= columns

@@ -11,7 +11,7 @@ from penstock.experiments import reading, values
 from penstock.experiments.adjusting import adjusted
 from penstock.experiments.paths import put, put_all
 from penstock.mistake import MistakeError
-from penstock.scenario import tree
+from penstock.scenario import to_toml, tree
 
 
 @pytest.mark.parametrize(
@@ -214,3 +214,59 @@ def test_an_element_comes_before_the_discipline_also_among_names_that_vary() -> 
     assert found == [{"name": "codel"}, {"name": "pie"}, {"name": mine, "queue": "codel"}]
     with pytest.raises(MistakeError, match="derives from none of"):
         adjusted(reading.load(HOME), own=[f"{Path(__file__)}:Path"])
+
+
+SITUATIONS = """
+[experiment]
+scenario = "home.toml"
+[vary]
+"aqm.name" = ["codel", { name = "pie", target = "5ms" }]
+[[settings]]
+name = "near"
+[[settings]]
+name = "far"
+label = "a distant server"
+change = { "topology.delay" = "90ms", "flows.*.count" = 3 }
+"""
+
+
+def test_settings_are_situations_that_run_with_all_that_varies(tmp_path: Path) -> None:
+    (tmp_path / "home.toml").write_text(to_toml({**HOME, "aqm": "droptail"}))
+    (tmp_path / "sweep.toml").write_text(SITUATIONS)
+    found = reading.load(tmp_path / "sweep.toml")
+    trees = [tree(point.scenario.text) for point in found.points()]
+    assert [(one["topology"]["delay"], one["flows"][0]["count"], one["aqm"]) for one in trees] == [
+        ("10ms", 2, {"name": "codel"}),
+        ("10ms", 2, {"name": "pie", "target": "5ms"}),
+        ("90ms", 3, {"name": "codel"}),
+        ("90ms", 3, {"name": "pie", "target": "5ms"}),
+    ]
+    assert [point.label for point in found.points()][3] == "setting=far, aqm.name=pie(target=5ms)"
+    again = reading.from_json(found.described())
+    assert [point.scenario.text for point in again.points()] == [point.scenario.text for point in found.points()]
+    fewer = adjusted(found, vary={"setting": "far", "aqm.name": "codel"})
+    assert [tree(point.scenario.text)["topology"]["delay"] for point in fewer.points()] == ["90ms"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('label = "a', 'labl = "a', "did you mean label"),
+        ('name = "far"', 'name = "near"', "each of [[settings]] has a name of its own"),
+        ("change = {", "change = 3 # {", "change is a table"),
+    ],
+)
+def test_mistakes_in_settings_are_told_with_their_line(tmp_path: Path, old: str, new: str, told: str) -> None:
+    (tmp_path / "home.toml").write_text(to_toml(HOME))
+    (tmp_path / "sweep.toml").write_text(SITUATIONS.replace(old, new))
+    with pytest.raises(MistakeError) as caught:
+        reading.load(tmp_path / "sweep.toml")
+    assert told in str(caught.value)
+    assert "sweep.toml" in str(caught.value)
+
+
+def test_a_setting_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "home.toml").write_text(to_toml(HOME))
+    (tmp_path / "sweep.toml").write_text(SITUATIONS)
+    with pytest.raises(MistakeError, match="no setting 'fra'; did you mean far"):
+        adjusted(reading.load(tmp_path / "sweep.toml"), vary={"setting": "fra"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import tomllib
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from conftest import Command, commands
 from penstock import capture as captures
-from penstock import engine
+from penstock import engine, report
 from penstock.cli import app
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
@@ -320,3 +321,57 @@ def test_a_rate_that_is_asked_for_is_taken(capture: Path) -> None:
     assert any("full in 0%" in text for text in doubts.of_capture(seen))
     assert Scenario.load(model.scenario(seen)).text.count("8000000bit/s") == 1
     assert Rate(1.0, 0.3, 0.06, 1.0).is_spacing is False
+
+
+def test_the_page_of_an_answer_has_its_decision_its_reasons_and_all_candidates(tmp_path: Path) -> None:
+    def of(median: float) -> dict[str, float]:
+        return {"median": median, "low": 0.9 * median, "high": 1.1 * median}
+
+    candidates: list[dict[str, Any]] = [
+        {
+            "discipline": name,
+            "goodput_bps": of(9e6),
+            "delay_ms": {"p50": of(delay), "p90": of(2 * delay), "p99": of(3 * delay)},
+            "drops": of(10),
+            "drop_share": of(0.01),
+            "sent_again": of(0.02),
+        }
+        for name, delay in (("droptail", 100.0), ("fq-codel", 4.0))
+    ]
+    shows: dict[str, Any] = {
+        "duration_s": 60.0,
+        "packets": 1000,
+        "rate_bps": 10**7,
+        "full": 0.9,
+        "taken": None,
+        "limit_bytes": None,
+    }
+    shows |= {"goodput_bps": 9 * 10**6, "queue_delay_ms": None, "sent_again": 0.01, "transfers": 3, "datagrams": 1}
+    answer: dict[str, Any] = {
+        "capture": "home.pcap",
+        "verdict": "recommended",
+        "discipline": "fq-codel",
+        "because": ["the <delay> falls"],
+    }
+    answer |= {"notes": ["a note"], "capture_shows": shows, "control": "newreno", "seeds": 5, "candidates": candidates}
+    (tmp_path / "answer.json").write_text(json.dumps(answer))
+    page = report.remake(tmp_path).read_text(encoding="utf-8")
+    for told in (
+        "What if home.pcap",
+        "the &lt;delay&gt; falls",
+        "a note",
+        "fq-codel",
+        "droptail",
+        "newreno",
+        "range of 5 seeds",
+    ):
+        assert told in page
+    charts = [json.loads(text) for text in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page)]
+    delays = next(chart for chart in charts if "queueing delay" in chart["title"])
+    assert [(line["name"], line["y"]) for line in delays["lines"]] == [
+        ("droptail", [100, 200, 300]),
+        ("fq-codel", [4, 8, 12]),
+    ]
+    cannot = {**answer, "verdict": "cannot-tell", "discipline": None, "control": None, "candidates": []}
+    (tmp_path / "answer.json").write_text(json.dumps(cannot))
+    assert "cannot tell" in report.remake(tmp_path).read_text(encoding="utf-8")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from penstock import _penstock, tcp_trace
@@ -109,17 +111,7 @@ class Result:
     @functools.cached_property
     def tables(self) -> dict[str, pa.Table]:
         """All tables in Arrow's format, by name; the names of columns contain the units."""
-        import numpy as np
-        import pyarrow as pa
-
-        found = {
-            name: {column: np.frombuffer(data, dtype) for column, (dtype, data) in columns.items()}
-            for name, columns in self.raw_tables.items()
-        }
-        return {
-            name: tcp_trace.arrow(columns, _penstock.TCP_STATES) if name == tcp_trace.FLOWS else pa.table(columns)
-            for name, columns in found.items()
-        }
+        return _arrow(self.raw_tables)
 
     def frame(self, name: str) -> pd.DataFrame:
         """Returns one table as a frame of pandas; `tables` has it in Arrow's format."""
@@ -127,6 +119,20 @@ class Result:
             held = ", ".join(self.tables) or "none; the scenario has `[output] series = false`"
             raise MistakeError(f"no table {name!r}; there are: {held}")
         return frame_of(self.tables[name])
+
+
+def _arrow(raw: RawTables) -> dict[str, pa.Table]:
+    import numpy as np
+    import pyarrow as pa
+
+    found = {
+        name: {column: np.frombuffer(data, dtype) for column, (dtype, data) in columns.items()}
+        for name, columns in raw.items()
+    }
+    return {
+        name: tcp_trace.arrow(columns, _penstock.TCP_STATES) if name == tcp_trace.FLOWS else pa.table(columns)
+        for name, columns in found.items()
+    }
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
@@ -190,8 +196,9 @@ def _entries(listed: str) -> list[Entry]:
 def run(source: Source, seed: int | None = None, pcapng: Path | None = None) -> Result:
     """Runs a scenario to its end; `pcapng` is a file into which the packets of the bottlenecks are written.
 
-    Raises `ScenarioError` with the complete diagnosis when the scenario cannot be run, `BrokenInvariant` when an
-    invariant of the scenario does not hold, and `AlgorithmError` when an algorithm written in Python fails.
+    A file that ends in .csv or .parquet gets a table of them. Raises `ScenarioError` with the complete diagnosis when
+    the scenario cannot be run, `BrokenInvariant` when an invariant of the scenario does not hold, and `AlgorithmError`
+    when an algorithm written in Python fails.
     """
     return simulate(Scenario.load(source), seed, pcapng)
 
@@ -214,9 +221,37 @@ def simulate(
     if pcapng is not None:
         from penstock import store  # a run without files needs no locks
 
-        with store.receiving(pcapng) as written:
-            return _simulate(scenario, seed, written, on_progress, stop, watch, permit)
+        with store.receiving(pcapng) as written, _as_csv(written) as file:
+            return _simulate(scenario, seed, file, on_progress, stop, watch, permit)
     return _simulate(scenario, seed, None, on_progress, stop, watch, permit)
+
+
+@contextlib.contextmanager
+def _as_csv(file: Path) -> Iterator[Path]:
+    """Yields where the simulator writes packets; those for a Parquet file are written as CSV first."""
+    if file.suffix != ".parquet":
+        yield file
+        return
+    with TemporaryDirectory(dir=file.parent) as folder:
+        rows = Path(folder) / "packets.csv"
+        yield rows
+        _to_parquet(rows, file)
+
+
+def _to_parquet(rows: Path, file: Path) -> None:
+    """Copies a table from CSV in pieces, however long it is."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    words = pa.dictionary(pa.int32(), pa.string())
+    options = pc.ConvertOptions(column_types={"queue": words, "fate": words})
+    with (
+        pc.open_csv(rows, convert_options=options) as pieces,
+        pq.ParquetWriter(file, pieces.schema, compression="zstd") as out,
+    ):
+        for piece in pieces:
+            out.write_batch(piece)
 
 
 def _simulate(
@@ -270,11 +305,12 @@ def summarize(
     *,
     stop: Callable[[], bool] = lambda: False,
     on_progress: Callable[[float], None] | None = None,
-) -> tuple[str, float]:
+    tables: bool = False,
+) -> tuple[str, float, dict[str, pa.Table]]:
     """Runs a scenario to its end; returns the JSON text of the summary and the CPU time of the events, in seconds.
 
     It costs less than `simulate`, for experiments of thousands of short runs. `stop` and `on_progress`, which is told
-    the simulated seconds, are called a few times in each run.
+    the simulated seconds, are called a few times in each run. The tables are returned on request only.
     """
     simulation = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
     step_s = max(simulation.duration_s / _FEW_STEPS, _LEAST_STEP_S)
@@ -287,7 +323,7 @@ def summarize(
         cpu_s += time.thread_time() - before
         if on_progress:
             on_progress(simulation.now_s)
-    return simulation.summary(), cpu_s
+    return simulation.summary(), cpu_s, _arrow(simulation.tables()) if tables else {}
 
 
 def measured(

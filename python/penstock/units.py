@@ -1,7 +1,8 @@
-"""Rates with their units as numbers."""
+"""Rates with their units as numbers, and numbers as texts."""
 
 from __future__ import annotations
 
+import math
 import re
 
 from penstock.mistake import MistakeError
@@ -16,3 +17,10 @@ def rate_bps(text: str) -> float:
     if found is None or float(found[1]) <= 0:
         raise MistakeError(f"{text!r} is no rate; write a number with {', '.join(RATES)}, such as 10Mbit/s")
     return float(found[1]) * RATES[found[2]]
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Returns a number with so many digits as are known, such as 27.3, 129 and 1,290 of three."""
+    size = math.floor(math.log10(abs(value))) if value else 0
+    places = digits - 1 - size
+    return f"{round(value, places):,.{max(0, places)}f}"

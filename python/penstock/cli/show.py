@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock import ecn
 from penstock.cli import layout
 from penstock.cli.layout import Cell, Styled
+from penstock.units import significant
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -130,8 +131,7 @@ def _flow(f: dict[str, Any]) -> list[str]:
         f"{f['delivered_bytes'] / 1e6:.2f}",
         "-" if f["completion_s"] is None else f"{f['completion_s']:.2f}",
         f"{f['retransmits']:,}" if tcp else "-",
-        f"{f['rtt_ms']['p50']:.1f}" if tcp else "-",
-        f"{f['rtt_ms']['p90']:.1f}" if tcp else "-",
+        *(significant(f["rtt_ms"][key]) if tcp else "-" for key in ("p50", "p90")),  # known to 1.6 %
     ]
 
 

@@ -46,6 +46,7 @@ def sweep(
     own: list[str] = typer.Option(
         [], "--with", metavar="FILE.py:Class", help="An algorithm of yours, beside the rest."
     ),
+    delays: bool = typer.Option(False, "--delays", help="Keep the distributions of delays, added over seeds."),
     on: On = "sim",  # noqa: ARG001 - checked where it is declared; there is one world so far
     jobs: int | None = typer.Option(None, "-j", "--jobs", min=1, help="Number of processes; default: one per core."),
     shard: str = typer.Option("", metavar="I/N", help="Run only part I of N, into a directory that all parts share."),
@@ -69,6 +70,7 @@ def sweep(
         until=until,
         measure=measure,
         own=own,
+        delays=delays,
     )
     path = out or results.default_path(experiment)
     how = _how(jobs, shard, dask)

@@ -66,6 +66,10 @@ def what_if(
         show.as_json({**found.to_json(), "scenario": str(written) if written else None})
     else:
         _print(found, written)
+        if written:
+            from penstock import report
+
+            show.line(f"report: {report.write_what_if(written.parent)}")
     if write:
         _write(found, write)
 

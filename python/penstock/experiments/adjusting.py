@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.experiments import measures, reading, values
-from penstock.experiments.model import Dimension, Experiment
+from penstock.experiments.model import SETTING, Dimension, Experiment
 from penstock.experiments.tables import RESERVED
 from penstock.mistake import MistakeError
 from penstock.own import Library
 from penstock.scenario import tree
+from penstock.suggest import did_you_mean
 
 AQM, CONTROL, PER_FLOW = "aqm", "tcp.cc", "per_flow"  # where algorithms stand in a scenario
 # Parameters of a discipline with classes, which describe the classes and not the scheduler.
@@ -27,6 +28,7 @@ def adjusted(
     until: Any = None,
     measure: Sequence[str] = (),
     own: Sequence[str] = (),
+    delays: bool = False,
 ) -> Experiment:
     """Returns the experiment with these changes. A key that varies already gets the new values in place of the old."""
     dimensions = _varied(experiment.dimensions, vary or {})
@@ -41,6 +43,7 @@ def adjusted(
         seeds=experiment.seeds if seeds is None else reading.seeds(seeds),
         measure=keys,
         until=experiment.until if until is None else reading.until(until, keys),
+        delays=experiment.delays or delays,
     )
     for name in own:
         found = with_own(found, name)
@@ -67,6 +70,11 @@ def _varied(dimensions: Sequence[Dimension], vary: Mapping[str, Any]) -> tuple[D
 
 def _check(experiment: Experiment) -> None:
     paths = experiment.paths
+    for dimension in experiment.dimensions:
+        for name, *_ in dimension.steps if dimension.paths == (SETTING,) else ():
+            if name not in experiment.situations:
+                known = list(experiment.situations)
+                raise MistakeError(f"there is no setting {name!r}; {did_you_mean(str(name), known)}{', '.join(known)}")
     for path in paths:
         if path == "seed":
             raise MistakeError("the key `seed` varies by seeds: `--seeds 20`, or `seeds = 20` in the file")

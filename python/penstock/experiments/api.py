@@ -35,6 +35,7 @@ def sweep(
     until: str | float | Mapping[str, Any] | None = None,
     measure: Sequence[str] = (),
     own: Sequence[str] = (),
+    delays: bool = False,
     out: str | Path | None = None,
     jobs: int | None = None,
     dask: str = "",
@@ -43,11 +44,12 @@ def sweep(
     """Runs a scenario or an experiment over what varies, and returns the results; what is finished is not run again.
 
     `vary` has lists, ranges (`{"from": 1, "to": 64, "points": 7, "scale": "log"}`) or the texts of `--vary` by keys of
-    the scenario. `seeds` is a number of seeds, a list, or a text such as "11..20". `out` is the directory of the
-    results; without it they are in runs/sweeps/. Raises `ScenarioError` if no point can be run; a point that fails
-    is a row.
+    the scenario. `seeds` is a number of seeds, a list, or a text such as "11..20". With `delays` the distributions of
+    delays are kept. `out` is the directory of the results; without it they are in runs/sweeps/. Raises `ScenarioError`
+    if no point can be run; a point that fails is a row.
     """
-    wanted = adjusted(experiment(source), vary=vary, zipped=zipped, seeds=seeds, until=until, measure=measure, own=own)
+    changes: dict[str, Any] = {"vary": vary, "zipped": zipped, "seeds": seeds, "until": until, "measure": measure}
+    wanted = adjusted(experiment(source), **changes, own=own, delays=delays)
     path = Path(out) if out else results.default_path(wanted)
     done = runner.run(wanted, path, How(jobs, dask=dask), watcher)
     if done.sweep is None:

@@ -17,6 +17,8 @@ from penstock.experiments.values import base, quantity
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml, tree
 
+SETTING = "setting"  # what varies where an experiment has [[settings]]
+PUBLISHED = "reproduction"  # the table of a file with what only a published experiment has
 MOST_POINTS = 1_000_000
 
 
@@ -98,6 +100,8 @@ class Experiment:
     until: Until | None = None
     measure: tuple[str, ...] = ()
     listed: tuple[Point, ...] = ()  # points that are no product; what varies is then empty
+    situations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what a setting changes, by its name
+    delays: bool = False  # keep the distributions of delays
     draw: Any = None  # how a report draws it; the engine only keeps it
     source: Path | None = field(default=None, compare=False)  # the file that it was read from
 
@@ -130,12 +134,21 @@ class Experiment:
         steps = itertools.product(*(dimension.steps for dimension in self.dimensions))
         for index, chosen in enumerate(steps):
             settings = dict(zip(self.paths, itertools.chain(*chosen), strict=True))
-            if not settings or not template:  # a text that is not TOML is diagnosed by the simulator
+            changes = self._changes(settings)
+            if not changes or not template:  # a text that is not TOML is diagnosed by the simulator
                 yield Point.of(index, settings, self.scenario, template)
                 continue
             changed = pickle.loads(copied)
-            put_all(changed, settings)
+            put_all(changed, changes)
             yield Point.of(index, settings, replace(self.scenario, text=to_toml(changed)), changed)
+
+    def _changes(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns what settings change in the scenario: a named one its table, and a value its own key."""
+        named = settings.get(SETTING, next(iter(self.situations), None))
+        return {
+            **(self.situations[named] if named is not None else {}),
+            **{path: value for path, value in settings.items() if path != SETTING},
+        }
 
     def described(self) -> dict[str, Any]:
         """Returns the experiment as JSON; `reading.from_json` is the reverse."""
@@ -150,6 +163,8 @@ class Experiment:
             "seeds": list(self.seeds),
             "until": vars(self.until) if self.until else None,
             "measure": list(self.measure),
+            "settings": {name: dict(change) for name, change in self.situations.items()},
+            "delays": self.delays,
             "draw": self.draw,
         }
 

@@ -8,8 +8,12 @@ measure = ["rtt_p90_ms", "link.drops"]
 zip = [["topology.rate", "topology.limit"]]
 
 [vary]
-"aqm.name" = ["codel", "pie"]
+"aqm.name" = ["codel", { name = "pie", target = "5ms" }]
 "flows.0.count" = { from = 1, to = 64, points = 7, scale = "log" }
+
+[[settings]]                      # situations with names; each runs with all that varies
+name = "far"
+change = { "topology.delay" = "100ms" }
 """
 
 from __future__ import annotations
@@ -21,13 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from penstock.experiments import measures, values
-from penstock.experiments.model import Dimension, Experiment, Point, Until
+from penstock.experiments.model import PUBLISHED, SETTING, Dimension, Experiment, Point, Until
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.suggest import did_you_mean
 
-KEYS = ("name", "title", "scenario", "seeds", "until", "measure", "draw", "zip")
-TABLES = ("experiment", "scenario", "vary")
+KEYS = ("name", "title", "scenario", "seeds", "until", "measure", "delays", "draw", "zip")
+TABLES = ("experiment", "scenario", "vary", "settings", PUBLISHED)
+SETTING_KEYS = ("name", "label", "change")
 UNTIL_KEYS = ("part", "measure", "least", "most")
 MOST_SEEDS = 100_000
 _RANGE_OF_SEEDS = re.compile(r"(\d+)\.\.(\d+)")
@@ -91,16 +96,19 @@ def _of_tables(tables: Mapping[str, Any], file: str, folder: Path) -> Experiment
     _known(given, KEYS, ("experiment",))
     base = of_scenario(_scenario(tables, given, file, folder))
     wanted = tuple(_texts(given, "measure"))
+    situations = _situations(tables.get("settings", []))
     for key in wanted:
         _at(("experiment", "measure"), lambda key=key: measures.find(key))
     return Experiment(
         base.scenario,
         name=_text(given, "name"),
         title=_text(given, "title"),
-        dimensions=zipped(_varied(tables.get("vary", {})), _zips(given)),
+        dimensions=(*_named(situations), *zipped(_varied(tables.get("vary", {})), _zips(given))),
+        situations=situations,
         seeds=_at(("experiment", "seeds"), lambda: seeds(given["seeds"])) if "seeds" in given else base.seeds,
         until=_at(("experiment", "until"), lambda: until(given["until"], wanted)) if "until" in given else None,
         measure=wanted,
+        delays=_flag(given, "delays"),
         draw=given.get("draw"),
         source=Path(file),
     )
@@ -127,6 +135,13 @@ def _text(table: Mapping[str, Any], key: str) -> str:
     found = table.get(key, "")
     if not isinstance(found, str):
         raise _AtError(f"{key} = {found!r} is no text", "experiment", key)
+    return found
+
+
+def _flag(table: Mapping[str, Any], key: str) -> bool:
+    found = table.get(key, False)
+    if not isinstance(found, bool):
+        raise _AtError(f"{key} = {found!r} is neither true nor false", "experiment", key)
     return found
 
 
@@ -162,6 +177,26 @@ def _varied(table: Any) -> list[Dimension]:
         Dimension((path,), tuple((value,) for value in _at(("vary", path), lambda item=item: values.from_table(item))))
         for path, item in _flat(table, "")
     ]
+
+
+def _situations(entries: Any) -> dict[str, Mapping[str, Any]]:
+    """Returns what each entry of [[settings]] changes in the scenario, by its name."""
+    found: dict[str, Mapping[str, Any]] = {}
+    if not isinstance(entries, list):
+        raise _AtError("[[settings]] is a list of tables", "settings")
+    for entry in entries:
+        _known(entry, SETTING_KEYS, ("settings",))
+        name, change = entry.get("name"), entry.get("change", {})
+        if not isinstance(name, str) or name in found:
+            raise _AtError(f"name = {name!r}: each of [[settings]] has a name of its own", "settings", "name")
+        if not isinstance(change, Mapping):
+            raise _AtError('change is a table of keys of the scenario, { "topology.delay" = "100ms" }', "settings")
+        found[name] = change
+    return found
+
+
+def _named(situations: Mapping[str, Any]) -> list[Dimension]:
+    return [Dimension((SETTING,), tuple((name,) for name in situations))] if len(situations) > 1 else []
 
 
 def _flat(table: Mapping[str, Any], above: str) -> list[tuple[str, Any]]:
@@ -282,4 +317,5 @@ def from_json(stored: Mapping[str, Any]) -> Experiment:
         for index, one in enumerate(stored["listed"])
     )
     rest = (stored["name"], stored["title"], dimensions, tuple(stored["seeds"]), rule, tuple(stored["measure"]))
-    return Experiment(scenario, *rest, listed, stored["draw"])
+    situations = stored.get("settings", {})
+    return Experiment(scenario, *rest, listed, situations, stored.get("delays", False), stored["draw"])

@@ -19,15 +19,21 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import provenance, rundir, store
 from penstock.engine import frame_of
+from penstock.experiments import delays as sketches
 from penstock.experiments import reading
 from penstock.experiments.measures import RUN, find
 from penstock.experiments.model import Experiment, Point
+from penstock.mistake import MistakeError
+from penstock.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 1
 SWEEP, RESULTS, INTERVALS, TIMING, RUNS = "sweep.json", "results.parquet", "intervals.parquet", "timing.json", "runs"
+DELAYS = "delays.parquet"
+FILES = {"results": RESULTS, "intervals": INTERVALS, "delays": DELAYS}
+FRAMES = tuple(FILES)
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,45 @@ class Sweep:
         """For each point and measure: mean and median over seeds, with their intervals."""
         return _table(self.path / INTERVALS)
 
+    @cached_property
+    def delays(self) -> pa.Table:
+        """The distributions of delays, added over seeds; only of a sweep that was asked to keep them."""
+        if not self.experiment.delays:
+            raise MistakeError(f"{self.path}: keeps no distributions; run the sweep with --delays, or delays=True")
+        return _table(self.path / DELAYS)
+
+    def distributions(self) -> list[sketches.Drawn]:
+        """Returns the distributions of delays of each point in the form that figures take."""
+        found = list(sketches.distributions(self.delays))
+        return [
+            sketches.as_run(point.label or self.experiment.called, [one for one in found if one.point == point.index])
+            for point in self.points
+        ]
+
+    def quantiles(self, share: float) -> pa.Table:
+        """Returns the quantile of all delays of all seeds for each point, queue and kind of flows, and its error."""
+        import pyarrow as pa
+
+        labels = [point.label for point in self.points]
+        rows = [
+            {
+                "point": one.point,
+                "settings": labels[one.point],
+                "part": one.part,
+                "name": one.name,
+                "samples": sum(one.counts),
+                "ms": one.quantile(share),
+                "error": sketches.ERROR[one.part],
+            }
+            for one in sketches.distributions(self.delays)
+        ]
+        return pa.Table.from_pylist(rows)
+
     def frame(self, name: str = "results") -> Any:
-        """Returns "results" or "intervals" as a frame of pandas."""
-        return frame_of(self.intervals if name == "intervals" else self.results)
+        """Returns "results", "intervals" or "delays" as a frame of pandas."""
+        if name not in FRAMES:
+            raise MistakeError(f"there is no {name!r}; {did_you_mean(name, FRAMES)}there is {', '.join(FRAMES)}")
+        return frame_of(getattr(self, name))
 
     def values(self, measure: str) -> dict[str, dict[int, dict[int, float | None]]]:
         """Returns a measure by name of the group or link ("" for the run), by point and by seed."""
@@ -111,10 +153,7 @@ def write(
 ) -> Sweep:
     """Stores the tables of a sweep; all of them are replaced, or none."""
     failed = tuple(failures)
-    data = {
-        RESULTS: rundir.table_bytes("results", tables["results"]),
-        INTERVALS: rundir.table_bytes("intervals", tables["intervals"]),
-    }
+    data = {FILES[name]: rundir.table_bytes(name, table) for name, table in tables.items()}
     sweep = {
         "format": FORMAT,
         "experiment": experiment.described(),

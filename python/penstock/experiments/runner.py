@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from penstock import engine, store
-from penstock.experiments import results, tables, until, work
+from penstock.experiments import delays, results, tables, until, work
 from penstock.experiments.interrupts import Stop, stopping
 from penstock.experiments.measures import BY_KEY, BY_PART
 from penstock.experiments.model import Experiment, Point
@@ -109,12 +109,12 @@ class Plan:
     def __post_init__(self) -> None:
         keys = work.Keys()
         self.points = list(self.experiment.points())
-        self._keys = [keys.of(point.scenario, point.facts.texts) for point in self.points]
+        self._keys = [keys.of(point.scenario, point.facts.texts, self.experiment.delays) for point in self.points]
 
     def tasks(self, seeds: Mapping[int, Sequence[int]]) -> list[Task]:
         """Returns the runs of each point with its seeds."""
         return [
-            Task(index, seed, self._keys[index](seed), self.points[index].scenario)
+            Task(index, seed, self._keys[index](seed), self.points[index].scenario, self.experiment.delays)
             for index, wanted in seeds.items()
             for seed in wanted
         ]
@@ -287,14 +287,17 @@ class _Call:
         for task in tasks:
             by_key[task.key] = task
             places[task.key] = counted[task.point] = counted.get(task.point, -1) + 1
-        collector = tables.Collector(self.plan.points)
+        collector, merged = tables.Collector(self.plan.points), delays.Merged()
         for task, answer in self._answers(by_key):
             collector.add(task.point, places[task.key], task.seed, answer)
+            merged.add(task.point, answer.delays)
             self.cpu_s += answer.cpu_s
         for key, message in self.died.items():
             collector.add(by_key[key].point, places[key], by_key[key].seed, work.Answer(None, message, 0.0))
         experiment = self.plan.experiment
         table = collector.table(experiment)
         made = {"results": table, "intervals": tables.intervals(table, experiment, self.plan.points)}
+        if experiment.delays:
+            made["delays"] = tables.with_points(merged.table(), experiment, self.plan.points)
         timing = {**timing, "simulation_cpu_s": self.cpu_s}
         return results.write(self.out, experiment, made, collector.failed(), timing)

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-RESERVED = ("point", "seed", "part", "name", "error", "measure")  # columns of tables, which no key can be called
+RESERVED = (
+    "point",
+    "seed",
+    "part",
+    "name",
+    "error",
+    "measure",
+    "ms",
+    "count",
+)  # columns of tables, which no key can be called
 
 
 class Collector:
@@ -82,11 +91,17 @@ class Collector:
 
 
 def _with_settings(table: pa.Table, experiment: Experiment, points: Sequence[Point], errors: pa.Array) -> pa.Table:
-    """Returns the table with a column for each key that varies behind the number of the point, and one for errors."""
+    """Returns the table with the columns of `with_points`, and one for errors."""
+    table = with_points(table, experiment, points)
+    return table.add_column(4 + len(experiment.paths), "error", errors).combine_chunks()
+
+
+def with_points(table: pa.Table, experiment: Experiment, points: Sequence[Point]) -> pa.Table:
+    """Returns the table with a column for each key that varies, behind the number of the point."""
     for place, path in enumerate(experiment.paths):
         column = _settings([point.settings[path] for point in points]).take(table["point"].combine_chunks())
         table = table.add_column(1 + place, path, column)
-    return table.add_column(4 + len(experiment.paths), "error", errors).combine_chunks()
+    return table.combine_chunks()
 
 
 def _settings(values: Iterable[Any]) -> pa.Array:
@@ -120,11 +135,7 @@ def intervals(results: pa.Table, experiment: Experiment, points: Sequence[Point]
         return pa.table({})
     table = pa.table({name: pa.concat_arrays(parts) for name, parts in columns.items()})
     table = table.take(_order(table, list(cells)))
-    table = _stein(table, results, experiment, cells)
-    for place, path in enumerate(experiment.paths):
-        column = _settings([point.settings[path] for point in points]).take(table["point"].combine_chunks())
-        table = table.add_column(1 + place, path, column)
-    return table.combine_chunks()
+    return with_points(_stein(table, results, experiment, cells), experiment, points)
 
 
 def _cells(results: pa.Table) -> dict[tuple[int, str, str], list[int]]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock import engine
+from penstock.experiments import delays
+from penstock.experiments.delays import Kept
 from penstock.mistake import MistakeError
 from penstock.own import Library
 from penstock.scenario import Scenario
@@ -26,6 +28,7 @@ class Task:
     seed: int
     key: bytes
     scenario: Scenario
+    delays: bool = False  # keep the distributions of delays as well
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Answer:
     summary: dict[str, Any] | None  # None if it failed
     error: str
     cpu_s: float
+    delays: Kept | None = None
 
 
 @dataclass
@@ -44,11 +48,13 @@ class Keys:
     core: str = field(default_factory=engine.core_fingerprint)
     _files: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def of(self, scenario: Scenario, texts: Iterable[str]) -> Callable[[int], bytes]:
+    def of(self, scenario: Scenario, texts: Iterable[str], with_delays: bool = False) -> Callable[[int], bytes]:
         """Returns the function from a seed to the key of the run of `scenario`, of which `texts` may name files."""
         library = Library(scenario.file, scenario.classes, scenario.kept)
         files = {name: found for name in texts if (found := self._hash(library, name))}
-        made_of = json.dumps([FORMAT, scenario.text, self.core, files], sort_keys=True)
+        made_of = json.dumps(
+            [FORMAT, scenario.text, self.core, files, *(["delays"] if with_delays else [])], sort_keys=True
+        )
         base = hashlib.sha256(made_of.encode())
 
         def key(seed: int) -> bytes:
@@ -76,12 +82,15 @@ def run(
 ) -> bytes:
     """Executes one run; returns what is kept of it. An error of the run is kept as well; a stop raises `Stopped`."""
     try:
-        text, cpu_s = engine.summarize(task.scenario, task.seed, stop=stop, on_progress=on_progress)
+        text, cpu_s, tables = engine.summarize(
+            task.scenario, task.seed, stop=stop, on_progress=on_progress, tables=task.delays
+        )
+        kept = f', "delays": {json.dumps(delays.of_run(json.loads(text), tables))}' if task.delays else ""
     except engine.Stopped:
         raise
     except Exception as error:  # an algorithm of the user may raise anything; the other runs go on
         return packed(failed(str(error) or type(error).__name__))
-    return packed(f'{{"cpu_s": {cpu_s:.6f}, "summary": {text}}}')
+    return packed(f'{{"cpu_s": {cpu_s:.6f}, "summary": {text}{kept}}}')
 
 
 def failed(message: str) -> str:
@@ -97,7 +106,7 @@ def packed(text: str) -> bytes:
 def unpacked(data: bytes) -> Answer:
     """Returns what was kept of a run."""
     found = json.loads(zlib.decompress(data))
-    return Answer(found.get("summary"), found.get("error", ""), found["cpu_s"])
+    return Answer(found.get("summary"), found.get("error", ""), found["cpu_s"], found.get("delays"))
 
 
 def batch(tasks: Sequence[Task], core: str) -> list[bytes]:

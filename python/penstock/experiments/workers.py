@@ -117,7 +117,7 @@ class Workers:
                 worker.batches.append(batch)
                 with contextlib.suppress(OSError):  # it has died, which `_receive` notices
                     worker.pipe.send(
-                        [(t.point, t.seed, t.scenario.text, t.scenario.file, t.scenario.kept) for t in batch]
+                        [(t.point, t.seed, t.scenario.text, t.scenario.file, t.scenario.kept, t.delays) for t in batch]
                     )
 
     def _batch(self, waiting: deque[Task]) -> list[Task]:
@@ -202,8 +202,8 @@ def _serve(pipe: Connection, life: _Life) -> None:
         while not stop():
             if pipe.poll(1.0):
                 tasks = [
-                    Task(point, seed, b"", Scenario(text, file, life.classes, kept))
-                    for point, seed, text, file, kept in pipe.recv()
+                    Task(point, seed, b"", Scenario(text, file, life.classes, kept), delays)
+                    for point, seed, text, file, kept, delays in pipe.recv()
                 ]
                 _batch(pipe, tasks, life, stop)
     os._exit(0)

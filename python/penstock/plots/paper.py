@@ -98,7 +98,9 @@ class Run:
 
 
 def runs(source: Any) -> list[Run]:
-    """Returns the runs of results, run directories, lists and mappings of them."""
+    """Returns the runs of results, run directories, lists and mappings of them; of a sweep, a run for each point."""
+    if hasattr(source, "distributions"):
+        source = source.distributions()
     if isinstance(source, Mapping):
         return [_named(one, str(name)) for name, one in source.items()]
     if isinstance(source, str | Path) or hasattr(source, "summary"):
@@ -146,7 +148,10 @@ def _legend(axis: Axes, count: int) -> None:
 
 
 def cdf(source: Any, of: str = "queue_delay", *, log: bool = True, width: Width = "column") -> PaperFigure:
-    """Draws the distribution of "queue_delay" or "rtt": a line for each run, and for each of its queues or groups."""
+    """Draws the distribution of "queue_delay" or "rtt": a line for each run, and for each of its queues or groups.
+
+    Of a sweep that keeps delays there is a line for each point, of the packets of all its seeds.
+    """
     table, key, value, count, label = _choice("cdf", of, _DISTRIBUTIONS)
     with mpl.rc_context(PRINT):
         figure, (axis,) = _figure(width, 2.2)

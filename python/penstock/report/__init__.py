@@ -1,5 +1,23 @@
 """HTML pages of runs and of experiments, each one file that needs nothing from outside; `kit` has their parts."""
 
-from penstock.report.pages import ReportError, remake, table_page, write_break, write_experiment, write_run, write_sweep
+from penstock.report.pages import (
+    ReportError,
+    remake,
+    table_page,
+    write_break,
+    write_experiment,
+    write_run,
+    write_sweep,
+    write_what_if,
+)
 
-__all__ = ["ReportError", "remake", "table_page", "write_break", "write_experiment", "write_run", "write_sweep"]
+__all__ = [
+    "ReportError",
+    "remake",
+    "table_page",
+    "write_break",
+    "write_experiment",
+    "write_run",
+    "write_sweep",
+    "write_what_if",
+]

@@ -16,6 +16,7 @@ from penstock.reproduce import results
 from penstock.reproduce.results import Evidence
 
 REPORT = rundir.REPORT
+ANSWER = "answer.json"  # of `what-if`
 
 
 class ReportError(MistakeError):
@@ -72,6 +73,17 @@ def write_break(path: Path) -> Path:
     return path / REPORT
 
 
+def write_what_if(path: Path) -> Path:
+    """Writes the page of the directory of an answer of `what-if`, and returns the path of the page."""
+    from penstock.report import what_if_page
+
+    with store.as_written(path / ANSWER):
+        answer = store.read_json(path / ANSWER)
+        page = what_if_page.page(answer, f"penstock what-if {answer['capture']}")
+    store.write(path / REPORT, page)
+    return path / REPORT
+
+
 def remake(path: Path | None, root: Path = Path("runs")) -> Path:
     """Writes the page of a directory again, without `path` that of the newest results below `root`."""
     if path is None:
@@ -84,6 +96,8 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
         return write_sweep(path)
     if breaking.is_break(path):
         return write_break(path)
+    if (path / ANSWER).is_file():
+        return write_what_if(path)
     raise ReportError(f"{path}: holds neither {rundir.MANIFEST} nor {results.RESULTS}")
 
 
@@ -121,4 +135,13 @@ def table_page(
     )
 
 
-__all__ = ["ReportError", "remake", "table_page", "write_break", "write_experiment", "write_run", "write_sweep"]
+__all__ = [
+    "ReportError",
+    "remake",
+    "table_page",
+    "write_break",
+    "write_experiment",
+    "write_run",
+    "write_sweep",
+    "write_what_if",
+]

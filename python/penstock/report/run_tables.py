@@ -10,6 +10,7 @@ from typing import Any
 from penstock import ecn
 from penstock.report.groups import Group, groups
 from penstock.report.kit.model import Cell, Table, Tile
+from penstock.units import significant
 
 Tree = Mapping[str, Any]
 Row = Sequence[Cell | str]
@@ -26,6 +27,11 @@ def number(value: float | None, form: str = "{:,.2f}", scale: float = 1.0) -> Ce
 
 def _count(value: float) -> Cell:
     return number(value, "{:,.0f}")
+
+
+def _percentile(ms: float) -> Cell:
+    """Returns a percentile of the round trips of a flow, which is known to 1.6 %."""
+    return Cell(significant(ms), ms)
 
 
 def _mbps(value: float) -> Cell:
@@ -159,7 +165,7 @@ def _group(group: Group) -> Row:
     trips = [statistics.median(flow["rtt_ms"][key] for flow in group.flows) for key in ("p50", "p90")]
     tcp = bool(group.cc)
     resent = [_count(value) if tcp else Cell("–") for value in sums[1:]]
-    rtts = [number(value, "{:,.1f}") if tcp else Cell("–") for value in trips]
+    rtts = [_percentile(value) if tcp else Cell("–") for value in trips]
     about: list[Cell | str] = [group.kind, group.told.strip(" ()") or "–", _count(len(group.flows))]
     return [*about, *spread, number(group.jain, "{:.3f}"), number(sums[0], "{:,.2f}", 1e-6), *resent, *rtts]
 
@@ -192,8 +198,9 @@ def _flow(flow: Tree, with_ecn: bool) -> Row:
     times = [number(flow["start_s"], "{:,.3f}"), _mbps(flow["goodput_bps"])]
     done = [number(flow["delivered_bytes"], "{:,.2f}", 1e-6), number(flow["completion_s"], "{:,.3f}")]
     resent = [_count(flow[key]) if tcp else Cell("–") for key in ("retransmits", "timeouts")]
-    rtts = [number(flow["rtt_ms"][key], "{:,.1f}") if tcp else Cell("–") for key in ("min", "p50", "p90", "p99")]
-    return [*about, *times, *done, *resent, *rtts]
+    least = number(flow["rtt_ms"]["min"], "{:,.1f}") if tcp else Cell("–")
+    rtts = [_percentile(flow["rtt_ms"][key]) if tcp else Cell("–") for key in ("p50", "p90", "p99")]
+    return [*about, *times, *done, *resent, least, *rtts]
 
 
 # Applications.

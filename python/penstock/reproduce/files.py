@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
+from penstock.experiments import reading
+from penstock.experiments.model import PUBLISHED, SETTING
 from penstock.mistake import MistakeError
 from penstock.reproduce import folder
 from penstock.reproduce.base import Experiment
@@ -22,6 +24,7 @@ LISTS: Mapping[str, tuple[type | None, str]] = {
     "tests": (Test, "TESTS"),
 }
 
+DISCIPLINE, COUNT = "aqm.name", "flows.0.count"  # what tells published runs apart, beside the setting
 
 T = TypeVar("T")
 
@@ -34,7 +37,7 @@ def read(package: str, where: str = "") -> Experiment:
     """Reads the experiment of a package; messages call its file `where`, or by the name of the package."""
     where = where or f"{package.replace('.', '/')}/{folder.EXPERIMENT}"
     try:
-        given = folder.table(package, folder.EXPERIMENT)
+        given = _flat(folder.table(package, folder.EXPERIMENT), package, where)
     except tomllib.TOMLDecodeError as error:
         raise ExperimentFileError(f"{where}: {error}") from None
     kind = _kind(package, given.pop("kind", "listed"), where)
@@ -47,7 +50,35 @@ def read(package: str, where: str = "") -> Experiment:
         found = (*listed, *folder.defined(package, "runs", more, ()))
         if found:
             values[key] = found
+    if issubclass(kind, Listed) and "settings" not in values:
+        values["settings"] = (Setting("", ""),)  # the scenario as it is
     return _made(kind, values, where)
+
+
+def _flat(given: dict[str, Any], package: str, where: str) -> dict[str, Any]:
+    """Returns the keys of a file that is one for `sweep` as well, in one table.
+
+    [experiment], [vary] and [[settings]] are those of any such file.
+    """
+    if "experiment" not in given:
+        return given
+    found = reading.read(folder.text(package, folder.EXPERIMENT), folder.place(package, folder.EXPERIMENT))
+    varied = {path: [step[0] for step in one.steps] for one in found.dimensions for path in one.paths[:1]}
+    varied.pop(SETTING, None)
+    tables = [value if isinstance(value, Mapping) else {"name": value} for value in varied.pop(DISCIPLINE, [])]
+    flat = {"title": found.title, "seeds": len(found.seeds), "aqms": [table["name"] for table in tables]}
+    parameters = {
+        table["name"]: {f"aqm.{key}": value for key, value in table.items() if key != "name"} for table in tables
+    }
+    flat["per_aqm"] = {name: changes for name, changes in parameters.items() if changes}
+    if COUNT in varied:
+        flat |= {"flows": varied.pop(COUNT), "kind": "sweep"}
+    if varied:
+        raise ExperimentFileError(
+            f"{where}: {next(iter(varied))} varies; a reproduction varies {DISCIPLINE}, {COUNT} and settings"
+        )
+    settings = {"settings": given["settings"]} if "settings" in given else {}
+    return {**flat, **settings, **given.get(PUBLISHED, {})}
 
 
 def _kind(package: str, named: str, where: str) -> type[Experiment]:

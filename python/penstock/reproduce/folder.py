@@ -26,6 +26,11 @@ def text(package: str, file: str) -> str:
     return resources.files(package).joinpath(file).read_text(encoding="utf-8")
 
 
+def place(package: str, file: str) -> str:
+    """Returns the path of a file in a package."""
+    return str(resources.files(package).joinpath(file))
+
+
 def table(package: str, file: str) -> dict[str, Any]:
     """Reads a TOML file in a package."""
     return tomllib.loads(text(package, file))

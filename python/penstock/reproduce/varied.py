@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.experiments import adjusting
+from penstock.experiments.model import SETTING, Point
 from penstock.experiments.model import Experiment as Varied
-from penstock.experiments.model import Point
 from penstock.experiments.paths import put_all
 from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
+from penstock.reproduce.files import COUNT, DISCIPLINE
 from penstock.reproduce.own import with_own
 from penstock.reproduce.tempest import Tempest
 from penstock.scenario import Scenario, to_toml
 
-SETTING, DISCIPLINE, COUNT = "setting", "aqm.name", "flows.0.count"  # what tells the published runs apart
 MEASURES = ("goodput_bps", "rtt_p50_ms", "rtt_p90_ms", "jain", "link.drop_share")
 
 
