@@ -1,5 +1,4 @@
 //! A test of another project, with penstock-sim and penstock-core under [dev-dependencies].
-
 use penstock_core::units::Span;
 use penstock_sim::{Scenario, Simulation};
 
