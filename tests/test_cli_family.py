@@ -129,6 +129,13 @@ def test_old_names_are_hidden_and_work(name: str) -> None:
     assert "Usage" in done.output
 
 
+def test_an_old_name_says_the_new_one(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["rerun", str(tmp_path)])
+    assert done.stderr.startswith(
+        "warning: `penstock rerun` is now `penstock runs rerun`; the old name works until version "
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [("rerun", ("runs", "rerun")), ("report", ("runs", "report")), ("bench", ("verify", "speed"))],
@@ -137,7 +144,7 @@ def test_an_old_name_has_the_options_of_the_new(old: str, new: tuple[str, str]) 
     group, name = new
     there = ROOT.commands[group].commands[name]
     assert [p.opts for p in ROOT.commands[old].params] == [p.opts for p in there.params]
-    assert ROOT.commands[old].callback.__wrapped__ is there.callback.__wrapped__
+    assert inspect.unwrap(ROOT.commands[old].callback) is inspect.unwrap(there.callback)
 
 
 def test_trace_tcp_is_tcp_trace(penstock: Command, scenario: Path, tmp_path: Path) -> None:

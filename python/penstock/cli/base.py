@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -202,9 +204,24 @@ def verb(name: str, *lines: str, **settings: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-def old_name(name: str, **settings: Any) -> Callable[[Any], Any]:
-    """Decorates the function of a verb that had the name `name` in an earlier version; no help shows this name."""
-    return _command(name, hidden=True, **settings)
+# The release from which on old names are no longer there: two after the one in which they became old.
+_OLD_UNTIL = "0.3"
+
+
+def old_name(name: str, new: str) -> Callable[[Any], Any]:
+    """Decorates the function of the verb `new` that had the name `name` in an earlier version; no help shows that."""
+
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def warned(*arguments: Any, **named: Any) -> Any:
+            told = f"warning: `penstock {name}` is now `penstock {new}`; the old name works until version {_OLD_UNTIL}"
+            print(told, file=sys.stderr)
+            return function(*arguments, **named)
+
+        _command(name, hidden=True)(warned)
+        return function
+
+    return decorate
 
 
 def _command(name: str, **settings: Any) -> Callable[[Any], Any]:

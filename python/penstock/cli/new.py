@@ -149,7 +149,7 @@ def network(
     _told(starters.write_texts(stem, {"{}.toml": text}))
 
 
-@old_name("architecture")
+@old_name("architecture", "new network")
 def architecture(
     backhaul: Backhauls = ["meo"],  # noqa: B006 - typer reads it and never changes it
     responders: Responders = 5,

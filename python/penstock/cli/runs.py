@@ -99,7 +99,7 @@ def show_(
 @runs.command(
     "rerun", epilog=examples("penstock runs rerun runs/home-1a2b3c4d", "penstock runs rerun home-1a2b3c4d.zip --json")
 )
-@old_name("rerun")
+@old_name("rerun", "runs rerun")
 def rerun(
     directory: Path = typer.Argument(
         help="A directory that `penstock run` wrote, its name, or an archive of `runs pack`.", metavar="DIR|ARCHIVE"
@@ -168,7 +168,7 @@ def _print_comparison(again: Again) -> None:
 
 
 @runs.command("report", epilog=examples("penstock runs report", "penstock runs report runs/home-1a2b3c4d"))
-@old_name("report")
+@old_name("report", "runs report")
 def report(
     directory: Path | None = typer.Argument(None, help="Default: the newest results under runs/.", metavar="[DIR]"),
 ) -> None:

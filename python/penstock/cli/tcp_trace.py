@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 INTERVAL = "10ms"
 
 
-@old_name("tcp-trace")
+@old_name("tcp-trace", "run --trace tcp")
 def command(
     scenario: Path = typer.Argument(help="A scenario file, see docs/scenarios.md.", metavar="SCENARIO"),
     flows: str = typer.Option("", help='Numbers of bulk and transfer flows, such as "0,3"; default: the first eight.'),

@@ -379,7 +379,7 @@ def _show_agreement(found: Agreement) -> None:
 
 
 @verify.command("speed", epilog=examples("penstock verify speed --quick --no-peer"))
-@old_name("bench")
+@old_name("bench", "verify speed")
 def speed(
     json: bool = typer.Option(False, "--json", help="Print one JSON object."),
     quick: bool = typer.Option(False, "--quick", help="Simulate a fifth of the time."),

@@ -2,14 +2,13 @@
 
 use clap::{Command, CommandFactory as _};
 use clap_complete::{Shell, generate_to};
-use penstock_net::cli::Options;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
 
-/// Every program of this crate with the options that it parses.
-fn programs() -> [Command; 1] {
-    [Options::command()]
+/// Every appliance with the options that it parses.
+fn programs() -> [Command; 2] {
+    [penstock_net::cli::Options::command(), penstock_gateway::cli::Options::command()]
 }
 
 fn main() -> ExitCode {

@@ -1,0 +1,80 @@
+"""What a release consists of: versions that agree, and archives whose bytes depend on nothing but their files."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+def tool(name: str) -> ModuleType:
+    """Loads a script of tools/ that has no ending."""
+    loader = importlib.machinery.SourceFileLoader(f"tools_{name}", str(PROJECT / "tools" / name))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def test_the_files_agree_on_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = tool("release")
+    version = release.versions()
+    for name in ("pyproject.toml", "Cargo.toml", "CITATION.cff"):
+        (tmp_path / name).write_text((PROJECT / name).read_text().replace(f'"{version}"', '"9.9.9"', 1))
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match="the versions differ"):
+        release.versions()
+
+
+def test_an_archive_has_the_same_bytes_whatever_the_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = tool("release")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
+    packed = []
+    for place, order, time in (("one", ("a", "b"), 1), ("two", ("b", "a"), 2_000_000_000)):
+        (tmp_path / place / "in").mkdir(parents=True)
+        for name in order:
+            path = tmp_path / place / "in" / name
+            path.write_text(name)
+            path.chmod(0o600 if place == "one" else 0o644)
+            os.utime(path, (time, time))
+        release.archive(tmp_path / place, tmp_path / f"{place}.tar.gz")
+        packed.append((tmp_path / f"{place}.tar.gz").read_bytes())
+    assert packed[0] == packed[1]
+    (tmp_path / "two" / "in" / "a").write_text("else")
+    release.archive(tmp_path / "two", tmp_path / "two.tar.gz")
+    assert (tmp_path / "two.tar.gz").read_bytes() != packed[0]
+
+
+def test_a_page_of_roff_shows_a_text_as_it_is() -> None:
+    manpages = tool("manpages")
+    assert manpages.quoted("--seed N") == r"\-\-seed N"
+    assert manpages.quoted(".toml is an ending") == r"\&.toml is an ending"
+    assert manpages.quoted("a\\b") == r"a\eb"
+
+
+def test_the_readme_of_the_simulator_has_a_test_that_runs() -> None:
+    crate = PROJECT / "crates" / "sim"
+    assert f"```rust\n{(crate / 'tests' / 'readme.rs').read_text()}```" in (crate / "README.md").read_text()
+
+
+def test_links_out_of_the_documentation_become_names_of_files() -> None:
+    site = tool("site")
+    assert site.outside("[the examples](../examples/README.md)") == "[the examples](examples.md)"
+    assert site.outside("[tests](../crates/web/tests/sessions.rs)") == "tests (`crates/web/tests/sessions.rs`)"
+    assert site.outside("[TCP](tcp.md#ecn)") == "[TCP](tcp.md#ecn)"
+
+
+def test_a_broken_link_of_the_site_is_found(tmp_path: Path) -> None:
+    site = tool("site")
+    (tmp_path / "a.html").write_text(
+        '<a id="x" href="b.html#y">b</a> <a href="#x">x</a> <a href="https://example.org">o</a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="y"><a href="a.html#gone">a</a> <img src="no.png"></p>')
+    assert site.broken_links(tmp_path) == ["broken: b.html: a.html#gone", "broken: b.html: no.png"]
