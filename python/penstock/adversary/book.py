@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,7 @@ def _of(finding: Finding) -> dict[str, Any]:
 
 
 def _cpu_s(rows: Sequence[Row]) -> float:
-    return round(sum(row.result.timing["cpu_s"] for row in rows if row.result), 1)
+    return round(math.fsum(row.result.timing["cpu_s"] for row in rows if row.result), 1)
 
 
 def write(page: Path, rows: Sequence[Row], budget: Budget, seed: int) -> None:
@@ -153,14 +154,10 @@ def _section(row: Row) -> list[str]:
 
 
 def _told(finding: Finding, breach: Breach) -> str:
-    keys = ", ".join(_key(key, value) for key, value in _grouped(breach.shrunk.settings).items())
+    keys = ", ".join(_key(key, value) for key, value in breach.shrunk.settings.items())
     value = "–" if breach.shrunk.shown is None else f"{breach.shrunk.shown:.3g}"
     with_ = keys or "the defaults"
     return f"- **{finding.goal.name}**: `{finding.goal.shown}` is {value} with {with_}"
-
-
-def _grouped(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items()}
 
 
 def _key(key: str, value: Any) -> str:

@@ -6,6 +6,7 @@ worst of all groups, or their sum where nothing is said about better and worse.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,8 +87,8 @@ class Run:
     def _carried(self, end: float) -> float:
         """Returns the bits that the link can send in the second that ends at `end`."""
         steps = [*self.rates, (math.inf, 0.0)]
-        total = 0.0
-        for (since, rate), (until, _) in zip(steps, steps[1:], strict=False):
+        total: float = 0.0
+        for (since, rate), (until, _) in itertools.pairwise(steps):
             total += rate * max(0.0, min(end, until) - max(end - 1, since))
         return max(total, 1.0)
 
@@ -108,10 +109,12 @@ class Run:
 
         The rate is the least that the link has. What other flows delivered, up to their fair share, is theirs.
         """
-        link = self.least_rate * _MSS / (_MSS + _HEADERS)
+        link: float = self.least_rate * _MSS / (_MSS + _HEADERS)
         link *= 1 - float(base(self.tree["topology"].get("loss", 0)) or 0.0)
         forward = [(t, flows) for _, t, flows in self.groups if t.get("direction") != "reverse"]
-        demands = sorted(flow["goodput_bps"] for t, flows in forward if t["kind"] != LONG for flow in flows)
+        demands: list[float] = sorted(
+            flow["goodput_bps"] for t, flows in forward if t["kind"] != LONG for flow in flows
+        )
         long = sum(len(flows) for t, flows in forward if t["kind"] == LONG)
         for place, demand in enumerate(demands):
             fair = link / (len(demands) - place + long)
@@ -125,8 +128,8 @@ class Run:
         tcp = {**self.tree.get("tcp", {}), **table.get("tcp", {})}
         if tcp.get("window_scaling", True):
             return math.inf
-        rtt = base_rtt_s(self.tree["topology"], table.get("access_delay")) + self.link["queue_delay_ms"]["mean"] / 1e3
-        return _NO_SCALING * 8 / max(rtt, 1e-4)
+        waiting = float(self.link["queue_delay_ms"]["mean"]) / 1e3
+        return _NO_SCALING * 8 / max(base_rtt_s(self.tree["topology"], table.get("access_delay")) + waiting, 1e-4)
 
     def share(self, of: Callable[[list[float]], float], wanted: Callable[[str], bool]) -> float | None:
         """Returns a number of the shares of the long flows whose role is wanted; `None` if there are none."""
@@ -212,7 +215,7 @@ def _contradictions(run: Run) -> Any:
     if link["utilization"] > 1 + 1e-6:
         yield f"the link is used by {link['utilization']:.6f}, more than it can send"
     delays = [link["queue_delay_ms"][key] for key in ("p10", "p50", "p90", "p99", "max")]
-    if any(a > b * 1.02 + 0.01 for a, b in zip(delays, delays[1:], strict=False)):
+    if any(a > b * 1.02 + 0.01 for a, b in itertools.pairwise(delays)):
         yield f"percentiles of the queueing delay fall: {delays}"
     limit = base(topology.get("limit")) if base_unit(topology.get("limit")) == "B" else None
     if limit and link["queue_bytes"]["max"] > limit:
@@ -334,18 +337,17 @@ def _value(run: Run, name: str) -> float | None:
     return _of_groups(run, first, next(one for one in BY_PART[FLOWS] if one.name == rest))
 
 
+def _is_of(role: str, group: str) -> bool:
+    return group in (FLOWS, role) or (group == OTHERS and not _ours(role))
+
+
 def _of_groups(run: Run, group: str, measure: Measure) -> float | None:
-    wanted = {
-        FLOWS: lambda _: True,
-        SUBJECT: _ours,
-        OTHERS: lambda role: not _ours(role),
-    }.get(group, lambda role: role == group)
     found = []
     for role, _, flows in run.groups:
         members = [flow for flow in flows if not measure.only or flow.get(measure.only)]
-        value = measure.of_group(members) if wanted(role) else None
+        value = measure.of_group(members) if _is_of(role, group) else None
         if value is not None:
             found.append(value)
     if not found:
         return None
-    return {HIGHER: min, LOWER: max}.get(measure.better, sum)(found)
+    return min(found) if measure.better == HIGHER else max(found) if measure.better == LOWER else math.fsum(found)

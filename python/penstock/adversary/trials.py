@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock import engine, pool
+from penstock import engine
 from penstock.adversary import quantities
 from penstock.adversary.quantities import Run
 from penstock.adversary.sentence import Judged
@@ -23,6 +23,7 @@ from penstock.adversary.space import Settings, Space
 from penstock.adversary.standing import Goal
 from penstock.engine import ScenarioError, Stopped
 from penstock.experiments.interrupts import Stop
+from penstock.experiments.processes import cores
 from penstock.experiments.work import Task
 from penstock.experiments.workers import DiedError, Workers
 from penstock.mistake import MistakeError
@@ -179,7 +180,7 @@ class Trials:
 
     def _executed(self, tasks: list[Task]) -> Iterator[tuple[bytes, Trial]]:
         if self._workers is None:
-            count = self.jobs or pool.cores()
+            count = self.jobs or cores()
             told: Callable[[float], None] = lambda _seconds: self.on_progress()  # noqa: E731
             self._workers = Workers(count, self.stop, {}, told, _executing(self.judge))
         for task, data in self._workers.results(tasks):
