@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import penstock as lab
 import pytest
 from conftest import Command
@@ -130,7 +131,12 @@ def test_a_goal_is_a_property_or_a_sentence() -> None:
 # Quantities.
 
 
-def made_up(**change: Any) -> Run:
+def column(kind: str, values: list[float]) -> tuple[str, bytes]:
+    """A column of a table as the simulator returns it."""
+    return kind, np.array(values, kind).tobytes()
+
+
+def made_up(seconds: int = 10, **change: Any) -> Run:
     """Ten seconds of a link of 10 Mbit/s: two long flows, and a stream of 4 Mbit/s."""
     tree = {
         "topology": {"rate": "10Mbit/s", "delay": "20ms", "access_delay": "5ms", "limit": "50kB"},
@@ -154,7 +160,7 @@ def made_up(**change: Any) -> Run:
             {**flow, "id": 1, "goodput_bps": 0.3e6, "delivered_bytes": 375_000},
             {**flow, "id": 2, "goodput_bps": 3.8e6, "delivered_bytes": 4_750_000},
         ],
-        "rtt_ms": {"min": 50.5},
+        "rtt_ms": {"min": 60.0},
         "jain": {"overall": 0.6},
     }
     for path, value in change.items():
@@ -163,7 +169,15 @@ def made_up(**change: Any) -> Run:
         for key in above:
             place = place[int(key) if key.isdigit() else key]
         place[last] = value
-    return Run(tree, ["subject", "udp"], summary, {})
+    ends = [float(end) for end in range(1, seconds + 1) for _ in range(3)]
+    raw = {
+        "flow_seconds": {
+            "t_s": column("<f8", ends),
+            "flow": column("<u4", [0, 1, 2] * seconds),
+            "goodput_bps": column("<f8", [flow["goodput_bps"] for flow in summary["flows"]] * seconds),
+        }
+    }
+    return Run(tree, ["subject", "udp"], summary, raw)
 
 
 def of(run: Run, name: str) -> float | None:
@@ -192,6 +206,17 @@ def test_shares_are_those_of_max_min_fairness() -> None:
     assert of(windows, "subject_share") == pytest.approx(4.5e6 / (65_535 * 8 / 0.070))
 
 
+def test_who_leaves_and_who_comes_is_judged_by_the_time_it_was_there() -> None:
+    flows = [{"kind": "bulk", "stop": "5s"}, {"kind": "bulk", "start": "5s"}, {"kind": "cbr", "rate": "1Mbit/s"}]
+    run = made_up(tree__flows=flows, summary__flows__1__start_s=5.0, summary__flows__2__goodput_bps=1e6)
+    run.roles = ["subject", "late", "udp"]
+    payload = 10e6 * 1448 / 1500
+    # In its time the first shares with nobody; what the table has of the other one counts as other traffic.
+    assert of(run, "subject_share") == pytest.approx(4.5e6 / (payload - 1e6 - 0.3e6))
+    # In the time of the second, what the first still gets is more than half of what is left: half is its own.
+    assert of(run, "others_share") == pytest.approx(0.3e6 / ((payload - 1e6) / 2))
+
+
 def test_conditions_of_a_run() -> None:
     run = made_up()
     assert of(run, "base_rtt_ms") == pytest.approx(60)  # 20 ms, and 5 ms on both sides, there and back
@@ -217,9 +242,8 @@ def test_conditions_of_a_run() -> None:
     ],
 )
 def test_what_cannot_be_is_counted(change: dict[str, Any]) -> None:
-    fine = made_up(summary__rtt_ms__min=60.0)
-    assert fine.impossible() == []
-    assert len(made_up(**{"summary__rtt_ms__min": 60.0, **change}).impossible()) == 1
+    assert made_up().impossible() == []
+    assert len(made_up(**change).impossible()) == 1
 
 
 def test_seconds_without_anything_and_the_time_to_recover() -> None:

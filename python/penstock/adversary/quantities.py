@@ -28,6 +28,7 @@ _MSS, _HEADERS = 1448, 52  # bytes of a full segment: payload, and headers of IP
 _NO_SCALING = 65_535  # bytes: the largest window without window scaling
 _SENDS = ("cbr", "onoff", "video")  # traffic that does not react
 _FULL = 0.8  # a link is full again after a change when so much of it is used
+_BEGINS_S = 1  # the first second of a flow is its slow start
 _SETTLED_S = 3  # a flow has begun after so many seconds
 
 
@@ -94,34 +95,51 @@ class Run:
 
     @cached_property
     def long_flows(self) -> list[tuple[str, float]]:
-        """For each flow that always has data: its role, and its goodput as a part of its fair share."""
-        share = self._fair_share()
-        found = []
-        for role, table, flows in self.groups:
-            if table["kind"] != LONG or table.get("direction") == "reverse":
-                continue
-            most = self._most(table)
-            found += [(role, flow["goodput_bps"] / max(min(share, most), 1.0)) for flow in flows]
+        """For each flow that always has data: its role, and its goodput as a part of its fair share.
+
+        The fair share is that of max-min fairness in each second in which the flow was there from begin to end: other
+        traffic keeps what it got, up to its own fair share, and the long flows share the rest.
+        """
+        seconds = self._by_second()
+        long = [(role, table, flow) for role, table, flows in self._forward for flow in flows if table["kind"] == LONG]
+        totals = {flow["id"]: [0.0, 0.0] for _, _, flow in long}  # what it got, and its fair share
+        for end, got in seconds.items():
+            there = [(table, flow) for _, table, flow in long if _is_there(table, flow, end)]
+            fair = self._fair(end, got, {flow["id"] for _, flow in there})
+            for table, flow in there:
+                totals[flow["id"]][0] += got.get(flow["id"], 0.0)
+                totals[flow["id"]][1] += min(fair, self._most(table))
+        return [
+            (role, totals[flow["id"]][0] / totals[flow["id"]][1]) for role, _, flow in long if totals[flow["id"]][1] > 0
+        ]
+
+    @property
+    def _forward(self) -> list[tuple[str, Mapping[str, Any], list[dict[str, Any]]]]:
+        return [one for one in self.groups if one[1].get("direction") != "reverse"]
+
+    def _by_second(self) -> dict[float, dict[int, float]]:
+        """Returns what each forward flow got in each whole second, by the end of the second."""
+        table = self.columns("flow_seconds")
+        ids = {flow["id"] for _, _, flows in self._forward for flow in flows}
+        found: dict[float, dict[int, float]] = {}
+        if table:
+            rows = zip(table["t_s"].tolist(), table["flow"].tolist(), table["goodput_bps"].tolist(), strict=True)
+            for end, flow, got in rows:
+                if end == int(end) and flow in ids:
+                    found.setdefault(end, {})[flow] = got
         return found
 
-    def _fair_share(self) -> float:
-        """Returns what each long flow gets at least if a fair link is shared by all flows at once, in bit/s.
-
-        The rate is the least that the link has. What other flows delivered, up to their fair share, is theirs.
-        """
-        link: float = self.least_rate * _MSS / (_MSS + _HEADERS)
+    def _fair(self, end: float, got: Mapping[int, float], long: set[int]) -> float:
+        """Returns the fair share of each long flow in the second that ends at `end`, in bit/s."""
+        link = self._carried(end) * _MSS / (_MSS + _HEADERS)
         link *= 1 - float(base(self.tree["topology"].get("loss", 0)) or 0.0)
-        forward = [(t, flows) for _, t, flows in self.groups if t.get("direction") != "reverse"]
-        demands: list[float] = sorted(
-            flow["goodput_bps"] for t, flows in forward if t["kind"] != LONG for flow in flows
-        )
-        long = sum(len(flows) for t, flows in forward if t["kind"] == LONG)
+        demands = sorted(rate for flow, rate in got.items() if flow not in long)
         for place, demand in enumerate(demands):
-            fair = link / (len(demands) - place + long)
+            fair = link / (len(demands) - place + len(long))
             if demand > fair:
                 return fair
             link -= demand
-        return link / max(long, 1)
+        return link / max(len(long), 1)
 
     def _most(self, table: Mapping[str, Any]) -> float:
         """Returns the largest rate that the windows of a flow allow, in bit/s."""
@@ -200,6 +218,11 @@ class Run:
     def impossible(self) -> list[str]:
         """Lists what no run may have: numbers that contradict each other."""
         return list(_contradictions(self))
+
+
+def _is_there(table: Mapping[str, Any], flow: Mapping[str, Any], end: float) -> bool:
+    """True if a flow was there in the whole second that ends at `end`, and had begun before."""
+    return bool(flow["start_s"] + _BEGINS_S <= end - 1 and end <= (base(table.get("stop")) or math.inf))
 
 
 def _run_of_zeros(values: Any) -> int:

@@ -177,11 +177,11 @@ def _book(budget: Budget, seed: int, jobs: int | None, out: Path | None, to: Pat
         show.as_json(book.to_json(rows, budget, seed))
     else:
         show.table("Standing book", ("algorithm", "kind", "breaks", "trials", "CPU s"), book.overview(rows), left=3)
-    if any(row.interrupted for row in rows):
-        show.warn("interrupted: what was tried is kept, and the same command goes on")
-        raise typer.Exit(130)
     if to:
         book.write(to, rows, budget, seed)
+    if book.interrupted(rows):
+        show.warn("interrupted: what was tried is kept, and the same command goes on")
+        raise typer.Exit(130)
 
 
 def _seconds(text: str) -> float:
