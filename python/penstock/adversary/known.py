@@ -17,6 +17,7 @@ from penstock.adversary.shrink import NEEDED, SEEDS
 from penstock.adversary.space import Settings
 
 _WAYS = 5  # so many ways of each search are made small: the known one need not be the worst
+_CELLS = 40  # and so many cells of the map are tried with several seeds
 _STREAMS = ("udp", "onoff", "bursts")
 _OTHERS = ("late", "leaving", "distant")
 
@@ -42,7 +43,9 @@ class Known:
         read = spaces.standard(self.space or subject.kind)
         space = read.of(subject, hostile=False)
         goals = standing.goals([self.sentence], subject.kind, tuple(part.name for part in space.parts))
-        return Plan(space, tuple(goals), budget or Budget(self.trials), 1, jobs, ways=_WAYS, mends=False)
+        return Plan(
+            space, tuple(goals), budget or Budget(self.trials), 1, jobs, ways=_WAYS, candidates=_CELLS, mends=False
+        )
 
     def breach(self, result: Broken) -> Breach | None:
         """Returns the way that is the known one; `None` if the search did not find it."""
