@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from penstock.adversary.breaking import Breach, Broken, Budget, Finding, Plan, W
 from penstock.engine import ScenarioError
 from penstock.mistake import MistakeError
 
-_CANDIDATES = 4
+_CANDIDATES = 3
+_LATER = "not tried yet"
 _TITLES = {"discipline": "Disciplines", "control": "Controls"}
 
 
@@ -40,26 +42,31 @@ class Row:
 
 
 def run(
-    budget: Budget, seed: int, jobs: int | None, root: Path, watcher: Callable[[str], Any], only: Sequence[str] = ()
+    budget: Budget, seed: int, jobs: int | None, root: Path, watcher: Callable[[str], Watcher], only: Sequence[str] = ()
 ) -> list[Row]:
     """Searches for every algorithm, each with the budget, in directories below `root`; goes on where it ended."""
     rows: list[Row] = []
-    for entry in engine.entries():
-        if only and entry.name not in only:
-            continue
-        rows.append(_row(entry.name, budget, seed, jobs, root, watcher(entry.name)))
-        if rows[-1].interrupted:
-            break
+    entries = sorted(engine.entries(), key=lambda entry: entry.kind != "cc")
+    for entry in [one for one in entries if not only or one.name in only]:
+        kind = "control" if entry.kind == "cc" else "discipline"
+        ended = rows and rows[-1].reason == _LATER
+        row = Row(entry.name, kind, reason=_LATER) if ended else _row(entry.name, budget, seed, jobs, root, watcher)
+        rows.append(Row(row.name, row.kind, reason=_LATER) if row.interrupted else row)
     return rows
 
 
-def _row(name: str, budget: Budget, seed: int, jobs: int | None, root: Path, watcher: Watcher) -> Row:
+def interrupted(rows: Sequence[Row]) -> bool:
+    """True if Ctrl-C ended the book before its end."""
+    return any(row.reason == _LATER for row in rows)
+
+
+def _row(name: str, budget: Budget, seed: int, jobs: int | None, root: Path, watcher: Callable[[str], Watcher]) -> Row:
     subject = subjects.find(name)
     space = spaces.standard(subject.kind).of(subject, hostile=False)
     goals = tuple(standing.goals((), subject.kind, tuple(part.name for part in space.parts)))
     plan = Plan(space, goals, budget, seed, jobs, root / name, 1, _CANDIDATES, False)
     try:
-        return Row(name, subject.kind, breaking.run(plan, watcher))
+        return Row(name, subject.kind, breaking.run(plan, watcher(name)))
     except (ScenarioError, MistakeError) as error:
         return Row(name, subject.kind, reason=str(error).splitlines()[0].removeprefix("error: "))
 
@@ -109,7 +116,7 @@ def _of(finding: Finding) -> dict[str, Any]:
 
 
 def _cpu_s(rows: Sequence[Row]) -> float:
-    return round(sum(row.result.timing["cpu_s"] for row in rows if row.result), 1)
+    return round(math.fsum(row.result.timing["cpu_s"] for row in rows if row.result), 1)
 
 
 def write(page: Path, rows: Sequence[Row], budget: Budget, seed: int) -> None:
@@ -153,14 +160,10 @@ def _section(row: Row) -> list[str]:
 
 
 def _told(finding: Finding, breach: Breach) -> str:
-    keys = ", ".join(_key(key, value) for key, value in _grouped(breach.shrunk.settings).items())
+    keys = ", ".join(_key(key, value) for key, value in breach.shrunk.settings.items())
     value = "–" if breach.shrunk.shown is None else f"{breach.shrunk.shown:.3g}"
     with_ = keys or "the defaults"
     return f"- **{finding.goal.name}**: `{finding.goal.shown}` is {value} with {with_}"
-
-
-def _grouped(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items()}
 
 
 def _key(key: str, value: Any) -> str:

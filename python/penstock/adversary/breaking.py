@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock import engine, provenance, rundir, store
-from penstock.adversary import standing
 from penstock.adversary.search import Elite, Search, cell_of
 from penstock.adversary.shrink import NEEDED, SEEDS, Change, Shrinker, Shrunk
 from penstock.adversary.space import Settings, Space
@@ -166,7 +165,7 @@ class Watcher:
 
 
 def default_path(plan: Plan, root: Path = Path("runs/break")) -> Path:
-    """Returns `runs/break/NAME-HASH`: the same for the same algorithm, space, goals and seed, so that a search goes on."""
+    """Returns `runs/break/NAME-HASH`: the same for the same algorithm, space, goals and seed."""
     assert plan.space.subject is not None
     made_of = f"{plan.judge.made_of}{plan.seed}"
     return root / f"{plan.space.subject.word}-{store.sha256(made_of.encode())[:8]}"

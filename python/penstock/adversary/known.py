@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from penstock.adversary import standing
 from penstock.adversary import space as spaces
+from penstock.adversary import standing
 from penstock.adversary import subject as subjects
 from penstock.adversary.breaking import Breach, Broken, Budget, Plan
 from penstock.adversary.shrink import NEEDED, SEEDS
 from penstock.adversary.space import Settings
 
+_WAYS = 5  # so many ways of each search are made small: the known one need not be the worst
+_CELLS = 40  # and so many cells of the map are tried with several seeds
 _STREAMS = ("udp", "onoff", "bursts")
 _OTHERS = ("late", "leaving", "distant")
 
@@ -33,15 +34,18 @@ class Known:
     known: Callable[[Settings], bool]
     space: str = ""  # a space of its own; empty: that of this release
     without: str = ""  # the algorithm without the weakness, for which the scenario must not break
+    trials: int = 400  # of the search
     switch: str = ""  # how the behaviour of that time is had today
 
-    def plan(self, budget: Budget, seed: int = 1, jobs: int | None = None, out: Path | None = None) -> Plan:
+    def plan(self, budget: Budget | None = None, jobs: int | None = None) -> Plan:
         """Returns the search for it."""
         subject = subjects.find(self.algorithm)
         read = spaces.standard(self.space or subject.kind)
         space = read.of(subject, hostile=False)
         goals = standing.goals([self.sentence], subject.kind, tuple(part.name for part in space.parts))
-        return Plan(space, tuple(goals), budget, seed, jobs, out)
+        return Plan(
+            space, tuple(goals), budget or Budget(self.trials), 1, jobs, ways=_WAYS, candidates=_CELLS, mends=False
+        )
 
     def breach(self, result: Broken) -> Breach | None:
         """Returns the way that is the known one; `None` if the search did not find it."""
@@ -53,7 +57,7 @@ class Known:
         """True if the scenario does not break the algorithm without the weakness, as far as there is one."""
         if not self.without:
             return True
-        judge = replace(self, algorithm=self.without).plan(Budget()).judge
+        judge = replace(self, algorithm=self.without).plan().judge
         breaks = sum(judge.trial(settings, seed).judged[0].true for seed in SEEDS)
         return breaks <= len(SEEDS) - NEEDED
 
@@ -70,6 +74,7 @@ KNOWN: tuple[Known, ...] = (
         "BBR (version 1) loses many packets where the buffer is below 1.5 products of rate and round trip time",
         "Hock, Bless, Zitterbart, ICNP 2017; Cao and others, IMC 2019",
         lambda settings: settings.get("buffer", 2.0) <= 1.5,
+        trials=800,
     ),
     Known(
         "bbr-late-cubic",
@@ -86,6 +91,7 @@ KNOWN: tuple[Known, ...] = (
         "bursts at intervals near the retransmission timeout stop a TCP flow at a small mean rate (the shrew)",
         "Kuzmanovic and Knightly, SIGCOMM 2003",
         lambda settings: bool(settings.get("bursts")) and not settings.get("moved") and not settings.get("step"),
+        trials=1000,
     ),
     Known(
         "codel-unresponsive",

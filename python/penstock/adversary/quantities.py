@@ -6,6 +6,7 @@ worst of all groups, or their sum where nothing is said about better and worse.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ _MSS, _HEADERS = 1448, 52  # bytes of a full segment: payload, and headers of IP
 _NO_SCALING = 65_535  # bytes: the largest window without window scaling
 _SENDS = ("cbr", "onoff", "video")  # traffic that does not react
 _FULL = 0.8  # a link is full again after a change when so much of it is used
+_BEGINS_S = 1  # the first second of a flow is its slow start
 _SETTLED_S = 3  # a flow has begun after so many seconds
 
 
@@ -86,47 +88,66 @@ class Run:
     def _carried(self, end: float) -> float:
         """Returns the bits that the link can send in the second that ends at `end`."""
         steps = [*self.rates, (math.inf, 0.0)]
-        total = 0.0
-        for (since, rate), (until, _) in zip(steps, steps[1:], strict=False):
+        total: float = 0.0
+        for (since, rate), (until, _) in itertools.pairwise(steps):
             total += rate * max(0.0, min(end, until) - max(end - 1, since))
         return max(total, 1.0)
 
     @cached_property
     def long_flows(self) -> list[tuple[str, float]]:
-        """For each flow that always has data: its role, and its goodput as a part of its fair share."""
-        share = self._fair_share()
-        found = []
-        for role, table, flows in self.groups:
-            if table["kind"] != LONG or table.get("direction") == "reverse":
-                continue
-            most = self._most(table)
-            found += [(role, flow["goodput_bps"] / max(min(share, most), 1.0)) for flow in flows]
+        """For each flow that always has data: its role, and its goodput as a part of its fair share.
+
+        The fair share is that of max-min fairness in each second in which the flow was there from begin to end: other
+        traffic keeps what it got, up to its own fair share, and the long flows share the rest.
+        """
+        seconds = self._by_second()
+        long = [(role, table, flow) for role, table, flows in self._forward for flow in flows if table["kind"] == LONG]
+        totals = {flow["id"]: [0.0, 0.0] for _, _, flow in long}  # what it got, and its fair share
+        for end, got in seconds.items():
+            there = [(table, flow) for _, table, flow in long if _is_there(table, flow, end)]
+            fair = self._fair(end, got, {flow["id"] for _, flow in there})
+            for table, flow in there:
+                totals[flow["id"]][0] += got.get(flow["id"], 0.0)
+                totals[flow["id"]][1] += min(fair, self._most(table))
+        return [
+            (role, totals[flow["id"]][0] / totals[flow["id"]][1]) for role, _, flow in long if totals[flow["id"]][1] > 0
+        ]
+
+    @property
+    def _forward(self) -> list[tuple[str, Mapping[str, Any], list[dict[str, Any]]]]:
+        return [one for one in self.groups if one[1].get("direction") != "reverse"]
+
+    def _by_second(self) -> dict[float, dict[int, float]]:
+        """Returns what each forward flow got in each whole second, by the end of the second."""
+        table = self.columns("flow_seconds")
+        ids = {flow["id"] for _, _, flows in self._forward for flow in flows}
+        found: dict[float, dict[int, float]] = {}
+        if table:
+            rows = zip(table["t_s"].tolist(), table["flow"].tolist(), table["goodput_bps"].tolist(), strict=True)
+            for end, flow, got in rows:
+                if end == int(end) and flow in ids:
+                    found.setdefault(end, {})[flow] = got
         return found
 
-    def _fair_share(self) -> float:
-        """Returns what each long flow gets at least if a fair link is shared by all flows at once, in bit/s.
-
-        The rate is the least that the link has. What other flows delivered, up to their fair share, is theirs.
-        """
-        link = self.least_rate * _MSS / (_MSS + _HEADERS)
+    def _fair(self, end: float, got: Mapping[int, float], long: set[int]) -> float:
+        """Returns the fair share of each long flow in the second that ends at `end`, in bit/s."""
+        link = self._carried(end) * _MSS / (_MSS + _HEADERS)
         link *= 1 - float(base(self.tree["topology"].get("loss", 0)) or 0.0)
-        forward = [(t, flows) for _, t, flows in self.groups if t.get("direction") != "reverse"]
-        demands = sorted(flow["goodput_bps"] for t, flows in forward if t["kind"] != LONG for flow in flows)
-        long = sum(len(flows) for t, flows in forward if t["kind"] == LONG)
+        demands = sorted(rate for flow, rate in got.items() if flow not in long)
         for place, demand in enumerate(demands):
-            fair = link / (len(demands) - place + long)
+            fair = link / (len(demands) - place + len(long))
             if demand > fair:
                 return fair
             link -= demand
-        return link / max(long, 1)
+        return link / max(len(long), 1)
 
     def _most(self, table: Mapping[str, Any]) -> float:
         """Returns the largest rate that the windows of a flow allow, in bit/s."""
         tcp = {**self.tree.get("tcp", {}), **table.get("tcp", {})}
         if tcp.get("window_scaling", True):
             return math.inf
-        rtt = base_rtt_s(self.tree["topology"], table.get("access_delay")) + self.link["queue_delay_ms"]["mean"] / 1e3
-        return _NO_SCALING * 8 / max(rtt, 1e-4)
+        waiting = float(self.link["queue_delay_ms"]["mean"]) / 1e3
+        return _NO_SCALING * 8 / max(base_rtt_s(self.tree["topology"], table.get("access_delay")) + waiting, 1e-4)
 
     def share(self, of: Callable[[list[float]], float], wanted: Callable[[str], bool]) -> float | None:
         """Returns a number of the shares of the long flows whose role is wanted; `None` if there are none."""
@@ -199,6 +220,11 @@ class Run:
         return list(_contradictions(self))
 
 
+def _is_there(table: Mapping[str, Any], flow: Mapping[str, Any], end: float) -> bool:
+    """True if a flow was there in the whole second that ends at `end`, and had begun before."""
+    return bool(flow["start_s"] + _BEGINS_S <= end - 1 and end <= (base(table.get("stop")) or math.inf))
+
+
 def _run_of_zeros(values: Any) -> int:
     longest = length = 0
     for value in values:
@@ -212,7 +238,7 @@ def _contradictions(run: Run) -> Any:
     if link["utilization"] > 1 + 1e-6:
         yield f"the link is used by {link['utilization']:.6f}, more than it can send"
     delays = [link["queue_delay_ms"][key] for key in ("p10", "p50", "p90", "p99", "max")]
-    if any(a > b * 1.02 + 0.01 for a, b in zip(delays, delays[1:], strict=False)):
+    if any(a > b * 1.02 + 0.01 for a, b in itertools.pairwise(delays)):
         yield f"percentiles of the queueing delay fall: {delays}"
     limit = base(topology.get("limit")) if base_unit(topology.get("limit")) == "B" else None
     if limit and link["queue_bytes"]["max"] > limit:
@@ -334,18 +360,17 @@ def _value(run: Run, name: str) -> float | None:
     return _of_groups(run, first, next(one for one in BY_PART[FLOWS] if one.name == rest))
 
 
+def _is_of(role: str, group: str) -> bool:
+    return group in (FLOWS, role) or (group == OTHERS and not _ours(role))
+
+
 def _of_groups(run: Run, group: str, measure: Measure) -> float | None:
-    wanted = {
-        FLOWS: lambda _: True,
-        SUBJECT: _ours,
-        OTHERS: lambda role: not _ours(role),
-    }.get(group, lambda role: role == group)
     found = []
     for role, _, flows in run.groups:
         members = [flow for flow in flows if not measure.only or flow.get(measure.only)]
-        value = measure.of_group(members) if wanted(role) else None
+        value = measure.of_group(members) if _is_of(role, group) else None
         if value is not None:
             found.append(value)
     if not found:
         return None
-    return {HIGHER: min, LOWER: max}.get(measure.better, sum)(found)
+    return min(found) if measure.better == HIGHER else max(found) if measure.better == LOWER else math.fsum(found)

@@ -1,8 +1,8 @@
 """Makes a finding small: fewer keys, rounder numbers, as long as it still breaks; and finds what mends it.
 
 The keys are left out by delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input",
-IEEE TSE 28(2), 2002), whose result has no key that can be left out alone. "Breaks" means with nearly all of several seeds:
-the shares of what one seed shows by chance do not count.
+IEEE TSE 28(2), 2002), whose result has no key that can be left out alone. "Breaks" means with nearly all of several
+seeds: what one seed shows by chance does not count.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class Shrinker:
     def mending(self, small: Shrunk, rises: bool) -> list[Change]:
         """Returns single changes that mend, those that help most first: other choices, and steps to both sides.
 
-        `rises` says that the quantity by which the goal is told is bad where it is large. A change that only leaves what
-        else the sentence asks for, and makes this quantity no better, mends nothing.
+        `rises` says that the quantity by which the goal is told is bad where it is large. A change that makes this
+        quantity no better, and only leaves what else the sentence asks for, mends nothing.
         """
         settings = small.settings
         wanted: list[tuple[str, Any, Any, Settings]] = []

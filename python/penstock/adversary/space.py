@@ -51,11 +51,8 @@ class Range:
 
     def at(self, place: float, digits: int = 2) -> Any:
         """Returns the value at a place from 0 to 1, with few digits."""
-        if self.log:
-            number = self.low * (self.high / self.low) ** place
-        else:
-            number = self.low + (self.high - self.low) * place
-        number = min(max(number, self.low), self.high)
+        grown = self.low * (self.high / self.low) ** place if self.log else self.low + (self.high - self.low) * place
+        number = min(max(grown, self.low), self.high)
         return round(number) if self.whole else with_unit(number, self.unit, digits)
 
     def place(self, value: Any) -> float:
@@ -328,7 +325,7 @@ def _gene(key: str, given: Any, default: Any) -> Gene:
             raise SpaceError(f"{key}: the list is empty; give at least one value")
         return Gene(key, Choices(tuple(given)), default)
     if not isinstance(given, Mapping):
-        raise SpaceError(f"{key} = {given!r}: write a list, or a range such as {{ from = 1, to = 64, scale = \"log\" }}")
+        raise SpaceError(f'{key} = {given!r}: write a list, or a range such as {{ from = 1, to = 64, scale = "log" }}')
     _known(given, _RANGE_KEYS, f"the range of {key}")
     if not {"from", "to"} <= given.keys():
         raise SpaceError(f"the range of {key} needs from and to")

@@ -38,7 +38,9 @@ class Property:
 
 
 STANDING: tuple[Property, ...] = (
-    Property("starvation", "share_lowest < 0.1", "a flow that always has data gets less than a tenth of its fair share"),
+    Property(
+        "starvation", "share_lowest < 0.1", "a flow that always has data gets less than a tenth of its fair share"
+    ),
     Property("stall", "stalled_s >= 5", "a flow that always has data gets nothing for 5 s"),
     Property("unfair", "jain_long < 0.5", "Jain's index of the flows that always have data is below 0.5"),
     Property(
@@ -47,9 +49,17 @@ STANDING: tuple[Property, ...] = (
         "a tenth of the packets wait for longer than five round trips (of at least 20 ms)",
     ),
     Property("drops", "needless_drops > 0.2", "a fifth of the packets is dropped beyond what must be"),
-    Property("unused", "use_late < 0.5 and link.lost == 0", "half of the link is unused, although flows have data and no packet is lost on the wire"),
+    Property(
+        "unused",
+        "use_late < 0.5 and link.lost == 0",
+        "half of the link is unused, although flows have data and no packet is lost on the wire",
+    ),
     Property("oscillation", "oscillation > 0.4", "the use of the link goes up and down by 40 % of its mean"),
-    Property("recovery", "recovery_s > 5 and link.lost == 0", "after a change of its rate or delay the link is not full for 5 s"),
+    Property(
+        "recovery",
+        "recovery_s > 5 and link.lost == 0",
+        "after a change of its rate or delay the link is not full for 5 s",
+    ),
     Property(
         "bully",
         "others_share_lowest < 0.1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from penstock.mistake import MistakeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.adversary.breaking import Broken, Budget, Finding
+    from penstock.adversary.breaking import Broken, Budget, Finding, Watcher
     from penstock.adversary.search import Search
     from penstock.adversary.space import Space
     from penstock.adversary.standing import Goal
@@ -74,7 +75,9 @@ def break_(
     budget = Budget(trials, seconds)
     if all_:
         if algorithm or until or space:
-            raise MistakeError("--all is for every algorithm and standing property: leave ALGORITHM, --until, --space out")
+            raise MistakeError(
+                "--all is for every algorithm and standing property: leave ALGORITHM, --until, --space out"
+            )
         _book(budget, seed, jobs, out, to, json)
         return
     if not algorithm:
@@ -111,7 +114,9 @@ def _break(
     goals = tuple(standing.goals(until, subject.kind, tuple(part.name for part in space.parts)))
     plan = breaking.Plan(space, goals, budget, seed, jobs)
     path = out or breaking.default_path(plan)
-    found = breaking.run(replace(plan, out=path), Progress(str(subject), json).watcher())
+    progress = Progress(str(subject), json)
+    found = breaking.run(replace(plan, out=path), progress.watcher())
+    progress.end()
     page = report.write_break(path)
     if json:
         show.as_json({"path": str(path), **found.to_json(), "timing": found.timing})
@@ -172,11 +177,11 @@ def _book(budget: Budget, seed: int, jobs: int | None, out: Path | None, to: Pat
         show.as_json(book.to_json(rows, budget, seed))
     else:
         show.table("Standing book", ("algorithm", "kind", "breaks", "trials", "CPU s"), book.overview(rows), left=3)
-    if any(row.interrupted for row in rows):
-        show.warn("interrupted: what was tried is kept, and the same command goes on")
-        raise typer.Exit(130)
     if to:
         book.write(to, rows, budget, seed)
+    if book.interrupted(rows):
+        show.warn("interrupted: what was tried is kept, and the same command goes on")
+        raise typer.Exit(130)
 
 
 def _seconds(text: str) -> float:
@@ -196,7 +201,7 @@ class Progress:
         self._terminal = sys.stderr.isatty()
         self._last = time.monotonic()
 
-    def watcher(self) -> object:
+    def watcher(self) -> Watcher:
         """Returns what a search calls."""
         from penstock.adversary.breaking import Watcher
 
@@ -215,12 +220,19 @@ class Progress:
         self._say(f"{self._label}: {search.trials:,} trials, {seconds:.0f}{left} s; worst so far: {'  '.join(worst)}")
 
     def _shrinking(self, goal: Goal) -> None:
+        self._last = time.monotonic() + _LINE_S  # the worst does not change any more
         if not self._quiet and self._terminal:
             self._say(f"{self._label}: makes {goal.name} small")
 
+    def end(self) -> None:
+        """Removes the line of a terminal."""
+        if self._terminal and not self._quiet:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
     def _say(self, line: str) -> None:
         if self._terminal:
-            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r\x1b[K{line[:width]}", end="", file=sys.stderr, flush=True)
         else:
             print(line, file=sys.stderr, flush=True)
 

@@ -71,14 +71,16 @@ def base_unit(value: Any) -> str:
 
 
 def with_unit(number: float, unit: str, digits: int = 2) -> Any:
-    """Returns a number in a unit of `base_unit` as a person would write it: with few digits, in a unit that suits it."""
+    """Returns a number in a unit of `base_unit` as a person would write it: few digits, and a unit that suits it."""
     rounded = float(f"{number:.{digits - 1}e}")
     if not unit:
         return rounded
-    sizes = next(units for units in _UNITS if unit in units and units[unit] == 1)
-    suits = {name: size for name, size in sizes.items() if name in _WRITTEN}
-    name = max((one for one in suits if abs(rounded) >= suits[one]), key=suits.__getitem__, default=min(suits, key=suits.__getitem__))
-    return f"{rounded / suits[name]:.10g}{name}"
+    if not rounded:
+        return f"0{unit}"
+    sizes = next(units for units in _UNITS if units.get(unit) == 1)
+    suits = sorted((size, name) for name, size in sizes.items() if name in _WRITTEN)
+    size, name = next((one for one in reversed(suits) if abs(rounded) >= one[0]), suits[0])
+    return f"{rounded / size:.10g}{name}"
 
 
 def from_text(text: str) -> list[Any]:

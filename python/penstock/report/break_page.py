@@ -92,14 +92,18 @@ def _breach(path: Path, one: Mapping[str, Any], place: int) -> Section:
         ]
         columns = ("Key", "From", "To", one["measure"])
         parts.append(Table("What mends it", columns, cells, 3, "Each change alone, the median over the seeds."))
-    lead = f"{one['measure']} is {_number(worst['value'])}; true with {worst['breaks_with']} of {worst['of_seeds']} seeds."
+    lead = (
+        f"{one['measure']} is {_number(worst['value'])}; true with {worst['breaks_with']} of {worst['of_seeds']} seeds."
+    )
     code = [("The scenario, for penstock run", worst["scenario"], True)]
     title = one["goal"] + (f", way {place + 1}" if place else "")
     return Section(title, parts, f"{one['sentence']}: {lead}", code)
 
 
 def _map(findings: Sequence[Mapping[str, Any]]) -> list[Any]:
-    names = list(dict.fromkeys(part for one in findings for way in one["ways"] for part in (way["cell"][1:] or ["none"])))
+    names = list(
+        dict.fromkeys(part for one in findings for way in one["ways"] for part in (way["cell"][1:] or ["none"]))
+    )
     if not names:
         return []
     rows = []
