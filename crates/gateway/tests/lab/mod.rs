@@ -71,6 +71,12 @@ impl Lab {
             }
             lab.sh(side, "ip link set lo up");
         }
+        let needed = "test -e /proc/net/netfilter/nfnetlink_queue && iptables-legacy-save -t mangle";
+        let there = lab.command("r", &["sh", "-c", needed]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if !there.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: no NFQUEUE, or no iptables-legacy");
+            return None;
+        }
         let (client, router) = (lab.namespace("c"), lab.namespace("r"));
         lab.sh("c", &format!("ip link add eth0 netns {client} type veth peer name eth1 netns {router}"));
         lab.sh("c", "ip addr add 10.88.0.2/24 dev eth0; ip link set eth0 up");
