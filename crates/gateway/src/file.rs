@@ -264,6 +264,13 @@ house = ["10.1.0.0/28"]
     }
 
     #[test]
+    fn the_example_is_a_right_one() {
+        let file = File::parse(include_str!("../../../examples/gateway/dsl.toml"), "dsl.toml").unwrap();
+        let names: Vec<&str> = file.bottlenecks.iter().map(|config| config.aqm.name()).collect();
+        assert_eq!((names.as_slice(), file.subscribers.len()), (&["pink", "fq-codel"][..], 2));
+    }
+
+    #[test]
     fn mistakes_are_told_with_line_column_and_suggestion() {
         let key = mistake("patience =", "patence =");
         assert_eq!((key.line, key.column), (2, 1));

@@ -83,11 +83,8 @@ impl Guard {
     }
 
     fn say(&mut self, what: u8) -> bool {
-        match self.signs.write(&[what]) {
-            Ok(_) => true,
-            // The guard has not read for long; what it has is enough.
-            Err(e) => e.kind() == io::ErrorKind::WouldBlock,
-        }
+        // A full pipe: the guard has not read for long, and what it has is enough.
+        self.signs.write_all(&[what]).map_or_else(|e| e.kind() == io::ErrorKind::WouldBlock, |()| true)
     }
 
     /// Returns whether the guard has let packets pass since the last call.

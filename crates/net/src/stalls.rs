@@ -51,7 +51,7 @@ impl Stalls {
 
 /// The time for which the machine was suspended: CLOCK_BOOTTIME goes on then, CLOCK_MONOTONIC does not.
 #[derive(Debug, Clone, Copy)]
-pub struct Suspension {
+pub(crate) struct Suspension {
     before: i64,
 }
 

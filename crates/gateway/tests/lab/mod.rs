@@ -71,6 +71,12 @@ impl Lab {
             }
             lab.sh(side, "ip link set lo up");
         }
+        let needed = "test -e /proc/net/netfilter/nfnetlink_queue && iptables-legacy-save -t mangle";
+        let there = lab.command("r", &["sh", "-c", needed]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if !there.is_ok_and(|status| status.success()) {
+            eprintln!("skipped: no NFQUEUE, or no iptables-legacy");
+            return None;
+        }
         let (client, router) = (lab.namespace("c"), lab.namespace("r"));
         lab.sh("c", &format!("ip link add eth0 netns {client} type veth peer name eth1 netns {router}"));
         lab.sh("c", "ip addr add 10.88.0.2/24 dev eth0; ip link set eth0 up");
@@ -144,15 +150,15 @@ impl Lab {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.namespace("r")));
         command.args([env!("CARGO_BIN_EXE_penstock-gateway"), "run", path.to_str().unwrap(), "--json"]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut gateway = Gateway(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        let mut lines = BufReader::new(gateway.0.stderr.take().unwrap()).lines().map_while(Result::ok);
         let mut seen = Vec::new();
         while let Some(line) = lines.next() {
             let is_ready = line.starts_with("governing") || line.starts_with("observing");
             seen.push(line);
             if is_ready {
                 std::thread::spawn(move || lines.for_each(drop));
-                return Gateway(child);
+                return gateway;
             }
         }
         panic!("it did not start: {seen:?}");
