@@ -345,11 +345,11 @@ impl Pink {
     }
 
     /// Notes data of a flow which leaves something to others: if it has filled its window it can use more.
-    fn note_held(&mut self, id: usize, stamped: bool, now: Instant) {
+    fn note_held(&mut self, id: usize, stamped: bool) {
         let flow = &self.flows[id];
         if self.demands() && self.wants_less(id) && flow.is_held(stamped) {
             self.set_lacking(id, None);
-            self.flows[id].wake(now);
+            self.flows[id].wake();
         }
     }
 
@@ -443,7 +443,8 @@ impl Pink {
         let settled = steady && (flow.has(GROWS) || lacks);
         let owed = flow.credit;
         let due = flow.turn_round(ack, full.max(unit), settled, context.now, |flow| match context.rtt {
-            Some(rtt) if steady => flow.due(share, rtt, beyond, context.now),
+            // Before its first flight a flow may have waited, for which nothing is due.
+            Some(rtt) if steady && flow.flight() == Flight::Later => flow.due(share, rtt, beyond, context.now),
             _ => share,
         });
         let steps = steady && !lacks && flow.flight() == Flight::Later;
@@ -499,7 +500,7 @@ impl AckPath for Pink {
             let exact = self.demands();
             self.flows[id].note_data(segment, exact, now);
             let stamped = segment.timestamps().is_some();
-            self.note_held(id, stamped, now);
+            self.note_held(id, stamped);
             self.note_short(id, stamped);
         }
         if segment.flags().has(TcpFlags::FIN) {

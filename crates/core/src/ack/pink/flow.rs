@@ -386,11 +386,10 @@ impl Flow {
     }
 
     /// Begins anew after a pause: nothing is owed for it.
-    pub fn wake(&mut self, now: Instant) {
+    pub fn wake(&mut self) {
         self.forget_interval();
         self.set_flight(Flight::First);
         (self.round_end, self.credit) = (self.acked, 0);
-        self.place.round_at = beat(now);
     }
 
     /// Returns the whole round trip time; before it is known, its WAN half.
