@@ -443,8 +443,7 @@ impl Pink {
         let settled = steady && (flow.has(GROWS) || lacks);
         let owed = flow.credit;
         let due = flow.turn_round(ack, full.max(unit), settled, context.now, |flow| match context.rtt {
-            // Before its first flight a flow may have waited, for which nothing is due.
-            Some(rtt) if steady && flow.flight() == Flight::Later => flow.due(share, rtt, beyond, context.now),
+            Some(rtt) if steady => flow.due(share, rtt, beyond, context.now),
             _ => share,
         });
         let steps = steady && !lacks && flow.flight() == Flight::Later;
