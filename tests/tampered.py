@@ -9,6 +9,7 @@ when it refuses it names the damaged file.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import shutil
@@ -141,7 +142,7 @@ def trials(every: int, counted: list[int]) -> Iterator[str]:
         original.mkdir()
         prepare(original)
         for words in (words for commands in READERS.values() for words in commands):
-            faults.here_once(_fresh(base, original), lambda words=words: _called(words))
+            faults.here_once(_fresh(base, original), functools.partial(_called, words))
         number = 0
         for folder, commands in READERS.items():
             files = [path.relative_to(original) for path in sorted((original / folder).rglob("*")) if path.is_file()]

@@ -361,6 +361,23 @@ def test_too_little_address_space_is_one_sentence(scenario: Path) -> None:
     assert "the address space is limited to 390 MiB (`ulimit -v`); run needs" in said(done)
 
 
+@pytest.mark.parametrize(
+    ("crash", "code", "said"), [("os.abort()", 2, "is limited to 1171 MiB"), ("os._exit(7)", 7, "")]
+)
+def test_a_run_that_outgrows_its_address_space_is_one_sentence(
+    scenario: Path, crash: str, code: int, said: str
+) -> None:
+    """Rust ends the process as `os.abort` does when an allocation fails; other ends are passed on."""
+    (scenario.parent / "mine.py").write_text(
+        f"import os\nimport penstock\n\nclass Mine(penstock.Aqm):\n    def on_enqueue(self, packet):\n        {crash}\n"
+    )
+    scenario.write_text(SCENARIO.replace('"droptail"', '"mine.py:Mine"'))
+    command = f"ulimit -v 1200000; exec {sys.executable} -m penstock run {scenario} --json"
+    done = subprocess.run(["bash", "-c", command], cwd=scenario.parent, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
 def test_damaged_files_are_answered_with_a_sentence() -> None:
     words = ["tampered.py", "--every", "29"]
     done = subprocess.run([sys.executable, *words], cwd=HERE, capture_output=True, text=True, timeout=300, check=False)

@@ -47,8 +47,8 @@ struct World {
     now: Instant,
     /// The next sequence number of both ends of each connection.
     next: BTreeMap<Name, [u32; 2]>,
-    /// The connection to which each shown index belonged last; `None` for one of any bytes.
-    owners: BTreeMap<FlowId, Option<Name>>,
+    /// The connection to which each shown index belonged last: its key, and on which side its ends are.
+    owners: BTreeMap<FlowId, (FlowKey, bool)>,
     any_bytes: bool,
 }
 
@@ -93,27 +93,31 @@ impl World {
             let extra = u32::from(flags.has(TcpFlags::SYN)) + u32::from(flags.has(TcpFlags::FIN));
             next[role] = segment.seq.wrapping_add(len).wrapping_add(extra);
         }
-        let seen = self.table.see(&name.packet(from_client, segment), self.now);
-        self.holds(seen, Some(name));
+        self.arrive(&name.packet(from_client, segment));
     }
 
     fn bytes(&mut self, outward: bool, bytes: &[u8]) {
         self.any_bytes = true;
         let end = if outward { End::Source } else { End::Destination };
-        let seen = self.table.see(&Arrived::read(bytes, &Headers::parse(bytes), end), self.now);
-        self.holds(seen, None);
+        self.arrive(&Arrived::read(bytes, &Headers::parse(bytes), end));
     }
 
-    fn holds(&mut self, seen: Seen, name: Option<Name>) {
+    fn arrive(&mut self, packet: &Arrived) {
+        let seen = self.table.see(packet, self.now);
+        if let Some(key) = packet.key.filter(|_| seen.shown) {
+            let connection = (key, packet.from_low == packet.outward);
+            let before = self.owners.insert(seen.flow, connection);
+            assert!(seen.fresh || before.is_none_or(|before| before == connection), "{seen:?} was of {before:?}");
+        }
+        self.holds(seen);
+    }
+
+    fn holds(&mut self, seen: Seen) {
         assert!(seen.flow.0 < self.table.indices());
         assert_eq!(self.table.has_index(&seen), seen.flow.0 < self.config.entries + SHOWN);
         assert!(!seen.shown || self.table.has_index(&seen), "{seen:?}");
         assert_eq!(seen.owner.is_some(), seen.state == State::Entry);
         assert!(seen.opening.is_none_or(|opening| seen.state == State::Entry && opening.flow == seen.flow));
-        if seen.shown {
-            let before = self.owners.insert(seen.flow, name);
-            assert!(seen.fresh || before.is_none_or(|before| before == name), "{seen:?} was of {before:?}");
-        }
         let gauges = self.table.gauges();
         let left = gauges.evicted_full + gauges.evicted_quota + gauges.replaced + gauges.expired;
         let closed = gauges.closed_fin + gauges.closed_rst;

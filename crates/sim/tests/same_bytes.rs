@@ -80,5 +80,8 @@ fn examples_give_the_bytes_that_were_written() {
     }
     let then = std::fs::read_to_string(&golden).unwrap();
     let changed: Vec<&str> = now.lines().filter(|line| !then.lines().any(|then| then == *line)).collect();
-    assert!(changed.is_empty() && now.lines().count() == then.lines().count(), "{golden:?} has other bytes: {changed:#?}");
+    assert!(
+        changed.is_empty() && now.lines().count() == then.lines().count(),
+        "{golden:?} has other bytes: {changed:#?}"
+    );
 }

@@ -13,28 +13,11 @@ import sys
 
 import typer
 
+from penstock.cli import memory
 from penstock.cli.base import app
 from penstock.mistake import MistakeError
 
 __all__ = ["app", "main"]
-
-
-# Verbs that load numpy and Arrow; the address space in bytes that these need, by themselves and for each thread.
-_CALCULATE = {
-    "run",
-    "sweep",
-    "compare",
-    "reproduce",
-    "claims",
-    "runs",
-    "rerun",
-    "report",
-    "verify",
-    "bench",
-    "tcp-trace",
-    "what-if",
-}
-_ADDRESSES, _ADDRESSES_PER_CORE = 768 << 20, 128 << 20
 
 
 def _version(wanted: bool) -> None:
@@ -55,7 +38,7 @@ def _common(
 def main() -> None:
     """Runs the command; a mistake of the user is printed as one message without a traceback."""
     try:
-        _check_memory(sys.argv[1:2])
+        memory.check("".join(sys.argv[1:2]))
         app(prog_name="penstock")
     except MistakeError as mistake:
         _fail(str(mistake), 2)
@@ -67,22 +50,6 @@ def main() -> None:
     except (ValueError, RuntimeError) as error:
         _explain(error)
         raise
-
-
-def _check_memory(verb: list[str]) -> None:
-    """Refuses a limit of the address space with which numpy and Arrow crash while they are loaded."""
-    if not set(verb) & _CALCULATE:
-        return
-    import os
-    import resource
-
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    needed = _ADDRESSES + _ADDRESSES_PER_CORE * (os.cpu_count() or 1)
-    if limit != resource.RLIM_INFINITY and limit < needed:
-        raise MistakeError(
-            f"the address space is limited to {limit >> 20} MiB (`ulimit -v`); {verb[0]} needs {needed >> 20} MiB: "
-            "`ulimit -v unlimited` removes the limit"
-        )
 
 
 def _explain(error: Exception) -> None:

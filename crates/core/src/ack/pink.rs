@@ -345,11 +345,11 @@ impl Pink {
     }
 
     /// Notes data of a flow which leaves something to others: if it has filled its window it can use more.
-    fn note_held(&mut self, id: usize, stamped: bool, now: Instant) {
+    fn note_held(&mut self, id: usize, stamped: bool) {
         let flow = &self.flows[id];
         if self.demands() && self.wants_less(id) && flow.is_held(stamped) {
             self.set_lacking(id, None);
-            self.flows[id].wake(now);
+            self.flows[id].wake();
         }
     }
 
@@ -499,7 +499,7 @@ impl AckPath for Pink {
             let exact = self.demands();
             self.flows[id].note_data(segment, exact, now);
             let stamped = segment.timestamps().is_some();
-            self.note_held(id, stamped, now);
+            self.note_held(id, stamped);
             self.note_short(id, stamped);
         }
         if segment.flags().has(TcpFlags::FIN) {

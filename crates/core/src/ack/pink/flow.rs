@@ -349,10 +349,13 @@ impl Flow {
 
     /// Returns the bytes that are due in a round which ends now: what the rate of the share gives in the time that the
     /// round took, less the wait in the queue here beyond what is borne. A round takes longer than the round trip if the
-    /// receiver delays ACKs.
+    /// receiver delays ACKs. In the round of a first flight it is the share: before it, the flow may have waited.
     ///
     /// Over a long round trip what the queue was when the round began is long past, and half of the time is added.
     pub fn due(&self, share: u64, rtt: Span, beyond: Span, now: Instant) -> u64 {
+        if self.flight() == Flight::First {
+            return share;
+        }
         let nanos = rtt.as_nanos().max(1);
         let took = u64::from(beat(now).wrapping_sub(self.place.round_at)) << BEAT;
         let took = took.saturating_sub(beyond.as_nanos()).clamp(nanos / 2, LONGEST_ROUND * nanos);
@@ -386,11 +389,10 @@ impl Flow {
     }
 
     /// Begins anew after a pause: nothing is owed for it.
-    pub fn wake(&mut self, now: Instant) {
+    pub fn wake(&mut self) {
         self.forget_interval();
         self.set_flight(Flight::First);
         (self.round_end, self.credit) = (self.acked, 0);
-        self.place.round_at = beat(now);
     }
 
     /// Returns the whole round trip time; before it is known, its WAN half.
