@@ -3,10 +3,10 @@
 All packets have one size, so lags are in packets. phi_k is the weight of flow k divided by the sum of all weights.
 
     WF2Q+   B-WFI of flow k <= 2 - phi_k       Bennett and Zhang 1997, over all intervals (docs/tempest.md)
-    QFQ     B-WFI of flow k <= 6 + 2 phi_k     Checconi, Rizzo, Valente 2013: 3 slots and 2 shares of a packet; in a slot
-                                               flow k is served at most 2 packets
-    DRR     RFI <= W (1 + 2 / least weight)    Shreedhar and Varghese 1996: a quantum of w_k packets, and a packet of each
-                                               of both flows; W is the sum of all weights
+    QFQ     B-WFI of flow k <= 6 + 2 phi_k     Checconi, Rizzo, Valente 2013: 3 slots and 2 shares of a packet; in a
+                                               slot flow k is served at most 2 packets
+    DRR     RFI <= W (1 + 2 / least weight)    Shreedhar and Varghese 1996: a quantum of w_k packets, and a packet of
+                                               each of both flows; W is the sum of all weights
 """
 
 from __future__ import annotations

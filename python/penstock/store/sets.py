@@ -1,8 +1,8 @@
 """Several files that belong together, such as a page and the numbers behind it: all of them are replaced, or none.
 
 All are written beside their places. Then a log, in one step, says that they count; then they are renamed one after
-another. If a writer is killed meanwhile, whoever reads or writes the set next finishes its work (`finish`). If the first
-of these renames fails, the log is removed, and the set stays the old one.
+another. If a writer is killed meanwhile, whoever reads or writes the set next finishes its work (`finish`). If the
+first of these renames fails, the log is removed, and the set stays the old one.
 """
 
 from __future__ import annotations
