@@ -77,7 +77,11 @@ def with_unit(number: float, unit: str, digits: int = 2) -> Any:
         return rounded
     sizes = next(units for units in _UNITS if unit in units and units[unit] == 1)
     suits = {name: size for name, size in sizes.items() if name in _WRITTEN}
-    name = max((one for one in suits if abs(rounded) >= suits[one]), key=suits.__getitem__, default=min(suits, key=suits.__getitem__))
+    name = max(
+        (one for one in suits if abs(rounded) >= suits[one]),
+        key=suits.__getitem__,
+        default=min(suits, key=suits.__getitem__),
+    )
     return f"{rounded / suits[name]:.10g}{name}"
 
 
