@@ -61,6 +61,10 @@ def _alone(file: Path, seed: int) -> dict[str, Any]:
     return penstock.run(file, seed=seed).summary
 
 
+def _mean_of_alone(file: Path, seeds: int) -> float:
+    return sum(float(_alone(file, seed)["rtt_ms"]["p90"]) for seed in range(1, seeds + 1)) / seeds
+
+
 def test_a_scenario_beside_itself_shows_no_difference(
     scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,13 +92,15 @@ def test_runs_and_sweeps_are_compared_and_their_runs_are_reused(
     monkeypatch.chdir(tmp_path)
     assert penstock("run", other, "--out", "kept").returncode == 0
     assert penstock("sweep", scenario, "--seeds", "3", "--out", "swept").returncode == 0
+    first = penstock("compare", "swept", "kept")
+    assert "3 of 3 runs are reused" in first.stderr
+    assert "1 of 3 runs are reused" in first.stderr, "that of the run directory"
     done = penstock("compare", "swept", "kept", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [side["label"] for side in found["sides"]] == ["swept", "kept"]
     assert all(line["seeds"] == 3 for line in found["lines"])
-    reused = penstock("compare", "swept", "kept", "--seeds", "2")
-    assert "2 of 2 runs are reused" in reused.stderr
+    assert lines(found)["run.rtt_p90_ms"]["sides"][1]["mean"] == pytest.approx(_mean_of_alone(other, 3))
 
 
 @pytest.mark.parametrize(

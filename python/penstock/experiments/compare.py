@@ -7,6 +7,7 @@ Student's interval.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock import rundir, store
-from penstock.engine import frame_of
-from penstock.experiments import reading, results, runner, statistics
+from penstock.engine import core_fingerprint, frame_of
+from penstock.experiments import reading, results, runner, statistics, work
 from penstock.experiments.measures import HIGHER, RUN, Measure, find
 from penstock.experiments.model import Experiment, Point, shown
 from penstock.experiments.results import Sweep
@@ -178,7 +179,7 @@ def _item(given: Any, place: int) -> tuple[str, Experiment, Path | None]:
     if path.is_dir():
         manifest = rundir.read_manifest(path)
         kept = Scenario(manifest["scenario"], manifest["file"], kept=str(path / rundir.OWN))
-        return path.name, reading.of_scenario(kept), None
+        return path.name, reading.of_scenario(kept), path
     return path.stem, reading.load(given), None
 
 
@@ -219,10 +220,23 @@ def _seeds(given: Sequence[tuple[str, Experiment, Path | None]], seeds: Any) -> 
 
 def _ran(experiment: Experiment, path: Path | None, how: How, watcher: Watcher | None, root: Path) -> Sweep:
     out = results.default_path(experiment, root / "sweeps")
-    done = runner.run(experiment, out, replace(how, reuse=(path,) if path and path != out else ()), watcher)
+    if path and not results.is_sweep(path):
+        how = replace(how, had=_had(path, experiment))
+    elif path and path != out:
+        how = replace(how, reuse=(path,))
+    done = runner.run(experiment, out, how, watcher)
     if done.sweep is None:
         raise InterruptedCompareError(f"{done.finished} of {done.runs} runs are finished")
     return done.sweep
+
+
+def _had(path: Path, experiment: Experiment) -> dict[int, bytes]:
+    """Returns the run of a run directory by its seed, if the experiment runs the same; own files may have changed."""
+    kept = rundir.read(path)
+    same = kept.manifest["versions"].get("core_sha256") == core_fingerprint() and not (path / rundir.OWN).exists()
+    same = same and not experiment.paths and experiment.scenario.text == kept.manifest["scenario"]
+    text = json.dumps({"cpu_s": 0.0, "summary": kept.summary})
+    return {int(kept.manifest["seed"]): work.packed(text)} if same else {}
 
 
 def _distinct(ran: Sequence[tuple[str, Sweep]]) -> list[tuple[str, Sweep]]:

@@ -5,6 +5,7 @@ The list of work is the set of keys (`work.Task`): what is stored under a key is
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,6 +81,7 @@ class How:
     shard: Shard | None = None
     dask: str = ""  # address of a scheduler of Dask; empty: this machine
     reuse: tuple[Path, ...] = ()  # directories of other sweeps, whose runs are taken over where they are the same
+    had: Mapping[int, bytes] = field(default_factory=dict)  # runs that an experiment of one point has already, by seed
 
 
 ONE_MACHINE = How()
@@ -168,7 +170,7 @@ class _Call:
         first = until.first_stage(experiment.until, experiment.seeds)
         seeds: dict[int, Sequence[int]] = {point.index: first for point in self.plan.points}
         tasks = self.plan.tasks(seeds)
-        self._take_over({task.key for task in tasks} - self.known)
+        self._take_over(tasks)
         mine = [task for task in tasks if self._is_mine(task)]
         todo = self._todo(mine)
         self.watcher.begin(len(mine), len(mine) - len(todo), self.plan.simulated_s(todo))
@@ -192,12 +194,16 @@ class _Call:
     def _is_mine(self, task: Task) -> bool:
         return self.how.shard is None or self.how.shard.has(self.plan.points[task.point])
 
-    def _take_over(self, wanted: set[bytes]) -> None:
-        for path in self.how.reuse if wanted else ():
-            for key, data in segments.records(path / results.RUNS):
-                if key in wanted and key not in self.known:
-                    self.segment.append([(key, data)])
-                    self.known.add(key)
+    def _take_over(self, tasks: Sequence[Task]) -> None:
+        wanted = {task.key for task in tasks} - self.known
+        had = [(task.key, self.how.had[task.seed]) for task in tasks if task.seed in self.how.had]
+        other = (
+            record for path in (self.how.reuse if wanted else ()) for record in segments.records(path / results.RUNS)
+        )
+        for key, data in itertools.chain(had, other):
+            if key in wanted and key not in self.known:
+                self.segment.append([(key, data)])
+                self.known.add(key)
 
     def _execute(self, todo: list[Task]) -> None:
         if not todo or self.stop:
