@@ -138,12 +138,12 @@ def column(kind: str, values: list[float]) -> tuple[str, bytes]:
 
 def made_up(seconds: int = 10, **change: Any) -> Run:
     """Ten seconds of a link of 10 Mbit/s: two long flows, and a stream of 4 Mbit/s."""
-    tree = {
+    tree: dict[str, Any] = {
         "topology": {"rate": "10Mbit/s", "delay": "20ms", "access_delay": "5ms", "limit": "50kB"},
         "flows": [{"kind": "bulk", "count": 2}, {"kind": "cbr", "rate": "4Mbit/s"}],
     }
     flow = {"ecn_lost": 0, "start_s": 0.0, "rtt_ms": {"min": 50.5}}
-    summary = {
+    summary: dict[str, Any] = {
         "bottlenecks": [
             {
                 "utilization": 0.9,

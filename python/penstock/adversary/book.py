@@ -127,7 +127,7 @@ def write(page: Path, rows: Sequence[Row], budget: Budget, seed: int) -> None:
 
 def _lines(rows: Sequence[Row], budget: Budget, seed: int) -> list[str]:
     each = f"{budget.trials:,} trials" if budget.trials else f"{budget.seconds:g} s"
-    lines = [f"{each} of each algorithm, seed {seed}; {_cpu_s(rows):,.0f} s of CPU time in all.", ""]
+    lines = [f"{each} of each algorithm, seed {seed}; {_cpu_s(rows):,.0f} s of CPU time of the simulations in all.", ""]
     for kind, title in _TITLES.items():
         properties = standing.of_kind(kind)
         table = [
@@ -152,7 +152,7 @@ def _short(finding: Finding | None) -> str:
 def _section(row: Row) -> list[str]:
     head = [f"### {row.name}", ""]
     if row.result is None:
-        return [*head, f"Not tried: {row.reason}."]
+        return [*head, "Not tried yet." if row.reason == _LATER else f"Not tried: {row.reason}."]
     told = [_told(finding, finding.breaches[0]) for finding in row.result.broken]
     held = [finding.goal.name for finding in row.result.findings if not finding.broken]
     ending = [f"Nothing was found against: {', '.join(held)}."] if held else []

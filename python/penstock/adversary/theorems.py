@@ -11,6 +11,7 @@ All packets have one size, so lags are in packets. phi_k is the weight of flow k
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ def _wfi(bound: Callable[[float], float]) -> Callable[[Mapping[str, Any]], float
     def ratio(report: Mapping[str, Any]) -> float:
         flows = report["flows_detail"]
         total = sum(flow["weight"] for flow in flows)
-        return max(flow["b_wfi_packets"] / bound(flow["weight"] / total) for flow in flows)
+        return max(float(flow["b_wfi_packets"]) / bound(flow["weight"] / total) for flow in flows)
 
     return ratio
 
@@ -89,7 +90,7 @@ def _drawn(draws: random.Random) -> Flags:
 
 
 def _weight(draws: random.Random) -> int:
-    return round(_MOST_WEIGHT ** draws.random())
+    return round(math.exp(draws.uniform(0.0, math.log(_MOST_WEIGHT))))
 
 
 def _written(sets: Sequence[tuple[int, int]]) -> str:
