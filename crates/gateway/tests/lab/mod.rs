@@ -198,6 +198,9 @@ impl Drop for Lab {
             let _ = Command::new("ip").args(["netns", "delete", &self.namespace(side)]).stderr(Stdio::null()).status();
         }
         let _ = std::fs::remove_dir_all(&self.directory);
+        for end in ["", "rb"] {
+            let _ = std::fs::remove_file(format!("/run/penstock/{}{end}.sock.lock", self.name));
+        }
     }
 }
 
