@@ -459,12 +459,13 @@ fn a_sample_that_delivered_nothing_begins_no_round_trip() {
 #[test]
 fn the_window_stays_between_its_least_and_its_target() {
     let mut cc = Bbr::new(&Config { min_segments: 10, ..Config::default() }, &driver::SETUP);
-    (cc.min_rtt, cc.round) = (Span::from_millis(100), 5);
+    cc.min_rtt = Span::from_millis(100);
+    let beyond_the_first_window = Ack { delivered: cc.initial_window, ..driver::ack(MSS, 100) };
     let target = cc.inflight(cc.bandwidth(), cc.cwnd_gain());
     assert!(target < 10 * MSS, "no bandwidth is known");
     let after = |cc: &mut Bbr, cwnd| {
         cc.cwnd = cwnd;
-        cc.set_cwnd(&driver::ack(MSS, 100));
+        cc.set_cwnd(&beyond_the_first_window);
         cc.cwnd
     };
     assert_eq!(after(&mut cc, target), 10 * MSS);
@@ -472,6 +473,10 @@ fn the_window_stays_between_its_least_and_its_target() {
     let below = target - Bytes::new(1);
     assert_eq!(after(&mut cc, below), below + MSS);
     assert_eq!(after(&mut cc, target), target);
+    // Until an initial window is delivered, the window opens beyond its target as well.
+    let still_the_first_window = Ack { delivered: cc.initial_window - Bytes::new(1), ..beyond_the_first_window };
+    cc.set_cwnd(&still_the_first_window);
+    assert_eq!(cc.cwnd, target + MSS);
     cc.config.min_segments = 10;
     cc.filled = true;
     assert_eq!(after(&mut cc, MSS), 10 * MSS);
