@@ -66,3 +66,54 @@ impl Solver {
         self.past.push(&self.y, &self.stages[0]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::FRAC_PI_2;
+
+    /// y'(t) = -pi/2 y(t - 1) with y = cos(pi t / 2) before 0, which goes on as the same cosine.
+    struct Cosine;
+
+    impl System for Cosine {
+        fn slopes(&self, t: f64, _: &[f64], past: &History, dy: &mut [f64]) {
+            let then = t - 1.0;
+            dy[0] = -FRAC_PI_2 * past.value(&past.find(then), 0, (FRAC_PI_2 * then).cos());
+        }
+    }
+
+    /// Returns the largest error until time 10 with steps of `step`.
+    fn error(step: f64) -> f64 {
+        let mut solver = Solver::new(&Cosine, vec![1.0], step, 1.0);
+        let mut worst = 0.0_f64;
+        while solver.now() < 10.0 {
+            solver.step(&mut Cosine, |_, _, _, _| {});
+            worst = worst.max((solver.y[0] - (FRAC_PI_2 * solver.now()).cos()).abs());
+        }
+        worst
+    }
+
+    #[test]
+    fn halving_the_step_divides_the_error_by_two_to_the_fourth() {
+        for step in [0.05, 0.025] {
+            let ratio = error(step) / error(step / 2.0);
+            assert!((14.0..18.0).contains(&ratio), "{ratio}");
+        }
+        assert!(error(0.0125) < 1e-7);
+    }
+
+    /// y' = y(t - 1) with y = 1 before 0 is a polynomial between whole times (Bellman and Cooke 1963): 1 + t, then
+    /// 2 + (t - 1) + (t - 1)^2 / 2, ...
+    #[test]
+    fn a_past_that_the_method_represents_is_solved_exactly() {
+        struct Steps;
+        impl System for Steps {
+            fn slopes(&self, t: f64, _: &[f64], past: &History, dy: &mut [f64]) {
+                dy[0] = past.value(&past.find(t - 1.0), 0, 1.0);
+            }
+        }
+        let mut solver = Solver::new(&Steps, vec![1.0], 0.125, 1.0);
+        (0..16).for_each(|_| solver.step(&mut Steps, |_, _, _, _| {}));
+        assert!((solver.y[0] - 3.5).abs() < 1e-3, "{}", solver.y[0]);
+    }
+}

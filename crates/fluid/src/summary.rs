@@ -65,14 +65,41 @@ struct Seconds {
     delay: f64,
     most: f64,
     steps: f64,
-    flow: (Vec<f64>, Vec<u32>, Vec<f64>, Vec<u64>),
-    queue: (Vec<f64>, Vec<f64>, Vec<u64>, Vec<f64>, Vec<f64>),
+    flow: FlowRows,
+    queue: QueueRows,
     jain: Vec<f64>,
     goodput: Vec<f64>,
 }
 
-/// What is sampled every 10 ms: time, bytes, delay, average, probability and the mean window.
-type State = (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>);
+/// The columns of the table `flow_seconds`.
+#[derive(Debug, Default)]
+struct FlowRows {
+    time: Vec<f64>,
+    flow: Vec<u32>,
+    bps: Vec<f64>,
+    window: Vec<u64>,
+}
+
+/// The columns of the table `queue_seconds`.
+#[derive(Debug, Default)]
+struct QueueRows {
+    time: Vec<f64>,
+    bps: Vec<f64>,
+    most: Vec<u64>,
+    bytes: Vec<f64>,
+    delay: Vec<f64>,
+}
+
+/// The columns of the table `fluid_state`.
+#[derive(Debug, Default)]
+struct State {
+    time: Vec<f64>,
+    bytes: Vec<f64>,
+    delay: Vec<f64>,
+    average: Vec<f64>,
+    probability: Vec<f64>,
+    window: Vec<f64>,
+}
 
 /// Solves a model for as long as the scenario lasts.
 pub fn outcome(scenario: &Scenario, model: Model) -> Outcome {
@@ -131,12 +158,12 @@ fn mean_packet(classes: &[Class]) -> f64 {
 fn sample(state: &mut State, now: &crate::run::Moment<'_>, classes: &[Class], windows: &[f64]) {
     let flows: f64 = classes.iter().map(|class| class.count).sum();
     let all: f64 = classes.iter().zip(windows).map(|(class, window)| class.count * window).sum();
-    state.0.push(round(now.t));
-    state.1.push(round(now.queue));
-    state.2.push(round(now.sojourn * 1e3));
-    state.3.push(round(now.average));
-    state.4.push(now.probability);
-    state.5.push(round(all / flows.max(1.0)));
+    state.time.push(round(now.t));
+    state.bytes.push(round(now.queue));
+    state.delay.push(round(now.sojourn * 1e3));
+    state.average.push(round(now.average));
+    state.probability.push(now.probability);
+    state.window.push(round(all / flows.max(1.0)));
 }
 
 impl Seconds {
@@ -155,10 +182,10 @@ impl Seconds {
                     rates.push(bps);
                 }
                 if class.start < now {
-                    self.flow.0.push(round(now));
-                    self.flow.1.push(id);
-                    self.flow.2.push(bps);
-                    self.flow.3.push(if is_tcp { (windows[index] * class.payload) as u64 } else { 0 });
+                    self.flow.time.push(round(now));
+                    self.flow.flow.push(id);
+                    self.flow.bps.push(bps);
+                    self.flow.window.push(if is_tcp { (windows[index] * class.payload) as u64 } else { 0 });
                 }
                 id += 1;
             }
@@ -168,11 +195,11 @@ impl Seconds {
             self.jain.extend(jain(rates.into_iter()));
         }
         let steps = self.steps.max(1.0);
-        self.queue.0.push(round(now));
-        self.queue.1.push(round(self.sent * 8.0 / long));
-        self.queue.2.push(self.most as u64);
-        self.queue.3.push(round(self.bytes / steps));
-        self.queue.4.push(round(self.delay / steps));
+        self.queue.time.push(round(now));
+        self.queue.bps.push(round(self.sent * 8.0 / long));
+        self.queue.most.push(self.most as u64);
+        self.queue.bytes.push(round(self.bytes / steps));
+        self.queue.delay.push(round(self.delay / steps));
         (self.begin, self.sent, self.bytes, self.delay, self.most, self.steps) = (now, 0.0, 0.0, 0.0, 0.0, 0.0);
     }
 }
@@ -288,21 +315,21 @@ fn tables(scenario: &Scenario, seconds: &Seconds, state: State, delays: &Weighte
         table(
             "flow_seconds",
             vec![
-                ("t_s", Column::F64(f.0.clone())),
-                ("flow", Column::U32(f.1.clone())),
-                ("goodput_bps", Column::F64(f.2.clone())),
-                ("cwnd_bytes", Column::U64(f.3.clone())),
+                ("t_s", Column::F64(f.time.clone())),
+                ("flow", Column::U32(f.flow.clone())),
+                ("goodput_bps", Column::F64(f.bps.clone())),
+                ("cwnd_bytes", Column::U64(f.window.clone())),
             ],
         ),
         table(
             "queue_seconds",
             vec![
-                ("t_s", Column::F64(q.0.clone())),
-                ("queue", Column::U32(vec![0; q.0.len()])),
-                ("throughput_bps", Column::F64(q.1.clone())),
-                ("queue_bytes_max", Column::U64(q.2.clone())),
-                ("queue_bytes_mean", Column::F64(q.3.clone())),
-                ("queue_delay_ms_mean", Column::F64(q.4.clone())),
+                ("t_s", Column::F64(q.time.clone())),
+                ("queue", Column::U32(vec![0; q.time.len()])),
+                ("throughput_bps", Column::F64(q.bps.clone())),
+                ("queue_bytes_max", Column::U64(q.most.clone())),
+                ("queue_bytes_mean", Column::F64(q.bytes.clone())),
+                ("queue_delay_ms_mean", Column::F64(q.delay.clone())),
             ],
         ),
         distribution("queue_delays", ["queue", "delay_ms", "packets"], &[(0, 0.0)], delays),
@@ -310,12 +337,12 @@ fn tables(scenario: &Scenario, seconds: &Seconds, state: State, delays: &Weighte
         table(
             "fluid_state",
             vec![
-                ("t_s", Column::F64(state.0)),
-                ("queue_bytes", Column::F64(state.1)),
-                ("queue_delay_ms", Column::F64(state.2)),
-                ("average", Column::F64(state.3)),
-                ("probability", Column::F64(state.4)),
-                ("window_packets", Column::F64(state.5)),
+                ("t_s", Column::F64(state.time)),
+                ("queue_bytes", Column::F64(state.bytes)),
+                ("queue_delay_ms", Column::F64(state.delay)),
+                ("average", Column::F64(state.average)),
+                ("probability", Column::F64(state.probability)),
+                ("window_packets", Column::F64(state.window)),
             ],
         ),
     ]

@@ -1,7 +1,7 @@
 //! Who carries most: counters of the flows that pass, for `top`.
 //!
 //! The table has a fixed size, and takes a flow in a few nanoseconds whatever the traffic is. A flow has room in one of
-//! [`WAYS`] places, which its hash tells; if others have all of them, the one that carried least in the last second
+//! `WAYS` places, which its hash tells; if others have all of them, the one that carried least in the last second
 //! goes. So the heavy flows of a second are there, whoever floods with light ones; what went is counted as "others".
 
 use crate::direction::Direction;
