@@ -65,7 +65,7 @@ def test_a_scenario_runs_with_its_traffic(here: Path) -> None:
 def test_a_network_runs_and_is_that_of_the_old_name(here: Path) -> None:
     options = ("--backhaul", "leo", "--duration", "3", "--responders", "2", "--seed", "4")
     assert made("network", "emergency", *options).summary["duration_s"] == 3.0
-    printed = CliRunner().invoke(app, ["architecture", *options]).output
+    printed = CliRunner().invoke(app, ["architecture", *options]).stdout
     assert (here / "emergency.toml").read_text() == printed
     assert tomllib.loads(printed)["seed"] == 4
 

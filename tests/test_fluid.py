@@ -145,7 +145,7 @@ def test_a_run_on_the_equations_is_stored_shown_and_run_again(tmp_path: Path, pe
     [
         (('name = "codel"', 'name = "fq-codel"'), "equations of droptail, red, ared"),
         (('cc = "newreno"', 'cc = "bbr"'), "equations of newreno and cubic"),
-        (('kind = "bulk"', 'kind = "web"\nrate = 5.0\nsize = "20kB"'), "kind bulk and cbr"),
+        (('kind = "bulk"', 'kind = "transfer"\nsize = "20kB"'), "kind bulk and cbr"),
         (("[aqm]", "[invariants]\nno_drops = true\n\n[aqm]"), "no [invariants]"),
     ],
 )

@@ -18,6 +18,7 @@ from penstock.mistake import MistakeError
 
 _CANDIDATES = 3
 _LATER = "not tried yet"
+_PART = "a scheduler inside of other disciplines, and none of its own"
 _TITLES = {"discipline": "Disciplines", "control": "Controls"}
 
 
@@ -68,7 +69,8 @@ def _row(name: str, budget: Budget, seed: int, jobs: int | None, root: Path, wat
     try:
         return Row(name, subject.kind, breaking.run(plan, watcher(name)))
     except (ScenarioError, MistakeError) as error:
-        return Row(name, subject.kind, reason=str(error).splitlines()[0].removeprefix("error: "))
+        first = str(error).splitlines()[0].removeprefix("error: ")
+        return Row(name, subject.kind, reason=_PART if first.startswith(f'no algorithm "{name}"') else first)
 
 
 def overview(rows: Sequence[Row]) -> list[list[str]]:

@@ -154,7 +154,7 @@ class DefaultPink(Pink):
         if self.wants_less(flow) and self.is_held(flow, full):
             self.set_claim(flow, None)
             self.intervals.pop(number, None)
-            flow.flight, flow.round_end, flow.credit, flow.round_ns = "first", flow.acked, 0, self.now_ns
+            flow.flight, flow.round_end, flow.credit = "first", flow.acked, 0
         sent, rtt_ns = flow.end(), flow.round_trip()
         alone = flow.flight == "first" and flow.sends() and number in self.short and not self.wants_less(flow)
         if alone and rtt_ns is not None and sent is not None:
@@ -268,8 +268,11 @@ class DefaultPink(Pink):
         return packet
 
     def due(self, flow: Flow, share: int, given: Given) -> int:
-        """What the rate of the share gives in the time of the round, less the wait here beyond what is borne."""
-        if given.rtt_ns is None:
+        """What the rate of the share gives in the time of the round, less the wait here beyond what is borne.
+
+        In the round of a first flight, before which the flow may have waited, it is the share.
+        """
+        if given.rtt_ns is None or flow.flight == "first":
             return share
         rtt_ns = max(given.rtt_ns, 1)
         wait_ns = max(self.lately() - BORNE * given.full, 0) * 8 * NS_PER_S // self.rate_bps
