@@ -83,10 +83,10 @@ impl Equations {
             true => self.law.probability(y[self.places.average]),
             false => y[self.places.chance],
         };
-        let queue = y[self.places.queue].max(0.0);
+        let (queue, marks) = (y[self.places.queue].max(0.0), self.law.marks());
         let all = self.model.classes.iter().enumerate().map(|(index, class)| {
             let rate = class.count * self.rate(class, y[index * SLOTS], queue, t);
-            (rate, if class.ecn { rate } else { rate * (1.0 - chance) })
+            (rate, if class.ecn && marks { rate } else { rate * (1.0 - chance) })
         });
         all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
@@ -274,13 +274,14 @@ impl Run {
     fn count(&mut self, queue: &Queue) {
         let (equations, y, now) = (&self.equations, &self.solver.y, self.solver.now());
         let (chance, overflow) = (y[equations.places.chance], y[equations.places.overflow]);
+        let marks = equations.law.marks();
         for (index, (class, totals)) in equations.model.classes.iter().zip(&mut self.totals).enumerate() {
             let bytes = class.count * equations.rate(class, y[index * SLOTS], queue.bytes, now) * self.step;
             let judged = bytes / class.packet * chance;
-            let past_the_law = if class.ecn { bytes } else { bytes * (1.0 - chance) };
+            let past_the_law = if class.ecn && marks { bytes } else { bytes * (1.0 - chance) };
             let lost = past_the_law * overflow / class.packet;
             totals.passed += past_the_law * (1.0 - overflow);
-            if class.ecn {
+            if class.ecn && marks {
                 totals.marked += judged;
                 self.marked += judged;
             } else {

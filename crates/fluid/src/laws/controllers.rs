@@ -43,7 +43,7 @@ enum What {
     /// PI holds the queue, in units of these bytes.
     Pi(f64),
     /// PIE holds its delay.
-    Pie { mean_packet: f64, derandomize: bool, burst: f64, calm: bool },
+    Pie { mean_packet: f64, derandomize: bool, burst: f64, calm: bool, marks_below: f64 },
 }
 
 impl Controller {
@@ -65,6 +65,7 @@ impl Controller {
             derandomize: config.derandomize,
             burst: config.max_burst.as_secs_f64(),
             calm: true,
+            marks_below: config.ecn_threshold,
         };
         let target = config.target.as_secs_f64();
         Self::new(config.tupdate.as_secs_f64(), config.alpha, config.beta, target, what)
@@ -108,6 +109,14 @@ impl Controller {
     fn spare(&mut self, queue: &Queue) {
         if let What::Pie { mean_packet, calm, .. } = &mut self.what {
             *calm = (*calm && self.p < 0.2) || queue.bytes <= 2.0 * *mean_packet;
+        }
+    }
+
+    /// True if what is ECN-capable is marked: PIE drops it from a probability of 10 % on (RFC 8033 §5.1).
+    pub(crate) fn marks(&self) -> bool {
+        match self.what {
+            What::Pi(_) => true,
+            What::Pie { marks_below, .. } => self.p < marks_below,
         }
     }
 
@@ -208,6 +217,14 @@ mod tests {
         }
         assert_eq!(plain.probability(), 1.0);
         assert!((pie.probability() - 1.0 / 1.85).abs() < 1e-12);
+    }
+
+    #[test]
+    fn pie_marks_while_its_probability_is_low() {
+        let mut pie = Controller::pie(&pie::Config::default());
+        assert!(pie.marks());
+        (1..=2000).for_each(|n| pie.sample(f64::from(n) * 0.015, &queue(60_000.0)));
+        assert!(!pie.marks());
     }
 
     #[test]

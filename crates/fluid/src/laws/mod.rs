@@ -81,6 +81,14 @@ impl Law {
         }
     }
 
+    /// True if what is ECN-capable is marked now, and not dropped.
+    pub(crate) fn marks(&self) -> bool {
+        match self {
+            Self::Sampled(controller) => controller.marks(),
+            _ => true,
+        }
+    }
+
     /// True if the probability follows from the average queue alone, so that it is known at every time.
     pub(crate) fn is_function_of_average(&self) -> bool {
         matches!(self, Self::Red(_))
