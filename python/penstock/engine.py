@@ -312,6 +312,25 @@ def summarize(
     It costs less than `simulate`, for experiments of thousands of short runs. `stop` and `on_progress`, which is told
     the simulated seconds, are called a few times in each run. The tables are returned on request only.
     """
+    simulation, cpu_s = _finished(scenario, seed, stop, on_progress)
+    return simulation.summary(), cpu_s, _arrow(simulation.tables()) if tables else {}
+
+
+def measured(
+    scenario: Scenario, seed: int, stop: Callable[[], bool] = lambda: False
+) -> tuple[dict[str, Any], RawTables, float]:
+    """Runs a scenario to its end; returns the summary, the tables as columns of bytes, and the CPU time of the events.
+
+    It is as cheap as `summarize`, for thousands of short runs of which more is asked than the summary says.
+    """
+    simulation, cpu_s = _finished(scenario, seed, stop)
+    return json.loads(simulation.summary()), simulation.tables(), cpu_s
+
+
+def _finished(
+    scenario: Scenario, seed: int, stop: Callable[[], bool], on_progress: Callable[[float], None] | None = None
+) -> tuple[_penstock.Simulation, float]:
+    """Returns a simulation at its end and the CPU time of its events; `stop` is asked a few times in between."""
     simulation = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
     step_s = max(simulation.duration_s / _FEW_STEPS, _LEAST_STEP_S)
     cpu_s, finished = 0.0, False
@@ -323,26 +342,7 @@ def summarize(
         cpu_s += time.thread_time() - before
         if on_progress:
             on_progress(simulation.now_s)
-    return simulation.summary(), cpu_s, _arrow(simulation.tables()) if tables else {}
-
-
-def measured(
-    scenario: Scenario, seed: int, stop: Callable[[], bool] = lambda: False
-) -> tuple[dict[str, Any], RawTables, float]:
-    """Runs a scenario to its end; returns the summary, the tables as columns of bytes, and the CPU time of the events.
-
-    It is as cheap as `summarize`, for thousands of short runs of which more is asked than the summary says.
-    """
-    simulation = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
-    step_s = max(simulation.duration_s / _FEW_STEPS, _LEAST_STEP_S)
-    cpu_s, finished = 0.0, False
-    while not finished:
-        if stop():
-            raise Stopped
-        before = time.thread_time()
-        finished = simulation.advance(step_s)
-        cpu_s += time.thread_time() - before
-    return json.loads(simulation.summary()), simulation.tables(), cpu_s
+    return simulation, cpu_s
 
 
 def check(scenario: Scenario, shown_as: str = "") -> float:

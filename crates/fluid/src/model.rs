@@ -110,6 +110,12 @@ impl Model {
         self
     }
 
+    /// Returns the mean size of the flows' packets in bytes.
+    pub fn mean_packet(&self) -> f64 {
+        let count: f64 = self.classes.iter().map(|class| class.count).sum();
+        self.classes.iter().map(|class| class.count * class.packet).sum::<f64>() / count.max(1.0)
+    }
+
     /// Returns a step that resolves the shortest round trip and the packets of the link, in seconds.
     pub fn step(&self) -> f64 {
         let shortest = self.classes.iter().map(|class| class.base_rtt).fold(f64::INFINITY, f64::min);

@@ -191,7 +191,7 @@ impl Run {
         let mut model = if singly { model.by_flows() } else { model };
         cap(&mut model);
         let law = match law {
-            Law::Sampled(controller) => Law::Sampled(controller.counting(mean_packet(&model))),
+            Law::Sampled(controller) => Law::Sampled(controller.counting(model.mean_packet())),
             law => law,
         };
         let places = Places::after(model.classes.len());
@@ -376,12 +376,6 @@ impl Equations {
     }
 }
 
-/// Returns the mean size of the packets of all classes.
-fn mean_packet(model: &Model) -> f64 {
-    let count: f64 = model.classes.iter().map(|class| class.count).sum();
-    model.classes.iter().map(|class| class.count * class.packet).sum::<f64>() / count.max(1.0)
-}
-
 /// Bounds the windows as PINK does: eq. (1) of document 000, c BW RTT / n, for the flows that are there all the time.
 fn cap(model: &mut Model) {
     let Discipline::Pink(config) = &model.discipline else { return };
@@ -389,8 +383,8 @@ fn cap(model: &mut Model) {
     let flows: f64 = model.classes.iter().filter(|class| is_tcp(class)).map(|class| class.count).sum();
     let rate = config.rate.map_or(model.rate, |rate| rate.bytes_per_sec());
     let reserve = config.reserve.map_or(0.0, |rate| rate.bytes_per_sec());
-    let (share, start) = (config.c * (rate - reserve) / flows.max(1.0), |class: &Class| class.base_rtt);
+    let share = config.c * (rate - reserve) / flows.max(1.0);
     for class in model.classes.iter_mut().filter(|class| is_tcp(class)) {
-        class.most = class.most.min(share * start(class) / class.payload);
+        class.most = class.most.min(share * class.base_rtt / class.payload);
     }
 }

@@ -104,7 +104,7 @@ struct State {
 /// Solves a model for as long as the scenario lasts.
 pub fn outcome(scenario: &Scenario, model: Model) -> Outcome {
     let (duration, step) = (scenario.duration.as_secs_f64(), model.step().min(scenario.duration.as_secs_f64()));
-    let (rate, packet) = (model.rate, mean_packet(&model.classes));
+    let (rate, packet) = (model.rate, model.mean_packet());
     let mut run = Run::new(model, step);
     let classes = run.classes().to_vec();
     let mut seconds = Seconds { passed: vec![0.0; classes.len()], ..Seconds::default() };
@@ -148,11 +148,6 @@ struct Measured {
     steps: u64,
     rate: f64,
     packet: f64,
-}
-
-fn mean_packet(classes: &[Class]) -> f64 {
-    let count: f64 = classes.iter().map(|class| class.count).sum();
-    classes.iter().map(|class| class.count * class.packet).sum::<f64>() / count.max(1.0)
 }
 
 fn sample(state: &mut State, now: &crate::run::Moment<'_>, classes: &[Class], windows: &[f64]) {
