@@ -112,13 +112,10 @@ def test_quick_forms_judge_every_claim_and_draw_every_figure(quick: Any, experim
 def test_c2ml_ends_transfers_on_time_and_keeps_the_queue_short(verdicts: Any) -> None:
     found = verdicts("c2ml")
     fair = ("worst-fairness-is-near-one", "newreno-becomes-rtt-fair", "three-nodes-share-evenly")
-    alike = ("controls-behave-alike",)
+    alike = ("controls-behave-alike", "all-are-alike-with-the-same-receiver", "noordwijk-ends-a-little-sooner")
     short = ("noordwijk-halves-short-transfers", "bulk-flows-cost-one-budget", "table-2-7-needs-more-than-the-link-has")
     for claim in (*fair, *alike, *short, "cubic-ends-when-table-2-1-says", "queues-stay-short"):
         assert found[claim] == "holds", claim
-    # Two nodes with Noordwijk end too late; why is open (docs/algorithms/noordwijk.md).
-    for claim in ("all-are-alike-with-the-same-receiver", "noordwijk-ends-a-little-sooner"):
-        assert found[claim] in ("holds", "partly"), claim
 
 
 def test_qrm_keeps_good_nodes_from_harm(verdicts: Any) -> None:

@@ -114,25 +114,32 @@ struct Train {
     rtt: Option<(Span, Span)>,
 }
 
-/// Sizes in segments of the bursts in flight, oldest first.
+/// Sizes of the bursts in flight, oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Bursts {
-    sizes: [u32; MAX_TRAINS],
+    sizes: [Bytes; MAX_TRAINS],
     len: usize,
 }
 
 impl Bursts {
-    fn push(&mut self, size: u32) {
+    fn push(&mut self, size: Bytes) {
         if self.len == MAX_TRAINS {
-            self.sizes[MAX_TRAINS - 1] = self.sizes[MAX_TRAINS - 1].saturating_add(size);
+            self.sizes[MAX_TRAINS - 1] += size;
         } else {
             self.sizes[self.len] = size;
             self.len += 1;
         }
     }
 
-    fn first(&self) -> Option<u64> {
-        (self.len > 0).then(|| self.sizes[0].into())
+    /// Takes from the latest burst what was not sent of it.
+    fn shorten(&mut self, unsent: Bytes) {
+        if let Some(last) = self.sizes[..self.len].last_mut() {
+            *last = last.saturating_sub(unsent);
+        }
+    }
+
+    fn first(&self) -> Option<Bytes> {
+        self.sizes[..self.len].first().copied()
     }
 
     fn pop(&mut self) {
@@ -165,6 +172,12 @@ pub struct Noordwijk {
     /// Retransmitted segments, by which the next burst is smaller.
     debt: u64,
     bursts: Bursts,
+    /// Size of the latest burst; zero if it is not measured.
+    latest: Bytes,
+    /// Flight before the latest burst.
+    before: Bytes,
+    /// Bytes acknowledged since the latest burst.
+    acked: Bytes,
     train: Train,
     /// Trains since the last evaluation.
     trains: u32,
@@ -192,6 +205,9 @@ impl Noordwijk {
             ssthresh: Bytes::MAX,
             debt: 0,
             bursts: Bursts::default(),
+            latest: Bytes::ZERO,
+            before: Bytes::ZERO,
+            acked: Bytes::ZERO,
             train: Train::default(),
             trains: 0,
             dispersion: Span::ZERO,
@@ -207,7 +223,18 @@ impl Noordwijk {
     /// Drops all measurements of bursts in flight.
     fn forget_trains(&mut self) {
         self.bursts = Bursts::default();
+        self.latest = Bytes::ZERO;
         self.train = Train::default();
+    }
+
+    /// Takes from the train of the latest burst what was not sent of it, because the receiver's window was smaller. As in the
+    /// source, a burst of which nothing was sent keeps its size.
+    fn shorten_burst(&mut self, in_flight: Bytes) {
+        let sent = (in_flight + self.acked).saturating_sub(self.before);
+        if sent > Bytes::ZERO {
+            self.bursts.shorten(self.latest.saturating_sub(sent));
+        }
+        (self.before, self.acked) = (in_flight, Bytes::ZERO);
     }
 
     /// Adds an ACK to the train of the oldest burst, and evaluates the train when the whole burst is acknowledged. What the
@@ -222,14 +249,15 @@ impl Noordwijk {
                 let (low, high) = train.rtt.unwrap_or((rtt, rtt));
                 train.rtt = Some((low.min(rtt), high.max(rtt)));
             }
-            let part = acked.min((size * self.mss).saturating_sub(train.acked));
+            let part = acked.min(size.saturating_sub(train.acked));
             train.acked += part;
             acked -= part;
-            if train.acked >= size * self.mss {
+            if train.acked >= size {
                 let (low, high) = train.rtt.unwrap_or_default();
                 self.bursts.pop();
                 self.train = Train::default();
-                self.end_train(size, ack.now.since(first), high.saturating_sub(low));
+                let segments = size.get().div_ceil(self.mss.get());
+                self.end_train(segments, ack.now.since(first), high.saturating_sub(low));
             }
         }
     }
@@ -317,6 +345,7 @@ impl CongestionControl for Noordwijk {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
         self.cwnd = self.cwnd.saturating_sub(ack.acked);
+        self.acked += ack.acked;
         self.follow_train(ack);
     }
 
@@ -354,12 +383,14 @@ impl CongestionControl for Noordwijk {
     }
 
     fn on_burst(&mut self, now: Instant, in_flight: Bytes) {
+        self.shorten_burst(in_flight);
         let size = self.burst.saturating_sub(self.debt);
         self.debt = self.debt.saturating_sub(self.burst);
-        self.cwnd = in_flight + size * self.mss;
+        self.latest = size * self.mss;
+        self.cwnd = in_flight + self.latest;
         self.next = now + self.timer.max(MIN_TIMER);
         if size > 0 {
-            self.bursts.push(u32::try_from(size).unwrap_or(u32::MAX));
+            self.bursts.push(self.latest);
         }
     }
 

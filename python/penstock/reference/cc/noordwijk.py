@@ -31,18 +31,28 @@ class Noordwijk(Control):
         self.granted: tuple[int, int] | None = None  # bit/s, and the bytes of a segment on the wire
         self.delta = 0
         self.trains = 0
+        self.before: float = 0  # flight before the latest burst
+        self.acked_since: float = 0
         self.forget()
 
     def forget(self) -> None:
         """Forgets the bursts in flight and their trains."""
-        self.history: deque[int] = deque()
+        self.history: deque[float] = deque()
         self.acked, self.first_ns, self.rtts = 0, 0, list[int]()
+        self.unsent: float = 0  # part of the latest burst that is not sent yet
+
+    def transmitted(self, segments: float) -> None:
+        """m_bytesTransmitted: what was sent since the latest burst, if anything, is its size."""
+        if segments > 0 and self.history:
+            self.history[-1] -= max(self.unsent - segments, 0)
 
     def on_burst(self, now_ns: int, flight: float) -> None:
         """CallSendPendingData(): what was sent again counts."""
+        self.transmitted(flight + self.acked_since - self.before)
+        self.before, self.acked_since = flight, 0
         size = max(self.burst - self.retransmitted, 0)
         self.retransmitted = max(self.retransmitted - self.burst, 0)
-        self.cwnd = flight + size
+        self.cwnd, self.unsent = flight + size, size
         if size and len(self.history) == MOST_TRAINS:
             self.history[-1] += size
         elif size:
@@ -52,6 +62,7 @@ class Noordwijk(Control):
     def on_ack(self, ack: Ack) -> None:
         """ACCE(), for each segment that is acknowledged."""
         self.cwnd = max(self.cwnd - ack.segments, 0)
+        self.acked_since += ack.segments
         for _ in range(int(ack.segments)):
             if not self.history:
                 return

@@ -108,6 +108,31 @@ fn an_ack_may_end_one_train_and_begin_the_next() {
     assert_eq!((cc.burst(), cc.bursts.len), ((20, MS(76)), 0));
 }
 
+/// The receiver's window leaves room for 9.5 segments of the second burst: its train has so many, as m_bytesTransmitted has
+/// in the author's code. Ten ACKs end it, and the evaluation takes delta = 3.8 ms from the train before, that of B0.
+#[test]
+fn a_burst_that_the_window_cuts_is_measured_as_far_as_it_was_sent() {
+    let mut cc = control();
+    cc.on_burst(at(0), Bytes::ZERO);
+    cc.on_burst(at(500), 20 * MSS);
+    train(&mut cc, 20, 600, 4, 4);
+    let sent = 9 * MSS + MSS / 2;
+    cc.on_burst(at(1000), sent);
+    assert_eq!((cc.bursts.len, cc.bursts.first()), (2, Some(sent)), "20 of 40 are acknowledged");
+    train(&mut cc, 9, 1100, 4, 4);
+    cc.on_ack(&Ack { now: at(1136), ..driver::ack(MSS / 2, 640) });
+    assert_eq!((cc.burst(), cc.bursts.first()), ((20, MS(76)), Some(20 * MSS)));
+}
+
+/// What is in flight beyond 16 bursts is one train, from which only the unsent part of the last burst is taken.
+#[test]
+fn a_burst_that_is_cut_shortens_a_common_train_by_its_own_part() {
+    let mut cc = control();
+    (0..17).for_each(|i| cc.on_burst(at(500 * i), 20 * i * MSS));
+    cc.on_burst(at(8500), 16 * 20 * MSS + 5 * MSS);
+    assert_eq!(cc.bursts.sizes[15], (20 + 5 + 20) * MSS);
+}
+
 #[test]
 fn a_loss_restores_the_first_burst_and_a_timeout_doubles_the_timer() {
     let mut cc = control();
@@ -143,7 +168,7 @@ fn a_recovery_forgets_the_trains() {
 fn the_seventeenth_burst_in_flight_is_measured_with_the_sixteenth() {
     let mut cc = control();
     (0..17).for_each(|_| cc.on_burst(at(0), Bytes::ZERO));
-    assert_eq!((cc.bursts.len, cc.bursts.sizes[0], cc.bursts.sizes[15]), (16, 20, 40));
+    assert_eq!((cc.bursts.len, cc.bursts.sizes[0], cc.bursts.sizes[15]), (16, 20 * MSS, 40 * MSS));
 }
 
 #[test]
