@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.experiments.measures import DEFAULT, LINK, Measure, find, shown
-from penstock.experiments.model import shown as setting
+from penstock.experiments.values import shown as setting
 from penstock.experiments.results import Sweep
 from penstock.experiments.statistics import LEAST_FOR_MEDIAN
 

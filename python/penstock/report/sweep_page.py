@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.experiments import measures
 from penstock.experiments.measures import RUN
-from penstock.experiments.model import shown
+from penstock.experiments.values import shown
 from penstock.experiments.overview import heading, scale
 from penstock.experiments.results import Sweep
 from penstock.experiments.statistics import LEAST_FOR_MEDIAN

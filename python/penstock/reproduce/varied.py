@@ -17,7 +17,7 @@ from penstock.experiments.model import Experiment as Varied
 from penstock.experiments.paths import put_all
 from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
-from penstock.reproduce.files import COUNT, DISCIPLINE
+from penstock.reproduce.settings import COUNT, DISCIPLINE
 from penstock.reproduce.own import with_own
 from penstock.reproduce.tempest import Tempest
 from penstock.scenario import Scenario, to_toml
