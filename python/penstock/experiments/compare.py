@@ -22,6 +22,7 @@ from penstock.experiments.model import Experiment, Point
 from penstock.experiments.results import Sweep
 from penstock.experiments.runner import ONE_MACHINE, How, Watcher
 from penstock.experiments.statistics import Interval
+from penstock.experiments.values import shown
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 

@@ -203,4 +203,3 @@ def _in_setting(setting: Setting, dimensions: tuple[Dimension, ...]) -> tuple[Di
                 steps = tuple(step for step in steps if called(step[place]) in setting.only[path])
         found.append(replace(dimension, steps=steps))
     return (*found, *(Dimension((path,), steps) for path, steps in own.items()))
-

@@ -29,10 +29,10 @@ def known(table: Iterable[str], allowed: Sequence[str], where: tuple[str, ...]) 
             raise AtError(f"{what} {key!r}; {did_you_mean(key, allowed)}it has {', '.join(allowed)}", *where, key)
 
 
-def at(path: tuple[str, ...], make: Callable[[], T]) -> T:
-    """Returns what `make` returns; its mistakes are at `path`."""
+def at(path: tuple[str, ...], make: Callable[..., T], *given: object) -> T:
+    """Returns what `make` returns for what is given; its mistakes are at `path`."""
     try:
-        return make()
+        return make(*given)
     except AtError:
         raise
     except MistakeError as error:
@@ -62,5 +62,3 @@ def _line_of(text: str, path: tuple[str, ...]) -> int | None:
         elif written.match(line) and here == table:
             return number
     return of_table
-
-

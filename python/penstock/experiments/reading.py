@@ -99,7 +99,7 @@ def _of_tables(
     dimensions = (*_named(situations), *zipped(_varied(tables.get("vary", {})), _zips(given)))
     _fit(situations, dimensions)
     for key in wanted:
-        at(("experiment", "measure"), lambda key=key: measures.find(key))
+        at(("experiment", "measure"), measures.find, key)
     return Experiment(
         base.scenario,
         name=_text(given, "name"),
@@ -140,9 +140,7 @@ def _texts(table: Mapping[str, Any], key: str) -> list[str]:
 def _scenario(tables: Mapping[str, Any], given: Mapping[str, Any], file: str, folder: Path) -> Scenario:
     path, inline = given.get("scenario"), tables.get("scenario")
     if (path is None) == (inline is None):
-        raise AtError(
-            'an experiment has either scenario = "FILE.toml" or a table [scenario]', "experiment", "scenario"
-        )
+        raise AtError('an experiment has either scenario = "FILE.toml" or a table [scenario]', "experiment", "scenario")
     if isinstance(inline, Mapping):
         made = Scenario.load(inline)
         return Scenario(made.text, file, made.classes)
@@ -159,9 +157,7 @@ def _varied(table: Any) -> list[Dimension]:
         raise AtError("[vary] is a table of keys of the scenario", "vary")
     found = []
     for path, item in _flat(table, ""):
-        listed = at(("vary", path), lambda item=item: values.from_table(item))
-        for value in listed:
-            at(("vary", path), lambda value=value: values.check_named(value))
+        listed: list[Any] = at(("vary", path), values.given, item)
         found.append(Dimension((path,), tuple((value,) for value in listed)))
     return found
 
@@ -180,7 +176,9 @@ def _fit(situations: Mapping[str, Setting], dimensions: Sequence[Dimension]) -> 
     joined = {path for one in dimensions for path in one.paths if len(one.paths) > 1}
     for setting in situations.values():
         for path, wanted in setting.only.items():
-            there = [values.called(value) for value in setting.vary[path]] if path in setting.vary else names.get(path, [])
+            there = (
+                [values.called(value) for value in setting.vary[path]] if path in setting.vary else names.get(path, [])
+            )
             for name in wanted:
                 if name not in there:
                     hint = f"{did_you_mean(name, there)}it has {', '.join(there)}" if there else "it does not vary"

@@ -95,7 +95,7 @@ def beside(folder: Path) -> Defined:
 
 
 def computed(given: Any, defined: Defined) -> list[Any]:
-    """Returns the settings of `settings = "runs.py:SETTINGS"`: tables as in the file, or objects with such attributes."""
+    """Returns the settings of `settings = "runs.py:SETTINGS"`: tables, or objects with such attributes."""
     found = _BESIDE.fullmatch(given) if isinstance(given, str) else None
     if found is None:
         raise AtError(
@@ -149,7 +149,7 @@ def _one(table: Mapping[str, Any]) -> Setting:
         label,
         _tables(table, "change", 'is a table of keys of the scenario, { "topology.delay" = "100ms" }'),
         only,
-        {path: at((TABLE, "vary"), lambda item=item: values.from_table(item)) for path, item in vary.items()},
+        {path: at((TABLE, "vary"), values.from_table, item) for path, item in vary.items()},
         _tables(table, PUBLISHED, "is a table"),
     )
 
@@ -168,7 +168,7 @@ def _each(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         return
     rest = {key: item for key, item in entry.items() if key != "for"}
     named = _tables(entry, "for", "is a table of names and their values, { ms = [20, 100] }")
-    listed = [at((TABLE, "for"), lambda item=item: values.from_table(item)) for item in named.values()]
+    listed = [at((TABLE, "for"), values.from_table, item) for item in named.values()]
     for chosen in itertools.product(*listed):
         yield _filled(rest, dict(zip(named, chosen, strict=True)))
 

@@ -11,6 +11,7 @@ from penstock.experiments.measures import BY_KEY, BY_PART, COLUMNS, PARTS, RUN
 from penstock.experiments.model import Experiment, Point
 from penstock.experiments.results import Failure
 from penstock.experiments.rows import rows
+from penstock.experiments.values import shown
 from penstock.experiments.work import Answer
 
 if TYPE_CHECKING:

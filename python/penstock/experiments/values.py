@@ -242,7 +242,15 @@ def is_named(value: Any) -> bool:
     return isinstance(value, Mapping) and "value" in value and "name" not in value
 
 
-def check_named(value: Any) -> None:
+def given(item: Any) -> list[Any]:
+    """Returns the values of a key of [vary], each of which may have a name and changes of its own."""
+    listed = from_table(item)
+    for value in listed:
+        _check_named(value)
+    return listed
+
+
+def _check_named(value: Any) -> None:
     """Raises `ValuesError` if such a table has a key or a value that is not allowed."""
     if not isinstance(value, Mapping) or "name" in value or not set(value) & set(NAMED_KEYS):
         return

@@ -23,16 +23,17 @@ class ReportError(MistakeError):
     """The directory contains no results."""
 
 
-def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) -> Path:
+def write_experiment(evidence: Evidence, out: Path, root: Path | None = None, judged: bool = True) -> Path:
     """Writes the figures and the page of an experiment into `out`, and returns the path of the page.
 
-    Claims may need results of other experiments, which are read from `root`.
+    Claims may need results of other experiments, which are read from `root`. Runs about which nobody claimed anything
+    are not `judged`.
     """
     with store.as_written(out / results.RESULTS):
-        return _write_experiment(evidence, out, root)
+        return _write_experiment(evidence, out, root, judged)
 
 
-def _write_experiment(evidence: Evidence, out: Path, root: Path | None) -> Path:
+def _write_experiment(evidence: Evidence, out: Path, root: Path | None, judged: bool) -> Path:
     # Figures and claims load slowly, and the page of a run needs neither.
     from penstock import plots
     from penstock.claims import ledger
@@ -40,7 +41,8 @@ def _write_experiment(evidence: Evidence, out: Path, root: Path | None) -> Path:
 
     figures = plots.reproduction(evidence)
     others = results.stored(root, []) if root else {}
-    entries = ledger({**others, evidence.experiment.name: evidence}, only=evidence.experiment.name)
+    name = evidence.experiment.name
+    entries = ledger({**others, name: evidence}, only=name) if judged else []
     page = experiment_page.page(evidence, entries, {name: plots.svg(figure) for name, figure in figures.items()})
     pictures = [plots.files(figure, out / "figures" / name) for name, figure in figures.items()]
     store.together({out / REPORT: page, **{path: data for one in pictures for path, data in one.items()}})

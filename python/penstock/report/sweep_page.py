@@ -7,10 +7,10 @@ from typing import Any
 
 from penstock.experiments import measures
 from penstock.experiments.measures import RUN
-from penstock.experiments.values import shown
 from penstock.experiments.overview import heading, scale
 from penstock.experiments.results import Sweep
 from penstock.experiments.statistics import LEAST_FOR_MEDIAN
+from penstock.experiments.values import shown
 from penstock.report import kit, tidy
 from penstock.report.kit.model import Section, Table
 from penstock.report.tidy import Measure, Tidy, number_of
