@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,7 +127,7 @@ def _tell_tests(evidence: Evidence | None, path: Path, complete: bool, json: boo
     from penstock import report as pages
 
     if evidence is not None:
-        report = pages.write_experiment(evidence, path, judged=False)
+        report = pages.write_experiment(evidence, path, command=shlex.join(["penstock", *sys.argv[1:]]))
         if json:
             runs = [outcome.to_json() for outcome in evidence.outcomes]
             show.as_json({"name": evidence.experiment.name, "runs": runs, "path": str(path)})

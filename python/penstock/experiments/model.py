@@ -178,6 +178,7 @@ class Experiment:
             "name": self.called,
             "title": self.title,
             "scenario": {"text": self.scenario.text, "file": self.scenario.file},
+            "source": str(self.source) if self.source else None,
             "vary": [
                 {"keys": list(one.paths), "values": [list(step) for step in one.steps]} for one in self.dimensions
             ],

@@ -285,4 +285,5 @@ def from_json(stored: Mapping[str, Any]) -> Experiment:
     situations = {
         name: Setting(name, change=change, **rules.get(name, {})) for name, change in stored.get("settings", {}).items()
     }
-    return Experiment(scenario, *rest, listed, situations, stored.get("delays", False), stored["draw"])
+    source = Path(stored["source"]) if stored.get("source") else None
+    return Experiment(scenario, *rest, listed, situations, stored.get("delays", False), stored["draw"], source)

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.mistake import MistakeError
+from penstock.scenario import inline
 from penstock.suggest import did_you_mean
 
 MOST = 100_000  # values of one key
@@ -114,6 +115,17 @@ def _typed_range(found: re.Match[str], text: str) -> list[Any]:
             "0.5..0.9:step0.1"
         )
     return from_range(table)
+
+
+def typed(listed: Sequence[Any]) -> str:
+    """Returns values as a person would type them behind `--vary KEY=`; `from_text` is the reverse."""
+    plain = ",".join(map(shown, listed))
+    try:
+        if from_text(plain) == list(listed):
+            return plain
+    except ValuesError:
+        pass
+    return inline(listed)
 
 
 def scalar(text: str) -> Any:
