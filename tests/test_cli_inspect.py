@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import struct
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from conftest import Command
 from penstock import capture as captures
@@ -42,6 +44,32 @@ def test_replay_totals(penstock: Command, trace: Path) -> None:
     assert (totals["packets"], totals["sent"], totals["drop_overflow"]) == (3, 3, 0)
     assert totals["duration_s"] == 0.003
     assert totals["sojourn_ms"]["max"] == 2.0
+
+
+def test_replay_keeps_a_page_that_says_open_loop_and_all_packets(
+    penstock: Command, trace: Path, tmp_path: Path
+) -> None:
+    link = ("--aqm", "droptail", "--rate", "8Mbit/s", "--limit", "1p")
+    done = penstock("replay", trace, *link, "--out", "kept", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["report"] == "kept/report.html"
+    page = (tmp_path / "kept" / "report.html").read_text(encoding="utf-8")
+    assert "A replay is open loop" in page
+    texts = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    charts = {chart["title"]: chart for chart in map(json.loads, texts)}
+    # As in the rows of --csv: one packet is sent at once, one waits 1 ms, and one finds no room.
+    assert charts["Longest queue"]["lines"][0]["y"][0] == 1
+    assert [(line["name"], sum(line["y"])) for line in charts["Drops"]["lines"]] == [("no room", 1)]
+    delays = charts["Distribution of the time in the queue"]["lines"][0]
+    assert (delays["x"], delays["y"]) == ([0.01, 1], [0.5, 1])
+    rates = charts["Arrivals and departures"]["lines"]
+    width = charts["Longest queue"]["lines"][0]["x"][0]
+    assert [round(sum(line["y"]) * width * 1e6) for line in rates] == [24_000, 16_000], "bits that come and leave"
+    assert pq.read_table(tmp_path / "kept" / "packets.parquet")["fate"].to_pylist() == ["sent", "sent", "drop_overflow"]
+    (tmp_path / "kept" / "report.html").unlink()
+    assert penstock("runs", "report", "kept").returncode == 0
+    assert (tmp_path / "kept" / "report.html").read_text(encoding="utf-8") == page
+    assert "give one of them" in penstock("replay", trace, *link, "--out", "kept", "--csv").stderr
 
 
 def test_replay_knows_hosts_by_their_addresses(penstock: Command, tmp_path: Path) -> None:

@@ -18,27 +18,30 @@ from penstock.cli import app
 from penstock.experiments import reading
 from penstock.mistake import MistakeError
 from penstock.report import write_experiment
-from penstock.reproduce import EXPERIMENTS, Evidence, Experiment, Outcome, columns, folder, load
+from penstock.reproduce import EXPERIMENTS, Evidence, Experiment, Outcome, Tempest, columns, folder, load
 from penstock.reproduce.files import read
 from penstock.reproduce.results import over_seeds, stored
 from penstock.scenario import tree
 from typer.testing import CliRunner
 
 EXPERIMENT = """\
+[experiment]
 title = "A toy"
+scenario = "scenario.toml"
+
+[vary]
+"aqm.name" = ["droptail", { name = "codel", target = "10ms" }]
+
+[reproduction]
 source = "document 000, section 6.15"
 place = "000, 6.15"
-aqms = ["droptail", "codel"]
 columns = ["use", "toy_flows"]
 
-[figures]
+[reproduction.figures]
 toy_use = "Figure 99"
 
-[pictures]
+[reproduction.pictures]
 toy-picture = "toy_use"
-
-[per_aqm.codel]
-"aqm.target" = "10ms"
 
 [[settings]]
 name = "few"
@@ -47,10 +50,10 @@ label = "two flows"
 [[settings]]
 name = "many"
 label = "four flows, CoDel only"
-aqms = ["codel"]
+only = { "aqm.name" = ["codel"] }
 change = { "flows.*.count" = 4 }
 
-[[variants]]
+[[reproduction.variants]]
 name = "newreno"
 change = "NewReno senders"
 tcp = { cc = "newreno" }
@@ -199,8 +202,8 @@ FILES_OF_ANY_KIND = [
 ]
 
 
-def test_grids_and_settings_in_toml_are_files_of_any_experiment() -> None:
-    assert {"pink-dsl", "pink-sat", "pink-rtt", "tcp-satellite"} <= {*FILES_OF_ANY_KIND}
+def test_all_experiments_with_scenarios_are_files_of_any_experiment() -> None:
+    assert {name for name, one in EXPERIMENTS.items() if not isinstance(one, Tempest)} == {*FILES_OF_ANY_KIND}
 
 
 @pytest.mark.parametrize("name", FILES_OF_ANY_KIND)
@@ -268,15 +271,16 @@ def test_keys_of_tcp_that_a_scenario_leaves_out_have_the_defaults(
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ('title = "A toy"\nflavour = 3', "no key 'flavour'; there are: name, "),
-        ('title = "A toy"\nkind = "game"', "no kind 'game'; there are: sweep, listed, tempest"),
-        ("title = ", "Invalid value"),
+        ('columns = ["use"]\nflavour = 3', "no key 'flavour'; there are: name, "),
+        ('columns = ["use"]\nkind = "game"', "no kind 'game'; there are: sweep, listed, tempest"),
+        ("columns = ", "Invalid value"),
         ("", "missing 1 required"),
     ],
 )
 def test_a_mistake_in_experiment_toml_is_told(another: Path, wrong: str, told: str) -> None:
     file = another / "toy" / "experiment.toml"
-    file.write_text(EXPERIMENT.replace('title = "A toy"', wrong))
+    old = 'columns = ["use", "toy_flows"]' if "columns" in wrong else 'source = "document 000, section 6.15"\n'
+    file.write_text(EXPERIMENT.replace(old, wrong))
     with pytest.raises(MistakeError, match=r"toy/experiment.toml: ") as caught:
         read("penstock.papers.toy")
     assert told in str(caught.value)
@@ -285,7 +289,7 @@ def test_a_mistake_in_experiment_toml_is_told(another: Path, wrong: str, told: s
 def test_a_setting_with_an_unknown_key_is_told(another: Path) -> None:
     file = another / "toy" / "experiment.toml"
     file.write_text(EXPERIMENT.replace('label = "two flows"', 'labels = "two flows"'))
-    with pytest.raises(MistakeError, match=r"experiment.toml: settings: no key 'labels'"):
+    with pytest.raises(MistakeError, match=r"\[settings\] has no key 'labels'; did you mean label"):
         read("penstock.papers.toy")
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
 import pytest
+from penstock.cli.sweep import varied
+from penstock.experiments import reading
+from penstock.experiments.adjusting import adjusted
 from penstock.mistake import MistakeError
-from penstock.report import groups, network, run_charts, run_tables, table_page, write_sweep
+from penstock.report import groups, network, run_charts, run_tables, sweep_page, table_page, write_sweep
 from penstock.report.kit.model import Axis, Cell, Chart, Heat, Line, Table, rounded
 from penstock.report.tidy import Measure, Tidy, chart, number_of, parts
 
@@ -196,6 +200,33 @@ def test_two_keys_with_many_values_are_a_map() -> None:
     assert [name for name, _ in heat.rows] == ["5ms", "10ms", "20ms", "50ms", "100ms"]
 
 
+def test_too_many_lines_are_a_chart_for_each_group_with_one_axis() -> None:
+    rows = [
+        {
+            "n": n,
+            "delay": delay,
+            "aqm": aqm,
+            "measure": "a",
+            "median": float(n * place),
+            "low": n - 1.0,
+            "high": n * 9.0,
+        }
+        for place, aqm in enumerate(("codel", "pie"), 1)
+        for delay in ("10ms", "20ms", "30ms", "40ms", "50ms")
+        for n in (1, 2)
+    ]
+    tidy = Tidy(rows, ["n", "delay"], [Measure("a", "A")], group="aqm")
+    found = parts(tidy)
+    assert [(one.title, [line.name for line in one.lines][0]) for one in found if isinstance(one, Chart)] == [
+        ("A: codel", "delay 10ms"),
+        ("A: pie", "delay 10ms"),
+    ]
+    ends = {(one.y.low, one.y.high) for one in found if isinstance(one, Chart)}
+    assert ends == {(0.0, 18 + 0.05 * 18)}, "from zero to the highest interval and some room"
+    few = [row for row in rows if row["delay"] in ("10ms", "20ms")]
+    assert len(parts(Tidy(few, ["n", "delay"], [Measure("a", "A")], group="aqm"))) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [("10Mbit/s", 10e6), ("5ms", 5e-3), ("2s", 2.0), ("1000p", 1000.0), ("codel", None), (4, 4.0), (True, None)],
@@ -225,6 +256,33 @@ def test_a_sweep_has_a_page(tmp_path: Path) -> None:
     assert goodput["lines"][0]["y"] == pytest.approx(means, rel=1e-4)
     assert drops["y"]["label"] == "drops"
     assert ">Failed runs<" not in page
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vary": {"aqm.name": ["codel", {"name": "pie", "target": "5ms"}], "flows.0.count": "1..3"}, "seeds": 2},
+        {"vary": {"topology.delay": "10ms..40ms:log3", "tcp.ecn": [True, False]}, "seeds": [7], "until": "2%"},
+        {"vary": {"a.b": ["1", "x,y"], "topology.rate": ["1Mbit/s", "2Mbit/s"]}, "zipped": [["a.b", "topology.rate"]]},
+    ],
+)
+def test_the_command_on_the_page_of_a_sweep_names_its_points(tmp_path: Path, change: dict[str, Any]) -> None:
+    (tmp_path / "home.toml").write_text(HOME)
+    wanted = adjusted(reading.load(tmp_path / "home.toml"), **change)
+    words = shlex.split(sweep_page.command(reading.from_json(wanted.described())))
+    assert words[:3] == ["penstock", "sweep", str(tmp_path / "home.toml")]
+    given: dict[str, list[str]] = {}
+    for option, value in zip(words[3::2], words[4::2], strict=True):
+        given.setdefault(option, []).append(value)
+    again = adjusted(
+        reading.load(words[2]),
+        vary=varied(given["--vary"]),
+        zipped=[keys.split(",") for keys in given.get("--zip", [])],
+        seeds=given["--seeds"][0] if "--seeds" in given else None,
+        until=given["--until"][0] if "--until" in given else None,
+    )
+    assert [point.scenario.text for point in again.points()] == [point.scenario.text for point in wanted.points()]
+    assert (again.seeds, again.until) == (wanted.seeds, wanted.until)
 
 
 # A result in Python.

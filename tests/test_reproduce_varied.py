@@ -9,7 +9,7 @@ import pytest
 from conftest import Command
 from penstock.mistake import MistakeError
 from penstock.reproduce import EXPERIMENTS, Tempest
-from penstock.reproduce.varied import varied
+from penstock.reproduce.varied import varied, varied_tests
 from penstock.scenario import tree
 
 OWN = "import penstock\nclass Mine(penstock.Aqm):\n    def on_enqueue(self, p):\n        pass\n"
@@ -38,11 +38,45 @@ def test_the_points_are_the_published_runs_and_the_changes(tmp_path: Path, monke
 def test_every_experiment_of_scenarios_can_be_varied() -> None:
     for name, experiment in EXPERIMENTS.items():
         if isinstance(experiment, Tempest):
-            with pytest.raises(MistakeError, match="do not go"):
-                varied(experiment, quick=True, vary={"duration": "1s"}, own=[], seeds=1, measure=())
             continue
         found = varied(experiment, quick=True, vary={"duration": "60s"}, own=[], seeds=1, measure=())
         assert 0 < found.size <= len(list(experiment.cases(True, 1))), name
+
+
+SCHEDULER = """
+import penstock
+class Turns(penstock.Scheduler):
+    def __init__(self):
+        self.waiting = []
+    def arrive(self, cls, size):
+        self.waiting.append(cls)
+    def depart(self):
+        return self.waiting.pop(0) if self.waiting else None
+"""
+
+
+def test_tests_of_schedulers_take_other_flags_and_own_schedulers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(SCHEDULER + OWN)
+    for name, experiment in EXPERIMENTS.items():
+        if isinstance(experiment, Tempest):
+            found = varied_tests(experiment, {"n": "2k,4k", "qmac": [7]}, ["mine.py:Turns"])
+            published, cases = list(experiment.cases(True, 1)), list(found.cases(True, 1))
+            tests = len({case.setting for case in published})
+            assert len(cases) == 2 * (len(published) + tests), name
+            flags = [tree(found.scenario(case, True).text)["tempest"] for case in cases]
+            assert {one["n"] for one in flags} == {"2k", "4k"}
+            assert all((one.get("qmac") == "7") == (one["mode"] == "double") for one in flags)
+            mine = [one for one, case in zip(flags, cases, strict=True) if case.aqm == "Turns"]
+            assert all("mine.py:Turns" in one.get("alg", one.get("qos", "")) for one in mine)
+            assert not found.figures
+            assert not found.variants
+    hfs = EXPERIMENTS["hfs"]
+    assert isinstance(hfs, Tempest)
+    with pytest.raises(MistakeError, match="derives from Scheduler"):
+        varied_tests(hfs, {}, ["mine.py:Mine"])
 
 
 def test_the_command_prints_a_sweep(penstock: Command, tmp_path: Path) -> None:
@@ -53,3 +87,17 @@ def test_the_command_prints_a_sweep(penstock: Command, tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert [p["settings"]["aqm.name"] for p in found["points"]][-1] == "Mine"
     assert not (tmp_path / "runs" / "reproduce").exists()
+
+
+def test_the_command_tests_an_own_scheduler_beside_the_published_ones(penstock: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SCHEDULER)
+    done = penstock("reproduce", "hfs-mac", "--quick", "--with", "mine.py:Turns", "--vary", "n=2k", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {run["aqm"] for run in found["runs"]} == {*EXPERIMENTS["hfs-mac"].aqms, "Turns"}
+    assert {run["summary"]["events"] for run in found["runs"]} == {2000}
+    assert "claims" not in found
+    assert (tmp_path / found["path"] / "report.html").is_file()
+    wrong = penstock("reproduce", "hfs-mac", "--quick", "--vary", "qmx=1")
+    assert wrong.returncode == 2
+    assert "unknown field `qmx`" in wrong.stderr

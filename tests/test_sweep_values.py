@@ -270,3 +270,97 @@ def test_a_setting_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(SITUATIONS)
     with pytest.raises(MistakeError, match="no setting 'fra'; did you mean far"):
         adjusted(reading.load(tmp_path / "sweep.toml"), vary={"setting": "fra"})
+
+
+RULES = """
+[experiment]
+scenario = "home.toml"
+settings = "more.py:SETTINGS"
+[[vary."aqm.name"]]
+as = "short"
+value = { name = "codel", target = "1ms" }
+change = { "topology.limit" = "10p", "topology.delay" = "1ms" }
+[[vary."aqm.name"]]
+value = "pie"
+[[settings]]
+for = { ms = [20, 40], of = [{ rate = "1Mbit/s", name = "slow" }] }
+name = "{of.name}-{ms}"
+label = "{ms:.1f} ms"
+change = { "topology.delay" = "{ms}ms", "topology.rate" = "{of.rate}", "flows.0.count" = "{ms}" }
+only = { "aqm.name" = ["short"] }
+[[settings]]
+name = "counts"
+vary = { "flows.0.count" = { from = 1, to = 2, step = 1 } }
+"""
+MORE = """
+SETTINGS = [{"name": "made", "change": {"duration": f"{1 + 1}s"}, "only": {"aqm.name": ["pie"]}}]
+"""
+
+
+@pytest.fixture
+def ruled(tmp_path: Path) -> Path:
+    (tmp_path / "home.toml").write_text(to_toml({**HOME, "aqm": "droptail"}))
+    (tmp_path / "more.py").write_text(MORE)
+    (tmp_path / "rules.toml").write_text(RULES)
+    return tmp_path / "rules.toml"
+
+
+def test_settings_run_with_some_values_or_with_their_own_and_are_filled_in_or_computed(ruled: Path) -> None:
+    found = reading.load(ruled)
+    points = list(found.points())
+    trees = [tree(point.scenario.text) for point in points]
+    told = [(one["topology"]["delay"], one["flows"][0]["count"], one["aqm"]["name"], one["duration"]) for one in trees]
+    home = HOME["duration"]
+    assert told == [
+        ("20ms", 20, "codel", home),  # the setting counts more than what the value changes elsewhere
+        ("40ms", 40, "codel", home),
+        ("1ms", 1, "codel", home),
+        ("1ms", 2, "codel", home),
+        ("10ms", 1, "pie", home),
+        ("10ms", 2, "pie", home),
+        ("10ms", 2, "pie", "2s"),
+    ]
+    assert [one["topology"]["limit"] for one in trees[:5]] == ["10p"] * 4 + [HOME["topology"]["limit"]]
+    assert trees[0]["aqm"] == {"name": "codel", "target": "1ms"}
+    assert trees[0]["topology"]["rate"] == "1Mbit/s"
+    assert found.size == len(points)
+    assert found.paths == ("setting", "aqm.name", "flows.0.count")
+    assert [point.label for point in points][:3:2] == [
+        "setting=slow-20, aqm.name=short",
+        "setting=counts, aqm.name=short, flows.0.count=1",
+    ]
+    assert [one.label for one in found.situations.values()] == ["20.0 ms", "40.0 ms", "", ""]
+    again = reading.from_json(found.described())
+    assert [point.scenario.text for point in again.points()] == [point.scenario.text for point in points]
+
+
+def test_what_a_command_varies_counts_more_than_what_a_setting_says(ruled: Path) -> None:
+    found = reading.load(ruled)
+    assert adjusted(found, vary={"flows.0.count": "7"}).size == 5
+    assert adjusted(found, vary={"aqm.name": "red"}).size == 5, "`only` is about values that are no more"
+    mine = adjusted(found, own=[f"{OWN}/step.py:Step"])
+    assert mine.size == found.size + 5, "an own algorithm runs in every setting"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('["short"]', '["shrot"]', "has no value 'shrot'; did you mean short"),
+        ('["short"]', '"short"', "has a list of names of its values"),
+        ("only = {", "onyl = {", "did you mean only"),
+        ('"{of.rate}"', '"{of.rat}"', "`for` has no 'rat'; did you mean rate"),
+        ("{ms:.1f}", "{ms:.1q}", "format code"),
+        ('value = "pie"', 'valeu = "pie"\nas = "pie"', "did you mean value"),
+        ("more.py:SETTINGS", "more.py:SETTING", "defines no SETTING; did you mean SETTINGS"),
+        ("more.py:SETTINGS", "less.py:SETTINGS", "there is no file"),
+        ("more.py:SETTINGS", "more.py", "names a list in a Python file"),
+        ('name = "counts"', 'name = "made"', "has a name of its own"),
+    ],
+)
+def test_mistakes_in_rules_of_settings_are_told(ruled: Path, old: str, new: str, told: str) -> None:
+    assert old in RULES
+    ruled.write_text(RULES.replace(old, new))
+    with pytest.raises(MistakeError) as caught:
+        reading.load(ruled)
+    assert told in str(caught.value)
+    assert "rules.toml" in str(caught.value)

@@ -470,7 +470,7 @@ class Library:
         if where not in self._modules:
             if self.permit:
                 self.permit(str(path), where, text)
-            self._modules[where] = _load(where)
+            self._modules[where] = load(where)
         module = self._modules[where]
         if not hasattr(module, wanted):
             own = [
@@ -538,7 +538,7 @@ def _is_value(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _load(path: Path) -> ModuleType:
+def load(path: Path) -> ModuleType:
     """Loads a file as a new module, which may import modules from its directory. Runs share no loaded file."""
     name = f"penstock_own_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)

@@ -116,7 +116,7 @@ def to_toml(value: Mapping[str, Any]) -> str:
 
 def _write_table(lines: list[str], table: Mapping[str, Any], path: tuple[str, ...]) -> None:
     nested = {key: item for key, item in table.items() if _is_table(item) or _is_array_of_tables(item)}
-    lines.extend(f"{_key(key)} = {_inline(item)}" for key, item in table.items() if key not in nested)
+    lines.extend(f"{_key(key)} = {inline(item)}" for key, item in table.items() if key not in nested)
     for key, item in nested.items():
         here = (*path, key)
         heading = ".".join(_key(part) for part in here)
@@ -141,7 +141,8 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _inline(item: object) -> str:
+def inline(item: object) -> str:
+    """Returns a value as TOML in one line."""
     if isinstance(item, bool):
         return "true" if item else "false"
     if isinstance(item, str):
@@ -149,7 +150,7 @@ def _inline(item: object) -> str:
     if isinstance(item, int | float):
         return repr(item)
     if isinstance(item, Sequence) and not isinstance(item, bytes):
-        return "[" + ", ".join(map(_inline, item)) + "]"
+        return "[" + ", ".join(map(inline, item)) + "]"
     if isinstance(item, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_inline(value)}" for key, value in item.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {inline(value)}" for key, value in item.items()) + " }"
     raise SourceError(f"a scenario cannot hold {item!r}: write strings with units, numbers, true, false, lists, tables")

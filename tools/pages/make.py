@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import penstock
+from penstock.cli import app
 from penstock.report import table_page, write_experiment
 from penstock.report.tidy import Measure, Tidy
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ("applications", "handover")  # all kinds of traffic; a graph with moves
@@ -49,11 +51,36 @@ def runs_500() -> str:
     return table_page("A sweep of 500 runs", "500 points, made up.", tables, titles=["Maps", "Lines"])
 
 
+def _replay(out: Path) -> None:
+    """Replays packets of four flows, which come in bursts."""
+    draw = random.Random(2)
+    arrivals = sorted(
+        (burst * 50_000_000 + draw.randrange(10_000_000), draw.randrange(4)) for burst in range(40) for _ in range(20)
+    )
+    out.mkdir()
+    (out / "trace.csv").write_text("t_ns,flow,size,ecn\n" + "".join(f"{t},{flow},1000,0\n" for t, flow in arrivals))
+    words = [
+        "replay",
+        str(out / "trace.csv"),
+        "--aqm",
+        "codel",
+        "--rate",
+        "3Mbit/s",
+        "--limit",
+        "30p",
+        "--out",
+        str(out),
+    ]
+    CliRunner().invoke(app, words, catch_exceptions=False)
+
+
 def main(out: Path) -> None:
     """Writes the pages into a directory."""
     for name in EXAMPLES:
         penstock.lab.run(ROOT / "examples" / f"{name}.toml").save(out / name)
         (out / name / "report.html").rename(out / f"run-{name}.html")
+    _replay(out / "replay")
+    (out / "replay" / "report.html").rename(out / "replay.html")
     sys.path.insert(0, str(ROOT / "tests"))
     from made_up import evidence
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,7 @@ def reproduce(
     from penstock.reproduce.results import home
 
     if vary or _controls(own):
-        _vary(_experiment(name), quick, vary, own, seeds, jobs, out, json)
+        _vary(_experiment(name), quick, vary, own, seeds, jobs, out, fresh, json)
         return
     experiment = with_own(_experiment(name), own)
     label = "-".join([experiment.name, *(["with", *experiment.aqms[-len(own) :]] if own else [])])
@@ -101,16 +102,41 @@ def _vary(
     seeds: int,
     jobs: int | None,
     out: Path | None,
+    fresh: bool,
     json: bool,
 ) -> None:
-    """Runs the experiment with other values or an own algorithm, as `sweep` does."""
+    """Runs the experiment with other values or an own algorithm, as `sweep` does. Nothing is judged."""
     from penstock.cli import sweep
     from penstock.experiments import results
     from penstock.experiments.runner import How
-    from penstock.reproduce.varied import varied
+    from penstock.reproduce import Tempest
+    from penstock.reproduce.results import home
+    from penstock.reproduce.varied import called, varied, varied_tests
 
+    if isinstance(experiment, Tempest):
+        tests = varied_tests(experiment, sweep.varied(vary), own)
+        path = out or home(called(experiment.name, vary, own), quick)
+        evidence, complete = _run(tests, path, quick, seeds, jobs, fresh, quiet=json)
+        _tell_tests(evidence, path, complete, json)
+        return
     given = varied(experiment, quick=quick, vary=sweep.varied(vary), own=own, seeds=seeds, measure=())
     sweep.execute(given, out or results.default_path(given), How(jobs), json)
+
+
+def _tell_tests(evidence: Evidence | None, path: Path, complete: bool, json: bool) -> None:
+    from penstock import report as pages
+
+    if evidence is not None:
+        report = pages.write_experiment(evidence, path, command=shlex.join(["penstock", *sys.argv[1:]]))
+        if json:
+            runs = [outcome.to_json() for outcome in evidence.outcomes]
+            show.as_json({"name": evidence.experiment.name, "runs": runs, "path": str(path)})
+        else:
+            _print_evidence(evidence)
+            show.line(f"report: {report}")
+    if not complete or evidence is None:
+        print("interrupted: finished runs are kept; repeat the command to continue", file=sys.stderr)
+        raise typer.Exit(130)
 
 
 def _experiment(name: str) -> Experiment:

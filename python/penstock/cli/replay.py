@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -49,11 +50,21 @@ _HYSTART = typer.Option(
 )
 
 
+_OUT = typer.Option(
+    None,
+    "--out",
+    "-o",
+    metavar="DIRECTORY",
+    help="Write a page with charts, all packets as Parquet, and the totals into this directory.",
+)
+
+
 @verb(
     "replay",
     "penstock replay capture.pcap --aqm codel --rate 10Mbit/s --limit 1000p --set target=5ms",
     "penstock replay capture.pcapng --aqm codel --rate 10Mbit/s --limit 1000p --direction less --host 10.0.0.0/24",
     "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 125kB --csv",
+    "penstock replay capture.pcap --aqm pie --rate 10Mbit/s --limit 125kB --out runs/replay-pie",
     "penstock replay trace.csv --aqm pie --rate 10Mbit/s --limit 1000p --clock-offset 1s --draws numbers.txt",
     "penstock replay events.csv --cc cubic",
     "penstock replay events.csv --cc bic --preset linux --initial-ssthresh 100 --state",
@@ -86,6 +97,7 @@ def replay(
     hystart: bool | None = _HYSTART,
     state: bool = typer.Option(False, "--state", help="With --cc: a last column with the control's own state."),
     csv: bool = typer.Option(False, "--csv", help="Print every packet as CSV."),
+    to: Path | None = _OUT,
     json: bool = typer.Option(False, "--json", help="Print the totals as one JSON object."),
 ) -> None:
     """Send the arrivals of a recorded trace through a queue discipline, or a script of events through a control.
@@ -95,7 +107,7 @@ def replay(
     endpoint = {"mss": mss, "initial_window": initial_window, "initial_ssthresh": initial_ssthresh, "hystart": hystart}
     given = [f"{key}={str(value).lower()}" for key, value in endpoint.items() if value is not None]
     selection = (direction, flow, host, port)
-    other = bool(aqm or rate or limit or json or draws or clock_offset != "0s" or any(selection))
+    other = bool(aqm or rate or limit or json or to or draws or clock_offset != "0s" or any(selection))
     _check_options(cc, others=other, endpoint=bool(given or preset or state))
     if csv and json:
         raise MistakeError("--csv and --json both want stdout; give one of them")
@@ -105,6 +117,10 @@ def replay(
         return
     link = {"--aqm": aqm, "--rate": rate, "--limit": limit}
     conditions = {"clock_offset": clock_offset, "draws": draws or None}
+    if to:
+        conditions["nodes"] = nodes
+        _keep(trace, link, settings, seed, conditions, selection, to, csv, json)
+        return
     _replay_trace(trace, link, settings, seed, nodes, conditions, selection, csv, json)
 
 
@@ -139,6 +155,26 @@ def _replay_trace(
     csv: bool,
     json: bool,
 ) -> None:
+    out = sys.stdout.buffer if csv else None
+    summary = _done(trace, link, settings, seed, {**conditions, "nodes": nodes}, selection, out)
+    for message in _warnings(trace, summary):
+        show.warn(message)
+    if json:
+        show.as_json(summary)
+    elif not csv:
+        _print_replay(summary)
+
+
+def _done(
+    trace: Path,
+    link: dict[str, str],
+    settings: list[str],
+    seed: int,
+    conditions: dict[str, Any],
+    selection: tuple[str, list[int], list[str], list[int]],
+    out: Any,
+) -> dict[str, Any]:
+    """Replays the selected packets, writes their fates to `out`, and returns the totals."""
     from penstock import engine
 
     missing = [name for name, given in link.items() if not given]
@@ -146,18 +182,57 @@ def _replay_trace(
         raise MistakeError(
             f"a discipline needs --aqm, --rate and --limit (a control --cc); missing: {', '.join(missing)}"
         )
-    out = sys.stdout.buffer if csv else None
     with _mistakes():
         keep, selected = _selected(trace, selection)
-        summary = engine.replay(
-            trace, link["--aqm"], link["--rate"], link["--limit"], settings, seed, out, nodes, **conditions, keep=keep
-        )
-    summary |= {"open_loop": True, **selected}
-    _warn(trace, summary)
+        of = (link["--aqm"], link["--rate"], link["--limit"], settings, seed, out)
+        summary = engine.replay(trace, *of, **conditions, keep=keep)
+    return {**summary, "open_loop": True, **selected}
+
+
+def _keep(
+    trace: Path,
+    link: dict[str, str],
+    settings: list[str],
+    seed: int,
+    conditions: dict[str, Any],
+    selection: tuple[str, list[int], list[str], list[int]],
+    to: Path,
+    csv: bool,
+    json: bool,
+) -> None:
+    """Replays into a directory: totals, packets and page. The totals are printed as well."""
+    import tempfile
+
+    from pyarrow.csv import read_csv
+
+    from penstock import provenance, report, rundir, store
+
+    if csv:
+        raise MistakeError("--csv prints the packets, and --out keeps them; give one of them")
+    with tempfile.TemporaryFile() as file:
+        summary = _done(trace, link, settings, seed, conditions, selection, file)
+        file.seek(0)
+        packets = read_csv(file)
+    warnings = list(_warnings(trace, summary))
+    told = {
+        "trace": trace.name,
+        "link": {name.removeprefix("--"): given for name, given in link.items()},
+        "settings": settings,
+        "summary": summary,
+        "warnings": [one[:1].upper() + one[1:] for one in warnings],
+        "command": shlex.join(["penstock", *sys.argv[1:]]),
+        "versions": provenance.versions(),
+    }
+    store.parents(to / report.REPLAY)
+    store.together({to / report.REPLAY: store.dump(told), to / report.PACKETS: rundir.table_bytes("packets", packets)})
+    page = report.write_replay(to)
+    for message in warnings:
+        show.warn(message)
     if json:
-        show.as_json(summary)
-    elif not csv:
+        show.as_json({**summary, "report": str(page)})
+    else:
         _print_replay(summary)
+        show.line(f"report: {page}")
 
 
 def _selected(trace: Path, given: tuple[str, list[int], list[str], list[int]]) -> tuple[bytes | None, dict[str, Any]]:
@@ -180,17 +255,17 @@ def _selected(trace: Path, given: tuple[str, list[int], list[str], list[int]]) -
     return (keep.tobytes() if told["left_out"] else None), told
 
 
-def _warn(trace: Path, summary: dict[str, Any]) -> None:
-    """Says on stderr what a reader of the numbers must know: a capture that was cut, and one with two directions."""
+def _warnings(trace: Path, summary: dict[str, Any]) -> Iterator[str]:
+    """Yields what a reader of the numbers must know: a capture that was cut, and one with two directions."""
     if cut := summary["notes"]["cut_short"]:
-        show.warn(
+        yield (
             f"warning: {trace} was cut short within packet {cut['packet']}, at byte {cut['byte']}; the "
             f"{summary['packets'] + summary['left_out']:,} packets before are read"
         )
     if both := summary["directions"]:
         counts = [f"{both[name]['packets']:,} packets with {both[name]['bytes']:,} B" for name in ("more", "less")]
         done = {"more": "the one with more bytes is replayed", "less": "the one with fewer bytes is replayed"}
-        show.warn(
+        yield (
             f"{trace} holds two directions, told apart {both['told_apart']}: {counts[0]}, and {counts[1]}; "
             f"{done.get(both['replayed'], 'both are replayed as one')} (--direction more, less, both)"
         )

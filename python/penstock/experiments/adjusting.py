@@ -32,6 +32,9 @@ def adjusted(
 ) -> Experiment:
     """Returns the experiment with these changes. A key that varies already gets the new values in place of the old."""
     dimensions = _varied(experiment.dimensions, vary or {})
+    situations = dict(experiment.situations)
+    for path in vary or {}:
+        situations = {name: one.without(path) for name, one in situations.items()}
     for group in zipped:
         if len(group) < 2:
             raise MistakeError(f"--zip joins two keys or more; {', '.join(group)!r} is one")
@@ -40,6 +43,7 @@ def adjusted(
     found = replace(
         experiment,
         dimensions=dimensions,
+        situations=situations,
         seeds=experiment.seeds if seeds is None else reading.seeds(seeds),
         measure=keys,
         until=experiment.until if until is None else reading.until(until, keys),
@@ -91,7 +95,9 @@ def with_own(experiment: Experiment, name: str) -> Experiment:
         if dimension.paths in ((path,), (f"{path}.name",)):
             plain = dimension.paths[0] != path and set(value) == {"name"}
             more = replace(dimension, steps=(*dimension.steps, (name if plain else value,)))
-            return replace(experiment, dimensions=(*experiment.dimensions[:at], more, *experiment.dimensions[at + 1 :]))
+            dimensions = (*experiment.dimensions[:at], more, *experiment.dimensions[at + 1 :])
+            situations = {key: one.also(dimension.paths[0], name) for key, one in experiment.situations.items()}
+            return replace(experiment, dimensions=dimensions, situations=situations)
     one = Dimension((path,), ((_now(experiment, path),), (value,)))
     return replace(experiment, dimensions=(*experiment.dimensions, one))
 

@@ -18,10 +18,11 @@ from penstock import rundir, store
 from penstock.engine import core_fingerprint, frame_of
 from penstock.experiments import reading, results, runner, statistics, work
 from penstock.experiments.measures import HIGHER, RUN, Measure, find
-from penstock.experiments.model import Experiment, Point, shown
+from penstock.experiments.model import Experiment, Point
 from penstock.experiments.results import Sweep
 from penstock.experiments.runner import ONE_MACHINE, How, Watcher
 from penstock.experiments.statistics import Interval
+from penstock.experiments.values import shown
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 

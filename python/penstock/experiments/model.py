@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import pickle
 from collections.abc import Iterator, Mapping
@@ -13,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock.experiments.paths import put_all
-from penstock.experiments.values import base, quantity
+from penstock.experiments.settings import Setting
+from penstock.experiments.values import base, called, parts, quantity, shown
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario, to_toml, tree
 
 SETTING = "setting"  # what varies where an experiment has [[settings]]
-PUBLISHED = "reproduction"  # the table of a file with what only a published experiment has
 MOST_POINTS = 1_000_000
 
 
@@ -85,7 +84,8 @@ class Point:
     @property
     def label(self) -> str:
         """What tells the point from the others, such as "flows.0.count=4, aqm.name=codel"."""
-        return ", ".join(f"{path}={shown(value)}" for path, value in self.settings.items())
+        given = {path: value for path, value in self.settings.items() if value is not None}
+        return ", ".join(f"{path}={shown(value)}" for path, value in given.items())
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Experiment:
     until: Until | None = None
     measure: tuple[str, ...] = ()
     listed: tuple[Point, ...] = ()  # points that are no product; what varies is then empty
-    situations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what a setting changes, by its name
+    situations: Mapping[str, Setting] = field(default_factory=dict)  # settings by name
     delays: bool = False  # keep the distributions of delays
     draw: Any = None  # how a report draws it; the engine only keeps it
     source: Path | None = field(default=None, compare=False)  # the file that it was read from
@@ -112,15 +112,36 @@ class Experiment:
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """The keys that vary."""
+        """The keys that vary, in some setting at least."""
         if self.listed:
             return tuple(self.listed[0].settings)
-        return tuple(path for dimension in self.dimensions for path in dimension.paths)
+        own = [path for one in self.situations.values() for path in one.vary]
+        return tuple(dict.fromkeys([*(path for one in self.dimensions for path in one.paths), *own]))
+
+    @cached_property
+    def _grids(self) -> list[tuple[Dimension, ...]]:
+        """What varies in each setting that is run."""
+        first = self.dimensions[0] if self.dimensions and self.dimensions[0].paths == (SETTING,) else None
+        if first is None:
+            alone = next(iter(self.situations.values()), Setting(""))
+            return [_in_setting(alone, self.dimensions)]
+        rest = self.dimensions[1:]
+        return [
+            (replace(first, steps=((name,),)), *_in_setting(self.situations[name], rest)) for (name,) in first.steps
+        ]
 
     @property
     def size(self) -> int:
         """The number of points."""
-        return len(self.listed) or math.prod(len(dimension.steps) for dimension in self.dimensions)
+        return len(self.listed) or sum(math.prod(len(one.steps) for one in grid) for grid in self._grids)
+
+    def _chosen(self) -> Iterator[dict[str, Any]]:
+        """Yields the values of each point by path; `None` for a key that does not vary in its setting."""
+        for grid in self._grids:
+            paths = [path for dimension in grid for path in dimension.paths]
+            for steps in itertools.product(*(dimension.steps for dimension in grid)):
+                chosen = dict(zip(paths, itertools.chain(*steps), strict=True))
+                yield {path: chosen.get(path) for path in self.paths}
 
     def points(self) -> Iterator[Point]:
         """Yields all points; the last dimension changes fastest."""
@@ -131,9 +152,7 @@ class Experiment:
             return
         template = tree(self.scenario.text)
         copied = pickle.dumps(template)  # a copy is made ten times as fast as by deepcopy
-        steps = itertools.product(*(dimension.steps for dimension in self.dimensions))
-        for index, chosen in enumerate(steps):
-            settings = dict(zip(self.paths, itertools.chain(*chosen), strict=True))
+        for index, settings in enumerate(self._chosen()):
             changes = self._changes(settings)
             if not changes or not template:  # a text that is not TOML is diagnosed by the simulator
                 yield Point.of(index, settings, self.scenario, template)
@@ -143,11 +162,14 @@ class Experiment:
             yield Point.of(index, settings, replace(self.scenario, text=to_toml(changed)), changed)
 
     def _changes(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what settings change in the scenario: a named one its table, and a value its own key."""
+        """Returns what settings change in the scenario: values what they change elsewhere, a named one its table,
+        and each value its own key."""
         named = settings.get(SETTING, next(iter(self.situations), None))
+        given = {path: parts(value) for path, value in settings.items() if path != SETTING and value is not None}
         return {
-            **(self.situations[named] if named is not None else {}),
-            **{path: value for path, value in settings.items() if path != SETTING},
+            **{path: value for _, changes in given.values() for path, value in changes.items()},
+            **(self.situations[named].change if named is not None else {}),
+            **{path: value for path, (value, _) in given.items()},
         }
 
     def described(self) -> dict[str, Any]:
@@ -156,6 +178,7 @@ class Experiment:
             "name": self.called,
             "title": self.title,
             "scenario": {"text": self.scenario.text, "file": self.scenario.file},
+            "source": str(self.source) if self.source else None,
             "vary": [
                 {"keys": list(one.paths), "values": [list(step) for step in one.steps]} for one in self.dimensions
             ],
@@ -163,16 +186,21 @@ class Experiment:
             "seeds": list(self.seeds),
             "until": vars(self.until) if self.until else None,
             "measure": list(self.measure),
-            "settings": {name: dict(change) for name, change in self.situations.items()},
+            "settings": {name: dict(one.change) for name, one in self.situations.items()},
+            "rules": {name: one.rules for name, one in self.situations.items() if one.rules},
             "delays": self.delays,
             "draw": self.draw,
         }
 
 
-def shown(value: Any) -> str:
-    """Returns a value of a setting as tables and labels show it; of an algorithm with parameters, its name first."""
-    if isinstance(value, Mapping):
-        rest = [f"{key}={shown(item)}" for key, item in value.items() if key != "name"]
-        name = str(value.get("name", ""))
-        return f"{name}({', '.join(rest)})" if rest and name else name or f"({', '.join(rest)})"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _in_setting(setting: Setting, dimensions: tuple[Dimension, ...]) -> tuple[Dimension, ...]:
+    """Returns what varies in a setting: values of its own, and of the others those with which it runs."""
+    own = {path: tuple((value,) for value in listed) for path, listed in setting.vary.items()}
+    found = []
+    for dimension in dimensions:
+        steps = own.pop(dimension.paths[0], dimension.steps)
+        for place, path in enumerate(dimension.paths):
+            if path in setting.only:
+                steps = tuple(step for step in steps if called(step[place]) in setting.only[path])
+        found.append(replace(dimension, steps=steps))
+    return (*found, *(Dimension((path,), steps) for path, steps in own.items()))

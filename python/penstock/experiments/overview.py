@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.experiments.measures import DEFAULT, LINK, Measure, find, shown
-from penstock.experiments.model import shown as setting
 from penstock.experiments.results import Sweep
 from penstock.experiments.statistics import LEAST_FOR_MEDIAN
+from penstock.experiments.values import shown as setting
 
 _SCALES = {"bit/s": ("Mbit/s", 1e6), "B": ("kB", 1e3)}  # units in which numbers are short
 

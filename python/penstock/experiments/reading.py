@@ -24,15 +24,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.experiments import measures, values
-from penstock.experiments.model import PUBLISHED, SETTING, Dimension, Experiment, Point, Until
+from penstock.experiments import measures, settings, values
+from penstock.experiments.model import SETTING, Dimension, Experiment, Point, Until
+from penstock.experiments.places import AtError, at, known, told
+from penstock.experiments.settings import PUBLISHED, TABLE, Setting
 from penstock.mistake import MistakeError
 from penstock.scenario import Scenario
 from penstock.suggest import did_you_mean
 
-KEYS = ("name", "title", "scenario", "seeds", "until", "measure", "delays", "draw", "zip")
-TABLES = ("experiment", "scenario", "vary", "settings", PUBLISHED)
-SETTING_KEYS = ("name", "label", "change")
+KEYS = ("name", "title", "scenario", "seeds", "until", "measure", "delays", "draw", "zip", "settings")
+TABLES = ("experiment", "scenario", "vary", TABLE, PUBLISHED)
 UNTIL_KEYS = ("part", "measure", "least", "most")
 MOST_SEEDS = 100_000
 _RANGE_OF_SEEDS = re.compile(r"(\d+)\.\.(\d+)")
@@ -68,45 +69,45 @@ def of_scenario(scenario: Scenario) -> Experiment:
     return Experiment(scenario, seeds=(seed if good else 1,), source=Path(scenario.file))
 
 
-def read(text: str, file: str) -> Experiment:
-    """Reads the text of an experiment; `file` is for messages, and its directory for relative paths."""
+def read(text: str, file: str, defined: settings.Defined | None = None) -> Experiment:
+    """Reads the text of an experiment; `file` is for messages, and its directory for relative paths.
+
+    `defined` finds the settings that a Python file beside it computes, if its module is not to be loaded anew.
+    """
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ExperimentFileError(f"{file}: {error}") from None
     try:
-        return _of_tables(tables, file, Path(file).parent)
-    except _AtError as at:
-        raise ExperimentFileError(_told(at, text, file)) from None
+        return _of_tables(tables, file, Path(file).parent, defined)
+    except AtError as error:
+        raise ExperimentFileError(told(error, text, file)) from None
 
 
-class _AtError(MistakeError):
-    """A mistake at a key of the file."""
-
-    def __init__(self, message: str, *path: str) -> None:
-        super().__init__(message)
-        self.path = path
-
-
-def _of_tables(tables: Mapping[str, Any], file: str, folder: Path) -> Experiment:
-    _known(tables, TABLES, ())
+def _of_tables(
+    tables: Mapping[str, Any], file: str, folder: Path, defined: settings.Defined | None = None
+) -> Experiment:
+    known(tables, TABLES, ())
     given = tables.get("experiment", {})
     if not isinstance(given, Mapping):
-        raise _AtError("`experiment` is a table", "experiment")
-    _known(given, KEYS, ("experiment",))
+        raise AtError("`experiment` is a table", "experiment")
+    known(given, KEYS, ("experiment",))
     base = of_scenario(_scenario(tables, given, file, folder))
     wanted = tuple(_texts(given, "measure"))
-    situations = _situations(tables.get("settings", []))
+    more = settings.computed(given[TABLE], defined or settings.beside(folder)) if TABLE in given else []
+    situations = settings.settings(tables.get(TABLE, []), more)
+    dimensions = (*_named(situations), *zipped(_varied(tables.get("vary", {})), _zips(given)))
+    _fit(situations, dimensions)
     for key in wanted:
-        _at(("experiment", "measure"), lambda key=key: measures.find(key))
+        at(("experiment", "measure"), measures.find, key)
     return Experiment(
         base.scenario,
         name=_text(given, "name"),
         title=_text(given, "title"),
-        dimensions=(*_named(situations), *zipped(_varied(tables.get("vary", {})), _zips(given))),
+        dimensions=dimensions,
         situations=situations,
-        seeds=_at(("experiment", "seeds"), lambda: seeds(given["seeds"])) if "seeds" in given else base.seeds,
-        until=_at(("experiment", "until"), lambda: until(given["until"], wanted)) if "until" in given else None,
+        seeds=at(("experiment", "seeds"), lambda: seeds(given["seeds"])) if "seeds" in given else base.seeds,
+        until=at(("experiment", "until"), lambda: until(given["until"], wanted)) if "until" in given else None,
         measure=wanted,
         delays=_flag(given, "delays"),
         draw=given.get("draw"),
@@ -114,34 +115,17 @@ def _of_tables(tables: Mapping[str, Any], file: str, folder: Path) -> Experiment
     )
 
 
-def _known(table: Mapping[str, Any], allowed: Sequence[str], where: tuple[str, ...]) -> None:
-    for key in table:
-        if key not in allowed:
-            what = f"[{where[-1]}] has no key" if where else "an experiment has no table"
-            raise _AtError(f"{what} {key!r}; {did_you_mean(key, allowed)}it has {', '.join(allowed)}", *where, key)
-
-
-def _at(path: tuple[str, ...], make: Any) -> Any:
-    """Returns what `make` returns; its mistakes are at `path`."""
-    try:
-        return make()
-    except _AtError:
-        raise
-    except MistakeError as error:
-        raise _AtError(f"{path[-1]}: {error}", *path) from None
-
-
 def _text(table: Mapping[str, Any], key: str) -> str:
     found = table.get(key, "")
     if not isinstance(found, str):
-        raise _AtError(f"{key} = {found!r} is no text", "experiment", key)
+        raise AtError(f"{key} = {found!r} is no text", "experiment", key)
     return found
 
 
 def _flag(table: Mapping[str, Any], key: str) -> bool:
     found = table.get(key, False)
     if not isinstance(found, bool):
-        raise _AtError(f"{key} = {found!r} is neither true nor false", "experiment", key)
+        raise AtError(f"{key} = {found!r} is neither true nor false", "experiment", key)
     return found
 
 
@@ -149,54 +133,59 @@ def _texts(table: Mapping[str, Any], key: str) -> list[str]:
     found = table.get(key, [])
     listed = [found] if isinstance(found, str) else found
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        raise _AtError(f'{key} is a list of names, such as ["rtt_p90_ms", "jain"]', "experiment", key)
+        raise AtError(f'{key} is a list of names, such as ["rtt_p90_ms", "jain"]', "experiment", key)
     return listed
 
 
 def _scenario(tables: Mapping[str, Any], given: Mapping[str, Any], file: str, folder: Path) -> Scenario:
     path, inline = given.get("scenario"), tables.get("scenario")
     if (path is None) == (inline is None):
-        raise _AtError(
-            'an experiment has either scenario = "FILE.toml" or a table [scenario]', "experiment", "scenario"
-        )
+        raise AtError('an experiment has either scenario = "FILE.toml" or a table [scenario]', "experiment", "scenario")
     if isinstance(inline, Mapping):
         made = Scenario.load(inline)
         return Scenario(made.text, file, made.classes)
     if not isinstance(path, str):
-        raise _AtError(f"scenario = {path!r} is no path of a file", "experiment", "scenario")
-    found: Scenario = _at(("experiment", "scenario"), lambda: Scenario.load(folder / path))
+        raise AtError(f"scenario = {path!r} is no path of a file", "experiment", "scenario")
+    found: Scenario = at(("experiment", "scenario"), lambda: Scenario.load(folder / path))
     if is_experiment(found.text):
-        raise _AtError(f"{path} is an experiment itself and no scenario", "experiment", "scenario")
+        raise AtError(f"{path} is an experiment itself and no scenario", "experiment", "scenario")
     return found
 
 
 def _varied(table: Any) -> list[Dimension]:
     if not isinstance(table, Mapping):
-        raise _AtError("[vary] is a table of keys of the scenario", "vary")
-    return [
-        Dimension((path,), tuple((value,) for value in _at(("vary", path), lambda item=item: values.from_table(item))))
-        for path, item in _flat(table, "")
-    ]
-
-
-def _situations(entries: Any) -> dict[str, Mapping[str, Any]]:
-    """Returns what each entry of [[settings]] changes in the scenario, by its name."""
-    found: dict[str, Mapping[str, Any]] = {}
-    if not isinstance(entries, list):
-        raise _AtError("[[settings]] is a list of tables", "settings")
-    for entry in entries:
-        _known(entry, SETTING_KEYS, ("settings",))
-        name, change = entry.get("name"), entry.get("change", {})
-        if not isinstance(name, str) or name in found:
-            raise _AtError(f"name = {name!r}: each of [[settings]] has a name of its own", "settings", "name")
-        if not isinstance(change, Mapping):
-            raise _AtError('change is a table of keys of the scenario, { "topology.delay" = "100ms" }', "settings")
-        found[name] = change
+        raise AtError("[vary] is a table of keys of the scenario", "vary")
+    found = []
+    for path, item in _flat(table, ""):
+        listed: list[Any] = at(("vary", path), values.given, item)
+        found.append(Dimension((path,), tuple((value,) for value in listed)))
     return found
 
 
-def _named(situations: Mapping[str, Any]) -> list[Dimension]:
+def _named(situations: Mapping[str, Setting]) -> list[Dimension]:
     return [Dimension((SETTING,), tuple((name,) for name in situations))] if len(situations) > 1 else []
+
+
+def _fit(situations: Mapping[str, Setting], dimensions: Sequence[Dimension]) -> None:
+    """Refuses settings that name values which do not vary, or keys that change together with others."""
+    names = {
+        path: [values.called(step[place]) for step in one.steps]
+        for one in dimensions
+        for place, path in enumerate(one.paths)
+    }
+    joined = {path for one in dimensions for path in one.paths if len(one.paths) > 1}
+    for setting in situations.values():
+        for path, wanted in setting.only.items():
+            there = (
+                [values.called(value) for value in setting.vary[path]] if path in setting.vary else names.get(path, [])
+            )
+            for name in wanted:
+                if name not in there:
+                    hint = f"{did_you_mean(name, there)}it has {', '.join(there)}" if there else "it does not vary"
+                    raise AtError(f"{setting.name}: only: {path} has no value {name!r}; {hint}", TABLE, "only")
+        for path in setting.vary:
+            if path in joined:
+                raise AtError(f"{setting.name}: {path} changes together with others (zip)", TABLE, "vary")
 
 
 def _flat(table: Mapping[str, Any], above: str) -> list[tuple[str, Any]]:
@@ -215,7 +204,7 @@ def _zips(given: Mapping[str, Any]) -> list[list[str]]:
         isinstance(group, list) and len(group) > 1 and all(isinstance(one, str) for one in group) for group in found
     )
     if not good:
-        raise _AtError(
+        raise AtError(
             'zip is a list of groups of keys, such as [["topology.rate", "topology.limit"]]', "experiment", "zip"
         )
     return list(found)
@@ -227,11 +216,11 @@ def zipped(dimensions: Sequence[Dimension], groups: Sequence[Sequence[str]]) -> 
     for group in groups:
         for path in group:
             if path not in left:
-                raise _AtError(f"zip: {path!r} does not vary; {did_you_mean(path, left)}", "experiment", "zip")
+                raise AtError(f"zip: {path!r} does not vary; {did_you_mean(path, left)}", "experiment", "zip")
         columns = [left[path].steps for path in group]
         if len({len(steps) for steps in columns}) > 1:
             told = ", ".join(f"{path} has {len(steps)}" for path, steps in zip(group, columns, strict=True))
-            raise _AtError(f"zip: keys that change together have equally many values: {told}", "experiment", "zip")
+            raise AtError(f"zip: keys that change together have equally many values: {told}", "experiment", "zip")
         joined = tuple(tuple(step[0] for step in steps) for steps in zip(*columns, strict=True))
         first, *others = group
         left[first] = Dimension(tuple(group), joined)
@@ -282,31 +271,6 @@ def _part(given: Any) -> float:
     return float(part)
 
 
-def _told(at: _AtError, text: str, file: str) -> str:
-    """Returns a mistake with its place in the file, in the form of the messages about scenarios."""
-    number = _line_of(text, at.path)
-    if number is None:
-        return f"error: {at}\n --> {file}"
-    line = text.splitlines()[number - 1]
-    gap = " " * len(str(number))
-    return f"error: {at}\n{gap}--> {file}:{number}\n{gap} |\n{number} | {line}\n{gap} |"
-
-
-def _line_of(text: str, path: tuple[str, ...]) -> int | None:
-    """Returns the line of a key, or of its table if the key is not there; `None` if neither is."""
-    table, key = (path[0], path[1]) if len(path) > 1 else ("", path[0] if path else "")
-    here, of_table = "", None
-    written = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]")
-    for number, line in enumerate(text.splitlines(), 1):
-        if heading := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
-            here = heading[1]
-            if here == (table or key):
-                of_table = number
-        elif written.match(line) and here == table:
-            return number
-    return of_table
-
-
 def from_json(stored: Mapping[str, Any]) -> Experiment:
     """The reverse of `Experiment.described`."""
     scenario = Scenario(stored["scenario"]["text"], stored["scenario"]["file"])
@@ -317,5 +281,9 @@ def from_json(stored: Mapping[str, Any]) -> Experiment:
         for index, one in enumerate(stored["listed"])
     )
     rest = (stored["name"], stored["title"], dimensions, tuple(stored["seeds"]), rule, tuple(stored["measure"]))
-    situations = stored.get("settings", {})
-    return Experiment(scenario, *rest, listed, situations, stored.get("delays", False), stored["draw"])
+    rules = stored.get("rules", {})
+    situations = {
+        name: Setting(name, change=change, **rules.get(name, {})) for name, change in stored.get("settings", {}).items()
+    }
+    source = Path(stored["source"]) if stored.get("source") else None
+    return Experiment(scenario, *rest, listed, situations, stored.get("delays", False), stored["draw"], source)

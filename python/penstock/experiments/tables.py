@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.experiments import statistics, until
 from penstock.experiments.measures import BY_KEY, BY_PART, COLUMNS, PARTS, RUN
-from penstock.experiments.model import Experiment, Point, shown
+from penstock.experiments.model import Experiment, Point
 from penstock.experiments.results import Failure
 from penstock.experiments.rows import rows
+from penstock.experiments.values import shown
 from penstock.experiments.work import Answer
 
 if TYPE_CHECKING:
@@ -105,16 +106,18 @@ def with_points(table: pa.Table, experiment: Experiment, points: Sequence[Point]
 
 
 def _settings(values: Iterable[Any]) -> pa.Array:
+    """Returns a column; a key that does not vary in the setting of a point is null."""
     import pyarrow as pa
 
     listed = list(values)
-    if all(isinstance(value, bool) for value in listed):
+    given = [value for value in listed if value is not None]
+    if all(isinstance(value, bool) for value in given):
         return pa.array(listed, pa.bool_())
-    if all(isinstance(value, int) and not isinstance(value, bool) for value in listed):
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in given):
         return pa.array(listed, pa.int64())
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in listed):
-        return pa.array(list(map(float, listed)), pa.float64())
-    return pa.array([shown(value) for value in listed], pa.string())
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
+        return pa.array([None if value is None else float(value) for value in listed], pa.float64())
+    return pa.array([None if value is None else shown(value) for value in listed], pa.string())
 
 
 def intervals(results: pa.Table, experiment: Experiment, points: Sequence[Point]) -> pa.Table:

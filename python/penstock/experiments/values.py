@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import tomllib
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.mistake import MistakeError
+from penstock.scenario import inline
 from penstock.suggest import did_you_mean
 
 MOST = 100_000  # values of one key
@@ -113,6 +115,17 @@ def _typed_range(found: re.Match[str], text: str) -> list[Any]:
             "0.5..0.9:step0.1"
         )
     return from_range(table)
+
+
+def typed(listed: Sequence[Any]) -> str:
+    """Returns values as a person would type them behind `--vary KEY=`; `from_text` is the reverse."""
+    plain = ",".join(map(shown, listed))
+    try:
+        if from_text(plain) == list(listed):
+            return plain
+    except ValuesError:
+        pass
+    return inline(listed)
 
 
 def scalar(text: str) -> Any:
@@ -228,3 +241,59 @@ def _written(number: float, unit: str, whole: bool) -> Any:
         return rounded
     text = f"{rounded:.10f}".rstrip("0").rstrip(".") if abs(rounded) < 1e15 else f"{rounded:g}"
     return f"{text}{unit}"
+
+
+# A value with a name and with changes of its own.
+
+
+NAMED_KEYS = ("as", "value", "change")
+
+
+def is_named(value: Any) -> bool:
+    """Tells whether a value is a table { as = "...", value = ..., change = { ... } }."""
+    return isinstance(value, Mapping) and "value" in value and "name" not in value
+
+
+def given(item: Any) -> list[Any]:
+    """Returns the values of a key of [vary], each of which may have a name and changes of its own."""
+    listed = from_table(item)
+    for value in listed:
+        _check_named(value)
+    return listed
+
+
+def _check_named(value: Any) -> None:
+    """Raises `ValuesError` if such a table has a key or a value that is not allowed."""
+    if not isinstance(value, Mapping) or "name" in value or not set(value) & set(NAMED_KEYS):
+        return
+    for key in value:
+        if key not in NAMED_KEYS:
+            raise ValuesError(f"a value has no {key!r}; {did_you_mean(key, NAMED_KEYS)}it has {', '.join(NAMED_KEYS)}")
+    good = isinstance(value.get("as", ""), str) and isinstance(value.get("change", {}), Mapping)
+    if "value" not in value or not good:
+        raise ValuesError('write { value = ..., as = "NAME", change = { KEY = ... } }; as and change may be left out')
+
+
+def parts(value: Any) -> tuple[Any, Mapping[str, Any]]:
+    """Returns what a value sets at its own key, and what it changes elsewhere."""
+    return (value["value"], value.get("change", {})) if is_named(value) else (value, {})
+
+
+def called(value: Any) -> str:
+    """Returns the name of a value: that which it is given, that of an algorithm, else the value as it is shown."""
+    if is_named(value):
+        return str(value["as"]) if "as" in value else called(value["value"])
+    return str(value["name"]) if isinstance(value, Mapping) and "name" in value else shown(value)
+
+
+def shown(value: Any) -> str:
+    """Returns a value of a setting as tables and labels show it; of an algorithm with parameters, its name first."""
+    if value is None:
+        return "-"
+    if is_named(value):
+        return str(value["as"]) if "as" in value else shown(value["value"])
+    if isinstance(value, Mapping):
+        rest = [f"{key}={shown(item)}" for key, item in value.items() if key != "name"]
+        name = str(value.get("name", ""))
+        return f"{name}({', '.join(rest)})" if rest and name else name or f"({', '.join(rest)})"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,22 +1,28 @@
 """HTML pages of runs and of experiments, each one file that needs nothing from outside; `kit` has their parts."""
 
 from penstock.report.pages import (
+    PACKETS,
+    REPLAY,
     ReportError,
     remake,
     table_page,
     write_break,
     write_experiment,
+    write_replay,
     write_run,
     write_sweep,
     write_what_if,
 )
 
 __all__ = [
+    "PACKETS",
+    "REPLAY",
     "ReportError",
     "remake",
     "table_page",
     "write_break",
     "write_experiment",
+    "write_replay",
     "write_run",
     "write_sweep",
     "write_what_if",

@@ -25,12 +25,12 @@ _VERDICTS_LEAD = (
 )
 
 
-def page(evidence: Evidence, entries: Sequence[Entry], figures: Mapping[str, bytes]) -> str:
-    """Returns the page; `figures` are the figures as SVG, by name."""
+def page(evidence: Evidence, entries: Sequence[Entry], figures: Mapping[str, bytes], command: str = "") -> str:
+    """Returns the page; `figures` are the figures as SVG, by name. `command` made runs that are not judged."""
     experiment = evidence.experiment
     quick = (
         [f"This is the quick form, which leaves out: {experiment.quick}. Its verdicts are preliminary."]
-        if evidence.quick
+        if evidence.quick and not command
         else []
     )
     sections = [
@@ -44,11 +44,11 @@ def page(evidence: Evidence, entries: Sequence[Entry], figures: Mapping[str, byt
     empty = {"Beside the document", "Variants", "Claims", "Figures"}
     return kit.page(
         experiment.title,
-        f"A reproduction of {experiment.source}: {evidence.scope()}.",
+        f"{'Other runs' if command else 'A reproduction'} of {experiment.source}: {evidence.scope()}.",
         [section for section in sections if any(section.parts) or section.title not in empty],
         tiles=_tiles(entries),
         warnings=quick,
-        command=_command(evidence),
+        command=command or _command(evidence),
         versions=evidence.versions,
     )
 
@@ -151,7 +151,9 @@ def _tidy(evidence: Evidence) -> Tidy:
                 row = {"flows": flows, "setting": evidence.experiment.label(setting), "aqm": aqm, "measure": str(index)}
                 rows.append({**row, "median": statistics.median(known), "low": min(known), "high": max(known)})
     settings = len({row["setting"] for row in rows}) > 1
+    # Where each setting has one number of flows, the setting says it.
     numbers = len({row["flows"] for row in rows}) > 1
+    numbers = numbers and len({(row["setting"], row["flows"]) for row in rows}) > len({row["setting"] for row in rows})
     keys = ["flows"] if numbers or not settings else []
     measures = [Measure(str(index), column.heading) for index, column in enumerate(chosen)]
     places = {aqm: index for index, aqm in enumerate(evidence.aqms)}

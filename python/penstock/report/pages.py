@@ -17,22 +17,24 @@ from penstock.reproduce.results import Evidence
 
 REPORT = rundir.REPORT
 ANSWER = "answer.json"  # of `what-if`
+REPLAY, PACKETS = "replay.json", "packets.parquet"  # of `replay --out`
 
 
 class ReportError(MistakeError):
     """The directory contains no results."""
 
 
-def write_experiment(evidence: Evidence, out: Path, root: Path | None = None) -> Path:
+def write_experiment(evidence: Evidence, out: Path, root: Path | None = None, command: str = "") -> Path:
     """Writes the figures and the page of an experiment into `out`, and returns the path of the page.
 
-    Claims may need results of other experiments, which are read from `root`.
+    Claims may need results of other experiments, which are read from `root`. A `command` is that of runs about which
+    nobody claimed anything; they are not judged.
     """
     with store.as_written(out / results.RESULTS):
-        return _write_experiment(evidence, out, root)
+        return _write_experiment(evidence, out, root, command)
 
 
-def _write_experiment(evidence: Evidence, out: Path, root: Path | None) -> Path:
+def _write_experiment(evidence: Evidence, out: Path, root: Path | None, command: str) -> Path:
     # Figures and claims load slowly, and the page of a run needs neither.
     from penstock import plots
     from penstock.claims import ledger
@@ -40,8 +42,10 @@ def _write_experiment(evidence: Evidence, out: Path, root: Path | None) -> Path:
 
     figures = plots.reproduction(evidence)
     others = results.stored(root, []) if root else {}
-    entries = ledger({**others, evidence.experiment.name: evidence}, only=evidence.experiment.name)
-    page = experiment_page.page(evidence, entries, {name: plots.svg(figure) for name, figure in figures.items()})
+    name = evidence.experiment.name
+    entries = ledger({**others, name: evidence}, only=name) if not command else []
+    drawn = {name: plots.svg(figure) for name, figure in figures.items()}
+    page = experiment_page.page(evidence, entries, drawn, command)
     pictures = [plots.files(figure, out / "figures" / name) for name, figure in figures.items()]
     store.together({out / REPORT: page, **{path: data for one in pictures for path, data in one.items()}})
     return out / REPORT
@@ -84,6 +88,19 @@ def write_what_if(path: Path) -> Path:
     return path / REPORT
 
 
+def write_replay(path: Path) -> Path:
+    """Writes the page of a directory that `replay --out` wrote, and returns the path of the page."""
+    import pyarrow.parquet as pq
+
+    from penstock.report import replay_page
+
+    with store.as_written(path / REPLAY):
+        told = store.read_json(path / REPLAY)
+        page = replay_page.page(told, pq.read_table(path / PACKETS))
+    store.write(path / REPORT, page)
+    return path / REPORT
+
+
 def remake(path: Path | None, root: Path = Path("runs")) -> Path:
     """Writes the page of a directory again, without `path` that of the newest results below `root`."""
     if path is None:
@@ -98,6 +115,8 @@ def remake(path: Path | None, root: Path = Path("runs")) -> Path:
         return write_break(path)
     if (path / ANSWER).is_file():
         return write_what_if(path)
+    if (path / REPLAY).is_file():
+        return write_replay(path)
     raise ReportError(f"{path}: holds neither {rundir.MANIFEST} nor {results.RESULTS}")
 
 
@@ -141,6 +160,7 @@ __all__ = [
     "table_page",
     "write_break",
     "write_experiment",
+    "write_replay",
     "write_run",
     "write_sweep",
     "write_what_if",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.experiments import measures
+from penstock.experiments import measures, reading
 from penstock.experiments.measures import RUN
-from penstock.experiments.model import shown
+from penstock.experiments.model import Experiment
 from penstock.experiments.overview import heading, scale
 from penstock.experiments.results import Sweep
 from penstock.experiments.statistics import LEAST_FOR_MEDIAN
+from penstock.experiments.values import shown, typed
+from penstock.mistake import MistakeError
 from penstock.report import kit, tidy
 from penstock.report.kit.model import Section, Table
 from penstock.report.tidy import Measure, Tidy, number_of
@@ -31,11 +34,57 @@ def page(sweep: Sweep) -> str:
     told = Table("", ("Point", "Seed", "Error"), failures, 3)
     return kit.page(
         sweep.experiment.title or sweep.experiment.called,
-        f"{len(sweep.points)} points over {', '.join(sweep.experiment.paths)}; {seeds} seeds each, or more.",
+        _lead(sweep, seeds),
         [*sections, Section("Failed runs", [told] if failures else [])],
         warnings=[f"{len(failures)} runs failed; they are listed below."] if failures else [],
-        command=f"penstock sweep {sweep.experiment.source or sweep.experiment.scenario.file}",
+        command=command(sweep.experiment),
     )
+
+
+def _lead(sweep: Sweep, seeds: int) -> str:
+    """Returns what a sweep has: what varies, and what was given one value."""
+    points, one = sweep.points, dict[str, str]()
+    for path in sweep.experiment.paths:
+        values = {shown(point.settings[path]) for point in points}
+        if len(values) == 1:
+            one[path] = values.pop()
+    several = [path for path in sweep.experiment.paths if path not in one]
+    over = f" over {', '.join(several)}" if several else ""
+    given = f"; {', '.join(f'{path} = {value}' for path, value in one.items())}" if one and several else ""
+    seeded = f"{seeds} seed{'s' * (seeds != 1)} each{', or more' if sweep.experiment.until else ''}"
+    return f"{len(points)} point{'s' * (len(points) != 1)}{over}; {seeded}{given}."
+
+
+def command(experiment: Experiment) -> str:
+    """Returns the command that runs the same points again; empty if no command can name them."""
+    file = str(experiment.source or experiment.scenario.file)
+    try:
+        given = reading.load(file)
+    except MistakeError:
+        return ""
+    if experiment.listed or _rules(experiment) != _rules(given):
+        return ""
+    words = ["penstock", "sweep", file]
+    for dimension in experiment.dimensions:
+        if dimension not in given.dimensions:
+            for place, path in enumerate(dimension.paths):
+                words += ["--vary", f"{path}={typed([step[place] for step in dimension.steps])}"]
+            words += ["--zip", ",".join(dimension.paths)] if len(dimension.paths) > 1 else []
+    if experiment.seeds != given.seeds:
+        words += ["--seeds", _seeds(experiment.seeds)]
+    if experiment.until and experiment.until != given.until:
+        words += ["--until", f"{100 * experiment.until.part:g}%"]
+    return shlex.join(words)
+
+
+def _rules(experiment: Experiment) -> dict[str, Any]:
+    return {name: (dict(one.change), one.rules) for name, one in experiment.situations.items()}
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    if len(seeds) == 1:
+        return f"{seeds[0]}..{seeds[0]}"
+    return str(len(seeds)) if tuple(seeds) == tuple(range(1, len(seeds) + 1)) else ",".join(map(str, seeds))
 
 
 class _Part:
@@ -70,6 +119,8 @@ def _row(row: Mapping[str, Any], paths: Sequence[str], of: Sequence[measures.Mea
 
 def _tidy(rows: list[dict[str, Any]], paths: Sequence[str], of: Sequence[measures.Measure], part: str, by: str) -> Tidy:
     """Returns the table; numbers are axes, and the first key with words gives the lines."""
+    several = [path for path in paths if len({row[path] for row in rows}) > 1]
+    paths = several or list(paths[:1])
     words = [path for path in paths if any(number_of(row[path]) is None for row in rows)]
     named = len({row[NAME] for row in rows}) > 1 and part != RUN
     group = words[0] if words else NAME if named else ""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 Rows = Sequence[Mapping[str, Any]]
 MAPPED = 5  # a map needs at least this many places of the second key; fewer are lines
 LINES = 16  # largest number of lines of a chart
+CLEAR = 8  # of more lines than colours, each group has a chart of its own
 _LOG = 8  # an axis is logarithmic if its largest value is so many times its smallest
 
 
@@ -76,7 +77,25 @@ def parts(tidy: Tidy) -> list[Chart | Heat]:
     for measure in tidy.measures:
         rows = tidy.of(measure, tidy.rows)
         if rows and tidy.keys:
-            found += maps(tidy, measure) if _is_map(tidy, rows) else [chart(tidy, measure)]
+            found += maps(tidy, measure) if _is_map(tidy, rows) else _charts(tidy, measure, rows)
+    return found
+
+
+def _charts(tidy: Tidy, measure: Measure, rows: Rows) -> list[Chart]:
+    """Returns a chart of a measure; if it had too many lines, one for each group, all with the same axis."""
+    whole = chart(tidy, measure)
+    names = list(dict.fromkeys(str(row[tidy.group]) for row in rows)) if tidy.group else []
+    if len(_lines(tidy, rows, tidy.keys[1:])) <= CLEAR or len(names) < 2 or len(tidy.keys) < 2:
+        return [whole]
+    ends = [float(row[end]) for row in rows for end in (tidy.value, tidy.low, tidy.high) if _known(row.get(end))]
+    low, high = min(ends), max(ends)
+    room = 0.0 if whole.y.log else 0.05 * (high - low)
+    y = replace(whole.y, low=0.0 if whole.y.zero else low - room, high=high + room)
+    found = []
+    for name in names:
+        of, said = ([row for row in one if str(row[tidy.group]) == name] for one in (tidy.rows, tidy.said))
+        own = chart(replace(tidy, rows=of, said=said, group="", colours={}), measure)
+        found.append(replace(own, title=f"{own.title}: {tidy.label(name)}", y=y))
     return found
 
 

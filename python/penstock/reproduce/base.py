@@ -172,8 +172,15 @@ class Experiment(ABC):
             for name in (*known[case.variant].joint, case.variant):
                 known[name].apply(tree)
         if case.aqm in self.own:
-            _be_own(tree, self.own[case.aqm])
+            self.be_own(tree, self.own[case.aqm])
         return tree
+
+    def be_own(self, tree: dict[str, Any], own: Own) -> None:
+        """Puts a discipline of one's own into a scenario, in place of that which has its name."""
+        for table in aqm_tables(tree):
+            for key in table.keys() - own.parameters:
+                del table[key]
+            table["name"] = own.path
 
     def scenario(self, case: Case, quick: bool) -> Scenario:
         """Returns the scenario of one run."""
@@ -193,13 +200,6 @@ class Experiment(ABC):
             table.clear()
             table["name"] = case.aqm
         return tree
-
-
-def _be_own(tree: dict[str, Any], own: Own) -> None:
-    for table in aqm_tables(tree):
-        for key in table.keys() - own.parameters:
-            del table[key]
-        table["name"] = own.path
 
 
 def tcp_key(tree: Mapping[str, Any], key: str) -> Any:

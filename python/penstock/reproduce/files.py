@@ -8,11 +8,14 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from penstock.experiments import reading
-from penstock.experiments.model import PUBLISHED, SETTING
+from penstock.experiments import values as given_values
+from penstock.experiments.model import SETTING
+from penstock.experiments.settings import PUBLISHED
+from penstock.experiments.settings import Setting as Situation
 from penstock.mistake import MistakeError
 from penstock.reproduce import folder
 from penstock.reproduce.base import Experiment
-from penstock.reproduce.settings import Listed, Setting
+from penstock.reproduce.settings import COUNT, DISCIPLINE, Listed, Setting
 from penstock.reproduce.sweep import Sweep
 from penstock.reproduce.tempest import Tempest, Test
 
@@ -20,11 +23,8 @@ KINDS: Mapping[str, type[Experiment]] = {"sweep": Sweep, "listed": Listed, "temp
 # The lists of tables in `experiment.toml`, with the class of their entries and the name of more entries in `runs.py`.
 LISTS: Mapping[str, tuple[type | None, str]] = {
     "variants": (None, "VARIANTS"),  # None: the kind of the experiment says which class
-    "settings": (Setting, "SETTINGS"),
     "tests": (Test, "TESTS"),
 }
-
-DISCIPLINE, COUNT = "aqm.name", "flows.0.count"  # what tells published runs apart, beside the setting
 
 T = TypeVar("T")
 
@@ -56,29 +56,63 @@ def read(package: str, where: str = "") -> Experiment:
 
 
 def _flat(given: dict[str, Any], package: str, where: str) -> dict[str, Any]:
-    """Returns the keys of a file that is one for `sweep` as well, in one table.
+    """Returns what a file says that is one for `sweep` as well, by the attributes of an experiment.
 
     [experiment], [vary] and [[settings]] are those of any such file.
     """
     if "experiment" not in given:
+        if given.get("kind") != "tempest":
+            raise ExperimentFileError(
+                f'{where}: there is no table [experiment]; only tests of packet schedulers, kind = "tempest", have none'
+            )
         return given
-    found = reading.read(folder.text(package, folder.EXPERIMENT), folder.place(package, folder.EXPERIMENT))
+
+    def defined(file: str, name: str) -> Any:
+        return folder.defined(package, file.removesuffix(".py"), name, None)
+
+    text, place = folder.text(package, folder.EXPERIMENT), folder.place(package, folder.EXPERIMENT)
+    found = reading.read(text, place, defined)
     varied = {path: [step[0] for step in one.steps] for one in found.dimensions for path in one.paths[:1]}
     varied.pop(SETTING, None)
-    tables = [value if isinstance(value, Mapping) else {"name": value} for value in varied.pop(DISCIPLINE, [])]
-    flat = {"title": found.title, "seeds": len(found.seeds), "aqms": [table["name"] for table in tables]}
-    parameters = {
-        table["name"]: {f"aqm.{key}": value for key, value in table.items() if key != "name"} for table in tables
-    }
-    flat["per_aqm"] = {name: changes for name, changes in parameters.items() if changes}
+    disciplines = varied.pop(DISCIPLINE, [])
+    aqms = [given_values.called(value) for value in disciplines]
+    changes = zip(aqms, map(_changes, disciplines), strict=True)
+    flat = {"title": found.title, "seeds": len(found.seeds), "aqms": aqms, "per_aqm": {n: c for n, c in changes if c}}
     if COUNT in varied:
         flat |= {"flows": varied.pop(COUNT), "kind": "sweep"}
     if varied:
         raise ExperimentFileError(
             f"{where}: {next(iter(varied))} varies; a reproduction varies {DISCIPLINE}, {COUNT} and settings"
         )
-    settings = {"settings": given["settings"]} if "settings" in given else {}
-    return {**flat, **settings, **given.get(PUBLISHED, {})}
+    settings = tuple(_setting(one, where) for one in found.situations.values())
+    computed = given["experiment"].get("settings")
+    if computed:  # those have more than a sweep can know
+        file, _, name = computed.partition(":")
+        rest = {one.name: one for one in defined(file, name)}
+        settings = tuple(rest.get(one.name, one) for one in settings)
+    return {**flat, **({"settings": settings} if settings else {}), **given.get(PUBLISHED, {})}
+
+
+def _changes(discipline: Any) -> dict[str, Any]:
+    """Returns what a discipline changes in the scenario, by path, beside its name in the table of results."""
+    value, elsewhere = given_values.parts(discipline)
+    table = value if isinstance(value, Mapping) else {"name": value}
+    renamed = {DISCIPLINE: table["name"]} if table["name"] != given_values.called(discipline) else {}
+    return {**renamed, **{f"aqm.{key}": item for key, item in table.items() if key != "name"}, **elsewhere}
+
+
+def _setting(situation: Situation, where: str) -> Setting:
+    """Returns a setting of a reproduction: it may name its disciplines and its numbers of flows."""
+    for path, allowed in ((path, DISCIPLINE) for path in situation.only):
+        if path != allowed:
+            raise ExperimentFileError(f"{where}: settings: a reproduction has only {allowed} in `only`")
+    for path in situation.vary:
+        if path != COUNT:
+            raise ExperimentFileError(f"{where}: settings: a reproduction has only {COUNT} in `vary`")
+    own = {"aqms": situation.only.get(DISCIPLINE, ()), "counts": situation.vary.get(COUNT, ())}
+    rest = {**own, **situation.published}
+    about = {"name": situation.name, "label": situation.label, "change": situation.change}
+    return _made(Setting, {**about, **{key: _frozen(value) for key, value in rest.items()}}, f"{where}: settings")
 
 
 def _kind(package: str, named: str, where: str) -> type[Experiment]:

@@ -28,10 +28,6 @@ def with_own(experiment: Experiment, names: Sequence[str]) -> Experiment:
     Where a setting lists its disciplines, they are added there, too; variants and claims stay as they are. Raises
     `MistakeError` if a class cannot be used.
     """
-    if names and isinstance(experiment, Tempest):
-        raise MistakeError(
-            f"--with: {experiment.name} tests schedulers alone; use `penstock tempest -alg FILE.py:CLASS`"
-        )
     for name in names:
         experiment = _with_one(experiment, name)
     return experiment
@@ -43,6 +39,10 @@ def _with_one(experiment: Experiment, name: str) -> Experiment:
         raise MistakeError(f"--with {name}: write FILE.py:CLASS")
     library = Library()
     kind = library.kind(name)
+    if isinstance(experiment, Tempest) and kind != "scheduler":
+        raise MistakeError(
+            f"--with {name}: {experiment.name} tests schedulers; a class that derives from Scheduler is one"
+        )
     if kind not in ("aqm", "scheduler", "ack-path"):
         what = "a congestion control" if kind == "cc" else "no algorithm of penstock"
         raise MistakeError(f"--with {name}: {what}; a class that derives from Aqm, Scheduler or AckPath can be added")
@@ -57,5 +57,7 @@ def _with_one(experiment: Experiment, name: str) -> Experiment:
     )
     if isinstance(added, Listed):
         settings = (replace(s, aqms=(*s.aqms, label)) if s.aqms else s for s in added.settings)
-        added = replace(added, settings=tuple(settings))
+        return replace(added, settings=tuple(settings))
+    if isinstance(added, Tempest):
+        return replace(added, tests=tuple(replace(test, aqms=(*test.aqms, label)) for test in added.tests))
     return added

@@ -8,10 +8,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from penstock.experiments.paths import put
 from penstock.reproduce.base import Case, Experiment
+
+DISCIPLINE, COUNT = "aqm.name", "flows.0.count"  # what tells published runs apart, beside the setting
 
 
 @dataclass(frozen=True)
@@ -29,19 +32,30 @@ class Setting:
     quick: bool = True  # true if the quick form runs the setting
     flows: int = 0  # number of flows that tables show; 0: the number of flows in the scenario
 
+    @property
+    def only(self) -> Mapping[str, tuple[str, ...]]:
+        """The disciplines, as [[settings]] of any experiment have them."""
+        return {DISCIPLINE: self.aqms} if self.aqms else {}
+
+    @property
+    def vary(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers of flows, as [[settings]] of any experiment have them."""
+        return {COUNT: self.counts} if self.counts else {}
+
 
 @dataclass(frozen=True)
 class Listed(Experiment):
     """Settings times queue disciplines, and numbers of flows where a setting has several."""
 
     settings: tuple[Setting, ...] = ()
+    quick_settings: tuple[str, ...] = ()  # patterns of the settings that the quick form runs; empty: all
     quick_change: Mapping[str, Any] = field(default_factory=dict)
 
     def cases(self, quick: bool, seeds: int) -> Iterator[Case]:
         """Yields the runs in the order of the settings."""
         for seed in range(1, seeds + 1):
             for setting in self.settings:
-                if setting.quick or not quick:
+                if not quick or self._is_quick(setting):
                     for flows in self._counts(setting, quick):
                         for aqm in setting.aqms or self.aqms:
                             yield Case(aqm, flows, seed, setting=setting.name)
@@ -81,6 +95,10 @@ class Listed(Experiment):
     def label(self, setting: str) -> str:
         """Returns the name of a setting in tables."""
         return self.setting(setting).label
+
+    def _is_quick(self, setting: Setting) -> bool:
+        patterns = self.quick_settings or ("*",)
+        return setting.quick and any(fnmatchcase(setting.name, pattern) for pattern in patterns)
 
     def _counts(self, setting: Setting, quick: bool) -> tuple[int, ...]:
         if setting.flows:

@@ -13,13 +13,15 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from penstock import engine
-from penstock.reproduce.base import Case, Experiment
+from penstock.mistake import MistakeError
+from penstock.reproduce.base import Case, Experiment, Own
 from penstock.reproduce.variants import Variant
 from penstock.scenario import Scenario
 
 # Combinations of two schedulers by name: the scheduler of the flows, and that of the stations at the radio.
 DOUBLE = {"hfs": ("qfq-plus", "qfq-plus"), "hfs-drr": ("qfq-plus", "drr")}
 INTEGRATED = ("w2f2q",)
+BELOW = "qfq-plus"  # the scheduler of stations below one of one's own
 OF_DOUBLE, OF_INTEGRATED = ("qmac", "qcount", "wdistr", "flowsetsmac"), ("intgr_th",)
 
 
@@ -41,6 +43,7 @@ class Test:
     flags: Mapping[str, str]
     flows: int  # number of flows that tables show
     quick: bool = True  # true if the quick form runs the test
+    given: Mapping[str, str] = field(default_factory=dict)  # flags that a person gives, in place of all others
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,38 @@ class Tempest(Experiment):
 
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
         """Returns the flags of one run in a table `tempest`."""
-        mode = mode_flags(case.aqm)
+        mode = self.mode(case)
         given = {**self.shared, **self.test(case.setting).flags, **(self.quick_flags if quick else {})}
         flags = _of_mode(given, mode["mode"])
         name = f"{self.name}-{case.setting}-{case.aqm}"
         return {"name": name, "tempest": {**flags, **mode, "seed": str(case.seed)}}
+
+    def layers(self, name: str) -> dict[str, str]:
+        """Returns the flags for the mode and the schedulers which a name of the experiment stands for."""
+        return mode_flags(name)
+
+    def mode(self, case: Case) -> dict[str, str]:
+        """Returns the flags for the mode and the schedulers of a run.
+
+        A scheduler of one's own is tested alone; where all others have two layers, its flows are above QFQ+.
+        """
+        if case.aqm not in self.own:
+            return self.layers(case.aqm)
+        path = self.own[case.aqm].path
+        others = [self.layers(name)["mode"] for name in self.test(case.setting).aqms if name not in self.own]
+        if set(others) == {"double"}:
+            return {"mode": "double", "qos": path, "mac": BELOW}
+        return {"mode": "single", "alg": path}
+
+    def varied_tree(self, case: Case, quick: bool) -> dict[str, Any]:
+        """Returns the flags of one run, with those that a person gives in place of all others."""
+        tree = super().varied_tree(case, quick)
+        given = _of_mode(self.test(case.setting).given, tree["tempest"]["mode"])
+        tree["tempest"] |= given
+        return tree
+
+    def be_own(self, tree: dict[str, Any], own: Own) -> None:
+        """Leaves the flags as they are: `mode` has named the scheduler."""
 
     def test(self, name: str) -> Test:
         """Returns the test called `name`."""
@@ -106,7 +136,10 @@ class Tempest(Experiment):
     ) -> engine.Result:
         """Tests the scheduler. `seed` is unused, since the flags have it, as is `stop`, since a run is short."""
         del seed, stop
-        result = engine.tempest_result(scenario, tomllib.loads(scenario.text)["tempest"])
+        try:
+            result = engine.tempest_result(scenario, tomllib.loads(scenario.text)["tempest"])
+        except ValueError as error:  # a flag which a person gave
+            raise MistakeError(f"{scenario.name}: {error}") from None
         on_progress(1.0, 1.0)
         return result
 

@@ -6,19 +6,20 @@ changes. Nobody claimed anything about them, so they are not judged.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.experiments import adjusting
+from penstock.experiments import adjusting, values
 from penstock.experiments.model import SETTING, Point
 from penstock.experiments.model import Experiment as Varied
 from penstock.experiments.paths import put_all
 from penstock.mistake import MistakeError
 from penstock.reproduce.base import Case, Experiment
-from penstock.reproduce.files import COUNT, DISCIPLINE
 from penstock.reproduce.own import with_own
+from penstock.reproduce.settings import COUNT, DISCIPLINE
 from penstock.reproduce.tempest import Tempest
 from penstock.scenario import Scenario, to_toml
 
@@ -35,10 +36,6 @@ def varied(
     measure: Sequence[str],
 ) -> Varied:
     """Returns the experiment with values of keys, and with own algorithms beside the published ones."""
-    if isinstance(experiment, Tempest):
-        raise MistakeError(
-            f"{experiment.name} tests packet schedulers and has no scenario: --vary and --with do not go"
-        )
     first = experiment.scenario(next(experiment.cases(quick, 1)), quick)
     base = Varied(first, name=experiment.name, title=experiment.title, measure=MEASURES)
     changes = adjusting.adjusted(base, vary=vary, seeds=seeds, measure=measure)
@@ -49,21 +46,50 @@ def varied(
     return replace(changes, scenario=first, dimensions=(), listed=points)
 
 
+def varied_tests(experiment: Tempest, vary: Mapping[str, Any], own: Sequence[str]) -> Tempest:
+    """Returns tests of packet schedulers with other values of flags, and with own schedulers beside the published ones.
+
+    Each test is done with each combination of values. There are no figures and no variants of such runs.
+    """
+    listed = {}
+    for flag, given in vary.items():
+        try:
+            listed[flag] = values.from_text(given) if isinstance(given, str) else values.from_table(given)
+        except MistakeError as error:
+            raise MistakeError(f"{flag}: {error}") from None
+    found = with_own(experiment, own)
+    assert isinstance(found, Tempest)  # it is changed, and stays what it is
+    tests = []
+    for test, chosen in itertools.product(found.tests, itertools.product(*listed.values())):
+        flags = {flag: str(value) for flag, value in zip(listed, chosen, strict=True)}
+        told = [f"{flag}={value}" for flag, value in flags.items()]
+        tests.append(
+            replace(test, name="-".join([test.name, *told]), label=", ".join([test.label, *told]), given=flags)
+        )
+    return replace(found, tests=tuple(tests), figures={}, pictures={}, variants=())
+
+
+def called(name: str, vary: Sequence[str], own: Sequence[str]) -> str:
+    """Returns the name under which such tests are stored: the same for the same values and algorithms."""
+    digest = hashlib.sha256("\0".join([*vary, "", *own]).encode()).hexdigest()
+    return f"{name}-varied-{digest[:8]}"
+
+
 def _points(experiment: Experiment, quick: bool, changes: Varied, controls: Sequence[str]) -> Iterator[Point]:
     """Yields each scenario once: published runs that a change makes alike are one."""
     seen: dict[str, None] = {}
     for case in _cases(experiment, quick):
         for control in ("", *controls):
             for chosen in itertools.product(*(dimension.steps for dimension in changes.dimensions)):
-                values = dict(zip(changes.paths, itertools.chain(*chosen), strict=True))
+                chosen_values = dict(zip(changes.paths, itertools.chain(*chosen), strict=True))
                 tree = {**experiment.varied_tree(case, quick), "name": experiment.name}
-                put_all(tree, {**({"tcp.cc.name": control} if control else {}), **values})
+                put_all(tree, {**({"tcp.cc.name": control} if control else {}), **chosen_values})
                 text = to_toml(tree)
                 if text not in seen:
                     seen[text] = None
                     settings = {**_settings(experiment, case), **_control(experiment, case, quick, control, controls)}
                     scenario = Scenario(text, f"{experiment.name}.toml")
-                    yield Point.of(len(seen) - 1, {**settings, **values}, scenario, tree)
+                    yield Point.of(len(seen) - 1, {**settings, **chosen_values}, scenario, tree)
 
 
 def _cases(experiment: Experiment, quick: bool) -> list[Case]:

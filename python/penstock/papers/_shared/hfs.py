@@ -36,17 +36,21 @@ ALONE = "wire"  # the setting without a second layer
 class Modular(Tempest):
     """Schedulers over the buffer between their layers."""
 
+    def layers(self, name: str) -> dict[str, str]:
+        """The flags of a combination of two layers, of the scheduler that knows the channels, or of a wired one."""
+        if name in LAYERS:
+            qos, mac = LAYERS[name]
+            return {"mode": "double", "qos": qos, "mac": mac}
+        if name == KNOWING:
+            return {"mode": "integrated", "alg": name, "intgr_th": THRESHOLD}
+        return {"mode": "single", "alg": name}
+
     def tree(self, case: Case, quick: bool) -> dict[str, Any]:
         """The flags of one run. A wired scheduler knows nothing of the stations, but packets are lost all the same."""
-        flags = {**self.shared, **(self.quick_flags if quick else {}), "seed": str(case.seed)}
-        if case.aqm in LAYERS:
-            qos, mac = LAYERS[case.aqm]
-            mode = {"mode": "double", "qos": qos, "mac": mac, **self.test(case.setting).flags}
-        elif case.aqm == KNOWING:
-            mode = {"mode": "integrated", "alg": case.aqm, "intgr_th": THRESHOLD}
-        else:
-            mode = {"mode": "single", "alg": case.aqm}
-        return {"name": f"{self.name}-{case.setting}-{case.aqm}", "tempest": {**flags, **mode}}
+        mode = self.mode(case)
+        flags = {**self.shared, **(self.quick_flags if quick else {}), "seed": str(case.seed), **mode}
+        buffers = self.test(case.setting).flags if mode["mode"] == "double" else {}
+        return {"name": f"{self.name}-{case.setting}-{case.aqm}", "tempest": {**flags, **buffers}}
 
     def in_subset(self, case: Case) -> bool:
         """True where some scheduler has a variant: claims compare it with the others."""
