@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import differential_evolution, minimize
+from scipy.optimize import differential_evolution
 from scipy.stats import chi2
 
 from penstock.fitting.surface import Array, Surface
@@ -116,12 +116,9 @@ def _least(at: Callable[[Array], Array], size: int, held: dict[int, float], roun
         rng=np.random.default_rng(1),
         popsize=24,
         maxiter=rounds,
-        polish=False,
+        polish=True,
     )
-    polished = minimize(
-        lambda some: float(at(whole(np.clip(some, 0, 1)[:, None]))[0]), found.x, method="Nelder-Mead", tol=1e-4
-    )
-    place = whole(np.clip(polished.x, 0, 1)[:, None])
+    place = whole(np.clip(found.x, 0, 1)[:, None])
     return place[0], float(at(place)[0])
 
 

@@ -33,8 +33,9 @@ class Surface:
         self._draw()
 
     def _draw(self) -> None:
-        columns = enumerate(self._smoothings)
-        self._splines = [_spline(self.places, self.numbers[:, k : k + 1], s) for k, s in columns]
+        """Numbers of the same smoothing are one spline, which costs as much as that of one number."""
+        groups = {s: [k for k, one in enumerate(self._smoothings) if one == s] for s in sorted(set(self._smoothings))}
+        self._splines = [(some, _spline(self.places, self.numbers[:, some], s)) for s, some in groups.items()]
 
     def without(self, point: int) -> Surface:
         """Returns the surface through all other points, equally smooth."""
@@ -46,7 +47,10 @@ class Surface:
 
     def __call__(self, places: Array) -> Array:
         """Returns the numbers at places, one row for each."""
-        return np.hstack([spline(places) for spline in self._splines])
+        found: Array = np.empty((len(places), self.numbers.shape[1]))
+        for some, spline in self._splines:
+            found[:, some] = spline(places)
+        return found
 
 
 def _spline(places: Array, numbers: Array, smoothing: float) -> RBFInterpolator:
