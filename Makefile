@@ -1,5 +1,5 @@
 # Each target makes itself ready first: a Rust toolchain and Python 3.11 are enough.
-.PHONY: demo test bench pictures playground wheel site release verify-twins mutants setup
+.PHONY: demo test bench pictures playground wheel site release nightly verify-twins mutants setup
 
 demo: setup
 	.venv/bin/penstock reproduce pink-sat --quick
@@ -33,6 +33,10 @@ site: setup
 # All that a release consists of, in target/release-VERSION: docs/release.md.
 release: setup
 	.venv/bin/python tools/release
+
+# Every slow verification whose inputs have changed, the shortest first: up to 8 hours, resumable. `tools/nightly --list` names them.
+nightly: setup
+	.venv/bin/python tools/nightly
 
 # Every compiled algorithm against its readable twin on 10,000 random traces: hours. Writes docs/twins.md.
 verify-twins: setup

@@ -76,6 +76,13 @@ def _told() -> dict[str, str]:
     return dict(_ROW.findall(_index()))
 
 
+def doors() -> list[tuple[str, str]]:
+    """Returns for whom the documentation is, and links to the pages with which each begins, as the index has them."""
+    table = _index().partition("| you are | begin with |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    return [(who, where) for who, where in rows]
+
+
 @cache
 def _algorithms() -> dict[str, str]:
     """Returns the name of the page of each algorithm, as the index of the documentation links them."""

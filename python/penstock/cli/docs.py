@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,18 @@ def _play() -> None:
         typer.launch(page.as_uri())
 
 
+def _doors() -> None:
+    """Shows with which pages a researcher, an author, an operator and a teacher begin."""
+    from penstock import manual
+
+    links = [(who, re.findall(r"\[([^\]]+)\]\(([^)]+)\.md\)", where)) for who, where in manual.doors()]
+    rows = [[who if not place else "", page, words] for who, found in links for place, (words, page) in enumerate(found)]
+    show.table("Begin with", ("you are", "page", ""), rows, left=3)
+    print()
+
+
 def _list(pages: list[Page]) -> None:
+    _doors()
     guides = [[page.name, page.about] for page in pages if not page.folder]
     tasks = [[page.name, page.title] for page in pages if page.folder == "how-to"]
     algorithms = [[page.short, page.about] for page in pages if page.folder == "algorithms"]

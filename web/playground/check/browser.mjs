@@ -169,6 +169,12 @@ async function behaviour() {
   await page.waitForFunction(() => document.getElementById("command").textContent);
   const link = await page.inputValue("#link");
   const summaries = await page.evaluate(() => PS.page.state.lab.ask("summaries", {}));
+  const [report] = await Promise.all([page.waitForEvent("download"), page.click("#report")]);
+  const read = readFileSync(await report.path(), "utf8");
+  const names = await page.evaluate(() => PS.page.state.disciplines);
+  const pictures = read.match(/<img src="data:image\/png;base64,[^"]{200,}" alt="[^"]+ of [^"]+"/g) || [];
+  expect(pictures.length === 6 * names.length, "a report has the charts of each discipline");
+  expect(read.includes("penstock run 'p1=") && names.every((name) => read.includes(`scenario: ${name}`)), "a report has the link and the scenarios");
   await page.evaluate(() => (document.getElementById("editor").open = true));
   await page.fill("#text", "duration = \"1s\"\n\n[topolgy]\n");
   await page.click("#run-text");

@@ -20,7 +20,7 @@
   }
 
   async function begin() {
-    $("settings").open = !matchMedia("(max-width: 640px)").matches;
+    $("settings").open = !matchMedia("(max-width: 900px)").matches; // where the charts would not be seen below them
     PS.charts.readColours();
     const lab = new PS.Lab(PS.engine);
     state = new PS.State(lab);
@@ -106,6 +106,7 @@
     });
     $("copy").addEventListener("click", copyLink);
     $("record").addEventListener("click", record);
+    $("report").addEventListener("click", report);
     $("packets-now").addEventListener("click", () => showPackets(screen.cursor === null ? state.now : screen.cursor));
     document.addEventListener("keydown", shortcut);
   }
@@ -224,6 +225,16 @@
     download(`${name}.json`, JSON.stringify({ format: 1, simulated_s: state.now, runs }, null, 2), "application/json");
     written.forEach((text, i) => download(`${name}-${state.disciplines[i]}.toml`, text, "text/plain"));
     say(`Downloaded ${name}.json and ${written.length} scenarios.`);
+  }
+
+  /** Downloads one file for reading, with the charts of the whole run. */
+  async function report() {
+    await results();
+    const written = await state.texts();
+    const { name } = state.about;
+    const about = { title: `Penstock: ${name}`, now: state.now, table: $("results"), pictures: screen.pictures() };
+    download(`${name}.html`, PS.report.write({ ...about, texts: written, names: state.disciplines, fragment: await PS.link.encode(written) }), "text/html");
+    say(`Downloaded ${name}.html.`);
   }
 
   function tellTime() {

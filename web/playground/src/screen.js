@@ -140,8 +140,20 @@
       const view = this.window();
       const all = this.state.lanes.map((lane) => lane.rows).filter(Boolean);
       for (const { chart, lane, measure } of this.charts) {
-        if (this.seen.get(chart.canvas)) chart.draw(lane.rows, view, this.scales.top(measure, all, view));
+        if (this.seen.get(chart.canvas) || !chart.wide) chart.draw(lane.rows, view, this.scales.top(measure, all, view));
       }
+    }
+
+    /** Returns pictures of the run so far, with what a screen reader says of them. */
+    pictures() {
+      const all = this.state.lanes.map((lane) => lane.rows).filter(Boolean);
+      const view = { from: 0, to: Math.max(this.state.now, 1e-3), cursor: null };
+      const scales = new Scales();
+      this.dirty = true;
+      return this.charts.map(({ chart, lane, measure, name }) => {
+        chart.draw(lane.rows, view, scales.top(measure, all, view));
+        return { title: `${measure.title}, ${measure.unit}`, name, src: chart.canvas.toDataURL(), text: sentence(lane.rows, measure, name) };
+      });
     }
 
     /** Writes the numbers above the charts, and names the charts for those who do not see them. */

@@ -22,6 +22,9 @@
     if (last.textContent.length > LONG && !row.querySelector("details")) fold(last);
   }
 
+  const ORDER = ["holds", "partly", "fails"];
+  kinds.sort((a, b) => (ORDER.indexOf(a) + 9) % 9 - (ORDER.indexOf(b) + 9) % 9);
+
   function fold(cell) {
     const details = document.createElement("details");
     const summary = document.createElement("summary");
@@ -49,6 +52,9 @@
   const first = tables[0].closest(".table-wrapper") || tables[0];
   const heading = first.closest("section");
   heading.parentElement.insertBefore(bar, heading);
+  const jump = Object.assign(document.createElement("a"), { href: "#search-claims", textContent: `Search the ${rows.length} claims` });
+  bar.id = "search-claims";
+  document.querySelector("h1").after(jump);
   show();
 
   function show() {
