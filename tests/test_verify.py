@@ -127,6 +127,18 @@ def test_the_bar_of_drawn_paths(kernel: Measures, ours: Measures, missed: list[s
     assert drawn_row(kernel, ours).missed == missed
 
 
+def test_a_miss_within_the_range_of_the_seeds_is_told() -> None:
+    seeds = tuple(measures(goodput=goodput, queue=20) for goodput in (9.0, 9.2, 10.1))
+    row = compare.Row(PATH, measures(goodput=10, queue=30), median(seeds), seeds, False, 2.0)
+    assert (row.missed, row.within_seeds) == (["goodput", "queue"], ["goodput"])
+    assert page.drawn_cells(row)[-1] == "apart: goodput (seeds), queue"
+    assert "others" not in page.drawn_summary([row])
+    only = compare.Row(PATH, measures(goodput=10), median(seeds), seeds, False, 2.0)
+    assert "drawn paths: 0 of 1 within the bar; 1 of the others no further apart than the seeds;" in page.drawn_summary(
+        [only]
+    )
+
+
 def test_the_paths_of_a_seed_are_the_same_for_everybody() -> None:
     paths = drawn.paths("0.1.0")
     # As the page of the release 0.1.0 has them.

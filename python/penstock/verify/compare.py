@@ -97,6 +97,16 @@ class Row:
         }
         return [name for name, is_missed in missed.items() if is_missed]
 
+    @property
+    def within_seeds(self) -> list[str]:
+        """What is missed by no more than the simulator's seeds differ: the kernel's number lies within their range."""
+        names = {"goodput": "goodput_mbps", "queue": "queue_mean_ms", "loss": "loss"}
+        return [name for name in self.missed if self._is_within_seeds(names[name])]
+
+    def _is_within_seeds(self, name: str) -> bool:
+        seeds = [getattr(run, name) for run in self.seeds]
+        return min(seeds) <= getattr(self.kernel, name) <= max(seeds)
+
     def to_json(self) -> dict[str, Any]:
         """Returns the row as it is printed and stored."""
         gaps = {name: {"share": gap.share, "goal": gap.goal, "word": gap.word} for name, gap in self.gaps.items()}
@@ -111,7 +121,8 @@ class Row:
         }
         if not self.case.drawn:
             return found
-        of_paths = {"path": asdict(self.case), "passes": not self.missed, "missed": self.missed}
+        verdict = {"passes": not self.missed, "missed": self.missed, "within_seeds": self.within_seeds}
+        of_paths = {"path": asdict(self.case), **verdict}
         kernels = [run.to_json() for run in self.kernels]
         return {**found, **of_paths, "kernels": kernels, "rfc": self.rfc.to_json() if self.rfc else None}
 

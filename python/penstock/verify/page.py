@@ -33,7 +33,8 @@ def cells(row: Row) -> list[str]:
 
 def drawn_cells(row: Row) -> list[str]:
     """Returns the cells of one drawn path: the numbers of kernel and simulator, their ratios, and the verdict."""
-    verdict = "pass" if not row.missed else "apart: " + ", ".join(row.missed)
+    missed = [f"{name} (seeds)" if name in row.within_seeds else name for name in row.missed]
+    verdict = "apart: " + ", ".join(missed) if missed else "pass"
     return [
         row.case.name,
         *(_both(row, "goodput_mbps", 2), _ratio(row, "goodput_mbps")),
@@ -82,7 +83,9 @@ def drawn_summary(rows: Sequence[Row]) -> str:
     missed = [name for row in rows for name in row.missed]
     passed = sum(not row.missed for row in rows)
     parts = ", ".join(f"{name} {missed.count(name)}" for name in ("goodput", "queue", "loss"))
-    return f"drawn paths: {passed} of {len(rows)} within the bar; missed: {parts}"
+    chance = sum(bool(row.missed) and row.missed == row.within_seeds for row in rows)
+    told = f"; {chance} of the others no further apart than the seeds" if chance else ""
+    return f"drawn paths: {passed} of {len(rows)} within the bar{told}; missed: {parts}"
 
 
 def write(page: Path, rows: Sequence[Row], about: str) -> None:
