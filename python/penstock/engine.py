@@ -16,7 +16,7 @@ from penstock import _penstock, tcp_trace
 from penstock._penstock import BrokenInvariant, Orbit, ScenarioError, TraceError
 from penstock.mistake import MistakeError, lacking
 from penstock.own import AlgorithmError, Library, Permit
-from penstock.scenario import Scenario, Source
+from penstock.scenario import Scenario, Source, to_toml
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -107,6 +107,8 @@ class Result:
     watched: tuple[int, ...] = ()  # numbers of the flows in the table `tcp_trace`
     # Texts of the files that the scenario names, such as algorithms in Python, by their paths in the scenario.
     own_files: Mapping[str, str] = field(default_factory=dict)
+    # What belongs to a run in real time, for the manifest: kernel, settings, lateness. `None` for a computed run.
+    wire: Mapping[str, Any] | None = None
 
     @functools.cached_property
     def tables(self) -> dict[str, pa.Table]:
@@ -297,6 +299,22 @@ def solve(scenario: Scenario, seed: int | None = None, *, permit: Permit | None 
     resolved, used, summary, tables = _penstock.fluid(scenario.text, scenario.file, seed, library)
     cpu_s, wall_s = time.thread_time() - cpu, time.perf_counter() - wall
     return Result(scenario, resolved, used, json.loads(summary), cpu_s, wall_s, tables, (), library.sources)
+
+
+def before(scenario: Scenario, seed: int | None = None) -> tuple[str, int, dict[str, Any]]:
+    """Returns the resolved scenario, its seed, and its summary at time zero, in which starts are already drawn."""
+    simulation = _open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept))
+    return simulation.resolved(), simulation.seed, json.loads(simulation.summary())
+
+
+def link_changes(scenario: Scenario, seed: int) -> pa.Table:
+    """Returns the table `link_changes` of a run without its traffic, on which changes of links do not depend."""
+    import tomllib
+
+    tree = tomllib.loads(_open(scenario, seed, None, Library(scenario.file, scenario.classes, scenario.kept)).resolved())
+    alone = {**tree, "flows": [{"kind": "cbr", "rate": "1kbit/s", "packet_size": "100B"}], "aqm": {"name": "droptail"}}
+    simulation, _ = _finished(Scenario(to_toml(alone), scenario.file, kept=scenario.kept), seed, lambda: False)
+    return _arrow(simulation.tables())["link_changes"]
 
 
 def summarize(

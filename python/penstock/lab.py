@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.typed import Summary
 
 
-WORLDS = ("sim", "fluid")
+WORLDS = ("sim", "fluid", "wire")
 
 
 class Result(engine.Result):
@@ -50,7 +50,8 @@ def run(
 ) -> Result:
     """Runs a scenario to its end; `pcapng` is a file into which the packets of the bottlenecks are written.
 
-    `on` is the world: "sim", the simulator, or "fluid", the equations (docs/fluid.md). With `watch` the result has the
+    `on` is the world: "sim", the simulator, "fluid", the equations (docs/fluid.md), or "wire", real kernels
+    (docs/wire.md). With `watch` the result has the
     tables `tcp_trace` and `queue_trace`; only the simulator has packets to watch. Raises `ScenarioError` with the
     complete diagnosis when the scenario cannot be run, `BrokenInvariant` when an invariant of the scenario does not
     hold, and `AlgorithmError` when an algorithm written in Python fails.
@@ -60,6 +61,17 @@ def run(
     if on == "fluid" and (pcapng is not None or watch is not None):
         raise MistakeError("the equations have no packets: leave pcapng and watch out, or run on sim")
     scenario = Scenario.load(source)
-    found = engine.solve(scenario, seed) if on == "fluid" else engine.simulate(scenario, seed, pcapng, watch=watch)
+    if on == "wire":
+        found = _wired(scenario, seed, pcapng, watch)
+    else:
+        found = engine.solve(scenario, seed) if on == "fluid" else engine.simulate(scenario, seed, pcapng, watch=watch)
     values: dict[str, Any] = {field.name: getattr(found, field.name) for field in fields(found)}
     return Result(**values)
+
+
+def _wired(scenario: Scenario, seed: int | None, packets: Path | None, watch: Watch | None) -> engine.Result:
+    from penstock import wire
+
+    if watch is not None:
+        raise MistakeError("only the simulator shows the state of its TCP: leave watch out, or run on sim")
+    return wire.play(scenario, seed, packets=packets)

@@ -235,6 +235,7 @@ def manifest(result: Result, options: Mapping[str, Any] | None = None) -> dict[s
         "resolved_sha256": provenance.sha256(result.resolved),
         "summary_sha256": provenance.sha256(dump(result.summary)),
         "versions": _versions(result),
+        **({} if result.wire is None else {"wire": dict(result.wire)}),
     }
 
 
@@ -334,7 +335,13 @@ def rerun(path: Path, permit: Permit | None = None) -> Again:
         if (path / name).exists():
             _checked(path, name, hashes)
     scenario = Scenario(then["scenario"], then["file"], kept=str(path / OWN))
-    again = solve if then.get("options", {}).get("on") == "fluid" else simulate
+    world = then.get("options", {}).get("on")
+    if world == "wire":
+        raise RunDirError(
+            f"{path}: was played on real kernels, which never repeat to the byte: `penstock run {path / SCENARIO} --on "
+            f"wire` plays it again, and `penstock compare` compares the two"
+        )
+    again = solve if world == "fluid" else simulate
     result = again(scenario, then["seed"], permit=permit)
     now = _versions(result)
     changed = {

@@ -11,7 +11,7 @@ from penstock import ecn
 from penstock.cli import show, tcp_trace
 from penstock.cli.base import verb
 from penstock.cli.progress import Bar
-from penstock.cli.worlds import OnEither
+from penstock.cli.worlds import OnAny
 from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.scenario import Scenario
 
 TRACES = ("tcp",)
-_COUNTED = {"sim": "events", "fluid": "steps"}  # what the key `events` counts in each world
+_COUNTED = {"sim": "events", "fluid": "steps", "wire": "packets"}  # what the key `events` counts in each world
 
 
 @verb(
@@ -28,6 +28,8 @@ _COUNTED = {"sim": "events", "fluid": "steps"}  # what the key `events` counts i
     "penstock run home.toml",
     "penstock run home.toml --seed 7 --json",
     "penstock run home.toml --on fluid",
+    "sudo penstock run home.toml --on wire",
+    "penstock run home.toml --on wire --check",
     "penstock run home.toml --trace tcp --flows 0,1 --interval 20ms",
     "penstock run 'https://example.org/playground/#p1=...'",
 )
@@ -37,19 +39,19 @@ def run(
         metavar="FILE.toml|LINK",
     ),
     seed: int | None = typer.Option(None, min=0, max=2**64 - 1, help="Seed to use instead of the scenario's."),
-    on: OnEither = "sim",
+    on: OnAny = "sim",
     out: Path | None = typer.Option(None, "-o", "--out", help="Directory of the results; default runs/NAME-HASH."),
     json: bool = typer.Option(False, "--json", help="Print one JSON object; write a directory only with --out."),
     pcapng: Path | None = typer.Option(None, help="Write the bottlenecks' packets with the reason of each drop."),
     trace: str = typer.Option("", metavar="tcp", help="Write windows, RTT, pace and state of TCP flows over time."),
     flows: str = typer.Option("", help='With --trace tcp: flows to trace, such as "0,3"; default: the first eight.'),
     interval: str = typer.Option("", help="With --trace tcp: time between samples; default 10ms."),
+    check: bool = typer.Option(False, "--check", help="Say whether the world can run the scenario, and run nothing."),
 ) -> None:
     """Run a scenario: tables on the terminal, everything else in a directory."""
     from penstock import link
 
-    if on != "sim" and (given := [name for name, value in (("--trace", trace), ("--pcapng", pcapng)) if value]):
-        raise MistakeError(f"{given[0]} needs packets, which the equations of --on {on} do not have")
+    _check_world(on, trace, pcapng)
     if link.is_link(scenario):
         if on != "sim":
             raise MistakeError(
@@ -65,7 +67,38 @@ def run(
         raise MistakeError(f"{'--flows' if flows else '--interval'} goes with --trace tcp")
     from penstock.scenario import Scenario
 
+    if check:
+        _check(Scenario.load(Path(scenario)), seed, on, json)
+        return
     _simulate(Scenario.load(Path(scenario)), seed, out, json, pcapng, on)
+
+
+def _check_world(on: str, trace: str, pcapng: Path | None) -> None:
+    """Refuses what a world does not record."""
+    given = [name for name, value in (("--trace", trace), ("--pcapng", pcapng)) if value]
+    if on == "fluid" and given:
+        raise MistakeError(f"{given[0]} needs packets, which the equations of --on {on} do not have")
+    if on == "wire" and trace:
+        raise MistakeError("--trace needs the state of the simulator's TCP, which real kernels do not show")
+    if on == "wire" and pcapng is not None and pcapng.suffix != ".csv":
+        raise MistakeError(f"--pcapng {pcapng}: the emulator of --on wire writes CSV: name a file that ends in .csv")
+
+
+def _check(source: Scenario, seed: int | None, on: str, json: bool) -> None:
+    """Says whether a world can run a scenario."""
+    from penstock import engine, wire
+
+    if on == "wire":
+        told = wire.check(source, seed)
+    else:
+        told = {"duration_s": engine.check(source)}
+        if on == "fluid":
+            raise MistakeError("--check goes with --on sim and --on wire; the equations are solved within seconds")
+    if json:
+        show.as_json(told)
+        return
+    for key, value in told.items():
+        show.line(f"{key}: {value}")
 
 
 def _run_link(text: str, seed: int | None, out: Path | None, json: bool, refused: list[tuple[str, object]]) -> None:
@@ -110,6 +143,7 @@ def _simulate(
     else:
         result, page = _run(source, seed, given, json, on), None
     show.warn(ecn.warning(result.summary))
+    show.warn(_disturbed(result))
     if json:
         show.as_json({**result.summary, "cpu_s": result.cpu_s})
         return
@@ -117,6 +151,15 @@ def _simulate(
     speed = result.summary["events"] / max(result.cpu_s, 1e-9) / 1e6
     show.line(f"{result.cpu_s:.2f} s of CPU time, {speed:.1f} million {_COUNTED[on]} per second", "dim")
     show.line(f"report: {page}")
+
+
+def _disturbed(result: Result) -> str:
+    """Returns the warning about a run in real time that the machine disturbed."""
+    if not result.wire or not result.wire["disturbed"]:
+        return ""
+    late = max(way["p99"] for way in result.wire["lateness_us"].values())
+    why = ", ".join(result.wire["disturbed_by"])
+    return f"warning: the machine disturbed this run ({why}; packets up to {late:.0f} us late, p99): repeat it when it is idle"
 
 
 def _packets(path: Path) -> Path:
@@ -157,9 +200,12 @@ def _inside(file: Path | None, path: Path) -> Path | None:
 
 
 def _run(source: Scenario, seed: int | None, pcapng: Path | None, quiet: bool, on: str = "sim") -> Result:
+    from penstock import wire
     from penstock.engine import simulate, solve
 
     if on == "fluid":
         return solve(source, seed)
     with Bar("" if quiet else source.name, quiet) as bar:
+        if on == "wire":
+            return wire.play(source, seed, packets=pcapng, on_progress=bar.of_one_run())
         return simulate(source, seed, pcapng, on_progress=bar.of_one_run())

@@ -10,9 +10,12 @@ from penstock.mistake import MistakeError
 from penstock.suggest import did_you_mean
 
 # The worlds in which this version runs scenarios; the others have only a name and a description yet.
-HERE = {"sim": "the simulator", "fluid": "the equations of the fluid model"}
-_ELSEWHERE = {
+HERE = {
+    "sim": "the simulator",
+    "fluid": "the equations of the fluid model",
     "wire": "the emulator between real hosts in network namespaces",
+}
+_ELSEWHERE = {
     "tc": "the kernel's own disciplines",
     "jar": "a stock kernel in virtual time",
 }
@@ -43,4 +46,4 @@ def _option(*worlds: str) -> typer.models.OptionInfo:
 
 
 On = Annotated[str, _option("sim")]
-OnEither = Annotated[str, _option("sim", "fluid")]
+OnAny = Annotated[str, _option("sim", "fluid", "wire")]

@@ -1,0 +1,75 @@
+"""What a call was like: delay, jitter, loss and the score of the E-model, by the formulas of docs/scenarios.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_PACKET_MS = 20.0
+_NOTHING = dict.fromkeys(("mean", "p10", "p50", "p90", "p99", "max"), 0.0)
+
+
+def judge(sent: int, arrived: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Judges a call whose packets arrived in this order: number, time of sending, and delay in seconds."""
+    delays = np.array([row[2] for row in arrived]) * 1e3
+    expected = max((int(row[0]) + 1 for row in arrived), default=0)
+    lost = max(expected - len(arrived), 0)
+    playout, late, rating_ = _best_playout(np.sort(delays), expected)
+    return {
+        "sent": sent,
+        "received": len(arrived),
+        "lost": lost,
+        "loss": round(lost / max(expected, 1), 6),
+        "delay_ms": _quantiles(delays),
+        "jitter_ms": _jitter(delays),
+        "playout_ms": round(playout, 6),
+        "late": round(late, 6),
+        "r": round(rating_, 6),
+        "mos": round(mos(rating_), 6),
+    }
+
+
+def _quantiles(ms: npt.NDArray[np.float64]) -> dict[str, float]:
+    if not len(ms):
+        return dict(_NOTHING)
+    at = {f"p{q}": round(float(np.percentile(ms, q)), 6) for q in (10, 50, 90, 99)}
+    return {"mean": round(float(ms.mean()), 6), **at, "max": round(float(ms.max()), 6)}
+
+
+def _jitter(ms: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Returns the interarrival jitter of RFC 3550 A.8."""
+    last, total, most = 0.0, 0.0, 0.0
+    for difference in np.abs(np.diff(ms)):
+        last += (float(difference) - last) / 16
+        total += last
+        most = max(most, last)
+    return {"mean": round(total / max(len(ms) - 1, 1), 6), "max": round(most, 6), "last": round(last, 6)}
+
+
+def rating(delay_ms: float, loss: float) -> float:
+    """Returns the rating R for a delay from mouth to ear and a share of packets lost."""
+    percent = 100 * loss
+    return 93.2 - 0.024 * delay_ms - 0.11 * max(delay_ms - 177.3, 0.0) - 95 * percent / (percent + 25.1)
+
+
+def mos(r: float) -> float:
+    """Returns the mean opinion score of a rating (G.107 Annex B)."""
+    if r <= 0:
+        return 1.0
+    r = min(r, 100.0)
+    return max(1 + 0.035 * r + r * (r - 60) * (100 - r) * 7e-6, 1.0)
+
+
+def _best_playout(ms: npt.NDArray[np.float64], expected: int) -> tuple[float, float, float]:
+    """Returns the playout delay with the best rating, the share of packets that are too late for it, and the rating."""
+    found = [
+        (rating(float(delay) + _PACKET_MS, 1 - count / expected), float(delay), (len(ms) - count) / expected)
+        for count, delay in enumerate(ms, 1)
+    ]
+    if not found:
+        return 0.0, 0.0, 0.0
+    best, playout, late = max(found)
+    return playout, late, best

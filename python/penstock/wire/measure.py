@@ -1,0 +1,230 @@
+"""What was recorded on the wire, as the summary and the tables of a simulated run."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.wire import calls
+from penstock.wire.packets import Queue
+from penstock.wire.plan import Flow, Plan
+from penstock.wire.world import Recorded
+
+Floats = npt.NDArray[np.float64]
+Tables = dict[str, dict[str, tuple[str, bytes]]]
+_STEP = math.log(1.01)  # a row of a distribution is so wide
+_TRIP_STEP = math.log(1.016)
+
+# Keys of a summary which nothing on the wire measures; they are null there.
+UNMEASURED = {"bottlenecks[].algorithm": "the emulator does not print what its discipline tells of itself"}
+# Keys which are measured in another way than in the simulator.
+OTHERWISE = {
+    "events": "packets that the bottleneck sent or dropped, in both directions",
+    "flows[].rtt_ms": "the kernel's smoothed round trip time, every 100 ms; min is the kernel's own",
+    "flows[].ecn_lost_why": "guessed from whether anything was sent again",
+    "bottlenecks[].packets": "packets of more than 100 bytes",
+}
+
+
+def summarize(plan: Plan, found: Recorded) -> tuple[dict[str, Any], Tables]:
+    """Returns the summary and the tables by second."""
+    seconds = _Seconds(plan, found)
+    queue = Queue.read(found.packets, "forward", found.zero_s, plan.duration_s)
+    summary = copy.deepcopy(plan.empty)
+    summary["duration_s"] = plan.duration_s
+    forward, reverse = found.report["forward"], found.report["reverse"]
+    summary["events"] = queue.events + sum(
+        _total(way) for way in (reverse,)
+    )
+    summary["flows"] = [_flow(plan, flow, found, summary["flows"][flow.id]) for flow in plan.flows]
+    summary["bottlenecks"] = [_bottleneck(plan, queue, forward, summary)]
+    trips = np.concatenate([np.array(found.sent[flow.id].get("rtts_ms", ()), float) for flow in plan.flows] or [[]])
+    summary["rtt_ms"] = _trips(trips, None)
+    active = [flow["goodput_bps"] for flow in summary["flows"] if flow["cc"] and flow["start_s"] < plan.duration_s]
+    summary["jain"] = {"overall": _round(_jain(active)), **seconds.jain()}
+    summary["goodput_1s_bps"] = seconds.total()
+    return summary, {**seconds.tables(queue), **_distributions(queue, plan, found)}
+
+
+def _total(way: Mapping[str, Any]) -> int:
+    return int(way["delivered"]["packets"] + sum(way["dropped"][key] for key in ("early", "overflow", "dequeue")))
+
+
+def _bottleneck(plan: Plan, queue: Queue, report: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
+    crossing = [flow.id for flow in plan.flows if flow.forward]
+    payload = sum(summary["flows"][id_]["delivered_bytes"] for id_ in crossing)
+    sent_bits = queue.sent_bytes * 8
+    return {
+        **plan.empty["bottlenecks"][0],
+        "utilization": _round(min(sent_bits / _capacity_bits(plan), 1.0)),
+        "throughput_bps": _round(sent_bits / plan.duration_s),
+        "goodput_bps": _round(payload * 8 / plan.duration_s),
+        "packets": queue.data_packets,
+        "packets_all": queue.sent_packets,
+        "bytes_all": queue.sent_bytes,
+        "drops_overflow": report["dropped"]["overflow"],
+        "drops_aqm": report["dropped"]["early"] + report["dropped"]["dequeue"],
+        "drops_forced": report["dropped"].get("forced", 0),
+        "dropped_bytes": queue.dropped_bytes,
+        "marks": report["marked"],
+        "lost": report["lost"],
+        "queue_delay_ms": _quantiles(queue.waited_ms),
+        "queue_bytes": {"mean": _round(queue.mean_bytes), "max": queue.most_bytes},
+    }
+
+
+def _capacity_bits(plan: Plan) -> float:
+    """Returns what the link could have sent, with the changes of its rate."""
+    if plan.link_changes is None:
+        return plan.rate_bps * plan.duration_s
+    rows = [row for row in plan.link_changes.to_pylist() if not row["reverse"]]
+    ends = [*(row["t_s"] for row in rows[1:]), plan.duration_s]
+    return float(sum(row["rate_bps"] * (end - row["t_s"]) for row, end in zip(rows, ends, strict=True)))
+
+
+def _flow(plan: Plan, flow: Flow, found: Recorded, empty: Mapping[str, Any]) -> dict[str, Any]:
+    sent, received = found.sent[flow.id], found.received[flow.id]
+    end = received["ended_s"]
+    stopped = end if end is not None else flow.stop_s if not flow.tcp and flow.stop_s is not None else plan.duration_s
+    active = min(stopped, plan.duration_s) - flow.start_s
+    made = {
+        **empty,
+        "goodput_bps": _round(received["bytes"] * 8 / active) if active > 0 else 0.0,
+        "delivered_bytes": received["bytes"],
+        "completion_s": None if end is None else _round(end - flow.start_s),
+        "retransmits": sent.get("resent") or 0,
+        "timeouts": sent.get("timeouts", None if flow.tcp else 0),
+    }
+    if flow.tcp:
+        asked = int("ecn" in sent and empty["ecn_asked"])
+        used = int(bool(asked and sent["ecn"]))
+        why = ("syn-retransmitted" if sent.get("resent") else "declined") if asked > used else None
+        made |= {"ecn_asked": asked, "ecn_used": used, "ecn_lost": asked - used, "ecn_lost_why": why}
+        made["rtt_ms"] = _trips(np.array(sent["rtts_ms"], float), sent.get("least_rtt_ms"))
+    if flow.kind == "voip":
+        made["voip"] = calls.judge(sent["sent"], received["delays"])
+    return made
+
+
+def _trips(ms: Floats, least: float | None) -> dict[str, float]:
+    if not len(ms):
+        return {"min": least or 0.0, "mean": 0.0, "p10": 0.0, "p50": 0.0, "p90": 0.0, "p99": 0.0}
+    at = {f"p{q}": _round(float(np.percentile(ms, q))) for q in (10, 50, 90, 99)}
+    return {"min": _round(float(ms.min()) if least is None else least), "mean": _round(float(ms.mean())), **at}
+
+
+def _quantiles(values: Floats) -> dict[str, float]:
+    if not len(values):
+        return dict.fromkeys(("mean", "p10", "p50", "p90", "p99", "max"), 0.0)
+    at = {f"p{q}": _round(float(np.percentile(values, q))) for q in (10, 50, 90, 99)}
+    return {"mean": _round(float(values.mean())), **at, "max": _round(float(values.max()))}
+
+
+def _round(value: float) -> float:
+    return round(value, 6)
+
+
+def _jain(rates: Sequence[float]) -> float:
+    squares = sum(rate * rate for rate in rates)
+    return sum(rates) ** 2 / (len(rates) * squares) if squares else 1.0
+
+
+class _Seconds:
+    """The counters of the receivers at the end of each second."""
+
+    def __init__(self, plan: Plan, found: Recorded) -> None:
+        self._plan, self._found = plan, found
+        self._rows: list[tuple[float, float, dict[int, float], float]] = []  # begin, end, rates, real end
+        rows = found.seconds
+        for (before_s, before), (after_s, after) in zip(rows, rows[1:], strict=False):
+            begin, end = len(self._rows) * 1.0, min(len(self._rows) + 1.0, plan.duration_s)
+            if end <= begin or after_s <= before_s:
+                continue
+            rates = {id_: (after[id_] - before[id_]) * 8 / (after_s - before_s) for id_ in after}
+            self._rows.append((begin, end, rates, after_s))
+
+    def _counted(self) -> list[tuple[float, dict[int, float]]]:
+        """Returns the whole seconds after the warm-up."""
+        warmup = self._plan.empty["warmup_s"]
+        return [(begin, rates) for begin, end, rates, _ in self._rows if begin >= warmup and end - begin == 1]
+
+    def jain(self) -> dict[str, float]:
+        """Returns the fairness of the seconds among the TCP flows that were active throughout."""
+        found = []
+        for begin, rates in self._counted():
+            fair = [rates[flow.id] for flow in self._plan.flows if flow.tcp and self._is_active(flow, begin)]
+            if any(fair):
+                found.append(_jain(fair))
+        mean = sum(found) / len(found) if found else 1.0
+        return {"mean_1s": _round(mean), "worst_1s": _round(min(found, default=1.0))}
+
+    def _is_active(self, flow: Flow, begin: float) -> bool:
+        end = self._found.received[flow.id]["ended_s"]
+        return flow.start_s <= begin and (end is None or end >= begin + 1)
+
+    def total(self) -> dict[str, float]:
+        """Returns the goodput of all flows together by seconds."""
+        return _quantiles(np.array([sum(rates.values()) for _, rates in self._counted()]))
+
+    def tables(self, queue: Queue) -> Tables:
+        """Returns the tables of flows and of the queue by seconds."""
+        flows: list[tuple[float, int, float, int]] = []
+        for _, end, rates, _real in self._rows:
+            for flow in self._plan.flows:
+                if flow.start_s < end:
+                    flows.append((end, flow.id, _round(rates[flow.id]), self._window(flow, end)))
+        rows = [(end, 0, *queue.second(begin, end)) for begin, end, _, _ in self._rows]
+        names = ("throughput_bps", "queue_bytes_max", "queue_bytes_mean", "queue_delay_ms_mean")
+        return {
+            "flow_seconds": _columns(
+                flows, [("t_s", "<f8"), ("flow", "<u4"), ("goodput_bps", "<f8"), ("cwnd_bytes", "<u8")]
+            ),
+            "queue_seconds": _columns(
+                rows, [("t_s", "<f8"), ("queue", "<u4"), *zip(names, ("<f8", "<u8", "<f8", "<f8"), strict=True)]
+            ),
+        }
+
+    def _window(self, flow: Flow, end: float) -> int:
+        windows = [row for row in self._found.sent[flow.id].get("windows", ()) if row[0] <= end + 0.05]
+        return int(windows[-1][1]) if windows else 0
+
+
+def _columns(rows: Sequence[Sequence[Any]], columns: Sequence[tuple[str, str]]) -> dict[str, tuple[str, bytes]]:
+    return {
+        name: (form, np.array([row[place] for row in rows], form).tobytes())
+        for place, (name, form) in enumerate(columns)
+    }
+
+
+def _distributions(queue: Queue, plan: Plan, found: Recorded) -> Tables:
+    delays = [(0, *row) for row in _rows(queue.waited_ms, _STEP)]
+    groups: dict[tuple[str, str], tuple[int, list[float]]] = {}
+    for flow in plan.flows:
+        key = (flow.kind, str(plan.empty["flows"][flow.id]["cc"]))
+        groups.setdefault(key, (flow.id, []))[1].extend(found.sent[flow.id].get("rtts_ms", ()))
+    trips = [(first, *row) for first, ms in groups.values() for row in _rows(np.array(ms, float), _TRIP_STEP)]
+    made: Tables = {
+        "queue_delays": _columns(delays, [("queue", "<u4"), ("delay_ms", "<f8"), ("packets", "<u8")]),
+        "round_trips": _columns(trips, [("flow", "<u4"), ("rtt_ms", "<f8"), ("samples", "<u8")]),
+    }
+    if plan.link_changes is not None:
+        made["link_changes"] = {
+            name: (column.to_numpy().dtype.str, column.to_numpy().tobytes())
+            for name, column in zip(plan.link_changes.column_names, plan.link_changes.columns, strict=True)
+        }
+    return made
+
+
+def _rows(ms: Floats, step: float) -> list[tuple[float, int]]:
+    """Returns the upper bounds of bins, and how many values there are in each."""
+    if not len(ms):
+        return []
+    bins = np.ceil(np.log(np.maximum(ms, 1e-3) / 1e-3) / step).astype(int)
+    numbers, counts = np.unique(bins, return_counts=True)
+    bounds = np.where(numbers == 0, 1e-3, 1e-3 * np.exp(numbers * step))
+    return [(float(bound), int(count)) for bound, count in zip(bounds, counts, strict=True)]

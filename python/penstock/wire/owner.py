@@ -1,0 +1,91 @@
+"""What the wire makes on a machine has its maker's mark, so that the next start can remove what a killed run left.
+
+A mark is the number of the process, when it started, and its PID namespace: a number that another process has got since,
+or that belongs to another container, is not taken for the maker. Nothing without such a mark is touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+PREFIX = "penstock-wire-"
+NAMED = Path("/run/netns")
+_MARKED = re.compile(rf"{PREFIX}(?P<pid>\d+)-(?P<start>\d+)-(?P<ns>[0-9a-f]+)(?:-.*)?")
+_START_FIELD = 21  # of /proc/PID/stat: when the process started, in clock ticks since the boot
+
+
+def mark() -> str:
+    """Returns the beginning of the names of all that this process makes."""
+    return f"{PREFIX}{os.getpid()}-{_started(os.getpid())}-{_pid_namespace():x}"
+
+
+def _started(pid: int) -> int | None:
+    """Returns when a process started; `None` if there is no such process, or only its entry waits for its parent."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[_START_FIELD - 2])
+
+
+def _pid_namespace() -> int:
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+def is_dead(name: str) -> bool:
+    """Returns true if the name has a mark whose maker has ended; false for all other names."""
+    found = _MARKED.fullmatch(name)
+    if found is None or int(found["ns"], 16) != _pid_namespace():
+        return False
+    return _started(int(found["pid"])) != int(found["start"])
+
+
+def leftovers() -> list[Path]:
+    """Lists the namespaces and directories of runs that ended without removing them."""
+    return sorted(path for folder in _folders() for path in folder.glob(f"{PREFIX}*") if is_dead(path.name))
+
+
+def _folders() -> list[Path]:
+    return [folder for folder in (NAMED, Path(tempfile.gettempdir())) if folder.is_dir()]
+
+
+def remove_leftovers() -> list[Path]:
+    """Removes what dead runs left: first the processes in their namespaces, then the namespaces and directories."""
+    found = leftovers()
+    for path in found:
+        remove(path)
+    return found
+
+
+def remove(path: Path) -> None:
+    """Removes a namespace with its processes, or a directory."""
+    if path.parent != NAMED:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    for pid in _inside(path):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    subprocess.run(["ip", "netns", "delete", path.name], capture_output=True, check=False)
+    path.unlink(missing_ok=True)  # a run killed between the file and the mount left the file alone
+
+
+def _inside(namespace: Path) -> list[int]:
+    """Lists the processes in a namespace. A file on which no namespace is mounted has none."""
+    try:
+        wanted = namespace.stat()
+    except OSError:
+        return []
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            there = (entry / "ns" / "net").stat()
+            if (there.st_dev, there.st_ino) == (wanted.st_dev, wanted.st_ino):
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,292 @@
+"""A scenario as what the wire is to do: links for emulators, flows for hosts, and a refusal of what neither can do."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock import engine
+from penstock.scenario import Scenario
+from penstock.wire import tcp
+from penstock.wire.position import Path, refuse
+from penstock.wire.quantities import number
+
+KINDS = ("bulk", "transfer", "cbr", "onoff", "voip")
+_IP_AND_UDP, _RTP_HEADER, _VOICE_BYTES, _VOICE_S = 28, 12, 160, 0.02
+_MOST_FLOWS, _MOST_GROUPS = 1000, 8
+_LEAST_MTU = 1500
+
+# Parts of a scenario that the wire has nothing for.
+_PARTS = {
+    "handovers": "hosts on the wire stay where they are: there are no [[handovers]]",
+    "cooperation": "there is no gateway of [cooperation] on the wire",
+    "invariants": "the emulator does not watch [invariants]",
+    "profile": "a profile is the TCP of another simulator; the wire has the kernel's",
+}
+_FLOW_KEYS = {
+    "weight": "the emulator does not know weights of flows",
+    "class": "the emulator does not know classes of flows",
+    "from": "hosts are at the ends of a dumbbell",
+    "to": "hosts are at the ends of a dumbbell",
+}
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One flow, with all that its two hosts are told."""
+
+    id: int
+    kind: str
+    forward: bool
+    start_s: float
+    stop_s: float | None
+    extra_s: float  # how much longer than the shortest its way is, in each direction
+    node: str | None
+    sends: Mapping[str, Any]
+    tcp: tcp.Settings | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """New values of the link at a time of the run, as the emulator takes them."""
+
+    at_s: float
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run on the wire needs."""
+
+    scenario: Scenario
+    resolved: str
+    seed: int
+    duration_s: float
+    empty: dict[str, Any]  # the summary of the simulator before anything has happened
+    link: dict[str, Any]  # the table [link] of the emulator
+    aqm: tuple[dict[str, Any], dict[str, Any]]
+    mtu: int
+    flows: tuple[Flow, ...]
+    sysctls: Mapping[str, str]
+    changes: tuple[Change, ...] = ()
+    link_changes: Any = None  # the table of the simulator
+    notes: tuple[str, ...] = ()
+    extras_s: tuple[float, ...] = field(default=())
+
+    @property
+    def keeps_series(self) -> bool:
+        """True if the tables by seconds are wanted."""
+        return bool(tomllib.loads(self.resolved)["output"]["series"])
+
+    @property
+    def rate_bps(self) -> float:
+        """The rate of the link at the start."""
+        return number(self.link["rate"])
+
+
+class _Reading:
+    """A scenario with its text, in which refusals find their place."""
+
+    def __init__(self, scenario: Scenario, seed: int | None) -> None:
+        self.scenario = scenario
+        self.resolved, self.seed, self.empty = engine.before(scenario, seed)
+        self.tree: dict[str, Any] = tomllib.loads(self.resolved)
+        self.written: dict[str, Any] = tomllib.loads(scenario.text)
+
+    def refuse(self, path: Path, message: str) -> Exception:
+        return refuse(self.scenario.text, self.scenario.file, path, message)
+
+
+def read(scenario: Scenario, seed: int | None = None) -> Plan:
+    """Plans a run; raises `ScenarioError` with line and column at the first key that the wire cannot do."""
+    reading = _Reading(scenario, seed)
+    _check_parts(reading)
+    topology = reading.tree["topology"]
+    specs = list(_specs(reading))
+    if len(specs) > _MOST_FLOWS:
+        raise reading.refuse(("flows",), f"{len(specs)} flows; the wire has addresses for {_MOST_FLOWS}")
+    ways = [_access_s(topology, spec) for _, spec in specs]
+    shortest = min(ways, default=0.0)
+    flows = tuple(
+        _flow(reading, id_, index, spec, way - shortest)
+        for id_, ((index, spec), way) in enumerate(zip(specs, ways, strict=True))
+    )
+    extras = tuple(sorted({flow.extra_s for flow in flows if flow.extra_s > 0}))
+    if len(extras) > _MOST_GROUPS:
+        raise reading.refuse(("flows",), f"{len(extras) + 1} round trips; the wire has up to {_MOST_GROUPS + 1}")
+    duration = number(reading.tree["duration"])
+    table, changes = _changes(reading, shortest)
+    return Plan(
+        scenario=scenario,
+        resolved=reading.resolved,
+        seed=reading.seed,
+        duration_s=duration,
+        empty=reading.empty,
+        link=_link(topology, shortest),
+        aqm=(reading.tree.get("aqm", {"name": "droptail"}), topology.get("reverse_aqm", {"name": "droptail"})),
+        mtu=max([_LEAST_MTU, *(flow.sends["packet"] for flow in flows)]),
+        flows=flows,
+        sysctls=tcp.sysctls([(flow.tcp, reading.refuse) for flow in flows if flow.tcp]),
+        changes=changes,
+        link_changes=table,
+        extras_s=extras,
+    )
+
+
+def _check_parts(reading: _Reading) -> None:
+    written, tree = reading.written, reading.tree
+    for part, message in _PARTS.items():
+        if part in written:
+            raise reading.refuse((part,), message)
+    topology = tree["topology"]
+    if topology["kind"] != "dumbbell":
+        raise reading.refuse(("topology", "kind"), f"there is one bottleneck, in a dumbbell, and no {topology['kind']}")
+    if "stations" in topology:
+        raise reading.refuse(("topology", "stations"), "the emulator has no stations")
+    if number(topology["access_rate"]) < number(topology["rate"]):
+        raise reading.refuse(
+            ("topology", "access_rate"), "hosts send as fast as they can: access links slower than the bottleneck"
+        )
+    if tree["output"].get("pcapng"):
+        raise reading.refuse(("output", "pcapng"), "the emulator writes no pcapng; packets.csv is in the run directory")
+    for path in (("aqm",), ("topology", "reverse_aqm")):
+        discipline = tree.get("aqm", {}) if path == ("aqm",) else topology.get("reverse_aqm", {})
+        _check_discipline(reading, path, discipline)
+
+
+def _check_discipline(reading: _Reading, path: Path, discipline: Mapping[str, Any]) -> None:
+    name = str(discipline.get("name", ""))
+    if ".py:" in name or name not in {entry.name for entry in engine.entries()}:
+        raise reading.refuse((*path, "name"), "classes in Python do not run in the emulator: it has the built-in names")
+    if discipline.get("classify") == "index" or name == "lte-bearers":
+        key = "classify" if "classify" in discipline else "name"
+        raise reading.refuse((*path, key), 'the emulator does not know classes of flows: classify = "hash"')
+
+
+def _specs(reading: _Reading) -> Any:
+    for index, spec in enumerate(reading.tree.get("flows", [])):
+        for _ in range(spec["count"]):
+            yield index, spec
+
+
+def _access_s(topology: Mapping[str, Any], spec: Mapping[str, Any]) -> float:
+    """Returns the delay of both access links of a flow, one way."""
+    usual = topology["access_delay"]
+    return number(spec.get("access_delay", usual)) + number(usual)
+
+
+def _link(topology: Mapping[str, Any], access_s: float) -> dict[str, Any]:
+    delay = number(topology["delay"]) + access_s
+    kept = {key: topology[key] for key in ("rate", "limit", "reverse_limit")}
+    return {**kept, "delay": f"{delay * 1e9:.0f}ns", "loss": float(topology.get("loss", 0.0))}
+
+
+def _flow(reading: _Reading, id_: int, index: int, spec: Mapping[str, Any], extra_s: float) -> Flow:
+    at: Path = ("flows", index)
+    written = reading.written["flows"][index]
+    for key, message in _FLOW_KEYS.items():
+        if key in written:
+            raise reading.refuse((*at, key), message)
+    kind = spec["kind"]
+    if kind not in KINDS:
+        raise reading.refuse((*at, "kind"), f"hosts on the wire have traffic of kind {', '.join(KINDS)}, and no {kind}")
+    if kind == "voip" and ("mean_on" in spec or spec.get("talk_spurts")):
+        raise reading.refuse((*at, "talk_spurts"), "calls on the wire have no talk spurts")
+    forward = spec.get("direction", "forward") == "forward"
+    if not forward and "node" in written:
+        raise reading.refuse((*at, "node"), "a node on the wire is the host on the left, which sends forward")
+    settings = tcp.settings(spec, written, reading.written.get("tcp", {}), at, reading.refuse)
+    stop = number(spec["stop"]) if "stop" in spec else None
+    sends = tcp.sends(spec, settings) if settings else _datagrams(spec, reading.seed * 1000 + id_)
+    start = float(reading.empty["flows"][id_]["start_s"])
+    return Flow(id_, kind, forward, start, stop, round(extra_s, 9), written.get("node"), sends, settings)
+
+
+def _datagrams(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    if spec["kind"] == "voip":
+        payload = _VOICE_BYTES + _RTP_HEADER
+        told = {"sizes": [payload], "weights": [1], "rate_bps": (payload + _IP_AND_UDP) * 8 / _VOICE_S}
+        return {"over": "udp", **told, "headers": _IP_AND_UDP, "mean_on_s": None, "mean_off_s": None} | {
+            "seed": seed,
+            "packet": payload + _IP_AND_UDP,
+            "keeps_delays": True,
+        }
+    given = spec["packet_size"]
+    sizes = [int(number(size)) for size in (given if isinstance(given, list) else [given])]
+    on, off = (number(spec[key]) if key in spec else None for key in ("mean_on", "mean_off"))
+    return {
+        "over": "udp",
+        "sizes": sizes,
+        "weights": spec.get("packet_weights", [1] * len(sizes)),
+        "rate_bps": number(spec["rate"]),
+        "headers": _IP_AND_UDP,
+        "mean_on_s": on,
+        "mean_off_s": off,
+        "seed": seed,
+        "packet": max(sizes) + _IP_AND_UDP,
+        "keeps_delays": False,
+    }
+
+
+def _changes(reading: _Reading, access_s: float) -> tuple[Any, tuple[Change, ...]]:
+    """Returns the table of changes which the simulator plays, and what the emulator is told of them."""
+    for index, change in enumerate(reading.tree.get("changes", [])):
+        at: Path = ("changes", index)
+        if "stations" in change:
+            raise reading.refuse((*at, "stations"), "the emulator has no stations")
+        if not change.get("told", True):
+            raise reading.refuse((*at, "told"), "the emulator tells its discipline of each change")
+        if number(change.get("tell_after", "0ms")) > 0:
+            raise reading.refuse((*at, "tell_after"), "the emulator tells its discipline of a change at once")
+    if not reading.tree.get("changes"):
+        return None, ()
+    table = engine.link_changes(reading.scenario, reading.seed)
+    rows = sorted(table.to_pylist(), key=lambda row: float(row["t_s"]))
+    return table, tuple(_told(reading, rows, access_s))
+
+
+def _told(reading: _Reading, rows: Sequence[Mapping[str, Any]], access_s: float) -> list[Change]:
+    found: list[Change] = []
+    before: dict[int, Mapping[str, Any]] = {}
+    for row in rows:
+        prefix = "reverse_" if row["reverse"] else ""
+        last = before.get(int(row["reverse"]), {})
+        before[int(row["reverse"])] = row
+        values: dict[str, Any] = {}
+        if row["rate_bps"] != last.get("rate_bps"):
+            if not row["rate_bps"]:
+                raise reading.refuse(("changes",), f"the rate is zero at {row['t_s']:g} s; the emulator's is at least 1 bit/s")
+            values[f"{prefix}rate"] = f"{row['rate_bps']:.0f}bit/s"
+        if row["delay_s"] != last.get("delay_s"):
+            values[f"{prefix}delay"] = f"{(row['delay_s'] + access_s) * 1e9:.0f}ns"
+        if row["loss"] != last.get("loss"):
+            values[f"{prefix}loss"] = float(row["loss"])
+        if values:
+            found.append(Change(float(row["t_s"]), values))
+    return found
+
+
+def config(plan: Plan) -> str:
+    """Returns the file of the emulator for the bottleneck, without its ends."""
+    from penstock.scenario import to_toml
+
+    forward, reverse = plan.aqm
+    return to_toml({"mtu": plan.mtu, "seed": plan.seed, "link": plan.link, "aqm": forward, "reverse_aqm": reverse})
+
+
+def told(plan: Plan) -> dict[str, Any]:
+    """Returns what `--check` prints of a plan."""
+    names = {flow.tcp.control for flow in plan.flows if flow.tcp}
+    return {
+        "link": json.loads(json.dumps(plan.link)),
+        "aqm": plan.aqm[0]["name"],
+        "mtu": plan.mtu,
+        "round_trips": 1 + len(plan.extras_s),
+        "flows": len(plan.flows),
+        "controls": sorted(names),
+        "changes": len(plan.changes),
+        "duration_s": plan.duration_s,
+    }

@@ -1,0 +1,359 @@
+"""The hosts of one namespace: senders and receivers of real packets. It prints one JSON object at its end.
+
+The file is run by its path and imports nothing of the package, so that it starts quickly:
+
+    python -I traffic.py HOSTS.json
+
+`HOSTS.json` lists what is sent and what is received there, and names the file which says when the run begins: a time of
+CLOCK_MONOTONIC, in seconds. The program prints `listening` when it is ready for it. All times that it prints are seconds
+since the begin of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import heapq
+import json
+import os
+import random
+import selectors
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+SAMPLE_S = 0.1
+_PORT = 5000
+_CHUNK = 1 << 16
+# As in penstock/verify/traffic.py, which says why: a window that neither grows nor shrinks, and no late ACKs.
+_WAKE_BYTES = 1 << 15
+_NOT_SENT_BYTES = 1 << 16
+_SO_RCVBUFFORCE = 33
+_TCP_WINDOW_CLAMP, _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 10, 13, 25
+# struct tcp_info of <linux/tcp.h>: offsets of its fields.
+_OPTIONS, _RTT_US, _CWND, _SENT_AGAIN, _LEAST_RTT_US, _TIMEOUTS = 5, 68, 80, 100, 148, 240
+_OPTION_ECN = 8
+
+
+class Hosts:
+    """All that happens in one namespace, on one thread: a queue of what is due, and sockets that are ready."""
+
+    def __init__(self, begin: float) -> None:
+        self.begin = begin
+        self.ready = selectors.DefaultSelector()
+        self.buffer = bytearray(_CHUNK)
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = 0
+        self._timer = Timer()
+        self.ready.register(self._timer.fd, selectors.EVENT_READ, lambda _: self._timer.clear())
+
+    def now(self) -> float:
+        """Returns the seconds since the begin of the run."""
+        return time.monotonic() - self.begin
+
+    def at(self, due: float, work: Callable[[], None]) -> None:
+        """Calls `work` at a time of the run."""
+        self._number += 1
+        heapq.heappush(self._due, (due, self._number, work))
+
+    def run(self, end: float) -> None:
+        """Does what is due and what sockets ask for, until the end."""
+        while (now := self.now()) < end:
+            while self._due and self._due[0][0] <= now:
+                heapq.heappop(self._due)[2]()
+            self._timer.set(self.begin + min(end, self._due[0][0] if self._due else end))
+            for key, mask in self.ready.select(max(end - now, 0)):
+                key.data(mask)
+
+
+class Timer:
+    """A timer that is precise to microseconds; `epoll` alone counts milliseconds."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = self._libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create")
+
+    def set(self, at: float) -> None:
+        """Lets the timer fire at a time of CLOCK_MONOTONIC."""
+        whole = max(int(at * 1e9), 1)
+        value = struct.pack("qqqq", 0, 0, whole // 10**9, whole % 10**9)
+        self._libc.timerfd_settime(self.fd, 1, value, None)
+
+    def clear(self) -> None:
+        """Reads how often the timer has fired."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.fd, 8)
+
+
+class TcpSender:
+    """One connection that sends without end, or `size` bytes."""
+
+    def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
+        self._hosts, self._flow, self._left = hosts, flow, flow["size"]
+        self._socket: socket.socket | None = None
+        self._data = memoryview(bytes(_CHUNK))
+        self._first_resent = False
+        self._error: str | None = None
+        self.rtts: list[float] = []
+        self.windows: list[list[float]] = []
+        hosts.at(flow["start_s"], self._connect)
+        if flow["stop_s"] is not None:
+            hosts.at(flow["stop_s"], self._finish)
+
+    def _connect(self) -> None:
+        made = socket.socket()
+        made.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, self._flow["cc"].encode())
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, self._flow["max_segment"])
+        made.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _NOT_SENT_BYTES)
+        made.setblocking(False)
+        made.bind((self._flow["from"], 0))
+        made.connect_ex((self._flow["to"], _PORT))
+        self._socket = made
+        self._hosts.ready.register(made, selectors.EVENT_WRITE, self._give)
+
+    def _give(self, _: int) -> None:
+        assert self._socket is not None
+        try:
+            sent = self._socket.send(self._data[: _CHUNK if self._left is None else self._left])
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._error = str(error)
+            self._hosts.ready.unregister(self._socket)
+            return
+        if self._left is not None:
+            self._left -= sent
+            if not self._left:
+                self._finish()
+
+    def _finish(self) -> None:
+        if self._socket is not None and self._socket in self._hosts.ready.get_map():
+            self._hosts.ready.unregister(self._socket)
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_WR)
+
+    def sample(self) -> None:
+        """Notes the smoothed round trip time and the window."""
+        if self._socket is None:
+            return
+        info = _info(self._socket)
+        rtt = _field("I", info, _RTT_US)
+        if rtt:
+            self.rtts.append(rtt / 1e3)
+        self.windows.append([round(self._hosts.now(), 4), (_field("I", info, _CWND) or 0) * self._flow["mss"]])
+
+    def result(self) -> dict[str, Any]:
+        """Returns what the kernel counted of the connection."""
+        found: dict[str, Any] = {"error": self._error, "rtts_ms": self.rtts, "windows": self.windows}
+        if self._socket is None:
+            return found
+        info = _info(self._socket)
+        least = _field("I", info, _LEAST_RTT_US)
+        # Unsent data is discarded: a reset ends both sides at once.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+        return {
+            **found,
+            "ecn": bool(info[_OPTIONS] & _OPTION_ECN),
+            "resent": _field("I", info, _SENT_AGAIN),
+            "timeouts": _field("H", info, _TIMEOUTS),
+            "least_rtt_ms": None if least in (None, 0xFFFFFFFF) else least / 1e3,
+        }
+
+
+class UdpSender:
+    """Datagrams at a constant rate, all the time or in on-times. Each carries its number and when it was sent."""
+
+    def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
+        self._hosts, self._flow = hosts, flow
+        self._dice = random.Random(flow["seed"])
+        self._sent, self._late, self._refused = 0, 0.0, 0
+        self._off_at: float | None = None
+        self._due = flow["start_s"]
+        self._size = self._draw()
+        self._socket = socket.socket(type=socket.SOCK_DGRAM)
+        self._socket.bind((flow["from"], 0))
+        self._socket.connect((flow["to"], _PORT))
+        self._socket.setblocking(False)
+        hosts.at(self._due, self._begin)
+
+    def _draw(self) -> int:
+        return self._dice.choices(self._flow["sizes"], self._flow["weights"])[0]
+
+    def _begin(self) -> None:
+        if self._flow["mean_on_s"]:
+            self._off_at = self._due + self._dice.expovariate(1 / self._flow["mean_on_s"])
+        self._send()
+
+    def _send(self) -> None:
+        stop = self._flow["stop_s"]
+        if stop is not None and self._due >= stop:
+            return
+        now = self._hosts.now()
+        self._late = max(self._late, now - self._due)
+        head = struct.pack("!Id", self._sent, now)[: self._size]
+        try:
+            self._socket.send(head + bytes(self._size - len(head)))
+        except OSError:
+            self._refused += 1
+        self._sent += 1
+        self._due += (self._size + self._flow["headers"]) * 8 / self._flow["rate_bps"]
+        self._size = self._draw()
+        if self._off_at is not None and self._due >= self._off_at:
+            self._due = self._off_at + self._dice.expovariate(1 / self._flow["mean_off_s"])
+            self._hosts.at(self._due, self._begin)
+        else:
+            self._hosts.at(self._due, self._send)
+
+    def sample(self) -> None:
+        """A stream has no window."""
+
+    def result(self) -> dict[str, Any]:
+        """Returns how much was sent, and how late."""
+        return {"sent": self._sent, "refused": self._refused, "late_s": self._late}
+
+
+class TcpReceiver:
+    """Counts what comes over one connection."""
+
+    def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
+        self._hosts, self._flow = hosts, flow
+        self.bytes, self._ended = 0, None
+        self._connection: socket.socket | None = None
+        self._listener = socket.socket()
+        self._listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, flow["window"])
+        self._listener.bind((flow["to"], _PORT))
+        self._listener.listen(1)
+        hosts.ready.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    def _accept(self, _: int) -> None:
+        self._connection, _address = self._listener.accept()
+        self._connection.setblocking(False)
+        self._hosts.ready.register(self._connection, selectors.EVENT_READ, self._take)
+
+    def _take(self, _: int) -> None:
+        assert self._connection is not None
+        first = not self.bytes
+        if self._read():
+            self._hosts.ready.unregister(self._connection)
+            self._ended = self._hosts.now()
+        elif first and self.bytes:
+            self._connection.setsockopt(socket.IPPROTO_TCP, _TCP_WINDOW_CLAMP, self._flow["window"])
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _WAKE_BYTES)
+        if self._flow["size"] is not None and self.bytes >= self._flow["size"] and self._ended is None:
+            self._ended = self._hosts.now()
+
+    def _read(self) -> bool:
+        """Reads all that is there; returns true at the end of the connection."""
+        assert self._connection is not None
+        try:
+            while got := self._connection.recv_into(self._hosts.buffer):
+                self.bytes += got
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def sample(self) -> None:
+        """Reads what did not suffice to wake the receiver."""
+        if self._connection is not None and self._ended is None:
+            self._take(0)
+
+    def result(self) -> dict[str, Any]:
+        """Returns the number of bytes, and when the last of a transfer came."""
+        return {"bytes": self.bytes, "ended_s": self._ended}
+
+
+class UdpReceiver:
+    """Counts datagrams, and notes how long each was on its way."""
+
+    def __init__(self, hosts: Hosts, flow: dict[str, Any]) -> None:
+        self._hosts, self._keeps = hosts, flow["keeps_delays"]
+        self.bytes, self._packets = 0, 0
+        self._delays: list[list[float]] = []
+        self._socket = socket.socket(type=socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, flow["window"])
+        self._socket.bind((flow["to"], _PORT))
+        self._socket.setblocking(False)
+        hosts.ready.register(self._socket, selectors.EVENT_READ, self._take)
+
+    def _take(self, _: int) -> None:
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            while True:
+                size = self._socket.recv_into(self._hosts.buffer)
+                self.bytes += size
+                self._packets += 1
+                if self._keeps:
+                    number, sent = struct.unpack_from("!Id", self._hosts.buffer)
+                    self._delays.append([number, sent, self._hosts.now() - sent])
+
+    def sample(self) -> None:
+        """Every datagram wakes the receiver."""
+
+    def result(self) -> dict[str, Any]:
+        """Returns what came."""
+        return {"bytes": self.bytes, "packets": self._packets, "ended_s": None, "delays": self._delays}
+
+
+def _info(connection: socket.socket) -> bytes:
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+
+
+def _field(form: str, info: bytes, offset: int) -> int | None:
+    """Returns a field of `tcp_info`; `None` if this kernel does not have it."""
+    return int(struct.unpack_from(form, info, offset)[0]) if len(info) >= offset + struct.calcsize(form) else None
+
+
+def _begin(file: Path) -> float:
+    """Waits for the file which says when the run begins."""
+    while True:
+        with contextlib.suppress(OSError, ValueError):
+            return float(file.read_text(encoding="ascii"))
+        time.sleep(0.005)
+
+
+def main() -> None:
+    """Plays the hosts which the file describes."""
+    wanted = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    # Real-time priority, as the emulator has; without the right to it, the priority stays as it is.
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    hosts = Hosts(time.monotonic())
+    kinds = {"tcp": (TcpSender, TcpReceiver), "udp": (UdpSender, UdpReceiver)}
+    receivers = {flow["id"]: kinds[flow["over"]][1](hosts, flow) for flow in wanted["receive"]}
+    print("listening", flush=True)
+    hosts.begin = _begin(Path(wanted["begin"]))
+    senders = {flow["id"]: kinds[flow["over"]][0](hosts, flow) for flow in wanted["send"]}
+    end, seconds = wanted["duration_s"], []
+
+    def sample(number: int) -> None:
+        for one in (*senders.values(), *receivers.values()):
+            one.sample()
+        if number % round(1 / SAMPLE_S) == 0:
+            seconds.append([hosts.now(), {flow: one.bytes for flow, one in receivers.items()}])
+        hosts.at((number + 1) * SAMPLE_S, lambda: sample(number + 1))
+
+    hosts.at(0.0, lambda: sample(0))
+    hosts.run(end)
+    for one in (*senders.values(), *receivers.values()):
+        one.sample()
+    seconds.append([hosts.now(), {flow: one.bytes for flow, one in receivers.items()}])
+    json.dump(
+        {
+            "sent": {flow: one.result() for flow, one in senders.items()},
+            "received": {flow: one.result() for flow, one in receivers.items()},
+            "seconds": seconds,
+        },
+        sys.stdout,
+    )
+
+
+if __name__ == "__main__":
+    main()
